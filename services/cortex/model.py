@@ -1,0 +1,106 @@
+"""The seam between thought and whoever thinks: one request, one answer, two kinds of failure.
+
+A model is called once for a step of a loop. It never retries by itself for long: a failure
+comes back as `ModelError`, and the core turns it into a deadline on the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from vigil.contracts import Block, FollowUp, Row, Usage
+from vigil.errors import VigilError
+
+StopReason = Literal[
+    "end_turn", "tool_use", "max_tokens", "stop_sequence", "pause_turn", "refusal",
+    "model_context_window_exceeded",
+]  # fmt: skip
+"""Every stop reason of the Messages API (anthropic SDK 2.10)."""
+
+
+class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool as the model sees it. `input_schema` is a JSON Schema object."""
+
+    name: str
+    description: str
+    input_schema: dict[str, Any]
+
+
+class Situation(msgspec.Struct, frozen=True, kw_only=True):
+    """What a model must know to schedule (SPEC I-1)."""
+
+    now: datetime
+    """Aware UTC."""
+    timezone: str
+    """IANA name of the person's time zone."""
+    user: str
+    agent: str
+    follow_ups: dict[str, FollowUp]
+    """The open ones, by timer id."""
+    autonomy_enabled: bool
+
+
+class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One call. `system` is in parts, the most stable first, so that a cache can hold them."""
+
+    session_key: str
+    system: tuple[str, ...]
+    rows: tuple[Row, ...]
+    tools: tuple[ToolSpec, ...]
+    max_tokens: int
+    timeout_s: float
+    situation: Situation
+
+
+class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What the model said, in blocks, and why it stopped."""
+
+    blocks: tuple[Block, ...]
+    stop_reason: StopReason
+    usage: Usage
+
+
+class ModelError(VigilError):
+    """A call without an answer.
+
+    `is_retryable` tells whether the same call may succeed later (429, 529, 5xx, timeouts, a
+    lost connection); `retry_after_s` is the provider's own wish, if it had one.
+    """
+
+    def __init__(
+        self, reason: str, *, is_retryable: bool, retry_after_s: float | None = None
+    ) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.is_retryable = is_retryable
+        self.retry_after_s = retry_after_s
+
+
+class Model(Protocol):
+    """Whoever thinks."""
+
+    @property
+    def name(self) -> str:
+        """The model id; "rehearsal" for the stand-in."""
+        ...
+
+    @property
+    def is_free(self) -> bool:
+        """Whether its tokens cost nothing and need no budget."""
+        ...
+
+    async def answer(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelAnswer:
+        """Answer once, handing text to `on_text` as it comes.
+
+        Raises:
+            ModelError: no answer. Cancelling the task ends the call.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Release connections."""
+        ...

@@ -1,0 +1,70 @@
+"""The tools of a conversation as the model sees them, from the types that check their input."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from .model import ToolSpec
+
+TimerId = Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
+
+
+class ScheduleFollowup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Come back to the person later.
+
+    Give delay_seconds or fire_at. With `message`, exactly that text is sent; without it you are
+    asked again then, and may stay silent. Set keep to true only for a reminder that the person
+    explicitly asked for: it survives their next message. Everything else is dropped as soon as
+    they write. The same timer_id replaces the earlier one.
+    """
+
+    reason: Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
+    timer_id: TimerId | None = None
+    delay_seconds: Annotated[float, msgspec.Meta(ge=-3_155_760_000, le=3_155_760_000)] | None = None
+    fire_at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    message: Annotated[str, msgspec.Meta(min_length=1, max_length=16000)] | None = None
+    keep: bool = False
+
+
+class CancelFollowup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Cancel an open follow-up or reminder by its timer_id."""
+
+    timer_id: TimerId
+
+
+class SendMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Say something to the person now, before your answer is finished.
+
+    Your final answer is sent by itself; use this only for an additional message.
+    """
+
+    text: Annotated[str, msgspec.Meta(min_length=1, max_length=16000)]
+    channel: Annotated[str, msgspec.Meta(max_length=64)] | None = None
+
+
+TOOLS: Final[dict[str, type[msgspec.Struct]]] = {
+    "schedule_followup": ScheduleFollowup,
+    "cancel_followup": CancelFollowup,
+    "send_message": SendMessage,
+}
+
+
+def _schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
+    _, components = msgspec.json.schema_components([kind])
+    schema: dict[str, Any] = dict(components[kind.__name__])
+    schema.pop("description", None)
+    schema.pop("title", None)
+    return schema
+
+
+SPECS: Final = tuple(
+    ToolSpec(
+        name=name,
+        description=" ".join((kind.__doc__ or "").split()),
+        input_schema=_schema(kind),
+    )
+    for name, kind in TOOLS.items()
+)

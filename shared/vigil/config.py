@@ -1,0 +1,314 @@
+"""One frozen struct with every setting, its default and its range.
+
+Precedence: ``VIGIL_SECTION__KEY`` and the seed's variables over ``$VIGIL_HOME/vigil.toml`` over
+the defaults below. All mistakes are reported at once, each with its place and its reason, and
+the process refuses to start.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from datetime import time
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+from zoneinfo import ZoneInfo
+
+import msgspec
+import platformdirs
+
+from .errors import ConfigError
+
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+NotNegative = Annotated[int, msgspec.Meta(ge=0)]
+PositiveS = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of the sections: an unknown key is an error, so a typing mistake can't hide."""
+
+
+class Gateway(Section, frozen=True, kw_only=True):
+    host: str = "127.0.0.1"
+    port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8420
+    """0 lets the system choose."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Host names, beside the loopback ones, under which a browser may reach the gateway."""
+    allow_public: bool = False
+    """Listen on an address that is not loopback. Put TLS in front."""
+    body_bytes_max: Positive = 256 * 1024
+    text_bytes_max: Annotated[int, msgspec.Meta(ge=1, le=65536)] = 64 * 1024
+    json_depth_max: Positive = 32
+    rate_per_s: PositiveS = 200.0
+    """Requests a second that one token may make, on average."""
+    rate_burst: Positive = 400
+    backlog_max: Positive = 200
+    """Unprocessed events of one session from which on a message gets 429 (ARCHITECTURE 3)."""
+    chat_wait_s: PositiveS = 60.0
+    socket_queue_max: Positive = 1000
+    """Messages waiting for one slow reader before its socket is closed; none is lost."""
+    disk_free_bytes_min: NotNegative = 64 * 1024 * 1024
+    """With the embedded broker: below this the gateway answers 503, before the disk is full."""
+
+
+class Autonomy(Section, frozen=True, kw_only=True):
+    enabled: bool = False
+    """Gates follow-ups only (SPEC S-11)."""
+    max_consecutive: NotNegative = 3
+    cooldown_ms: NotNegative = 15_000
+    ordered_per_hour: NotNegative = 12
+    clear_policy: Literal["autonomous", "all"] = "autonomous"
+    restart_policy: Literal["keep", "clear"] = "keep"
+    follow_ups_max: Positive = 100
+
+
+class Model(Section, frozen=True, kw_only=True):
+    name: str = ""
+    """A model id, or "rehearsal"; empty picks the default model, or rehearsal without a key."""
+    max_tokens: Positive = 4096
+    timeout_s: PositiveS = 120.0
+    calls_max: Positive = 10
+    """Model calls for one event of a conversation (SPEC S-12)."""
+    retries_max: NotNegative = 5
+    retry_base_s: PositiveS = 2.0
+    retry_cap_s: PositiveS = 120.0
+    history_rows: Annotated[int, msgspec.Meta(ge=2)] = 80
+    daily_tokens: NotNegative = 2_000_000
+    """Input and output together, for one agent and UTC day; the rehearsal model is free."""
+    rehearsal_word_ms: NotNegative = 30
+    """How long the rehearsal model takes for a word, so that streaming can be seen."""
+
+
+class Nats(Section, frozen=True, kw_only=True):
+    url: str = ""
+    """Empty: start the embedded server."""
+    port: NotNegative = 0
+    """The embedded server's port on loopback; 0 lets the system choose."""
+    replicas: Annotated[int, msgspec.Meta(ge=1, le=5)] = 1
+    sync: Literal["always", "default"] = "always"
+    """`default` flushes to disk every two minutes: a power cut loses acknowledged data."""
+    max_file_bytes: Positive = 8 * 1024**3
+
+
+class Sessions(Section, frozen=True, kw_only=True):
+    idle_release_s: PositiveS = 10.0
+    queue_max: Positive = 1000
+    """Events folded while a loop is open; beyond, only user messages are kept."""
+    concurrency_max: Positive = 5000
+    """Sessions that one cortex replica keeps open."""
+
+
+class Person(Section, frozen=True, kw_only=True):
+    timezone: str = "UTC"
+    quiet_hours: str = ""
+    """``HH:MM-HH:MM`` in the person's time zone; may wrap midnight; empty: none."""
+
+
+class Config(Section, frozen=True, kw_only=True):
+    """Everything. `home` and `secrets` come from the environment, never from the file."""
+
+    gateway: Gateway = Gateway()
+    autonomy: Autonomy = Autonomy()
+    model: Model = Model()
+    nats: Nats = Nats()
+    sessions: Sessions = Sessions()
+    person: Person = Person()
+    """What holds for people without a section of their own."""
+    people: dict[str, Person] = {}
+
+    def person_of(self, user: str) -> Person:
+        return self.people.get(user, self.person)
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """The configuration, where state lives, the secrets, and what to tell at start."""
+
+    config: Config
+    home: Path
+    anthropic_api_key: str | None = None
+    anthropic_base_url: str | None = None
+    remarks: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        key = "set" if self.anthropic_api_key else "not set"
+        return f"Settings(home={str(self.home)!r}, anthropic_api_key=<{key}>)"
+
+    @property
+    def credentials(self) -> Path:
+        return self.home / "nkeys"
+
+    @property
+    def file(self) -> Path:
+        return self.home / "vigil.toml"
+
+    @property
+    def run_file(self) -> Path:
+        """What is running: pids, ports, the broker's URL. Written by `up`."""
+        return self.home / "run" / "up.json"
+
+    @property
+    def agents(self) -> Path:
+        return self.home / "agents"
+
+
+_SEED_VARIABLES: Final = {
+    "AUTONOMY_ENABLED": ("autonomy", "enabled"),
+    "AUTONOMY_MAX_CONSECUTIVE": ("autonomy", "max_consecutive"),
+    "AUTONOMY_COOLDOWN_MS": ("autonomy", "cooldown_ms"),
+    "VIGIL_PORT": ("gateway", "port"),
+    "VIGIL_MODEL": ("model", "name"),
+    "NATS_URL": ("nats", "url"),
+}
+_WITHOUT_MEANING: Final = ("TIMER_POLL_INTERVAL_MS", "EFFECT_POLL_INTERVAL_MS")
+_NOT_SETTINGS: Final = ("VIGIL_HOME", "VIGIL_CRASH_AT", "VIGIL_URL", "VIGIL_TOKEN")
+
+
+def load(environ: Mapping[str, str] | None = None, *, home: Path | None = None) -> Settings:
+    """Read the file and the environment.
+
+    Raises:
+        ConfigError: with every mistake, one a line.
+    """
+    environ = os.environ if environ is None else environ
+    home = home or Path(environ.get("VIGIL_HOME") or platformdirs.user_data_path("vigil"))
+    home = home.expanduser().absolute()
+    problems: list[str] = []
+    remarks: list[str] = []
+    raw: dict[str, Any] = {}
+    file = home / "vigil.toml"
+    if file.exists():
+        try:
+            raw = tomllib.loads(file.read_text("utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            problems.append(f"{file}: {error}")
+        else:
+            problems += [f"{file}: {p}" for p in _mistakes(raw)]
+    for name in _WITHOUT_MEANING:
+        if name in environ:
+            remarks.append(f"{name} has no meaning here: the bus pushes, nothing is polled")
+    overlay = _from_environment(environ, problems)
+    for (section, key), value, variable in overlay:
+        one = {section: {key: value}}
+        found = _mistakes(one)
+        problems += [f"{variable}: {p}" for p in found]
+        if not found:
+            raw.setdefault(section, {})[key] = value
+    if problems:
+        raise ConfigError("\n".join(problems))
+    config = msgspec.convert(raw, Config, strict=False)
+    return Settings(
+        config=config,
+        home=home,
+        anthropic_api_key=_secret(environ, "ANTHROPIC_API_KEY"),
+        anthropic_base_url=environ.get("ANTHROPIC_BASE_URL") or None,
+        remarks=tuple(remarks),
+    )
+
+
+def _secret(environ: Mapping[str, str], name: str) -> str | None:
+    """Read a secret from the variable, or from the file that `{name}_FILE` names."""
+    if path := environ.get(f"{name}_FILE"):
+        try:
+            return Path(path).read_text("utf-8").strip() or None
+        except OSError as error:
+            raise ConfigError(f"{name}_FILE: {path}: {error.strerror}") from error
+    return environ.get(name) or None
+
+
+def _from_environment(
+    environ: Mapping[str, str], problems: list[str]
+) -> list[tuple[tuple[str, str], str, str]]:
+    found: list[tuple[tuple[str, str], str, str]] = []
+    for name, value in sorted(environ.items()):
+        if name in _SEED_VARIABLES:
+            found.append((_SEED_VARIABLES[name], value, name))
+        elif name.startswith("VIGIL_") and name not in _NOT_SETTINGS:
+            section, separator, key = name.removeprefix("VIGIL_").lower().partition("__")
+            if separator:
+                found.append(((section, key), value, name))
+            else:
+                problems.append(f"{name}: no such setting (VIGIL_SECTION__KEY)")
+    return found
+
+
+def _mistakes(raw: dict[str, Any]) -> list[str]:
+    """List what is wrong with `raw`, section by section and key by key."""
+    problems: list[str] = []
+    fields = {f.name: f.type for f in msgspec.structs.fields(Config)}
+    for section, values in raw.items():
+        if section not in fields:
+            problems.append(f"[{section}]: no such section")
+        elif not isinstance(values, dict):
+            problems.append(f"{section}: must be a section")
+        elif section == "people":
+            for user, person in values.items():
+                problems += _check({"people": {user: person}})
+        else:
+            for key, value in values.items():
+                problems += _check({section: {key: value}})
+    return problems
+
+
+def _check(raw: dict[str, Any]) -> list[str]:
+    try:
+        config = msgspec.convert(raw, Config, strict=False)
+        for person in (config.person, *config.people.values()):
+            zone_of(person)
+            quiet_hours_of(person)
+    except (msgspec.ValidationError, ConfigError) as error:
+        return [str(error)]
+    return []
+
+
+def zone_of(person: Person) -> ZoneInfo:
+    """Return the person's time zone. Raises: ConfigError."""
+    try:
+        return ZoneInfo(person.timezone)
+    except (KeyError, ValueError, OSError) as error:
+        raise ConfigError(f"timezone {person.timezone!r} is not an IANA time zone") from error
+
+
+def quiet_hours_of(person: Person) -> tuple[time, time] | None:
+    """Return (start, end) in the person's time zone, or None. Raises: ConfigError.
+
+    >>> quiet_hours_of(Person(quiet_hours="22:00-07:30"))
+    (datetime.time(22, 0), datetime.time(7, 30))
+    """
+    if not person.quiet_hours:
+        return None
+    start, separator, end = person.quiet_hours.partition("-")
+    try:
+        if not separator:
+            raise ValueError("no '-'")
+        return time.fromisoformat(start.strip()), time.fromisoformat(end.strip())
+    except ValueError as error:
+        raise ConfigError(
+            f"quiet_hours {person.quiet_hours!r}: expected HH:MM-HH:MM ({error})"
+        ) from error
+
+
+FIRST_FILE: Final = """\
+# Vigil's settings. Every default is in the documentation; what is here overrides it, and the
+# environment (VIGIL_SECTION__KEY) overrides this.
+
+[autonomy]
+# Let agents follow up on their own. Limits: 3 messages in a row, 15 s apart, until you write.
+enabled = true
+
+# [model]
+# name = "claude-sonnet-5-5"   # with ANTHROPIC_API_KEY set; without a key: "rehearsal"
+
+# [person]
+# timezone = "Europe/Berlin"
+# quiet_hours = "22:00-07:00"
+"""
+
+
+def ensure_home(settings: Settings) -> bool:
+    """Make the home, and a first vigil.toml; return whether the file is new."""
+    settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if settings.file.exists():
+        return False
+    settings.file.write_text(FIRST_FILE, "utf-8")
+    return True

@@ -1,0 +1,69 @@
+"""Named crash points: ``VIGIL_CRASH_AT=name:n`` ends the process at the n-th passage.
+
+Every step of every protocol has one, so that a test can kill a service exactly between two
+writes. `POINTS` lists them all; ``tests/chaos`` kills at each. Without the variable a
+passage costs one comparison.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from .errors import ConfigError
+
+POINTS: Final = (
+    "gateway.message.before_publish",
+    "gateway.message.after_publish",
+    "gateway.cursor.after_send",
+    "cortex.wake.received",
+    "cortex.lease.acquired",
+    "cortex.state.loaded",
+    "cortex.takeover.after_commit",
+    "cortex.event.read",
+    "cortex.model.before_call",
+    "cortex.model.after_call",
+    "cortex.commit.before",
+    "cortex.commit.after",
+    "cortex.wake.before_ack",
+    "cortex.dead.after_publish",
+    "cortex.release.before",
+    "delivery.turn.received",
+    "delivery.claim.before",
+    "delivery.claim.after",
+    "delivery.turn.before_ack",
+    "delivery.void.after_receipt",
+    "scheduler.turn.received",
+    "scheduler.schedule.before",
+    "scheduler.schedule.after",
+    "scheduler.turn.before_ack",
+    "scheduler.promote.before",
+    "scheduler.promote.after",
+    "scheduler.remove.after",
+    "scheduler.due.before_ack",
+)
+
+EXIT_CODE: Final = 137
+"""What a shell reports for a process that SIGKILL ended."""
+
+
+def _parse(setting: str) -> tuple[str | None, int]:
+    if not setting:
+        return None, 0
+    name, _, count = setting.partition(":")
+    if name not in POINTS or not (count or "1").isdigit() or int(count or "1") < 1:
+        raise ConfigError(f"VIGIL_CRASH_AT={setting!r}: expected NAME:N, NAME one of {POINTS}")
+    return name, int(count or "1")
+
+
+_name, _left = _parse(os.environ.get("VIGIL_CRASH_AT", ""))
+
+
+def point(name: str) -> None:
+    """End the process here, like SIGKILL would, if the environment asks for it."""
+    if name != _name:
+        return
+    global _left  # noqa: PLW0603
+    _left -= 1
+    if _left <= 0:
+        os._exit(EXIT_CODE)

@@ -1,0 +1,160 @@
+"""What every service stands on: one connection, a clock, health, and a clean end.
+
+A service is a module ``services.{name}.__main__`` with ``async def serve(context)``. It sets
+`context.ready` once it works and runs until it is cancelled. It runs alone
+(``vigil serve cortex``), in any number of replicas, or beside the others in one process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, cast
+
+import msgspec
+import structlog
+import uvloop
+
+from . import __version__, config, credentials, telemetry
+from .bus import Bus
+from .clock import Clock, SystemClock, new_id
+from .config import Settings
+from .errors import ConfigError, Unavailable
+
+log = structlog.get_logger("vigil.runtime")
+
+HEALTH: Final = "rpc.health"
+STOP_GRACE_S: Final = 25.0
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True):
+    """What a replica answers to `rpc.health`."""
+
+    service: str
+    instance: str
+    pid: int
+    version: str
+    ready: bool
+    problems: tuple[str, ...] = ()
+
+
+class Context(msgspec.Struct, kw_only=True):
+    """What a service gets. Tests build it with a clock and ids of their own."""
+
+    service: str
+    settings: Settings
+    bus: Bus
+    clock: Clock
+    new_id: Callable[[], str]
+    ready: asyncio.Event
+    instance: str
+    """A random id of this replica."""
+
+    def health(self) -> Health:
+        problems = list(self.bus.violations[:3])
+        if not self.bus.is_connected:
+            problems.append("not connected to the broker")
+        return Health(
+            service=self.service,
+            instance=self.instance,
+            pid=os.getpid(),
+            version=__version__,
+            ready=self.ready.is_set() and not problems,
+            problems=tuple(problems),
+        )
+
+
+Serve = Callable[[Context], Awaitable[None]]
+
+
+def load_service(name: str) -> Serve:
+    """Import a service. Raises: ConfigError, if what it needs isn't installed."""
+    try:
+        module = importlib.import_module(f"services.{name}.__main__")
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"the service {name} needs {error.name}: pip install vigil[{name}]"
+        ) from error
+    return cast(Serve, module.serve)
+
+
+async def run(
+    name: str,
+    settings: Settings,
+    url: str,
+    *,
+    on_ready: Callable[[Context], None] | None = None,
+    clock: Clock | None = None,
+    serve: Serve | None = None,
+) -> None:
+    """Run one service until cancelled.
+
+    Raises:
+        ConfigError: it can't start as configured.
+        Unavailable: no broker at `url`.
+    """
+    serve = serve or load_service(name)
+    seed = credentials.load(settings.credentials, name)
+    bus = await Bus.connect(url, role=name, seed=seed)
+    context = Context(
+        service=name,
+        settings=settings,
+        bus=bus,
+        clock=clock or SystemClock(),
+        new_id=new_id,
+        ready=asyncio.Event(),
+        instance=new_id(),
+    )
+
+    async def answer_health(msg: Any) -> None:
+        await bus.send(msg.reply, msgspec.json.encode(context.health()))
+
+    async def announce() -> None:
+        await context.ready.wait()
+        log.info("ready", action="service.ready", service=name, pid=os.getpid())
+        if on_ready is not None:
+            on_ready(context)
+
+    announcing = asyncio.create_task(announce(), name=f"announce-{name}")
+    try:
+        await bus.listen(HEALTH, answer_health)
+        await serve(context)
+    finally:
+        announcing.cancel()
+        await bus.close()
+
+
+async def run_until_signalled(main: Awaitable[None]) -> None:
+    """Run `main` until it ends, or until SIGTERM or SIGINT asks it to."""
+    task = asyncio.ensure_future(main)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, task.cancel)
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+async def _serve_alone(name: str, settings: Settings, url: str) -> None:
+    """Run one service in a process of its own; wait for a broker that isn't there yet."""
+    while True:
+        try:
+            await run(name, settings, url)
+        except Unavailable as error:
+            log.warning("no broker yet", action="service.waiting", service=name, error=str(error))
+            await asyncio.sleep(0.5)
+        else:
+            return
+
+
+def main(name: str) -> None:
+    """Entry point of ``python -m services.{name}`` and ``vigil serve {name}``."""
+    settings = config.load()
+    telemetry.configure()
+    url = settings.config.nats.url
+    if not url:
+        raise ConfigError(f"set NATS_URL: {name} runs alone, beside a broker that is there")
+    uvloop.run(run_until_signalled(_serve_alone(name, settings, url)))

@@ -1,0 +1,195 @@
+"""Every subject on the bus is built and parsed here, and nowhere else.
+
+A session is a subject tree, so the session key decides what may reach a subject. Its parts
+are checked once, at the edge, against ``[A-Za-z0-9_-]{1,64}``; any other id that a person, a
+model or a tool chose enters a subject only as a hash (:func:`token_of`). The broker itself
+accepts and stores subjects with a literal ``*`` or ``>`` in them, which would let one user's
+name match another's records.
+
+    session.{agent}.{user}.{thread}          {K}, the root of a conversation
+    system.{agent}.{user}._{thread}          {K}, the root of a session of the cortex itself
+      {K}.in.said.user                       what the person said     } together,
+      {K}.out.said.{effect}                  what the agent said      } the transcript
+      {K}.in.{timer,tool_result,tick,external,control}
+      {K}.turn                               commits
+      {K}.receipt.{effect}                   outcomes of sends
+    timer.{K}.{hash}, due.{K}.{hash}         schedules, and what the broker fired
+    live.{agent}.{user}.{thread}             tokens of an answer in the making (not stored)
+    dead.{service}.{agent}.{user}.{thread}   dead letters
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Final
+
+import msgspec
+
+from .errors import InvalidInput
+
+PART: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+_FIELDS: Final = ("userId", "agentId", "threadId")
+
+IN_ALL_SESSIONS: Final = "session.*.*.*.in.>"
+TURNS_OF_ALL_SESSIONS: Final = "session.*.*.*.turn"
+TIMERS_ALL: Final = "timer.>"
+DUE_ALL: Final = "due.>"
+
+
+def check_part(field: str, value: object) -> str:
+    """Return `value` if it may be a part of a session key.
+
+    Raises:
+        InvalidInput: naming `field` and the rule it broke.
+    """
+    if not isinstance(value, str):
+        raise InvalidInput(field, "must be a string")
+    if not value:
+        raise InvalidInput(field, "must not be empty")
+    if len(value) > 64:
+        raise InvalidInput(field, f"must have at most 64 characters, has {len(value)}")
+    if not PART.fullmatch(value):
+        raise InvalidInput(field, "may contain only letters A-Z a-z, digits, '_' and '-'")
+    return value
+
+
+class SessionKey(msgspec.Struct, frozen=True, order=True):
+    """One thread of thought: ``userId:agentId:threadId``.
+
+    >>> key = SessionKey.parse("ann:vigil:t1")
+    >>> key.root
+    'session.vigil.ann.t1'
+    >>> str(SessionKey.of_subject("session.vigil.ann.t1.in.said.user"))
+    'ann:vigil:t1'
+    """
+
+    user: str
+    agent: str
+    thread: str
+
+    @classmethod
+    def of(cls, user: object, agent: object, thread: object) -> SessionKey:
+        """Build a key from parts that came from outside.
+
+        Raises:
+            InvalidInput: naming the part and the reason.
+        """
+        parts = (check_part(f, v) for f, v in zip(_FIELDS, (user, agent, thread), strict=True))
+        return cls(*parts)
+
+    @classmethod
+    def parse(cls, text: object) -> SessionKey:
+        """Parse ``userId:agentId:threadId`` from outside.
+
+        Raises:
+            InvalidInput: naming the part and the reason.
+        """
+        if not isinstance(text, str):
+            raise InvalidInput("session_key", "must be a string")
+        parts = text.split(":")
+        if len(parts) != 3:
+            raise InvalidInput("session_key", "must be userId:agentId:threadId")
+        return cls.of(*parts)
+
+    @classmethod
+    def of_subject(cls, subject: str) -> SessionKey:
+        """Return the session that a subject of SESSIONS, SYSTEM, TIMERS or DEAD belongs to."""
+        tokens = subject.split(".")
+        if tokens[0] in ("timer", "due", "dead"):
+            tokens = tokens[1:]
+        _, agent, user, thread = tokens[:4]
+        return cls(user, agent, thread)
+
+    def __str__(self) -> str:
+        return f"{self.user}:{self.agent}:{self.thread}"
+
+    @property
+    def is_system(self) -> bool:
+        """Whether this is a session of the cortex itself; no client may use its thread."""
+        return self.thread.startswith("_")
+
+    @property
+    def stream(self) -> str:
+        """The stream that holds this session."""
+        return "SYSTEM" if self.is_system else "SESSIONS"
+
+    @property
+    def root(self) -> str:
+        """{K}, the first four tokens of every subject of this session."""
+        kind = "system" if self.is_system else "session"
+        return f"{kind}.{self.agent}.{self.user}.{self.thread}"
+
+    @property
+    def kv_key(self) -> str:
+        """The key of this session in a key-value bucket."""
+        return f"{self.agent}.{self.user}.{self.thread}"
+
+    @property
+    def in_user(self) -> str:
+        return f"{self.root}.in.said.user"
+
+    @property
+    def in_all(self) -> str:
+        return f"{self.root}.in.>"
+
+    @property
+    def turn(self) -> str:
+        return f"{self.root}.turn"
+
+    @property
+    def transcript(self) -> str:
+        """Matches what the person said and what the agent said, and nothing else."""
+        return f"{self.root}.*.said.*"
+
+    @property
+    def out_all(self) -> str:
+        return f"{self.root}.out.said.*"
+
+    @property
+    def receipts(self) -> str:
+        return f"{self.root}.receipt.*"
+
+    @property
+    def everything(self) -> str:
+        return f"{self.root}.>"
+
+    @property
+    def live(self) -> str:
+        """Tokens of an answer in the making: plain NATS, never stored."""
+        return f"live.{self.agent}.{self.user}.{self.thread}"
+
+    def in_event(self, event_type: str) -> str:
+        """Where events other than user messages enter (`event_type` is one of ours)."""
+        return f"{self.root}.in.{event_type}"
+
+    def out_said(self, effect_id: str) -> str:
+        return f"{self.root}.out.said.{effect_id}"
+
+    def receipt(self, effect_id: str) -> str:
+        return f"{self.root}.receipt.{effect_id}"
+
+    def timer(self, timer_id: str, generation: int) -> str:
+        return f"timer.{self.root}.{token_of(timer_id, str(generation))}"
+
+    def due(self, timer_id: str, generation: int) -> str:
+        return f"due.{self.root}.{token_of(timer_id, str(generation))}"
+
+    def dead(self, service: str) -> str:
+        return f"dead.{service}.{self.agent}.{self.user}.{self.thread}"
+
+
+def token_of(*parts: str) -> str:
+    """Turn free text into one subject token: 32 hex digits of SHA-256 over the parts.
+
+    Parts are length-prefixed, so that ("a", "bc") and ("ab", "c") differ.
+
+    >>> token_of("a", "bc") == token_of("ab", "c")
+    False
+    """
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(8, "big"))
+        digest.update(data)
+    return digest.hexdigest()[:32]

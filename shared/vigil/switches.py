@@ -1,0 +1,61 @@
+"""Hot switches in the bucket CONFIG: what can be changed while everything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from .bus import Bus
+from .kv import Bucket, Watch
+
+PAUSED: Final = "paused"
+
+
+class Paused(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything proactive is paused (`vigil pause`)."""
+
+    at: datetime
+    by: str
+
+
+class Switches:
+    """The switches as they are now, kept up to date by a watch."""
+
+    def __init__(self) -> None:
+        self.paused: Paused | None = None
+        self._watch: Watch | None = None
+        self._listeners: list[Callable[[], None]] = []
+
+    @classmethod
+    async def watch(cls, bus: Bus) -> Switches:
+        switches = cls()
+        switches._watch = await Bucket(bus, "CONFIG").watch(switches._on_change)
+        return switches
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Call `listener` whenever a switch changed."""
+        self._listeners.append(listener)
+
+    def _on_change(self, key: str, value: bytes | None) -> None:
+        if key != PAUSED:
+            return
+        self.paused = None if value is None else msgspec.json.decode(value, type=Paused)
+        for listener in self._listeners:
+            listener()
+
+    async def close(self) -> None:
+        if self._watch is not None:
+            await self._watch.close()
+
+
+async def pause(bus: Bus, *, at: datetime, by: str) -> None:
+    """Pause everything proactive, on every replica."""
+    await Bucket(bus, "CONFIG").put(PAUSED, msgspec.json.encode(Paused(at=at, by=by)))
+
+
+async def resume(bus: Bus) -> None:
+    """End the pause."""
+    await Bucket(bus, "CONFIG").delete(PAUSED)

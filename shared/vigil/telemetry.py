@@ -1,0 +1,58 @@
+"""Structured logs with a stable `action` on every line; secrets are masked.
+
+A person at a terminal gets readable lines, everything else gets JSON, always on stderr.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+from collections.abc import MutableMapping
+from typing import Any, Final
+
+import structlog
+
+_SECRET: Final = re.compile(
+    r"(sk-ant-[A-Za-z0-9_-]{6}|pat_[A-Za-z0-9_-]{4}|SU[A-Z2-7]{6})[A-Za-z0-9_-]+"
+)
+
+
+def mask(text: str) -> str:
+    """Hide tokens, API keys and nkey seeds in `text`.
+
+    >>> mask("key sk-ant-abcdef0123456789")
+    'key sk-ant-abcdef…'
+    """
+    return _SECRET.sub(r"\1…", text)
+
+
+def _mask_values(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    for key, value in event.items():
+        if isinstance(value, str):
+            event[key] = mask(value)
+    return event
+
+
+def configure(*, level: int = logging.INFO, stream: Any = None) -> None:
+    """Set up logging for this process; safe to call again."""
+    stream = stream or sys.stderr
+    renderer: Any = (
+        structlog.dev.ConsoleRenderer()
+        if stream.isatty()
+        else structlog.processors.JSONRenderer(ensure_ascii=False)
+    )
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            _mask_values,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(stream),
+        cache_logger_on_first_use=True,
+    )
+    logging.basicConfig(level=logging.WARNING, stream=stream, force=True)

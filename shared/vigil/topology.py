@@ -1,0 +1,198 @@
+"""Streams, buckets, consumers and permissions, as data.
+
+:func:`provision` makes a broker look like this page, and may be run again on any older one.
+Changing what a service may publish or read is a change of `ROLES`, reviewed as such: the
+broker enforces it (SPEC X-4).
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+
+from .subjects import DUE_ALL, IN_ALL_SESSIONS, TURNS_OF_ALL_SESSIONS
+
+SECOND_NS: Final = 1_000_000_000
+DAY_S: Final = 24 * 60 * 60
+ACK_WAIT_WAKE_S: Final = 8
+"""ARCHITECTURE 3. A killed replica's wakes come back after this, its lease after LEASE_TTL_S."""
+LEASE_TTL_S: Final = 5
+LEASE_RENEW_S: Final = 2
+
+
+class Stream(msgspec.Struct, frozen=True, kw_only=True):
+    """A JetStream stream. `max_age_s` 0 keeps for good."""
+
+    name: str
+    subjects: tuple[str, ...]
+    max_age_s: int = 0
+    max_consumers: int = 1000
+    has_schedules: bool = False
+
+
+class Bucket(msgspec.Struct, frozen=True, kw_only=True):
+    """A key-value bucket. `ttl_s` 0 keeps for good."""
+
+    name: str
+    ttl_s: int = 0
+    storage: Literal["file", "memory"] = "file"
+
+
+class Consumer(msgspec.Struct, frozen=True, kw_only=True):
+    """A durable pull consumer, shared by all replicas of a service."""
+
+    stream: str
+    name: str
+    filters: tuple[str, ...]
+    ack_wait_s: float
+    headers_only: bool = False
+
+
+STREAMS: Final = (
+    # The server caps a stream at 1000 consumers, and -1 doesn't lift it (RELIABILITY 0.3); an
+    # open session and an open socket have one each.
+    Stream(name="SESSIONS", subjects=("session.>",), max_consumers=50_000),
+    # No max_age: it would delete pending schedules (ARCHITECTURE 2).
+    Stream(name="TIMERS", subjects=("timer.>", "due.>"), has_schedules=True),
+    Stream(name="DEAD", subjects=("dead.>",), max_age_s=90 * DAY_S),
+)
+
+BUCKETS: Final = (
+    Bucket(name="LEASES", ttl_s=LEASE_TTL_S, storage="memory"),
+    Bucket(name="CONFIG"),
+    Bucket(name="BUDGETS", ttl_s=40 * DAY_S),
+    Bucket(name="TOKENS"),
+    Bucket(name="CURSORS"),
+    Bucket(name="IDEMPOTENCY", ttl_s=DAY_S),
+)
+
+CONSUMERS: Final = (
+    Consumer(
+        stream="SESSIONS",
+        name="cortex-wake",
+        filters=(IN_ALL_SESSIONS,),
+        ack_wait_s=ACK_WAIT_WAKE_S,
+        headers_only=True,
+    ),
+    Consumer(
+        stream="SESSIONS",
+        name="scheduler-turns",
+        filters=(TURNS_OF_ALL_SESSIONS,),
+        ack_wait_s=5,
+    ),
+    Consumer(stream="TIMERS", name="scheduler-due", filters=(DUE_ALL,), ack_wait_s=5),
+    Consumer(
+        stream="SESSIONS",
+        name="delivery-turns",
+        filters=(TURNS_OF_ALL_SESSIONS,),
+        ack_wait_s=5,
+    ),
+)
+MAX_ACK_PENDING: Final = 100_000
+"""Large and explicit: sessions wait on their own, so one of them never blocks the others."""
+
+WAKE, SCHEDULER_TURNS, DUE, DELIVERY_TURNS = CONSUMERS
+
+
+# ---------------------------------------------------------------- who may do what
+
+
+class Role(msgspec.Struct, frozen=True, kw_only=True):
+    """What one credential may do. Everything not listed is denied.
+
+    `follows` lists streams it may read with consumers of its own (ephemeral, no acks);
+    `pulls` durable consumers it may pull from and ack; `reads` streams whose single messages
+    it may get; `buckets_w` buckets it may also write.
+    """
+
+    publishes: tuple[str, ...] = ()
+    subscribes: tuple[str, ...] = ()
+    follows: tuple[str, ...] = ()
+    pulls: tuple[Consumer, ...] = ()
+    reads: tuple[str, ...] = ()
+    buckets_r: tuple[str, ...] = ()
+    buckets_w: tuple[str, ...] = ()
+    raw: tuple[str, ...] = ()
+
+
+ROLES: Final[dict[str, Role]] = {
+    "gateway": Role(
+        publishes=("session.*.*.*.in.said.user", "session.*.*.*.in.control"),
+        subscribes=("live.*.*.*",),
+        follows=("SESSIONS",),
+        reads=("SESSIONS",),
+        buckets_r=("TOKENS", "CONFIG"),
+        buckets_w=("CURSORS", "IDEMPOTENCY", "CONFIG"),
+        raw=("rpc.health",),
+    ),
+    "cortex": Role(
+        publishes=("session.*.*.*.turn", "live.*.*.*", "dead.cortex.*.*.*"),
+        follows=("SESSIONS",),
+        pulls=(WAKE,),
+        reads=("SESSIONS",),
+        buckets_r=("CONFIG",),
+        buckets_w=("LEASES", "BUDGETS"),
+    ),
+    "scheduler": Role(
+        publishes=(
+            "timer.>", "due.>", "session.*.*.*.in.timer", "session.*.*.*.in.control",
+            "dead.scheduler.*.*.*",
+        ),
+        follows=("TIMERS",),
+        pulls=(SCHEDULER_TURNS, DUE),
+        reads=("TIMERS",),
+        buckets_r=("CONFIG",),
+        buckets_w=("LEASES",),
+        raw=("$JS.API.STREAM.PURGE.TIMERS", "$JS.API.STREAM.MSG.DELETE.TIMERS"),
+    ),
+    "delivery": Role(
+        publishes=("session.*.*.*.out.said.*", "session.*.*.*.receipt.*", "dead.delivery.*.*.*"),
+        follows=("SESSIONS",),
+        pulls=(DELIVERY_TURNS,),
+        reads=("SESSIONS",),
+        buckets_r=("CONFIG",),
+    ),
+    # The command line: makes tokens, looks at the broker. Never a service.
+    "operator": Role(buckets_w=("TOKENS", "CONFIG"), raw=("rpc.health",)),
+}  # fmt: skip
+
+SERVICES: Final = ("gateway", "cortex", "scheduler", "delivery")
+ADMIN: Final = "admin"
+"""Creates and upgrades streams, and probes the embedded broker; may do everything."""
+
+
+def inbox_prefix(role: str) -> str:
+    """Each credential has inboxes of its own, so nobody reads another's answers."""
+    return f"_INBOX_{role}"
+
+
+def permissions(role: str) -> dict[str, list[str]]:
+    """Expand a role into NATS allow-lists: {"publish": [...], "subscribe": [...]}."""
+    if role == ADMIN:
+        return {"publish": [">"], "subscribe": [">"]}
+    spec = ROLES[role]
+    publish = [*spec.publishes, *spec.raw]
+    for stream in spec.follows:
+        # The filter is the last part of the subject; a consumer with several has none.
+        publish += [
+            f"$JS.API.CONSUMER.CREATE.{stream}.>",
+            f"$JS.API.CONSUMER.DELETE.{stream}.*",
+            f"$JS.FC.{stream}.>",
+        ]
+    for consumer in spec.pulls:
+        where = f"{consumer.stream}.{consumer.name}"
+        publish += [f"$JS.API.CONSUMER.MSG.NEXT.{where}", f"$JS.ACK.{where}.>"]
+    publish += [f"$JS.API.STREAM.MSG.GET.{stream}" for stream in spec.reads]
+    for bucket in dict.fromkeys(spec.buckets_r + spec.buckets_w):
+        publish += [
+            f"$JS.API.STREAM.MSG.GET.KV_{bucket}",
+            f"$JS.API.CONSUMER.CREATE.KV_{bucket}.>",
+            f"$JS.API.CONSUMER.DELETE.KV_{bucket}.*",
+            f"$JS.FC.KV_{bucket}.>",
+        ]
+    publish += [f"$KV.{bucket}.>" for bucket in spec.buckets_w]
+    subscribe = [f"{inbox_prefix(role)}.>", *spec.subscribes]
+    if role in SERVICES:
+        subscribe += ["rpc.health", "$SRV.>"]
+    return {"publish": publish, "subscribe": subscribe}

@@ -1,0 +1,1 @@
+"""What the tests share: a real broker, real services, records to publish."""

@@ -1,0 +1,124 @@
+"""A real broker and real services, in this process, on free ports, ended with the test."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from vigil import config, credentials, runtime
+from vigil.broker import Broker, provision
+from vigil.bus import Bus
+from vigil.clock import Clock
+from vigil.config import Config, Nats, Settings
+
+
+def settings_of(home: Path, **sections: dict[str, Any]) -> Settings:
+    """Build settings: ``settings_of(home, autonomy={"cooldown_ms": 100})``."""
+    raw: dict[str, Any] = {
+        "gateway": {"port": 0, "disk_free_bytes_min": 0},
+        "autonomy": {"enabled": True},
+        "model": {"name": "rehearsal", "rehearsal_word_ms": 0},
+    }
+    for section, values in sections.items():
+        raw[section] = raw.get(section, {}) | values
+    return Settings(config=msgspec.convert(raw, Config), home=home)
+
+
+@contextlib.asynccontextmanager
+async def running_broker(home: Path, nats: Nats | None = None) -> AsyncIterator[Broker]:
+    """A provisioned nats-server of its own, with one credential per service."""
+    broker = Broker(nats or Nats(), home=home)
+    await broker.start()
+    try:
+        admin = await broker.admin()
+        await provision(admin)
+        await admin.close()
+        yield broker
+    finally:
+        await broker.stop()
+
+
+class Stack:
+    """Services running against a broker; kills and starts them one by one."""
+
+    def __init__(self, broker: Broker, settings: Settings, clock: Clock | None = None) -> None:
+        self.broker = broker
+        self.settings = settings
+        self.clock = clock
+        self.contexts: dict[str, runtime.Context] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._buses: list[Bus] = []
+
+    async def start(self, *names: str) -> None:
+        """Start services (``"cortex"``, or ``"cortex:2"`` for a second replica)."""
+        for name in names:
+            ready = asyncio.Event()
+
+            def on_ready(
+                context: runtime.Context, name: str = name, ready: asyncio.Event = ready
+            ) -> None:
+                self.contexts[name] = context
+                ready.set()
+
+            task = asyncio.create_task(
+                runtime.run(
+                    name.partition(":")[0],
+                    self.settings,
+                    self.broker.url,
+                    on_ready=on_ready,
+                    clock=self.clock,
+                ),
+                name=name,
+            )
+            self._tasks[name] = task
+            waiting = asyncio.create_task(ready.wait())
+            await asyncio.wait({task, waiting}, return_when="FIRST_COMPLETED", timeout=15)
+            waiting.cancel()
+            if not ready.is_set():
+                if task.done():
+                    task.result()
+                raise TimeoutError(f"{name} did not become ready")
+
+    async def stop(self, name: str) -> None:
+        """End one service as SIGTERM would."""
+        task = self._tasks.pop(name)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    async def bus(self, role: str) -> Bus:
+        """Connect with a role's own credential ("admin" may do everything)."""
+        seed = credentials.load(self.settings.credentials, role)
+        bus = await Bus.connect(self.broker.url, role=role, seed=seed)
+        self._buses.append(bus)
+        return bus
+
+    async def close(self) -> None:
+        for name in list(self._tasks):
+            await self.stop(name)
+        for bus in self._buses:
+            await bus.close()
+
+
+@contextlib.asynccontextmanager
+async def running_stack(
+    home: Path,
+    services: Sequence[str] = ("cortex", "scheduler", "delivery", "gateway"),
+    clock: Clock | None = None,
+    **sections: dict[str, Any],
+) -> AsyncIterator[Stack]:
+    """A broker with services, configured by sections."""
+    settings = settings_of(home, **sections)
+    config.ensure_home(settings)
+    async with running_broker(home, settings.config.nats) as broker:
+        stack = Stack(broker, settings, clock)
+        try:
+            await stack.start(*services)
+            yield stack
+        finally:
+            await stack.close()
