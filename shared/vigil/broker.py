@@ -262,6 +262,16 @@ class Broker:
         if self._process is not None and self._process.returncode is None:
             self._process.kill()
 
+    async def pause(self) -> None:
+        """SIGSTOP, for tests of a broker that doesn't answer."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGSTOP)
+
+    async def unpause(self) -> None:
+        """SIGCONT."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGCONT)
+
     async def stop(self) -> None:
         self._is_stopping = True
         if self._watch is not None:

@@ -22,7 +22,7 @@ import json
 from base64 import b64decode
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 import nats
@@ -526,6 +526,15 @@ class _Deliveries:
                 await item
             if self._is_closed:
                 raise StopAsyncIteration
+            self._arrived.clear()
+            await self._arrived.wait()
+
+    async def arrived(self) -> None:
+        """Wait until `take_nowait` has a message; cancelling it loses none."""
+        while not (self._queue and isinstance(self._queue[0], Message)):
+            if self._queue:
+                await cast(Awaitable[None], self._queue.popleft())
+                continue
             self._arrived.clear()
             await self._arrived.wait()
 

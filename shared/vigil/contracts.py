@@ -132,6 +132,20 @@ class Cause(Record, frozen=True, kw_only=True):
 # ---------------------------------------------------------------- history: what the model sees
 
 
+class FollowUp(Record, frozen=True, kw_only=True):
+    """An open timer of a session. A timer event counts only if its generation is here."""
+
+    generation: int
+    fire_at: Instant
+    reason: str = ""
+    message: str | None = None
+    """A fixed text: said as it is when the timer fires, with no model call."""
+    keep: bool = False
+    """A reminder that the person asked for: only cancelling ends it."""
+    held_from: Instant | None = None
+    """When it was first due, if quiet hours or a pause hold it back."""
+
+
 class TextBlock(Record, frozen=True, kw_only=True, tag_field="type", tag="text"):
     text: str
 
@@ -154,7 +168,14 @@ class OpaqueBlock(Record, frozen=True, kw_only=True, tag_field="type", tag="opaq
     data: dict[str, Any]
 
 
-Block = TextBlock | ToolUseBlock | ToolResultBlock | OpaqueBlock
+class TimerBlock(Record, frozen=True, kw_only=True, tag_field="type", tag="timer"):
+    """A follow-up that came due, as a fact; the prompt puts it into words."""
+
+    timer_id: str
+    follow_up: FollowUp
+
+
+Block = TextBlock | ToolUseBlock | ToolResultBlock | OpaqueBlock | TimerBlock
 
 
 class Row(Record, frozen=True, kw_only=True):
@@ -249,20 +270,6 @@ def effect_id(
 # ---------------------------------------------------------------- state and turns
 
 
-class FollowUp(Record, frozen=True, kw_only=True):
-    """An open timer of a session. A timer event counts only if its generation is here."""
-
-    generation: int
-    fire_at: Instant
-    reason: str = ""
-    message: str | None = None
-    """A fixed text: said as it is when the timer fires, with no model call."""
-    keep: bool = False
-    """A reminder that the person asked for: only cancelling ends it."""
-    held_from: Instant | None = None
-    """When it was first due, if quiet hours or a pause hold it back."""
-
-
 class Counters(Record, frozen=True, kw_only=True):
     """The autonomy counters that the gates read (SPEC S-7). Instants are epoch ms."""
 
@@ -296,7 +303,12 @@ class Loop(Record, frozen=True, kw_only=True):
     sends: int = 0
     unsaid: str = ""
     """Text that came with a tool call: said at the end if nothing else is."""
+    retries: int = 0
+    """Failed attempts at the present step."""
     retry: Retry | None = None
+    timer_id: str | None = None
+    """The timer that began it, if one did, and what it stood for."""
+    follow_up: FollowUp | None = None
 
 
 class Queued(Record, frozen=True, kw_only=True, array_like=True):

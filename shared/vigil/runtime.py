@@ -40,6 +40,8 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     ready: bool
     problems: tuple[str, ...] = ()
+    facts: dict[str, Any] = {}
+    """What a person wants to know about it: the gateway's port, the cortex's model."""
 
 
 class Context(msgspec.Struct, kw_only=True):
@@ -53,6 +55,8 @@ class Context(msgspec.Struct, kw_only=True):
     ready: asyncio.Event
     instance: str
     """A random id of this replica."""
+    facts: dict[str, Any] = msgspec.field(default_factory=dict)
+    """What its health tells beside being well; JSON values."""
 
     def health(self) -> Health:
         problems = list(self.bus.violations[:3])
@@ -65,6 +69,7 @@ class Context(msgspec.Struct, kw_only=True):
             version=__version__,
             ready=self.ready.is_set() and not problems,
             problems=tuple(problems),
+            facts=self.facts,
         )
 
 

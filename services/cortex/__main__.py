@@ -1,0 +1,90 @@
+"""The cortex: thought. Opens sessions, decides, calls the model, commits turns.
+
+It carries out no effect; the scheduler and delivery read those from the turns.
+"""
+
+from __future__ import annotations
+
+from vigil import runtime
+from vigil.config import Config
+from vigil.lease import Leases
+from vigil.runtime import Context
+from vigil.subjects import SessionKey
+from vigil.switches import Switches
+
+from . import models
+from .budget import Budget
+from .core import Policy
+from .engine import Engine
+from .identity import Identities
+from .prompting import Prompts
+from .session import Session
+from .thinker import Thinker
+
+
+def policy_of(config: Config) -> Policy:
+    """Return the core's policy as configured."""
+    return Policy(
+        autonomy_enabled=config.autonomy.enabled,
+        max_consecutive=config.autonomy.max_consecutive,
+        cooldown_ms=config.autonomy.cooldown_ms,
+        ordered_per_hour=config.autonomy.ordered_per_hour,
+        clear_policy=config.autonomy.clear_policy,
+        follow_ups_max=config.autonomy.follow_ups_max,
+        calls_max=config.model.calls_max,
+        retries_max=config.model.retries_max,
+        retry_base_s=config.model.retry_base_s,
+        retry_cap_s=config.model.retry_cap_s,
+        queue_max=config.sessions.queue_max,
+    )
+
+
+async def serve(context: Context) -> None:
+    """Run the cortex until cancelled."""
+    settings, config = context.settings, context.settings.config
+    model = models.choose(settings)
+    context.facts["model"] = model.name
+    switches = await Switches.watch(context.bus)
+    identities = Identities(settings.agents)
+    identities.load("vigil", "me")
+    thinker = Thinker(
+        bus=context.bus,
+        clock=context.clock,
+        config=config.model,
+        model=model,
+        identities=identities,
+        prompts=Prompts(),
+        budget=Budget(context.bus, config.model.daily_tokens, context.clock),
+        autonomy_enabled=config.autonomy.enabled,
+    )
+    policy = policy_of(config)
+
+    def open_session(key: SessionKey) -> Session:
+        return Session(
+            key,
+            bus=context.bus,
+            clock=context.clock,
+            new_id=context.new_id,
+            thinker=thinker,
+            policy=policy,
+            switches=switches,
+            person=config.person_of(key.user),
+            history_rows=config.model.history_rows,
+            idle_release_s=config.sessions.idle_release_s,
+        )
+
+    engine = Engine(
+        bus=context.bus,
+        leases=Leases(context.bus, context.instance),
+        open_session=open_session,
+        sessions_max=config.sessions.concurrency_max,
+    )
+    try:
+        await engine.run(context.ready.set)
+    finally:
+        await switches.close()
+        await model.close()
+
+
+if __name__ == "__main__":
+    runtime.main("cortex")

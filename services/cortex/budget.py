@@ -1,0 +1,157 @@
+"""The daily token cap of an agent: reserved before a call, settled after it (SPEC C-9).
+
+A bucket entry per agent and UTC day, `{reserved, used}`, changed by compare-and-set, so that
+any number of replicas share one cap. What is unknown is counted: a crash between reserve and
+settle, and a write whose answer was lost, leave their tokens counted until the day ends. So
+the count may be too high, and is never too low as long as the estimate covers the call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from vigil.bus import Bus
+from vigil.clock import Clock
+from vigil.contracts import Usage
+from vigil.errors import Unavailable, VigilError, WrongLastSequence
+from vigil.kv import Bucket
+
+from .model import ModelRequest
+
+ATTEMPTS_MAX: Final = 200
+"""Lost races before it gives up; in each somebody wins, so only replicas' number counts."""
+BYTES_PER_TOKEN: Final = 3
+
+
+class BudgetExceeded(VigilError):
+    """The agent may use no more tokens today; `resets_at` is when it may again."""
+
+    def __init__(self, agent: str, reason: str, resets_at: datetime) -> None:
+        super().__init__(reason)
+        self.agent = agent
+        self.reason = reason
+        self.resets_at = resets_at
+
+
+class Reservation(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens set aside for one call. `key` holds the day they count for."""
+
+    key: str
+    tokens: int
+
+
+class _Account(msgspec.Struct, frozen=True, kw_only=True):
+    reserved: int = 0
+    used: int = 0
+
+
+_Change = Callable[[_Account], _Account]
+
+
+class Budget:
+    """The cap of every agent, `daily_tokens` each; 0 allows nothing."""
+
+    def __init__(self, bus: Bus, daily_tokens: int, clock: Clock) -> None:
+        self._bucket = Bucket(bus, "BUDGETS")
+        self._daily_tokens = daily_tokens
+        self._clock = clock
+        # Callers of one process queue here instead of losing races against each other.
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def reserve(self, agent: str, tokens: int) -> Reservation:
+        """Set `tokens` aside; when this returns, they are counted, whatever crashes.
+
+        Raises:
+            BudgetExceeded: they don't fit into what is left of the day.
+            Unavailable: no answer from the broker; perhaps they are counted.
+        """
+        day = self._clock.now().astimezone(UTC).date()
+        key = f"tokens.{day.isoformat()}.{agent}"
+        resets_at = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1)
+
+        def add(account: _Account) -> _Account:
+            total = account.reserved + account.used + tokens
+            if total > self._daily_tokens or self._daily_tokens == 0:
+                raise BudgetExceeded(agent, self._refusal(agent, account, tokens), resets_at)
+            return _Account(reserved=account.reserved + tokens, used=account.used)
+
+        await self._change(key, add)
+        return Reservation(key=key, tokens=tokens)
+
+    async def settle(self, reservation: Reservation, used_tokens: int) -> None:
+        """Count what the call really took, on the day of its reservation.
+
+        A call whose outcome is unknown is settled with all that was reserved, or not at all.
+
+        Raises:
+            Unavailable: no answer from the broker; the reservation may stay counted.
+        """
+
+        def exchange(account: _Account) -> _Account:
+            return _Account(
+                reserved=max(account.reserved - reservation.tokens, 0),
+                used=account.used + max(used_tokens, 0),
+            )
+
+        await self._change(reservation.key, exchange)
+
+    def _refusal(self, agent: str, account: _Account, tokens: int) -> str:
+        taken = account.reserved + account.used
+        return (
+            f"the daily limit of {self._daily_tokens} tokens for the agent {agent} is reached "
+            f"({taken} taken, {tokens} needed); it starts anew at 00:00 UTC, and "
+            f"model.daily_tokens raises it"
+        )
+
+    async def _change(self, key: str, change: _Change) -> None:
+        """Apply `change` once. An unknown outcome is raised: repeating could apply it twice."""
+        lock = self._locks.setdefault(key, asyncio.Lock())
+        async with lock:
+            for _ in range(ATTEMPTS_MAX):
+                entry = await self._bucket.get(key)
+                account = _Account() if entry is None else _decode(key, entry.value)
+                value = msgspec.json.encode(change(account))
+                try:
+                    if entry is None:
+                        await self._bucket.create(key, value)
+                    else:
+                        await self._bucket.put(key, value, expect=entry.revision)
+                except WrongLastSequence:
+                    continue
+                return
+        raise Unavailable(f"{key}: lost {ATTEMPTS_MAX} races in a row")
+
+
+def _decode(key: str, value: bytes) -> _Account:
+    try:
+        return msgspec.json.decode(value, type=_Account)
+    except msgspec.MsgspecError as error:
+        # Fail closed: without a count nothing may be spent.
+        raise Unavailable(f"the budget entry {key} can't be read: {error}") from error
+
+
+def estimate(request: ModelRequest) -> int:
+    """Return the tokens to reserve for a call: a third of its bytes, and the longest answer.
+
+    English has about four bytes to a token, other scripts up to one token for each character
+    of three bytes, so a third is more than what most calls take.
+    """
+    sent = len(msgspec.json.encode((request.rows, request.tools)))
+    sent += sum(len(part.encode()) for part in request.system)
+    return -(-sent // BYTES_PER_TOKEN) + request.max_tokens
+
+
+def tokens_of(usage: Usage) -> int:
+    """Return all tokens of a call: what was read from a cache counts, too."""
+    return (
+        usage.input_tokens
+        + usage.output_tokens
+        + usage.cache_read_tokens
+        + usage.cache_write_tokens
+    )

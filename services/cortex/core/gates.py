@@ -1,0 +1,64 @@
+"""The gates an autonomous message must pass (SPEC S-7). Asked twice: before the model is
+called, because that is cheap, and when the turn is made, because that is what counts."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from vigil.contracts import Counters
+
+from .policy import Policy
+
+HOUR_MS: Final = 3_600_000
+
+
+class Blocked(msgspec.Struct, frozen=True):
+    """A refusal: a stable code, and a sentence for the note."""
+
+    code: str
+    text: str
+
+
+def check(
+    counters: Counters, *, is_ordered: bool, is_locked: bool, now_ms: int, policy: Policy
+) -> Blocked | None:
+    """Return why an autonomous message may not be sent now, or None if it may.
+
+    `is_ordered`: the person ordered it (a kept reminder), which exempts it from cap and
+    cooldown. Exactly `cooldown_ms` after the last one passes; a clock that went back blocks.
+
+    >>> check(Counters(consecutive=3), is_ordered=False, is_locked=False, now_ms=0,
+    ...       policy=Policy()).code
+    'cap'
+    """
+    if is_locked:
+        return Blocked("locked", "the session's state could not be read: nothing autonomous")
+    if is_ordered:
+        recent = [at for at in counters.ordered_ms if now_ms - at < HOUR_MS]
+        if len(recent) >= policy.ordered_per_hour:
+            return Blocked("ordered_rate", f"{len(recent)} ordered messages within an hour")
+        return None
+    if counters.consecutive >= policy.max_consecutive:
+        return Blocked("cap", f"{counters.consecutive} messages in a row without an answer")
+    last = counters.last_autonomous_ms
+    if last is not None and now_ms - last < policy.cooldown_ms:
+        left_ms = policy.cooldown_ms - (now_ms - last)
+        return Blocked("cooldown", f"{left_ms} ms of the cooldown are left")
+    return None
+
+
+def count(counters: Counters, *, is_ordered: bool, now_ms: int) -> Counters:
+    """Return the counters after one more autonomous message."""
+    if is_ordered:
+        recent = tuple(at for at in counters.ordered_ms if now_ms - at < HOUR_MS)
+        return msgspec.structs.replace(counters, ordered_ms=(*recent, now_ms))
+    return msgspec.structs.replace(
+        counters, consecutive=counters.consecutive + 1, last_autonomous_ms=now_ms
+    )
+
+
+def reset(counters: Counters) -> Counters:
+    """Return the counters after a user message: cap and cooldown start anew."""
+    return Counters(ordered_ms=counters.ordered_ms)

@@ -1,0 +1,145 @@
+"""What a model's answer does to an open loop: tools, the final text, failures (SPEC S-12)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from vigil.contracts import (
+    Block,
+    OpaqueBlock,
+    Retry,
+    TextBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
+
+from ..model import ModelAnswer
+from ..tools import TOOLS
+from .draft import Draft
+from .schedule import run_tool
+
+TRUNCATING: Final = ("max_tokens", "model_context_window_exceeded")
+REFUSAL: Final = "I can't help with that."
+OUT_OF_STEPS: Final = "I stopped here: this took more steps than I may take for one message."
+NO_ROOM: Final = "My answer did not fit. Please ask for a smaller piece of it."
+
+
+def conclude(draft: Draft, answer: ModelAnswer) -> None:
+    """Apply the model's answer to the open loop of `draft`."""
+    loop = draft.loop
+    draft.update_loop(calls=loop.calls + 1, retries=0)
+    draft.usage.append(answer.usage)
+    calls = [block for block in answer.blocks if isinstance(block, ToolUseBlock)]
+    is_whole = answer.stop_reason not in TRUNCATING and answer.stop_reason != "refusal"
+    if calls and not is_whole:
+        # Half an answer may hold half a call: none of it is run.
+        draft.note("incomplete_calls", f"{len(calls)} tool calls were not run", loop.cause.id)
+        calls = []
+    blocks = _usable(answer.blocks, keep_calls=bool(calls))
+    draft.row("assistant", "agent", *blocks)
+    text = "".join(b.text for b in blocks if isinstance(b, TextBlock)).strip()
+    if calls:
+        _run_tools(draft, calls, text)
+    elif answer.stop_reason == "pause_turn":
+        _go_on(draft, text)
+    else:
+        _finish(draft, text, answer.stop_reason)
+
+
+def _usable(blocks: tuple[Block, ...], *, keep_calls: bool) -> list[Block]:
+    """Drop empty text, and calls that won't be run with the thinking that led to them."""
+    kept: list[Block] = []
+    for block in blocks:
+        if isinstance(block, TextBlock) and not block.text.strip():
+            continue
+        if isinstance(block, ToolUseBlock | OpaqueBlock) and not keep_calls:
+            continue
+        kept.append(block)
+    return kept
+
+
+def _run_tools(draft: Draft, calls: list[ToolUseBlock], text: str) -> None:
+    results: list[Block] = []
+    for index, call in enumerate(calls):
+        if index >= draft.policy.tool_calls_max:
+            content, is_error = "Too many tool calls in one answer.", True
+        elif call.name not in TOOLS:
+            content, is_error = f"There is no tool named {call.name!r}.", True
+        else:
+            content, is_error = run_tool(draft, call)
+        results.append(ToolResultBlock(tool_use_id=call.id, content=content, is_error=is_error))
+    draft.row("user", "tool", *results)
+    _go_on(draft, text)
+
+
+def _go_on(draft: Draft, text: str) -> None:
+    """Leave the loop open for another model call, if it may have one."""
+    if text:
+        draft.update_loop(unsaid=text)
+    draft.outcome = "continued"
+    if draft.loop.calls >= draft.policy.calls_max:
+        draft.note("calls_max", f"{draft.loop.calls} model calls for one event are the limit")
+        unsaid = draft.loop.unsaid if draft.loop.sends == 0 else ""
+        _say_last(draft, unsaid or (OUT_OF_STEPS if draft.loop.is_direct else ""))
+
+
+def _finish(draft: Draft, text: str, stop_reason: str) -> None:
+    loop = draft.loop
+    if stop_reason in TRUNCATING:
+        draft.note("truncated", f"the model stopped early: {stop_reason}")
+    if stop_reason == "refusal":
+        draft.note("refusal", "the model declined to answer")
+    if not text and loop.sends == 0:
+        text = loop.unsaid
+    if not text and loop.is_direct and loop.sends == 0:
+        if stop_reason == "refusal":
+            text = REFUSAL
+        elif stop_reason in TRUNCATING:
+            text = NO_ROOM
+    _say_last(draft, text)
+
+
+def _say_last(draft: Draft, text: str) -> None:
+    """Say `text`, if there is any, and end the loop."""
+    loop = draft.loop
+    if not text:
+        draft.note("silent", "there was nothing to say")
+        draft.end_loop("answered" if loop.sends else "silent")
+        return
+    blocked = draft.say(
+        text,
+        is_autonomous=not loop.is_direct,
+        is_ordered=loop.is_ordered,
+        tag=loop.tag,
+        fence=loop.fence,
+    )
+    draft.end_loop("answered" if blocked is None else "blocked")
+
+
+def fail(
+    draft: Draft, reason: str, *, is_retryable: bool, retry_after_s: float | None = None
+) -> None:
+    """Record that the model gave no answer: try again at a deadline, or give up and say so."""
+    loop, policy = draft.loop, draft.policy
+    attempt = loop.retries + 1
+    if is_retryable and attempt <= policy.retries_max:
+        backoff_s = policy.retry_base_s * 2 ** (attempt - 1)
+        delay_s = min(max(backoff_s, retry_after_s or 0.0), policy.retry_cap_s)
+        due_at = draft.moment.now + timedelta(seconds=delay_s)
+        draft.update_loop(
+            retry=Retry(attempt=attempt, generation=draft.ordinal, due_at=due_at, reason=reason)
+        )
+        draft.wait_for_retry(due_at)
+        draft.note("model_retry", f"attempt {attempt} failed ({reason}); again in {delay_s:g} s")
+        draft.outcome = "waiting"
+        return
+    draft.note("model_failed", reason)
+    if loop.is_direct:
+        text = f"I could not answer: {reason}"
+        draft.say(text, is_autonomous=False, fence=loop.fence)
+        draft.row_text("assistant", "agent", text)
+    draft.end_loop("failed")
+
+
+__all__ = ["conclude", "fail"]

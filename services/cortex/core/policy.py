@@ -1,0 +1,72 @@
+"""The numbers the core decides by, and the moment it decides in."""
+
+from __future__ import annotations
+
+from datetime import datetime, time, timedelta
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits and switches. The defaults are SPEC's; the configuration overrides them."""
+
+    autonomy_enabled: bool = False
+    max_consecutive: int = 3
+    cooldown_ms: int = 15_000
+    ordered_per_hour: int = 12
+    clear_policy: Literal["autonomous", "all"] = "autonomous"
+    follow_ups_max: int = 100
+    follow_up_bytes_max: int = 128 * 1024
+    """Text of all open follow-ups together: they travel in every turn."""
+    calls_max: int = 10
+    retries_max: int = 5
+    retry_base_s: float = 2.0
+    retry_cap_s: float = 120.0
+    queue_max: int = 1000
+    tool_calls_max: int = 20
+    """Tool calls in one answer; more are refused to the model."""
+    attempts_max: int = 5
+    """Takeovers of one step before it is given up (ARCHITECTURE 3)."""
+
+
+class Moment(msgspec.Struct, frozen=True, kw_only=True):
+    """The circumstances of a decision, all that it may know of the world."""
+
+    now: datetime
+    quiet_until: datetime | None = None
+    """When the person's quiet hours end, if they are on."""
+    is_paused: bool = False
+
+    @property
+    def now_ms(self) -> int:
+        return int(self.now.timestamp() * 1000)
+
+
+def quiet_until(now: datetime, hours: tuple[time, time] | None, zone: ZoneInfo) -> datetime | None:
+    """Return the end of the quiet hours that `now` lies in, or None.
+
+    The start is part of them, the end isn't; they may wrap midnight; equal ends mean always
+    awake. Wall times that a clock change skips or repeats follow the zone's own rules.
+
+    >>> from datetime import UTC
+    >>> at = datetime(2026, 1, 5, 23, 30, tzinfo=UTC)
+    >>> quiet_until(at, (time(22), time(7)), ZoneInfo("UTC")).isoformat()
+    '2026-01-06T07:00:00+00:00'
+    """
+    if hours is None or hours[0] == hours[1]:
+        return None
+    start, end = hours
+    local = now.astimezone(zone)
+    wall = local.time().replace(tzinfo=None)
+    if start < end:
+        is_quiet = start <= wall < end
+        day = local.date()
+    else:
+        is_quiet = wall >= start or wall < end
+        day = local.date() + timedelta(days=1) if wall >= start else local.date()
+    if not is_quiet:
+        return None
+    ends_at = datetime.combine(day, end, tzinfo=zone).astimezone(now.tzinfo)
+    return ends_at if ends_at > now else None

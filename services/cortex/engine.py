@@ -1,0 +1,192 @@
+"""Who works on which session: wakes, leases, and the sessions open in this replica.
+
+A wake tells that a session has an event. Whoever takes the lease opens the session; the
+compare-and-set at the commit makes it correct whatever the leases say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+import structlog
+
+from vigil import crash
+from vigil.bus import Bus, Message
+from vigil.errors import LeaseLost, Unavailable, VigilError
+from vigil.lease import RENEW_S, Lease, Leases
+from vigil.subjects import SessionKey
+from vigil.topology import WAKE
+
+from . import log as session_log
+from .session import Session
+
+log = structlog.get_logger("vigil.cortex")
+
+NAK_DELAY_S: Final = 5.0
+"""ARCHITECTURE 3: how long a wake waits while another replica has the lease."""
+RETRY_DELAY_S: Final = 1.0
+
+
+class _Open:
+    """A session of this replica, its lease and its task."""
+
+    def __init__(self, session: Session, lease: Lease) -> None:
+        self.session = session
+        self.lease = lease
+        self.task: asyncio.Task[None] | None = None
+
+
+class Engine:
+    """Opens, renews and closes the sessions of this replica."""
+
+    def __init__(
+        self,
+        *,
+        bus: Bus,
+        leases: Leases,
+        open_session: Callable[[SessionKey], Session],
+        sessions_max: int,
+    ) -> None:
+        self._bus = bus
+        self._leases = leases
+        self._open_session = open_session
+        self._sessions_max = sessions_max
+        self._open: dict[SessionKey, _Open] = {}
+        self._pending: dict[SessionKey, Message] = {}
+        """The newest wake of sessions that are being opened or closed."""
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def open_count(self) -> int:
+        return len(self._open)
+
+    async def run(self, on_ready: Callable[[], None]) -> None:
+        """Serve wakes until cancelled, then give the leases back."""
+        puller = await self._bus.pull(WAKE)
+        renewing = asyncio.create_task(self._renew_all(), name="cortex-renew")
+        try:
+            on_ready()
+            async for wake in puller:
+                await self._on_wake(wake)
+        finally:
+            renewing.cancel()
+            await puller.close()
+            await self._close_all()
+
+    async def _on_wake(self, wake: Message) -> None:
+        crash.point("cortex.wake.received")
+        key = SessionKey.of_subject(wake.subject)
+        entry = self._open.get(key)
+        if entry is not None and not entry.session.is_closing:
+            await entry.session.hold(wake)
+        elif key in self._pending:
+            other = self._pending[key]
+            if other.seq <= wake.seq:
+                self._pending[key] = wake
+            if other.seq != wake.seq:  # a newer event's wake stands for the older one
+                await self._bus.ack(min(other, wake, key=lambda message: message.seq))
+        else:
+            self._pending[key] = wake
+            self._spawn(self._consider(key), f"open-{key}")
+
+    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(_report)
+
+    async def _consider(self, key: SessionKey) -> None:
+        """Take the lease and open the session, or give the wake back, or ack it."""
+        try:
+            closing = self._open.get(key)
+            if closing is not None and closing.task is not None:
+                await asyncio.wait({closing.task})
+            await self._take(key)
+        except VigilError as error:
+            log.warning("wake given back", action="cortex.wake", session=str(key), error=str(error))
+            await self._give_back(self._pending.pop(key, None), RETRY_DELAY_S)
+        finally:
+            self._pending.pop(key, None)
+
+    async def _take(self, key: SessionKey) -> None:
+        wake = self._pending[key]
+        if len(self._open) >= self._sessions_max:
+            await self._give_back(self._pending.pop(key), RETRY_DELAY_S)
+            return
+        lease = await self._leases.acquire(key.kv_key)
+        if lease is None:
+            wake = self._pending.pop(key)
+            if await session_log.is_settled(self._bus, key, wake.seq):
+                await self._bus.ack(wake)
+            else:
+                await self._give_back(wake, NAK_DELAY_S)
+            return
+        crash.point("cortex.lease.acquired")
+        entry = _Open(self._open_session(key), lease)
+        self._open[key] = entry
+        wake = self._pending.pop(key)
+        await entry.session.hold(wake)
+        is_takeover = wake.delivered > 1
+        entry.task = asyncio.create_task(self._run(key, entry, is_takeover), name=f"session-{key}")
+        entry.task.add_done_callback(_report)
+
+    async def _give_back(self, wake: Message | None, delay_s: float) -> None:
+        if wake is not None:
+            with contextlib.suppress(Unavailable):
+                await self._bus.nak(wake, delay_s)
+
+    async def _run(self, key: SessionKey, entry: _Open, is_takeover: bool) -> None:
+        """Run a session to its end, then give the lease back."""
+        session = entry.session
+        failed = False
+        try:
+            await session.run(is_takeover=is_takeover)
+            crash.point("cortex.release.before")
+        except asyncio.CancelledError:
+            # The lease was lost, or the service stops: whoever gets the wake goes on.
+            raise
+        except Exception as error:
+            failed = True
+            log.error(
+                "session failed", action="cortex.session", session=str(key), error=repr(error)
+            )
+        finally:
+            session.is_closing = True
+            if self._open.get(key) is entry:
+                del self._open[key]
+            with contextlib.suppress(VigilError):
+                await entry.lease.release()
+            await self._give_back(session.wake, RETRY_DELAY_S if failed else 0.0)
+
+    async def _renew_all(self) -> None:
+        """Renew every lease; a session whose renewal fails is closed at once."""
+        while True:
+            await asyncio.sleep(RENEW_S)
+            entries = [(k, e) for k, e in self._open.items() if not e.session.is_closing]
+            await asyncio.gather(*(self._renew(key, entry) for key, entry in entries))
+
+    async def _renew(self, key: SessionKey, entry: _Open) -> None:
+        try:
+            await entry.lease.renew()
+        except (LeaseLost, VigilError) as error:
+            if entry.session.is_closing:
+                return
+            log.warning("lease lost", action="cortex.lease", session=str(key), error=str(error))
+            entry.session.is_closing = True
+            if entry.task is not None:
+                entry.task.cancel()
+
+    async def _close_all(self) -> None:
+        tasks = [e.task for e in self._open.values() if e.task is not None]
+        for task in [*tasks, *self._tasks]:
+            task.cancel()
+        await asyncio.gather(*tasks, *self._tasks, return_exceptions=True)
+
+
+def _report(task: asyncio.Task[None]) -> None:
+    """Let no task die silently."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("task failed", action="cortex.task", task=task.get_name(), error=repr(error))

@@ -1,0 +1,124 @@
+"""The prompts of a conversation, from the templates in ``prompts/en`` (SPEC I-1).
+
+The system prompt has two parts: one that stays the same from call to call, so that a
+provider's cache can hold it, and the situation, which changes with every call. Text that
+people or models wrote goes in as data; it is never read as a template.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+import jinja2
+
+from vigil.contracts import FollowUp
+
+from .identity import Identity
+from .model import Situation
+
+FOLDER: Final = Path(__file__).resolve().parents[2] / "prompts" / "en"
+STABLE_MAX: Final = 1000
+"""Stable parts kept rendered."""
+LINE_MAX: Final = 300
+_DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+class Prompts:
+    """Renders prompts; the templates are compiled once."""
+
+    def __init__(self, folder: Path = FOLDER) -> None:
+        environment = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(folder),
+            undefined=jinja2.StrictUndefined,
+            autoescape=False,  # noqa: S701 - prompts are plain text, not HTML
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        environment.filters["line"] = line
+        self._system = environment.get_template("system.md.j2")
+        self._situation = environment.get_template("situation.md.j2")
+        self._timer_fired = environment.get_template("timer_fired.md.j2")
+        self._stable: dict[Identity, str] = {}
+
+    def system(self, identity: Identity, situation: Situation) -> tuple[str, ...]:
+        """Render the system prompt: (what stays the same, the situation)."""
+        stable = self._stable.get(identity)
+        if stable is None:
+            if len(self._stable) >= STABLE_MAX:
+                self._stable.clear()
+            stable = self._system.render(identity=identity).strip()
+            self._stable[identity] = stable
+        return stable, self._situation.render(_variables(situation)).strip()
+
+    def timer_row(self, follow_up: FollowUp, timer_id: str, now: datetime) -> str:
+        """Render the row that tells the model that a follow-up is due.
+
+        Args:
+            now: aware UTC.
+        """
+        return self._timer_fired.render(
+            timer_id=timer_id,
+            follow_up=follow_up,
+            fire_at=instant(follow_up.fire_at, UTC),
+            late=_late(follow_up, now),
+        ).strip()
+
+
+def _variables(situation: Situation) -> dict[str, Any]:
+    zone = ZoneInfo(situation.timezone)
+    items = sorted(situation.follow_ups.items(), key=lambda item: (item[1].fire_at, item[0]))
+    return {
+        "now_utc": instant(situation.now, UTC),
+        "now_local": instant(situation.now, zone),
+        "timezone": situation.timezone,
+        "user": situation.user,
+        "agent": situation.agent,
+        "autonomy_enabled": situation.autonomy_enabled,
+        "follow_ups": [
+            {
+                "id": timer_id,
+                "due_utc": instant(follow_up.fire_at, UTC),
+                "due_local": instant(follow_up.fire_at, zone),
+                "reason": follow_up.reason,
+                "message": follow_up.message,
+                "keep": follow_up.keep,
+                "is_held": follow_up.held_from is not None,
+            }
+            for timer_id, follow_up in items
+        ],
+    }
+
+
+def instant(at: datetime, zone: Any) -> str:
+    """Write an instant with its weekday and offset, in English whatever the locale.
+
+    >>> instant(datetime(2026, 11, 20, 11, 34, 5, tzinfo=UTC), UTC)
+    'Friday 2026-11-20T11:34:05+00:00'
+    """
+    try:
+        local = at.astimezone(zone)
+    except OverflowError:  # the last hours of the calendar
+        local = at
+    return f"{_DAYS[local.weekday()]} {local.isoformat(timespec='seconds')}"
+
+
+def _late(follow_up: FollowUp, now: datetime) -> str:
+    """Return how late it is, if that is a minute or more; a pause or an outage may do that."""
+    late = now - (follow_up.held_from or follow_up.fire_at)
+    if late < timedelta(minutes=1):
+        return ""
+    minutes = int(late.total_seconds() // 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h"
+
+
+def line(text: str | None, limit: int = LINE_MAX) -> str:
+    """Put text that somebody else wrote on one line, so that it can't pose as a section.
+
+    >>> line("a\\n# b")
+    'a # b'
+    """
+    joined = " ".join((text or "").split())
+    return joined if len(joined) <= limit else joined[: limit - 1] + "…"

@@ -1,0 +1,182 @@
+"""Drives the pure core like the engine does, without a broker: for properties and scenarios."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from services.cortex import core
+from services.cortex.core import Draft, Moment, Policy
+from services.cortex.model import ModelAnswer, StopReason
+from vigil.contracts import (
+    Block,
+    CancelTimer,
+    Control,
+    ControlPayload,
+    Event,
+    ScheduleTimer,
+    SendMessage,
+    State,
+    TextBlock,
+    TimerFired,
+    TimerPayload,
+    ToolUseBlock,
+    Turn,
+    Usage,
+    UserMessage,
+    UserMessagePayload,
+    decode_turn,
+    encode,
+)
+
+KEY = "ann:vigil:t1"
+START = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
+
+Brain = Callable[[Draft], ModelAnswer | Exception]
+
+
+def answer(*blocks: Block | str, stop: StopReason | None = None) -> ModelAnswer:
+    """A model's answer from text and tool calls."""
+    made = tuple(TextBlock(text=b) if isinstance(b, str) else b for b in blocks)
+    has_call = any(isinstance(b, ToolUseBlock) for b in made)
+    return ModelAnswer(
+        blocks=made,
+        stop_reason=stop or ("tool_use" if has_call else "end_turn"),
+        usage=Usage(model="test", input_tokens=1, output_tokens=1),
+    )
+
+
+def call(name: str, **arguments: Any) -> ToolUseBlock:
+    return ToolUseBlock(id=f"call-{name}", name=name, input=arguments)
+
+
+class Driver:
+    """A session's log in memory: stores events, folds them, asks `brain`, keeps every turn."""
+
+    def __init__(self, brain: Brain | None = None, policy: Policy | None = None) -> None:
+        self.now = START
+        self.policy = policy or Policy(autonomy_enabled=True)
+        self.brain: Brain = brain or (lambda _: answer("Hello."))
+        self.state = State()
+        self.turns: list[Turn] = []
+        self.events: dict[int, Event] = {}
+        self.is_paused = False
+        self.quiet_until: datetime | None = None
+        self._seq = 0
+
+    # ------------------------------------------------------------ time and events
+
+    def wait(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+    def store(self, event: Event) -> int:
+        """Store an event; its sequence is strictly growing, with gaps as in a shared stream."""
+        self._seq += 3
+        self.events[self._seq] = event
+        return self._seq
+
+    def _envelope(self) -> dict[str, Any]:
+        return {"id": f"e{self._seq + 3}", "session_key": KEY, "created_at": self.now}
+
+    def user(self, text: str = "hi", *, event_id: str | None = None) -> list[Turn]:
+        fields = self._envelope()
+        if event_id is not None:
+            fields["id"] = event_id
+        payload = UserMessagePayload(text=text, is_keyed=event_id is not None)
+        return self.feed(UserMessage(payload=payload, **fields))
+
+    def timer(self, timer_id: str, generation: int | None = None) -> list[Turn]:
+        """Fire a timer, by default in its open generation."""
+        follow_up = self.state.follow_ups.get(timer_id)
+        if generation is None:
+            generation = follow_up.generation if follow_up else 0
+        fire_at = follow_up.fire_at if follow_up else self.now
+        payload = TimerPayload(timer_id=timer_id, generation=generation, fire_at=fire_at)
+        return self.feed(TimerFired(payload=payload, **self._envelope()))
+
+    def deadline(self) -> list[Turn]:
+        """Fire the deadline of the open loop's retry."""
+        loop = self.state.loop
+        assert loop is not None
+        assert loop.retry is not None
+        payload = TimerPayload(
+            timer_id="_retry",
+            generation=loop.retry.generation,
+            fire_at=loop.retry.due_at,
+            kind="deadline",
+        )
+        return self.feed(TimerFired(payload=payload, **self._envelope()))
+
+    def control(self, op: Any, timer_id: str | None = None) -> list[Turn]:
+        payload = ControlPayload(op=op, timer_id=timer_id)
+        return self.feed(Control(payload=payload, **self._envelope()))
+
+    # ------------------------------------------------------------ folding
+
+    def moment(self) -> Moment:
+        return Moment(now=self.now, quiet_until=self.quiet_until, is_paused=self.is_paused)
+
+    def fold(self, event: Event) -> Draft:
+        """Fold without concluding: what the engine has while the model thinks."""
+        seq = self.store(event)
+        return core.fold(KEY, self.state, seq, event, self.moment(), self.policy)
+
+    def feed(self, event: Event) -> list[Turn]:
+        """Store and process an event, and all that is then owed; returns the new turns."""
+        before = len(self.turns)
+        self.finish(self.fold(event))
+        self.settle()
+        return self.turns[before:]
+
+    def settle(self) -> None:
+        while (owed := core.owes(self.state)) is not None:
+            if owed == "call":
+                self.finish(Draft(KEY, self.state, self.moment(), self.policy))
+            else:
+                event = self.events[self.state.queue[0].seq]
+                self.finish(core.take(KEY, self.state, event, self.moment(), self.policy))
+
+    def finish(self, draft: Draft) -> None:
+        """Ask the brain if the draft wants it, then commit."""
+        if draft.wants_call:
+            draft.moment = self.moment()
+            result = self.brain(draft)
+            if isinstance(result, Exception):
+                core.fail(draft, str(result), is_retryable=isinstance(result, TimeoutError))
+            else:
+                core.conclude(draft, result)
+        self.commit(draft)
+
+    def commit(self, draft: Draft) -> Turn:
+        turn = draft.finish(f"turn-{len(self.turns) + 1}", history_from=1)
+        # What is stored is what counts: the turn as read back must be the same.
+        assert decode_turn(encode(turn)) == turn
+        self.turns.append(turn)
+        self.state = turn.state
+        return turn
+
+    # ------------------------------------------------------------ what came of it
+
+    @property
+    def sends(self) -> list[SendMessage]:
+        return [e for turn in self.turns for e in turn.effects if isinstance(e, SendMessage)]
+
+    @property
+    def texts(self) -> list[str]:
+        return [send.payload.text for send in self.sends]
+
+    @property
+    def notes(self) -> list[str]:
+        return [note.code for turn in self.turns for note in turn.notes]
+
+    def open_in_log(self) -> set[tuple[str, int]]:
+        """Timers that the turns scheduled and did not cancel, whoever fired them."""
+        pairs: set[tuple[str, int]] = set()
+        for turn in self.turns:
+            for effect in turn.effects:
+                if isinstance(effect, ScheduleTimer):
+                    pairs.add((effect.payload.timer_id, effect.payload.generation))
+                elif isinstance(effect, CancelTimer):
+                    pairs.discard((effect.payload.timer_id, effect.payload.generation))
+        return pairs

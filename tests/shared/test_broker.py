@@ -1,0 +1,151 @@
+"""The embedded broker: provisioning, crashes, a full disk, a stuck process (SPEC X-5, X-6)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.stack import Stack, running_broker
+from vigil import broker as broker_module
+from vigil.broker import Broker, provision
+from vigil.bus import Bus
+from vigil.config import Nats
+from vigil.errors import ConfigError, VigilError
+from vigil.subjects import SessionKey
+from vigil.topology import BUCKETS, CONSUMERS, STREAMS
+
+KEY = SessionKey("ann", "vigil", "t1")
+
+
+async def test_provisioning_twice_changes_nothing(bare: Stack) -> None:
+    admin = await bare.bus("admin")
+    before = [await admin.api(f"STREAM.INFO.{s.name}", {}) for s in STREAMS]
+    await provision(admin)
+    after = [await admin.api(f"STREAM.INFO.{s.name}", {}) for s in STREAMS]
+    assert [i["config"] for i in before] == [i["config"] for i in after]
+    assert [i["created"] for i in before] == [i["created"] for i in after]
+    for bucket in BUCKETS:
+        await admin.api(f"STREAM.INFO.KV_{bucket.name}", {})
+    for consumer in CONSUMERS:
+        await admin.api(f"CONSUMER.INFO.{consumer.stream}.{consumer.name}", {})
+
+
+async def test_an_older_stream_is_upgraded(bare: Stack) -> None:
+    admin = await bare.bus("admin")
+    config = (await admin.api("STREAM.INFO.DEAD", {}))["config"]
+    await admin.api("STREAM.UPDATE.DEAD", config | {"max_age": 10**12})
+    await admin.publish("dead.cortex.a.b.c", b"kept")
+    await provision(admin)
+    info = await admin.api("STREAM.INFO.DEAD", {})
+    assert info["config"]["max_age"] == 90 * 24 * 3600 * 10**9
+    assert info["state"]["messages"] == 1
+
+
+async def test_every_write_is_synced(bare: Stack) -> None:
+    """RELIABILITY 0.7: the shipped configuration says so, and listens on loopback only."""
+    text = (bare.settings.home / "nats" / "nats.conf").read_text()
+    assert '"sync_interval": "always"' in text
+    assert '"host": "127.0.0.1"' in text
+    assert "no_auth_user" not in text
+    seeds = list((bare.settings.home / "nkeys").iterdir())
+    assert {path.stat().st_mode & 0o777 for path in seeds} == {0o600}
+
+
+async def test_what_was_acknowledged_survives_kills(tmp_path: Path) -> None:
+    """X-5, for the broker alone."""
+    async with running_broker(tmp_path) as broker:
+        broker.watch()
+        bus = await broker.admin()
+        acked: list[str] = []
+
+        async def write(name: int) -> None:
+            for i in range(40):
+                label = f"{name}-{i}"
+                while True:
+                    try:
+                        await bus.publish(KEY.in_user, label.encode(), msg_id=label)
+                    except VigilError:
+                        await asyncio.sleep(0.02)
+                    else:
+                        acked.append(label)
+                        break
+
+        async def kill() -> None:
+            for _ in range(3):
+                await asyncio.sleep(0.15)
+                broker.kill()
+
+        async with asyncio.timeout(60):
+            await asyncio.gather(kill(), *(write(n) for n in range(10)))
+            stored = await read_all(bus)
+        assert sorted(stored) == sorted(acked)
+        assert len(stored) == 400
+        await bus.close()
+
+
+async def read_all(bus: Bus) -> list[str]:
+    while True:
+        try:
+            return [m.data.decode() for m in await bus.read("SESSIONS", [KEY.in_all])]
+        except VigilError:
+            await asyncio.sleep(0.05)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 24 MB; needs root on Linux."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("mounting a small tmpfs needs root")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+async def fill(bus: Bus, count: int = 1000) -> list[int]:
+    """Publish until it fails; returns what was acknowledged."""
+    acked: list[int] = []
+    for _ in range(count):
+        try:
+            acked.append((await bus.publish(KEY.in_user, b"x" * 200_000, timeout=1.0)).seq)
+        except VigilError:
+            return acked
+    raise AssertionError("the disk never filled up")
+
+
+async def test_a_full_disk_loses_nothing_and_heals_by_itself(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RELIABILITY 0.8: no false ack; once there is room the watch restarts the broker."""
+    monkeypatch.setattr(broker_module, "PROBE_INTERVAL_S", 0.5)
+    async with running_broker(small_disk, Nats(max_file_bytes=1024**3)) as broker:
+        ballast = small_disk / "ballast"
+        ballast.write_bytes(b"x" * 8_000_000)
+        broker.watch()
+        bus = await broker.admin()
+        acked = await fill(bus)
+        assert acked
+        ballast.unlink()
+        async with asyncio.timeout(30):
+            while True:
+                try:
+                    await bus.publish(KEY.in_user, b"after", timeout=1.0)
+                    break
+                except VigilError:
+                    await asyncio.sleep(0.2)
+            stored = {m.seq for m in await bus.read("SESSIONS", [KEY.in_all])}
+        assert set(acked) <= stored
+        await bus.close()
+
+
+async def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
+    async with running_broker(tmp_path / "one") as one:
+        other = Broker(Nats(port=one.port), home=tmp_path / "two")
+        with pytest.raises(ConfigError, match="address already in use"):
+            await other.start()

@@ -1,0 +1,239 @@
+"""Stored records: their versions, their golden files, what is refused (SPEC S-5, S-14)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vigil import contracts
+from vigil.contracts import (
+    Cause,
+    Control,
+    ControlPayload,
+    DeadLetter,
+    FollowUp,
+    Loop,
+    Note,
+    OpaqueBlock,
+    Queued,
+    Receipt,
+    Retry,
+    Row,
+    Said,
+    ScheduleTimer,
+    ScheduleTimerPayload,
+    SendMessage,
+    SendPayload,
+    State,
+    TextBlock,
+    TimerFired,
+    TimerPayload,
+    TimerRecord,
+    ToolResultBlock,
+    ToolUseBlock,
+    Turn,
+    Usage,
+    UserMessage,
+    UserMessagePayload,
+    effect_id,
+    encode,
+)
+from vigil.errors import InvalidInput
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+AT = datetime(2026, 11, 20, 9, 0, 0, 123456, tzinfo=UTC)
+ENVELOPE: dict[str, Any] = {"id": "e1", "session_key": "ann:vigil:t1", "created_at": AT}
+CAUSE = Cause(id="e1", seq=7, type="user_message")
+FOLLOW_UP = FollowUp(generation=2, fire_at=AT, reason="look", message="Hey", keep=True)
+
+TURN = Turn(
+    id="turn-1",
+    session_key="ann:vigil:t1",
+    ordinal=2,
+    event=CAUSE,
+    outcome="continued",
+    state=State(
+        position=7,
+        turns=2,
+        effects=3,
+        fence=7,
+        last_send="f" * 32,
+        follow_ups={"tea": FOLLOW_UP},
+        loop=Loop(
+            cause=CAUSE,
+            fence=7,
+            begun_at=AT,
+            is_direct=True,
+            calls=1,
+            retry=Retry(attempt=1, generation=2, due_at=AT, reason="529"),
+        ),
+        queue=(Queued(seq=9, type="timer"),),
+        history_from=5,
+    ),
+    created_at=AT,
+    rows=(
+        Row(role="user", source="person", at=AT, blocks=(TextBlock(text="Привет 👋"),)),
+        Row(
+            role="assistant",
+            source="agent",
+            at=AT,
+            blocks=(
+                OpaqueBlock(data={"type": "thinking", "signature": "s"}),
+                ToolUseBlock(id="c1", name="schedule_followup", input={"delay_seconds": 20}),
+            ),
+        ),
+        Row(
+            role="user",
+            source="tool",
+            at=AT,
+            blocks=(ToolResultBlock(tool_use_id="c1", content="ok"),),
+        ),
+    ),
+    effects=(
+        SendMessage(
+            id="f" * 32,
+            ordinal=2,
+            payload=SendPayload(text="Hi", caused_by="e1", fence=7, tag="Agent follow-up"),
+        ),
+        ScheduleTimer(
+            id="a" * 32,
+            ordinal=3,
+            payload=ScheduleTimerPayload(timer_id="tea", generation=2, fire_at=AT),
+        ),
+    ),
+    notes=(Note(code="void", text="the person spoke first", subject="tea"),),
+    usage=(Usage(model="rehearsal", input_tokens=3, output_tokens=4),),
+    ended=("e0",),
+)
+
+SAMPLES: dict[str, tuple[Callable[[bytes], Any], Any]] = {
+    "event.user_message": (
+        contracts.decode_event,
+        UserMessage(payload=UserMessagePayload(text="hi", is_keyed=True), **ENVELOPE),
+    ),
+    "event.timer": (
+        contracts.decode_event,
+        TimerFired(payload=TimerPayload(timer_id="tea", generation=2, fire_at=AT), **ENVELOPE),
+    ),
+    "event.control": (
+        contracts.decode_event,
+        Control(payload=ControlPayload(op="stop", reason="enough"), **ENVELOPE),
+    ),
+    "turn": (contracts.decode_turn, TURN),
+    "said": (
+        contracts.decode_said,
+        Said(
+            id="f" * 32,
+            session_key="ann:vigil:t1",
+            text="Hi",
+            at=AT,
+            caused_by="e1",
+            turn_seq=8,
+            tag="Agent follow-up",
+            is_autonomous=True,
+        ),
+    ),
+    "receipt": (
+        contracts.decode_receipt,
+        Receipt(
+            effect_id="f" * 32,
+            session_key="ann:vigil:t1",
+            outcome="void",
+            at=AT,
+            reason="the person spoke first",
+        ),
+    ),
+    "timer": (
+        contracts.decode_timer,
+        TimerRecord(
+            session_key="ann:vigil:t1",
+            timer_id="tea",
+            generation=2,
+            fire_at=AT,
+            kind="follow_up",
+            caused_by="e1",
+        ),
+    ),
+    "dead_letter": (
+        contracts.decode_dead_letter,
+        DeadLetter(
+            id="SESSIONS-9",
+            service="cortex",
+            stream="SESSIONS",
+            subject="session.vigil.ann.t1.in.external",
+            seq=9,
+            cause="not JSON",
+            data=b"\xff\x00",
+            at=AT,
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_version_ever_written_is_still_read(name: str) -> None:
+    """S-14. A new version adds a file `{name}.v2.json` and a lift; no file is ever changed."""
+    decode, sample = SAMPLES[name]
+    files = sorted(GOLDEN.glob(f"{name}.v*.json"))
+    assert len(files) == contracts.VERSIONS[name.partition(".")[0]]
+    for file in files:
+        assert decode(file.read_bytes()) == sample
+    assert json.loads(encode(sample)) == json.loads(files[-1].read_bytes())
+
+
+def test_an_older_version_is_lifted_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """S-14: small functions, one version each."""
+    monkeypatch.setitem(contracts.VERSIONS, "said", 3)
+    monkeypatch.setitem(contracts.LIFTS, ("said", 1), lambda raw: raw | {"text": raw["text"] + "2"})
+    monkeypatch.setitem(contracts.LIFTS, ("said", 2), lambda raw: raw | {"text": raw["text"] + "3"})
+    said = contracts.decode_said((GOLDEN / "said.v1.json").read_bytes())
+    assert (said.text, said.v) == ("Hi23", 3)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"", b"\xff\xfe", b"null", b"[]", b"{}", b'{"v":1}', b'{"v":99,"type":"user_message"}',
+        b'{"v":"1"}', b'{"v":0}', b'{"type":"unheard_of","v":1}', b"[" * 100_000,
+        b'{"type":"user_message","id":1,"session_key":"a:b:c","v":1}',
+        b'{"type":"user_message","id":"1","session_key":"a:b:c","v":1,'
+        b'"created_at":"2026-01-01T00:00:00","payload":{"text":"no zone"}}',
+    ],
+)  # fmt: skip
+def test_what_is_no_record_is_refused_with_a_reason(data: bytes) -> None:
+    """X-6."""
+    with pytest.raises(InvalidInput) as caught:
+        contracts.decode_event(data)
+    assert caught.value.field == "event"
+    assert caught.value.reason
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_crash_a_decoder(data: bytes) -> None:
+    for decode in (contracts.decode_event, contracts.decode_turn, contracts.decode_timer):
+        with pytest.raises(InvalidInput):
+            decode(data)
+
+
+@given(
+    st.text(max_size=5), st.integers(0, 9), st.integers(0, 9),
+    st.text(max_size=5), st.integers(0, 9), st.integers(0, 9),
+)  # fmt: skip
+def test_equal_effects_have_equal_keys_and_others_have_not(
+    text: str, seq: int, ordinal: int, text2: str, seq2: int, ordinal2: int
+) -> None:
+    """S-5: a hash of what it is, never of a clock."""
+
+    def key(text: str, seq: int, ordinal: int) -> str:
+        payload = SendPayload(text=text, caused_by="e", fence=0)
+        return effect_id("a:b:c", seq, ordinal, "send_message", payload, "socket")
+
+    same = (text, seq, ordinal) == (text2, seq2, ordinal2)
+    assert (key(text, seq, ordinal) == key(text2, seq2, ordinal2)) is same

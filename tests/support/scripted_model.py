@@ -1,0 +1,56 @@
+"""A model whose answers a test decides, one call at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from services.cortex import models
+from services.cortex.model import ModelAnswer, ModelRequest
+from vigil.contracts import TextBlock, Usage
+
+Behave = Callable[[ModelRequest], ModelAnswer | Awaitable[ModelAnswer]]
+
+
+def text_of(request: ModelRequest) -> str:
+    """Return the last text that the model is asked about."""
+    blocks = request.rows[-1].blocks
+    return "".join(block.text for block in blocks if isinstance(block, TextBlock))
+
+
+def say(text: str) -> ModelAnswer:
+    usage = Usage(model="scripted", input_tokens=1, output_tokens=1)
+    return ModelAnswer(blocks=(TextBlock(text=text),), stop_reason="end_turn", usage=usage)
+
+
+class ScriptedModel:
+    """Answers by `behave`; counts what was asked and what was cancelled."""
+
+    name = "scripted"
+    is_free = True
+
+    def __init__(self, behave: Behave | None = None) -> None:
+        self.behave: Behave = behave or (lambda request: say(f"re: {text_of(request)}"))
+        self.requests: list[ModelRequest] = []
+        self.cancelled = 0
+        self.gate = asyncio.Event()
+        """For behaviours that wait until the test lets them go on."""
+
+    async def answer(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelAnswer:
+        self.requests.append(request)
+        try:
+            answer = self.behave(request)
+            return await answer if isinstance(answer, Awaitable) else answer
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+
+    async def close(self) -> None:
+        return None
+
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> ScriptedModel:
+        """Make every cortex started from now on think with this."""
+        monkeypatch.setattr(models, "choose", lambda _: self)
+        return self
