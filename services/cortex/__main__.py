@@ -5,6 +5,8 @@ It carries out no effect; the scheduler and delivery read those from the turns.
 
 from __future__ import annotations
 
+import asyncio
+
 from vigil import runtime
 from vigil.config import Config
 from vigil.lease import Leases
@@ -42,11 +44,12 @@ def policy_of(config: Config) -> Policy:
 async def serve(context: Context) -> None:
     """Run the cortex until cancelled."""
     settings, config = context.settings, context.settings.config
-    model = models.choose(settings)
+    # Importing the SDK takes seconds; the other services of this process go on meanwhile.
+    model = await asyncio.to_thread(models.choose, settings)
     context.facts["model"] = model.name
     switches = await Switches.watch(context.bus)
-    identities = Identities(settings.agents)
-    identities.load("vigil", "me")
+    identities = Identities(settings.agents, context.clock)
+    identities.ensure()
     thinker = Thinker(
         bus=context.bus,
         clock=context.clock,

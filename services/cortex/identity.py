@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -173,10 +174,12 @@ def read_text(path: Path) -> str:
 
 def _create(path: Path, data: bytes) -> None:
     """Create `path` whole or not at all; whoever was first wins."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.new")
+    # A random name: replicas may share the folder, and in containers even the process id.
+    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        draft.write_bytes(data)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
         with contextlib.suppress(FileExistsError):
             os.link(draft, path)
     finally:
-        draft.unlink(missing_ok=True)
+        Path(draft).unlink(missing_ok=True)

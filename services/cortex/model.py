@@ -68,16 +68,23 @@ class ModelError(VigilError):
     """A call without an answer.
 
     `is_retryable` tells whether the same call may succeed later (429, 529, 5xx, timeouts, a
-    lost connection); `retry_after_s` is the provider's own wish, if it had one.
+    lost connection); `retry_after_s` is the provider's own wish, if it had one; `is_refused`
+    whether the server turned the call away before it took any tokens.
     """
 
     def __init__(
-        self, reason: str, *, is_retryable: bool, retry_after_s: float | None = None
+        self,
+        reason: str,
+        *,
+        is_retryable: bool,
+        retry_after_s: float | None = None,
+        is_refused: bool = False,
     ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.is_retryable = is_retryable
         self.retry_after_s = retry_after_s
+        self.is_refused = is_refused
 
 
 class Model(Protocol):

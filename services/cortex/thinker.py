@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 import msgspec
+import structlog
 
 from vigil.bus import Bus
 from vigil.clock import Clock
@@ -16,11 +17,13 @@ from vigil.contracts import Row, State, TextBlock, TimerBlock
 from vigil.errors import Unavailable
 from vigil.subjects import SessionKey
 
-from .budget import Budget, BudgetExceeded, estimate
+from .budget import Budget, BudgetExceeded, Reservation, estimate, tokens_of
 from .identity import Identities
 from .model import Model, ModelAnswer, ModelError, ModelRequest, Situation
 from .prompting import Prompts
 from .tools import SPECS
+
+log = structlog.get_logger("vigil.cortex")
 
 TOKEN_FLUSH_S: Final = 0.04
 """Tokens are gathered this long: 25 frames a second look fluent and cost little."""
@@ -86,18 +89,23 @@ class Thinker:
         try:
             reservation = await self._budget.reserve(key.agent, estimate(request))
         except BudgetExceeded as error:
-            raise ModelError(str(error), is_retryable=False) from error
-        answer = await self.model.answer(request, stream.add)
-        # A call that failed or was cut off stays counted as reserved: never under-count.
-        usage = answer.usage
-        used = (
-            usage.input_tokens
-            + usage.output_tokens
-            + usage.cache_read_tokens
-            + usage.cache_write_tokens
-        )
-        await self._budget.settle(reservation, used)
+            raise ModelError(error.reason, is_retryable=False) from error
+        try:
+            answer = await self.model.answer(request, stream.add)
+        except ModelError as error:
+            # Whatever else failed or was cut off stays counted as reserved: never under-count.
+            if error.is_refused:
+                await self._settle(reservation, 0)
+            raise
+        await self._settle(reservation, tokens_of(answer.usage))
         return answer
+
+    async def _settle(self, reservation: Reservation, tokens: int) -> None:
+        """Exchange what was reserved for what was used; without an answer it stays counted."""
+        try:
+            await self._budget.settle(reservation, tokens)
+        except Unavailable as error:
+            log.warning("budget not settled", action="cortex.budget", error=str(error))
 
     def _request(
         self, key: SessionKey, state: State, rows: tuple[Row, ...], timezone: str

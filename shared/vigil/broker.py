@@ -239,12 +239,22 @@ class Broker:
         while not self._is_stopping:
             try:
                 await self._spawn()
-            except (ConfigError, OSError) as error:
+                await self._provision()
+            except (VigilError, OSError) as error:
                 log.error("broker won't start", action="broker.respawn", error=str(error))
+                await self._end()
                 await asyncio.sleep(delay_s)
                 delay_s = min(2 * delay_s, 5.0)
             else:
                 return
+
+    async def _provision(self) -> None:
+        """Bring back what the topology names: a stream in memory (LEASES) dies with the server."""
+        admin = await self.admin()
+        try:
+            await provision(admin, replicas=self._nats.replicas)
+        finally:
+            await admin.close()
 
     async def _end(self) -> None:
         process = self._process

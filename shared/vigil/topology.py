@@ -124,7 +124,8 @@ ROLES: Final[dict[str, Role]] = {
         reads=("SESSIONS",),
         buckets_r=("TOKENS", "CONFIG"),
         buckets_w=("CURSORS", "IDEMPOTENCY", "CONFIG"),
-        raw=("rpc.health",),
+        # STREAM.INFO lists which sessions of a user exist.
+        raw=("rpc.health", "$JS.API.STREAM.INFO.SESSIONS"),
     ),
     "cortex": Role(
         publishes=("session.*.*.*.turn", "live.*.*.*", "dead.cortex.*.*.*"),

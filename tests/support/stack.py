@@ -17,7 +17,9 @@ from vigil.clock import Clock
 from vigil.config import Config, Nats, Settings
 
 
-def settings_of(home: Path, **sections: dict[str, Any]) -> Settings:
+def settings_of(
+    home: Path, anthropic_base_url: str | None = None, **sections: dict[str, Any]
+) -> Settings:
     """Build settings: ``settings_of(home, autonomy={"cooldown_ms": 100})``."""
     raw: dict[str, Any] = {
         "gateway": {"port": 0, "disk_free_bytes_min": 0},
@@ -26,7 +28,9 @@ def settings_of(home: Path, **sections: dict[str, Any]) -> Settings:
     }
     for section, values in sections.items():
         raw[section] = raw.get(section, {}) | values
-    return Settings(config=msgspec.convert(raw, Config), home=home)
+    return Settings(
+        config=msgspec.convert(raw, Config), home=home, anthropic_base_url=anthropic_base_url
+    )
 
 
 @contextlib.asynccontextmanager
@@ -110,10 +114,11 @@ async def running_stack(
     home: Path,
     services: Sequence[str] = ("cortex", "scheduler", "delivery", "gateway"),
     clock: Clock | None = None,
+    anthropic_base_url: str | None = None,
     **sections: dict[str, Any],
 ) -> AsyncIterator[Stack]:
     """A broker with services, configured by sections."""
-    settings = settings_of(home, **sections)
+    settings = settings_of(home, anthropic_base_url, **sections)
     config.ensure_home(settings)
     async with running_broker(home, settings.config.nats) as broker:
         stack = Stack(broker, settings, clock)

@@ -1,0 +1,80 @@
+"""The system under measurement: the real `vigil up` in a home of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+import urllib.request
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import psutil
+
+START_TIMEOUT_S = 60.0
+
+
+class System:
+    """A running `vigil up`: where it is, and what it uses."""
+
+    def __init__(self, url: str, token: str, pid: int) -> None:
+        self.url = url
+        self.token = token
+        self._process = psutil.Process(pid)
+
+    def services_rss_mb(self) -> float:
+        """Resident memory of the process with the services, without the broker, in MiB."""
+        return float(self._process.memory_info().rss / 2**20)
+
+    def rss_mb(self) -> float:
+        """Resident memory of everything: services and broker, in MiB."""
+        return float(sum(p.memory_info().rss for p in self._family()) / 2**20)
+
+    def cpu_s(self) -> float:
+        """CPU time of everything so far, in seconds."""
+        times = [p.cpu_times() for p in self._family()]
+        return float(sum(t.user + t.system for t in times))
+
+    def _family(self) -> list[psutil.Process]:
+        return [self._process, *self._process.children(recursive=True)]
+
+
+@contextlib.asynccontextmanager
+async def running(home: Path, **settings: str) -> AsyncIterator[System]:
+    """Run `vigil up` in one process with the rehearsal model, as fast as it answers."""
+    environment = {
+        **os.environ,
+        "VIGIL_HOME": str(home),
+        "VIGIL_PORT": "0",
+        "VIGIL_MODEL": "rehearsal",
+        "VIGIL_MODEL__REHEARSAL_WORD_MS": "0",
+        "VIGIL_GATEWAY__RATE_PER_S": "1000000",
+        "VIGIL_GATEWAY__RATE_BURST": "1000000",
+        **settings,
+    }
+    log = (home / "bench.log").open("wb")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "vigil.cli", "up", env=environment, stdout=log, stderr=log
+    )
+    try:
+        yield await _ready(home, process)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        await process.wait()
+        log.close()
+
+
+async def _ready(home: Path, process: asyncio.subprocess.Process) -> System:
+    async with asyncio.timeout(START_TIMEOUT_S):
+        while True:
+            if process.returncode is not None:
+                raise RuntimeError((home / "bench.log").read_text())
+            with contextlib.suppress(OSError, ValueError, KeyError):
+                run = json.loads((home / "run" / "up.json").read_bytes())
+                with urllib.request.urlopen(run["url"] + "/readyz", timeout=2):  # noqa: S310
+                    token = (home / "token").read_text().strip()
+                    return System(run["url"], token, process.pid)
+            await asyncio.sleep(0.1)

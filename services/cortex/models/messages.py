@@ -1,0 +1,139 @@
+"""What goes out to the Messages API: a request's body, from history of any shape.
+
+The API refuses a whole conversation for one blank text or one call without its result, so
+whatever the history looks like, what is built here is accepted. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final, assert_never
+
+from vigil.contracts import (
+    Block,
+    OpaqueBlock,
+    Row,
+    TextBlock,
+    TimerBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
+
+from ..model import ModelRequest
+
+EARLIER: Final = "(Earlier messages are not shown.)"
+NO_RESULT: Final = "No result: this exchange was ended before the tool answered."
+
+_NOT_A_NAME: Final = re.compile(r"[^A-Za-z0-9_-]", re.ASCII)
+
+
+def body_of(model: str, request: ModelRequest) -> dict[str, Any]:
+    """Build the body of a request."""
+    body: dict[str, Any] = {
+        "model": model,
+        "max_tokens": request.max_tokens,
+        "messages": messages_of(request.rows),
+    }
+    if system := system_of(request.system):
+        body["system"] = system
+    if request.tools:
+        body["tools"] = [
+            {"name": t.name, "description": t.description, "input_schema": t.input_schema}
+            for t in request.tools
+        ]
+    return body
+
+
+def system_of(parts: Sequence[str]) -> list[dict[str, Any]]:
+    """Build the system prompt; the cache holds all but the last part, which changes each call."""
+    blocks: list[dict[str, Any]] = [{"type": "text", "text": p} for p in parts if p.strip()]
+    if blocks:
+        blocks[max(len(blocks) - 2, 0)]["cache_control"] = {"type": "ephemeral"}
+    return blocks
+
+
+def messages_of(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Turn history into messages that the API accepts, whatever the history looks like.
+
+    Roles alternate and the first is the user's; nothing is empty; every tool call is followed
+    by its result, first thing in the next message, and no result comes without its call.
+    """
+    messages: list[dict[str, Any]] = []
+    for row in rows:
+        content = [_sent(block) for block in row.blocks if not _is_blank(block)]
+        if not content:
+            continue
+        if messages and messages[-1]["role"] == row.role:
+            messages[-1]["content"] += content
+        else:
+            messages.append({"role": row.role, "content": content})
+    if not messages or messages[0]["role"] != "user":
+        messages.insert(0, _user_text(EARLIER))
+    if messages[-1]["role"] == "assistant" and _called(messages[-1]):
+        messages.append({"role": "user", "content": []})
+    for index, message in enumerate(messages):
+        if message["role"] == "user":
+            called = _called(messages[index - 1]) if index else []
+            message["content"] = _paired(called, message["content"])
+    return messages
+
+
+def _paired(called: list[str], content: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    results: dict[str, dict[str, Any]] = {}
+    others: list[dict[str, Any]] = []
+    for block in content:
+        if block["type"] == "tool_result":
+            results.setdefault(block["tool_use_id"], block)
+        else:
+            others.append(block)
+    paired = [results.get(call_id) or _no_result(call_id) for call_id in called] + others
+    return paired or [{"type": "text", "text": EARLIER}]
+
+
+def _called(message: dict[str, Any]) -> list[str]:
+    return [block["id"] for block in message["content"] if block["type"] == "tool_use"]
+
+
+def _no_result(call_id: str) -> dict[str, Any]:
+    block = ToolResultBlock(tool_use_id=call_id, content=NO_RESULT, is_error=True)
+    return _sent(block)
+
+
+def _user_text(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": [{"type": "text", "text": text}]}
+
+
+def _is_blank(block: Block) -> bool:
+    return isinstance(block, TextBlock) and not block.text.strip()
+
+
+def _sent(block: Block) -> dict[str, Any]:
+    match block:
+        case TextBlock():
+            return {"type": "text", "text": block.text}
+        case ToolUseBlock():
+            return {
+                "type": "tool_use",
+                "id": _name(block.id),
+                "name": _name(block.name),
+                "input": block.input,
+            }
+        case ToolResultBlock():
+            return {
+                "type": "tool_result",
+                "tool_use_id": _name(block.tool_use_id),
+                "content": block.content or "(empty)",
+                "is_error": block.is_error,
+            }
+        case TimerBlock():  # put into words before it comes here; never lose it
+            return {"type": "text", "text": f"[Follow-up due] {block.follow_up.reason}"}
+        case OpaqueBlock():
+            return block.data
+        case _:
+            assert_never(block)
+
+
+def _name(text: str) -> str:
+    """Make a name that the API takes back: a model may have made up any."""
+    return _NOT_A_NAME.sub("_", text)[:128] or "_"

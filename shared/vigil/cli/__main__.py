@@ -1,0 +1,5 @@
+"""`python -m vigil.cli`: the same as `vigil`."""
+
+from . import main
+
+main()

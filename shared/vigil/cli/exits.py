@@ -1,0 +1,68 @@
+"""Exit codes: one table from kinds of failure to the number a script sees.
+
+0    done
+1    failed
+2    wrong usage, or input that can't be accepted
+3    not found, or not ready
+4    not authenticated, or not allowed
+5    conflict: somebody else is there, or came first
+124  no answer in time
+130  ended by Ctrl-C
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from vigil.client import ApiError
+from vigil.errors import InvalidInput, OutcomeUnknown, Unavailable, VigilError, WrongLastSequence
+from vigil.runfile import AlreadyRunning
+
+OK: Final = 0
+FAILURE: Final = 1
+USAGE: Final = 2
+NOT_READY: Final = 3
+AUTH: Final = 4
+CONFLICT: Final = 5
+TIMEOUT: Final = 124
+INTERRUPTED: Final = 130
+
+HELP: Final = (
+    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found or not ready, 4 not allowed, "
+    "5 conflict, 124 no answer in time, 130 Ctrl-C. Data goes to stdout, messages to stderr."
+)
+
+_OF_STATUS: Final = {
+    400: USAGE, 401: AUTH, 403: AUTH, 404: NOT_READY, 405: FAILURE, 408: TIMEOUT, 409: CONFLICT,
+    413: USAGE, 415: USAGE, 422: USAGE, 429: FAILURE, 502: NOT_READY, 503: NOT_READY,
+    504: TIMEOUT,
+}  # fmt: skip
+
+
+class Timeout(VigilError):
+    """What was waited for did not come in time."""
+
+
+class NotReady(VigilError):
+    """What was asked for isn't there, or not yet."""
+
+
+def code_of(error: VigilError) -> int:
+    """Map an error to its exit code.
+
+    >>> code_of(NotReady("nothing runs"))
+    3
+    """
+    match error:
+        case ApiError():
+            return _OF_STATUS.get(error.status, FAILURE)
+        case InvalidInput():
+            return USAGE
+        case Timeout() | OutcomeUnknown():
+            return TIMEOUT
+        case NotReady() | Unavailable():
+            return NOT_READY
+        case AlreadyRunning() | WrongLastSequence():
+            return CONFLICT
+        case _:
+            return FAILURE

@@ -1,0 +1,39 @@
+"""What several commands share: the options, and where they connect."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from vigil import config
+from vigil.client import Client, connect
+from vigil.config import Settings
+from vigil.subjects import SessionKey, check_part
+
+Json = Annotated[
+    bool, typer.Option("--json", help="Print JSON: one object, or one a line for streams.")
+]
+Agent = Annotated[str, typer.Option("--agent", help="The agent.")]
+Thread = Annotated[
+    str | None, typer.Option("--thread", help="The thread to go on with. Default: a new one.")
+]
+Key = Annotated[str, typer.Argument(metavar="KEY", help="A session: userId:agentId:threadId.")]
+
+
+def here() -> tuple[Settings, Client]:
+    """Return the settings, and a client of what they (or VIGIL_URL, VIGIL_TOKEN) lead to."""
+    settings = config.load()
+    return settings, connect(settings)
+
+
+def checked(key: str) -> str:
+    """Return `key` if it is a session key. Raises: InvalidInput."""
+    return str(SessionKey.parse(key))
+
+
+def session_of(client: Client, agent: str, thread: str) -> SessionKey:
+    """Return the session of the token's own user. Raises: InvalidInput, ApiError."""
+    check_part("agent", agent)
+    check_part("thread", thread)
+    return SessionKey.of(client.me()["user"], agent, thread)

@@ -1,0 +1,76 @@
+"""What the commands print: JSON for programs, tables for people, and nothing dangerous.
+
+Text that came from a model or from another person is stripped of control characters before it
+reaches a terminal: an escape sequence could hide or forge what is shown.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def printable(text: object) -> str:
+    r"""Remove control characters and direction overrides; keep line ends and tabs.
+
+    >>> printable("a\x1b[2Jb")
+    'a[2Jb'
+    """
+    return _CONTROL.sub("", str(text))
+
+
+def data(text: str) -> None:
+    """Print to stdout, at once."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def json(value: Any) -> None:
+    """Print one JSON value in one line."""
+    data(msgspec.json.encode(value).decode())
+
+
+def message(text: str) -> None:
+    """Tell a person something: to stderr."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def is_fancy(stream: Any) -> bool:
+    """Whether `stream` is a terminal that wants colours and redrawing."""
+    return (
+        bool(stream.isatty()) and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    )
+
+
+def dim(text: str, stream: Any) -> str:
+    """Make `text` less prominent where that is possible."""
+    return f"\x1b[2m{text}\x1b[0m" if is_fancy(stream) else text
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print rows: a table on a terminal, aligned columns (never cut) anywhere else."""
+    cells = [[" ".join(printable(cell).split()) for cell in row] for row in rows]
+    if is_fancy(sys.stdout):
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        drawn = Table(box=None, pad_edge=False, header_style="bold")
+        for column in columns:
+            drawn.add_column(column, overflow="fold")
+        for line in cells:
+            drawn.add_row(*(Text(cell) for cell in line))
+        Console().print(drawn)
+        return
+    lines = [list(columns), *cells]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
+    for line in lines:
+        data("  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip())

@@ -1,0 +1,111 @@
+"""The real `vigil` command, as a person runs it: a process of its own, in a home of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from vigil import runfile
+
+COMMAND = (sys.executable, "-m", "vigil.cli")
+TIMEOUT_S = 60.0
+
+
+class Cli:
+    """Runs commands with `home` as $VIGIL_HOME, and nothing of the caller's own settings."""
+
+    def __init__(self, home: Path, **environ: str) -> None:
+        self.home = home
+        self.environ = _clean() | {"VIGIL_HOME": str(home), "VIGIL_PORT": "0"} | environ
+        self.environ.setdefault("VIGIL_MODEL__REHEARSAL_WORD_MS", "0")
+
+    @property
+    def run_file(self) -> Path:
+        return self.home / "run" / "up.json"
+
+    @property
+    def run_state(self) -> runfile.RunFile:
+        run = runfile.read(self.run_file)
+        assert run is not None
+        return run
+
+    def __call__(
+        self, *args: str, stdin: str = "", code: int | None = 0, **environ: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end; check its exit code unless `code` is None."""
+        done = subprocess.run(
+            [*COMMAND, *args],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            env=self.environ | environ,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        if code is not None:
+            assert done.returncode == code, f"{args}: {done.returncode}\n{done.stdout}{done.stderr}"
+        return done
+
+    def json(self, *args: str, code: int | None = 0, stdin: str = "") -> Any:
+        """Run a command with --json; return what it printed."""
+        return json.loads(self(*args, "--json", code=code, stdin=stdin).stdout)
+
+    def start(self, *args: str, **environ: str) -> subprocess.Popen[str]:
+        """Start a command that goes on; the caller ends it."""
+        return subprocess.Popen(
+            [*COMMAND, *args],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=self.environ | environ,
+        )
+
+    def end(self) -> None:
+        """End what runs in this home, by its pid."""
+        run = runfile.running(self.run_file)
+        if run is None:
+            return
+        os.kill(run.pid, signal.SIGTERM)
+        if not runfile.wait_ended(self.run_file, timeout_s=35):
+            os.kill(run.pid, signal.SIGKILL)
+
+
+def _clean() -> dict[str, str]:
+    dropped = ("VIGIL_", "ANTHROPIC_", "AUTONOMY_", "NATS_")
+    return {k: v for k, v in os.environ.items() if not k.startswith(dropped)} | {"NO_COLOR": "1"}
+
+
+@contextlib.contextmanager
+def running_vigil(home: Path, *args: str, **environ: str) -> Iterator[Cli]:
+    """`vigil up --detach`, ended at the end."""
+    cli = Cli(home, **environ)
+    try:
+        cli("up", "--detach", *args)
+        yield cli
+    finally:
+        cli.end()
+
+
+def eventually(is_true: Callable[[], bool], timeout_s: float = 20.0) -> None:
+    """Wait for a condition, with a deadline."""
+    deadline = time.monotonic() + timeout_s
+    while not is_true():
+        assert time.monotonic() < deadline, "it did not come true in time"
+        time.sleep(0.02)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process with that pid runs (a zombie doesn't)."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
