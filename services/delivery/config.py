@@ -1,0 +1,44 @@
+"""The limits of delivery: what is held, how long is waited, how often is tried.
+
+They bound memory and the rate of retries. None of them decides whether something is said.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """Every limit of one replica."""
+
+    channels: frozenset[str] = frozenset({"socket"})
+    """Channels that can be served. For the socket, the claim is the delivery."""
+    turns_in_hand_max: int = 2048
+    """Turns taken and not yet acknowledged; beyond, nothing more is taken."""
+    tails_max: int = 10_000
+    """Sessions whose last settled send is remembered; others are looked up in the log."""
+    predecessor_waits_s: tuple[float, ...] = (0.02, 0.04, 0.08, 0.16, 0.32, 0.5, 0.5, 0.38)
+    """Pauses between looks for a send that must be settled first: 2 s in all."""
+    loss_wait_s: float = 0.002
+    """Pause after a claim that lost, doubled each time..."""
+    loss_wait_max_s: float = 0.05
+    """...up to this. Each loss means that somebody else wrote."""
+    failure_waits_s: tuple[float, ...] = (0.05, 0.1, 0.2, 0.4, 0.8, 1.0)
+    """Pauses after the broker did not answer; then the turn is given back."""
+    page_messages: int = 256
+    """How much of a transcript is read at once."""
+    read_timeout_s: float = 10.0
+    give_back_delay_s: float = 1.0
+    """When a turn that was given back comes again."""
+    refusal_delay_s: float = 1.0
+    """When a turn that the broker refused comes again: doubled each time..."""
+    refusal_delay_max_s: float = 30.0
+    """...up to this."""
+    search_from_delivery: int = 2
+    """From this delivery on, a missing predecessor is searched in the session's turns."""
+    refusals_max: int = 8
+    """Deliveries of a turn after which a send that the broker refuses is given up."""
+    stop_grace_s: float = 10.0
+    """How long the turns in hand may take to finish when the service ends."""
+    stop_delay_s: float = 0.5
+    """When what was not begun comes to another replica: after this connection is closed."""
