@@ -24,7 +24,6 @@ from tests.support.timers import (
     now,
     schedule,
     session,
-    stored_at,
     unread_turns,
     until,
 )
@@ -65,9 +64,9 @@ async def measure(stack: Stack, count: int, window_s: float) -> dict[str, float]
     await until(all_fired, timeout_s=TIMEOUT_S, every_s=0.5)
     found = (await fired_with_messages(admin))[start:]
     late_ms = sorted(
-        (stored_at(m) - e.payload.fire_at) / timedelta(milliseconds=1) for e, m in found
+        (m.stored_at - e.payload.fire_at) / timedelta(milliseconds=1) for e, m in found
     )
-    last_at = max(stored_at(m) for _, m in found)
+    last_at = max(m.stored_at for _, m in found)
     return {
         "p50_ms": _percentile(late_ms, 50),
         "p99_ms": _percentile(late_ms, 99),

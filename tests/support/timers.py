@@ -25,7 +25,7 @@ from vigil.contracts import (
     decode_event,
     effect_id,
 )
-from vigil.errors import VigilError
+from vigil.errors import Unavailable, VigilError
 from vigil.subjects import SessionKey
 
 IN_TIMER_ALL: Final = "session.*.*.*.in.timer"
@@ -85,13 +85,6 @@ async def commit(admin: Bus, key: SessionKey, *effects: Effect) -> int:
     return (await admin.publish(key.turn, data, headers)).seq
 
 
-def stored_at(message: Message) -> datetime:
-    """Return when the broker stored a followed message, by its own clock."""
-    tokens = message.token.split(".")
-    nanoseconds = int(tokens[9 if len(tokens) > 9 else 7])
-    return datetime.fromtimestamp(nanoseconds / 1e9, UTC)
-
-
 async def fired(admin: Bus, key: SessionKey | None = None) -> list[TimerFired]:
     """Return the timer events in the log, in order."""
     return [event for event, _ in await fired_with_messages(admin, key)]
@@ -111,8 +104,15 @@ async def fired_with_messages(
 
 
 async def pending(admin: Bus) -> list[Message]:
-    """Return what lies in TIMERS: schedules, and what the broker fired."""
-    return await admin.read("TIMERS", ["timer.>", "due.>"])
+    """Return what lies in TIMERS: schedules, and what the broker fired.
+
+    Raises: Unavailable, if what was to be read last vanished meanwhile; ask again.
+    """
+    try:
+        async with asyncio.timeout(2):
+            return await admin.read("TIMERS", ["timer.>", "due.>"])
+    except TimeoutError as error:
+        raise Unavailable("TIMERS changed while it was read") from error
 
 
 async def unread_turns(admin: Bus) -> int:

@@ -1,0 +1,76 @@
+"""The scheduler: time. It carries out schedule_timer and cancel_timer, and thinks nothing.
+
+One replica is active, by a lease; the others stand by and take over within its ttl and a
+second. What it fires is a hint: a timer counts only if it is open in its session's state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import structlog
+
+from vigil import runtime
+from vigil.errors import LeaseLost, VigilError
+from vigil.lease import Lease, Leases
+from vigil.runtime import Context
+from vigil.switches import Switches
+
+from .config import Limits
+from .promotion import Pause
+from .term import LEASE, Term
+
+log = structlog.get_logger("vigil.scheduler")
+
+RELEASE_TIMEOUT_S = 1.0
+
+
+async def serve(context: Context, limits: Limits | None = None) -> None:
+    """Stand by, and be the active scheduler whenever the lease is free."""
+    limits = limits or Limits()
+    leases = Leases(context.bus, context.instance)
+    switches = await Switches.watch(context.bus)
+    pause = Pause(switches)
+    must_clear = context.settings.config.autonomy.restart_policy == "clear"
+    context.ready.set()
+    try:
+        while True:
+            lease = await _acquire(leases, limits)
+            term = Term(context, pause, limits, must_clear=must_clear)
+            await _be_active(term, lease)
+            must_clear = term.must_clear
+    finally:
+        await switches.close()
+
+
+async def _acquire(leases: Leases, limits: Limits) -> Lease:
+    """Stand by until the lease is ours."""
+    while True:
+        try:
+            lease = await leases.acquire(LEASE)
+        except VigilError as error:
+            log.info("no lease", action="scheduler.lease", error=str(error))
+            await asyncio.sleep(limits.acquire_again_s)
+        else:
+            if lease is not None:
+                return lease
+            await asyncio.sleep(limits.standby_poll_s)
+
+
+async def _be_active(term: Term, lease: Lease) -> None:
+    """Run one term; what the broker refused ends it, a fault of ours ends the process."""
+    try:
+        await term.run(lease)
+    except* LeaseLost:
+        log.warning("no longer active", action="scheduler.lease_lost")
+    except* VigilError as errors:
+        log.warning("no longer active", action="scheduler.term", errors=repr(errors.exceptions))
+    finally:
+        with contextlib.suppress(VigilError, TimeoutError):
+            async with asyncio.timeout(RELEASE_TIMEOUT_S):
+                await lease.release()
+
+
+if __name__ == "__main__":
+    runtime.main("scheduler")

@@ -1,0 +1,30 @@
+"""The scheduler's limits, in one frozen struct. None of them changes what a timer means."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """How long, how many, how often. Seconds and counts."""
+
+    standby_poll_s: float = 1.0
+    """How often a standby tries to take the lease."""
+    acquire_again_s: float = 0.2
+    """How soon after the broker could not tell: it may be just starting."""
+    sleep_max_s: float = 60.0
+    """Look at the wall clock at least this often: it may jump."""
+    catch_up_quiet_s: float = 0.25
+    """No turn for so long after the start: there is no backlog."""
+    catch_up_max_s: float = 10.0
+    """A backlog that takes longer to read doesn't hold due timers back any more."""
+    turns_in_flight: int = 64
+    turns_waiting_max: int = 1024
+    promotions_in_flight: int = 64
+    removals_in_flight: int = 8
+    removals_defer_s: float = 0.5
+    """Removals give way to promotions for so long; the broker fires BACKSTOP_DELAY_S late."""
+    held_again_s: float = 30.0
+    """How soon a due message that can't be promoted yet (a pause) is delivered again."""
+    dead_letter_bytes_max: int = 512 * 1024
+    """More of a poison message isn't kept: in base64 it would exceed the broker's limit."""

@@ -1,0 +1,359 @@
+"""What to fire, in which order, and what a turn asks for. Pure: time comes in as an argument.
+
+The truth about what counts is the session's fold in the cortex. So this part must never lose
+a timer and never fire one early; that it names one twice after a crash is harmless.
+
+A timer is one subject of the stream TIMERS, which is its name here too: the pair
+(timer_id, generation) alone is not unique among sessions.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import msgspec
+
+from vigil.contracts import (
+    CancelTimer,
+    Control,
+    ControlPayload,
+    ScheduleTimer,
+    TimerFired,
+    TimerPayload,
+    TimerRecord,
+    Turn,
+    decode_timer,
+    decode_turn,
+)
+from vigil.errors import InvalidInput
+from vigil.subjects import SessionKey, token_of
+
+BACKSTOP_DELAY_S: Final = 2.0
+"""The broker fires this long after `fire_at`, so only when no scheduler was there."""
+CLOCK_SLACK_S: Final = 0.5
+"""How far the broker's clock may be ahead before a due message has to come by itself."""
+EARLIEST: Final = datetime(2000, 1, 1, tzinfo=UTC)
+LATEST: Final = datetime(2200, 1, 1, tzinfo=UTC)
+"""The broker counts nanoseconds in 64 bits: the year 1 never fired, 2262 fired at once."""
+DONE_MAX: Final = 20_000
+_DEAD_HEAP_ITEMS_MAX: Final = 1000
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """A pending timer. `subject` is where its schedule lies in TIMERS."""
+
+    subject: str
+    due_subject: str
+    key: SessionKey
+    record: TimerRecord
+    traceparent: str | None = None
+
+    @property
+    def order(self) -> tuple[datetime, str]:
+        """Timers of one session are promoted in this order (SPEC S-8)."""
+        return self.record.fire_at, self.record.timer_id
+
+    @property
+    def is_follow_up(self) -> bool:
+        return self.record.kind == "follow_up"
+
+
+class _Queue:
+    """Entries of one kind, by order. What was dropped stays in the heap until it surfaces."""
+
+    def __init__(self) -> None:
+        self.live: dict[str, Entry] = {}
+        self._heap: list[tuple[datetime, str, str]] = []
+
+    def push(self, entry: Entry) -> None:
+        self.live[entry.subject] = entry
+        heapq.heappush(self._heap, (*entry.order, entry.subject))
+
+    def drop(self, subject: str) -> Entry | None:
+        entry = self.live.pop(subject, None)
+        if len(self._heap) > 2 * len(self.live) + _DEAD_HEAP_ITEMS_MAX:
+            self._heap = [(*e.order, e.subject) for e in self.live.values()]
+            heapq.heapify(self._heap)
+        return entry
+
+    def head(self) -> Entry | None:
+        while self._heap:
+            fire_at, _, subject = self._heap[0]
+            entry = self.live.get(subject)
+            if entry is not None and entry.record.fire_at == fire_at:
+                return entry
+            heapq.heappop(self._heap)
+        return None
+
+    def pop(self, entry: Entry) -> None:
+        heapq.heappop(self._heap)
+        del self.live[entry.subject]
+
+
+class Agenda:
+    """Every pending timer, in due order.
+
+    An entry is pending, then taken (by :meth:`due`), then settled. A dropped or replaced entry
+    is neither pending nor taken, so whoever holds it finds out with :meth:`is_taken`.
+    """
+
+    def __init__(self) -> None:
+        self._follow_ups = _Queue()
+        self._deadlines = _Queue()
+        self._taken: dict[str, Entry] = {}
+        self._done: dict[str, datetime] = {}
+
+    def __len__(self) -> int:
+        """Return how many are pending or taken."""
+        return len(self._follow_ups.live) + len(self._deadlines.live) + len(self._taken)
+
+    def add(self, entry: Entry) -> bool:
+        """Make it pending, in place of what its subject held; return whether it is news."""
+        if self.is_settled(entry):
+            return False
+        known = self._find(entry.subject)
+        if known is not None and known.order == entry.order:
+            return False
+        self.drop(entry.subject)
+        self._queue_of(entry).push(entry)
+        return True
+
+    def drop(self, subject: str) -> Entry | None:
+        """Forget a timer, pending or taken; return it if it was known."""
+        taken = self._taken.pop(subject, None)
+        if taken is not None:
+            return taken
+        return self._follow_ups.drop(subject) or self._deadlines.drop(subject)
+
+    def due(self, now: datetime, *, is_paused: bool) -> list[Entry]:
+        """Take what is due at `now`, in order of (fire_at, timer_id).
+
+        While paused, follow-ups stay pending (SPEC S-11).
+        """
+        entries: list[Entry] = []
+        while (head := self._head(is_paused)) is not None and head.record.fire_at <= now:
+            self._queue_of(head).pop(head)
+            self._taken[head.subject] = head
+            entries.append(head)
+        return entries
+
+    def next_at(self, *, is_paused: bool) -> datetime | None:
+        """Return when the next pending timer is due; None if there is none."""
+        head = self._head(is_paused)
+        return None if head is None else head.record.fire_at
+
+    def is_taken(self, entry: Entry) -> bool:
+        """Whether `entry` is still to be promoted by whoever took it."""
+        return self._taken.get(entry.subject) is entry
+
+    def give_back(self, entry: Entry) -> None:
+        """Make a taken entry pending again, unless it was dropped meanwhile."""
+        if self.is_taken(entry):
+            del self._taken[entry.subject]
+            self._queue_of(entry).push(entry)
+
+    def settle(self, entry: Entry) -> None:
+        """Remember that its event is stored, so that a late repeat is known as one."""
+        if self.is_taken(entry):
+            del self._taken[entry.subject]
+        self._done.pop(entry.subject, None)
+        self._done[entry.subject] = entry.record.fire_at
+        if len(self._done) > DONE_MAX:
+            del self._done[next(iter(self._done))]
+
+    def is_settled(self, entry: Entry) -> bool:
+        """Whether the event of this timer is known to be stored."""
+        return self._done.get(entry.subject) == entry.record.fire_at
+
+    def sessions_with_follow_ups(self) -> list[SessionKey]:
+        """Return the sessions that have a pending follow-up, each once, sorted."""
+        return sorted({entry.key for entry in self._follow_ups.live.values()})
+
+    def _find(self, subject: str) -> Entry | None:
+        return (
+            self._taken.get(subject)
+            or self._follow_ups.live.get(subject)
+            or self._deadlines.live.get(subject)
+        )
+
+    def _queue_of(self, entry: Entry) -> _Queue:
+        return self._follow_ups if entry.is_follow_up else self._deadlines
+
+    def _head(self, is_paused: bool) -> Entry | None:
+        deadline = self._deadlines.head()
+        follow_up = None if is_paused else self._follow_ups.head()
+        if deadline is None or follow_up is None:
+            return deadline or follow_up
+        return min(deadline, follow_up, key=lambda e: (*e.order, e.subject))
+
+
+# ---------------------------------------------------------------- what a message asks for
+
+
+class Cancelled(msgspec.Struct, frozen=True, kw_only=True):
+    """A timer that a turn voids."""
+
+    subject: str
+    due_subject: str
+
+
+class Scheduled(msgspec.Struct, frozen=True, kw_only=True):
+    """A timer that a turn asks for."""
+
+    effect_id: str
+    entry: Entry
+
+
+class Changes(msgspec.Struct, frozen=True, kw_only=True):
+    """What a turn changes about timers. The subjects of both lists differ."""
+
+    cancelled: tuple[Cancelled, ...]
+    scheduled: tuple[Scheduled, ...]
+
+
+def session_of(subject: str) -> SessionKey:
+    """Return the session of a subject, with every part checked.
+
+    Raises:
+        InvalidInput: it has none; such a subject must not get into another one.
+    """
+    try:
+        key = SessionKey.of_subject(subject)
+    except ValueError as error:
+        raise InvalidInput("subject", "names no session") from error
+    return SessionKey.of(key.user, key.agent, key.thread)
+
+
+def changes_of(subject: str, data: bytes, traceparent: str | None) -> Changes:
+    """Read a turn's timer effects. Of several on one pair only the last counts.
+
+    Raises:
+        InvalidInput: it is no turn, or not one of the session that `subject` names.
+    """
+    key = session_of(subject)
+    turn = decode_turn(data)
+    if key.turn != subject or turn.session_key != str(key):
+        raise InvalidInput("turn", f"is not one of {key}")
+    last: dict[str, Cancelled | Scheduled] = {}
+    for effect in _timer_effects(turn):
+        pair = effect.payload.timer_id, effect.payload.generation
+        if isinstance(effect, CancelTimer):
+            last[key.timer(*pair)] = Cancelled(subject=key.timer(*pair), due_subject=key.due(*pair))
+        else:
+            entry = _entry(key, _record(key, effect), traceparent)
+            last[entry.subject] = Scheduled(effect_id=effect.id, entry=entry)
+    return Changes(
+        cancelled=tuple(c for c in last.values() if isinstance(c, Cancelled)),
+        scheduled=tuple(c for c in last.values() if isinstance(c, Scheduled)),
+    )
+
+
+def _timer_effects(turn: Turn) -> Iterable[ScheduleTimer | CancelTimer]:
+    return (e for e in turn.effects if isinstance(e, ScheduleTimer | CancelTimer))
+
+
+def _record(key: SessionKey, effect: ScheduleTimer) -> TimerRecord:
+    return TimerRecord(
+        session_key=str(key),
+        timer_id=effect.payload.timer_id,
+        generation=effect.payload.generation,
+        fire_at=_utc(effect.payload.fire_at),
+        kind=effect.payload.kind,
+        caused_by=effect.id,
+    )
+
+
+def _utc(at: datetime) -> datetime:
+    """Convert to UTC; at the ends of the calendar, to the end."""
+    try:
+        return at.astimezone(UTC)
+    except OverflowError:
+        last, first = datetime.max.replace(tzinfo=UTC), datetime.min.replace(tzinfo=UTC)
+        return last if at > LATEST else first
+
+
+def _entry(key: SessionKey, record: TimerRecord, traceparent: str | None) -> Entry:
+    pair = record.timer_id, record.generation
+    return Entry(
+        subject=key.timer(*pair),
+        due_subject=key.due(*pair),
+        key=key,
+        record=record,
+        traceparent=traceparent,
+    )
+
+
+def entry_of(subject: str, data: bytes, traceparent: str | None) -> Entry:
+    """Read a schedule, or what the broker made of one under ``due.``.
+
+    Raises:
+        InvalidInput: it is no timer, or lies under a subject that isn't its own.
+    """
+    record = decode_timer(data)
+    entry = _entry(session_of(subject), record, traceparent)
+    if subject not in (entry.subject, entry.due_subject) or record.session_key != str(entry.key):
+        raise InvalidInput("timer", "lies under another timer's subject")
+    return entry
+
+
+# ---------------------------------------------------------------- what to write
+
+
+def backstop_at(fire_at: datetime) -> datetime:
+    """Return when the broker is to fire by itself.
+
+    >>> backstop_at(datetime(2126, 1, 1, tzinfo=UTC)).isoformat()
+    '2126-01-01T00:00:02+00:00'
+    >>> backstop_at(datetime.max.replace(tzinfo=UTC)).year
+    2200
+    """
+    return min(max(fire_at, EARLIEST), LATEST) + timedelta(seconds=BACKSTOP_DELAY_S)
+
+
+def schedule_headers(entry: Entry) -> dict[str, str]:
+    """Return the headers that make a message a schedule (NATS ADR-51)."""
+    at = _utc(backstop_at(entry.record.fire_at))
+    return {
+        "Nats-Schedule": f"@at {at.replace(tzinfo=None).isoformat()}Z",
+        "Nats-Schedule-Target": entry.due_subject,
+    }
+
+
+def may_be_fired(fire_at: datetime, now: datetime) -> bool:
+    """Whether the broker may have fired this schedule already, so a due message may exist."""
+    return backstop_at(fire_at) - timedelta(seconds=CLOCK_SLACK_S) <= now
+
+
+def fired(entry: Entry, now: datetime) -> TimerFired:
+    """Return the event of a due timer. Its id is the same however often it is made.
+
+    The id covers the session: the broker drops repeats of an id in a whole stream, and two
+    sessions may well have a timer of the same name and generation.
+    """
+    record = entry.record
+    parts = record.session_key, record.timer_id, str(record.generation), record.fire_at.isoformat()
+    return TimerFired(
+        id=f"timer-{token_of(*parts)}",
+        session_key=record.session_key,
+        created_at=now,
+        caused_by=record.caused_by,
+        payload=TimerPayload(
+            timer_id=record.timer_id,
+            generation=record.generation,
+            fire_at=record.fire_at,
+            kind=record.kind,
+        ),
+    )
+
+
+def cleared(key: SessionKey, control_id: str, now: datetime) -> Control:
+    """Return the event that voids a session's follow-ups at a restart."""
+    return Control(
+        id=control_id,
+        session_key=str(key),
+        created_at=now,
+        payload=ControlPayload(op="clear_follow_ups", reason="restart"),
+    )

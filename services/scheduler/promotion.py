@@ -1,0 +1,180 @@
+"""From due to stored: fires on time and in order, then takes the schedule away.
+
+The agenda fires; the broker's own schedule, BACKSTOP_DELAY_S later, only counts when nobody
+was here. Removing a schedule is therefore never urgent, and gives way to promotions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Final
+
+import msgspec
+
+from vigil import crash
+from vigil.bus import Bus, Message
+from vigil.clock import Clock
+from vigil.errors import InvalidInput, Unavailable
+from vigil.switches import Switches
+from vigil.trace import HEADER
+
+from . import decide
+from .config import Limits
+from .decide import Agenda, Cancelled, Entry
+from .lanes import Lanes
+from .store import STREAM, TimerStore
+
+
+class Pause:
+    """The pause switch, and how often it was touched. Lives as long as the process."""
+
+    def __init__(self, switches: Switches) -> None:
+        self._switches = switches
+        self.changes = 0
+        self.changed = asyncio.Event()
+        switches.on_change(self._on_change)
+
+    @property
+    def is_on(self) -> bool:
+        return self._switches.paused is not None
+
+    def _on_change(self) -> None:
+        self.changes += 1
+        self.changed.set()
+
+
+class _Promotion(msgspec.Struct, frozen=True):
+    """A due entry on its way, and the state of the pause switch when it was taken."""
+
+    entry: Entry
+    pause_changes: int
+
+
+class Promoter:
+    """One term's agenda and the tasks that work on it."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        store: TimerStore,
+        clock: Clock,
+        pause: Pause,
+        limits: Limits,
+        group: asyncio.TaskGroup,
+    ) -> None:
+        self._bus = bus
+        self._store = store
+        self._clock = clock
+        self._pause = pause
+        self._limits = limits
+        self._wake: Final = pause.changed
+        self._lanes: Lanes[_Promotion] = Lanes(
+            group, self._promote, in_flight=limits.promotions_in_flight
+        )
+        self._removals: asyncio.Queue[tuple[Entry, float]] = asyncio.Queue()
+        self._deliveries: dict[str, Message] = {}
+        """What the broker fired by itself and waits for its acknowledgement, by subject."""
+        self.agenda = Agenda()
+
+    def add(self, entry: Entry) -> None:
+        """Put a stored timer on the agenda; one that is known or settled changes nothing."""
+        next_at = self.agenda.next_at(is_paused=self._pause.is_on)
+        if self.agenda.add(entry) and (next_at is None or entry.record.fire_at < next_at):
+            self._wake.set()
+
+    async def cancel(self, cancelled: Cancelled) -> None:
+        """Forget a timer and remove it, and what the broker may have made of it."""
+        entry = self.agenda.drop(cancelled.subject)
+        await self._store.remove(cancelled.subject)
+        if entry is None or self._may_be_fired(entry):
+            await self._store.remove(cancelled.due_subject)
+        await self._acknowledge(cancelled.subject)
+
+    async def receive(self, message: Message) -> None:
+        """Take what the broker fired by itself."""
+        try:
+            entry = decide.entry_of(message.subject, message.data, message.headers.get(HEADER))
+        except InvalidInput as error:
+            await self.reject(message, error)
+            await self._ack(message)
+            return
+        if self.agenda.is_settled(entry):
+            await self._store.remove(entry.due_subject)
+            await self._ack(message)
+            return
+        self.add(entry)
+        if self._is_held(entry):
+            with contextlib.suppress(Unavailable):
+                await self._bus.nak(message, self._limits.held_again_s)
+        else:
+            self._deliveries[entry.subject] = message
+
+    async def reject(self, message: Message, cause: InvalidInput) -> None:
+        """Dead-letter a message of TIMERS and delete it."""
+        await self._store.bury(STREAM, message, cause)
+        await self._store.discard(message)
+
+    async def fire(self) -> None:
+        """Fire what is due, for as long as the term lasts."""
+        while True:
+            self._wake.clear()
+            for entry in self.agenda.due(self._clock.now(), is_paused=self._pause.is_on):
+                promotion = _Promotion(entry, self._pause.changes)
+                self._lanes.put(entry.key, entry.order, promotion)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._sleep_s()):
+                    await self._wake.wait()
+
+    async def clean(self) -> None:
+        """Remove the schedules of promoted timers, for as long as the term lasts."""
+        while True:
+            entry, since = await self._removals.get()
+            with contextlib.suppress(TimeoutError):
+                left_s = since + self._limits.removals_defer_s - self._clock.monotonic()
+                async with asyncio.timeout(max(left_s, 0)):
+                    await self._lanes.below(1)
+            await self._store.remove(entry.subject)
+            if entry.subject in self._deliveries or self._may_be_fired(entry):
+                await self._store.remove(entry.due_subject)
+            crash.point("scheduler.remove.after")
+            await self._acknowledge(entry.subject)
+
+    async def _promote(self, promotion: _Promotion) -> None:
+        entry = promotion.entry
+        if not self.agenda.is_taken(entry):
+            return
+        if entry.is_follow_up and promotion.pause_changes != self._pause.changes:
+            # All that were taken before the switch go back, so that none overtakes another.
+            self.agenda.give_back(entry)
+            self._wake.set()
+            return
+        crash.point("scheduler.promote.before")
+        await self._store.promote(entry)
+        crash.point("scheduler.promote.after")
+        self.agenda.settle(entry)
+        self._removals.put_nowait((entry, self._clock.monotonic()))
+
+    def _sleep_s(self) -> float:
+        next_at = self.agenda.next_at(is_paused=self._pause.is_on)
+        if next_at is None:
+            return self._limits.sleep_max_s
+        left_s = (next_at - self._clock.now()).total_seconds()
+        return min(max(left_s, 0), self._limits.sleep_max_s)
+
+    def _is_held(self, entry: Entry) -> bool:
+        is_paused = entry.is_follow_up and self._pause.is_on
+        return is_paused or entry.record.fire_at > self._clock.now()
+
+    def _may_be_fired(self, entry: Entry) -> bool:
+        return decide.may_be_fired(entry.record.fire_at, self._clock.now())
+
+    async def _acknowledge(self, subject: str) -> None:
+        message = self._deliveries.pop(subject, None)
+        if message is not None:
+            await self._ack(message)
+
+    async def _ack(self, message: Message) -> None:
+        crash.point("scheduler.due.before_ack")
+        with contextlib.suppress(Unavailable):  # it comes again, and is known to be settled
+            await self._bus.ack(message)

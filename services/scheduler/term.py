@@ -1,0 +1,114 @@
+"""One term of being the active scheduler: from the lease to its loss.
+
+Nothing is carried over from a term to the next: what is pending is read again from TIMERS.
+Two terms at once (a process that slept through its lease) are harmless, because the broker
+drops the second of two equal events and the session's fold ignores what isn't open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+import structlog
+
+from vigil import trace
+from vigil.errors import InvalidInput, LeaseLost
+from vigil.lease import RENEW_S, TTL_S, Lease
+from vigil.runtime import Context
+from vigil.subjects import DUE_ALL, TIMERS_ALL
+from vigil.topology import DUE, SCHEDULER_TURNS
+
+from . import decide
+from .config import Limits
+from .intake import Turns, follow_due, pulling
+from .promotion import Pause, Promoter
+from .store import STREAM, TimerStore
+
+log = structlog.get_logger("vigil.scheduler")
+
+LEASE: Final = "scheduler"
+RENEW_TIMEOUT_S: Final = TTL_S - RENEW_S - 0.5
+"""Without an answer until then, the lease may be somebody else's before we know."""
+
+
+class Term:
+    """What the active scheduler does, until it is cancelled or loses its lease."""
+
+    def __init__(self, context: Context, pause: Pause, limits: Limits, *, must_clear: bool) -> None:
+        self._context = context
+        self._bus = context.bus
+        self._pause = pause
+        self._limits = limits
+        self._store = TimerStore(context.bus, context.clock, limits)
+        self.must_clear = must_clear
+        """Whether follow-ups of before the start are still to be voided."""
+
+    async def run(self, lease: Lease) -> None:
+        """Be active. Raises: ExceptionGroup, of LeaseLost or of what went wrong."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._renew(lease))
+            promoter = self._promoter(group)
+            await self._collect(promoter)
+            async with (
+                pulling(self._bus, SCHEDULER_TURNS) as turns_in,
+                pulling(self._bus, DUE) as due_in,
+            ):
+                turns = Turns(self._bus, self._store, promoter, self._limits, group)
+                group.create_task(turns.follow(turns_in))
+                group.create_task(follow_due(due_in, promoter))
+                try:
+                    await turns.catch_up()
+                    await self._clear(promoter)
+                    for _ in range(self._limits.removals_in_flight):
+                        group.create_task(promoter.clean())
+                    await promoter.fire()
+                finally:
+                    await turns.give_back()
+
+    def _promoter(self, group: asyncio.TaskGroup) -> Promoter:
+        return Promoter(
+            self._bus, self._store, self._context.clock, self._pause, self._limits, group
+        )
+
+    async def _renew(self, lease: Lease) -> None:
+        """Keep the lease; after a reconnect ask at once, for the broker forgot all of them."""
+        reconnected = asyncio.Event()
+        self._bus.on_restart(f"lease-{LEASE}", reconnected.set)
+        try:
+            while True:
+                reconnected.clear()
+                try:
+                    async with asyncio.timeout(RENEW_S):
+                        await reconnected.wait()
+                except TimeoutError:
+                    pass
+                try:
+                    async with asyncio.timeout(RENEW_TIMEOUT_S):
+                        await lease.renew()
+                except TimeoutError as error:
+                    raise LeaseLost(LEASE) from error
+        finally:
+            self._bus.on_restart(f"lease-{LEASE}", None)
+
+    async def _collect(self, promoter: Promoter) -> None:
+        """Put on the agenda what is pending, before anything fires, so that order holds."""
+        for message in await self._bus.read(STREAM, [TIMERS_ALL, DUE_ALL]):
+            try:
+                entry = decide.entry_of(
+                    message.subject, message.data, message.headers.get(trace.HEADER)
+                )
+            except InvalidInput as error:
+                await promoter.reject(message, error)
+            else:
+                promoter.add(entry)
+        log.info("active", action="scheduler.active", pending=len(promoter.agenda))
+
+    async def _clear(self, promoter: Promoter) -> None:
+        """Ask the sessions to void their follow-ups (``restart_policy = "clear"``)."""
+        if not self.must_clear:
+            return
+        for key in promoter.agenda.sessions_with_follow_ups():
+            control_id = f"clear-{self._context.new_id()}"
+            await self._store.control(decide.cleared(key, control_id, self._context.clock.now()))
+        self.must_clear = False
