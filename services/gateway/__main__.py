@@ -1,0 +1,75 @@
+"""The gateway: the edge between people and the bus. HTTP, WebSocket, who may do what.
+
+It decides nothing about conversations and keeps nothing of them: messages go to the log, and
+everything shown is read from the log. Any number of replicas may run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+
+import structlog
+
+from vigil import runtime
+from vigil.runtime import Context
+from vigil.switches import Switches
+from vigil.tokens import Tokens
+
+from .app import build
+from .edge import Edge
+from .server import listen, raise_file_limit, server_for
+
+log = structlog.get_logger("vigil.gateway")
+
+
+async def serve(context: Context) -> None:
+    """Serve until cancelled.
+
+    Raises:
+        ConfigError: the address can't or mustn't be used.
+    """
+    config = context.settings.config.gateway
+    # What uvicorn logs below a warning has query strings in it.
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    raise_file_limit()
+    async with contextlib.AsyncExitStack() as stack:
+        listener = stack.enter_context(contextlib.closing(listen(config)))
+        host, port = listener.getsockname()[:2]
+        context.facts |= {"host": host, "port": port}
+        tokens = await Tokens.watch(context.bus)
+        stack.push_async_callback(tokens.close)
+        switches = await Switches.watch(context.bus)
+        stack.push_async_callback(switches.close)
+        edge = Edge(context, tokens, switches)
+        stack.push_async_callback(edge.close)
+        await _serve_http(context, edge, listener)
+
+
+async def _serve_http(context: Context, edge: Edge, listener: socket.socket) -> None:
+    def announce() -> None:
+        facts = context.facts
+        log.info("listening", action="gateway.listening", host=facts["host"], port=facts["port"])
+        context.ready.set()
+
+    server = server_for(build(edge), edge.config, announce)
+    serving = asyncio.create_task(server.serve(sockets=[listener]), name="gateway-http")
+    writing = asyncio.create_task(edge.cursors.run(), name="gateway-cursors")
+    try:
+        # None of them ends by itself: whichever does brings its error out.
+        done, _ = await asyncio.wait({serving, writing}, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        edge.stopping.set()
+        server.should_exit = True
+        with contextlib.suppress(asyncio.CancelledError):
+            await serving
+        writing.cancel()
+        await asyncio.gather(writing, return_exceptions=True)
+
+
+if __name__ == "__main__":
+    runtime.main("gateway")

@@ -1,0 +1,230 @@
+"""The ASGI application: a table of routes, the mapping of errors, and the door around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+import structlog
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute, Match, Route, WebSocketRoute
+
+from vigil import __version__
+from vigil.bus import BusError
+from vigil.errors import InvalidInput, Unavailable
+
+from . import openapi, routes
+from .body import ClientGone
+from .door import PUBLIC, Door
+from .edge import Edge
+from .messages import Messages
+from .problem import MEDIA_TYPE, Problem, of_error
+from .sockets import Sockets
+from .wire import (
+    Accepted,
+    Alive,
+    ChatAnswer,
+    ChatPending,
+    ChatRequest,
+    Me,
+    PauseState,
+    PostMessage,
+    Readiness,
+    SessionList,
+    Status,
+    Ticket,
+    TicketRequest,
+    Timeline,
+    TimerList,
+    Transcript,
+)
+
+log = structlog.get_logger("vigil.gateway")
+
+MESSAGES_PATH: Final = "/api/sessions/{key}/messages"
+SOCKET_PATH: Final = "/api/ws"
+_INPUT: Final = (404, 422)
+_WRITE: Final = (404, 413, 422, 503)
+
+
+class Endpoint(msgspec.Struct, frozen=True):
+    """A row of the table below."""
+
+    method: str
+    path: str
+    handler: Callable[..., Any]
+    answers: dict[int, type]
+    errors: tuple[int, ...] = ()
+    body: type | None = None
+    parameters: tuple[str, ...] = ()
+    """Query parameters that the handler reads by itself."""
+
+
+_S: Final = "/api/sessions/{key}"
+ENDPOINTS: Final = (
+    Endpoint("POST", "/api/chat", routes.chat, {200: ChatAnswer, 202: ChatPending},
+             (403, 413, 422, 503), ChatRequest),
+    Endpoint("POST", "/api/tickets", routes.give_ticket, {201: Ticket}, (404, 413, 422),
+             TicketRequest),
+    Endpoint("GET", "/api/sessions", routes.list_sessions, {200: SessionList}, (403, 422, 503)),
+    Endpoint("GET", _S, routes.get_transcript, {200: Transcript}, (*_INPUT, 503)),
+    Endpoint("GET", f"{_S}/timeline", routes.get_timeline, {200: Timeline}, (*_INPUT, 503)),
+    Endpoint("GET", f"{_S}/timers", routes.get_timers, {200: TimerList}, (*_INPUT, 503)),
+    Endpoint("DELETE", f"{_S}/timers/{{timer_id:path}}", routes.cancel_timer, {202: Accepted},
+             (*_INPUT, 503)),
+    Endpoint("POST", f"{_S}/stop", routes.stop, {202: Accepted}, (*_INPUT, 503)),
+    Endpoint("GET", SOCKET_PATH, routes.needs_upgrade, {}, (404, 422, 426, 503), None,
+             ("session", "client", "cursor", "ticket")),
+    Endpoint("GET", "/api/me", routes.get_me, {200: Me}),
+    Endpoint("GET", "/api/status", routes.get_status, {200: Status}),
+    Endpoint("PUT", "/api/pause", routes.pause, {200: PauseState}, (403, 503)),
+    Endpoint("DELETE", "/api/pause", routes.resume, {200: PauseState}, (403, 503)),
+    Endpoint("GET", "/healthz", routes.healthz, {200: Alive}),
+    Endpoint("GET", "/readyz", routes.readyz, {200: Readiness, 503: Readiness}),
+)  # fmt: skip
+
+
+def build(edge: Edge) -> Door:
+    """Wire the application for `edge`."""
+    app = FastAPI(
+        title="Vigil",
+        version=__version__,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        exception_handlers={
+            HTTPException: _on_http_error,
+            RequestValidationError: _on_bad_parameter,
+            ClientGone: _on_client_gone,
+            Exception: _on_fault,
+            **dict.fromkeys((Problem, InvalidInput, Unavailable, BusError), _on_problem),
+        },
+    )
+    app.state.edge = edge
+    # Routes are tried in order: the busy ones come first.
+    app.router.routes.append(Route(MESSAGES_PATH, Messages(edge), methods=["POST"]))
+    app.router.routes.append(WebSocketRoute(SOCKET_PATH, Sockets(edge)))
+    for endpoint in ENDPOINTS:
+        _add(app, endpoint)
+    _add_document(app)
+    return Door(app, edge)
+
+
+def _add(app: FastAPI, endpoint: Endpoint) -> None:
+    is_public = endpoint.path in PUBLIC
+    errors = endpoint.errors if is_public else (*endpoint.errors, 401, 429)
+    extra: dict[str, Any] = {"security": []} if is_public else {}
+    if endpoint.body is not None:
+        extra["requestBody"] = openapi.request_body(endpoint.body)
+    if endpoint.parameters:
+        extra["parameters"] = [
+            {"name": name, "in": "query", "required": name == "session",
+             "schema": {"type": "string"}}
+            for name in endpoint.parameters
+        ]  # fmt: skip
+    app.add_api_route(
+        endpoint.path,
+        endpoint.handler,
+        methods=[endpoint.method],
+        status_code=next(iter(endpoint.answers), errors[0] if errors else 200),
+        response_class=Response,
+        response_model=None,
+        responses=openapi.responses_of(endpoint.answers, tuple(sorted({*errors, 421}))),
+        operation_id=endpoint.handler.__name__,
+        openapi_extra=extra,
+    )
+
+
+def _add_document(app: FastAPI) -> None:
+    made = openapi.document(
+        app,
+        {
+            MESSAGES_PATH: {
+                "post": {
+                    "operationId": "post_message",
+                    "summary": "Post Message",
+                    "description": "Say something in a session; the answer comes on its own.",
+                    "parameters": [
+                        {"name": "key", "in": "path", "required": True,
+                         "description": "userId:agentId:threadId", "schema": {"type": "string"}},
+                    ],
+                    "requestBody": openapi.request_body(PostMessage),
+                    "responses": {
+                        str(status): response
+                        for status, response in openapi.responses_of(
+                            {202: Accepted}, (401, *_WRITE, 421, 429)
+                        ).items()
+                    },
+                }
+            },
+            "/openapi.json": {
+                "get": {
+                    "operationId": "openapi",
+                    "summary": "This document",
+                    "security": [],
+                    "responses": {
+                        "200": {"description": "OpenAPI 3.1",
+                                "content": {"application/json": {"schema": {"type": "object"}}}}
+                    },
+                }
+            },
+        },
+    )  # fmt: skip
+
+    async def document(request: Request) -> Response:
+        return Response(made, media_type="application/json")
+
+    app.router.routes.append(Route("/openapi.json", document, methods=["GET"]))
+
+
+# ---------------------------------------------------------------- errors
+
+
+def _response(problem: Problem) -> Response:
+    headers = {"cache-control": "no-store"} | problem.headers
+    return Response(problem.body(), problem.status, headers, MEDIA_TYPE)
+
+
+async def _on_problem(request: Request, error: Exception) -> Response:
+    problem = of_error(error)
+    assert problem is not None  # noqa: S101 - registered for errors that have one
+    if problem.status >= 500:
+        log.warning("unavailable", action="gateway.unavailable", error=str(error))
+    return _response(problem)
+
+
+async def _on_http_error(request: Request, error: Exception) -> Response:
+    """Answer for the router: no such path, or not with that method."""
+    assert isinstance(error, HTTPException)  # noqa: S101 - registered for it
+    if error.status_code != 405:
+        return _response(Problem(error.status_code, str(error.detail)))
+    allowed = ", ".join(_methods(request.app.router.routes, request.scope))
+    problem = Problem(405, f"this path takes {allowed}", headers={"Allow": allowed})
+    return _response(problem)
+
+
+def _methods(all_routes: list[BaseRoute], scope: Any) -> list[str]:
+    methods: set[str] = set()
+    for route in all_routes:
+        if isinstance(route, Route) and route.matches(scope)[0] is not Match.NONE:
+            methods |= route.methods or set()
+    return sorted(methods)
+
+
+async def _on_bad_parameter(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for it
+    first = error.errors()[0]
+    field = str(first["loc"][-1])
+    return _response(Problem(422, f"{field}: {first['msg']}", field=field))
+
+
+async def _on_client_gone(request: Request, error: Exception) -> Response:
+    return Response(status_code=400)  # written to nobody
+
+
+async def _on_fault(request: Request, error: Exception) -> Response:
+    return _response(Problem(500, "something went wrong here; it was logged"))

@@ -1,0 +1,61 @@
+"""Reading request bodies: never more than the limit, never deeper, and only what is known."""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from vigil.errors import InvalidInput
+
+from .decide import TooLarge, complaint, is_too_deep
+
+T = TypeVar("T")
+LENGTH: Final = b"content-length"
+
+
+class ClientGone(Exception):
+    """The client went away before its request was whole; nobody waits for an answer."""
+
+
+async def read(scope: Any, receive: Any, bytes_max: int) -> bytes:
+    """Return the body of an ASGI request.
+
+    Raises:
+        TooLarge: it announces or has more than `bytes_max` bytes; the rest isn't kept.
+        ClientGone: the connection was closed.
+    """
+    for name, value in scope["headers"]:
+        if name == LENGTH and (not value.isdigit() or int(value) > bytes_max):
+            raise TooLarge("body", f"must have at most {bytes_max} bytes")
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        chunk = message.get("body", b"")
+        size += len(chunk)
+        if size > bytes_max:
+            raise TooLarge("body", f"must have at most {bytes_max} bytes")
+        if not message.get("more_body", False) and not chunks:
+            return bytes(chunk)
+        chunks.append(chunk)
+        if not message.get("more_body", False):
+            return b"".join(chunks)
+
+
+def decode(data: bytes, decoder: msgspec.json.Decoder[T], depth_max: int) -> T:
+    """Decode JSON that came from outside.
+
+    Raises:
+        InvalidInput: naming the field and the reason.
+    """
+    if is_too_deep(data, depth_max):
+        raise InvalidInput("body", f"is nested deeper than {depth_max} levels, or not JSON")
+    try:
+        return decoder.decode(data)
+    except UnicodeDecodeError as error:
+        raise InvalidInput("body", "must be UTF-8") from error
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise InvalidInput(*complaint(str(error))) from error

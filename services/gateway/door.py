@@ -1,0 +1,127 @@
+"""The outermost layer: who is let in. Everything behind it knows who asks.
+
+Host and Origin are checked first (a page of another site must not reach a gateway on the
+visitor's own machine, also not by rebinding a name), then the token, then the rate. Only
+`/healthz`, `/readyz` and `/openapi.json` need no token (SPEC X-4).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+import structlog
+
+from vigil.tokens import PREFIX, Principal
+
+from .decide import bearer_of, is_host_allowed, is_origin_allowed
+from .edge import Edge
+from .problem import Problem, of_error, send_problem, too_many, unauthorized
+
+log = structlog.get_logger("vigil.gateway")
+
+PUBLIC: Final = frozenset({"/healthz", "/readyz", "/openapi.json"})
+PRINCIPAL: Final = "vigil.principal"
+"""Where the principal is in the ASGI scope."""
+_TOKEN_NAMES: Final = frozenset({"token", "access_token", "authorization", "api_key"})
+_TOKEN_MARK: Final = PREFIX.encode()
+_SOCKET_PATH: Final = "/api/ws"
+
+
+class Door:
+    """An ASGI application around the application."""
+
+    def __init__(self, app: Any, edge: Edge) -> None:
+        self._app = app
+        self._edge = edge
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        is_websocket = scope["type"] == "websocket"
+        try:
+            await self._admit(scope, is_websocket)
+        except Exception as error:
+            problem = of_error(error)
+            if problem is None:
+                log.exception("request failed", action="gateway.failed", path=scope["path"])
+                problem = Problem(500, "something went wrong here; it was logged")
+            await send_problem(send, problem, is_websocket=is_websocket)
+            return
+        try:
+            await self._app(scope, receive, send)
+        except Exception:
+            # The client was told already, by the application's own error handler.
+            log.exception("request failed", action="gateway.failed", path=scope["path"])
+
+    async def _admit(self, scope: Any, is_websocket: bool) -> None:
+        host = origin = authorization = None
+        for name, value in scope["headers"]:
+            if name == b"host":
+                if host is not None:
+                    raise Problem(400, "there is more than one Host header")
+                host = value
+            elif name == b"origin":
+                origin = value
+            elif name == b"authorization":
+                authorization = value
+        self._check_names(host, origin)
+        if scope["path"] in PUBLIC and not is_websocket:
+            return
+        query = scope["query_string"]
+        if query and _has_token(query):
+            raise unauthorized("a token in a URL ends up in logs: send it as Authorization header")
+        edge = self._edge
+        if authorization is not None:
+            principal = await self._by_token(authorization.decode("latin-1"), scope["client"])
+        elif is_websocket and query:
+            principal = self._by_ticket(query)
+        else:
+            raise unauthorized("send a token: Authorization: Bearer pat_…")
+        if wait_s := edge.limiter.take(principal.token_id, edge.clock.monotonic()):
+            raise too_many("this token makes too many requests", wait_s)
+        scope[PRINCIPAL] = principal
+
+    def _check_names(self, host: bytes | None, origin: bytes | None) -> None:
+        hosts = self._edge.hosts
+        if host is None or not is_host_allowed(host.decode("latin-1"), hosts):
+            raise Problem(
+                421, "this gateway isn't known under that Host; see gateway.allowed_hosts"
+            )
+        if origin is not None and not is_origin_allowed(origin.decode("latin-1"), hosts):
+            raise Problem(403, "pages of that Origin may not use this gateway")
+
+    async def _by_token(self, authorization: str, client: Any) -> Principal:
+        edge = self._edge
+        token = bearer_of(authorization)
+        if token is None:
+            raise unauthorized("expected Authorization: Bearer pat_…")
+        now = edge.clock.now()
+        principal = edge.tokens.find(token, now)
+        if principal is not None:
+            return principal
+        address = client[0] if client else ""
+        if wait_s := edge.failures.take(address, edge.clock.monotonic()):
+            raise too_many("too many requests with bad tokens", wait_s)
+        principal = await edge.tokens.find_fresh(token, now)
+        if principal is None:
+            raise unauthorized("the token is unknown, revoked or expired")
+        return principal
+
+    def _by_ticket(self, query: bytes) -> Principal:
+        edge = self._edge
+        values = parse_qs(query.decode("latin-1"))
+        ticket, session = (values.get(name, [""])[0] for name in ("ticket", "session"))
+        if not ticket:
+            raise unauthorized("send a token as Authorization header, or a ticket")
+        given = edge.tickets.take(ticket, session, edge.clock.monotonic())
+        # The token behind the ticket may have ended since.
+        principal = given and edge.tokens.find_id(given.token_id, edge.clock.now())
+        if principal is None:
+            raise unauthorized("the ticket is unknown, used, expired or for another session")
+        return principal
+
+
+def _has_token(query: bytes) -> bool:
+    if _TOKEN_MARK in query:
+        return True
+    names = {part.partition("=")[0].lower() for part in query.decode("latin-1").split("&")}
+    return not names.isdisjoint(_TOKEN_NAMES)

@@ -1,0 +1,58 @@
+"""What the handlers of one gateway process share."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Final
+
+from vigil.runtime import Context
+from vigil.switches import Switches
+from vigil.tokens import Tokens
+
+from .cursors import Cursors
+from .decide import allowed_hosts
+from .intake import Intake
+from .limits import Limiter
+from .live import Live
+from .readiness import Readiness
+from .tickets import Tickets
+
+FAILURES_PER_S: Final = 1.0
+FAILURES_BURST: Final = 30
+"""Requests with a bad token that one address may make."""
+OPEN_MAX: Final = 20_000
+"""Sockets and waiting chats of one process."""
+LAST_WRITE_S: Final = 3.0
+
+
+class Edge:
+    """The parts of the gateway, wired."""
+
+    def __init__(self, context: Context, tokens: Tokens, switches: Switches) -> None:
+        config = context.settings.config.gateway
+        self.context = context
+        self.config = config
+        self.bus = context.bus
+        self.clock = context.clock
+        self.tokens = tokens
+        self.switches = switches
+        self.hosts = allowed_hosts(config.allowed_hosts, config.host)
+        self.limiter = Limiter(rate_per_s=config.rate_per_s, burst=config.rate_burst)
+        self.failures = Limiter(rate_per_s=FAILURES_PER_S, burst=FAILURES_BURST)
+        self.intake = Intake(context)
+        self.cursors = Cursors(context.bus)
+        self.live = Live(context.bus)
+        self.tickets = Tickets()
+        self.readiness = Readiness(context)
+        self.open = 0
+        """How many sockets and waiting chats there are now."""
+        self.stopping = asyncio.Event()
+        """Set when the process is about to end: nobody should wait any longer."""
+
+    async def close(self) -> None:
+        """Write what is noted."""
+        await self.intake.close()
+        with contextlib.suppress(TimeoutError):  # without a broker: clients get more than once
+            async with asyncio.timeout(LAST_WRITE_S):
+                await self.cursors.write()

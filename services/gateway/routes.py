@@ -1,0 +1,242 @@
+"""The HTTP endpoints but for the busiest one, as FastAPI routes.
+
+Bodies and answers are msgspec structs: `body_of(T)` decodes, `Json` encodes, and
+:mod:`.openapi` adds their schemas to the document that FastAPI makes of the parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, Final, TypeVar, cast
+
+import msgspec
+from fastapi import Depends, Path, Query, Request, Response
+
+from vigil import switches
+from vigil.contracts import TIMER_ID_LENGTH_MAX
+from vigil.errors import InvalidInput
+from vigil.subjects import SessionKey, check_part
+from vigil.tokens import Principal
+
+from . import body, history
+from . import chat as chats
+from .door import PRINCIPAL
+from .edge import Edge
+from .messages import own_session, parent_of
+from .problem import Problem
+from .tickets import TICKET_LIFE_S
+from .wire import (
+    Alive,
+    ChatAnswer,
+    ChatRequest,
+    Me,
+    PauseState,
+    Readiness,
+    Status,
+    Ticket,
+    TicketRequest,
+)
+
+T = TypeVar("T")
+SEQ_MAX: Final = 2**53
+
+
+class Json(Response):
+    """A struct as JSON. Answers are a person's own data: no cache may keep them."""
+
+    media_type = "application/json"
+
+    def __init__(self, content: Any, status_code: int = 200) -> None:
+        super().__init__(content, status_code, headers={"cache-control": "no-store"})
+
+    def render(self, content: Any) -> bytes:
+        return msgspec.json.encode(content)
+
+
+def body_of(kind: type[T]) -> Callable[[Request], Awaitable[T]]:
+    """Return a dependency that reads and decodes the body as `kind`."""
+    decoder = msgspec.json.Decoder(kind)
+
+    async def read(request: Request) -> T:
+        config = edge_of(request).config
+        data = await body.read(request.scope, request.receive, config.body_bytes_max)
+        return body.decode(data, decoder, config.json_depth_max)
+
+    return read
+
+
+def edge_of(request: Request) -> Edge:
+    return cast(Edge, request.app.state.edge)
+
+
+async def _edge(request: Request) -> Edge:
+    return edge_of(request)
+
+
+async def _principal(request: Request) -> Principal:
+    return cast(Principal, request.scope[PRINCIPAL])
+
+
+async def _session(
+    request: Request, key: Annotated[str, Path(description="userId:agentId:threadId")]
+) -> SessionKey:
+    return own_session(key, request.scope[PRINCIPAL])
+
+
+async def _admin(request: Request) -> Principal:
+    principal = cast(Principal, request.scope[PRINCIPAL])
+    if not principal.is_admin:
+        raise Problem(403, "this needs an admin token")
+    return principal
+
+
+Shared = Annotated[Edge, Depends(_edge)]
+Caller = Annotated[Principal, Depends(_principal)]
+Admin = Annotated[Principal, Depends(_admin)]
+Session = Annotated[SessionKey, Depends(_session)]
+After = Annotated[int, Query(ge=0, le=SEQ_MAX, description="Continue after this sequence")]
+
+
+# ---------------------------------------------------------------- talking
+
+
+async def chat(
+    request: Request,
+    edge: Shared,
+    caller: Caller,
+    said: Annotated[ChatRequest, Depends(body_of(ChatRequest))],
+) -> Response:
+    """Say something and wait for the answer; after `gateway.chat_wait_s`, 202 without it."""
+    answer = await chats.chat(edge, caller, said, parent_of(request.scope), request.receive)
+    return Json(answer, 200 if isinstance(answer, ChatAnswer) else 202)
+
+
+async def give_ticket(
+    edge: Shared,
+    caller: Caller,
+    wanted: Annotated[TicketRequest, Depends(body_of(TicketRequest))],
+) -> Response:
+    """Get a ticket that opens one WebSocket of a session, from a browser."""
+    session = own_session(wanted.session, caller)
+    ticket = edge.tickets.give(str(session), caller, edge.clock.monotonic())
+    return Json(Ticket(ticket=ticket, expires_in_s=TICKET_LIFE_S), 201)
+
+
+async def needs_upgrade() -> Response:
+    """Open a WebSocket: token or ticket, then frames of text.
+
+    From the client: ClientMessage, ClientAck. From here: TokenFrame, MessageFrame,
+    AcceptedFrame, ErrorFrame.
+    """
+    raise Problem(426, "this is a WebSocket", headers={"Upgrade": "websocket"})
+
+
+# ---------------------------------------------------------------- sessions
+
+
+async def list_sessions(
+    edge: Shared,
+    caller: Caller,
+    user: Annotated[str | None, Query(description="Whose; an admin may name anybody")] = None,
+    after: Annotated[str, Query(description="Continue after this session key")] = "",
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+) -> Response:
+    """List sessions by key; an admin who names no user gets everybody's."""
+    if user is not None:
+        check_part("user", user)
+        if not caller.may_reach(user):
+            raise Problem(403, "only an admin may list another user's sessions", field="user")
+    whose = user or (None if caller.is_admin else caller.user)
+    return Json(await history.sessions(edge.bus, whose, after, limit))
+
+
+async def get_transcript(
+    edge: Shared,
+    session: Session,
+    after: Annotated[
+        int | None,
+        Query(ge=0, le=SEQ_MAX, description="Continue after this sequence; absent: the newest"),
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 1000,
+) -> Response:
+    """Read what was said, oldest first."""
+    return Json(await history.transcript(edge.bus, session, after, limit))
+
+
+async def get_timeline(
+    edge: Shared,
+    session: Session,
+    after: After = 0,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 200,
+) -> Response:
+    """Read every record of a session, as stored."""
+    return Json(await history.timeline(edge.bus, session, after, limit))
+
+
+async def get_timers(edge: Shared, session: Session) -> Response:
+    """List the open follow-ups and reminders, soonest first."""
+    return Json(await history.timers(edge.bus, session))
+
+
+async def cancel_timer(
+    request: Request, edge: Shared, session: Session, timer_id: Annotated[str, Path()]
+) -> Response:
+    """Cancel a timer, also a reminder."""
+    if len(timer_id) > TIMER_ID_LENGTH_MAX:
+        raise InvalidInput("timer_id", f"must have at most {TIMER_ID_LENGTH_MAX} characters")
+    accepted = await edge.intake.control(
+        session, "cancel_timer", timer_id=timer_id, parent=parent_of(request.scope)
+    )
+    return Json(accepted, 202)
+
+
+async def stop(request: Request, edge: Shared, session: Session) -> Response:
+    """Stop the running turn of a session."""
+    return Json(await edge.intake.control(session, "stop", parent=parent_of(request.scope)), 202)
+
+
+# ---------------------------------------------------------------- the whole
+
+
+async def get_me(caller: Caller) -> Response:
+    """Tell who the token speaks for."""
+    return Json(Me(user=caller.user, is_admin=caller.is_admin))
+
+
+async def get_status(edge: Shared, caller: Caller) -> Response:
+    """Tell what runs, and whether it's paused."""
+    replicas = await edge.readiness.replicas()
+    models = (one.facts["model"] for one in replicas if "model" in one.facts)
+    return Json(
+        Status(
+            services=replicas,
+            paused=edge.switches.paused,
+            model=next(models, None),
+            at=edge.clock.now(),
+        )
+    )
+
+
+async def pause(edge: Shared, caller: Admin) -> Response:
+    """Pause everything proactive, everywhere."""
+    at = edge.clock.now()
+    await switches.pause(edge.bus, at=at, by=caller.user)
+    return Json(PauseState(paused=switches.Paused(at=at, by=caller.user)))
+
+
+async def resume(edge: Shared, caller: Admin) -> Response:
+    """End the pause."""
+    await switches.resume(edge.bus)
+    return Json(PauseState(paused=None))
+
+
+async def healthz() -> Response:
+    """Tell that the process answers."""
+    return Json(Alive(status="alive"))
+
+
+async def readyz(edge: Shared) -> Response:
+    """Tell whether a message would be answered; 503 if not."""
+    checks = await edge.readiness.checks()
+    is_ready = all(checks.values())
+    return Json(Readiness(ready=is_ready, checks=checks), 200 if is_ready else 503)

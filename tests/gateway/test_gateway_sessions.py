@@ -1,0 +1,168 @@
+"""Reading back: sessions, transcript, timeline, timers; and the orders stop and cancel."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from services.gateway.counting import count, start_of_newest
+from tests.support.gateway import Gate, assert_problem
+from vigil.contracts import Control, FollowUp, State, decode_event
+from vigil.subjects import SessionKey
+
+ANN = "ann:vigil:t1"
+PATH = f"/api/sessions/{ANN}"
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+
+async def test_the_transcript_is_what_was_said_in_order(gate: Gate) -> None:
+    """SPEC P-5, S-9: both sides, tags, causes; nothing else of the log."""
+    ann = await gate.person("ann")
+    said = (await ann.post(f"{PATH}/messages", json={"text": "hi"})).json()
+    await gate.turn(ANN, State(position=1, turns=1))
+    await gate.say(ANN, "hello", effect_id="e1", caused_by=said["event_id"])
+    await gate.receipt(ANN, "e1", "said")
+    await gate.say(ANN, "still there?", effect_id="e2", caused_by="t", tag="Agent follow-up")
+    answer = await ann.get(PATH)
+    assert answer.headers["cache-control"] == "no-store"
+    transcript = answer.json()
+    assert transcript["session_key"] == ANN
+    assert transcript["next_after"] is None
+    lines = transcript["messages"]
+    assert [(m["role"], m["text"], m.get("tag")) for m in lines] == [
+        ("user", "hi", None),
+        ("assistant", "hello", None),
+        ("assistant", "still there?", "Agent follow-up"),
+    ]
+    assert [m["caused_by"] for m in lines] == [None, said["event_id"], "t"]
+    assert [m["id"] for m in lines] == [said["event_id"], "e1", "e2"]
+    assert all(datetime.fromisoformat(m["at"]).tzinfo for m in lines)
+
+
+async def test_a_long_transcript_is_read_by_pages_newest_first_page(gate: Gate) -> None:
+    """SPEC P-5: without `after` the newest; with it, on from there to the end."""
+    ann = await gate.person("ann")
+    for n in range(57):
+        await gate.say(ANN, str(n), effect_id=f"e{n}")
+        await gate.say("ann:vigil:other", str(n), effect_id=f"e{n}")
+    newest = (await ann.get(f"{PATH}?limit=10")).json()["messages"]
+    assert [m["text"] for m in newest] == [str(n) for n in range(47, 57)]
+    texts: list[str] = []
+    after: int | None = 0
+    while after is not None:
+        page = (await ann.get(f"{PATH}?limit=20&after={after}")).json()
+        texts += [m["text"] for m in page["messages"]]
+        after = page["next_after"]
+    assert texts == [str(n) for n in range(57)]
+    for query in ("limit=0", "limit=1001", "after=-1", "after=x", "after=99999999999999999999"):
+        assert_problem(await ann.get(f"{PATH}?{query}"), 422, query.partition("=")[0])
+
+
+async def test_counting_needs_no_reading(gate: Gate) -> None:
+    """The newest N are found by asking how many there are from a sequence on."""
+    key = SessionKey.parse(ANN)
+    assert await count(gate.admin, "SESSIONS", key.transcript, 1) == 0
+    assert await start_of_newest(gate.admin, "SESSIONS", key.transcript, 5) == 1
+    seqs = []
+    for n in range(9):
+        seqs.append((await gate.say(ANN, str(n), effect_id=f"e{n}")).seq)
+        await gate.say("bob:vigil:t1", "x", effect_id=f"e{n}")
+    for limit in range(1, 9):
+        start = await start_of_newest(gate.admin, "SESSIONS", key.transcript, limit)
+        assert sum(seq >= start for seq in seqs) == limit
+
+
+async def test_the_timeline_shows_every_record(gate: Gate) -> None:
+    """SPEC P-5: with sequence, kind, trace and the record as it's stored; by pages."""
+    ann = await gate.person("ann")
+    await ann.post(f"{PATH}/messages", json={"text": "hi"})
+    await gate.turn(ANN, State(position=1, turns=1))
+    await gate.say(ANN, "hello", effect_id="e1")
+    await gate.receipt(ANN, "e1", "said")
+    await ann.post(f"{PATH}/stop")
+    records = (await ann.get(f"{PATH}/timeline")).json()["records"]
+    kinds = [record["kind"] for record in records]
+    assert kinds == ["in.said.user", "turn", "out.said", "receipt", "in.control"]
+    assert records[0]["data"]["payload"]["text"] == "hi"
+    assert records[0]["trace"].startswith("00-")
+    page = (await ann.get(f"{PATH}/timeline?limit=2")).json()
+    assert [record["seq"] for record in page["records"]] == [1, 2]
+    rest = (await ann.get(f"{PATH}/timeline?after={page['next_after']}")).json()
+    assert [record["seq"] for record in rest["records"]] == [3, 4, 5]
+    assert rest["next_after"] is None
+
+
+async def test_timers_are_void_as_soon_as_a_message_is_stored(gate: Gate) -> None:
+    """SPEC S-6, S-8: due order; a stored message voids all but reminders, before any turn."""
+    ann = await gate.person("ann")
+    assert (await ann.get(f"{PATH}/timers")).json() == {"session_key": ANN, "timers": []}
+    follow_ups = {
+        "later": FollowUp(generation=1, fire_at=NOW + timedelta(hours=2), reason="ask"),
+        "soon": FollowUp(generation=1, fire_at=NOW + timedelta(hours=1), reason="look"),
+        "kept": FollowUp(
+            generation=2, fire_at=NOW + timedelta(hours=3), message="stretch", keep=True
+        ),
+    }
+    first = (await ann.post(f"{PATH}/messages", json={"text": "hi"})).json()
+    await gate.turn(ANN, State(position=first["seq"], turns=1, follow_ups=follow_ups))
+    listed = (await ann.get(f"{PATH}/timers")).json()["timers"]
+    assert [timer["timer_id"] for timer in listed] == ["soon", "later", "kept"]
+    assert listed[2] == {
+        "timer_id": "kept", "fire_at": "2026-11-20T15:00:00Z", "reason": "", "keep": True,
+        "generation": 2, "message": "stretch",
+    }  # fmt: skip
+    await ann.post(f"{PATH}/messages", json={"text": "back"})
+    listed = (await ann.get(f"{PATH}/timers")).json()["timers"]
+    assert [timer["timer_id"] for timer in listed] == ["kept"]
+
+
+@pytest.mark.parametrize("timer_id", ["tea", "a/b c", "*.>", "ü"])
+async def test_cancelling_a_timer_is_an_event(gate: Gate, timer_id: str) -> None:
+    """SPEC S-6: any id, in the payload only; never in a subject."""
+    ann = await gate.person("ann")
+    answer = await ann.delete(f"{PATH}/timers/{timer_id.replace('/', '%2F')}")
+    assert answer.status_code == 202
+    (stored,) = await gate.stored(ANN)
+    assert stored.subject == "session.vigil.ann.t1.in.control"
+    event = decode_event(stored.data)
+    assert isinstance(event, Control)
+    assert (event.payload.op, event.payload.timer_id) == ("cancel_timer", timer_id)
+    assert answer.json() == {"event_id": event.id, "seq": stored.seq}
+    assert_problem(await ann.delete(f"{PATH}/timers/{'x' * 129}"), 422, "timer_id")
+
+
+async def test_stop_is_an_event(gate: Gate) -> None:
+    """SPEC S-11: one switch stops a running turn."""
+    ann = await gate.person("ann")
+    assert (await ann.post(f"{PATH}/stop")).status_code == 202
+    (stored,) = await gate.stored(ANN)
+    event = decode_event(stored.data)
+    assert isinstance(event, Control)
+    assert event.payload.op == "stop"
+
+
+async def test_sessions_are_listed_by_pages(gate: Gate) -> None:
+    """SPEC P-5: the caller's own, with a count and when; an admin may name a user."""
+    ann, root = await gate.person("ann"), await gate.person("root", is_admin=True)
+    bob = await gate.person("bob")
+    for n in range(7):
+        await ann.post(f"/api/sessions/ann:vigil:t{n}/messages", json={"text": "hi"})
+    await ann.post("/api/sessions/ann:other:t0/messages", json={"text": "hi"})
+    await ann.post("/api/sessions/ann:other:t0/messages", json={"text": "again"})
+    await bob.post("/api/sessions/bob:vigil:t0/messages", json={"text": "hi"})
+    keys: list[str] = []
+    after: str | None = ""
+    pages = 0
+    while after is not None:
+        page = (await ann.get(f"/api/sessions?limit=3&after={after}")).json()
+        keys += [session["session_key"] for session in page["sessions"]]
+        after, pages = page["next_after"], pages + 1
+    assert keys == ["ann:other:t0"] + [f"ann:vigil:t{n}" for n in range(7)]
+    assert pages == 3
+    first = (await ann.get("/api/sessions?limit=1")).json()["sessions"][0]
+    assert first["messages"] == 2
+    assert datetime.fromisoformat(first["last_at"]) <= datetime.now(UTC)
+    assert len((await root.get("/api/sessions")).json()["sessions"]) == 9
+    assert len((await root.get("/api/sessions?user=bob")).json()["sessions"]) == 1
+    assert_problem(await root.get("/api/sessions?user=*"), 422, "user")
