@@ -55,17 +55,27 @@ class Http(asyncio.Protocol):
             self._transport.close()
 
 
-async def converse(url: str, token: str, name: str, messages: int, latencies: list[float]) -> None:
-    """Send `messages` messages in a session of its own, one after the other."""
+async def connect_http(url: str) -> Http:
     where = urlsplit(url)
-    key = f"me:vigil:{name}"
     loop = asyncio.get_running_loop()
-    _, http = await loop.create_connection(Http, where.hostname, where.port)
-    head = (
-        f"POST /api/sessions/{key}/messages HTTP/1.1\r\nhost: {where.netloc}\r\n"
+    _, http = await loop.create_connection(Http, where.hostname or "", where.port or 80)
+    return http
+
+
+def head_of(url: str, token: str, key: str) -> bytes:
+    """Return the head of a POST to a session's messages, less the content length."""
+    return (
+        f"POST /api/sessions/{key}/messages HTTP/1.1\r\nhost: {urlsplit(url).netloc}\r\n"
         f"authorization: Bearer {token}\r\ncontent-type: application/json\r\n"
     ).encode()
-    address = f"ws://{where.netloc}/api/ws?session={key}"
+
+
+async def converse(url: str, token: str, name: str, messages: int, latencies: list[float]) -> None:
+    """Send `messages` messages in a session of its own, one after the other."""
+    key = f"me:vigil:{name}"
+    http = await connect_http(url)
+    head = head_of(url, token, key)
+    address = f"ws://{urlsplit(url).netloc}/api/ws?session={key}"
     headers = {"Authorization": f"Bearer {token}"}
     async with connect(address, additional_headers=headers, compression=None) as socket:
         for number in range(messages):
@@ -104,6 +114,5 @@ async def main(url: str, token: str, sessions: int, messages: int, prefix: str) 
 
 
 if __name__ == "__main__":
-    uvloop.run(
-        main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), (sys.argv[5:] or ["b"])[0])
-    )
+    _, address, secret, people, each, *rest = sys.argv
+    uvloop.run(main(address, secret, int(people), int(each), rest[0] if rest else "b"))

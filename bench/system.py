@@ -13,16 +13,27 @@ from pathlib import Path
 
 import psutil
 
+from vigil import credentials
+from vigil.bus import Bus
+from vigil.topology import ADMIN
+
 START_TIMEOUT_S = 60.0
 
 
 class System:
     """A running `vigil up`: where it is, and what it uses."""
 
-    def __init__(self, url: str, token: str, pid: int) -> None:
+    def __init__(self, home: Path, url: str, nats_url: str, token: str, pid: int) -> None:
+        self._home = home
+        self._nats_url = nats_url
         self.url = url
         self.token = token
         self._process = psutil.Process(pid)
+
+    async def admin(self) -> Bus:
+        """Connect to its broker as the one who may read everything."""
+        seed = credentials.load(self._home / "nkeys", ADMIN)
+        return await Bus.connect(self._nats_url, role=ADMIN, seed=seed)
 
     def services_rss_mb(self) -> float:
         """Resident memory of the process with the services, without the broker, in MiB."""
@@ -76,5 +87,5 @@ async def _ready(home: Path, process: asyncio.subprocess.Process) -> System:
                 run = json.loads((home / "run" / "up.json").read_bytes())
                 with urllib.request.urlopen(run["url"] + "/readyz", timeout=2):  # noqa: S310
                     token = (home / "token").read_text().strip()
-                    return System(run["url"], token, process.pid)
+                    return System(home, run["url"], run["nats_url"], token, process.pid)
             await asyncio.sleep(0.1)

@@ -99,31 +99,42 @@ class Engine:
         task.add_done_callback(_report)
 
     async def _consider(self, key: SessionKey) -> None:
-        """Take the lease and open the session, or give the wake back, or ack it."""
+        """Take the lease and open the session, or give the wake back, or ack it.
+
+        The key stays in `_pending` until all is decided, so that a wake which comes meanwhile
+        joins this one instead of being considered a second time.
+        """
         try:
             closing = self._open.get(key)
             if closing is not None and closing.task is not None:
                 await asyncio.wait({closing.task})
-            await self._take(key)
+            delay_s = await self._take(key)
         except VigilError as error:
             log.warning("wake given back", action="cortex.wake", session=str(key), error=str(error))
-            await self._give_back(self._pending.pop(key, None), RETRY_DELAY_S)
-        finally:
+            delay_s = RETRY_DELAY_S
+        except BaseException:
             self._pending.pop(key, None)
+            raise
+        if delay_s is not None:
+            await self._give_back(self._pending.pop(key), delay_s)
 
-    async def _take(self, key: SessionKey) -> None:
+    async def _take(self, key: SessionKey) -> float | None:
+        """Open the session if its lease is free.
+
+        Returns after how many seconds the pending wake is to come again; None: it's dealt with.
+        """
         wake = self._pending[key]
         if len(self._open) >= self._sessions_max:
-            await self._give_back(self._pending.pop(key), RETRY_DELAY_S)
-            return
+            return RETRY_DELAY_S
         lease = await self._leases.acquire(key.kv_key)
         if lease is None:
+            is_settled = await session_log.is_settled(self._bus, key, wake.seq)
+            if not is_settled or self._pending[key].seq != wake.seq:
+                return NAK_DELAY_S
             wake = self._pending.pop(key)
-            if await session_log.is_settled(self._bus, key, wake.seq):
+            with contextlib.suppress(Unavailable):  # then it comes again, and is settled
                 await self._bus.ack(wake)
-            else:
-                await self._give_back(wake, NAK_DELAY_S)
-            return
+            return None
         crash.point("cortex.lease.acquired")
         entry = _Open(self._open_session(key), lease)
         self._open[key] = entry
@@ -132,6 +143,7 @@ class Engine:
         is_takeover = wake.delivered > 1
         entry.task = asyncio.create_task(self._run(key, entry, is_takeover), name=f"session-{key}")
         entry.task.add_done_callback(_report)
+        return None
 
     async def _give_back(self, wake: Message | None, delay_s: float) -> None:
         if wake is not None:

@@ -12,6 +12,10 @@ from vigil import crash, trace
 from vigil.bus import Bus, Message
 from vigil.clock import Clock
 from vigil.contracts import (
+    EFFECTS_HEADER,
+    ORDINAL_HEADER,
+    OWES_HEADER,
+    POSITION_HEADER,
     TURN_BYTES_MAX,
     DeadLetter,
     State,
@@ -27,10 +31,6 @@ from .history import History
 
 log = structlog.get_logger("vigil.cortex")
 
-POSITION: Final = "Vigil-Position"
-ORDINAL: Final = "Vigil-Turn"
-OWES: Final = "Vigil-Owes"
-EFFECTS: Final = "Vigil-Effects"
 COMMIT_TIMEOUT_S: Final = 5.0
 
 
@@ -59,14 +59,14 @@ def headers_of(turn: Turn, traceparent: str | None) -> dict[str, str]:
         "t" if kinds & {"schedule_timer", "cancel_timer"} else ""
     )
     headers = {
-        POSITION: str(turn.state.position),
-        ORDINAL: str(turn.ordinal),
+        POSITION_HEADER: str(turn.state.position),
+        ORDINAL_HEADER: str(turn.ordinal),
         trace.HEADER: trace.child(traceparent),
     }
     if effects:
-        headers[EFFECTS] = effects
+        headers[EFFECTS_HEADER] = effects
     if owes(turn.state):
-        headers[OWES] = "1"
+        headers[OWES_HEADER] = "1"
     return headers
 
 
@@ -74,8 +74,8 @@ async def is_settled(bus: Bus, key: SessionKey, seq: int) -> bool:
     """Return whether the event `seq` needs no wake any more (ARCHITECTURE 3, wake)."""
     turn = await bus.get_last(key.stream, key.turn)
     if turn is not None:
-        position = int(turn.headers.get(POSITION, "0"))
-        if position >= seq and OWES not in turn.headers:
+        position = int(turn.headers.get(POSITION_HEADER, "0"))
+        if position >= seq and OWES_HEADER not in turn.headers:
             return True
     newest = await bus.get_last(key.stream, key.in_all)
     return newest is not None and newest.seq > seq
@@ -116,8 +116,8 @@ async def _unreadable(
     await dead_letter(bus, key, last, f"the state can't be read: {error}", clock)
     # Without the header nothing tells what was folded; what is older than the turn counts as
     # folded, because saying things twice is worse than leaving one unanswered.
-    position = int(last.headers.get(POSITION, str(last.seq)))
-    turns = int(last.headers.get(ORDINAL, "0"))
+    position = int(last.headers.get(POSITION_HEADER, str(last.seq)))
+    turns = int(last.headers.get(ORDINAL_HEADER, "0"))
     state = State(position=position, turns=turns, effects=last.seq * 1000, is_locked=True)
     return Loaded(state=state, turn_seq=last.seq, history=history)
 

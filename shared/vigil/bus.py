@@ -21,8 +21,8 @@ import contextlib
 import json
 from base64 import b64decode
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Any, Final, cast
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
 
 import msgspec
 import nats
@@ -31,8 +31,12 @@ import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
+from .consumers import Follower, Puller
 from .errors import OutcomeUnknown, Unavailable, VigilError, WrongLastSequence
+from .message import Message, from_delivery
 from .topology import SECOND_NS, Consumer, inbox_prefix
+
+__all__ = ["Ack", "Bus", "BusError", "Follower", "Message", "Puller"]
 
 log = structlog.get_logger("vigil.bus")
 
@@ -41,10 +45,7 @@ EXPECT_SEQ: Final = "Nats-Expected-Last-Subject-Sequence"
 EXPECT_SUBJECT: Final = "Nats-Expected-Last-Subject-Sequence-Subject"
 ERR_WRONG_LAST_SEQ: Final = 10071
 ERR_NO_MESSAGE: Final = 10037
-HEARTBEAT_S: Final = 5.0
-HEARTBEATS_MISSED_MAX: Final = 2.5
-PULL_BATCH: Final = 256
-PULL_EXPIRES_S: Final = 30.0
+READ_QUIET_S: Final = 0.5
 
 
 class BusError(VigilError):
@@ -75,54 +76,6 @@ class _PubReply(msgspec.Struct):
 
 
 _pub_reply = msgspec.json.Decoder(_PubReply).decode
-
-
-class Message:
-    """A message of a stream, as delivered or as read. `seq` is its stream sequence."""
-
-    __slots__ = ("_reply", "data", "delivered", "headers", "pending", "seq", "subject")
-
-    def __init__(
-        self,
-        subject: str,
-        data: bytes,
-        headers: dict[str, str],
-        seq: int,
-        delivered: int = 1,
-        pending: int = 0,
-        reply: str = "",
-    ) -> None:
-        self.subject = subject
-        self.data = data
-        self.headers = headers
-        self.seq = seq
-        self.delivered = delivered
-        """How often it was delivered, this time included."""
-        self.pending = pending
-        """How many more the consumer had when it sent this one."""
-        self._reply = reply
-
-    def __repr__(self) -> str:
-        return f"Message({self.subject!r}, seq={self.seq}, {len(self.data)} bytes)"
-
-    @property
-    def token(self) -> str:
-        """The acknowledgement subject."""
-        return self._reply
-
-
-def _from_delivery(msg: Msg) -> tuple[Message, int, str]:
-    """Parse a delivery -> (message, consumer sequence, consumer name)."""
-    # $JS.ACK.<stream>.<consumer>.<delivered>.<sseq>.<cseq>.<ts>.<pending>, or the form with
-    # domain and account hash in front of the stream (NATS ADR-15).
-    tokens = msg.reply.split(".")
-    if len(tokens) > 9:
-        tokens = tokens[2:]
-    message = Message(
-        msg.subject, msg.data, msg.headers or {}, int(tokens[5]), int(tokens[4]),
-        int(tokens[8]), msg.reply,
-    )  # fmt: skip
-    return message, int(tokens[6]), tokens[3]
 
 
 class Bus:
@@ -313,24 +266,47 @@ class Bus:
         return Message(found["subject"], data, headers, found["seq"])
 
     async def read(
-        self, stream: str, filters: Sequence[str], start: int = 1, *, limit: int = 0
+        self,
+        stream: str,
+        filters: Sequence[str],
+        start: int = 1,
+        *,
+        limit: int = 0,
+        timeout: float = 30.0,
     ) -> list[Message]:
         """Return what is stored now on `filters` from sequence `start` on, in order.
 
-        `limit` 0 reads all of it. What is stored while it reads may be missing.
+        `limit` 0 reads all of it. What is stored or removed while it reads may be missing.
+
+        Raises:
+            Unavailable: it took longer than `timeout` seconds.
         """
         follower = await self.follow(stream, filters, start)
         messages: list[Message] = []
         try:
-            if follower.waiting == 0:
-                return messages
-            async for message in follower:
-                messages.append(message)
-                if message.pending == 0 or len(messages) == limit:
-                    break
+            async with asyncio.timeout(timeout):
+                is_over = follower.waiting == 0
+                while not is_over:
+                    message = await follower.next_within(READ_QUIET_S)
+                    if message is None:
+                        # The one it would end on may be gone: is there anything left at all?
+                        after = messages[-1].seq + 1 if messages else start
+                        is_over = await self._is_nothing_after(stream, filters, after)
+                        continue
+                    messages.append(message)
+                    is_over = message.pending == 0 or len(messages) == limit
             return messages
+        except TimeoutError as error:
+            raise Unavailable(f"{stream}: reading took longer than {timeout:g} s") from error
         finally:
             await follower.close()
+
+    async def _is_nothing_after(self, stream: str, filters: Sequence[str], seq: int) -> bool:
+        probe = await self.follow(stream, filters, seq)
+        try:
+            return probe.waiting == 0
+        finally:
+            await probe.close()
 
     async def follow(self, stream: str, filters: Sequence[str], start: int) -> Follower:
         """Follow `filters` from sequence `start` on, in order, without gaps or repeats.
@@ -396,6 +372,10 @@ class Bus:
     def unregister(self, token: str) -> None:
         self._handlers.pop(token, None)
 
+    def push_inbox(self, token: str) -> str:
+        """Return an inbox outside of the wildcard, or every delivery would come twice."""
+        return f"{self._inbox}p.{token}"
+
     async def subscribe_inbox(self, inbox: str) -> Any:
         """Subscribe to one literal inbox, for a consumer that pushes to it."""
         return await self._nc.subscribe(
@@ -438,7 +418,7 @@ class Bus:
     async def _dispatch(self, msg: Msg) -> None:
         if msg.reply.startswith("$JS.ACK."):
             # A delivery keeps the subject it was stored under; its consumer is in the reply.
-            delivery = _from_delivery(msg)
+            delivery = from_delivery(msg)
             consumer = self._consumers.get(delivery[2])
             if consumer is not None:
                 consumer(*delivery)
@@ -489,271 +469,3 @@ class Bus:
         if "permissions violation" in text.lower():
             self.violations.append(text)
         log.warning("bus error", action="bus.error", role=self.role, error=text)
-
-
-class _Deliveries:
-    """Shared by follower and puller: a queue of deliveries that an iterator drains."""
-
-    def __init__(self, bus: Bus) -> None:
-        self._bus = bus
-        self._queue: deque[Message | Awaitable[None]] = deque()
-        self._arrived = asyncio.Event()
-        self._is_closed = False
-        self._restart_task: asyncio.Task[None] | None = None
-        self._watchdog: asyncio.TimerHandle | None = None
-        self._last_seen = 0.0
-        self._token, self._inbox = bus.register(self._handle)
-
-    def _handle(self, msg: Msg) -> None:
-        """Take a status message: heartbeat, flow control, end of a request."""
-        raise NotImplementedError  # pragma: no cover - both subclasses define it
-
-    def _deliver(self, message: Message, consumer_seq: int, consumer: str) -> None:
-        raise NotImplementedError  # pragma: no cover - both subclasses define it
-
-    async def _begin(self) -> None:
-        raise NotImplementedError  # pragma: no cover - both subclasses define it
-
-    def __aiter__(self) -> AsyncIterator[Message]:
-        return self
-
-    async def __anext__(self) -> Message:
-        while True:
-            while self._queue:
-                item = self._queue.popleft()
-                if isinstance(item, Message):
-                    return item
-                await item
-            if self._is_closed:
-                raise StopAsyncIteration
-            self._arrived.clear()
-            await self._arrived.wait()
-
-    async def arrived(self) -> None:
-        """Wait until `take_nowait` has a message; cancelling it loses none."""
-        while not (self._queue and isinstance(self._queue[0], Message)):
-            if self._queue:
-                await cast(Awaitable[None], self._queue.popleft())
-                continue
-            self._arrived.clear()
-            await self._arrived.wait()
-
-    def take_nowait(self) -> Message | None:
-        """Return the next message that is already here, or None."""
-        if self._queue and isinstance(self._queue[0], Message):
-            item = self._queue.popleft()
-            assert isinstance(item, Message)  # noqa: S101 - narrows the type
-            return item
-        return None
-
-    def _put(self, item: Message | Awaitable[None]) -> None:
-        self._queue.append(item)
-        self._arrived.set()
-
-    def _arm(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._last_seen = loop.time()
-        if self._watchdog is None:
-            self._watchdog = loop.call_later(HEARTBEAT_S, self._check)
-
-    def _check(self) -> None:
-        """Begin again if the broker fell silent: no heartbeat for 2.5 intervals."""
-        self._watchdog = None
-        if self._is_closed:
-            return
-        loop = asyncio.get_running_loop()
-        if loop.time() - self._last_seen > HEARTBEATS_MISSED_MAX * HEARTBEAT_S:
-            self.restart()
-            self._last_seen = loop.time()
-        self._watchdog = loop.call_later(HEARTBEAT_S, self._check)
-
-    def restart(self) -> None:
-        """Begin again after a gap, silence or a reconnect; harmless if it happens twice."""
-        if self._is_closed or (self._restart_task and not self._restart_task.done()):
-            return
-        self._restart_task = asyncio.create_task(self._restart())
-
-    async def _restart(self) -> None:
-        delay_s = 0.05
-        while not self._is_closed:
-            try:
-                await self._begin()
-            except VigilError as error:
-                log.info("retrying", action="bus.restart", error=str(error), role=self._bus.role)
-                await asyncio.sleep(delay_s)
-                delay_s = min(delay_s * 2, 1.0)
-            else:
-                return
-
-    async def close(self) -> None:
-        self._is_closed = True
-        self._arrived.set()
-        self._bus.on_restart(self._token, None)
-        self._bus.unregister(self._token)
-        if self._watchdog is not None:
-            self._watchdog.cancel()
-        if self._restart_task is not None:
-            self._restart_task.cancel()
-        for item in self._queue:
-            if not isinstance(item, Message) and asyncio.iscoroutine(item):
-                item.close()
-        self._queue.clear()
-
-
-class Follower(_Deliveries):
-    """An ordered consumer: ephemeral, in memory, no acks; an async iterator of messages."""
-
-    def __init__(self, bus: Bus, stream: str, filters: Sequence[str], start: int) -> None:
-        super().__init__(bus)
-        self._stream = stream
-        self._filters = list(filters)
-        self._next_seq = start
-        self._consumer = ""
-        self._generation = 0
-        self._expected = 1
-        self._subscription: Any = None
-        self.waiting = 0
-        """How many messages were stored when it was opened."""
-
-    async def open(self) -> None:
-        try:
-            self._inbox += ".p"
-            self._subscription = await self._bus.subscribe_inbox(self._inbox)
-            await self._begin()
-        except BaseException:
-            await self.close()
-            raise
-        self._bus.on_restart(self._token, self.restart)
-
-    async def _begin(self) -> None:
-        stale = self._consumer
-        self._generation += 1
-        name = f"{self._bus._inbox.rsplit('.', 1)[1]}{self._token}g{self._generation}"
-        self._consumer = name
-        self._expected = 1
-        config: dict[str, Any] = {
-            "name": name,
-            "deliver_subject": self._inbox,
-            "deliver_policy": "by_start_sequence",
-            "opt_start_seq": max(self._next_seq, 1),
-            "ack_policy": "none",
-            "max_deliver": 1,
-            "replay_policy": "instant",
-            "flow_control": True,
-            "idle_heartbeat": int(HEARTBEAT_S * SECOND_NS),
-            "inactive_threshold": 30 * SECOND_NS,
-            "mem_storage": True,
-            "num_replicas": 1,
-        }
-        if self._next_seq == 0:
-            config["deliver_policy"] = "last_per_subject"
-            del config["opt_start_seq"]
-        where = f"CONSUMER.CREATE.{self._stream}.{name}"
-        if len(self._filters) == 1:
-            config["filter_subject"] = self._filters[0]
-            where += f".{self._filters[0]}"
-        else:
-            config["filter_subjects"] = self._filters
-        self._bus.route(name, self._deliver)
-        if stale:
-            self._bus.route(stale, None)
-            with contextlib.suppress(VigilError):
-                await self._bus.send(f"$JS.API.CONSUMER.DELETE.{self._stream}.{stale}", b"")
-        info = await self._bus.api(
-            where, {"stream_name": self._stream, "config": config, "action": "create"}
-        )
-        self.waiting = info["num_pending"] + info["delivered"]["consumer_seq"]
-        self._arm()
-
-    def _handle(self, msg: Msg) -> None:
-        self._last_seen = asyncio.get_running_loop().time()
-        headers = msg.headers
-        if headers and headers.get("Status") == "100":
-            if msg.reply:  # flow control: answered once what came before it was taken
-                self._put(self._bus.send(msg.reply, b""))
-            elif stalled := headers.get("Nats-Consumer-Stalled"):
-                self._put(self._bus.send(stalled, b""))
-            elif int(headers.get("Nats-Last-Consumer", "0")) >= self._expected:
-                self.restart()
-
-    def _deliver(self, message: Message, consumer_seq: int, consumer: str) -> None:
-        self._last_seen = asyncio.get_running_loop().time()
-        if consumer_seq != self._expected:
-            self.restart()
-            return
-        self._expected += 1
-        if message.seq < self._next_seq:
-            return
-        self._next_seq = message.seq + 1
-        self._put(message)
-
-    async def close(self) -> None:
-        consumer, self._consumer = self._consumer, ""
-        self._bus.route(consumer, None)
-        await super().close()
-        if self._subscription is not None:
-            with contextlib.suppress(nats.errors.Error):
-                await self._subscription.unsubscribe()
-        if consumer and self._bus.is_connected:
-            with contextlib.suppress(VigilError):
-                await self._bus.send(f"$JS.API.CONSUMER.DELETE.{self._stream}.{consumer}", b"")
-
-
-class Puller(_Deliveries):
-    """A durable pull consumer, kept fed: an async iterator of messages to ack or nak."""
-
-    def __init__(self, bus: Bus, consumer: Consumer) -> None:
-        super().__init__(bus)
-        self._subject = f"$JS.API.CONSUMER.MSG.NEXT.{consumer.stream}.{consumer.name}"
-        self._consumer = consumer.name
-        self._asked = 0
-        """Messages asked for and not yet delivered."""
-        self._request = json.dumps(
-            {
-                "batch": PULL_BATCH,
-                "expires": int(PULL_EXPIRES_S * SECOND_NS),
-                "idle_heartbeat": int(HEARTBEAT_S * SECOND_NS),
-            }
-        ).encode()
-        self._is_asking = False
-
-    async def open(self) -> None:
-        self._bus.route(self._consumer, self._deliver)
-        await self._begin()
-        self._bus.on_restart(self._token, self.restart)
-
-    async def close(self) -> None:
-        self._bus.route(self._consumer, None)
-        await super().close()
-
-    async def _begin(self) -> None:
-        self._asked = 0
-        await self._ask()
-        self._arm()
-
-    async def _ask(self) -> None:
-        self._asked += PULL_BATCH
-        await self._bus.send(self._subject, self._request, self._inbox)
-
-    def _handle(self, msg: Msg) -> None:
-        self._last_seen = asyncio.get_running_loop().time()
-        headers = msg.headers
-        if headers and (status := headers.get("Status")):
-            if status == "100":
-                return
-            # 404, 408: this request is over; 409: the consumer or its leader moved.
-            self._asked = 0
-            if status == "409":
-                log.info("asking again", action="bus.pull", reason=headers.get("Description", ""))
-            self.restart()
-
-    def _deliver(self, message: Message, consumer_seq: int, consumer: str) -> None:
-        self._last_seen = asyncio.get_running_loop().time()
-        self._asked -= 1
-        self._put(message)
-
-    async def __anext__(self) -> Message:
-        """Return the next message, asking for more before they run out."""
-        if self._asked < PULL_BATCH // 2 and len(self._queue) < PULL_BATCH:
-            await self._ask()
-        return await super().__anext__()

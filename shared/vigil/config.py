@@ -148,6 +148,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return self.home / "run" / "up.json"
 
     @property
+    def broker_store(self) -> Path:
+        """Where the embedded broker keeps the streams."""
+        return self.home / "nats" / "data"
+
+    @property
     def agents(self) -> Path:
         return self.home / "agents"
 

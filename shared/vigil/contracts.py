@@ -401,6 +401,15 @@ class Turn(Record, frozen=True, kw_only=True):
     v: int = VERSION_1
 
 
+# Headers of a turn: they let others skip it, or find its position, without reading it.
+POSITION_HEADER: Final = "Vigil-Position"
+ORDINAL_HEADER: Final = "Vigil-Turn"
+OWES_HEADER: Final = "Vigil-Owes"
+"""Present if the session has something to do by itself; its wake isn't acked before."""
+EFFECTS_HEADER: Final = "Vigil-Effects"
+"""Contains "s" if there is a send, "t" if a timer is scheduled or cancelled; else absent."""
+
+
 # ---------------------------------------------------------------- what other services write
 
 

@@ -22,6 +22,8 @@ from .topology import ADMIN
 
 log = structlog.get_logger("vigil.home")
 
+WAIT_S: Final = 5.0
+"""How long a broker may be away when a command needs it."""
 OWNER: Final = "me"
 """The user of the token that the first start makes."""
 
@@ -34,7 +36,7 @@ async def connect_admin(settings: Settings, url: str) -> Bus:
     """
     seed = credentials.load(settings.credentials, ADMIN)
     try:
-        return await Bus.connect(url, role=ADMIN, seed=seed)
+        return await Bus.connect(url, role=ADMIN, seed=seed, wait_s=WAIT_S)
     except Unavailable as error:
         if not settings.config.nats.url:
             raise

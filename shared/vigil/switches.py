@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
+import structlog
 
 from .bus import Bus
 from .kv import Bucket, Watch
+
+log = structlog.get_logger("vigil.switches")
 
 PAUSED: Final = "paused"
 
@@ -42,7 +45,12 @@ class Switches:
     def _on_change(self, key: str, value: bytes | None) -> None:
         if key != PAUSED:
             return
-        self.paused = None if value is None else msgspec.json.decode(value, type=Paused)
+        try:
+            self.paused = None if value is None else msgspec.json.decode(value, type=Paused)
+        except msgspec.MsgspecError as error:
+            # Fail closed: somebody wanted a pause, whatever they wrote.
+            log.error("switch unreadable", action="switches.unreadable", error=str(error))
+            self.paused = Paused(at=datetime.fromtimestamp(0, UTC), by="unreadable")
         for listener in self._listeners:
             listener()
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+
 from tests.support.messages_api import calls, fails, messages_api, says
 from tests.support.stack import Stack, running_stack
 from tests.support.talk import Talk
-from vigil.kv import Bucket
 
 KEYED = {"model": {"name": "claude-test", "retry_base_s": 0.05, "retries_max": 2}}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
@@ -109,6 +110,18 @@ async def publish_until_stored(bus: Bus, data: bytes) -> None:
                 return
             except Unavailable:
                 await asyncio.sleep(0.02)
+
+
+async def test_every_message_is_delivered_once(bare: Stack) -> None:
+    """A delivery that comes twice looks like a gap, and costs a new consumer each time."""
+    bus = await bare.bus("admin")
+    follower = await bus.follow("SESSIONS", [KEY.in_all], 1)
+    for i in range(200):
+        await bus.publish(KEY.in_user, b"%d" % i)
+    got = await take(follower, 200)
+    assert [m.data for m in got] == [b"%d" % i for i in range(200)]
+    assert follower.restarts == 0
+    await follower.close()
 
 
 async def test_a_slow_follower_gets_everything(bare: Stack) -> None:
@@ -228,3 +241,28 @@ async def test_a_lease_is_held_by_one_and_expires(bare: Stack) -> None:
     async with asyncio.timeout(10):
         while await one.acquire("vigil.ann.t1") is None:
             await asyncio.sleep(0.1)
+
+
+async def test_reading_ends_also_if_the_last_message_vanishes(
+    bare: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broker fires timers while they are read; a start must not hang on that."""
+    bus, admin = await bare.bus("scheduler"), await bare.bus("admin")
+    doomed = SessionKey("ann", "vigil", "t2")
+    kept = [(await admin.publish(KEY.timer(f"t{n}", 1), b"x")).seq for n in range(10)]
+    for n in range(100):
+        await admin.publish(doomed.timer(f"t{n}", 1), b"x" * 100_000)
+    follow = bus.follow
+
+    async def follow_and_purge(stream: str, filters: Sequence[str], start: int) -> Follower:
+        # Flow control: the broker has sent a part, and waits for the reader.
+        follower = await follow(stream, filters, start)
+        await admin.api("STREAM.PURGE.TIMERS", {"filter": f"timer.{doomed.root}.>"})
+        return follower
+
+    monkeypatch.setattr(bus, "follow", follow_and_purge)
+    async with asyncio.timeout(10):
+        messages = await bus.read("TIMERS", ["timer.>", "due.>"])
+    assert [m.seq for m in messages][:10] == kept
+    assert len(messages) < 110
+    assert messages[-1].pending > 0

@@ -53,8 +53,12 @@ class Talk:
     async def _follow(self) -> None:
         follower = await self.bus.follow("SESSIONS", [self.key.everything], 1)
         async for message in follower:
-            self._add(message)
-            self._grown.set()
+            self.take(message)
+
+    def take(self, message: Message) -> None:
+        """Add a record of the session, the next one of its log."""
+        self._add(message)
+        self._grown.set()
 
     def _add(self, message: Message) -> None:
         self.log.append(message)

@@ -95,6 +95,8 @@ def _is_repeat(state: State, event: UserMessage) -> bool:
 def _user_message(draft: Draft, cause: Cause, event: UserMessage) -> None:
     state = draft.state
     if _is_repeat(state, event):
+        # Delivery can't tell a repeat from news: what is decided from here on knows of it.
+        draft.update(fence=cause.seq)
         draft.note("repeat", "a message with this idempotency key was folded before", event.id)
         return
     if event.payload.is_keyed:

@@ -1,13 +1,14 @@
-"""Lines from a person, read in a thread so that the conversation goes on meanwhile.
+"""Lines from whoever talks: a person at a terminal, or a pipe.
 
-`readline` edits the line and keeps a history; asyncio can't read it, so a daemon thread does. It
-waits after each line until the line was dealt with, so that two never draw at once.
+asyncio can read neither `readline` nor a plain file, so a thread does. It is a daemon that nobody
+waits for: a command that ends must not hang on an input that says nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -20,44 +21,72 @@ except ImportError:  # pragma: no cover - a Python without it still has input()
     readline = None  # type: ignore[assignment]
 
 
-class Keyboard:
-    """The person at the terminal."""
+class Lines:
+    """Lines from a thread. It reads the next one when the last one was dealt with."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
         self._dealt_with = threading.Event()
-        self._is_reading = False
-
-    def typed(self) -> str | None:
-        """Return what is typed of a line so far; None while there is no prompt."""
-        if not self._is_reading:
-            return None
-        return readline.get_line_buffer() if readline is not None else ""
 
     def start(self) -> None:
-        threading.Thread(target=self._read, name="keyboard", daemon=True).start()
+        threading.Thread(target=self._run, name="lines", daemon=True).start()
 
-    def _read(self) -> None:
-        while True:
-            self._is_reading = True
-            try:
-                line = input(PROMPT)
-            except (EOFError, OSError, ValueError):
-                line = None
-            self._is_reading = False
-            self._dealt_with.clear()
-            with contextlib.suppress(RuntimeError):  # the loop is gone: the chat is over
+    def _read(self) -> Iterator[str]:
+        """Yield lines, in the thread."""
+        raise NotImplementedError  # pragma: no cover - both subclasses define it
+
+    def _run(self) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is gone: nobody listens any more
+            for line in self._read():
+                self._dealt_with.clear()
                 self._loop.call_soon_threadsafe(self._lines.put_nowait, line)
-            if line is None:
-                return
-            self._dealt_with.wait()
+                self._dealt_with.wait()
+            self._loop.call_soon_threadsafe(self._lines.put_nowait, None)
 
     async def __aiter__(self) -> AsyncIterator[str]:
-        """Yield lines until the person ends the input; the prompt returns after each."""
+        """Yield lines until the input ends."""
         while (line := await self._lines.get()) is not None:
             yield line
             self._dealt_with.set()
+
+
+class Keyboard(Lines):
+    """A person at a terminal: readline edits the line and keeps a history."""
+
+    _has_prompt = False
+
+    def typed(self) -> str | None:
+        """Return what is typed of a line so far; None while there is no prompt."""
+        if not self._has_prompt:
+            return None
+        return readline.get_line_buffer() if readline is not None else ""
+
+    def _read(self) -> Iterator[str]:
+        while True:
+            self._has_prompt = True
+            try:
+                line = input(PROMPT)
+            except (EOFError, OSError, ValueError):
+                return
+            finally:
+                self._has_prompt = False
+            yield line
+
+
+class Pipe(Lines):
+    """A pipe or a file on stdin.
+
+    It reads the descriptor itself: at exit, Python gives up if a thread is inside `sys.stdin`.
+    """
+
+    def _read(self) -> Iterator[str]:
+        rest = b""
+        while chunk := os.read(sys.stdin.fileno(), 65536):
+            *lines, rest = (rest + chunk).split(b"\n")
+            yield from (line.decode("utf-8", "replace") for line in lines)
+        if rest:
+            yield rest.decode("utf-8", "replace")
 
 
 @contextlib.contextmanager

@@ -160,10 +160,12 @@ def _records(
         yield from found["records"]
         if found["records"]:
             after = found["records"][-1]["seq"]
-        if found.get("next_after") is None:
-            if not is_endless:
-                return
+        if found["next_after"] is not None:
+            after = max(after, found["next_after"])
+        elif is_endless:
             time.sleep(TAIL_INTERVAL_S)
+        else:
+            return
 
 
 def _show_record(record: dict[str, Any]) -> None:

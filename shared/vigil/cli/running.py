@@ -19,7 +19,7 @@ import typer
 from vigil import config, runfile
 from vigil.client import read_token
 from vigil.config import Settings
-from vigil.errors import ConfigError, VigilError
+from vigil.errors import ConfigError
 from vigil.runfile import AlreadyRunning, RunFile
 
 from . import exits, options, output
@@ -144,7 +144,8 @@ def _wait_ready(settings: Settings, child: subprocess.Popen[bytes], log_file: Pa
             child.terminate()
             raise exits.Timeout(_with_last_words(f"not ready after {START_S:g} s", log_file))
         time.sleep(0.05)
-    raise VigilError(_with_last_words("it did not start", log_file))
+    output.message(_with_last_words("vigil: it did not start", log_file))
+    raise typer.Exit(child.returncode if child.returncode > 0 else exits.FAILURE)
 
 
 def _with_last_words(text: str, log_file: Path) -> str:
@@ -162,7 +163,7 @@ def announce(settings: Settings, run: RunFile, *, is_json: bool) -> None:
     if model == "rehearsal":
         model = (
             "rehearsal: a stand-in that follows a few fixed rules, not an AI. For a real one:\n"
-            "          vigil down; export ANTHROPIC_API_KEY=…; vigil up"
+            f"          {command()} down; export ANTHROPIC_API_KEY=…; {command()} up --detach"
         )
     output.data(
         f"Vigil is running (pid {run.pid}).\n"
@@ -211,9 +212,10 @@ Service = Literal["gateway", "cortex", "scheduler", "delivery"]
 
 def serve(service: Annotated[Service, typer.Argument(help="Which one.")]) -> None:
     """Run one service alone, beside the broker at NATS_URL. Any number of replicas may run."""
-    from vigil import runtime
+    from vigil import runtime, telemetry
 
-    runtime.main(service)
+    telemetry.configure()
+    runtime.serve_alone(service, config.load())
 
 
 def provision(

@@ -88,6 +88,7 @@ async def _with_pipe(
     client: Client, key: SessionKey, *, wait_s: float, timeout_s: float, is_json: bool
 ) -> None:
     from .conversation import Conversation, until_done
+    from .keyboard import Pipe
     from .screen import JsonScreen, PlainScreen
 
     screen = JsonScreen() if is_json else PlainScreen(key.agent)
@@ -96,7 +97,9 @@ async def _with_pipe(
     async def talk() -> None:
         if not await conversation.wait_open(timeout_s):
             raise exits.NotReady("no connection to the session")
-        while line := await asyncio.to_thread(sys.stdin.readline):
+        lines = Pipe()
+        lines.start()
+        async for line in lines:
             if line.strip():
                 await _say_and_hear(client, key, conversation, line.strip(), timeout_s)
         if wait_s:
@@ -152,6 +155,8 @@ def send(
         output.json(answer)
     elif "response" in answer:
         output.data(output.printable(answer["response"]))
+        if thread is None:
+            output.message(f"Go on with: vigil send --thread {key.thread} …")
     if "response" not in answer:
         raise exits.Timeout(f"no answer yet; it will be in session {key}")
 

@@ -1,0 +1,73 @@
+# Everything a person runs. Needs Python 3.11 or newer and nothing else; `make lock` needs uv.
+#
+# Packages come from the hashed locks only. The project itself is installed editable, with the
+# build tools of the lock (--no-build-isolation), so that nothing unhashed is ever fetched.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules
+
+PYTHON ?= python3
+UV ?= uv
+ARGS ?=
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+INSTALL_SELF := $(PIP) install --no-deps --no-build-isolation --editable .
+LOCK := $(UV) pip compile pyproject.toml deploy/build-requirements.in --universal \
+	--python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --quiet
+
+.PHONY: help up down test check bench chaos lock clean
+
+help: ## Show this.
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | \
+		while IFS='|' read -r name what; do printf '  make %-8s %s\n' "$$name" "$$what"; done
+
+up: $(VENV)/.installed ## Install into .venv, start Vigil in the background, print URL and token.
+	@if $(BIN)/vigil status >/dev/null 2>&1; then $(BIN)/vigil status; \
+		else $(BIN)/vigil up --detach; fi
+
+down: ## Stop what `make up` started.
+	@$(BIN)/vigil down
+
+test: check ## All checks, then the whole test suite.
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(VENV)/.installed-dev ## Formatting, linting, types, and who may import whom.
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.installed-dev ## Measure; one JSON object per measurement.
+	@$(BIN)/python -m bench $(ARGS)
+
+chaos: $(VENV)/.installed-dev ## The long form of the tests that kill things.
+	$(BIN)/python -m tests.chaos $(ARGS)
+
+lock: ## Resolve the locks again (UV=path; ARGS=--upgrade for newer versions).
+	$(LOCK) --extra all --output-file requirements.lock $(ARGS)
+	$(LOCK) --extra all --extra dev --constraints requirements.lock \
+		--output-file requirements-dev.lock $(ARGS)
+
+clean: ## Remove .venv and caches. What Vigil stored stays.
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Vigil needs Python 3.11 or newer: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# The stamps are newer than the locks as long as what is installed is what the locks say.
+$(VENV)/.installed: requirements.lock pyproject.toml | $(BIN)/python
+	@echo "Installing …" >&2
+	@$(PIP) install --require-hashes --requirement requirements.lock
+	@$(INSTALL_SELF)
+	@touch $@
+
+$(VENV)/.installed-dev: requirements-dev.lock $(VENV)/.installed
+	@echo "Installing the tools for tests …" >&2
+	@$(PIP) install --require-hashes --requirement requirements-dev.lock
+	@touch $@

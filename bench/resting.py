@@ -1,0 +1,46 @@
+"""What it costs when nothing happens, and what a session costs while it is open or at rest."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from bench.system import System
+
+SETTLE_S = 5.0
+WATCH_S = 20.0
+SESSIONS = 1000
+RELEASE_S = 10.0
+"""`sessions.idle_release_s` of the default configuration."""
+
+
+async def idle(system: System) -> dict[str, float]:
+    """Return cpu_pct (of one core) and rss_mb of everything, services and broker."""
+    await asyncio.sleep(SETTLE_S)
+    begun_s = system.cpu_s()
+    await asyncio.sleep(WATCH_S)
+    return {
+        "cpu_pct": (system.cpu_s() - begun_s) / WATCH_S * 100,
+        "rss_mb": system.rss_mb(),
+    }
+
+
+async def per_1000_sessions(system: System) -> dict[str, float]:
+    """Return open_mb and at_rest_mb: how much 1,000 sessions add, open and released."""
+    before_mb = system.rss_mb()
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "bench.load",
+        system.url,
+        system.token,
+        str(SESSIONS),
+        "1",
+        "many",
+        stdout=asyncio.subprocess.DEVNULL,
+    )
+    if await process.wait() != 0:
+        raise RuntimeError("the load failed")
+    open_mb = system.rss_mb() - before_mb
+    await asyncio.sleep(RELEASE_S + 10)
+    return {"open_mb": open_mb, "at_rest_mb": system.rss_mb() - before_mb}

@@ -1,0 +1,66 @@
+"""A message of a stream, as delivered or as read."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from nats.aio.msg import Msg
+
+
+class Message:
+    """A message of a stream, as delivered or as read. `seq` is its stream sequence."""
+
+    __slots__ = ("_reply", "data", "delivered", "headers", "pending", "seq", "subject")
+
+    def __init__(
+        self,
+        subject: str,
+        data: bytes,
+        headers: dict[str, str],
+        seq: int,
+        delivered: int = 1,
+        pending: int = 0,
+        reply: str = "",
+    ) -> None:
+        self.subject = subject
+        self.data = data
+        self.headers = headers
+        self.seq = seq
+        self.delivered = delivered
+        """How often it was delivered, this time included."""
+        self.pending = pending
+        """How many more the consumer had when it sent this one."""
+        self._reply = reply
+
+    def __repr__(self) -> str:
+        return f"Message({self.subject!r}, seq={self.seq}, {len(self.data)} bytes)"
+
+    @property
+    def token(self) -> str:
+        """The acknowledgement subject."""
+        return self._reply
+
+    @property
+    def stored_at(self) -> datetime:
+        """When the broker stored it, by its own clock; only of what a consumer delivered."""
+        return datetime.fromtimestamp(int(_fields(self._reply)[7]) / 1e9, UTC)
+
+
+def _fields(reply: str) -> list[str]:
+    """Split an acknowledgement subject.
+
+    $JS.ACK.<stream>.<consumer>.<delivered>.<sseq>.<cseq>.<ts>.<pending>, or the form with domain
+    and account hash in front of the stream (NATS ADR-15).
+    """
+    tokens = reply.split(".")
+    return tokens if len(tokens) <= 9 else tokens[2:]
+
+
+def from_delivery(msg: Msg) -> tuple[Message, int, str]:
+    """Parse a delivery -> (message, consumer sequence, consumer name)."""
+    tokens = _fields(msg.reply)
+    message = Message(
+        msg.subject, msg.data, msg.headers or {}, int(tokens[5]), int(tokens[4]),
+        int(tokens[8]), msg.reply,
+    )  # fmt: skip
+    return message, int(tokens[6]), tokens[3]

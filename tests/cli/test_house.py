@@ -1,0 +1,198 @@
+"""The house files: locks, Makefile, images, licence. What can be checked without an engine."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cli import Cli, eventually
+from tests.support.compose import parse
+from vigil import config
+from vigil.topology import SERVICES
+
+ROOT = Path(__file__).parents[2]
+LOCKS = ("requirements.lock", "requirements-dev.lock")
+
+
+def requirements(lock: str) -> dict[str, str]:
+    """Return each pinned requirement with its hashes."""
+    text = (ROOT / lock).read_text().replace("\\\n", " ")
+    found = {}
+    for line in filter(None, map(str.strip, text.splitlines())):
+        pin, _, hashes = line.partition(" --hash=")
+        found[pin.partition(" ")[0].partition("==")[0]] = f"{pin.strip()} {hashes}"
+    return found
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_locks_are_hashed_and_name_no_index(lock: str) -> None:
+    """P-1: pinned, hashed, and installable from whatever index a machine uses."""
+    text = (ROOT / lock).read_text()
+    assert "://" not in text
+    assert "index" not in text.replace("importlib", "")
+    assert " @ " not in text
+    for name, line in requirements(lock).items():
+        assert re.match(rf"{re.escape(name)}==\S+", line), line
+        assert re.search(r"sha256:[0-9a-f]{64}", line), line
+
+
+def test_locks_agree_and_cover_the_project() -> None:
+    """P-1: tests run on what `make up` installs, and the build tools are pinned, too."""
+    small, large = map(requirements, LOCKS)
+    for name, line in small.items():
+        assert large[name].split()[0] == line.split()[0]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    wanted = list(project["project"]["dependencies"])
+    for extra in SERVICES:
+        wanted += project["project"]["optional-dependencies"][extra]
+    wanted += (ROOT / "deploy" / "build-requirements.in").read_text().splitlines()
+    names = {re.match(r"[A-Za-z0-9-]+", w)[0].lower() for w in wanted if w and w[0] != "#"}  # type: ignore[index]
+    assert names <= small.keys()
+    build = {re.match(r"[a-z]+", b)[0] for b in project["build-system"]["requires"]}  # type: ignore[index]
+    assert build <= small.keys()
+
+
+def test_the_licence_is_the_apache_license_2() -> None:
+    """The text of the Apache License 2.0, unchanged."""
+    digest = hashlib.sha256((ROOT / "LICENSE").read_bytes()).hexdigest()
+    assert digest == "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30"
+
+
+def make(*args: str) -> str:
+    done = subprocess.run(
+        ["make", *args], cwd=ROOT, capture_output=True, text=True, timeout=30, check=True
+    )
+    return done.stdout
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_the_makefile_has_what_the_contract_names() -> None:
+    """P-1: help by default; up, test and bench need no step before them."""
+    shown = make()
+    for target in ("up", "down", "test", "check", "bench", "chaos", "lock", "clean"):
+        assert re.search(rf"make {target} +\S", shown), target
+    assert "--require-hashes --requirement requirements.lock" in make("-n", "-B", "up")
+    assert "pytest" in make("-n", "test")
+    assert "exec make test" in (ROOT / ".ci" / "run").read_text()
+
+
+# ---------------------------------------------------------------- images
+
+
+@pytest.fixture(scope="module")
+def compose() -> dict[str, Any]:
+    return parse((ROOT / "docker-compose.yml").read_text())
+
+
+def test_compose_starts_things_in_order(compose: dict[str, Any]) -> None:
+    """P-1: credentials, then the broker that knows them, then streams, then services."""
+    services = compose["services"]
+    done, healthy = "service_completed_successfully", "service_healthy"
+    assert services["nats"]["depends_on"] == {"credentials": {"condition": done}}
+    assert services["provision"]["depends_on"] == {"nats": {"condition": healthy}}
+    for name in SERVICES:
+        assert services[name]["depends_on"] == {"provision": {"condition": done}}
+        assert services[name]["restart"] == "unless-stopped"
+    assert services.keys() == {"credentials", "nats", "provision", *SERVICES}
+    for service in services.values():
+        for mount in service["volumes"]:
+            assert mount.partition(":")[0] in compose["volumes"]
+
+
+def test_compose_gives_each_service_its_own_seed(compose: dict[str, Any]) -> None:
+    """X-4: no service mounts another's seed, nor the operator's home."""
+    handed = compose["services"]["credentials"]["volumes"]
+    for name in SERVICES:
+        mounts = compose["services"][name]["volumes"]
+        seeds = [m for m in mounts if m.startswith(("seed-", "operator", "nats"))]
+        assert seeds == [f"seed-{name}:/var/lib/vigil/nkeys:ro"]
+        assert f"seed-{name}:/out/{name}" in handed
+
+
+def test_compose_is_closed_to_the_network_and_to_root(compose: dict[str, Any]) -> None:
+    """X-4: one port, on loopback; our containers have no privileges."""
+    for name, service in compose["services"].items():
+        for port in service.get("ports", ()):
+            assert (name, port.partition(":")[0]) == ("gateway", "127.0.0.1")
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        if name != "nats":
+            assert service["cap_drop"] == ["ALL"]
+            assert service["read_only"] is True
+
+
+def test_compose_settings_are_accepted(compose: dict[str, Any], tmp_path: Path) -> None:
+    """P-3: what the containers get is a valid configuration."""
+    for name in SERVICES:
+        environ = {k: _filled(v) for k, v in compose["services"][name]["environment"].items()}
+        settings = config.load(environ, home=tmp_path)
+        assert settings.config.nats.url == "nats://nats:4222"
+        assert settings.config.autonomy.enabled or name == "gateway"
+        if name == "gateway":
+            assert settings.config.gateway.host == "0.0.0.0"  # noqa: S104
+            assert settings.config.gateway.allow_public
+
+
+def _filled(value: str) -> str:
+    """Fill in what ${NAME:-default} stands for without the variable."""
+    return re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", value)
+
+
+def test_images_are_pinned_and_have_a_target_for_each_service(compose: dict[str, Any]) -> None:
+    """P-1: no floating tag; hashes at build time; not root."""
+    dockerfile = (ROOT / "deploy" / "Dockerfile").read_text()
+    froms = re.findall(r"^FROM (\S+) AS (\S+)$", dockerfile, re.M)
+    assert re.fullmatch(r"python:3\.\d+\.\d+-slim-bookworm", froms[0][0])
+    assert {target for _, target in froms} == {"base", "provision", *SERVICES}
+    assert "--require-hashes" in dockerfile
+    assert dockerfile.index("USER vigil") < dockerfile.index("ENTRYPOINT")
+    for source in re.findall(r"^COPY (.+) \S+$", dockerfile, re.M):
+        for name in source.split():
+            assert (ROOT / name).exists(), name
+            assert f"!{name}" in (ROOT / ".dockerignore").read_text()
+    assert re.fullmatch(r"nats:2\.15\.\d+-alpine", compose["services"]["nats"]["image"])
+    for name, service in compose["services"].items():
+        if name != "nats":
+            target = "provision" if name == "credentials" else name
+            assert service["build"]["target"] == target
+
+
+def engine_missing() -> str:
+    """Return why images can't be built here, or nothing."""
+    if shutil.which("docker") is None:
+        return "docker is not installed"
+    for command in (["docker", "info"], ["docker", "compose", "version"]):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+        if done.returncode:
+            return f"{' '.join(command)}: {done.stderr.strip().splitlines()[-1][:120]}"
+    return ""
+
+
+@pytest.mark.docker
+def test_compose_up_answers(tmp_path: Path) -> None:
+    """P-1: `docker compose up` gives the same as `make up`."""
+    if reason := engine_missing():
+        pytest.skip(reason)
+    docker = ["docker", "compose", "--project-name", "vigil-test"]
+    try:
+        subprocess.run(
+            [*docker, "up", "--build", "--wait", "-d"], cwd=ROOT, timeout=900, check=True
+        )
+        logs = subprocess.run(
+            [*docker, "logs", "--no-log-prefix", "provision"],
+            cwd=ROOT, capture_output=True, text=True, timeout=60, check=True,
+        ).stdout  # fmt: skip
+        token = re.search(r"pat_\S+", logs)
+        assert token is not None
+        cli = Cli(tmp_path, VIGIL_URL="http://127.0.0.1:8420", VIGIL_TOKEN=token[0])
+        eventually(lambda: cli("status", code=None).returncode == 0, timeout_s=60)
+        assert "hello" in cli("send", "hello").stdout
+        assert len(cli.json("status")["services"]) == len(SERVICES)
+    finally:
+        subprocess.run([*docker, "down", "--volumes"], cwd=ROOT, timeout=120, check=True)

@@ -1,0 +1,174 @@
+"""What a person sees of a conversation, on a terminal of our own."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.terminal import Terminal
+from vigil.cli.output import printable
+from vigil.cli.screen import PROMPT, TerminalScreen
+
+
+class Desk:
+    """A screen, a terminal and somebody who types."""
+
+    def __init__(self, columns: int = 40, rows: int = 200) -> None:
+        self.terminal = Terminal(columns, rows)
+        self.line: str | None = ""
+        self.screen = TerminalScreen(
+            "vigil",
+            lambda: self.line,
+            stream=cast(Any, self.terminal),
+            size=lambda: (columns, rows),
+        )
+        self.terminal.write(PROMPT)
+
+    def types(self, text: str) -> None:
+        assert self.line is not None
+        for character in text:
+            self.line += character
+            self.terminal.write(character + (" \r" if self.fills_row else ""))
+
+    @property
+    def fills_row(self) -> bool:
+        """Whether the input line fills its last row: readline goes on to the next one."""
+        return len(PROMPT + (self.line or "")) % self.terminal.columns == 0
+
+    def enters(self) -> None:
+        """What readline does: the cursor goes to the next row, and there is no prompt."""
+        up = "\x1b[A" if self.fills_row else ""
+        line, self.line = self.line, None
+        self.terminal.write(up + "\n")
+        self.screen.line_entered(line or "")
+        self.line = ""
+        self.terminal.write(PROMPT)
+
+    def token(self, text: str, turn: int = 1, attempt: int = 1) -> None:
+        self.screen.token({"type": "token", "turn": turn, "attempt": attempt, "text": text})
+
+    def message(self, text: str, tag: str | None = None) -> None:
+        frame = {"type": "message", "id": "m", "text": text, "cursor": 1, "caused_by": "e"}
+        self.screen.message(frame | ({"tag": tag} if tag else {}))
+
+    @property
+    def lines(self) -> list[str]:
+        return self.terminal.lines
+
+
+def test_an_answer_appears_as_it_is_made_and_is_not_printed_twice() -> None:
+    """I-3: the committed message replaces the tokens."""
+    desk = Desk()
+    desk.types("hi")
+    desk.enters()
+    for piece in ("Good ", "morning ", "to you."):
+        desk.token(piece)
+        assert desk.lines[-1].startswith("you>")
+    assert desk.lines == ["you> hi", "vigil> Good morning to you.", "you>"]
+    desk.message("Good morning to you.")
+    assert desk.lines == ["you> hi", "vigil> Good morning to you.", "you>"]
+
+
+def test_what_was_committed_replaces_what_was_streamed() -> None:
+    """I-3: also if it differs, over several rows."""
+    desk = Desk()
+    desk.token("a much longer draft that needs more than one row\nand another one")
+    desk.message("short")
+    assert desk.lines == ["vigil> short", "you>"]
+
+
+def test_a_new_attempt_discards_the_old_one() -> None:
+    """P-5: tokens of an attempt that was given up disappear."""
+    desk = Desk()
+    desk.token("the first tr", attempt=1)
+    desk.token("Second.", attempt=2)
+    assert desk.lines == ["vigil> Second.", "you>"]
+
+
+def test_a_follow_up_leaves_the_input_line_alone() -> None:
+    """S-9: it is tagged, and what was typed is still there, with the cursor behind it."""
+    desk = Desk(columns=60)
+    desk.types("I was just abo")
+    desk.message("Reminder: stretch", tag="Agent follow-up")
+    assert desk.lines == ["vigil (Agent follow-up)> Reminder: stretch", "you> I was just abo"]
+    assert desk.terminal.cursor == (1, len("you> I was just abo"))
+
+
+def test_a_streamed_follow_up_gets_its_tag_when_it_is_committed() -> None:
+    """S-9."""
+    desk = Desk(columns=80)
+    desk.token("Did you stretch?")
+    desk.message("Did you stretch?", tag="Agent follow-up")
+    assert desk.lines == ["vigil (Agent follow-up)> Did you stretch?", "you>"]
+
+
+@pytest.mark.parametrize("length", [13, 14, 15, 16, 34, 35, 36, 60])
+def test_a_long_input_line_is_taken_away_whole(length: int) -> None:
+    """Also one that ends at the right edge (20 columns, 5 of them the prompt)."""
+    desk = Desk(columns=20)
+    desk.message("first")
+    desk.types("abcdefghijkl"[: length % 12] + "x" * (length - length % 12))
+    before = desk.lines
+    desk.message("yes")
+    assert desk.lines == ["vigil> first", "vigil> yes", *before[1:]]
+    desk.types("!")
+    assert desk.lines[-1].endswith("!")
+
+
+@pytest.mark.parametrize("length", [4, 15, 35, 40])
+def test_a_line_entered_while_an_answer_is_made_goes_above_it(length: int) -> None:
+    desk = Desk(columns=20)
+    desk.message("first")
+    desk.token("Counting: one, ")
+    desk.types("x" * length)
+    desk.enters()
+    desk.token("two.")
+    desk.message("Counting: one, two.")
+    lines = desk.lines
+    assert lines[0] == "vigil> first"
+    assert "".join(lines[1:-3]) == "you> " + "x" * length
+    assert lines[-3:] == ["vigil> Counting: on", "e, two.", "you>"]
+
+
+def test_a_notice_does_not_disturb_an_answer_in_the_making() -> None:
+    desk = Desk()
+    desk.types("hm")
+    desk.token("one ")
+    desk.screen.notice("connection lost")
+    desk.token("two")
+    assert desk.lines == ["connection lost", "vigil> one two", "you> hm"]
+
+
+def test_control_characters_of_a_model_do_not_reach_the_terminal() -> None:
+    """A message can't clear the screen, forge a prompt line or hide what it says."""
+    desk = Desk()
+    desk.message("a\x1b[2Jb\rc\x07\u202ed")
+    assert desk.lines == ["vigil> a[2Jbcd", "you>"]
+
+
+@given(
+    pieces=st.lists(st.text(max_size=30), max_size=8),
+    typed=st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=60),
+    columns=st.integers(12, 60),
+)
+def test_streaming_ends_as_if_the_message_had_been_printed_whole(
+    pieces: list[str], typed: str, columns: int
+) -> None:
+    """I-3: whatever comes in whatever pieces, the screen shows the message once."""
+    pieces = ["x", *(_narrow(p) for p in pieces)]
+    streamed, whole = Desk(columns), Desk(columns)
+    streamed.types(typed)
+    whole.types(typed)
+    for piece in pieces:
+        streamed.token(piece)
+    streamed.message("".join(pieces))
+    whole.message("".join(pieces))
+    assert streamed.lines == whole.lines
+
+
+def _narrow(text: str) -> str:
+    """Keep what our small terminal knows the width of."""
+    return "".join(c for c in printable(text) if c == "\n" or " " <= c <= "~")

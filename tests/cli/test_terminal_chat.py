@@ -1,0 +1,174 @@
+"""`vigil chat` at a real pseudo-terminal, with readline, as a person has it."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import COMMAND, Cli, running_vigil
+from tests.support.terminal import Terminal
+
+COLUMNS, ROWS = 100, 40
+DEADLINE_S = 30.0
+
+
+class Person:
+    """Types into a terminal and looks at it."""
+
+    def __init__(self, cli: Cli, *args: str) -> None:
+        self.terminal = Terminal(COLUMNS, ROWS)
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+        self.before = termios.tcgetattr(slave)
+        self._slave = slave
+        environ = {k: v for k, v in cli.environ.items() if k != "NO_COLOR"} | {"TERM": "xterm"}
+        self.process = subprocess.Popen(
+            [*COMMAND, "chat", *args],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env=environ,
+            start_new_session=True,
+        )
+
+    def types(self, text: str) -> None:
+        os.write(self._master, text.encode())
+
+    def look(self) -> None:
+        """Let the terminal take what was written meanwhile; wait a moment for it."""
+        if select.select([self._master], [], [], 0.05)[0]:
+            with contextlib.suppress(OSError):
+                self.terminal.write(self._decoder.decode(os.read(self._master, 65536)))
+
+    def sees(self, *wanted: str) -> list[str]:
+        """Wait until the screen shows all of it; return the lines."""
+        deadline = time.monotonic() + DEADLINE_S
+        while True:
+            self.look()
+            screen = "\n".join(self.terminal.lines)
+            if all(word in screen for word in wanted):
+                return self.terminal.lines
+            assert time.monotonic() < deadline, f"{wanted} not in\n{screen}"
+
+    def ends(self) -> int:
+        deadline = time.monotonic() + DEADLINE_S
+        while self.process.poll() is None:
+            self.look()
+            assert time.monotonic() < deadline
+        self.look()
+        return self.process.returncode
+
+    @property
+    def has_terminal_restored(self) -> bool:
+        return termios.tcgetattr(self._slave) == self.before
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self._master)
+        os.close(self._slave)
+
+
+@contextlib.contextmanager
+def person(cli: Cli, *args: str) -> Iterator[Person]:
+    somebody = Person(cli, *args)
+    try:
+        yield somebody
+    finally:
+        somebody.close()
+
+
+@pytest.fixture(scope="module")
+def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
+    home = tmp_path_factory.mktemp("terminal") / "home"
+    with running_vigil(home, "--processes", VIGIL_MODEL__REHEARSAL_WORD_MS="20") as running:
+        yield running
+
+
+def test_the_readme_scene(cli: Cli) -> None:
+    """S-8, S-9, I-3, P-2: a reminder is answered, and comes back while the person types."""
+    with person(cli) as ann:
+        ann.sees("you>")
+        ann.types("remind me in 2 seconds to stretch\r")
+        ann.sees("vigil> I'll remind you in 2 seconds to stretch.")
+        ann.types("half a sen")
+        lines = ann.sees("vigil (Agent follow-up)> Reminder: stretch")
+        assert lines[-1] == "you> half a sen", "the input line survived"
+        ann.types("tence\r")
+        lines = ann.sees('You said: "half a sentence"')
+        assert sum("Reminder: stretch" in line for line in lines) == 1
+        assert sum("I'll remind you" in line for line in lines) == 1
+        assert sum(line.startswith("you> half") for line in lines) == 1
+        ann.types("\x04")
+        assert ann.ends() == 0
+        ann.sees("Go on with: vigil chat --thread chat-")
+        assert ann.has_terminal_restored
+
+
+def test_the_answer_streams_and_stands_once(cli: Cli) -> None:
+    """I-3: words appear before the answer is whole, and the whole answer appears once."""
+    with person(cli) as ann:
+        ann.sees("you>")
+        ann.types("hello\r")
+        partial = ann.sees("vigil> I")
+        assert "hello" not in "".join(partial[2:]), "the answer ends with what was said"
+        ann.sees('You said: "hello"')
+        ann.types("what is pending\r")
+        lines = ann.sees("othing is pending")
+        assert sum('You said: "hello"' in line for line in lines) == 1
+        assert sum(line.startswith("vigil>") for line in lines) == 2
+
+
+def test_ctrl_c_ends_it_and_restores_the_terminal(cli: Cli) -> None:
+    """P-2: exit code 130."""
+    with person(cli) as ann:
+        ann.sees("you>")
+        ann.process.send_signal(signal.SIGINT)
+        assert ann.ends() == 130
+        assert ann.has_terminal_restored
+
+
+def test_nothing_is_lost_when_the_gateway_dies(cli: Cli) -> None:
+    """S-10, X-5: the chat reconnects; what was typed meanwhile is said once."""
+    with person(cli, "--thread", "lost1") as ann:
+        ann.sees("you>")
+        ann.types("one\r")
+        ann.sees('You said: "one"')
+        os.kill(cli.run_state.services["gateway"], signal.SIGKILL)
+        ann.sees("connection lost")
+        ann.types("two\r")
+        ann.sees("connected again", 'You said: "two"')
+        ann.types("\x04")
+        assert ann.ends() == 0
+    records = cli("tail", "session", "me:vigil:lost1", "--no-follow").stdout
+    assert records.count("in.said.user") == 2
+
+
+def test_history_of_one_terminal_is_not_shown_again(cli: Cli, tmp_path: Path) -> None:
+    """S-10: what this client acknowledged stays acknowledged."""
+    with person(cli, "--thread", "again1") as ann:
+        ann.sees("you>")
+        ann.types("hello\r")
+        ann.sees('You said: "hello"')
+        ann.types("\x04")
+        assert ann.ends() == 0
+    with person(cli, "--thread", "again1") as ann:
+        ann.sees("you>")
+        ann.types("what is pending\r")
+        lines = ann.sees("vigil> ")
+        assert not any("You said" in line for line in lines)
