@@ -372,7 +372,6 @@ Outcome = Literal[
     "waiting",  # the model failed for now: a deadline will try again
     "blocked",  # the gates refused it
     "held",  # quiet hours or a pause hold it back
-    "void",  # the person spoke first
     "stopped",  # a person stopped it
     "failed",  # given up, with a dead letter or an apology
     "ignored",  # nothing to do: a repeat, a stale timer, a late result

@@ -123,14 +123,18 @@ class Draft:
         self.update(loop=loop)
         self.outcome = "begun"
 
-    def end_loop(self, outcome: Outcome) -> None:
-        """Close the loop; the exchange of its cause is over."""
+    def end_loop(self, outcome: Outcome | None) -> None:
+        """Close the loop; the exchange of its cause is over.
+
+        `outcome` None: another event ends it, and gives the turn its outcome.
+        """
         loop = self.loop
         if loop.retry is not None:
             self._cancel(RETRY_TIMER, loop.retry.generation)
         self.ended.append(loop.cause.id)
         self.update(loop=None)
-        self.outcome = outcome
+        if outcome is not None:
+            self.outcome = outcome
 
     # ------------------------------------------------------------ effects
 

@@ -129,7 +129,7 @@ def _close_undirected_loop(draft: Draft) -> None:
     loop = draft.state.loop
     if loop is None or loop.is_direct:
         return
-    draft.end_loop("void")
+    draft.end_loop(None)
     if loop.is_ordered and loop.timer_id is not None and loop.follow_up is not None:
         draft.ended.remove(loop.cause.id)
         if loop.timer_id not in draft.state.follow_ups:

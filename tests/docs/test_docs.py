@@ -1,0 +1,249 @@
+"""The documentation promises what the code does: every name in the one stands in the other.
+
+Read from the source, so that a new note, setting or crash point without a line in docs/ fails
+here. What the sentences say can't be checked; the examples are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+import pytest
+
+from services.gateway.app import ENDPOINTS, MESSAGES_PATH
+from tests.support.stack import Stack
+from vigil import config, contracts, crash, topology
+from vigil.cli import exits
+from vigil.contracts import UserMessage, UserMessagePayload, encode
+from vigil.subjects import SessionKey
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+SOURCES = [ROOT / "shared", ROOT / "services"]
+
+
+def page(name: str) -> str:
+    return (DOCS / name).read_text("utf-8")
+
+
+def source(*folders: Path) -> str:
+    files = [file for folder in folders for file in sorted(folder.rglob("*.py"))]
+    return "\n".join(file.read_text("utf-8") for file in files)
+
+
+def section(name: str, heading: str) -> str:
+    """Return one part of a page, up to the next heading of its level."""
+    return page(name).split(f"\n## {heading}\n")[1].split("\n## ")[0]
+
+
+def first_cells(text: str) -> set[str]:
+    """Return every name in backquotes in the first cells of the tables of `text`."""
+    cells = re.findall(r"^\| ([^|]*) \|", text, re.MULTILINE)
+    return {name for cell in cells for name in re.findall(r"`([^`]+)`", cell)}
+
+
+# ---------------------------------------------------------------- state machines
+
+
+def note_codes() -> set[str]:
+    """Return the codes that the core writes; those of the gates are made of two parts."""
+    text = source(ROOT / "services" / "cortex")
+    written = set(re.findall(r'\bnote\(\s*"(\w+)"', text))
+    refusals = set(re.findall(r'\bBlocked\(\s*"(\w+)"', text))
+    return written | {f"blocked_{code}" for code in refusals}
+
+
+def test_every_note_is_explained() -> None:
+    assert len(note_codes()) > 20
+    assert first_cells(section("lifecycles.md", "Notes")) == note_codes()
+
+
+def test_every_outcome_is_explained() -> None:
+    outcomes = set(get_args(contracts.Outcome))
+    assert first_cells(section("lifecycles.md", "Outcomes")) == outcomes
+
+
+def test_every_crash_point_is_explained() -> None:
+    assert first_cells(section("lifecycles.md", "Crash points")) == set(crash.POINTS)
+
+
+# ---------------------------------------------------------------- settings, logs, exit codes
+
+
+def settings() -> Iterator[tuple[str, Any]]:
+    """Yield each setting with its default, as TOML (which is JSON for these) has it."""
+    for part in msgspec.structs.fields(config.Config):
+        if part.name == "people":
+            continue
+        for field in msgspec.structs.fields(part.type):
+            yield f"{part.name}.{field.name}", field.default
+
+
+def test_every_setting_is_listed_with_its_default() -> None:
+    rows = dict(re.findall(r"^\| `(\w+\.\w+)` \| `(.*?)` \|", page("operations.md"), re.MULTILINE))
+    listed = {name: json.loads(default) for name, default in rows.items()}
+    expected = {
+        name: list(default) if isinstance(default, tuple) else default
+        for name, default in settings()
+    }
+    assert listed == expected
+
+
+def test_every_variable_is_listed() -> None:
+    variables = {*config._SEED_VARIABLES, *config._WITHOUT_MEANING, *config._NOT_SETTINGS}
+    variables |= {"ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY_FILE", "ANTHROPIC_BASE_URL"}
+    assert variables <= first_cells(section("operations.md", "Settings"))
+
+
+def test_every_log_action_is_listed() -> None:
+    text = source(*SOURCES)
+    actions = set(re.findall(r'\baction="([a-z_.]+)"', text))
+    actions |= set(re.findall(r'\bpersist\(\s*"([a-z_.]+)"', text))
+    actions |= {"delivery.void", "delivery.failed"}  # one for each receipt that is written
+    assert first_cells(section("operations.md", "Logs")) == actions
+
+
+def test_every_exit_code_is_listed() -> None:
+    codes = {v for k, v in vars(exits).items() if k.isupper() and isinstance(v, int)}
+    listed = re.findall(r"^\| (\d+) \|", section("operations.md", "On one machine"), re.MULTILINE)
+    assert codes | {crash.EXIT_CODE} == set(map(int, listed))
+
+
+# ---------------------------------------------------------------- the bus
+
+
+def test_every_right_to_publish_is_listed() -> None:
+    text = section("architecture.md", "Permissions")
+    rows = dict(re.findall(r"^\| (\w+) \|(.*)$", text, re.MULTILINE))
+    for role, rights in topology.ROLES.items():
+        _, publishes, _, _, _ = f"|{rows[role]}".split("|")
+        assert set(re.findall(r"`([^`]+)`", publishes)) - {"rpc.health"} == set(rights.publishes)
+
+
+def test_every_stream_bucket_and_consumer_is_listed() -> None:
+    text = section("bus.md", "Streams, buckets, consumers")
+    names = {one.name for one in (*topology.STREAMS, *topology.BUCKETS)}
+    assert set(re.findall(r"^\| ([A-Z]+) \|", text, re.MULTILINE)) == names
+    for consumer in topology.CONSUMERS:
+        assert f"`{consumer.name}`" in text
+        assert all(f"`{subject}`" in text for subject in consumer.filters)
+
+
+def test_every_header_of_a_turn_is_listed() -> None:
+    headers = {v for k, v in vars(contracts).items() if k.endswith("_HEADER")}
+    assert headers <= first_cells(section("bus.md", "Headers"))
+
+
+def test_the_examples_of_records_are_the_golden_files() -> None:
+    """S-14: what is shown is what the tests decode for good."""
+    shown = [json.loads(text) for text in re.findall(r"```json\n(.*?)```", page("bus.md"), re.S)]
+    golden = [json.loads(f.read_text("utf-8")) for f in (ROOT / "tests" / "golden").iterdir()]
+    assert [record for record in golden if record not in shown] == []
+    assert [record for record in shown if record not in golden] == []
+
+
+async def test_a_plain_client_follows_a_session_as_shown(bare: Stack, tmp_path: Path) -> None:
+    """P-7: the program in bus.md, run as it stands there."""
+    key = SessionKey("me", "vigil", "t1")
+    event = UserMessage(
+        id="e1",
+        session_key=str(key),
+        created_at=datetime(2026, 1, 5, tzinfo=UTC),
+        payload=UserMessagePayload(text="hello"),
+    )
+    bus = await bare.bus("gateway")
+    await bus.publish(key.in_user, encode(event))
+    home = bare.settings.home
+    (home / "run").mkdir(exist_ok=True)
+    (home / "run" / "up.json").write_text(json.dumps({"nats_url": bare.broker.url}))
+    program = re.findall(r"```python\n(.*?)```", page("bus.md"), re.S)[0]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-u", "-c", program,
+        env=os.environ | {"VIGIL_HOME": str(home)}, stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        line = await asyncio.wait_for(process.stdout.readline(), 20)
+        assert line.decode().startswith(f"1 {key.in_user} ")
+        assert b'"hello"' in line
+    finally:
+        process.kill()
+        await process.wait()
+
+
+# ---------------------------------------------------------------- HTTP
+
+
+def test_every_endpoint_is_listed() -> None:
+    """P-5"""
+    served = {f"{one.method} {one.path.replace(':path', '')}" for one in ENDPOINTS}
+    served |= {f"POST {MESSAGES_PATH}", "GET /openapi.json"}
+    assert first_cells(section("api.md", "Endpoints")) == served
+
+
+@pytest.mark.parametrize("text", re.findall(r"```json\n(.*?)```", page("api.md"), re.S))
+def test_json_of_the_api_page_is_json(text: str) -> None:
+    json.loads(text)
+
+
+# ---------------------------------------------------------------- the pages themselves
+
+
+def anchor_of(heading: str) -> str:
+    """Return the anchor that forges give a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def links() -> Iterator[tuple[Path, str]]:
+    for file in PAGES:
+        text = re.sub(r"```.*?```", "", file.read_text("utf-8"), flags=re.S)
+        for target in re.findall(r"\]\(([^)\s]+)\)", text):
+            if not re.match(r"[a-z]+:", target):
+                yield file, target
+
+
+def test_every_relative_link_leads_somewhere() -> None:
+    broken = []
+    for file, target in links():
+        path, _, anchor = target.partition("#")
+        found = (file.parent / path).resolve() if path else file
+        if not found.exists():
+            broken.append(f"{file.name}: {target}")
+        elif anchor:
+            headings = re.findall(r"^#+ (.+)$", found.read_text("utf-8"), re.MULTILINE)
+            if anchor not in map(anchor_of, headings):
+                broken.append(f"{file.name}: {target}")
+    assert broken == []
+
+
+def test_every_page_is_linked() -> None:
+    """A page that nobody links to is read by nobody."""
+    linked = {(file.parent / target.partition("#")[0]).resolve() for file, target in links()}
+    others = set(PAGES) - {ROOT / "README.md"}
+    assert others - linked == set()
+
+
+def test_every_make_target_that_is_named_exists() -> None:
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    for file in PAGES:
+        text = file.read_text("utf-8")
+        named = set(re.findall(r"`make (\w+)`|^    make (\w+)", text, re.MULTILINE))
+        assert {name for pair in named for name in pair if name} <= targets, file.name
+
+
+def test_no_page_names_a_machine() -> None:
+    """Paths of whoever wrote a page lead nobody anywhere."""
+    for file in PAGES:
+        text = file.read_text("utf-8")
+        assert str(ROOT) not in text, file.name
+        assert f"{Path.home()}/" not in text, file.name
