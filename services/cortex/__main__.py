@@ -61,6 +61,7 @@ async def serve(context: Context) -> None:
         autonomy_enabled=config.autonomy.enabled,
     )
     policy = policy_of(config)
+    careful = asyncio.Lock()
 
     def open_session(key: SessionKey) -> Session:
         return Session(
@@ -74,6 +75,7 @@ async def serve(context: Context) -> None:
             person=config.person_of(key.user),
             history_rows=config.model.history_rows,
             idle_release_s=config.sessions.idle_release_s,
+            careful=careful,
         )
 
     engine = Engine(

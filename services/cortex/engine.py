@@ -25,8 +25,9 @@ from .session import Session
 
 log = structlog.get_logger("vigil.cortex")
 
-NAK_DELAY_S: Final = 5.0
-"""ARCHITECTURE 3: how long a wake waits while another replica has the lease."""
+NAK_DELAY_S: Final = 2.0
+"""How long a wake waits while another replica has the lease. With 5 s, as long as a lease lives, a
+wake that comes just before a dead replica's lease expires would wait twice."""
 RETRY_DELAY_S: Final = 1.0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -27,6 +28,8 @@ from .thinker import Thinker
 
 log = structlog.get_logger("vigil.cortex")
 
+CAREFUL_ATTEMPT: Final = 3
+"""From this attempt at a step on, sessions are taken over one at a time."""
 SUBJECT_TYPES: Final[dict[str, EventType]] = {
     "said": "user_message",
     "timer": "timer",
@@ -53,6 +56,7 @@ class Session:
         person: Person,
         history_rows: int,
         idle_release_s: float,
+        careful: asyncio.Lock,
     ) -> None:
         self.key = key
         self._bus = bus
@@ -66,6 +70,8 @@ class Session:
         self._quiet_hours = quiet_hours_of(person)
         self._history_rows = history_rows
         self._idle_release_s = idle_release_s
+        self._careful = careful
+        """Shared by the sessions of a replica: see `_take_over`."""
         self._follower: Follower | None = None
         self._log = session_log.Loaded(state=State(), turn_seq=0, history=History(history_rows))
         self._trace: str | None = None
@@ -138,21 +144,36 @@ class Session:
 
     async def _take_over(self) -> None:
         """Count the attempt before the step is tried, so that a step that kills is found."""
-        moment = self._moment()
         state = self._log.state
-        if state.attempt + 1 >= self._policy.attempts_max:
-            await self._give_up()
+        if state.attempt + 1 < CAREFUL_ATTEMPT:
+            await self._begin_takeover()
             return
+        # Sessions that were open together die together, whichever of them kills the process.
+        # From here on one at a time, so that only that one comes to be given up.
+        async with self._careful:
+            if state.attempt + 1 >= self._policy.attempts_max:
+                await self._give_up()
+            else:
+                await self._begin_takeover()
+                await self._step()
+
+    async def _begin_takeover(self) -> None:
+        state, moment = self._log.state, self._moment()
         await self._commit(core.begin_takeover(str(self.key), state, moment, self._policy))
         crash.point("cortex.takeover.after_commit")
 
     async def _give_up(self) -> None:
-        state, moment = self._log.state, self._moment()
-        if core.owes(state) is not None:
-            await self._commit(core.give_up(str(self.key), state, moment, self._policy))
+        state = self._log.state
+        if core.owes(state) is None:
+            message = await self._next_message()
+            await self._poison(message, f"given up after {state.attempt + 1} attempts")
             return
-        message = await self._next_message()
-        await self._poison(message, f"given up after {state.attempt + 1} attempts")
+        event = None
+        if core.owes(state) == "take":
+            with contextlib.suppress(InvalidInput):
+                event = await self._queued_event()
+        draft = core.give_up(str(self.key), state, self._moment(), self._policy, event)
+        await self._commit(draft)
 
     # ------------------------------------------------------------ one step
 
@@ -219,25 +240,37 @@ class Session:
 
     async def _poison(self, message: Message, reason: str) -> None:
         await session_log.dead_letter(self._bus, self.key, message, reason, self._clock)
+        try:
+            # Whoever waits for the end of an event that was given up knows no other id.
+            event: Event | None = self._decode(message)
+        except InvalidInput:
+            event = None
         kind = SUBJECT_TYPES.get(message.subject.split(".")[5], "external")
-        cause = Cause(id=f"seq-{message.seq}", seq=message.seq, type=kind)
+        id_ = f"seq-{message.seq}" if event is None else event.id
+        cause = Cause(id=id_, seq=message.seq, type=kind)
         state, moment = self._log.state, self._moment()
-        await self._commit(core.poison(str(self.key), state, cause, reason, moment, self._policy))
+        draft = core.poison(str(self.key), state, cause, reason, moment, self._policy, event)
+        await self._commit(draft)
 
     async def _take(self) -> Draft | None:
         """Read the first queued event back from the log and take it."""
         state = self._log.state
-        message = await self._bus.get(self.key.stream, state.queue[0].seq)
         try:
-            if message is None:
-                raise InvalidInput("queue", f"event {state.queue[0].seq} is gone")
-            event = self._decode(message)
+            event = await self._queued_event()
         except InvalidInput as error:
             log.error("queued event lost", action="cortex.take", error=str(error))
             await self._commit(core.give_up(str(self.key), state, self._moment(), self._policy))
             return None
-        self._trace = message.headers.get(trace.HEADER)
         return core.take(str(self.key), state, event, self._moment(), self._policy)
+
+    async def _queued_event(self) -> Event:
+        """Return what the first queued entry points to. Raises: InvalidInput."""
+        seq = self._log.state.queue[0].seq
+        message = await self._bus.get(self.key.stream, seq)
+        if message is None:
+            raise InvalidInput("queue", f"event {seq} is gone")
+        self._trace = message.headers.get(trace.HEADER)
+        return self._decode(message)
 
     async def _conclude(self, draft: Draft) -> Draft | None:
         """Ask the model if the draft needs it, then commit. Returns a draft to go on with."""

@@ -153,6 +153,10 @@ class Bus:
     def is_connected(self) -> bool:
         return bool(self._nc.is_connected)
 
+    @property
+    def is_closed(self) -> bool:
+        return bool(self._nc.is_closed)
+
     async def close(self) -> None:
         """Flush what was published, then disconnect."""
         if self._sweeper is not None:

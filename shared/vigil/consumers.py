@@ -124,7 +124,7 @@ class _Deliveries:
 
     async def _restart(self) -> None:
         delay_s = 0.05
-        while not self._is_closed:
+        while not self._is_closed and not self._bus.is_closed:
             try:
                 await self._begin()
             except VigilError as error:

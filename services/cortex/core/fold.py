@@ -275,9 +275,18 @@ def begin_takeover(key: str, state: State, moment: Moment, policy: Policy) -> Dr
 
 
 def poison(
-    key: str, state: State, cause: Cause, reason: str, moment: Moment, policy: Policy
+    key: str,
+    state: State,
+    cause: Cause,
+    reason: str,
+    moment: Moment,
+    policy: Policy,
+    event: Event | None = None,
 ) -> Draft:
-    """Pass over an event that can't be used; the session goes on."""
+    """Pass over an event that can't be used; the session goes on.
+
+    `event`: what it says, if it can be read and only its handling failed.
+    """
     draft = Draft(key, state, moment, policy, cause)
     draft.update(position=cause.seq)
     draft.note("dead_letter", reason, cause.id)
@@ -290,19 +299,49 @@ def poison(
         draft.cause = cause
         draft.outcome = "failed"
         draft.say(APOLOGY, is_autonomous=False)
+    elif isinstance(event, TimerFired):
+        _drop_timer(draft, event)
     return draft
 
 
-def give_up(key: str, state: State, moment: Moment, policy: Policy) -> Draft:
-    """Close the owed step after too many attempts: the open loop, or the first queued event."""
+def _drop_timer(draft: Draft, event: TimerFired) -> None:
+    """Close what waits for a timer that is passed over: it would wait for ever."""
+    payload = event.payload
+    follow_up = draft.state.follow_ups.get(payload.timer_id)
+    if payload.kind == "follow_up":
+        if follow_up is not None and follow_up.generation == payload.generation:
+            draft.close_follow_up(payload.timer_id, has_fired=True)
+        return
+    loop = draft.state.loop
+    if loop is None or loop.retry is None or loop.retry.generation != payload.generation:
+        return
+    draft.update_loop(retry=None)
+    draft.end_loop("failed")
+    if loop.is_direct:
+        draft.cause = loop.cause
+        draft.say(APOLOGY, is_autonomous=False)
+        draft.row_text("assistant", "agent", APOLOGY)
+
+
+def give_up(
+    key: str, state: State, moment: Moment, policy: Policy, event: Event | None = None
+) -> Draft:
+    """Close the owed step after too many attempts: the open loop, or the first queued event.
+
+    `event`: what the first queued entry points to, if it can be read.
+    """
     draft = Draft(key, state, moment, policy)
     if state.loop is not None:
         is_direct = state.loop.is_direct
         draft.end_loop("failed")
     else:
         queued = state.queue[0]
-        draft.cause = Cause(id=f"seq-{queued.seq}", seq=queued.seq, type=queued.type)
+        name = f"seq-{queued.seq}" if event is None else event.id
+        draft.cause = Cause(id=name, seq=queued.seq, type=queued.type)
         draft.update(queue=state.queue[1:])
+        draft.ended.append(name)
+        if isinstance(event, TimerFired):
+            _drop_timer(draft, event)
         is_direct = queued.type == "user_message"
     draft.note("gave_up", f"after {state.attempt} attempts")
     draft.outcome = "failed"

@@ -1,0 +1,237 @@
+"""One run: a broker, services as processes, people who talk, and the judgement at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+from tests.chaos.checker import Rules, check_log
+from tests.chaos.clients import Client
+from tests.chaos.history import Histories, SessionLog
+from tests.chaos.processes import Processes
+from tests.chaos.records import check_records
+from tests.support.stack import running_broker, settings_of
+from vigil import config, tokens
+from vigil.broker import Broker, free_port
+from vigil.bus import Bus
+from vigil.contracts import decode_dead_letter
+
+SETTLE_S: Final = 40.0
+"""After the last kill everything must be over within this: a wake that a killed replica held
+comes back after 8 s, to find that the lease is free, and may have to do so again."""
+LINES_SHOWN: Final = 40
+RULES: Final = Rules(max_consecutive=2, cooldown_ms=800, ordered_per_hour=20)
+ENVIRONMENT: Final = {
+    "VIGIL_MODEL": "rehearsal",
+    "VIGIL_MODEL__REHEARSAL_WORD_MS": "0",
+    "VIGIL_AUTONOMY__ENABLED": "true",
+    "VIGIL_AUTONOMY__MAX_CONSECUTIVE": str(RULES.max_consecutive),
+    "VIGIL_AUTONOMY__COOLDOWN_MS": str(RULES.cooldown_ms),
+    "VIGIL_AUTONOMY__ORDERED_PER_HOUR": str(RULES.ordered_per_hour),
+    "VIGIL_SESSIONS__IDLE_RELEASE_S": "0.7",
+    "VIGIL_GATEWAY__DISK_FREE_BYTES_MIN": "0",
+}
+
+
+class Arena:
+    """What a test of this folder works with."""
+
+    def __init__(self, home: Path, broker: Broker, admin: Bus, port: int, seed: int) -> None:
+        self.home = home
+        self.broker = broker
+        self.admin = admin
+        self.port = port
+        self.random = Random(seed)
+        self.seed = seed
+        self.processes = Processes(
+            home, ENVIRONMENT | {"NATS_URL": broker.url, "VIGIL_PORT": str(port)}
+        )
+        self.clients: list[Client] = []
+        self.planted = 0
+        """Poison messages that were published on purpose."""
+        self._talking: list[asyncio.Task[None]] = []
+        self._listening: list[asyncio.Task[None]] = []
+        self._following: asyncio.Task[None] | None = None
+        self.histories = Histories()
+        """The log as it grows."""
+
+    def now_s(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    # ------------------------------------------------------------ people
+
+    async def client(self, user: str) -> Client:
+        """Make a person with a socket, who says only what the test says."""
+        token = await tokens.create(self.admin, user=user, now=datetime.now(UTC))
+        random = Random(self.random.random())
+        client = Client(self.port, f"{user}:vigil:t", token, random)
+        self.clients.append(client)
+        self._listening.append(asyncio.create_task(client.listen(), name=f"listen-{user}"))
+        return client
+
+    async def talk(self, sessions: int) -> None:
+        """Let so many people talk."""
+        for number in range(sessions):
+            client = await self.client(f"u{number}")
+            self._talking.append(asyncio.create_task(client.talk(), name=f"talk-u{number}"))
+
+    async def hush(self) -> None:
+        """Let everybody finish what they are saying."""
+        for client in self.clients:
+            client.is_talking = False
+        _, late = await asyncio.wait(self._talking, timeout=SETTLE_S)
+        assert not late, f"{len(late)} messages were never accepted"
+        for task in self._talking:
+            task.result()
+
+    # ------------------------------------------------------------ the log
+
+    async def follow(self) -> None:
+        """Keep `histories` up to date from now on."""
+        follower = await self.admin.follow("SESSIONS", ["session.>"], 1)
+
+        async def run() -> None:
+            try:
+                async for message in follower:
+                    self.histories.add(message)
+            finally:
+                await follower.close()
+
+        self._following = asyncio.create_task(run(), name="follow")
+
+    async def until(self, condition: Callable[[], bool], within_s: float, what: str) -> None:
+        """Wait until `condition` holds.
+
+        Raises:
+            AssertionError: it doesn't within `within_s`.
+        """
+        deadline = self.now_s() + within_s
+        while not condition():
+            self._check()
+            assert self.now_s() < deadline, f"not within {within_s} s: {what}"
+            await asyncio.sleep(0.1)
+
+    def _check(self) -> None:
+        """Let nothing that runs beside the test end unseen."""
+        tasks = [*self._listening, *self._talking]
+        for task in (*tasks, self._following):
+            if task is not None and task.done():
+                task.result()
+        self.processes.check()
+
+    def is_settled(self) -> bool:
+        """Whether nothing is left to be done or to arrive."""
+        return all(map(_is_over, self.histories.sessions.values())) and all(
+            _has_all(client, self.histories) for client in self.clients
+        )
+
+    # ------------------------------------------------------------ the end
+
+    async def verdict(self) -> str:
+        """Wait until all is over; return what is wrong, in words, or an empty string."""
+        with contextlib.suppress(AssertionError):
+            await self.until(self.is_settled, SETTLE_S, "everything over")
+        messages = await self.admin.read("SESSIONS", ["session.>"])
+        histories = Histories(messages)
+        rules = Rules(
+            max_consecutive=RULES.max_consecutive,
+            cooldown_ms=RULES.cooldown_ms,
+            ordered_per_hour=RULES.ordered_per_hour,
+            ended_at=datetime.now(UTC),
+        )
+        found = check_log(histories, rules)
+        found += check_records(histories, [client.records for client in self.clients])
+        found += self.processes.faults()
+        found += await self._dead_letters()
+        return self._report(found, histories) if found else ""
+
+    async def _dead_letters(self) -> list[str]:
+        letters = [decode_dead_letter(m.data) for m in await self.admin.read("DEAD", ["dead.>"])]
+        if len({letter.id for letter in letters}) == self.planted:
+            return []
+        return [
+            f"X6 {letter.service} buried {letter.subject}: {letter.cause}" for letter in letters
+        ]
+
+    def _report(self, found: list[str], histories: Histories) -> str:
+        named = {name for name in histories.sessions for one in found if f" {name}:" in one}
+        shown = [
+            "\n".join([f"--- {name}", *histories.sessions[name].lines[-LINES_SHOWN:]])
+            for name in sorted(named)[:2]
+        ]
+        for name in named:
+            path = self.home / "sessions" / f"{name.replace(':', '-')}.txt"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("\n".join(histories.sessions[name].lines), "utf-8")
+        head = f"{len(found)} violations (seed {self.seed}; logs in {self.home}):"
+        return "\n".join([head, *found[:30], *shown])
+
+    def counts(self) -> dict[str, Any]:
+        """Return what happened, for a person to read."""
+        logs = list(self.histories.sessions.values())
+        receipts = [r.record.outcome for log in logs for r in log.receipts]
+        return {
+            "sessions": len(logs),
+            "records": self.histories.count,
+            "accepted": sum(
+                s.accepted_at_s is not None for c in self.clients for s in c.records.sent
+            ),
+            "events": sum(len(log.events) for log in logs),
+            "turns": sum(len(log.turns) for log in logs),
+            "said": sum(len(log.said) for log in logs),
+            "autonomous": sum(s.record.is_autonomous for log in logs for s in log.said),
+            "void": receipts.count("void"),
+            "takeovers": sum(t.record.outcome == "taken_over" for log in logs for t in log.turns),
+            "gave_up": sum(
+                n.code == "gave_up" for log in logs for t in log.turns for n in t.record.notes
+            ),
+            "connections": sum(len(c.records.closed_at_s) for c in self.clients),
+        }
+
+    async def close(self) -> None:
+        tasks = [*self._talking, *self._listening]
+        if self._following is not None:
+            tasks.append(self._following)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.processes.stop()
+
+
+def _is_over(log: SessionLog) -> bool:
+    state = log.state
+    is_idle = state.loop is None and not state.queue and not state.follow_ups
+    if not is_idle or max(log.events, default=0) > state.position:
+        return False
+    settled = log.settled()
+    return all(send.id in settled for _, send in log.sends())
+
+
+def _has_all(client: Client, histories: Histories) -> bool:
+    got = {received.id for received in client.records.received}
+    return all(stored.record.id in got for stored in histories.of(client.records.session).said)
+
+
+@contextlib.asynccontextmanager
+async def running_arena(home: Path, seed: int) -> AsyncIterator[Arena]:
+    """A broker that is watched over, and an arena with no service and nobody in it."""
+    settings = settings_of(home)
+    config.ensure_home(settings)
+    async with running_broker(home) as broker:
+        broker.watch()
+        admin = await broker.admin()
+        arena = Arena(home, broker, admin, free_port(), seed)
+        try:
+            await arena.follow()
+            yield arena
+        finally:
+            await arena.close()
+            await admin.close()
+
+
+Prepare = Callable[[], Awaitable[None]]

@@ -1,0 +1,61 @@
+"""Wakes that cross each other while a session's lease is elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from services.cortex import engine
+from services.cortex import log as session_log
+from tests.support.stack import Stack
+from tests.support.talk import Talk
+from vigil.bus import Message
+from vigil.lease import Lease, Leases
+
+ANSWERED_WITHIN_S = 4.0
+"""Much less than ack_wait, after which a lost wake comes back."""
+
+
+async def test_a_wake_that_comes_while_another_is_judged_is_not_lost(
+    bare: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S-1, X-5: found by the kill tests: the second wake was dropped for a whole ack_wait."""
+    talk = await Talk.open(bare, "ann:vigil:t1")
+    foreign = await Leases(await bare.bus("admin"), "another").acquire(talk.key.kv_key)
+    assert foreign is not None
+    judging, arrived, tries = asyncio.Event(), asyncio.Event(), 0
+    acquire, on_wake, is_settled = Leases.acquire, engine.Engine._on_wake, session_log.is_settled
+
+    async def slow_acquire(self: Leases, key: str) -> Lease | None:
+        nonlocal tries
+        tries += 1
+        lease = await acquire(self, key)
+        if tries == 2:  # until the first wake is dealt with
+            await asyncio.sleep(0.3)
+        return lease
+
+    async def watched(self: engine.Engine, wake: Message) -> None:
+        await on_wake(self, wake)
+        if judging.is_set():
+            arrived.set()
+
+    async def slow_judgement(*arguments: Any) -> bool:
+        judging.set()
+        await asyncio.wait_for(arrived.wait(), 10)
+        return await is_settled(*arguments)
+
+    monkeypatch.setattr(engine, "NAK_DELAY_S", 0.2)
+    monkeypatch.setattr(Leases, "acquire", slow_acquire)
+    monkeypatch.setattr(engine.Engine, "_on_wake", watched)
+    monkeypatch.setattr(session_log, "is_settled", slow_judgement)
+    await bare.start("cortex")
+    await talk.say("one")
+    await asyncio.wait_for(judging.wait(), 10)
+    last = await talk.say("two")
+    await asyncio.wait_for(arrived.wait(), 10)
+    await foreign.release()
+    async with asyncio.timeout(ANSWERED_WITHIN_S):
+        await talk.ended(last)
+    await talk.close()
