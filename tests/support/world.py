@@ -206,6 +206,18 @@ class World:
         await timers.until_fired(self.admin, 1, elsewhere)
         await self.at_rest(is_paused=is_paused, without=without)
 
+    async def restart(self, *, away_s: float) -> None:
+        """Stop every service and kill the broker; start all again `away_s` seconds later."""
+        assert isinstance(self.clock, StoppedClock)
+        for service in reversed(SERVICES):
+            await self.stack.stop(service)
+        old = self.stack.broker.pid
+        self.stack.broker.watch()
+        self.stack.broker.kill()
+        await self.until(lambda: self.stack.broker.pid != old)
+        self.clock.move(away_s)
+        await self.stack.start(*SERVICES)
+
     async def at_rest(self, *, is_paused: bool = False, without: str = "") -> None:
         """Wait until no service has anything left to do at this time."""
         consumers = [name for name in _CONSUMERS if not without or not name.startswith(without)]
@@ -242,7 +254,7 @@ class World:
                 return any(decode_timer(message.data).fire_at <= now for message in held)
         return True
 
-    async def until(self, condition: Callable[[], T], what: str = "") -> T:
+    async def until(self, condition: Callable[[], T]) -> T:
         """Wait until `condition` holds, for what no log tells."""
         async with asyncio.timeout(PATIENCE_S):
             while not (result := condition()):
