@@ -1,6 +1,6 @@
-"""The daily token cap of an agent: reserved before a call, settled after it (SPEC C-9).
+"""The daily token cap: reserved before a call, settled after it (SPEC C-9).
 
-A bucket entry per agent and UTC day, `{reserved, used}`, changed by compare-and-set, so that
+A bucket entry per UTC day, `{reserved, used}`, changed by compare-and-set, so that
 any number of replicas share one cap. What is unknown is counted: a crash between reserve and
 settle, and a write whose answer was lost, leave their tokens counted until the day ends. So
 the count may be too high, and is never too low as long as the estimate covers the call.
@@ -30,11 +30,10 @@ BYTES_PER_TOKEN: Final = 3
 
 
 class BudgetExceeded(VigilError):
-    """The agent may use no more tokens today; `resets_at` is when it may again."""
+    """No more tokens may be used today; `resets_at` is when they may again."""
 
-    def __init__(self, agent: str, reason: str, resets_at: datetime) -> None:
+    def __init__(self, reason: str, resets_at: datetime) -> None:
         super().__init__(reason)
-        self.agent = agent
         self.reason = reason
         self.resets_at = resets_at
 
@@ -55,7 +54,7 @@ _Change = Callable[[_Account], _Account]
 
 
 class Budget:
-    """The cap of every agent, `daily_tokens` each; 0 allows nothing."""
+    """One cap for the whole instance, whatever agents there are; 0 allows nothing."""
 
     def __init__(self, bus: Bus, daily_tokens: int, clock: Clock) -> None:
         self._bucket = Bucket(bus, "BUDGETS")
@@ -64,7 +63,7 @@ class Budget:
         # Callers of one process queue here instead of losing races against each other.
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def reserve(self, agent: str, tokens: int) -> Reservation:
+    async def reserve(self, tokens: int) -> Reservation:
         """Set `tokens` aside; when this returns, they are counted, whatever crashes.
 
         Raises:
@@ -72,13 +71,13 @@ class Budget:
             Unavailable: no answer from the broker; perhaps they are counted.
         """
         day = self._clock.now().astimezone(UTC).date()
-        key = f"tokens.{day.isoformat()}.{agent}"
+        key = f"tokens.{day.isoformat()}"
         resets_at = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1)
 
         def add(account: _Account) -> _Account:
             total = account.reserved + account.used + tokens
             if total > self._daily_tokens or self._daily_tokens == 0:
-                raise BudgetExceeded(agent, self._refusal(agent, account, tokens), resets_at)
+                raise BudgetExceeded(self._refusal(account, tokens), resets_at)
             return _Account(reserved=account.reserved + tokens, used=account.used)
 
         await self._change(key, add)
@@ -101,10 +100,10 @@ class Budget:
 
         await self._change(reservation.key, exchange)
 
-    def _refusal(self, agent: str, account: _Account, tokens: int) -> str:
+    def _refusal(self, account: _Account, tokens: int) -> str:
         taken = account.reserved + account.used
         return (
-            f"the daily limit of {self._daily_tokens} tokens for the agent {agent} is reached "
+            f"the daily limit of {self._daily_tokens} tokens is reached "
             f"({taken} taken, {tokens} needed); it starts anew at 00:00 UTC, and "
             f"model.daily_tokens raises it"
         )

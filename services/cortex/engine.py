@@ -15,7 +15,7 @@ import structlog
 
 from vigil import crash
 from vigil.bus import Bus, Message
-from vigil.errors import LeaseLost, Unavailable, VigilError
+from vigil.errors import InvalidInput, LeaseLost, Unavailable, VigilError
 from vigil.lease import RENEW_S, Lease, Leases
 from vigil.subjects import SessionKey
 from vigil.topology import WAKE
@@ -67,19 +67,27 @@ class Engine:
     async def run(self, on_ready: Callable[[], None]) -> None:
         """Serve wakes until cancelled, then give the leases back."""
         puller = await self._bus.pull(WAKE)
-        renewing = asyncio.create_task(self._renew_all(), name="cortex-renew")
-        try:
-            on_ready()
-            async for wake in puller:
-                await self._on_wake(wake)
-        finally:
-            renewing.cancel()
-            await puller.close()
-            await self._close_all()
+        # Without renewals replicas would take sessions from each other: both end together.
+        async with asyncio.TaskGroup() as group:
+            renewing = group.create_task(self._renew_all(), name="cortex-renew")
+            try:
+                on_ready()
+                async for wake in puller:
+                    await self._on_wake(wake)
+            finally:
+                renewing.cancel()
+                await puller.close()
+                await self._close_all()
 
     async def _on_wake(self, wake: Message) -> None:
         crash.point("cortex.wake.received")
-        key = SessionKey.of_subject(wake.subject)
+        try:
+            key = self._key_of(wake)
+        except InvalidInput as error:
+            # Only somebody with a credential for the bus can store that; no session is meant.
+            log.error("no session", action="cortex.wake", subject=wake.subject, error=str(error))
+            await self._bus.ack(wake)
+            return
         entry = self._open.get(key)
         if entry is not None and not entry.session.is_closing:
             await entry.session.hold(wake)
@@ -92,6 +100,14 @@ class Engine:
         else:
             self._pending[key] = wake
             self._spawn(self._consider(key), f"open-{key}")
+
+    @staticmethod
+    def _key_of(wake: Message) -> SessionKey:
+        """Return the session that the wake is for. Raises: InvalidInput."""
+        key = SessionKey.of_subject(wake.subject)
+        if SessionKey.of(key.user, key.agent, key.thread).stream != WAKE.stream:
+            raise InvalidInput("threadId", "may not start with '_' in this stream")
+        return key
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = asyncio.create_task(work, name=name)

@@ -12,6 +12,7 @@ from vigil import crash, trace
 from vigil.bus import Bus, Message
 from vigil.clock import Clock
 from vigil.contracts import (
+    DEAD_LETTER_BYTES_MAX,
     EFFECTS_HEADER,
     ORDINAL_HEADER,
     OWES_HEADER,
@@ -184,7 +185,7 @@ async def dead_letter(
         subject=message.subject,
         seq=message.seq,
         cause=cause,
-        data=message.data,
+        data=message.data[:DEAD_LETTER_BYTES_MAX],
         at=clock.now(),
     )
     headers = {trace.HEADER: trace.child(message.headers.get(trace.HEADER))}

@@ -311,6 +311,8 @@ class Session:
         try:
             both: set[asyncio.Future[Any]] = {call, arrival}
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            if arrival.done():
+                arrival.result()
         finally:
             arrival.cancel()
         return None if call.done() else self._follower.take_nowait()

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from vigil.bus import Bus
+from vigil.bus import Bus, BusError
 from vigil.clock import Clock
 from vigil.config import Model as ModelConfig
 from vigil.contracts import Row, State, TextBlock, TimerBlock
@@ -79,17 +79,17 @@ class Thinker:
         try:
             if self.model.is_free:
                 return await self.model.answer(request, stream.add)
-            return await self._paid(key, request, stream)
+            return await self._paid(request, stream)
         finally:
             stream.close()
 
-    async def _paid(
-        self, key: SessionKey, request: ModelRequest, stream: TokenStream
-    ) -> ModelAnswer:
+    async def _paid(self, request: ModelRequest, stream: TokenStream) -> ModelAnswer:
         try:
-            reservation = await self._budget.reserve(key.agent, estimate(request))
+            reservation = await self._budget.reserve(estimate(request))
         except BudgetExceeded as error:
             raise ModelError(error.reason, is_retryable=False) from error
+        except (Unavailable, BusError) as error:
+            raise ModelError(f"the budget can't be read: {error}", is_retryable=True) from error
         try:
             answer = await self.model.answer(request, stream.add)
         except ModelError as error:

@@ -29,6 +29,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from vigil.contracts import (
+    DEAD_LETTER_BYTES_MAX,
     DeadLetter,
     Receipt,
     Said,
@@ -280,7 +281,7 @@ def dead_letter(
         subject=subject,
         seq=seq,
         cause=cause,
-        data=data,
+        data=data[:DEAD_LETTER_BYTES_MAX],
         at=now,
     )
 

@@ -6,11 +6,13 @@ as many messages as there was room for, at most 32, and each time while there is
 
 from __future__ import annotations
 
+import contextlib
 from collections import OrderedDict
 from typing import Final
 
 from vigil.bus import Bus
-from vigil.contracts import POSITION_HEADER
+from vigil.contracts import POSITION_HEADER, decode_turn
+from vigil.errors import InvalidInput
 from vigil.subjects import SessionKey
 
 from .counting import count
@@ -51,7 +53,14 @@ class Backlog:
             self._room.popitem(last=False)
 
     async def _measure(self, session: SessionKey) -> int:
-        """Return how many events are stored after the committed position."""
+        """Return how many events wait: after the committed position, and queued in the state.
+
+        What comes while a loop is open is folded at once, so the position alone tells nothing.
+        """
         turn = await self._bus.get_last(session.stream, session.turn)
         position = 0 if turn is None else int(turn.headers.get(POSITION_HEADER, "0"))
-        return await count(self._bus, session.stream, session.in_all, position + 1)
+        queued = 0
+        if turn is not None:
+            with contextlib.suppress(InvalidInput):  # the cortex starts anew from the position
+                queued = len(decode_turn(turn.data).state.queue)
+        return queued + await count(self._bus, session.stream, session.in_all, position + 1)

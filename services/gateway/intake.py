@@ -13,6 +13,7 @@ import hashlib
 import shutil
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
 
 import msgspec
 import structlog
@@ -68,7 +69,9 @@ class Intake:
         self._config = context.settings.config.gateway
         self._home = context.settings.home
         # Only the embedded broker's disk is ours; with `up --processes` it has a URL, too.
-        self._is_embedded = context.settings.broker_store.exists()
+        url = context.settings.config.nats.url
+        is_local = not url or urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")
+        self._is_embedded = is_local and context.settings.broker_store.exists()
         self._backlog = Backlog(context.bus, self._config.backlog_max)
         self._remembered = Bucket(context.bus, "IDEMPOTENCY")
         self._has_disk = True

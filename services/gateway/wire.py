@@ -68,7 +68,7 @@ class ChatMessage(Answer, frozen=True, kw_only=True):
     tag: str | None = None
 
 
-class ChatAnswer(Answer, frozen=True, kw_only=True):
+class ChatAnswer(Answer, frozen=True, kw_only=True, rename={"thread_id": "threadId"}):
     """All that was said because of the message; `response` joins the texts."""
 
     response: str
@@ -79,7 +79,7 @@ class ChatAnswer(Answer, frozen=True, kw_only=True):
     seq: int
 
 
-class ChatPending(Answer, frozen=True, kw_only=True):
+class ChatPending(Answer, frozen=True, kw_only=True, rename={"thread_id": "threadId"}):
     """No answer yet; it will follow on the session."""
 
     event_id: str

@@ -26,7 +26,7 @@ import structlog
 from . import credentials
 from .bus import Bus, BusError
 from .config import Nats
-from .errors import ConfigError, OutcomeUnknown, Unavailable, VigilError
+from .errors import ConfigError, Unavailable, VigilError
 from .topology import (
     ADMIN,
     BUCKETS,
@@ -45,6 +45,8 @@ log = structlog.get_logger("vigil.broker")
 START_TIMEOUT_S: Final = 15.0
 PROBE_INTERVAL_S: Final = 5.0
 PROBES_FAILED_MAX: Final = 2
+LOG_READ_MAX: Final = 1024 * 1024
+"""How much of the server's log is looked at in one go, in bytes."""
 PAYLOAD_BYTES_MAX: Final = 1024 * 1024
 ERR_STREAM_NOT_FOUND: Final = 10059
 
@@ -64,7 +66,7 @@ def binary() -> Path:
 
 
 def users(publics: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the broker's user list: one nkey each, allow-lists only."""
+    """Return the broker's user list: one nkey each, and what it may do."""
     result: list[dict[str, Any]] = []
     for role in (ADMIN, *ROLES):
         allowed = permissions(role)
@@ -72,7 +74,7 @@ def users(publics: Mapping[str, str]) -> list[dict[str, Any]]:
             {
                 "nkey": publics[role],
                 "permissions": {
-                    "publish": {"allow": allowed["publish"]},
+                    "publish": {"allow": allowed["publish"], "deny": allowed["deny"]},
                     "subscribe": {"allow": allowed["subscribe"]},
                     # To answer a question on the inbox it came with, once, within a second.
                     "allow_responses": {"max": 1, "expires": "1s"},
@@ -133,6 +135,7 @@ class Broker:
         self._process: asyncio.subprocess.Process | None = None
         self._watch: asyncio.Task[None] | None = None
         self._is_stopping = False
+        self._log_read = 0
 
     @property
     def url(self) -> str:
@@ -202,7 +205,9 @@ class Broker:
 
     async def _keep(self) -> None:
         failed = 0
+        is_broken = False
         admin: Bus | None = None
+        self._has_failed_write()  # what was logged before is over
         try:
             while True:
                 assert self._process is not None  # noqa: S101 - started before
@@ -218,17 +223,29 @@ class Broker:
                         admin = await self.admin(wait_s=2.0)
                     await admin.publish("$KV.CONFIG.probe", b"", timeout=2.0)
                     failed = 0
-                except (OutcomeUnknown, Unavailable, BusError) as error:
+                except (VigilError, OSError) as error:
                     failed += 1
                     log.warning("probe failed", action="broker.probe", error=str(error))
-                if failed >= PROBES_FAILED_MAX and self._has_room():
-                    failed = 0
+                is_broken = self._has_failed_write() or is_broken
+                if (is_broken or failed >= PROBES_FAILED_MAX) and self._has_room():
+                    failed, is_broken = 0, False
                     log.warning("broker stuck", action="broker.restart", pid=self.pid)
                     await self._end()
                     await self._respawn()
         finally:
             if admin is not None:
                 await admin.close()
+
+    def _has_failed_write(self) -> bool:
+        """Whether the server has logged, since the last look, that a stream can't be written.
+
+        Such a stream stays broken while all others work, so a probe of one tells nothing of it.
+        """
+        with (self._home / "nats" / "nats.log").open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(self._log_read, size - LOG_READ_MAX))
+            self._log_read = size
+            return b"critical write error" in file.read().lower()
 
     def _has_room(self) -> bool:
         """Whether a restart can help: on a disk that is still full it can't."""
@@ -345,6 +362,13 @@ def _stream_config(stream: Stream, replicas: int) -> dict[str, Any]:
         config["allow_msg_schedules"] = True
         config["allow_rollup_hdrs"] = True
     return config
+
+
+async def create_bucket(bus: Bus, name: str) -> None:
+    """Create a bucket of the topology again; harmless if it's there. Raises: BusError."""
+    bucket = next(one for one in BUCKETS if one.name == name)
+    config = _bucket_config(bucket, replicas=1)
+    await bus.api(f"STREAM.CREATE.{config['name']}", config)
 
 
 def _bucket_config(bucket: Bucket, replicas: int) -> dict[str, Any]:

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import heapq
 import json
 from base64 import b64decode
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
@@ -46,6 +46,7 @@ EXPECT_SUBJECT: Final = "Nats-Expected-Last-Subject-Sequence-Subject"
 ERR_WRONG_LAST_SEQ: Final = 10071
 ERR_NO_MESSAGE: Final = 10037
 READ_QUIET_S: Final = 0.5
+VIOLATIONS_MAX: Final = 1000
 
 
 class BusError(VigilError):
@@ -87,7 +88,7 @@ class Bus:
         self._inbox = f"{inbox_prefix(role)}.{connection._nuid.next().decode()}"
         self._next = 0
         self._futures: dict[str, asyncio.Future[Msg]] = {}
-        self._deadlines: deque[tuple[float, str]] = deque()
+        self._deadlines: list[tuple[float, str]] = []
         self._handlers: dict[str, Callable[[Msg], None]] = {}
         self._consumers: dict[str, Callable[[Message, int, str], None]] = {}
         self._restarts: dict[str, Callable[[], None]] = {}
@@ -142,10 +143,12 @@ class Bus:
             raise Unavailable(f"no broker at {url} for {role}: {error!r}") from error
         bus = cls(connection, role)
         holder.append(bus)
-        await connection.subscribe(
-            f"{bus._inbox}.>", cb=bus._dispatch, pending_msgs_limit=0, pending_bytes_limit=0
-        )
-        await connection.flush()
+        try:
+            await bus.subscribe_inbox(f"{bus._inbox}.>")
+            await connection.flush(timeout=2)
+        except (TimeoutError, OSError, nats.errors.Error) as error:
+            await connection.close()
+            raise Unavailable(f"no answer from {url} for {role}: {error!r}") from error
         bus._sweeper = asyncio.create_task(bus._sweep(), name=f"bus-sweeper-{role}")
         return bus
 
@@ -381,7 +384,7 @@ class Bus:
         return f"{self._inbox}p.{token}"
 
     async def subscribe_inbox(self, inbox: str) -> Any:
-        """Subscribe to one literal inbox, for a consumer that pushes to it."""
+        """Subscribe to an inbox; a consumer that pushes needs a literal one of its own."""
         return await self._nc.subscribe(
             inbox, cb=self._dispatch, pending_msgs_limit=0, pending_bytes_limit=0
         )
@@ -407,10 +410,12 @@ class Bus:
         token = f"r{self._next}"
         future: asyncio.Future[Msg] = self._loop.create_future()
         self._futures[token] = future
-        self._deadlines.append((self._loop.time() + timeout, token))
+        heapq.heappush(self._deadlines, (self._loop.time() + timeout, token))
         try:
             await self._nc.publish(subject, data, f"{self._inbox}.{token}", headers)
             msg = await future
+        except nats.errors.MaxPayloadError as error:
+            raise BusError(413, f"{subject}: {len(data)} bytes are too many") from error
         except nats.errors.Error as error:
             raise Unavailable(f"{subject}: {error!r}") from error
         finally:
@@ -442,17 +447,10 @@ class Bus:
         while True:
             await asyncio.sleep(0.5)
             now = self._loop.time()
-            # Deadlines are nearly sorted: almost all requests use the same timeout.
-            while self._deadlines:
-                due_at, token = self._deadlines[0]
-                future = self._futures.get(token)
-                if future is None or future.done():
-                    self._deadlines.popleft()
-                elif due_at <= now:
-                    self._deadlines.popleft()
+            while self._deadlines and self._deadlines[0][0] <= now:
+                future = self._futures.get(heapq.heappop(self._deadlines)[1])
+                if future is not None and not future.done():
                     future.set_exception(OutcomeUnknown("the broker did not answer in time"))
-                else:
-                    break
 
     def _fail_futures(self, error: VigilError) -> None:
         for future in list(self._futures.values()):
@@ -471,5 +469,6 @@ class Bus:
     def _on_error(self, error: Exception) -> None:
         text = str(error) or repr(error)
         if "permissions violation" in text.lower():
+            del self.violations[VIOLATIONS_MAX:]
             self.violations.append(text)
         log.warning("bus error", action="bus.error", role=self.role, error=text)

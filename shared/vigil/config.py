@@ -75,7 +75,7 @@ class Model(Section, frozen=True, kw_only=True):
     retry_cap_s: PositiveS = 120.0
     history_rows: Annotated[int, msgspec.Meta(ge=2)] = 80
     daily_tokens: NotNegative = 2_000_000
-    """Input and output together, for one agent and UTC day; the rehearsal model is free."""
+    """Input and output of all agents together in a UTC day; the rehearsal model is free."""
     rehearsal_word_ms: NotNegative = 30
     """How long the rehearsal model takes for a word, so that streaming can be seen."""
 

@@ -271,12 +271,19 @@ class Puller(_Deliveries):
 
     async def open(self) -> None:
         self._bus.route(self._consumer, self._deliver)
+        try:
+            await self._open()
+        except BaseException:
+            await self.close()
+            raise
+        self._bus.on_restart(self._token, self.restart)
+
+    async def _open(self) -> None:
         # An inbox of its own: unsubscribing ends the open request, or the broker would go on
         # answering it, and what it sends would be out of reach for a whole ack_wait.
         self._inbox = self._bus.push_inbox(self._token)
         self._subscription = await self._bus.subscribe_inbox(self._inbox)
         await self._begin()
-        self._bus.on_restart(self._token, self.restart)
 
     async def close(self) -> None:
         """End the request, and give back at once what was not taken."""

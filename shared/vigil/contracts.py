@@ -23,6 +23,8 @@ TIMER_ID_LENGTH_MAX: Final = 128
 TEXT_BYTES_MAX: Final = 64 * 1024
 TURN_BYTES_MAX: Final = 512 * 1024
 """A turn is one message; larger content belongs in an object store (ARCHITECTURE 2)."""
+DEAD_LETTER_BYTES_MAX: Final = 512 * 1024
+"""More of a message isn't kept: in base64 it would exceed the broker's limit of 1 MiB."""
 
 EventType = Literal["user_message", "timer", "tool_result", "tick", "external", "control"]
 AGENT_FOLLOW_UP: Final = "Agent follow-up"
@@ -463,7 +465,7 @@ class DeadLetter(Record, frozen=True, kw_only=True):
     seq: int
     cause: str
     data: bytes
-    """The stored bytes as they were (base64 in JSON)."""
+    """The stored bytes as they were (base64 in JSON), at most `DEAD_LETTER_BYTES_MAX`."""
     at: Instant
     v: int = VERSION_1
 

@@ -11,7 +11,11 @@ import contextlib
 from collections.abc import Callable
 from typing import Final
 
+import structlog
+
 from .bus import Bus, Follower
+
+log = structlog.get_logger("vigil.kv")
 
 _OPERATION: Final = "KV-Operation"
 
@@ -80,7 +84,10 @@ class Bucket:
         async def run() -> None:
             async for message in follower:
                 value = None if _OPERATION in message.headers else message.data
-                on_change(message.subject.removeprefix(self._prefix), value)
+                try:
+                    on_change(message.subject.removeprefix(self._prefix), value)
+                except Exception as error:
+                    log.error("entry not usable", action="kv.watch", error=repr(error))
                 if message.pending == 0:
                     seen.set()
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from .bus import Bus
+from .broker import ERR_STREAM_NOT_FOUND, create_bucket
+from .bus import Bus, BusError
 from .errors import LeaseLost, OutcomeUnknown, WrongLastSequence
 from .kv import Bucket
 from .topology import LEASE_RENEW_S, LEASE_TTL_S
 
 RENEW_S: Final = LEASE_RENEW_S
 TTL_S: Final = LEASE_TTL_S
+BUCKET: Final = "LEASES"
 
 
 class Lease:
@@ -49,7 +51,8 @@ class Leases:
     """The bucket LEASES, for one holder. Its entries expire by the bucket's own ttl."""
 
     def __init__(self, bus: Bus, holder: str) -> None:
-        self._bucket = Bucket(bus, "LEASES")
+        self._bus = bus
+        self._bucket = Bucket(bus, BUCKET)
         self._holder = holder.encode()
 
     async def acquire(self, key: str) -> Lease | None:
@@ -59,10 +62,21 @@ class Leases:
             OutcomeUnknown: nobody can tell; if it was taken, it expires by itself.
         """
         try:
-            revision = await self._bucket.create(key, self._holder)
+            revision = await self._create(key)
         except WrongLastSequence:
             return None
         return Lease(self._bucket, key, self._holder, revision)
+
+    async def _create(self, key: str) -> int:
+        try:
+            return await self._bucket.create(key, self._holder)
+        except BusError as error:
+            if error.code != ERR_STREAM_NOT_FOUND:
+                raise
+        # It is kept in memory: a broker of its own that was restarted has lost it, and nobody
+        # but the embedded broker's watch provisions again.
+        await create_bucket(self._bus, BUCKET)
+        return await self._bucket.create(key, self._holder)
 
     async def is_live(self, key: str) -> bool:
         """Return whether somebody holds it now."""

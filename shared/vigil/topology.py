@@ -134,6 +134,8 @@ ROLES: Final[dict[str, Role]] = {
         reads=("SESSIONS",),
         buckets_r=("CONFIG",),
         buckets_w=("LEASES", "BUDGETS"),
+        # A broker that restarts forgets what is in memory.
+        raw=("$JS.API.STREAM.CREATE.KV_LEASES",),
     ),
     "scheduler": Role(
         publishes=(
@@ -145,7 +147,10 @@ ROLES: Final[dict[str, Role]] = {
         reads=("TIMERS",),
         buckets_r=("CONFIG",),
         buckets_w=("LEASES",),
-        raw=("$JS.API.STREAM.PURGE.TIMERS", "$JS.API.STREAM.MSG.DELETE.TIMERS"),
+        raw=(
+            "$JS.API.STREAM.PURGE.TIMERS", "$JS.API.STREAM.MSG.DELETE.TIMERS",
+            "$JS.API.STREAM.CREATE.KV_LEASES",
+        ),
     ),
     "delivery": Role(
         publishes=("session.*.*.*.out.said.*", "session.*.*.*.receipt.*", "dead.delivery.*.*.*"),
@@ -169,9 +174,12 @@ def inbox_prefix(role: str) -> str:
 
 
 def permissions(role: str) -> dict[str, list[str]]:
-    """Expand a role into NATS allow-lists: {"publish": [...], "subscribe": [...]}."""
+    """Expand a role into {"publish": [...], "subscribe": [...], "deny": [...]}.
+
+    All are allow-lists but `deny`, which wins over "publish".
+    """
     if role == ADMIN:
-        return {"publish": [">"], "subscribe": [">"]}
+        return {"publish": [">"], "subscribe": [">"], "deny": []}
     spec = ROLES[role]
     publish = [*spec.publishes, *spec.raw]
     for stream in spec.follows:
@@ -196,4 +204,18 @@ def permissions(role: str) -> dict[str, list[str]]:
     subscribe = [f"{inbox_prefix(role)}.>", *spec.subscribes]
     if role in SERVICES:
         subscribe += ["rpc.health", "$SRV.>"]
-    return {"publish": publish, "subscribe": subscribe}
+    return {"publish": publish, "subscribe": subscribe, "deny": _durables()}
+
+
+def _durables() -> list[str]:
+    """Return what would change or delete a durable consumer.
+
+    Whoever follows a stream may create and delete consumers of any name in it, because those
+    of a follower have random names and a wildcard matches whole tokens only.
+    """
+    denied: list[str] = []
+    for consumer in CONSUMERS:
+        where = f"{consumer.stream}.{consumer.name}"
+        create = f"$JS.API.CONSUMER.CREATE.{where}"
+        denied += [create, f"{create}.>", f"$JS.API.CONSUMER.DELETE.{where}"]
+    return denied

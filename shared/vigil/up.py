@@ -176,7 +176,11 @@ class Supervisor:
 
     def _note(self, run: RunFile) -> None:
         self._run = run
-        runfile.write(self.settings.run_file, run)
+        try:
+            runfile.write(self.settings.run_file, run)
+        except OSError as error:
+            # A full disk: what runs goes on, and only the file is behind.
+            log.error("run file not written", action="up.run_file", error=str(error))
 
     async def _stop(self) -> None:
         """End the gateway first, so that nothing new is accepted, then the others together."""

@@ -48,7 +48,7 @@ async def test_fr_009_a_chat_without_a_thread_gets_a_new_one(world: World) -> No
     body = {"message": "hi", "userId": "ann"}
     answers = [(await ann.http.post("/api/chat", json=body)).json() for _ in range(3)]
     assert [answer["response"] for answer in answers] == ["re: hi"] * 3
-    threads = {answer["thread_id"] for answer in answers}
+    threads = {answer["threadId"] for answer in answers}
     assert len(threads) == 3
     assert {answer["session_key"] for answer in answers} == {f"ann:vigil:{t}" for t in threads}
 

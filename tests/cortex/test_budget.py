@@ -40,8 +40,8 @@ class HandClock:
         return self.at.timestamp()
 
 
-async def account(bus: Bus, day: str = "2026-11-20", agent: str = "vigil") -> tuple[int, int]:
-    entry = await Bucket(bus, "BUDGETS").get(f"tokens.{day}.{agent}")
+async def account(bus: Bus, day: str = "2026-11-20") -> tuple[int, int]:
+    entry = await Bucket(bus, "BUDGETS").get(f"tokens.{day}")
     assert entry is not None
     found = msgspec.json.decode(entry.value)
     return found["reserved"], found["used"]
@@ -51,7 +51,7 @@ async def test_reserved_before_and_settled_after(bare: Stack) -> None:
     """C-9: durable when reserve returns; settled with what it really took."""
     bus = await bare.bus("cortex")
     budget = Budget(bus, 1000, HandClock())
-    reservation = await budget.reserve("vigil", 400)
+    reservation = await budget.reserve(400)
     assert await account(bus) == (400, 0)
     await budget.settle(reservation, 150)
     assert await account(bus) == (0, 150)
@@ -60,19 +60,18 @@ async def test_reserved_before_and_settled_after(bare: Stack) -> None:
 async def test_the_cap_is_exact_and_says_when_it_ends(bare: Stack) -> None:
     """C-9: hard stop."""
     budget = Budget(await bare.bus("cortex"), 1000, HandClock())
-    await budget.settle(await budget.reserve("vigil", 600), 500)
-    await budget.reserve("vigil", 500)
-    with pytest.raises(BudgetExceeded, match="1000 tokens for the agent vigil") as caught:
-        await budget.reserve("vigil", 1)
+    await budget.settle(await budget.reserve(600), 500)
+    await budget.reserve(500)
+    with pytest.raises(BudgetExceeded, match="1000 tokens is reached") as caught:
+        await budget.reserve(1)
     assert caught.value.resets_at == datetime(2026, 11, 21, tzinfo=UTC)
-    await budget.reserve("other", 1000)  # each agent has its own
 
 
 async def test_a_cap_of_nothing_allows_nothing(bare: Stack) -> None:
     budget = Budget(await bare.bus("cortex"), 0, HandClock())
     for tokens in (0, 1):
         with pytest.raises(BudgetExceeded):
-            await budget.reserve("vigil", tokens)
+            await budget.reserve(tokens)
 
 
 async def test_fifty_at_once_never_exceed_the_cap(bare: Stack) -> None:
@@ -80,7 +79,7 @@ async def test_fifty_at_once_never_exceed_the_cap(bare: Stack) -> None:
     buses = [await bare.bus("cortex") for _ in range(5)]
     budgets = [Budget(bus, 1000, HandClock()) for bus in buses]
     outcomes = await asyncio.gather(
-        *(budgets[n % 5].reserve("vigil", 70) for n in range(50)), return_exceptions=True
+        *(budgets[n % 5].reserve(70) for n in range(50)), return_exceptions=True
     )
     granted = [o for o in outcomes if isinstance(o, Reservation)]
     refused = [o for o in outcomes if isinstance(o, BudgetExceeded)]
@@ -104,7 +103,7 @@ async def test_settling_meanwhile_never_loses_a_count(bare: Stack) -> None:
 
     async def call(n: int) -> int:
         try:
-            reservation = await budgets[n % 5].reserve("vigil", 70)
+            reservation = await budgets[n % 5].reserve(70)
         except BudgetExceeded:
             return 0
         await budgets[n % 5].settle(reservation, 50)
@@ -120,33 +119,33 @@ async def test_settling_meanwhile_never_loses_a_count(bare: Stack) -> None:
 async def test_a_crash_between_over_counts(bare: Stack) -> None:
     """C-9: another process finds the tokens taken, until the day ends."""
     clock = HandClock()
-    await Budget(await bare.bus("cortex"), 1000, clock).reserve("vigil", 900)
+    await Budget(await bare.bus("cortex"), 1000, clock).reserve(900)
     survivor = Budget(await bare.bus("cortex"), 1000, clock)
     with pytest.raises(BudgetExceeded):
-        await survivor.reserve("vigil", 200)
+        await survivor.reserve(200)
     clock.at = datetime(2026, 11, 21, 0, 0, tzinfo=UTC)
-    await survivor.reserve("vigil", 200)
+    await survivor.reserve(200)
 
 
 async def test_it_settles_on_the_day_of_the_reservation(bare: Stack) -> None:
     bus = await bare.bus("cortex")
     clock = HandClock(datetime(2026, 11, 20, 23, 59, 59, tzinfo=UTC))
     budget = Budget(bus, 1000, clock)
-    reservation = await budget.reserve("vigil", 100)
+    reservation = await budget.reserve(100)
     clock.at += timedelta(seconds=2)
     await budget.settle(reservation, 80)
     assert await account(bus) == (0, 80)
-    await budget.reserve("vigil", 10)
+    await budget.reserve(10)
     assert await account(bus, "2026-11-21") == (10, 0)
 
 
 async def test_more_used_than_reserved_is_counted(bare: Stack) -> None:
     bus = await bare.bus("cortex")
     budget = Budget(bus, 1000, HandClock())
-    await budget.settle(await budget.reserve("vigil", 10), 2000)
+    await budget.settle(await budget.reserve(10), 2000)
     assert await account(bus) == (0, 2000)
     with pytest.raises(BudgetExceeded):
-        await budget.reserve("vigil", 1)
+        await budget.reserve(1)
 
 
 async def test_an_unknown_outcome_over_counts(bare: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,10 +158,10 @@ async def test_an_unknown_outcome_over_counts(bare: Stack, monkeypatch: pytest.M
         await publish(*args, **kwargs)
         raise OutcomeUnknown("the answer was lost")
 
-    reservation = await budget.reserve("vigil", 100)
+    reservation = await budget.reserve(100)
     monkeypatch.setattr(bus, "publish", lose_the_answer)
     with pytest.raises(Unavailable):
-        await budget.reserve("vigil", 300)
+        await budget.reserve(300)
     with pytest.raises(Unavailable):
         await budget.settle(reservation, 100)
     monkeypatch.undo()
@@ -171,15 +170,15 @@ async def test_an_unknown_outcome_over_counts(bare: Stack, monkeypatch: pytest.M
 
 async def test_an_entry_that_can_not_be_read_fails_closed(bare: Stack) -> None:
     bus = await bare.bus("cortex")
-    await Bucket(bus, "BUDGETS").put("tokens.2026-11-20.vigil", b"not json")
+    await Bucket(bus, "BUDGETS").put("tokens.2026-11-20", b"not json")
     with pytest.raises(Unavailable, match="can't be read"):
-        await Budget(bus, 1000, HandClock()).reserve("vigil", 1)
+        await Budget(bus, 1000, HandClock()).reserve(1)
 
 
 async def test_settling_twice_never_goes_below_zero(bare: Stack) -> None:
     bus = await bare.bus("cortex")
     budget = Budget(bus, 1000, HandClock())
-    reservation = Reservation(key="tokens.2026-11-20.vigil", tokens=100)
+    reservation = Reservation(key="tokens.2026-11-20", tokens=100)
     await budget.settle(reservation, -5)
     assert await account(bus) == (0, 0)
 

@@ -10,12 +10,16 @@ import pytest
 
 from services.cortex import core
 from services.cortex.core import Draft, Policy
+from services.cortex.core.history import trim
 from services.cortex.core.policy import quiet_until
 from services.cortex.model import ModelAnswer
-from tests.cortex.driver import KEY, Brain, Driver, answer, call
+from tests.cortex.driver import KEY, START, Brain, Driver, answer, call
 from vigil.contracts import (
+    TURN_BYTES_MAX,
     FollowUp,
     OpaqueBlock,
+    Queued,
+    Row,
     ScheduleTimer,
     TextBlock,
     TimerFired,
@@ -392,6 +396,42 @@ def test_a_reminder_interrupted_by_the_person_comes_after_the_answer() -> None:
     driver.user("hello")
     assert driver.texts == ["ok", "anything new?"]
     assert not driver.sends[-1].payload.is_voidable
+
+
+def test_a_reminder_that_was_said_before_the_interruption_is_not_said_again() -> None:
+    """S-6, "nothing said twice": what send_message committed stays said."""
+    driver = Driver(scripted(answer(call("send_message", text="Stretch!")), answer("hello")))
+    reschedule(driver, keep=True)
+    asks = msgspec.structs.replace(driver.state.follow_ups["a"], message=None)
+    driver.state = msgspec.structs.replace(driver.state, follow_ups={"a": asks})
+    driver.finish(driver.fold(_timer_event(driver, "a")))
+    assert driver.state.loop is not None
+    driver.user("hi")
+    assert driver.texts == ["Stretch!", "hello"]
+    assert driver.state.queue == ()
+
+
+def test_the_queue_has_an_end_and_the_turn_still_fits() -> None:
+    """Everything has a limit: a publisher on the bus may store more than a turn can carry."""
+    driver = Driver()
+    driver.commit(driver.fold(_user(driver, "one")))
+    full = tuple(Queued(seq=10**9 + n, type="user_message") for n in range(10_000))
+    driver.state = msgspec.structs.replace(driver.state, queue=full)
+    turn = driver.commit(driver.fold(_user(driver, "more")))
+    assert turn.ended == ("more",)
+    assert turn.notes[-1].code == "queue_full"
+    assert len(encode(turn)) < TURN_BYTES_MAX
+
+
+def test_a_long_history_is_cut_where_no_model_would_take_it() -> None:
+    """I-2, and a limit on everything."""
+    rows = [
+        Row(role="user", source="person", at=START, blocks=(TextBlock(text="x" * 60_000),))
+        for _ in range(80)
+    ]
+    assert len(trim(rows, 80)) == 6
+    huge = Row(role="user", source="person", at=START, blocks=(TextBlock(text="x" * 10**6),))
+    assert trim([*rows, huge], 80) == [huge]
 
 
 def test_a_keyed_message_counts_once() -> None:

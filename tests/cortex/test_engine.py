@@ -14,7 +14,12 @@ from tests.support.scripted_model import ScriptedModel, say, text_of
 from tests.support.stack import Stack, running_stack
 from tests.support.talk import Talk
 from vigil import lease
-from vigil.contracts import SendMessage, ToolResultBlock, decode_dead_letter
+from vigil.contracts import (
+    DEAD_LETTER_BYTES_MAX,
+    SendMessage,
+    ToolResultBlock,
+    decode_dead_letter,
+)
 from vigil.lease import Lease, Leases
 
 
@@ -310,6 +315,34 @@ async def test_a_poison_event_is_dead_lettered_and_the_session_goes_on(
     assert (letter.seq, letter.data) == (seq, data)
     assert letter.cause
     assert "dead_letter" in talk.notes
+
+
+async def test_a_poison_event_too_large_for_a_dead_letter_is_cut(stack: Stack) -> None:
+    """X-6: in base64 it would be larger than the broker takes."""
+    talk = await Talk.open(stack, "ann:vigil:t")
+    await talk.store(talk.key.in_user, b"x" * 1_000_000)
+    await talk.ended(await talk.say("after"))
+    (message,) = await talk.bus.read("DEAD", ["dead.cortex.>"])
+    assert len(decode_dead_letter(message.data).data) == DEAD_LETTER_BYTES_MAX
+
+
+async def test_an_event_for_no_session_is_passed_over(stack: Stack) -> None:
+    """X-6: a subject that is no session's can't stop the others, nor come back for ever."""
+    talk = await Talk.open(stack, "ann:vigil:t")
+    for thread in ("_autonomy", "a*b", "ü"):
+        await talk.bus.publish(f"session.vigil.ann.{thread}.in.said.user", b"{}")
+    await talk.ended(await talk.say("hello"))
+    async with asyncio.timeout(5):
+        while (await talk.bus.api("CONSUMER.INFO.SESSIONS.cortex-wake", {}))["num_ack_pending"]:
+            await asyncio.sleep(0.05)
+
+
+async def test_a_broker_that_forgot_the_leases_gets_them_again(stack: Stack) -> None:
+    """X-5: they are in memory, and a broker that isn't ours may restart."""
+    talk = await Talk.open(stack, "ann:vigil:t")
+    await talk.bus.api("STREAM.DELETE.KV_LEASES", {})
+    await talk.ended(await talk.say("hello"))
+    assert await Leases(talk.bus, "test").is_live(talk.key.kv_key)
 
 
 async def test_a_step_that_always_crashes_is_given_up(

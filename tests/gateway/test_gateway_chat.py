@@ -55,7 +55,7 @@ async def test_the_answer_is_all_that_was_said_because_of_it(gate: Gate) -> None
     body = answer.json()
     assert body["response"] == "One moment.\n\nDone."
     assert [message["id"] for message in body["messages"]] == ["one", "two"]
-    assert (body["session_key"], body["thread_id"]) == (ANN, "t1")
+    assert (body["session_key"], body["threadId"]) == (ANN, "t1")
     assert (body["event_id"], body["seq"]) == (event_id, seq)
 
 
@@ -79,7 +79,7 @@ async def test_after_the_wait_comes_202_and_the_message_stays(patient: Gate) -> 
     body = answer.json()
     assert body == {
         "event_id": stored.headers["Nats-Msg-Id"], "seq": stored.seq, "session_key": ANN,
-        "thread_id": "t1",
+        "threadId": "t1",
     }  # fmt: skip
 
 
@@ -89,7 +89,7 @@ async def test_a_chat_without_a_thread_gets_a_new_one(patient: Gate) -> None:
     keys = set()
     for _ in range(2):
         body = (await ann.post("/api/chat", json={"message": "hi", "userId": "ann"})).json()
-        assert body["session_key"] == f"ann:vigil:{body['thread_id']}"
+        assert body["session_key"] == f"ann:vigil:{body['threadId']}"
         assert len(await patient.stored(body["session_key"])) == 1
         keys.add(body["session_key"])
     assert len(keys) == 2

@@ -26,6 +26,9 @@ from .policy import Moment, Policy
 
 KEYED_MAX = 32
 """Ids of keyed messages that the state remembers; older repeats are the gateway's to catch."""
+QUEUE_MAX = 10_000
+"""Events that wait, user messages included: a quarter of a megabyte of the turn. The gateway
+refuses a person long before; only who publishes on the bus comes here."""
 TYPES: dict[type, EventType] = {
     UserMessage: "user_message",
     TimerFired: "timer",
@@ -104,7 +107,10 @@ def _user_message(draft: Draft, cause: Cause, event: UserMessage) -> None:
     draft.update(fence=cause.seq, counters=gates.reset(state.counters), is_locked=False)
     void_follow_ups(draft, "the person spoke first")
     _close_undirected_loop(draft)
-    if draft.state.loop is not None or draft.state.queue:
+    if len(draft.state.queue) >= QUEUE_MAX:
+        draft.note("queue_full", "too many events are waiting in this session", event.id)
+        draft.ended.append(cause.id)
+    elif draft.state.loop is not None or draft.state.queue:
         _enqueue(draft, cause)
     else:
         _answer(draft, cause, event)
@@ -130,7 +136,8 @@ def _close_undirected_loop(draft: Draft) -> None:
     if loop is None or loop.is_direct:
         return
     draft.end_loop(None)
-    if loop.is_ordered and loop.timer_id is not None and loop.follow_up is not None:
+    is_unsaid = loop.is_ordered and loop.sends == 0  # what send_message said isn't said again
+    if is_unsaid and loop.timer_id is not None and loop.follow_up is not None:
         draft.ended.remove(loop.cause.id)
         if loop.timer_id not in draft.state.follow_ups:
             reopened = {**draft.state.follow_ups, loop.timer_id: loop.follow_up}

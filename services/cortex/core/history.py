@@ -4,19 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vigil.contracts import Row, ToolResultBlock
+from vigil.contracts import Block, Row, TextBlock, ToolResultBlock
+
+CHARACTERS_MAX = 400_000
+"""About 100,000 tokens of English: half of the smallest context window in use (200,000)."""
 
 
 def trim(rows: Sequence[Row], limit: int) -> list[Row]:
     """Return the newest `limit` rows, less a leading result whose call is cut off.
 
+    Rows that would make the whole longer than `CHARACTERS_MAX` are left out, too, but for the
+    newest one: a request that no model takes would fail until they are `limit` rows away.
     A tool call and its result are neighbours, so only the first row can be torn from its
     partner.
     """
-    kept = list(rows[-limit:])
+    kept: list[Row] = []
+    left = CHARACTERS_MAX
+    for row in reversed(rows[-limit:]):
+        left -= sum(_length(block) for block in row.blocks)
+        if left < 0 and kept:
+            break
+        kept.append(row)
+    kept.reverse()
     while kept and any(isinstance(block, ToolResultBlock) for block in kept[0].blocks):
         kept.pop(0)
     return kept
+
+
+def _length(block: Block) -> int:
+    match block:
+        case TextBlock():
+            return len(block.text)
+        case ToolResultBlock():
+            return len(block.content)
+        case _:
+            return len(str(block))
 
 
 def first_turn(chunks: Sequence[tuple[int, int]], limit: int, default: int) -> int:

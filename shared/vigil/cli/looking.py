@@ -14,6 +14,7 @@ from vigil import __version__, runfile
 from vigil.client import ApiError, Client
 from vigil.errors import Unavailable
 from vigil.runfile import RunFile
+from vigil.topology import SERVICES
 
 from . import exits, options, output
 
@@ -34,12 +35,23 @@ def status(json: options.Json = False) -> None:
             output.json({"running": False, "url": client.url, "services": []})
         where = f"started by pid {run.pid}, but: " if run else ""
         raise exits.NotReady(f"not running: {where}{error}") from error
+    found["services"] += _silent(found["services"])
     if json:
         output.json({"running": True, "url": client.url, **_facts(run), **found})
     else:
         _show_status(client.url, run, found)
     if not all(service["ready"] for service in found["services"]):
         raise typer.Exit(exits.NOT_READY)
+
+
+def _silent(answered: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return an entry for each service of which no replica answered."""
+    names = {service["service"] for service in answered}
+    return [
+        {"service": name, "pid": None, "version": None, "ready": False, "problems": ["no answer"]}
+        for name in SERVICES
+        if name not in names
+    ]
 
 
 def _facts(run: RunFile | None) -> dict[str, Any]:
@@ -57,8 +69,14 @@ def _show_status(url: str, run: RunFile | None, found: dict[str, Any]) -> None:
     if paused := found.get("paused"):
         output.data(f"PAUSED by {paused['by']} at {paused['at']}: `vigil resume` ends it")
     rows = [
-        (s["service"], s["pid"], s["version"], "ready" if s["ready"] else "NOT READY", _problems(s))
-        for s in sorted(found["services"], key=lambda s: (s["service"], s["pid"]))
+        (
+            s["service"],
+            s["pid"] or "-",
+            s["version"] or "-",
+            "ready" if s["ready"] else "NOT READY",
+            _problems(s),
+        )
+        for s in sorted(found["services"], key=lambda s: (s["service"], s["pid"] or 0))
     ]
     output.table(("SERVICE", "PID", "VERSION", "STATE", "PROBLEMS"), rows)
 
