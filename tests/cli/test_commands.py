@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +27,21 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
 
 def token_of(cli: Cli, user: str, *args: str) -> str:
     return str(cli.json("token", "create", "--user", user, *args)["token"])
+
+
+def test_status_tells_of_services_that_do_not_answer(tmp_path: Path) -> None:
+    """P-2: each service has a row, also the one that is gone; scripts see it by the exit code."""
+    with running_vigil(tmp_path / "home", "--processes") as running:
+        pid = running.run_state.services["cortex"]
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            silent = running("status", "--json", code=3)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        found = {s["service"]: s for s in json.loads(silent.stdout)["services"]}
+        assert set(found) == SERVICES
+        assert (found["cortex"]["pid"], found["cortex"]["ready"]) == (None, False)
+        assert found["gateway"]["ready"]
 
 
 def test_status_lists_each_service(cli: Cli) -> None:

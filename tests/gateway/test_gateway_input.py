@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from tests.support.gateway import Gate, assert_problem, running_gateway
-from vigil.contracts import State, UserMessage, decode_event
+from vigil.contracts import Queued, State, UserMessage, decode_event
 
 ANN = "ann:vigil:t1"
 MESSAGES = f"/api/sessions/{ANN}/messages"
@@ -215,6 +215,18 @@ async def test_backlog(tmp_path: Path) -> None:
         assert other.status_code == 202
         assert (await ann.post(f"/api/sessions/{ANN}/stop")).status_code == 202
         await gate.turn(ANN, State(position=answers[30].json()["seq"], turns=1))
+        assert (await ann.post(MESSAGES, json={"text": "hi"})).status_code == 202
+
+
+async def test_what_waits_in_the_session_is_backlog_too(tmp_path: Path) -> None:
+    """ARCHITECTURE 3: folded at once while a loop is open, so the position alone tells nothing."""
+    async with running_gateway(tmp_path, backlog_max=40) as gate:
+        ann = await gate.person("ann")
+        queue = tuple(Queued(seq=n, type="user_message") for n in range(1, 42))
+        await gate.turn(ANN, State(position=10**6, turns=1, queue=queue))
+        answers = [await ann.post(MESSAGES, json={"text": "hi"}) for _ in range(34)]
+        assert [answer.status_code for answer in answers[-2:]] == [429, 429]
+        await gate.turn(ANN, State(position=10**6, turns=2, queue=queue[:10]))
         assert (await ann.post(MESSAGES, json={"text": "hi"})).status_code == 202
 
 
