@@ -86,6 +86,9 @@ class Promoter:
     async def cancel(self, cancelled: Cancelled) -> None:
         """Forget a timer and remove it, and what the broker may have made of it."""
         entry = self.agenda.drop(cancelled.subject)
+        if entry is not None:
+            # What the broker fired of it may be on its way already, or its turn come again.
+            self.agenda.settle(entry)
         await self._store.remove(cancelled.subject)
         if entry is None or self._may_be_fired(entry):
             await self._store.remove(cancelled.due_subject)
