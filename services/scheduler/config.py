@@ -26,5 +26,3 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Removals give way to promotions for so long; the broker fires BACKSTOP_DELAY_S late."""
     held_again_s: float = 30.0
     """How soon a due message that can't be promoted yet (a pause) is delivered again."""
-    dead_letter_bytes_max: int = 512 * 1024
-    """More of a poison message isn't kept: in base64 it would exceed the broker's limit."""

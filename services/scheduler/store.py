@@ -18,7 +18,7 @@ import structlog
 from vigil import contracts, trace
 from vigil.bus import Bus, BusError, Message
 from vigil.clock import Clock
-from vigil.contracts import Control, DeadLetter
+from vigil.contracts import DEAD_LETTER_BYTES_MAX, Control, DeadLetter
 from vigil.errors import InvalidInput, Unavailable
 from vigil.subjects import SessionKey, token_of
 
@@ -53,7 +53,6 @@ class TimerStore:
     def __init__(self, bus: Bus, clock: Clock, limits: Limits) -> None:
         self._bus = bus
         self._clock = clock
-        self._limits = limits
         # Effects of one turn are many at most once: a person who voids 100 follow-ups.
         self._slots = asyncio.Semaphore(limits.turns_in_flight)
 
@@ -112,7 +111,7 @@ class TimerStore:
             subject=message.subject,
             seq=message.seq,
             cause=str(cause),
-            data=message.data[: self._limits.dead_letter_bytes_max],
+            data=message.data[:DEAD_LETTER_BYTES_MAX],
             at=self._clock.now(),
         )
         headers = {trace.HEADER: trace.child(message.headers.get(trace.HEADER))}
