@@ -18,7 +18,8 @@ from zoneinfo import ZoneInfo
 import msgspec
 import platformdirs
 
-from .errors import ConfigError
+from .errors import ConfigError, VigilError
+from .subjects import SessionKey, check_part
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 NotNegative = Annotated[int, msgspec.Meta(ge=0)]
@@ -103,6 +104,68 @@ class Person(Section, frozen=True, kw_only=True):
     timezone: str = "UTC"
     quiet_hours: str = ""
     """``HH:MM-HH:MM`` in the person's time zone; may wrap midnight; empty: none."""
+    channel: str = "socket"
+    """Where autonomous messages go, beside the transcript: "socket", or a name of [channels]."""
+
+
+class Agent(Section, frozen=True, kw_only=True):
+    """How an agent behaves. `[agent]` holds for all, `[agents.NAME]` for one."""
+
+    double_text: Literal["enqueue", "interrupt", "coalesce"] = "enqueue"
+    """What a message does that comes while another is worked on (SPEC S-13)."""
+    coalesce_ms: Annotated[int, msgspec.Meta(ge=1, le=60_000)] = 500
+
+
+class Hook(Section, frozen=True, kw_only=True):
+    """`[hooks.NAME]`: what `POST /hooks/NAME` takes in, and into which session."""
+
+    scheme: Literal["standard", "github"] = "standard"
+    """Whose signatures: Standard Webhooks, or GitHub's `X-Hub-Signature-256`."""
+    user: str
+    thread: str
+    agent: str = "vigil"
+    secrets: tuple[str, ...] = ()
+    """Any of them may have signed, so that a secret can be replaced without a gap."""
+    secrets_file: str = ""
+    """A file with one secret a line, instead."""
+
+
+class Channel(Section, frozen=True, kw_only=True):
+    """`[channels.NAME]`: a way out beside the socket."""
+
+    kind: Literal["webhook"] = "webhook"
+    url: str
+    secret: str = ""
+    """`whsec_…` of Standard Webhooks, or `secret_file`."""
+    secret_file: str = ""
+    is_idempotent: bool = True
+    """The receiver drops repeats of a `webhook-id`, as Standard Webhooks asks: an unknown outcome
+    is tried again. False: it ends as `ambiguous`, for a person to look at."""
+    timeout_s: PositiveS = 10.0
+    attempts_max: Annotated[int, msgspec.Meta(ge=1, le=100)] = 8
+    backoff_base_s: PositiveS = 5.0
+    backoff_cap_s: PositiveS = 6 * 3600.0
+    ports: tuple[Annotated[int, msgspec.Meta(ge=1, le=65535)], ...] = (80, 443)
+    allow_private: bool = False
+    """Let it reach this machine and private networks: for receivers of one's own."""
+
+
+class Retention(Section, frozen=True, kw_only=True):
+    """How long streams keep what they hold, in days; 0: for good."""
+
+    sessions_days: NotNegative = 0
+    """Older records of conversations go; a session whose state is gone starts anew."""
+    signals_days: Positive = 7
+    dead_days: Positive = 90
+    events_days: Positive = 7
+
+
+class Metrics(Section, frozen=True, kw_only=True):
+    """HTTP of the services without any: `/metrics`, `/healthz`, `/readyz`."""
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
+    """Of a service that runs alone (`vigil serve`); 0: none."""
 
 
 class Config(Section, frozen=True, kw_only=True):
@@ -116,9 +179,19 @@ class Config(Section, frozen=True, kw_only=True):
     person: Person = Person()
     """What holds for people without a section of their own."""
     people: dict[str, Person] = {}
+    agent: Agent = Agent()
+    """What holds for agents without a section of their own."""
+    agents: dict[str, Agent] = {}
+    hooks: dict[str, Hook] = {}
+    channels: dict[str, Channel] = {}
+    retention: Retention = Retention()
+    metrics: Metrics = Metrics()
 
     def person_of(self, user: str) -> Person:
         return self.people.get(user, self.person)
+
+    def agent_of(self, agent: str) -> Agent:
+        return self.agents.get(agent, self.agent)
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -237,6 +310,10 @@ def _from_environment(
     return found
 
 
+NAMED_SECTIONS: Final = ("people", "agents", "hooks", "channels")
+"""Sections of sections, each with a name that people choose."""
+
+
 def _mistakes(raw: dict[str, Any]) -> list[str]:
     """List what is wrong with `raw`, section by section and key by key."""
     problems: list[str] = []
@@ -246,9 +323,9 @@ def _mistakes(raw: dict[str, Any]) -> list[str]:
             problems.append(f"[{section}]: no such section")
         elif not isinstance(values, dict):
             problems.append(f"{section}: must be a section")
-        elif section == "people":
-            for user, person in values.items():
-                problems += _check({"people": {user: person}})
+        elif section in NAMED_SECTIONS:
+            for name, one in values.items():
+                problems += _check({section: {name: one}})
         else:
             for key, value in values.items():
                 problems += _check({section: {key: value}})
@@ -261,7 +338,12 @@ def _check(raw: dict[str, Any]) -> list[str]:
         for person in (config.person, *config.people.values()):
             zone_of(person)
             quiet_hours_of(person)
-    except (msgspec.ValidationError, ConfigError) as error:
+        for section in NAMED_SECTIONS:
+            for name in raw.get(section, {}):
+                check_part(section, name)
+        for hook in config.hooks.values():
+            SessionKey.of(hook.user, hook.agent, hook.thread)
+    except (msgspec.ValidationError, VigilError) as error:
         return [str(error)]
     return []
 

@@ -27,6 +27,8 @@ DEAD_LETTER_BYTES_MAX: Final = 512 * 1024
 """More of a message isn't kept: in base64 it would exceed the broker's limit of 1 MiB."""
 
 EventType = Literal["user_message", "timer", "tool_result", "tick", "external", "control"]
+SOCKET: Final = "socket"
+"""The channel that is always there: the transcript itself, followed by WebSockets."""
 AGENT_FOLLOW_UP: Final = "Agent follow-up"
 """The tag of a message that a timer caused (SPEC S-9)."""
 
@@ -99,8 +101,21 @@ class Tick(Envelope, frozen=True, kw_only=True, tag="tick"):
 
 
 class ExternalPayload(Record, frozen=True, kw_only=True):
+    """What another system told, in the terms of CloudEvents 1.0."""
+
     source: str
+    """Who let it in, stamped by the gateway: ``api:{user}``, ``hook:{name}``, ``bus:{name}``."""
     content: str
+    """The data as text: JSON as it came, or what the event's media type says."""
+    kind: str = ""
+    """The CloudEvents attribute `type`; empty: unknown."""
+    origin: str = ""
+    """The CloudEvents attribute `source`, as the sender claims it."""
+    origin_id: str = ""
+    """The sender's own id of the event."""
+    occurred_at: Instant | None = None
+    is_trusted: bool = False
+    """Untrusted, the default: a decision that descends from it is marked tainted (SPEC X-3)."""
 
 
 class External(Envelope, frozen=True, kw_only=True, tag="external"):
@@ -146,6 +161,8 @@ class FollowUp(Record, frozen=True, kw_only=True):
     """A reminder that the person asked for: only cancelling ends it."""
     held_from: Instant | None = None
     """When it was first due, if quiet hours or a pause hold it back."""
+    is_tainted: bool = False
+    """Planned by a loop that descends from untrusted content."""
 
 
 class TextBlock(Record, frozen=True, kw_only=True, tag_field="type", tag="text"):
@@ -212,7 +229,9 @@ class SendPayload(Record, frozen=True, kw_only=True):
     """Whether a newer user message voids it: every autonomous send, and with
     ``clear_policy = "all"`` a direct reply too."""
     tag: str | None = None
-    channel: str = "socket"
+    channel: str = SOCKET
+    is_tainted: bool = False
+    """Descends from untrusted content (SPEC X-3): show its links, never follow them."""
 
 
 class SendMessage(EffectEnvelope, frozen=True, kw_only=True, tag="send_message"):
@@ -311,6 +330,8 @@ class Loop(Record, frozen=True, kw_only=True):
     timer_id: str | None = None
     """The timer that began it, if one did, and what it stood for."""
     follow_up: FollowUp | None = None
+    is_tainted: bool = False
+    """Whether untrusted content, or a plan made of it, began it."""
 
 
 class Queued(Record, frozen=True, kw_only=True, array_like=True):
@@ -425,7 +446,8 @@ class Said(Record, frozen=True, kw_only=True):
     turn_seq: int
     tag: str | None = None
     is_autonomous: bool = False
-    channel: str = "socket"
+    channel: str = SOCKET
+    is_tainted: bool = False
     v: int = VERSION_1
 
 
@@ -440,6 +462,47 @@ class Receipt(Record, frozen=True, kw_only=True):
     outcome: ReceiptOutcome
     at: Instant
     reason: str = ""
+    v: int = VERSION_1
+
+
+class Dispatch(Record, frozen=True, kw_only=True):
+    """An order to carry what was said over another channel than the socket.
+
+    Its subject holds one for each effect; a person who requeues a dead letter adds another, and
+    the attempts after the newest one are those that count.
+    """
+
+    effect_id: str
+    session_key: str
+    channel: str
+    said_seq: int
+    """Where the claim, which is the message, is in the log."""
+    at: Instant
+    requeued_by: str | None = None
+    """The user who ordered it anew; None: the turn did."""
+    v: int = VERSION_1
+
+
+class Attempt(Record, frozen=True, kw_only=True):
+    """One try to hand a message to a channel: stored as `begun` before, and with its end after.
+
+    A `begun` without an end is a crash in the middle: whether the receiver has the message is
+    not known.
+    """
+
+    effect_id: str
+    session_key: str
+    channel: str
+    number: int
+    """1 for the first try after the newest dispatch."""
+    state: Literal["begun", "refused", "unknown"]
+    """`refused`: the receiver surely did not take it; `unknown`: it may have."""
+    at: Instant
+    reason: str = ""
+    status: int | None = None
+    """The HTTP status, if there was an answer."""
+    next_at: Instant | None = None
+    """When it's tried again; None on an end: never, a receipt follows."""
     v: int = VERSION_1
 
 
@@ -467,6 +530,55 @@ class DeadLetter(Record, frozen=True, kw_only=True):
     data: bytes
     """The stored bytes as they were (base64 in JSON), at most `DEAD_LETTER_BYTES_MAX`."""
     at: Instant
+    session_key: str = ""
+    effect_id: str | None = None
+    """The send that no channel took, if that is what died."""
+    v: int = VERSION_1
+
+
+class DeadLetterEnd(Record, frozen=True, kw_only=True):
+    """What a person did with a dead letter. It's no longer listed as open."""
+
+    letter_id: str
+    action: Literal["requeued", "discarded"]
+    by: str
+    at: Instant
+    v: int = VERSION_1
+
+
+# ---------------------------------------------------------------- signals: what others watch
+
+
+class SignalSource(Record, frozen=True, kw_only=True):
+    """The record that a signal was projected from."""
+
+    stream: str
+    seq: int
+
+
+class Signal(Record, frozen=True, kw_only=True):
+    """A record of the log, told at the level of what happened (SPEC C-4).
+
+    Projected, never decided: the log is the truth, and projecting it again gives the same ids.
+    """
+
+    id: str
+    """``{stream}-{seq}-{kind}``, with ``-{n}`` for the second and later of a kind (n from 2)."""
+    kind: str
+    """Two words, as in ``message.sent``; `vigil.signals.KINDS` lists and explains them."""
+    agent: str
+    owner: str
+    at: Instant
+    """When what it tells of was decided."""
+    source: SignalSource
+    session_key: str | None = None
+    caused_by: str | None = None
+    """The id of the event behind it."""
+    subject: str | None = None
+    """The timer, effect or event it's about: what `vigil why` takes."""
+    text: str = ""
+    """A sentence for a person."""
+    data: dict[str, Any] = {}
     v: int = VERSION_1
 
 
@@ -477,6 +589,7 @@ Lift = Callable[[dict[str, Any]], dict[str, Any]]
 
 VERSIONS: Final[dict[str, int]] = {
     "event": 1, "turn": 1, "said": 1, "receipt": 1, "timer": 1, "dead_letter": 1,
+    "dispatch": 1, "attempt": 1, "dead_letter_end": 1, "signal": 1,
 }  # fmt: skip
 """The version that is written today, by record."""
 
@@ -486,7 +599,8 @@ LIFTS: Final[dict[tuple[str, int], Lift]] = {}
 encode: Final = msgspec.json.Encoder().encode
 _TYPES: Final[dict[str, Any]] = {
     "event": Event, "turn": Turn, "said": Said, "receipt": Receipt, "timer": TimerRecord,
-    "dead_letter": DeadLetter,
+    "dead_letter": DeadLetter, "dispatch": Dispatch, "attempt": Attempt,
+    "dead_letter_end": DeadLetterEnd, "signal": Signal,
 }  # fmt: skip
 _DECODERS: Final = {name: msgspec.json.Decoder(kind) for name, kind in _TYPES.items()}
 
@@ -557,3 +671,27 @@ def decode_dead_letter(data: bytes) -> DeadLetter:
     """Decode a dead letter. Raises: InvalidInput."""
     letter: DeadLetter = _decode("dead_letter", data)
     return letter
+
+
+def decode_dispatch(data: bytes) -> Dispatch:
+    """Decode an order to carry a message over a channel. Raises: InvalidInput."""
+    dispatch: Dispatch = _decode("dispatch", data)
+    return dispatch
+
+
+def decode_attempt(data: bytes) -> Attempt:
+    """Decode one try of a channel. Raises: InvalidInput."""
+    attempt: Attempt = _decode("attempt", data)
+    return attempt
+
+
+def decode_dead_letter_end(data: bytes) -> DeadLetterEnd:
+    """Decode what a person did with a dead letter. Raises: InvalidInput."""
+    end: DeadLetterEnd = _decode("dead_letter_end", data)
+    return end
+
+
+def decode_signal(data: bytes) -> Signal:
+    """Decode a signal. Raises: InvalidInput."""
+    signal: Signal = _decode("signal", data)
+    return signal

@@ -13,9 +13,14 @@ name match another's records.
       {K}.in.{timer,tool_result,tick,external,control}
       {K}.turn                               commits
       {K}.receipt.{effect}                   outcomes of sends
+      {K}.send.{effect}                      orders to carry a message over another channel
+      {K}.attempt.{effect}                   the tries of that
     timer.{K}.{hash}, due.{K}.{hash}         schedules, and what the broker fired
     live.{agent}.{user}.{thread}             tokens of an answer in the making (not stored)
     dead.{service}.{agent}.{user}.{thread}   dead letters
+    dead.ended.{agent}.{user}.{thread}       what a person did with one
+    event.{user}.{credential}                what outside programs publish
+    signal.{agent}.{owner}.{kind}.{thread}   signals; a kind has two tokens ("message.sent")
 """
 
 from __future__ import annotations
@@ -33,6 +38,14 @@ _FIELDS: Final = ("userId", "agentId", "threadId")
 
 IN_ALL_SESSIONS: Final = "session.*.*.*.in.>"
 TURNS_OF_ALL_SESSIONS: Final = "session.*.*.*.turn"
+CLAIMS_OF_ALL_SESSIONS: Final = "session.*.*.*.out.said.*"
+RECEIPTS_OF_ALL_SESSIONS: Final = "session.*.*.*.receipt.*"
+SENDS_OF_ALL_SESSIONS: Final = "session.*.*.*.send.*"
+OUTSIDE_ALL: Final = "event.*.*"
+SIGNALS_ALL: Final = "signal.>"
+DEAD_ALL: Final = "dead.>"
+ENDED: Final = "ended"
+"""In the place of a service under ``dead.``: what became of dead letters."""
 TIMERS_ALL: Final = "timer.>"
 DUE_ALL: Final = "due.>"
 
@@ -169,6 +182,16 @@ class SessionKey(msgspec.Struct, frozen=True, order=True):
     def receipt(self, effect_id: str) -> str:
         return f"{self.root}.receipt.{effect_id}"
 
+    def send(self, effect_id: str) -> str:
+        return f"{self.root}.send.{effect_id}"
+
+    def attempt(self, effect_id: str) -> str:
+        return f"{self.root}.attempt.{effect_id}"
+
+    def signal(self, kind: str) -> str:
+        """Where a signal of this session is published (`kind` is one of ours: two tokens)."""
+        return f"signal.{self.agent}.{self.user}.{kind}.{self.thread}"
+
     def timer(self, timer_id: str, generation: int) -> str:
         return f"timer.{self.root}.{token_of(timer_id, str(generation))}"
 
@@ -177,6 +200,26 @@ class SessionKey(msgspec.Struct, frozen=True, order=True):
 
     def dead(self, service: str) -> str:
         return f"dead.{service}.{self.agent}.{self.user}.{self.thread}"
+
+
+def outside(user: str, credential: str) -> str:
+    """Return the one subject that an outside credential of `user` may publish to.
+
+    Both are parts that were checked (:func:`check_part`).
+    """
+    return f"event.{user}.{credential}"
+
+
+def signals_of(user: str, *, agent: str = "*", kind: str = ">") -> str:
+    """Return the filter of a person's signals; `kind` may be one, or ``message.*``.
+
+    >>> signals_of("ann")
+    'signal.*.ann.>'
+    >>> signals_of("ann", kind="message.*")
+    'signal.*.ann.message.*.*'
+    """
+    rest = kind if kind == ">" else f"{kind}.*"
+    return f"signal.{agent}.{user}.{rest}"
 
 
 def token_of(*parts: str) -> str:

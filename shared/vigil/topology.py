@@ -11,7 +11,16 @@ from typing import Final, Literal
 
 import msgspec
 
-from .subjects import DUE_ALL, IN_ALL_SESSIONS, TURNS_OF_ALL_SESSIONS
+from .subjects import (
+    CLAIMS_OF_ALL_SESSIONS,
+    DUE_ALL,
+    IN_ALL_SESSIONS,
+    OUTSIDE_ALL,
+    RECEIPTS_OF_ALL_SESSIONS,
+    SENDS_OF_ALL_SESSIONS,
+    SIGNALS_ALL,
+    TURNS_OF_ALL_SESSIONS,
+)
 
 SECOND_NS: Final = 1_000_000_000
 DAY_S: Final = 24 * 60 * 60
@@ -56,6 +65,9 @@ STREAMS: Final = (
     # No max_age: it would delete pending schedules (ARCHITECTURE 2).
     Stream(name="TIMERS", subjects=("timer.>", "due.>"), has_schedules=True),
     Stream(name="DEAD", subjects=("dead.>",), max_age_s=90 * DAY_S),
+    # What outside programs publish stays this long after the gateway took it in.
+    Stream(name="EVENTS", subjects=(OUTSIDE_ALL,), max_age_s=7 * DAY_S),
+    Stream(name="SIGNALS", subjects=(SIGNALS_ALL,), max_age_s=7 * DAY_S, max_consumers=10_000),
 )
 
 BUCKETS: Final = (
@@ -88,11 +100,32 @@ CONSUMERS: Final = (
         filters=(TURNS_OF_ALL_SESSIONS,),
         ack_wait_s=5,
     ),
+    Consumer(
+        stream="SESSIONS",
+        name="delivery-sends",
+        filters=(SENDS_OF_ALL_SESSIONS,),
+        ack_wait_s=30,
+    ),
+    Consumer(
+        stream="SESSIONS",
+        name="cortex-signals",
+        filters=(TURNS_OF_ALL_SESSIONS, CLAIMS_OF_ALL_SESSIONS, RECEIPTS_OF_ALL_SESSIONS),
+        ack_wait_s=10,
+    ),
+    Consumer(stream="EVENTS", name="gateway-events", filters=(OUTSIDE_ALL,), ack_wait_s=5),
 )
 MAX_ACK_PENDING: Final = 100_000
 """Large and explicit: sessions wait on their own, so one of them never blocks the others."""
 
-WAKE, SCHEDULER_TURNS, DUE, DELIVERY_TURNS = CONSUMERS
+(
+    WAKE,
+    SCHEDULER_TURNS,
+    DUE,
+    DELIVERY_TURNS,
+    DELIVERY_SENDS,
+    SIGNAL_SOURCES,
+    OUTSIDE_EVENTS,
+) = CONSUMERS
 
 
 # ---------------------------------------------------------------- who may do what
@@ -118,20 +151,24 @@ class Role(msgspec.Struct, frozen=True, kw_only=True):
 
 ROLES: Final[dict[str, Role]] = {
     "gateway": Role(
-        publishes=("session.*.*.*.in.said.user", "session.*.*.*.in.control"),
+        publishes=(
+            "session.*.*.*.in.said.user", "session.*.*.*.in.control", "session.*.*.*.in.external",
+            "dead.gateway.*.*.*", "dead.ended.*.*.*",
+        ),
         subscribes=("live.*.*.*",),
-        follows=("SESSIONS",),
-        reads=("SESSIONS",),
+        follows=("SESSIONS", "SIGNALS", "DEAD"),
+        pulls=(OUTSIDE_EVENTS,),
+        reads=("SESSIONS", "SIGNALS", "DEAD"),
         buckets_r=("TOKENS", "CONFIG"),
         buckets_w=("CURSORS", "IDEMPOTENCY", "CONFIG"),
         # STREAM.INFO lists which sessions of a user exist.
-        raw=("rpc.health", "$JS.API.STREAM.INFO.SESSIONS"),
+        raw=("rpc.health", "rpc.metrics", "rpc.requeue.*", "$JS.API.STREAM.INFO.SESSIONS"),
     ),
     "cortex": Role(
-        publishes=("session.*.*.*.turn", "live.*.*.*", "dead.cortex.*.*.*"),
-        follows=("SESSIONS",),
-        pulls=(WAKE,),
-        reads=("SESSIONS",),
+        publishes=("session.*.*.*.turn", "live.*.*.*", "dead.cortex.*.*.*", SIGNALS_ALL),
+        follows=("SESSIONS", "SIGNALS"),
+        pulls=(WAKE, SIGNAL_SOURCES),
+        reads=("SESSIONS", "SIGNALS"),
         buckets_r=("CONFIG",),
         buckets_w=("LEASES", "BUDGETS"),
         # A broker that restarts forgets what is in memory.
@@ -153,9 +190,12 @@ ROLES: Final[dict[str, Role]] = {
         ),
     ),
     "delivery": Role(
-        publishes=("session.*.*.*.out.said.*", "session.*.*.*.receipt.*", "dead.delivery.*.*.*"),
+        publishes=(
+            "session.*.*.*.out.said.*", "session.*.*.*.receipt.*", "session.*.*.*.send.*",
+            "session.*.*.*.attempt.*", "dead.delivery.*.*.*",
+        ),
         follows=("SESSIONS",),
-        pulls=(DELIVERY_TURNS,),
+        pulls=(DELIVERY_TURNS, DELIVERY_SENDS),
         reads=("SESSIONS",),
         buckets_r=("CONFIG",),
     ),
@@ -203,7 +243,7 @@ def permissions(role: str) -> dict[str, list[str]]:
     publish += [f"$KV.{bucket}.>" for bucket in spec.buckets_w]
     subscribe = [f"{inbox_prefix(role)}.>", *spec.subscribes]
     if role in SERVICES:
-        subscribe += ["rpc.health", "$SRV.>"]
+        subscribe += ["rpc.health", "rpc.metrics", f"rpc.requeue.{role}", "$SRV.>"]
     return {"publish": publish, "subscribe": subscribe, "deny": _durables()}
 
 

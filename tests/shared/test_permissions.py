@@ -10,7 +10,7 @@ from tests.support.stack import Stack
 from vigil import credentials
 from vigil.bus import Bus, BusError
 from vigil.errors import OutcomeUnknown, Unavailable
-from vigil.subjects import SessionKey
+from vigil.subjects import SessionKey, outside
 from vigil.topology import BUCKETS, CONSUMERS, ROLES, SERVICES, STREAMS, permissions
 
 KEY = SessionKey("ann", "vigil", "t1")
@@ -19,10 +19,16 @@ EVERY_SUBJECT = {
     KEY.in_event("control"): {"gateway", "scheduler"},
     KEY.in_event("timer"): {"scheduler"},
     KEY.in_event("tool_result"): set(),
-    KEY.in_event("external"): set(),
+    KEY.in_event("external"): {"gateway"},
     KEY.turn: {"cortex"},
     KEY.out_said("e"): {"delivery"},
     KEY.receipt("e"): {"delivery"},
+    KEY.send("e"): {"delivery"},
+    KEY.attempt("e"): {"delivery"},
+    KEY.signal("message.sent"): {"cortex"},
+    KEY.dead("ended"): {"gateway"},
+    KEY.dead("gateway"): {"gateway"},
+    outside("ann", "ci"): set(),
     KEY.timer("t", 1): {"scheduler"},
     KEY.due("t", 1): {"scheduler"},
     KEY.live: {"cortex"},

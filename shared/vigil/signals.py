@@ -1,0 +1,65 @@
+"""What a signal may be called, and how signals are selected. Pure.
+
+A signal tells a record of the log at the level of what happened. It decides nothing: whoever
+wants to be sure reads the record that `source` names.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .errors import InvalidInput
+from .subjects import SessionKey
+
+KINDS: Final[dict[str, str]] = {
+    "session.started": "a session committed its first turn",
+    "turn.committed": "a turn is in the log",
+    "timer.scheduled": "a follow-up or a reminder was planned, or put off",
+    "timer.fired": "a follow-up or a reminder came due and was taken up",
+    "timer.voided": "a follow-up was dropped because the person spoke, or was cleared",
+    "timer.cancelled": "a person or the agent cancelled it",
+    "message.sent": "something is in the transcript",
+    "message.delivered": "a channel took a message",
+    "message.blocked": "the gates refused an autonomous message",
+    "message.dropped": "a decided message was not said: void, or no longer wanted",
+    "message.failed": "a message could not be said or delivered, and was given up",
+    "message.ambiguous": "whether a channel took a message is not known, and it isn't sent again",
+    "budget.exhausted": "a model call was refused because the day's tokens are used up",
+    "error.model": "a model gave no answer, and the exchange was given up",
+    "error.retry": "a model gave no answer, and will be asked again",
+    "error.event": "an event could not be used, or was given up",
+}
+"""Kind -> what it means. The kinds of SPEC C-4 whose causes exist."""
+
+
+def check_kind(pattern: str) -> str:
+    """Return a kind, or one of its halves with a wildcard (``message.*``), if there is such.
+
+    Raises:
+        InvalidInput: no signal has that kind.
+    """
+    first, _, second = pattern.partition(".")
+    if pattern in KINDS or (second == "*" and any(k.startswith(f"{first}.") for k in KINDS)):
+        return pattern
+    raise InvalidInput("kind", f"no signal is called {pattern!r}; one is {', '.join(KINDS)}")
+
+
+def id_of(stream: str, seq: int, kind: str, count: int = 1) -> str:
+    """Return the id of the `count`-th signal of that kind that one record gives.
+
+    >>> id_of("SESSIONS", 7, "timer.voided"), id_of("SESSIONS", 7, "timer.voided", 2)
+    ('SESSIONS-7-timer.voided', 'SESSIONS-7-timer.voided-2')
+    """
+    suffix = "" if count == 1 else f"-{count}"
+    return f"{stream}-{seq}-{kind}{suffix}"
+
+
+def key_of(subject: str) -> tuple[SessionKey, str]:
+    """Split a signal's subject -> (the session, the kind).
+
+    >>> key, kind = key_of("signal.vigil.ann.message.sent.t1")
+    >>> str(key), kind
+    ('ann:vigil:t1', 'message.sent')
+    """
+    _, agent, user, first, second, thread = subject.split(".")
+    return SessionKey(user, agent, thread), f"{first}.{second}"
