@@ -11,6 +11,8 @@ MAKEFLAGS += --no-builtin-rules
 PYTHON ?= python3
 UV ?= uv
 ARGS ?=
+# The tests wait more than they compute. Those that kill things run alone: they measure recovery.
+WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -31,8 +33,13 @@ up: $(VENV)/.installed ## Install into .venv, start Vigil in the background, pri
 down: ## Stop what `make up` started.
 	@$(BIN)/vigil down
 
-test: check ## All checks, then the whole test suite.
+test: check $(VENV)/.installed-node ## All checks, then the whole test suite (ARGS="tests/docs -k why": a part of it).
+ifeq ($(ARGS),)
+	$(BIN)/python -m pytest -m "not chaos" --numprocesses $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest -m chaos
+else
 	$(BIN)/python -m pytest $(ARGS)
+endif
 
 check: $(VENV)/.installed-dev ## Formatting, linting, types, and who may import whom.
 	$(BIN)/ruff format --check .
@@ -71,3 +78,12 @@ $(VENV)/.installed-dev: requirements-dev.lock $(VENV)/.installed
 	@echo "Installing the tools for tests …" >&2
 	@$(PIP) install --require-hashes --requirement requirements-dev.lock
 	@touch $@
+
+# For the examples in JavaScript. Without npm their tests are skipped, and say so.
+$(VENV)/.installed-node: examples/node/package-lock.json | $(BIN)/python
+	@if command -v npm >/dev/null; then \
+		mkdir -p $(VENV)/node; \
+		cp examples/node/package.json examples/node/package-lock.json examples/node/.npmrc $(VENV)/node/; \
+		npm ci --prefix $(VENV)/node --ignore-scripts --no-audit --no-fund --loglevel=error >&2; \
+		touch $@; \
+	else echo "No npm: the examples for Node won't be tested." >&2; fi

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 
-from vigil import runtime
+from vigil import metrics, runtime
 from vigil.config import Config
 from vigil.lease import Leases
 from vigil.runtime import Context
@@ -21,11 +21,13 @@ from .engine import Engine
 from .identity import Identities
 from .prompting import Prompts
 from .session import Session
+from .signals import Projector
 from .thinker import Thinker
 
 
-def policy_of(config: Config) -> Policy:
-    """Return the core's policy as configured."""
+def policy_of(config: Config, key: SessionKey) -> Policy:
+    """Return the core's policy in a session, as configured."""
+    agent = config.agent_of(key.agent)
     return Policy(
         autonomy_enabled=config.autonomy.enabled,
         max_consecutive=config.autonomy.max_consecutive,
@@ -38,6 +40,10 @@ def policy_of(config: Config) -> Policy:
         retry_base_s=config.model.retry_base_s,
         retry_cap_s=config.model.retry_cap_s,
         queue_max=config.sessions.queue_max,
+        double_text=agent.double_text,
+        coalesce_ms=agent.coalesce_ms,
+        channels=tuple(sorted(config.channels)),
+        route=config.person_of(key.user).channel,
     )
 
 
@@ -50,6 +56,7 @@ async def serve(context: Context) -> None:
     switches = await Switches.watch(context.bus)
     identities = Identities(settings.agents, context.clock)
     identities.ensure()
+    budget = Budget(context.bus, config.model.daily_tokens, context.clock)
     thinker = Thinker(
         bus=context.bus,
         clock=context.clock,
@@ -57,10 +64,10 @@ async def serve(context: Context) -> None:
         model=model,
         identities=identities,
         prompts=Prompts(),
-        budget=Budget(context.bus, config.model.daily_tokens, context.clock),
-        autonomy_enabled=config.autonomy.enabled,
+        budget=budget,
+        tracer=context.tracer,
+        counts=context.metrics,
     )
-    policy = policy_of(config)
     careful = asyncio.Lock()
 
     def open_session(key: SessionKey) -> Session:
@@ -70,23 +77,35 @@ async def serve(context: Context) -> None:
             clock=context.clock,
             new_id=context.new_id,
             thinker=thinker,
-            policy=policy,
+            policy=policy_of(config, key),
             switches=switches,
             person=config.person_of(key.user),
             history_rows=config.model.history_rows,
             idle_release_s=config.sessions.idle_release_s,
             careful=careful,
+            tracer=context.tracer,
+            counts=context.metrics,
         )
 
     engine = Engine(
         bus=context.bus,
-        leases=Leases(context.bus, context.instance),
+        leases=Leases(
+            context.bus, context.instance, replicas=context.settings.config.nats.replicas
+        ),
         open_session=open_session,
         sessions_max=config.sessions.concurrency_max,
+        is_erasing=switches.is_erasing,
     )
+    switches.on_change(engine.close_erased)
+    context.metrics.watch(metrics.SESSIONS, lambda: engine.open_count)
+    context.metrics.watch(metrics.BUDGET, budget.seen)
+    # Beside the sessions, which never wait for it.
+    projecting = asyncio.create_task(Projector(context).run(), name="cortex-signals")
     try:
         await engine.run(context.ready.set)
     finally:
+        projecting.cancel()
+        await asyncio.gather(projecting, return_exceptions=True)
         await switches.close()
         await model.close()
 

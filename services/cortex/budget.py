@@ -62,6 +62,12 @@ class Budget:
         self._clock = clock
         # Callers of one process queue here instead of losing races against each other.
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._account = _Account()
+
+    def seen(self) -> dict[str, float]:
+        """Return the day's account as it was when this replica last changed it."""
+        account = self._account
+        return {"used": account.used, "reserved": account.reserved, "limit": self._daily_tokens}
 
     async def reserve(self, tokens: int) -> Reservation:
         """Set `tokens` aside; when this returns, they are counted, whatever crashes.
@@ -115,7 +121,8 @@ class Budget:
             for _ in range(ATTEMPTS_MAX):
                 entry = await self._bucket.get(key)
                 account = _Account() if entry is None else _decode(key, entry.value)
-                value = msgspec.json.encode(change(account))
+                changed = change(account)
+                value = msgspec.json.encode(changed)
                 try:
                     if entry is None:
                         await self._bucket.create(key, value)
@@ -123,6 +130,7 @@ class Budget:
                         await self._bucket.put(key, value, expect=entry.revision)
                 except WrongLastSequence:
                     continue
+                self._account = changed
                 return
         raise Unavailable(f"{key}: lost {ATTEMPTS_MAX} races in a row")
 

@@ -50,11 +50,14 @@ class Engine:
         leases: Leases,
         open_session: Callable[[SessionKey], Session],
         sessions_max: int,
+        is_erasing: Callable[[str], bool] = lambda user: False,
     ) -> None:
         self._bus = bus
         self._leases = leases
         self._open_session = open_session
         self._sessions_max = sessions_max
+        self._is_erasing = is_erasing
+        """Whether a person is being erased: their sessions are closed and stay so."""
         self._open: dict[SessionKey, _Open] = {}
         self._pending: dict[SessionKey, Message] = {}
         """The newest wake of sessions that are being opened or closed."""
@@ -86,6 +89,9 @@ class Engine:
         except InvalidInput as error:
             # Only somebody with a credential for the bus can store that; no session is meant.
             log.error("no session", action="cortex.wake", subject=wake.subject, error=str(error))
+            await self._bus.ack(wake)
+            return
+        if self._is_erasing(key.user):
             await self._bus.ack(wake)
             return
         entry = self._open.get(key)
@@ -141,6 +147,9 @@ class Engine:
         Returns after how many seconds the pending wake is to come again; None: it's dealt with.
         """
         wake = self._pending[key]
+        if self._is_erasing(key.user):
+            await self._bus.ack(self._pending.pop(key))
+            return None
         if len(self._open) >= self._sessions_max:
             return RETRY_DELAY_S
         lease = await self._leases.acquire(key.kv_key)
@@ -206,6 +215,13 @@ class Engine:
             log.warning("lease lost", action="cortex.lease", session=str(key), error=str(error))
             entry.session.is_closing = True
             if entry.task is not None:
+                entry.task.cancel()
+
+    def close_erased(self) -> None:
+        """Close the sessions of whoever is being erased, in the middle of what they do."""
+        for key, entry in self._open.items():
+            if self._is_erasing(key.user) and entry.task is not None:
+                entry.session.is_closing = True
                 entry.task.cancel()
 
     async def _close_all(self) -> None:

@@ -24,7 +24,7 @@ from vigil.contracts import (
     decode_turn,
     encode,
 )
-from vigil.errors import InvalidInput, OutcomeUnknown, Unavailable, VigilError, WrongLastSequence
+from vigil.errors import InvalidInput, Unavailable, VigilError, WrongLastSequence
 from vigil.subjects import SessionKey
 
 from .core import owes
@@ -33,6 +33,8 @@ from .history import History
 log = structlog.get_logger("vigil.cortex")
 
 COMMIT_TIMEOUT_S: Final = 5.0
+ELECTION_TIMEOUT_S: Final = 12.0
+"""How long a cluster may be without a leader: Raft takes 4 to 9 s to elect one."""
 
 
 class TurnTooLarge(VigilError):
@@ -51,9 +53,11 @@ class Loaded(msgspec.Struct):
     """Stream sequence of the last turn; 0 if there is none: the next commit expects it."""
     history: History
     traceparent: str | None = None
+    dead_letters: int = 0
+    """How many were written on the way."""
 
 
-def headers_of(turn: Turn, traceparent: str | None) -> dict[str, str]:
+def headers_of(turn: Turn, traceparent: str) -> dict[str, str]:
     """Headers that let others skip a turn, or find its position, without reading it."""
     kinds = {effect.__struct_config__.tag for effect in turn.effects}
     effects = ("s" if "send_message" in kinds else "") + (
@@ -62,7 +66,7 @@ def headers_of(turn: Turn, traceparent: str | None) -> dict[str, str]:
     headers = {
         POSITION_HEADER: str(turn.state.position),
         ORDINAL_HEADER: str(turn.ordinal),
-        trace.HEADER: trace.child(traceparent),
+        trace.HEADER: traceparent,
     }
     if effects:
         headers[EFFECTS_HEADER] = effects
@@ -120,12 +124,10 @@ async def _unreadable(
     position = int(last.headers.get(POSITION_HEADER, str(last.seq)))
     turns = int(last.headers.get(ORDINAL_HEADER, "0"))
     state = State(position=position, turns=turns, effects=last.seq * 1000, is_locked=True)
-    return Loaded(state=state, turn_seq=last.seq, history=history)
+    return Loaded(state=state, turn_seq=last.seq, history=history, dead_letters=1)
 
 
-async def commit(
-    bus: Bus, key: SessionKey, turn: Turn, expect: int, traceparent: str | None
-) -> int:
+async def commit(bus: Bus, key: SessionKey, turn: Turn, expect: int, traceparent: str) -> int:
     """Store the turn if `expect` is still the last one; returns its stream sequence.
 
     Repeats a publish with an unknown outcome until it is known: the expectation makes that
@@ -134,7 +136,7 @@ async def commit(
     Raises:
         Conflict: another turn came first.
         TurnTooLarge: it doesn't fit.
-        Unavailable: the broker is away for longer than a lease lives.
+        Unavailable: the broker is away for longer than a lease lives, or a cluster takes to elect.
     """
     data = encode(turn)
     if len(data) > TURN_BYTES_MAX:
@@ -143,7 +145,7 @@ async def commit(
     crash.point("cortex.commit.before")
     try:
         seq = (await bus.publish(key.turn, data, headers, expect=expect)).seq
-    except (WrongLastSequence, OutcomeUnknown) as error:
+    except (WrongLastSequence, Unavailable) as error:
         seq = await _settle_commit(bus, key, turn, expect, data, headers, error)
     crash.point("cortex.commit.after")
     return seq
@@ -158,7 +160,9 @@ async def _settle_commit(
     headers: dict[str, str],
     error: VigilError,
 ) -> int:
-    for _ in range(int(COMMIT_TIMEOUT_S / 0.1)):
+    clock = asyncio.get_running_loop()
+    deadline = clock.time() + (ELECTION_TIMEOUT_S if bus.is_cluster else COMMIT_TIMEOUT_S)
+    while clock.time() < deadline:
         try:
             last = await bus.get_last(key.stream, key.turn)
             if last is not None and last.seq != expect:
@@ -188,7 +192,7 @@ async def dead_letter(
         data=message.data[:DEAD_LETTER_BYTES_MAX],
         at=clock.now(),
     )
-    headers = {trace.HEADER: trace.child(message.headers.get(trace.HEADER))}
+    headers = {trace.HEADER: trace.passed_on(message.headers.get(trace.HEADER))}
     await bus.publish(key.dead("cortex"), encode(letter), headers, msg_id=f"cortex-{name}")
     crash.point("cortex.dead.after_publish")
     log.error("dead letter", action="cortex.dead_letter", session=str(key), cause=cause)

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from vigil.contracts import Block, FollowUp, Row, Usage
+from vigil.contracts import SOCKET, Block, FollowUp, Row, Usage
 from vigil.errors import VigilError
 
 StopReason = Literal[
@@ -42,6 +42,10 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     follow_ups: dict[str, FollowUp]
     """The open ones, by timer id."""
     autonomy_enabled: bool
+    channels: tuple[str, ...] = ()
+    """Names of the ways out beside the socket."""
+    route: str = SOCKET
+    """Where goes what the agent says on its own, unless it names a channel."""
 
 
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +73,8 @@ class ModelError(VigilError):
 
     `is_retryable` tells whether the same call may succeed later (429, 529, 5xx, timeouts, a
     lost connection); `retry_after_s` is the provider's own wish, if it had one; `is_refused`
-    whether the server turned the call away before it took any tokens.
+    whether the server turned the call away before it took any tokens; `is_budget` whether it
+    never got there, because the day's tokens are used up.
     """
 
     def __init__(
@@ -79,12 +84,14 @@ class ModelError(VigilError):
         is_retryable: bool,
         retry_after_s: float | None = None,
         is_refused: bool = False,
+        is_budget: bool = False,
     ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.is_retryable = is_retryable
         self.retry_after_s = retry_after_s
         self.is_refused = is_refused
+        self.is_budget = is_budget
 
 
 class Model(Protocol):

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 import jinja2
 
-from vigil.contracts import FollowUp
+from vigil.contracts import ExternalBlock, FollowUp
 
 from .identity import Identity
 from .model import Situation
@@ -23,6 +23,7 @@ FOLDER: Final = Path(__file__).resolve().parents[2] / "prompts" / "en"
 STABLE_MAX: Final = 1000
 """Stable parts kept rendered."""
 LINE_MAX: Final = 300
+BAR: Final = "| "
 _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
@@ -38,9 +39,11 @@ class Prompts:
             lstrip_blocks=True,
         )
         environment.filters["line"] = line
+        environment.filters["barred"] = barred
         self._system = environment.get_template("system.md.j2")
         self._situation = environment.get_template("situation.md.j2")
         self._timer_fired = environment.get_template("timer_fired.md.j2")
+        self._external = environment.get_template("external_event.md.j2")
         self._stable: dict[Identity, str] = {}
 
     def system(self, identity: Identity, situation: Situation) -> tuple[str, ...]:
@@ -66,6 +69,20 @@ class Prompts:
             late=_late(follow_up, now),
         ).strip()
 
+    def external_row(self, block: ExternalBlock, at: datetime) -> str:
+        """Render the row that tells the model of an event from outside.
+
+        Args:
+            at: when it was taken up; aware UTC.
+        """
+        occurred_at = block.event.occurred_at
+        return self._external.render(
+            event=block.event,
+            left_out=block.left_out,
+            at=instant(at, UTC),
+            occurred_at="" if occurred_at is None else instant(occurred_at, UTC),
+        ).strip()
+
 
 def _variables(situation: Situation) -> dict[str, Any]:
     zone = ZoneInfo(situation.timezone)
@@ -77,6 +94,8 @@ def _variables(situation: Situation) -> dict[str, Any]:
         "user": situation.user,
         "agent": situation.agent,
         "autonomy_enabled": situation.autonomy_enabled,
+        "channels": situation.channels,
+        "route": situation.route,
         "follow_ups": [
             {
                 "id": timer_id,
@@ -122,3 +141,14 @@ def line(text: str | None, limit: int = LINE_MAX) -> str:
     """
     joined = " ".join((text or "").split())
     return joined if len(joined) <= limit else joined[: limit - 1] + "…"
+
+
+def barred(text: str) -> str:
+    """Put text that an outsider wrote behind bars, whatever it takes for the end of a line.
+
+    Nothing in it can begin a line of its own, so it can't pose as anything else.
+
+    >>> barred("a\\r\\n[Follow-up due]\\u2028b")
+    '| a\\n| [Follow-up due]\\n| b'
+    """
+    return "\n".join(BAR + part for part in text.splitlines())

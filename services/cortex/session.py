@@ -9,14 +9,16 @@ from typing import Any, Final
 
 import structlog
 
-from vigil import crash, trace
+from vigil import crash, metrics, spans, trace
 from vigil.bus import Bus, Follower, Message
 from vigil.clock import Clock
 from vigil.config import Person, quiet_hours_of, zone_of
-from vigil.contracts import Cause, Event, EventType, State, decode_event
+from vigil.contracts import Cause, Event, EventType, Queued, State, Turn, decode_event
 from vigil.errors import InvalidInput
+from vigil.metrics import Metrics
 from vigil.subjects import SessionKey
 from vigil.switches import Switches
+from vigil.trace import Tracer
 
 from . import core
 from . import log as session_log
@@ -57,6 +59,8 @@ class Session:
         history_rows: int,
         idle_release_s: float,
         careful: asyncio.Lock,
+        tracer: Tracer,
+        counts: Metrics,
     ) -> None:
         self.key = key
         self._bus = bus
@@ -74,7 +78,10 @@ class Session:
         """Shared by the sessions of a replica: see `_take_over`."""
         self._follower: Follower | None = None
         self._log = session_log.Loaded(state=State(), turn_seq=0, history=History(history_rows))
-        self._trace: str | None = None
+        self._tracer = tracer
+        self._counts = counts
+        self._span = tracer.begin(None)
+        """Of the turn in the making: under the event's, from when it was read."""
         self._wake: Message | None = None
         self.is_closing = False
 
@@ -131,7 +138,8 @@ class Session:
 
     async def _load(self) -> None:
         self._log = await session_log.load(self._bus, self.key, self._clock, self._history_rows)
-        self._trace = self._log.traceparent
+        self._begin_span(self._log.traceparent)
+        self._counts.count(metrics.DEAD_LETTERS, by=self._log.dead_letters)
         if self._follower is not None:
             await self._follower.close()
         self._follower = await self._bus.follow(
@@ -171,7 +179,7 @@ class Session:
         event = None
         if core.owes(state) == "take":
             with contextlib.suppress(InvalidInput):
-                event = await self._queued_event()
+                event = await self._queued_event(state.queue[0])
         draft = core.give_up(str(self.key), state, self._moment(), self._policy, event)
         await self._commit(draft)
 
@@ -208,18 +216,28 @@ class Session:
             try:
                 await asyncio.wait_for(self._follower.arrived(), self._idle_release_s)
             except TimeoutError:
-                # A held wake tells of an event that the follower is still to bring.
+                # A held wake tells of an event that the follower is still to bring...
+                await self._drop_empty_wake()
                 if self._wake is None:
                     self.is_closing = True
                     return None
         return message
+
+    async def _drop_empty_wake(self) -> None:
+        """Acknowledge the wake of an event that is gone: erased, or too old to be kept."""
+        wake = self._wake
+        if wake is None or await self._bus.get(self.key.stream, wake.seq) is not None:
+            return
+        if self._wake is wake:
+            self._wake = None
+            await self._bus.ack(wake)
 
     async def _fold(self, message: Message) -> Draft | None:
         """Decode and fold one event; a poison one is dead-lettered and passed over."""
         crash.point("cortex.event.read")
         if message.seq <= self._log.state.position:
             return None
-        self._trace = message.headers.get(trace.HEADER)
+        self._begin_span(message.headers.get(trace.HEADER))
         try:
             event = self._decode(message)
         except InvalidInput as error:
@@ -240,6 +258,7 @@ class Session:
 
     async def _poison(self, message: Message, reason: str) -> None:
         await session_log.dead_letter(self._bus, self.key, message, reason, self._clock)
+        self._counts.count(metrics.DEAD_LETTERS)
         try:
             # Whoever waits for the end of an event that was given up knows no other id.
             event: Event | None = self._decode(message)
@@ -253,23 +272,25 @@ class Session:
         await self._commit(draft)
 
     async def _take(self) -> Draft | None:
-        """Read the first queued event back from the log and take it."""
+        """Read what is first in the queue back from the log and take it."""
         state = self._log.state
+        events: list[Event] = []
         try:
-            event = await self._queued_event()
+            for queued in core.head(state, self._policy):
+                events.append(await self._queued_event(queued))
         except InvalidInput as error:
-            log.error("queued event lost", action="cortex.take", error=str(error))
-            await self._commit(core.give_up(str(self.key), state, self._moment(), self._policy))
-            return None
-        return core.take(str(self.key), state, event, self._moment(), self._policy)
+            if not events:
+                log.error("queued event lost", action="cortex.take", error=str(error))
+                await self._commit(core.give_up(str(self.key), state, self._moment(), self._policy))
+                return None
+        return core.take(str(self.key), state, events, self._moment(), self._policy)
 
-    async def _queued_event(self) -> Event:
-        """Return what the first queued entry points to. Raises: InvalidInput."""
-        seq = self._log.state.queue[0].seq
-        message = await self._bus.get(self.key.stream, seq)
+    async def _queued_event(self, queued: Queued) -> Event:
+        """Return what a queued entry points to. Raises: InvalidInput."""
+        message = await self._bus.get(self.key.stream, queued.seq)
         if message is None:
-            raise InvalidInput("queue", f"event {seq} is gone")
-        self._trace = message.headers.get(trace.HEADER)
+            raise InvalidInput("queue", f"event {queued.seq} is gone")
+        self._begin_span(message.headers.get(trace.HEADER))
         return self._decode(message)
 
     async def _conclude(self, draft: Draft) -> Draft | None:
@@ -286,7 +307,14 @@ class Session:
         crash.point("cortex.model.before_call")
         rows = self._log.history.rows(draft.rows)
         call = asyncio.ensure_future(
-            self._thinker.think(self.key, draft.state, rows, self._timezone)
+            self._thinker.think(
+                self.key,
+                draft.state,
+                rows,
+                timezone=self._timezone,
+                policy=self._policy,
+                parent=self._span.header,
+            )
         )
         try:
             await asyncio.sleep(0)
@@ -321,12 +349,18 @@ class Session:
         """Fold an event that came during a call -> (whether it ends the call, what goes on)."""
         if draft.is_dirty and not await self._commit(draft):
             return True, self._draft()  # somebody else goes on from here
-        loop = self._log.state.loop
+        loop, span = self._log.state.loop, self._span
         folded = await self._fold(message)
         if folded is not None and folded.state.loop != loop:
+            if folded.wants_call:
+                # What it ended is over now, whatever becomes of the call that follows.
+                await self._commit(folded)
+                return True, self._draft()
             return True, folded
         if folded is not None:
             await self._commit(folded)
+        if self._log.state.loop == loop:
+            self._span = span  # what was folded has one of its own
         return self._log.state.loop != loop, self._draft()
 
     def _apply(self, draft: Draft, call: asyncio.Future[ModelAnswer]) -> None:
@@ -339,6 +373,7 @@ class Session:
                 error.reason,
                 is_retryable=error.is_retryable,
                 retry_after_s=error.retry_after_s,
+                is_budget=error.is_budget,
             )
         else:
             core.conclude(draft, answer)
@@ -354,18 +389,44 @@ class Session:
         turn = draft.finish(self._new_id(), history_from=history_from)
         try:
             seq = await session_log.commit(
-                self._bus, self.key, turn, self._log.turn_seq, self._trace
+                self._bus, self.key, turn, self._log.turn_seq, self._span.header
             )
         except session_log.Conflict:
             log.info("conflict", action="cortex.conflict", session=str(self.key))
+            self._counts.count(metrics.CONFLICTS)
             await self._load()
             return False
         self._log.turn_seq = seq
         self._log.state = turn.state
         self._log.history.add(seq, turn.rows)
+        self._end_span(turn)
         if self._wake is not None:
             await self._settle_wake()
         return True
+
+    def _begin_span(self, parent: str | None) -> None:
+        self._span = self._tracer.begin(parent)
+        trace.current.set(self._span.header)
+
+    def _end_span(self, turn: Turn) -> None:
+        """Tell about a committed turn, and begin the span of the next step of the same work."""
+        span, event = self._span, turn.event
+        self._counts.count(metrics.TURNS, turn.outcome)
+        self._counts.observe(metrics.TURN_SECONDS, span.lasted_s)
+        if turn.outcome == "taken_over":
+            self._counts.count(metrics.TAKEOVERS)
+        if self._tracer.is_on:
+            attributes: dict[str, str | int] = {
+                spans.SESSION: turn.session_key,
+                spans.ORDINAL: turn.ordinal,
+                spans.OUTCOME: turn.outcome,
+            }
+            if turn.state.attempt:
+                attributes[spans.ATTEMPT] = turn.state.attempt
+            if event is not None:
+                attributes |= {spans.EVENT_ID: event.id, spans.EVENT_TYPE: event.type}
+            self._tracer.end(span, spans.TURN, attributes)
+        self._begin_span(span.parent)
 
     def _moment(self) -> Moment:
         now = self._clock.now()

@@ -10,14 +10,18 @@ from typing import Final
 import msgspec
 import structlog
 
+from vigil import metrics, spans
 from vigil.bus import Bus, BusError
 from vigil.clock import Clock
 from vigil.config import Model as ModelConfig
-from vigil.contracts import Row, State, TextBlock, TimerBlock
+from vigil.contracts import ExternalBlock, Row, State, TextBlock, TimerBlock, Usage
 from vigil.errors import Unavailable
+from vigil.metrics import Metrics
 from vigil.subjects import SessionKey
+from vigil.trace import Span, Tracer
 
 from .budget import Budget, BudgetExceeded, Reservation, estimate, tokens_of
+from .core import Policy
 from .identity import Identities
 from .model import Model, ModelAnswer, ModelError, ModelRequest, Situation
 from .prompting import Prompts
@@ -50,7 +54,8 @@ class Thinker:
         identities: Identities,
         prompts: Prompts,
         budget: Budget,
-        autonomy_enabled: bool,
+        tracer: Tracer,
+        counts: Metrics,
     ) -> None:
         self._bus = bus
         self._clock = clock
@@ -59,35 +64,76 @@ class Thinker:
         self._identities = identities
         self._prompts = prompts
         self._budget = budget
-        self._autonomy_enabled = autonomy_enabled
+        self._tracer = tracer
+        self._counts = counts
 
     async def think(
         self,
         key: SessionKey,
         state: State,
         rows: tuple[Row, ...],
+        *,
         timezone: str,
+        policy: Policy,
+        parent: str,
     ) -> ModelAnswer:
-        """Ask the model for the open loop of `state`.
+        """Ask the model for the open loop of `state`; `parent` is the context of its turn.
 
         Raises:
             ModelError: no answer, or the budget is used up.
         """
-        request = self._request(key, state, rows, timezone)
+        request = self._request(key, state, rows, timezone, policy)
         attempt = state.attempt + (state.loop.retries if state.loop else 0)
         stream = TokenStream(self._bus.send, key.live, state.turns + 1, attempt)
+        span, usage, outcome = self._tracer.begin(parent), None, "cancelled"
         try:
             if self.model.is_free:
-                return await self.model.answer(request, stream.add)
-            return await self._paid(request, stream)
+                answer = await self.model.answer(request, stream.add)
+            else:
+                answer = await self._paid(request, stream)
+            usage, outcome = answer.usage, "answered"
+            return answer
+        except ModelError as error:
+            outcome = "retryable" if error.is_retryable else "failed"
+            raise
         finally:
             stream.close()
+            self._tell(span, request.session_key, outcome, usage)
+
+    def _tell(self, span: Span, session: str, outcome: str, usage: Usage | None) -> None:
+        """Count a call that is over, and record its span."""
+        model = self.model.name
+        self._counts.observe(metrics.MODEL_SECONDS, span.lasted_s, model, outcome)
+        for direction, tokens in _tokens(usage):
+            if tokens:
+                self._counts.count(metrics.MODEL_TOKENS, model, direction, by=tokens)
+        if not self._tracer.is_on:
+            return
+        attributes: dict[str, str | int] = {
+            spans.GEN_AI_OPERATION: "chat",
+            spans.GEN_AI_PROVIDER: "vigil" if self.model.is_free else "anthropic",
+            spans.GEN_AI_MODEL: model,
+            spans.GEN_AI_CONVERSATION: session,
+        }
+        if usage is not None:
+            cached = usage.cache_read_tokens + usage.cache_write_tokens
+            attributes |= {
+                spans.GEN_AI_INPUT_TOKENS: usage.input_tokens + cached,
+                spans.GEN_AI_OUTPUT_TOKENS: usage.output_tokens,
+            }
+            if cached:
+                attributes |= {
+                    spans.GEN_AI_CACHE_READ: usage.cache_read_tokens,
+                    spans.GEN_AI_CACHE_WRITE: usage.cache_write_tokens,
+                }
+        error = "" if usage is not None else outcome
+        self._tracer.end(span, spans.MODEL, attributes, name=f"chat {model}", error=error)
 
     async def _paid(self, request: ModelRequest, stream: TokenStream) -> ModelAnswer:
         try:
             reservation = await self._budget.reserve(estimate(request))
         except BudgetExceeded as error:
-            raise ModelError(error.reason, is_retryable=False) from error
+            raise ModelError(error.reason, is_retryable=False, is_budget=True) from error
         except (Unavailable, BusError) as error:
             raise ModelError(f"the budget can't be read: {error}", is_retryable=True) from error
         try:
@@ -108,7 +154,12 @@ class Thinker:
             log.warning("budget not settled", action="cortex.budget", error=str(error))
 
     def _request(
-        self, key: SessionKey, state: State, rows: tuple[Row, ...], timezone: str
+        self,
+        key: SessionKey,
+        state: State,
+        rows: tuple[Row, ...],
+        timezone: str,
+        policy: Policy,
     ) -> ModelRequest:
         situation = Situation(
             now=self._clock.now(),
@@ -116,7 +167,9 @@ class Thinker:
             user=key.user,
             agent=key.agent,
             follow_ups=state.follow_ups,
-            autonomy_enabled=self._autonomy_enabled,
+            autonomy_enabled=policy.autonomy_enabled,
+            channels=policy.channels,
+            route=policy.route,
         )
         identity = self._identities.load(key.agent, key.user)
         return ModelRequest(
@@ -130,12 +183,26 @@ class Thinker:
         )
 
     def _shown(self, row: Row) -> Row:
-        """Put a timer that fired into words; everything else stands as it is."""
-        block = row.blocks[0]
-        if not isinstance(block, TimerBlock):
-            return row
-        text = self._prompts.timer_row(block.follow_up, block.timer_id, row.at)
+        """Put a timer that fired or an event from outside into words; the rest stands as it is."""
+        match row.blocks[0]:
+            case TimerBlock(timer_id=timer_id, follow_up=follow_up):
+                text = self._prompts.timer_row(follow_up, timer_id, row.at)
+            case ExternalBlock() as block:
+                text = self._prompts.external_row(block, row.at)
+            case _:
+                return row
         return msgspec.structs.replace(row, blocks=(TextBlock(text=text),))
+
+
+def _tokens(usage: Usage | None) -> tuple[tuple[str, int], ...]:
+    if usage is None:
+        return ()
+    return (
+        ("input", usage.input_tokens),
+        ("output", usage.output_tokens),
+        ("cache_read", usage.cache_read_tokens),
+        ("cache_write", usage.cache_write_tokens),
+    )
 
 
 class TokenStream:

@@ -14,12 +14,14 @@ from typing import Any, Final
 
 import structlog
 
-from vigil import crash, topology, trace
+from vigil import crash, metrics, spans, topology, trace
 from vigil.bus import Bus, Message
 from vigil.clock import Clock
-from vigil.contracts import SendMessage, encode
+from vigil.contracts import SendMessage, decode_receipt, encode
 from vigil.errors import InvalidInput, OutcomeUnknown, Unavailable, WrongLastSequence
+from vigil.metrics import Metrics
 from vigil.subjects import SessionKey
+from vigil.trace import Tracer
 
 from . import decide
 from .config import Limits
@@ -35,11 +37,22 @@ Wait = Callable[[SessionKey, str], Awaitable[Tail]]
 class Claims:
     """Settles sends, and remembers the last one of each session."""
 
-    def __init__(self, bus: Bus, clock: Clock, limits: Limits) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        clock: Clock,
+        limits: Limits,
+        tracer: Tracer = trace.OFF,
+        counts: Metrics | None = None,
+    ) -> None:
         self._bus = bus
         self._clock = clock
         self._limits = limits
+        self._tracer = tracer
+        self._counts = counts or Metrics(decide.SERVICE)
         self._tails: OrderedDict[str, Tail] = OrderedDict()
+        self.is_erasing: Callable[[str], bool] = lambda user: False
+        """Whether a person is being erased: nothing is said to them any more."""
 
     async def settle(self, key: SessionKey, send: SendMessage, turn: Message, wait: Wait) -> Tail:
         """Say a send, or close it with a receipt; harmless to repeat.
@@ -52,7 +65,10 @@ class Claims:
             Unavailable: the broker did not answer for some seconds; try again later.
             BusError: the broker refused.
         """
-        tail = await _Attempt(self, key, send, turn, wait).run(self._tails.get(turn.subject))
+        attempt = _Attempt(self, key, send, turn, wait)
+        tail = await attempt.run(self._tails.get(turn.subject))
+        if attempt.outcome:
+            attempt.tell()
         self._tails[turn.subject] = tail
         self._tails.move_to_end(turn.subject)
         if len(self._tails) > self._limits.tails_max:
@@ -68,19 +84,30 @@ class Claims:
             return Tail(effect_id)
         return None
 
-    async def close(self, key: SessionKey, effect_id: str, close: Close, turn: Message) -> None:
-        """Write a receipt unless there is one."""
+    async def close(self, key: SessionKey, effect_id: str, close: Close, traceparent: str) -> bool:
+        """Write a receipt unless there is one; return whether this one was written."""
         record = decide.receipt(key, effect_id, close, now=self._clock.now())
         try:
             await self._bus.publish(
-                key.receipt(effect_id), encode(record), _headers(turn), expect=0
+                key.receipt(effect_id), encode(record), {trace.HEADER: traceparent}, expect=0
             )
         except WrongLastSequence:
-            return
+            return False
         log.info(
             "send closed", action=f"delivery.{close.outcome}", session=str(key),
             effect=effect_id, reason=close.reason,
         )  # fmt: skip
+        return True
+
+    async def failure(self, key: SessionKey, effect_id: str) -> str | None:
+        """Return why a send that was never said was closed as failed; None: it wasn't."""
+        if await self._bus.get_last(STREAM, key.out_said(effect_id)) is not None:
+            return None
+        found = await self._bus.get_last(STREAM, key.receipt(effect_id))
+        if found is None:
+            return None
+        record = decode_receipt(found.data)
+        return record.reason if record.outcome == "failed" else None
 
     async def is_decided(self, key: SessionKey, effect_id: str, *, before: int) -> bool:
         """Tell whether a turn stored before sequence `before` decided that send.
@@ -119,15 +146,11 @@ def _holds(message: Message, effect_id: str) -> bool:
     return decide.holds(turn, effect_id)
 
 
-def _headers(turn: Message) -> dict[str, str]:
-    return {trace.HEADER: trace.child(turn.headers.get(trace.HEADER))}
-
-
 class _Attempt:
     """One run of the protocol for one send."""
 
-    __slots__ = ("_bus", "_claims", "_data", "_failures", "_key", "_losses", "_send", "_turn",
-                 "_wait")  # fmt: skip
+    __slots__ = ("_bus", "_claims", "_data", "_failures", "_key", "_losses", "_send", "_span",
+                 "_turn", "_wait", "outcome")  # fmt: skip
 
     def __init__(
         self, claims: Claims, key: SessionKey, send: SendMessage, turn: Message, wait: Wait
@@ -141,6 +164,21 @@ class _Attempt:
         self._data: bytes | None = None
         self._losses = 0
         self._failures = 0
+        self._span = claims._tracer.begin(turn.headers.get(trace.HEADER))
+        self.outcome = ""
+        """What this attempt did: "said", or its receipt; empty: somebody had done it before."""
+        trace.current.set(self._span.header)
+
+    def tell(self) -> None:
+        """Count what was done, and record its span."""
+        claims, turn = self._claims, self._turn
+        claims._counts.count(metrics.SENDS, self.outcome)
+        if self.outcome == "said" and turn.token:
+            lag_s = (claims._clock.now() - turn.stored_at).total_seconds()
+            claims._counts.observe(metrics.DELIVERY_LAG, metrics.seconds(lag_s))
+        if claims._tracer.is_on:
+            about = {spans.SESSION: str(self._key), spans.EFFECT: self._send.id}
+            claims._tracer.end(self._span, spans.SAY, about | {spans.OUTCOME: self.outcome})
 
     async def run(self, tail: Tail | None) -> Tail:
         """Answer what the protocol asks until the send is settled."""
@@ -172,21 +210,25 @@ class _Attempt:
             )
             self._data = encode(record)
         crash.point("delivery.claim.before")
+        if self._losses:
+            expect = await self._still_there(expect)
         try:
             ack = await self._bus.publish(
                 self._key.out_said(self._send.id),
                 self._data,
-                _headers(self._turn),
+                {trace.HEADER: self._span.header},
                 expect=expect,
                 expect_subject=self._key.transcript,
             )
         except WrongLastSequence:
+            self._claims._counts.count(metrics.CLAIMS_LOST)
             await self._after_loss()
             return None
         except Unavailable as error:
             await self._after_failure(error)
             return None
         crash.point("delivery.claim.after")
+        self.outcome = "said"
         return ack.seq
 
     async def _patiently(self, ask: Find | Read | Close) -> Any:
@@ -197,7 +239,8 @@ class _Attempt:
                     return await self._read(ask.after)
                 if isinstance(ask, Find):
                     return await self._claims.find(self._key, ask.effect_id)
-                await self._claims.close(self._key, self._send.id, ask, self._turn)
+                if await self._claims.close(self._key, self._send.id, ask, self._span.header):
+                    self.outcome = ask.outcome
             except Unavailable as error:
                 await self._after_failure(error)
                 continue
@@ -214,6 +257,20 @@ class _Attempt:
             if len(page) < size:
                 return found
             after = page[-1].seq
+
+    async def _still_there(self, expect: int) -> int:
+        """Return what may be expected where `expect` was read, if that is gone by now.
+
+        A record that is too old is removed, and the broker then goes by the one before it.
+
+        Raises:
+            Unavailable: the person is being erased, and with them everything that was expected.
+        """
+        if self._claims.is_erasing(self._key.user):
+            raise Unavailable(f"{self._key.user} is being erased")
+        last = await self._bus.get_last(STREAM, self._key.transcript)
+        seq = 0 if last is None else last.seq
+        return min(seq, expect)
 
     async def _after_loss(self) -> None:
         limits = self._claims._limits

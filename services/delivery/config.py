@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import msgspec
 
+from vigil.contracts import SOCKET
+
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Every limit of one replica."""
 
-    channels: frozenset[str] = frozenset({"socket"})
+    channels: frozenset[str] = frozenset({SOCKET})
     """Channels that can be served. For the socket, the claim is the delivery."""
     turns_in_hand_max: int = 2048
     """Turns taken and not yet acknowledged; beyond, nothing more is taken."""
@@ -39,6 +41,18 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     refusals_max: int = 8
     """Deliveries of a turn after which a send that the broker refuses is given up."""
     stop_grace_s: float = 10.0
-    """How long the turns in hand may take to finish when the service ends."""
+    """How long the turns and orders in hand may take to finish when the service ends."""
     stop_delay_s: float = 0.5
     """When what was not begun comes to another replica: after this connection is closed."""
+    sends_at_once_max: int = 8
+    """Requests under way on one channel: a slow receiver holds up nobody but itself."""
+    orders_in_hand_max: int = 64
+    """Orders of one channel taken and not yet given back; beyond, they come again later..."""
+    overflow_delay_s: float = 2.0
+    """...after this."""
+    heartbeat_s: float = 2.0
+    """How often the broker is told that an order is still worked on; a quarter of its ack wait."""
+    attempt_grace_s: float = 5.0
+    """A try that has no end so long after its timeout was cut off by a crash."""
+    unreadable_delay_s: float = 60.0
+    """When an order comes again of which something can't be read: after an upgrade, say."""

@@ -256,6 +256,7 @@ def said(key: SessionKey, send: SendMessage, *, turn_seq: int, now: datetime) ->
         tag=payload.tag,
         is_autonomous=payload.is_autonomous,
         channel=payload.channel,
+        is_tainted=payload.is_tainted,
     )
 
 

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Awaitable, Callable
 
 import structlog
 
-from vigil import crash
+from vigil import crash, metrics, trace
 from vigil.bus import Bus, Message
 from vigil.clock import Clock
-from vigil.contracts import encode
+from vigil.contracts import SendMessage, encode
 from vigil.errors import InvalidInput, Unavailable, VigilError
+from vigil.metrics import Metrics
 from vigil.subjects import SessionKey
+from vigil.trace import Tracer
 
 from . import decide
 from .claims import STREAM, Claims
@@ -36,18 +39,43 @@ class Overtaken(VigilError):
     """An older turn of the session is here: that one first."""
 
 
-class Speech:
-    """Handles turns, one at a time for each session."""
+async def _nothing_to_order(key: SessionKey, send: SendMessage, turn: Message) -> None:
+    """With the socket alone, the claim is the delivery."""
 
-    def __init__(self, bus: Bus, clock: Clock, limits: Limits) -> None:
+
+Ensure = Callable[[SessionKey, SendMessage, Message], Awaitable[None]]
+"""Orders what was said over another channel, if it was; may be repeated."""
+
+
+class Speech:
+    """Handles turns, one at a time for each session.
+
+    Args:
+        ensure: called for each settled send, before its turn is acknowledged.
+    """
+
+    def __init__(
+        self,
+        bus: Bus,
+        clock: Clock,
+        limits: Limits,
+        tracer: Tracer = trace.OFF,
+        counts: Metrics | None = None,
+        ensure: Ensure = _nothing_to_order,
+    ) -> None:
+        self._ensure = ensure
         self._bus = bus
         self._clock = clock
         self._limits = limits
-        self.claims = Claims(bus, clock, limits)
+        self._counts = counts or Metrics(decide.SERVICE)
+        self.claims = Claims(bus, clock, limits, tracer, self._counts)
 
     async def handle(self, turn: Message, lane: Lane) -> Fate:
         """Settle what the turn says and acknowledge it; never raises but when cancelled."""
         crash.point("delivery.turn.received")
+        if self.claims.is_erasing(SessionKey.of_subject(turn.subject).user):
+            await self._ack(turn)
+            return Fate.FINISHED
         try:
             await self._speak(turn, lane)
         except Overtaken:
@@ -76,7 +104,37 @@ class Speech:
 
         for send in decide.sends_of(record):
             await self.claims.settle(key, send, turn, wait)
+            await self._ensure(key, send, turn)
         await self._ack(turn)
+
+    async def say_again(self, turn: Message) -> str | None:
+        """Do once more what a turn asks for -> None, or why it can't be any more.
+
+        Args:
+            turn: read from the log, because a person asked for it.
+
+        Raises:
+            InvalidInput: it can't be read.
+            Unavailable: the broker did not answer, or a send before it isn't settled yet.
+        """
+        key, record = decide.read_turn(turn.subject, turn.data)
+        again = Message(turn.subject, turn.data, turn.headers, turn.seq, delivered=2)
+
+        async def wait(key: SessionKey, effect_id: str) -> Tail:
+            found = await self.claims.find(key, effect_id)
+            if found is not None:
+                return found
+            if await self.claims.is_decided(key, effect_id, before=turn.seq):
+                raise Unavailable(f"the send {effect_id} before it is not settled yet")
+            return Tail(effect_id)
+
+        sends = decide.sends_of(record)
+        for send in sends:
+            await self.claims.settle(key, send, again, wait)
+            await self._ensure(key, send, again)
+        reasons = [await self.claims.failure(key, send.id) for send in sends]
+        failed = [reason for reason in reasons if reason is not None]
+        return f"what it says was given up for good: {failed[0]}" if failed else None
 
     async def _predecessor(
         self, key: SessionKey, effect_id: str, turn: Message, lane: Lane
@@ -130,7 +188,9 @@ class Speech:
             STREAM, turn.subject, turn.seq, turn.data, cause=cause, now=self._clock.now()
         )
         key = SessionKey.of_subject(turn.subject)
-        await self._bus.publish(key.dead(decide.SERVICE), encode(letter), msg_id=letter.id)
+        headers = {trace.HEADER: _context_of(turn)}
+        await self._bus.publish(key.dead(decide.SERVICE), encode(letter), headers, msg_id=letter.id)
+        self._counts.count(metrics.DEAD_LETTERS)
         log.warning(
             "dead letter", action="delivery.dead", subject=turn.subject, seq=turn.seq, cause=cause
         )
@@ -162,5 +222,11 @@ class Speech:
         key, record = decide.read_turn(turn.subject, turn.data)
         for send in decide.sends_of(record):
             if await self.claims.find(key, send.id) is None:
-                await self.claims.close(key, send.id, Close("failed", cause), turn)
+                close = Close("failed", cause)
+                if await self.claims.close(key, send.id, close, _context_of(turn)):
+                    self._counts.count(metrics.SENDS, close.outcome)
         await self._bury(turn, cause)
+
+
+def _context_of(turn: Message) -> str:
+    return trace.passed_on(turn.headers.get(trace.HEADER))

@@ -20,6 +20,7 @@ from vigil.tokens import Tokens
 
 from .app import build
 from .edge import Edge
+from .outside import OutsideEvents
 from .server import listen, raise_file_limit, server_for
 
 log = structlog.get_logger("vigil.gateway")
@@ -57,9 +58,12 @@ async def _serve_http(context: Context, edge: Edge, listener: socket.socket) -> 
     server = server_for(build(edge), edge.config, announce)
     serving = asyncio.create_task(server.serve(sockets=[listener]), name="gateway-http")
     writing = asyncio.create_task(edge.cursors.run(), name="gateway-cursors")
+    taking = asyncio.create_task(OutsideEvents(edge).run(), name="gateway-events")
     try:
         # None of them ends by itself: whichever does brings its error out.
-        done, _ = await asyncio.wait({serving, writing}, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait(
+            {serving, writing, taking}, return_when=asyncio.FIRST_COMPLETED
+        )
         for task in done:
             task.result()
     finally:
@@ -67,8 +71,9 @@ async def _serve_http(context: Context, edge: Edge, listener: socket.socket) -> 
         server.should_exit = True
         with contextlib.suppress(asyncio.CancelledError):
             await serving
-        writing.cancel()
-        await asyncio.gather(writing, return_exceptions=True)
+        for task in (writing, taking):
+            task.cancel()
+        await asyncio.gather(writing, taking, return_exceptions=True)
 
 
 if __name__ == "__main__":

@@ -14,21 +14,26 @@ from starlette.routing import BaseRoute, Match, Route, WebSocketRoute
 
 from vigil import __version__
 from vigil.bus import BusError
+from vigil.contracts import Signal
 from vigil.errors import InvalidInput, Unavailable
 
-from . import openapi, routes
+from . import asyncapi, dead, events, explain, exposition, hooks, openapi, routes, signals
 from .body import ClientGone
-from .door import PUBLIC, Door
+from .cloud_events import STRUCTURED
+from .door import Door, is_open
 from .edge import Edge
+from .letters import DeadLetterDetail, DeadLetterPage
 from .messages import Messages
 from .problem import MEDIA_TYPE, Problem, of_error
 from .sockets import Sockets
+from .why.answer import WhyAnswer
 from .wire import (
     Accepted,
     Alive,
     ChatAnswer,
     ChatPending,
     ChatRequest,
+    CloudEventBody,
     Me,
     PauseState,
     PostMessage,
@@ -44,7 +49,7 @@ from .wire import (
 
 log = structlog.get_logger("vigil.gateway")
 
-MESSAGES_PATH: Final = "/api/sessions/{key}/messages"
+MESSAGES_PATH: Final = Messages.path
 SOCKET_PATH: Final = "/api/ws"
 _INPUT: Final = (404, 422)
 _WRITE: Final = (404, 413, 422, 503)
@@ -61,6 +66,10 @@ class Endpoint(msgspec.Struct, frozen=True):
     body: type | None = None
     parameters: tuple[str, ...] = ()
     """Query parameters that the handler reads by itself."""
+    media_type: str = "application/json"
+    """Of the body."""
+    events: type | None = None
+    """What the events of a stream hold, if it answers with Server-Sent Events."""
 
 
 _S: Final = "/api/sessions/{key}"
@@ -78,12 +87,26 @@ ENDPOINTS: Final = (
     Endpoint("POST", f"{_S}/stop", routes.stop, {202: Accepted}, (*_INPUT, 503)),
     Endpoint("GET", SOCKET_PATH, routes.needs_upgrade, {}, (404, 422, 426, 503), None,
              ("session", "client", "cursor", "ticket")),
+    Endpoint("GET", "/api/why/{id:path}", explain.get_why, {200: WhyAnswer}, (*_INPUT, 503)),
+    Endpoint("POST", "/api/events", events.post_event, {202: Accepted}, (404, 413, 415, 422, 503),
+             CloudEventBody, (), STRUCTURED),
+    Endpoint("POST", hooks.PATH, hooks.post_hook, {202: Accepted},
+             (401, 404, 413, 422, 429, 503)),
+    Endpoint("GET", "/api/signals", signals.get_signals, {}, (403, *_INPUT, 503), events=Signal),
+    Endpoint("GET", "/api/dead", dead.list_dead, {200: DeadLetterPage}, (422, 503)),
+    Endpoint("GET", "/api/dead/{id}", dead.get_dead, {200: DeadLetterDetail}, (*_INPUT, 503)),
+    Endpoint("POST", "/api/dead/{id}/requeue", dead.requeue_dead, {200: DeadLetterDetail},
+             (404, 409, 422, 429, 503)),
+    Endpoint("POST", "/api/dead/{id}/discard", dead.discard_dead, {200: DeadLetterDetail},
+             (404, 409, 422, 503)),
     Endpoint("GET", "/api/me", routes.get_me, {200: Me}),
     Endpoint("GET", "/api/status", routes.get_status, {200: Status}),
     Endpoint("PUT", "/api/pause", routes.pause, {200: PauseState}, (403, 503)),
     Endpoint("DELETE", "/api/pause", routes.resume, {200: PauseState}, (403, 503)),
+    Endpoint("GET", "/metrics", exposition.get_metrics, {200: str}, (403, 503)),
     Endpoint("GET", "/healthz", routes.healthz, {200: Alive}),
     Endpoint("GET", "/readyz", routes.readyz, {200: Readiness, 503: Readiness}),
+    Endpoint("GET", "/asyncapi.json", asyncapi.get_asyncapi, {200: asyncapi.AsyncApi}),
 )  # fmt: skip
 
 
@@ -115,25 +138,29 @@ def build(edge: Edge) -> Door:
 
 
 def _add(app: FastAPI, endpoint: Endpoint) -> None:
-    is_public = endpoint.path in PUBLIC
+    is_public = is_open(endpoint.path)
     errors = endpoint.errors if is_public else (*endpoint.errors, 401, 429)
     extra: dict[str, Any] = {"security": []} if is_public else {}
     if endpoint.body is not None:
-        extra["requestBody"] = openapi.request_body(endpoint.body)
+        extra["requestBody"] = openapi.request_body(endpoint.body, endpoint.media_type)
     if endpoint.parameters:
         extra["parameters"] = [
             {"name": name, "in": "query", "required": name == "session",
              "schema": {"type": "string"}}
             for name in endpoint.parameters
         ]  # fmt: skip
+    responses = openapi.responses_of(endpoint.answers, tuple(sorted({*errors, 421})))
+    if endpoint.events is not None:
+        responses = {200: openapi.event_stream(endpoint.events), **responses}
     app.add_api_route(
         endpoint.path,
         endpoint.handler,
         methods=[endpoint.method],
-        status_code=next(iter(endpoint.answers), errors[0] if errors else 200),
+        # The first that is listed, as FastAPI shows it; one without answers only refuses.
+        status_code=int(next(iter(responses))),
         response_class=Response,
         response_model=None,
-        responses=openapi.responses_of(endpoint.answers, tuple(sorted({*errors, 421}))),
+        responses=responses,
         operation_id=endpoint.handler.__name__,
         openapi_extra=extra,
     )

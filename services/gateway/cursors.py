@@ -26,8 +26,11 @@ CONFLICTS_MAX: Final = 5
 
 
 def cursor_key(session: SessionKey, client: str) -> str:
-    """Return the bucket's key of that client of that session."""
-    return f"{session.kv_key}.{token_of(client)}"
+    """Return the bucket's key of that client of that session.
+
+    Hashes only: what a bucket replaces stays on the disk for a while, and names must not (X-8).
+    """
+    return f"{token_of(session.user)}.{token_of(str(session), client)}"
 
 
 class Cursors:

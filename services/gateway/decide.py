@@ -184,6 +184,15 @@ def keyed_event_id(user: str, session_key: str, key: str) -> str:
     return f"{token[:8]}-{token[8:12]}-{token[12:16]}-{token[16:20]}-{token[20:]}"
 
 
+def external_event_id(user: str, source: str, origin: str, origin_id: str) -> str:
+    """Return the id of the event that a sender names `origin_id`, in the form of a uuid.
+
+    Nobody can reach another's events: who let it in (`source`) and for whom is part of the hash.
+    """
+    token = token_of("external", user, source, origin, origin_id)
+    return f"{token[:8]}-{token[8:12]}-{token[12:16]}-{token[16:20]}-{token[20:]}"
+
+
 # ---------------------------------------------------------------- what is an answer
 
 
@@ -191,27 +200,31 @@ class Exchange:
     """Waits for the end of what one event caused, record by record.
 
     The turn that names the event as ended closes the list of what will be said; a send is
-    settled when it's said or has a receipt (void, failed).
+    settled when it's said or has a receipt (void, failed). A message that is answered together
+    with others shares their answer, which the last of them caused (SPEC S-13, `coalesce`).
     """
 
     def __init__(self, event_id: str) -> None:
         self._event_id = event_id
+        self._causes = {event_id}
         self._is_ended = False
         self._expected: set[str] = set()
         self._settled: set[str] = set()
         self._said: list[Said] = []
 
     def take_turn(self, turn: Turn) -> None:
+        is_joined = any(n.code == "joined" and n.subject == self._event_id for n in turn.notes)
+        if is_joined and turn.event is not None:
+            self._causes.add(turn.event.id)
         for effect in turn.effects:
-            if isinstance(effect, SendMessage) and effect.payload.caused_by == self._event_id:
+            if isinstance(effect, SendMessage) and effect.payload.caused_by in self._causes:
                 self._expected.add(effect.id)
         if self._event_id in turn.ended:
             self._is_ended = True
 
     def take_said(self, said: Said) -> None:
         self._settled.add(said.id)
-        if said.caused_by == self._event_id:
-            self._said.append(said)
+        self._said.append(said)
 
     def take_receipt(self, effect_id: str) -> None:
         self._settled.add(effect_id)
@@ -223,7 +236,7 @@ class Exchange:
     @property
     def said(self) -> tuple[Said, ...]:
         """What was said because of the event, in the order of the transcript."""
-        return tuple(self._said)
+        return tuple(said for said in self._said if said.caused_by in self._causes)
 
 
 class OpenTimer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -2,7 +2,8 @@
 
 Host and Origin are checked first (a page of another site must not reach a gateway on the
 visitor's own machine, also not by rebinding a name), then the token, then the rate. Only
-`/healthz`, `/readyz` and `/openapi.json` need no token (SPEC X-4).
+`/healthz`, `/readyz`, `/openapi.json` and `/asyncapi.json` need no token (SPEC X-4), and `/hooks/`,
+where a signature takes its place.
 """
 
 from __future__ import annotations
@@ -12,20 +13,24 @@ from urllib.parse import parse_qs
 
 import structlog
 
+from vigil import metrics
 from vigil.tokens import PREFIX, Principal
 
 from .decide import bearer_of, is_host_allowed, is_origin_allowed
 from .edge import Edge
-from .problem import Problem, of_error, send_problem, too_many, unauthorized
+from .problem import Problem, erasing, of_error, send_problem, too_many, unauthorized
 
 log = structlog.get_logger("vigil.gateway")
 
-PUBLIC: Final = frozenset({"/healthz", "/readyz", "/openapi.json"})
+PUBLIC: Final = frozenset({"/healthz", "/readyz", "/openapi.json", "/asyncapi.json"})
+HOOKS: Final = "/hooks/"
+"""Below it a signature takes the place of the token; the endpoint checks it."""
 PRINCIPAL: Final = "vigil.principal"
 """Where the principal is in the ASGI scope."""
 _TOKEN_NAMES: Final = frozenset({"token", "access_token", "authorization", "api_key"})
 _TOKEN_MARK: Final = PREFIX.encode()
 _SOCKET_PATH: Final = "/api/ws"
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
 class Door:
@@ -38,6 +43,8 @@ class Door:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         is_websocket = scope["type"] == "websocket"
         try:
+            if not is_websocket:
+                send = self._counted(scope, send)
             await self._admit(scope, is_websocket)
         except Exception as error:
             problem = of_error(error)
@@ -52,6 +59,20 @@ class Door:
             # The client was told already, by the application's own error handler.
             log.exception("request failed", action="gateway.failed", path=scope["path"])
 
+    def _counted(self, scope: Any, send: Any) -> Any:
+        """Return a `send` that counts the answer once its head is on its way."""
+        clock, counts = self._edge.clock, self._edge.context.metrics
+        begun_s = clock.monotonic()
+
+        async def counted(message: Any) -> None:
+            await send(message)
+            if message["type"] == "http.response.start":
+                lasted_s = clock.monotonic() - begun_s
+                labels = _method_of(scope), _route_of(scope), str(message["status"])
+                counts.observe(metrics.REQUEST_SECONDS, lasted_s, *labels)
+
+        return counted
+
     async def _admit(self, scope: Any, is_websocket: bool) -> None:
         host = origin = authorization = None
         for name, value in scope["headers"]:
@@ -64,7 +85,7 @@ class Door:
             elif name == b"authorization":
                 authorization = value
         self._check_names(host, origin)
-        if scope["path"] in PUBLIC and not is_websocket:
+        if is_open(scope["path"]) and not is_websocket:
             return
         query = scope["query_string"]
         if query and _has_token(query):
@@ -76,6 +97,8 @@ class Door:
             principal = self._by_ticket(query)
         else:
             raise unauthorized("send a token: Authorization: Bearer pat_…")
+        if edge.switches.is_erasing(principal.user):
+            raise erasing()
         if wait_s := edge.limiter.take(principal.token_id, edge.clock.monotonic()):
             raise too_many("this token makes too many requests", wait_s)
         scope[PRINCIPAL] = principal
@@ -118,6 +141,25 @@ class Door:
         if principal is None:
             raise unauthorized("the ticket is unknown, used, expired or for another session")
         return principal
+
+
+def _method_of(scope: Any) -> str:
+    return str(scope["method"]) if scope["method"] in _METHODS else "other"
+
+
+def _route_of(scope: Any) -> str:
+    """Return the template of the path, never the path: that is a client's to choose.
+
+    FastAPI names its own routes in the scope; of a bare one there is the application.
+    """
+    if scope["path"] in PUBLIC:
+        return str(scope["path"])
+    return str(getattr(scope.get("route") or scope.get("endpoint"), "path", "none"))
+
+
+def is_open(path: str) -> bool:
+    """Return whether a request may come in without a token."""
+    return path in PUBLIC or path.startswith(HOOKS)
 
 
 def _has_token(query: bytes) -> bool:

@@ -6,12 +6,15 @@ import asyncio
 import contextlib
 from typing import Final
 
+from vigil import metrics
 from vigil.runtime import Context
 from vigil.switches import Switches
 from vigil.tokens import Tokens
 
 from .cursors import Cursors
 from .decide import allowed_hosts
+from .feed import Feed
+from .hook_sources import load
 from .intake import Intake
 from .limits import Limiter
 from .live import Live
@@ -20,14 +23,15 @@ from .tickets import Tickets
 
 FAILURES_PER_S: Final = 1.0
 FAILURES_BURST: Final = 30
-"""Requests with a bad token that one address may make."""
+"""Requests with a bad token or signature that one address may make."""
 OPEN_MAX: Final = 20_000
 """Sockets and waiting chats of one process."""
+STORIES_AT_ONCE: Final = 4
 LAST_WRITE_S: Final = 3.0
 
 
 class Edge:
-    """The parts of the gateway, wired."""
+    """The parts of the gateway, wired. Raises: ConfigError, if a hook can't be used."""
 
     def __init__(self, context: Context, tokens: Tokens, switches: Switches) -> None:
         config = context.settings.config.gateway
@@ -41,14 +45,22 @@ class Edge:
         self.limiter = Limiter(rate_per_s=config.rate_per_s, burst=config.rate_burst)
         self.failures = Limiter(rate_per_s=FAILURES_PER_S, burst=FAILURES_BURST)
         self.intake = Intake(context)
+        self.intake.is_erasing = switches.is_erasing
         self.cursors = Cursors(context.bus)
         self.live = Live(context.bus)
+        self.hooks = load(context.settings)
         self.tickets = Tickets()
         self.readiness = Readiness(context)
+        self.stories = asyncio.Semaphore(STORIES_AT_ONCE)
+        """Held while a story is read: an id that isn't found costs a long look."""
         self.open = 0
         """How many sockets and waiting chats there are now."""
+        context.metrics.watch(metrics.CONNECTIONS, lambda: self.open)
         self.stopping = asyncio.Event()
         """Set when the process is about to end: nobody should wait any longer."""
+        self.feed = Feed(context.bus, self.stopping)
+        tokens.on_end(lambda _: self.feed.wake())
+        context.metrics.watch(metrics.SSE_READERS, lambda: self.feed.users)
 
     async def close(self) -> None:
         """Write what is noted."""

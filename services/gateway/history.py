@@ -37,28 +37,15 @@ log = structlog.get_logger("vigil.gateway")
 
 PAGE_BYTES_MAX: Final = 8 * 1024 * 1024
 READS_AT_ONCE: Final = 32
+_WITH_ID: Final = ("out.said.", "receipt.", "send.", "attempt.")
+"""What is recorded about an effect, whose id ends the subject."""
 
 
 async def read_page(
     bus: Bus, stream: str, filters: Sequence[str], start: int, limit: int
 ) -> tuple[list[Message], bool]:
     """Return up to `limit` messages from `start` on, and whether there are more."""
-    follower = await bus.follow(stream, filters, start)
-    messages: list[Message] = []
-    size = 0
-    try:
-        if follower.waiting == 0:
-            return messages, False
-        async for message in follower:
-            messages.append(message)
-            size += len(message.data)
-            if message.pending == 0:
-                return messages, False
-            if len(messages) >= limit or size >= PAGE_BYTES_MAX:
-                break
-        return messages, True
-    finally:
-        await follower.close()
+    return await bus.page(stream, filters, start, limit=limit, bytes_max=PAGE_BYTES_MAX)
 
 
 # ---------------------------------------------------------------- transcript and timeline
@@ -127,16 +114,16 @@ async def timeline(bus: Bus, session: SessionKey, after: int, limit: int) -> Tim
 
 def _record(session: SessionKey, message: Message) -> TimelineRecord:
     tail = message.subject.removeprefix(session.root + ".")
-    kind = tail.rpartition(".")[0] if tail.startswith(("out.said.", "receipt.")) else tail
+    kind = tail.rpartition(".")[0] if tail.startswith(_WITH_ID) else tail
     return TimelineRecord(
         seq=message.seq,
         kind=kind,
-        data=_json_of(message.data),
+        data=json_of(message.data),
         trace=message.headers.get(trace.HEADER),
     )
 
 
-def _json_of(data: bytes) -> Any:
+def json_of(data: bytes) -> Any:
     """Return the record as it is; bytes that are no JSON as base64, to be looked at."""
     try:
         msgspec.json.decode(data)

@@ -1,4 +1,4 @@
-"""Taking a message in: the one way from outside onto the log.
+"""Taking messages and events in: the one way from outside onto the log.
 
 The event id is also the broker's message id, so a publish whose answer got lost is repeated
 without harm. Only the fields below and our own trace context are written; no header of a client
@@ -7,65 +7,52 @@ is ever copied (a header can mean something to the broker).
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import hashlib
 import shutil
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Final, TypeVar
+from collections.abc import Callable
+from typing import Final
 from urllib.parse import urlsplit
 
 import msgspec
-import structlog
 
-from vigil import crash, trace
+from vigil import crash, metrics, spans, trace
 from vigil.bus import Ack
 from vigil.contracts import (
     Control,
     ControlOp,
     ControlPayload,
     Event,
+    External,
+    ExternalPayload,
     UserMessage,
     UserMessagePayload,
     encode,
 )
-from vigil.errors import InvalidInput, Unavailable, VigilError, WrongLastSequence
-from vigil.kv import Bucket
+from vigil.errors import InvalidInput, Unavailable
 from vigil.runtime import Context
 from vigil.subjects import SessionKey
 from vigil.tokens import Principal
 
 from .backlog import Backlog
 from .decide import KEY_LENGTH_MAX, check_length, check_text, keyed_event_id
-from .problem import too_many, unavailable
+from .patience import patiently
+from .problem import Problem, erasing, too_many, unavailable
+from .repeats import Repeats
 from .wire import Accepted
 
-T = TypeVar("T")
-log = structlog.get_logger("vigil.gateway")
-
 TRY_TIMEOUT_S: Final = 1.5
-PATIENCE_S: Final = 4.0
-"""How long a publish is repeated after its first try failed."""
-RETRY_DELAY_S: Final = 0.1
 DISK_CHECK_INTERVAL_S: Final = 1.0
 
 
-class Remembered(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the bucket IDEMPOTENCY keeps of a keyed message, for a day."""
-
-    event_id: str
-    body_hash: str
-    seq: int | None = None
-    """Where it was stored; None: not known yet."""
-
-
 class Intake:
-    """Accepts messages and controls for sessions."""
+    """Accepts messages, controls and events for sessions."""
 
     def __init__(self, context: Context) -> None:
         self._bus = context.bus
         self._clock = context.clock
         self._new_id = context.new_id
+        self._tracer = context.tracer
+        self._counts = context.metrics
         self._config = context.settings.config.gateway
         self._home = context.settings.home
         # Only the embedded broker's disk is ours; with `up --processes` it has a URL, too.
@@ -73,10 +60,13 @@ class Intake:
         is_local = not url or urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")
         self._is_embedded = is_local and context.settings.broker_store.exists()
         self._backlog = Backlog(context.bus, self._config.backlog_max)
-        self._remembered = Bucket(context.bus, "IDEMPOTENCY")
+        # What other systems tell may fill half of it: a person must still be able to speak.
+        self._told = Backlog(context.bus, max(1, self._config.backlog_max // 2))
+        self._repeats = Repeats(context.bus)
         self._has_disk = True
         self._disk_checked_s = float("-inf")
-        self._background: set[asyncio.Task[None]] = set()
+        self.is_erasing: Callable[[str], bool] = lambda user: False
+        """Whether a person is being erased: nothing for them is taken in any more."""
 
     async def accept(
         self,
@@ -95,12 +85,16 @@ class Intake:
             InvalidInput: the text or the key can't be used.
             Problem: 429 the session is too far behind, 503 it can't be stored now.
         """
-        check_text(field, text, bytes_max=self._config.text_bytes_max)
-        if key is not None:
-            check_length(key_field, key, KEY_LENGTH_MAX)
-            return await self._accept_keyed(principal, session, text, key, key_field, parent)
-        await self._check_room(session)
-        return await self._store_message(session, self._new_id(), text, False, parent)
+        try:
+            check_text(field, text, bytes_max=self._config.text_bytes_max)
+            if key is not None:
+                check_length(key_field, key, KEY_LENGTH_MAX)
+                return await self._accept_keyed(principal, session, text, key, key_field, parent)
+            await self._check_room(session)
+            return await self._store_message(session, self._new_id(), text, False, parent)
+        except (InvalidInput, Problem, Unavailable) as error:
+            self._counts.count(metrics.REFUSED, refusal_of(error))
+            raise
 
     async def control(
         self,
@@ -123,14 +117,13 @@ class Intake:
 
     async def close(self) -> None:
         """Finish what was left to write."""
-        if self._background:
-            await asyncio.wait(self._background, timeout=2)
+        await self._repeats.close()
 
     # ------------------------------------------------------------ room
 
-    async def _check_room(self, session: SessionKey) -> None:
+    async def _check_room(self, session: SessionKey, backlog: Backlog | None = None) -> None:
         self._check_disk()
-        if not await self._backlog.has_room(session):
+        if not await (backlog or self._backlog).has_room(session):
             raise too_many("the session has too many unanswered messages; wait for them", 1.0)
 
     def _check_disk(self) -> None:
@@ -157,40 +150,82 @@ class Intake:
         parent: str | None,
     ) -> Accepted:
         event_id = keyed_event_id(principal.user, str(session), key)
-        body_hash = hashlib.sha256(text.encode()).hexdigest()[:32]
-        wanted = Remembered(event_id=event_id, body_hash=body_hash)
-        found, revision = await _patiently(lambda: self._remember(wanted))
-        if found.body_hash != body_hash:
-            raise InvalidInput(key_field, "was used before, for another text")
-        if found.seq is not None:
-            return Accepted(event_id=event_id, seq=found.seq)
-        # Whoever finds no place publishes again: the broker drops it as a repeat for two
-        # minutes, and the session for good.
-        await self._check_room(session)
-        accepted = await self._store_message(session, event_id, text, True, parent)
-        self._later(self._fill_in(found, accepted.seq, revision))
-        return accepted
 
-    async def _remember(self, wanted: Remembered) -> tuple[Remembered, int]:
-        """Write `wanted` unless the key is taken -> (what is there now, its revision)."""
-        name = wanted.event_id.replace("-", "")
-        while True:
-            with contextlib.suppress(WrongLastSequence):
-                return wanted, await self._remembered.put(name, encode(wanted), expect=0)
-            entry = await self._remembered.get(name)
-            if entry is not None:
-                return msgspec.json.decode(entry.value, type=Remembered), entry.revision
+        async def store() -> Accepted:
+            await self._check_room(session)
+            return await self._store_message(session, event_id, text, True, parent)
 
-    async def _fill_in(self, found: Remembered, seq: int, revision: int) -> None:
-        """Note where it was stored. If that fails, a repeat publishes again, harmlessly."""
-        value = encode(msgspec.structs.replace(found, seq=seq))
-        with contextlib.suppress(VigilError):
-            await self._remembered.put(found.event_id.replace("-", ""), value, expect=revision)
+        return await self._repeats.once(
+            event_id,
+            _hash_of(text.encode()),
+            store,
+            conflict=InvalidInput(key_field, "was used before, for another text"),
+        )
 
-    def _later(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work, name="gateway-fill-in")
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
+    # ------------------------------------------------------------ what other systems tell
+
+    async def accept_external(
+        self,
+        session: SessionKey,
+        event_id: str,
+        payload: ExternalPayload,
+        *,
+        parent: str | None = None,
+    ) -> Accepted:
+        """Store what another system told; the same id and payload again changes nothing.
+
+        Args:
+            event_id: derived from the sender and the sender's own id of the event.
+            parent: the sender's traceparent.
+
+        Raises:
+            InvalidInput: the sender used that id for another event.
+            Problem: 429 the session is too far behind, 503 it can't be stored now.
+        """
+
+        async def store() -> Accepted:
+            await self._check_room(session, self._told)
+            event = External(
+                id=event_id,
+                session_key=str(session),
+                created_at=self._clock.now(),
+                payload=payload,
+            )
+            return await self._store(session.in_event("external"), event, parent)
+
+        try:
+            return await self._repeats.once(
+                event_id,
+                _hash_of(f"{session}\n".encode() + encode(payload)),
+                store,
+                conflict=InvalidInput("id", "was used before, for another event"),
+            )
+        except (InvalidInput, Problem, Unavailable) as error:
+            self._counts.count(metrics.REFUSED, refusal_of(error))
+            raise
+
+    async def accept_again(
+        self, session: SessionKey, event: UserMessage | External, *, parent: str | None = None
+    ) -> Accepted:
+        """Store a copy of an event that was given up, under the id that it has; once.
+
+        Raises:
+            Problem: 429 the session is too far behind, 503 it can't be stored now.
+        """
+
+        async def store() -> Accepted:
+            await self._check_room(session)
+            renewed = msgspec.structs.replace(event, created_at=self._clock.now())
+            if isinstance(event, UserMessage):
+                return await self._store(session.in_user, renewed, parent, among=session.transcript)
+            return await self._store(session.in_event("external"), renewed, parent)
+
+        return await self._repeats.once(
+            event.id,
+            _hash_of(encode(event.payload)),
+            store,
+            conflict=InvalidInput("id", "was used before, for another event"),
+        )
 
     # ------------------------------------------------------------ storing
 
@@ -203,41 +238,49 @@ class Intake:
             created_at=self._clock.now(),
             payload=UserMessagePayload(text=text, is_keyed=is_keyed),
         )
-        return await self._store(session.in_user, event, parent)
+        return await self._store(session.in_user, event, parent, among=session.transcript)
 
-    async def _store(self, subject: str, event: Event, parent: str | None) -> Accepted:
+    async def _store(
+        self, subject: str, event: Event, parent: str | None, *, among: str = ""
+    ) -> Accepted:
+        """Store an event; with `among`, so that claims of that wildcard see it."""
+        if self.is_erasing(SessionKey.of_subject(subject).user):
+            raise erasing()
         data = encode(event)
-        headers = {trace.HEADER: trace.child(parent)}
+        span = self._tracer.enter(parent)
+        headers = {trace.HEADER: span.header}
         crash.point("gateway.message.before_publish")
 
         async def publish() -> Ack:
+            if among:
+                return await self._bus.append(
+                    subject, data, headers, among=among, msg_id=event.id, timeout=TRY_TIMEOUT_S
+                )
             return await self._bus.publish(
                 subject, data, headers, msg_id=event.id, timeout=TRY_TIMEOUT_S
             )
 
-        ack = await _patiently(publish)
+        ack = await patiently(publish)
         crash.point("gateway.message.after_publish")
+        kind = type_of(event)
+        self._counts.count(metrics.ACCEPTED, kind)
+        if self._tracer.is_on:
+            about = {spans.SESSION: event.session_key, spans.EVENT_ID: event.id}
+            self._tracer.end(span, spans.ACCEPT, about | {spans.EVENT_TYPE: kind})
         return Accepted(event_id=event.id, seq=ack.seq)
 
 
-async def _patiently(work: Callable[[], Awaitable[T]]) -> T:
-    """Do `work`, which may be repeated, until the broker answers or patience ends.
+def type_of(event: Event) -> str:
+    """Return the type that the record is stored with."""
+    return str(event.__struct_config__.tag)
 
-    Raises:
-        Problem: 503; whether it happened is unknown.
-    """
-    try:
-        return await work()
-    except Unavailable as error:
-        log.warning("trying again", action="gateway.retry", error=str(error))
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            while True:
-                await asyncio.sleep(RETRY_DELAY_S)
-                with contextlib.suppress(Unavailable):
-                    return await work()
-    except TimeoutError as error:
-        raise unavailable(
-            "the broker didn't confirm in time; it may have been stored. "
-            "Repeat with the same idempotency key to be sure"
-        ) from error
+
+def refusal_of(error: Exception) -> str:
+    """Return why an event was not stored, in one of three words."""
+    if isinstance(error, InvalidInput):
+        return "invalid"
+    return "busy" if isinstance(error, Problem) and error.status == 429 else "unavailable"
+
+
+def _hash_of(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()[:32]

@@ -32,6 +32,11 @@ def own_session(text: str, principal: Principal) -> SessionKey:
     session = SessionKey.parse(text)
     if not principal.may_reach(session.user):
         raise Problem(404, "there is no such session")
+    return plain_session(session)
+
+
+def plain_session(session: SessionKey) -> SessionKey:
+    """Return `session` unless it's one of the cortex itself. Raises: InvalidInput."""
     if session.is_system:
         raise InvalidInput("threadId", "must not start with '_'; such threads are the agent's own")
     return session
@@ -47,6 +52,8 @@ def parent_of(scope: Any) -> str | None:
 
 class Messages:
     """The endpoint."""
+
+    path = "/api/sessions/{key}/messages"
 
     def __init__(self, edge: Edge) -> None:
         self._edge = edge

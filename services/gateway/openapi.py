@@ -8,7 +8,12 @@ import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from vigil.contracts import Signal
+
+from .asyncapi import AsyncApi
+from .letters import DeadLetterDetail, DeadLetterPage
 from .problem import MEDIA_TYPE, ProblemBody
+from .why.answer import WhyAnswer
 from .wire import (
     Accepted,
     Alive,
@@ -16,6 +21,7 @@ from .wire import (
     ChatPending,
     ChatRequest,
     ClientFrame,
+    CloudEventBody,
     Me,
     PauseState,
     PostMessage,
@@ -32,9 +38,10 @@ from .wire import (
 
 REF: Final = "#/components/schemas/{name}"
 COMPONENTS: Final[tuple[Any, ...]] = (
-    Accepted, Alive, ChatAnswer, ChatPending, ChatRequest, ClientFrame, Me, PauseState,
-    PostMessage, ProblemBody, Readiness, ServerFrame, SessionList, Status, Ticket,
-    TicketRequest, Timeline, TimerList, Transcript,
+    Accepted, Alive, AsyncApi, ChatAnswer, ChatPending, ChatRequest, ClientFrame, CloudEventBody,
+    DeadLetterDetail, DeadLetterPage, Me, PauseState, PostMessage, ProblemBody, Readiness,
+    ServerFrame, SessionList, Signal, Status, Ticket, TicketRequest, Timeline, TimerList,
+    Transcript, WhyAnswer,
 )  # fmt: skip
 DESCRIPTION: Final = """\
 Talk to agents that come back by themselves. Every call but the public ones carries a token:
@@ -43,13 +50,17 @@ Talk to agents that come back by themselves. Every call but the public ones carr
 _PHRASES: Final = {
     200: "Done", 201: "Made", 202: "Stored; what comes of it follows on the session",
     400: "Malformed", 401: "No valid token", 403: "Not allowed", 404: "No such thing",
-    413: "Too large", 421: "Unknown Host", 422: "Input that can't be used", 426: "A WebSocket",
+    409: "Not as things are now",
+    413: "Too large", 415: "A form that isn't taken", 421: "Unknown Host",
+    422: "Input that can't be used", 426: "A WebSocket",
     429: "Too many; see Retry-After", 503: "Not now; see Retry-After",
 }  # fmt: skip
 
 
 def json_of(kind: type) -> dict[str, Any]:
-    """Return the content of a body that is a `kind` in JSON."""
+    """Return the content of a body that is a `kind` in JSON, or text."""
+    if kind is str:
+        return {"text/plain": {"schema": {"type": "string"}}}
     ref = REF.format(name=kind.__name__)
     return {"application/json": {"schema": {"$ref": ref}}}
 
@@ -69,9 +80,18 @@ def responses_of(answers: dict[int, type], errors: tuple[int, ...]) -> dict[int 
     return good | {status: problem_response(status) for status in errors}
 
 
-def request_body(kind: type) -> dict[str, Any]:
+def event_stream(kind: type) -> dict[str, Any]:
+    """Return the description of Server-Sent Events whose data is a `kind` in JSON."""
+    schema = {"type": "string", "contentMediaType": "application/json"}
+    content = schema | {"contentSchema": {"$ref": REF.format(name=kind.__name__)}}
+    return {"description": "Events, until either side ends",
+            "content": {"text/event-stream": {"schema": content}}}  # fmt: skip
+
+
+def request_body(kind: type, media_type: str = "application/json") -> dict[str, Any]:
     """Return the description of a body that must be a `kind`."""
-    return {"required": True, "content": json_of(kind)}
+    (schema,) = json_of(kind).values()
+    return {"required": True, "content": {media_type: schema}}
 
 
 def document(app: FastAPI, extra_paths: dict[str, Any]) -> bytes:

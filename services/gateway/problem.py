@@ -72,6 +72,11 @@ def too_many(detail: str, wait_s: float) -> Problem:
     return Problem(429, detail, headers={"Retry-After": str(max(1, int(wait_s + 0.999)))})
 
 
+def erasing() -> Problem:
+    """Everything of that person is being erased: nothing new may come."""
+    return Problem(403, "this person is being erased; nothing of theirs is taken in or shown")
+
+
 def unavailable(detail: str) -> Problem:
     """We can't now; the same request may work in a moment."""
     return Problem(503, detail, headers={"Retry-After": str(RETRY_LATER_S)})

@@ -15,6 +15,7 @@ from fastapi import Depends, Path, Query, Request, Response
 from vigil import switches
 from vigil.contracts import TIMER_ID_LENGTH_MAX
 from vigil.errors import InvalidInput
+from vigil.runtime import Health
 from vigil.subjects import SessionKey, check_part
 from vigil.tokens import Principal
 
@@ -203,9 +204,18 @@ async def get_me(caller: Caller) -> Response:
     return Json(Me(user=caller.user, is_admin=caller.is_admin))
 
 
+def shown_to(caller: Principal, replica: Health) -> Health:
+    """Return what a caller may know of a replica: patterns name sessions, which are people's."""
+    found = replica.facts.get("patterns")
+    if found is None or caller.is_admin:
+        return replica
+    own = [one for one in found if SessionKey.parse(one["session_key"]).user == caller.user]
+    return msgspec.structs.replace(replica, facts=replica.facts | {"patterns": own})
+
+
 async def get_status(edge: Shared, caller: Caller) -> Response:
     """Tell what runs, and whether it's paused."""
-    replicas = await edge.readiness.replicas()
+    replicas = tuple(shown_to(caller, one) for one in await edge.readiness.replicas())
     models = (one.facts["model"] for one in replicas if "model" in one.facts)
     return Json(
         Status(

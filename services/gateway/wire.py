@@ -44,6 +44,26 @@ class Accepted(Answer, frozen=True, kw_only=True):
     seq: int
 
 
+class CloudEventBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An event of CloudEvents 1.0 in its JSON format. Other attributes are dropped."""
+
+    specversion: Literal["1.0"]
+    id: str
+    """With `source` the sender's name of the event: repeating it is harmless for a day."""
+    source: str
+    type: str
+    subject: str
+    """The session it's for: userId:agentId:threadId."""
+    time: Instant | None = None
+    datacontenttype: str = "application/json"
+    data: Any = None
+    """Told to the agent as text: a string as it is, other JSON as it came."""
+    data_base64: str = ""
+    """In place of `data`: text in UTF-8, in base64."""
+    agentid: str = ""
+    """May be left out; else the agent of `subject`."""
+
+
 class ChatRequest(
     Request,
     frozen=True,

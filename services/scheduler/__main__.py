@@ -11,9 +11,10 @@ import contextlib
 
 import structlog
 
-from vigil import runtime
+from vigil import metrics, runtime
 from vigil.errors import LeaseLost, VigilError
 from vigil.lease import Lease, Leases
+from vigil.metrics import Metrics
 from vigil.runtime import Context
 from vigil.switches import Switches
 
@@ -29,16 +30,17 @@ RELEASE_TIMEOUT_S = 1.0
 async def serve(context: Context, limits: Limits | None = None) -> None:
     """Stand by, and be the active scheduler whenever the lease is free."""
     limits = limits or Limits()
-    leases = Leases(context.bus, context.instance)
+    leases = Leases(context.bus, context.instance, replicas=context.settings.config.nats.replicas)
     switches = await Switches.watch(context.bus)
     pause = Pause(switches)
     must_clear = context.settings.config.autonomy.restart_policy == "clear"
+    stand_by(context.metrics)
     context.ready.set()
     try:
         while True:
             lease = await _acquire(leases, limits)
             term = Term(context, pause, limits, must_clear=must_clear)
-            await _be_active(term, lease)
+            await _be_active(term, lease, context.metrics)
             must_clear = term.must_clear
     finally:
         await switches.close()
@@ -58,8 +60,9 @@ async def _acquire(leases: Leases, limits: Limits) -> Lease:
             await asyncio.sleep(limits.standby_poll_s)
 
 
-async def _be_active(term: Term, lease: Lease) -> None:
+async def _be_active(term: Term, lease: Lease, counts: Metrics) -> None:
     """Run one term; what the broker refused ends it, a fault of ours ends the process."""
+    counts.watch(metrics.SCHEDULER_ACTIVE, lambda: 1)
     try:
         await term.run(lease)
     except* LeaseLost:
@@ -67,9 +70,16 @@ async def _be_active(term: Term, lease: Lease) -> None:
     except* VigilError as errors:
         log.warning("no longer active", action="scheduler.term", errors=repr(errors.exceptions))
     finally:
+        stand_by(counts)
         with contextlib.suppress(VigilError, TimeoutError):
             async with asyncio.timeout(RELEASE_TIMEOUT_S):
                 await lease.release()
+
+
+def stand_by(counts: Metrics) -> None:
+    """Tell that another replica fires."""
+    counts.watch(metrics.SCHEDULER_ACTIVE, lambda: 0)
+    counts.watch(metrics.TIMERS, lambda: 0)
 
 
 if __name__ == "__main__":

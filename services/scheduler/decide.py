@@ -10,7 +10,7 @@ A timer is one subject of the stream TIMERS, which is its name here too: the pai
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -172,6 +172,19 @@ class Agenda:
         """Return the sessions that have a pending follow-up, each once, sorted."""
         return sorted({entry.key for entry in self._follow_ups.live.values()})
 
+    def forget(self, is_gone: Callable[[str], bool]) -> None:
+        """Forget the timers of every user that `is_gone`."""
+        live = (*self._follow_ups.live.values(), *self._deadlines.live.values())
+        users = {entry.key.user for entry in (*live, *self._taken.values())}
+        gone = {user for user in users if is_gone(user)}
+        for entry in (*live, *self._taken.values()) if gone else ():
+            if entry.key.user in gone:
+                self.drop(entry.subject)
+
+    def is_known(self, subject: str) -> bool:
+        """Whether the timer of that subject is pending or taken."""
+        return self._find(subject) is not None
+
     def _find(self, subject: str) -> Entry | None:
         return (
             self._taken.get(subject)
@@ -243,7 +256,7 @@ def changes_of(subject: str, data: bytes, traceparent: str | None) -> Changes:
         if isinstance(effect, CancelTimer):
             last[key.timer(*pair)] = Cancelled(subject=key.timer(*pair), due_subject=key.due(*pair))
         else:
-            entry = _entry(key, _record(key, effect), traceparent)
+            entry = entry_at(key, _record(key, effect), traceparent)
             last[entry.subject] = Scheduled(effect_id=effect.id, entry=entry)
     return Changes(
         cancelled=tuple(c for c in last.values() if isinstance(c, Cancelled)),
@@ -275,7 +288,8 @@ def _utc(at: datetime) -> datetime:
         return last if at > LATEST else first
 
 
-def _entry(key: SessionKey, record: TimerRecord, traceparent: str | None) -> Entry:
+def entry_at(key: SessionKey, record: TimerRecord, traceparent: str | None) -> Entry:
+    """Return the entry of a timer, under the subjects that are its own."""
     pair = record.timer_id, record.generation
     return Entry(
         subject=key.timer(*pair),
@@ -293,7 +307,7 @@ def entry_of(subject: str, data: bytes, traceparent: str | None) -> Entry:
         InvalidInput: it is no timer, or lies under a subject that isn't its own.
     """
     record = decode_timer(data)
-    entry = _entry(session_of(subject), record, traceparent)
+    entry = entry_at(session_of(subject), record, traceparent)
     if subject not in (entry.subject, entry.due_subject) or record.session_key != str(entry.key):
         raise InvalidInput("timer", "lies under another timer's subject")
     return entry

@@ -73,10 +73,11 @@ class Turns:
                 await self._ack(message)
             self._count(message)
 
-    async def catch_up(self) -> None:
+    async def catch_up(self, puller: Puller) -> None:
         """Wait until the turns of an outage are carried out, within limits.
 
-        Their timers may be due before those that were stored already.
+        Their timers may be due before those that were stored already. In a cluster, that no turn
+        comes tells nothing before somebody has answered.
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._limits.catch_up_max_s):
@@ -84,7 +85,7 @@ class Turns:
                     with contextlib.suppress(TimeoutError):
                         async with asyncio.timeout(self._limits.catch_up_quiet_s):
                             await self._is_read.wait()
-                    if self._backlog is None:
+                    if self._backlog is None and puller.is_heard:
                         break
                 await self._lanes.below(1)
 
@@ -106,13 +107,16 @@ class Turns:
         except InvalidInput as error:
             await self._store.bury(SCHEDULER_TURNS.stream, message, error)
         else:
-            await self._carry_out(changes)
+            await self.carry_out(changes)
         crash.point("scheduler.turn.before_ack")
         await self._ack(message)
         self._open.pop(message.seq, None)
 
-    async def _carry_out(self, changes: decide.Changes) -> None:
+    async def carry_out(self, changes: decide.Changes) -> None:
+        """Do what a turn asks for; may be repeated."""
         for scheduled in changes.scheduled:
+            if self._promoter.is_erasing(scheduled.entry):
+                continue
             crash.point("scheduler.schedule.before")
             await self._store.schedule(scheduled.entry, scheduled.effect_id)
             crash.point("scheduler.schedule.after")

@@ -39,6 +39,14 @@ class Pause:
     def is_on(self) -> bool:
         return self._switches.paused is not None
 
+    @property
+    def is_erasing_anybody(self) -> bool:
+        return self._switches.is_erasing_anybody
+
+    def is_erasing(self, user: str) -> bool:
+        """Whether that person is being erased: no timer of theirs counts any more."""
+        return self._switches.is_erasing(user)
+
     def _on_change(self) -> None:
         self.changes += 1
         self.changed.set()
@@ -79,9 +87,15 @@ class Promoter:
 
     def add(self, entry: Entry) -> None:
         """Put a stored timer on the agenda; one that is known or settled changes nothing."""
+        if self.is_erasing(entry):
+            return
         next_at = self.agenda.next_at(is_paused=self._pause.is_on)
         if self.agenda.add(entry) and (next_at is None or entry.record.fire_at < next_at):
             self._wake.set()
+
+    def is_erasing(self, entry: Entry) -> bool:
+        """Whether the person of that timer is being erased."""
+        return self._pause.is_erasing(entry.key.user)
 
     async def cancel(self, cancelled: Cancelled) -> None:
         """Forget a timer and remove it, and what the broker may have made of it."""
@@ -122,6 +136,8 @@ class Promoter:
         """Fire what is due, for as long as the term lasts."""
         while True:
             self._wake.clear()
+            if self._pause.is_erasing_anybody:
+                self.agenda.forget(self._pause.is_erasing)
             for entry in self.agenda.due(self._clock.now(), is_paused=self._pause.is_on):
                 promotion = _Promotion(entry, self._pause.changes)
                 self._lanes.put(entry.key, entry.order, promotion)
@@ -145,7 +161,7 @@ class Promoter:
 
     async def _promote(self, promotion: _Promotion) -> None:
         entry = promotion.entry
-        if not self.agenda.is_taken(entry):
+        if not self.agenda.is_taken(entry) or self.is_erasing(entry):
             return
         if entry.is_follow_up and promotion.pause_changes != self._pause.changes:
             # All that were taken before the switch go back, so that none overtakes another.

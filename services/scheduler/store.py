@@ -15,12 +15,14 @@ from typing import Final, TypeVar
 
 import structlog
 
-from vigil import contracts, trace
+from vigil import contracts, metrics, spans, trace
 from vigil.bus import Bus, BusError, Message
 from vigil.clock import Clock
 from vigil.contracts import DEAD_LETTER_BYTES_MAX, Control, DeadLetter
 from vigil.errors import InvalidInput, Unavailable
+from vigil.metrics import Metrics
 from vigil.subjects import SessionKey, token_of
+from vigil.trace import Tracer
 
 from . import decide
 from .config import Limits
@@ -50,16 +52,27 @@ async def persist(action: str, write: Callable[[], Awaitable[T]]) -> T:
 class TimerStore:
     """The scheduler's side of TIMERS, and of the sessions that it writes events to."""
 
-    def __init__(self, bus: Bus, clock: Clock, limits: Limits) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        clock: Clock,
+        limits: Limits,
+        tracer: Tracer = trace.OFF,
+        counts: Metrics | None = None,
+    ) -> None:
         self._bus = bus
         self._clock = clock
+        self._tracer = tracer
+        self._counts = counts or Metrics(SERVICE)
         # Effects of one turn are many at most once: a person who voids 100 follow-ups.
         self._slots = asyncio.Semaphore(limits.turns_in_flight)
 
     async def schedule(self, entry: Entry, effect_id: str) -> None:
         """Store a schedule, in place of what its subject held."""
         data = contracts.encode(entry.record)
-        headers = decide.schedule_headers(entry) | {trace.HEADER: trace.child(entry.traceparent)}
+        # Of the turn that planned it: what fires has a span of its own, and points there.
+        planned = {trace.HEADER: trace.passed_on(entry.traceparent)}
+        headers = decide.schedule_headers(entry) | planned
         async with self._slots:
             await persist(
                 "scheduler.schedule",
@@ -70,12 +83,27 @@ class TimerStore:
         """Store the event of a due timer in its session."""
         event = decide.fired(entry, self._clock.now())
         data = contracts.encode(event)
-        headers = {trace.HEADER: trace.child(entry.traceparent)}
+        # A follow-up may fire days later and is an exchange of its own: a new trace, with a link
+        # to the turn that planned it. A deadline belongs to an exchange that goes on.
+        tracer, planned = self._tracer, entry.traceparent
+        span = tracer.enter(None) if entry.is_follow_up else tracer.begin(planned)
+        headers = {trace.HEADER: span.header}
         subject = entry.key.in_event("timer")
         await persist(
             "scheduler.promote",
             lambda: self._bus.publish(subject, data, headers, msg_id=event.id),
         )
+        late_s = metrics.seconds((self._clock.now() - entry.record.fire_at).total_seconds())
+        self._counts.observe(metrics.LATENESS, late_s, entry.record.kind)
+        if tracer.is_on:
+            attributes: dict[str, str | float] = {
+                spans.SESSION: event.session_key,
+                spans.EVENT_ID: event.id,
+                spans.TIMER_KIND: entry.record.kind,
+                spans.LATENESS_MS: round(late_s * 1000, 3),
+            }
+            link = planned if entry.is_follow_up else None
+            tracer.end(span, spans.PROMOTE, attributes, link=link)
 
     async def remove(self, subject: str) -> None:
         """Remove what lies under one subject, which is made of checked parts and a hash."""
@@ -114,13 +142,14 @@ class TimerStore:
             data=message.data[:DEAD_LETTER_BYTES_MAX],
             at=self._clock.now(),
         )
-        headers = {trace.HEADER: trace.child(message.headers.get(trace.HEADER))}
+        headers = {trace.HEADER: trace.passed_on(message.headers.get(trace.HEADER))}
         await persist(
             "scheduler.bury",
             lambda: self._bus.publish(
                 key.dead(SERVICE), contracts.encode(letter), headers, msg_id=letter.id
             ),
         )
+        self._counts.count(metrics.DEAD_LETTERS)
 
     async def discard(self, message: Message) -> None:
         """Delete one message of TIMERS by its sequence.

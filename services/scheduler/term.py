@@ -12,8 +12,9 @@ from typing import Final
 
 import structlog
 
-from vigil import trace
-from vigil.errors import InvalidInput, LeaseLost
+from vigil import metrics, trace
+from vigil.bus import Puller
+from vigil.errors import InvalidInput, LeaseLost, Unavailable
 from vigil.lease import RENEW_S, TTL_S, Lease
 from vigil.runtime import Context
 from vigil.subjects import DUE_ALL, TIMERS_ALL
@@ -23,6 +24,8 @@ from . import decide
 from .config import Limits
 from .intake import Turns, follow_due, pulling
 from .promotion import Pause, Promoter
+from .rearm import make_again
+from .requeue import answering
 from .store import STREAM, TimerStore
 
 log = structlog.get_logger("vigil.scheduler")
@@ -40,7 +43,9 @@ class Term:
         self._bus = context.bus
         self._pause = pause
         self._limits = limits
-        self._store = TimerStore(context.bus, context.clock, limits)
+        self._store = TimerStore(
+            context.bus, context.clock, limits, context.tracer, context.metrics
+        )
         self.must_clear = must_clear
         """Whether follow-ups of before the start are still to be voided."""
 
@@ -50,6 +55,8 @@ class Term:
             group.create_task(self._renew(lease))
             promoter = self._promoter(group)
             await self._collect(promoter)
+            self._context.metrics.watch(metrics.TIMERS, lambda: len(promoter.agenda))
+            await make_again(self._bus, self._store, promoter)
             async with (
                 pulling(self._bus, SCHEDULER_TURNS) as turns_in,
                 pulling(self._bus, DUE) as due_in,
@@ -58,11 +65,15 @@ class Term:
                 group.create_task(turns.follow(turns_in))
                 group.create_task(follow_due(due_in, promoter))
                 try:
-                    await turns.catch_up()
+                    await turns.catch_up(turns_in)
+                    if self._bus.is_cluster:
+                        turns_in.interrupted.clear()
+                        group.create_task(_until_interrupted(turns_in))
                     await self._clear(promoter)
                     for _ in range(self._limits.removals_in_flight):
                         group.create_task(promoter.clean())
-                    await promoter.fire()
+                    async with answering(self._bus, turns.carry_out):
+                        await promoter.fire()
                 finally:
                     await turns.give_back()
 
@@ -112,3 +123,13 @@ class Term:
             control_id = f"clear-{self._context.new_id()}"
             await self._store.control(decide.cleared(key, control_id, self._context.clock.now()))
         self.must_clear = False
+
+
+async def _until_interrupted(turns_in: Puller) -> None:
+    """End the term when turns could not be read: the next one catches up before it fires.
+
+    Where the broker stands alone, nothing could be fired meanwhile. In a cluster each consumer
+    and each stream has a leader of its own, and all of them come back one by one.
+    """
+    await turns_in.interrupted.wait()
+    raise Unavailable("turns could not be read for a while")

@@ -16,7 +16,7 @@ import signal
 import socket
 import sys
 import sysconfig
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,20 +25,11 @@ import structlog
 
 from . import credentials
 from .bus import Bus, BusError
-from .config import Nats
+from .config import Nats, Retention
 from .errors import ConfigError, Unavailable, VigilError
-from .topology import (
-    ADMIN,
-    BUCKETS,
-    CONSUMERS,
-    MAX_ACK_PENDING,
-    ROLES,
-    SECOND_NS,
-    STREAMS,
-    Bucket,
-    Stream,
-    permissions,
-)
+from .outside import ACCOUNT, Outside, accounts
+from .provision import provision
+from .topology import ADMIN, PAYLOAD_BYTES_MAX, ROLES, permissions
 
 log = structlog.get_logger("vigil.broker")
 
@@ -47,8 +38,6 @@ PROBE_INTERVAL_S: Final = 5.0
 PROBES_FAILED_MAX: Final = 2
 LOG_READ_MAX: Final = 1024 * 1024
 """How much of the server's log is looked at in one go, in bytes."""
-PAYLOAD_BYTES_MAX: Final = 1024 * 1024
-ERR_STREAM_NOT_FOUND: Final = 10059
 
 
 def binary() -> Path:
@@ -76,16 +65,24 @@ def users(publics: Mapping[str, str]) -> list[dict[str, Any]]:
                 "permissions": {
                     "publish": {"allow": allowed["publish"], "deny": allowed["deny"]},
                     "subscribe": {"allow": allowed["subscribe"]},
-                    # To answer a question on the inbox it came with, once, within a second.
-                    "allow_responses": {"max": 1, "expires": "1s"},
                 },
             }
         )
     return result
 
 
-def configuration(nats: Nats, *, store: Path, port: int, publics: Mapping[str, str]) -> str:
-    """Render nats-server's configuration (JSON is a subset of its format)."""
+def configuration(
+    nats: Nats,
+    *,
+    store: Path,
+    port: int,
+    publics: Mapping[str, str],
+    outside: Iterable[Outside] = (),
+) -> str:
+    """Render nats-server's configuration (JSON is a subset of its format).
+
+    `outside` are the credentials of outside programs, each of which is an account of its own.
+    """
     return msgspec.json.format(
         msgspec.json.encode(
             {
@@ -101,11 +98,26 @@ def configuration(nats: Nats, *, store: Path, port: int, publics: Mapping[str, s
                     "max_memory_store": 512 * 1024 * 1024,
                     "sync_interval": "always" if nats.sync == "always" else "2m",
                 },
-                "authorization": {"users": users(publics)},
+                "accounts": accounts(users(publics), outside),
             }
         ),
         indent=2,
     ).decode()
+
+
+def adopt_streams(store: Path) -> None:
+    """Move what a broker without accounts stored to where the account :data:`ACCOUNT` has it.
+
+    Until 0.2 there was only the broker's unnamed account. Moving a folder is one step, so a crash
+    leaves it in the one place or the other. What an older version stored after that, because
+    somebody went back to it, stays where it is: nobody can say which of the two is right.
+    """
+    old, new = (store / "jetstream" / name for name in ("$G", ACCOUNT))
+    if old.exists() and not new.exists():
+        old.rename(new)
+        log.info("streams moved", action="broker.moved", folder=str(new))
+    elif old.exists():
+        log.warning("streams left alone", action="broker.left_alone", folder=str(old))
 
 
 def free_port() -> int:
@@ -127,8 +139,9 @@ def die_with_parent() -> None:
 class Broker:
     """The embedded nats-server as a child process, on one port for its whole life."""
 
-    def __init__(self, nats: Nats, *, home: Path) -> None:
+    def __init__(self, nats: Nats, *, home: Path, retention: Retention | None = None) -> None:
         self._nats = nats
+        self._retention = retention or Retention()
         self._home = home
         self._credentials = home / "nkeys"
         self.port = nats.port or free_port()
@@ -136,6 +149,8 @@ class Broker:
         self._watch: asyncio.Task[None] | None = None
         self._is_stopping = False
         self._log_read = 0
+        self.on_spawn: Callable[[], None] = lambda: None
+        """Called each time that the server was started: its pid is another one."""
 
     @property
     def url(self) -> str:
@@ -154,7 +169,14 @@ class Broker:
         publics = credentials.ensure(self._credentials)
         folder = self._home / "nats"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        text = configuration(self._nats, store=folder / "data", port=self.port, publics=publics)
+        adopt_streams(folder / "data")
+        text = configuration(
+            self._nats,
+            store=folder / "data",
+            port=self.port,
+            publics=publics,
+            outside=credentials.outside(self._credentials),
+        )
         credentials.write_private(folder / "nats.conf", text.encode())
         await self._spawn()
 
@@ -168,6 +190,7 @@ class Broker:
             )  # fmt: skip
         await self._wait_ready()
         log.info("broker ready", action="broker.ready", url=self.url, pid=self.pid)
+        self.on_spawn()
 
     async def _wait_ready(self) -> None:
         loop = asyncio.get_running_loop()
@@ -209,10 +232,13 @@ class Broker:
         admin: Bus | None = None
         self._has_failed_write()  # what was logged before is over
         try:
-            while True:
+            # A cancellation may be lost on the way: with Python 3.11, `wait_for`, which the client
+            # library uses, drops one that comes just when it's done.
+            while not self._is_stopping:
                 assert self._process is not None  # noqa: S101 - started before
-                with contextlib.suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(self._process.wait(), PROBE_INTERVAL_S)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(PROBE_INTERVAL_S):
+                        await self._process.wait()
                 if self._process.returncode is not None:
                     log.warning("broker ended", action="broker.ended", pid=self.pid)
                     failed = 0
@@ -269,7 +295,7 @@ class Broker:
         """Bring back what the topology names: a stream in memory (LEASES) dies with the server."""
         admin = await self.admin()
         try:
-            await provision(admin, replicas=self._nats.replicas)
+            await provision(admin, self._retention, replicas=self._nats.replicas)
         finally:
             await admin.close()
 
@@ -306,103 +332,3 @@ class Broker:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._watch
         await self._end()
-
-
-# ---------------------------------------------------------------- provisioning
-
-
-async def provision(bus: Bus, *, replicas: int = 1) -> None:
-    """Create what the topology names, and upgrade what is there. Idempotent."""
-    for stream in STREAMS:
-        await _ensure_stream(bus, _stream_config(stream, replicas))
-    for bucket in BUCKETS:
-        await _ensure_stream(bus, _bucket_config(bucket, replicas))
-    for consumer in CONSUMERS:
-        config = {
-            "durable_name": consumer.name,
-            "name": consumer.name,
-            "ack_policy": "explicit",
-            "ack_wait": int(consumer.ack_wait_s * SECOND_NS),
-            "deliver_policy": "all",
-            "replay_policy": "instant",
-            "max_ack_pending": MAX_ACK_PENDING,
-            "max_deliver": -1,
-            "headers_only": consumer.headers_only,
-            **_filters(consumer.filters),
-        }
-        await bus.api(
-            f"CONSUMER.DURABLE.CREATE.{consumer.stream}.{consumer.name}",
-            {"stream_name": consumer.stream, "config": config},
-        )
-
-
-def _filters(filters: Sequence[str]) -> dict[str, Any]:
-    if len(filters) == 1:
-        return {"filter_subject": filters[0]}
-    return {"filter_subjects": list(filters)}
-
-
-def _stream_config(stream: Stream, replicas: int) -> dict[str, Any]:
-    config: dict[str, Any] = {
-        "name": stream.name,
-        "subjects": list(stream.subjects),
-        "retention": "limits",
-        "storage": "file",
-        "discard": "old",
-        "max_age": stream.max_age_s * SECOND_NS,
-        "max_msgs": -1,
-        "max_bytes": -1,
-        "max_msg_size": PAYLOAD_BYTES_MAX,
-        "max_consumers": stream.max_consumers,
-        "duplicate_window": 120 * SECOND_NS,
-        "num_replicas": replicas,
-        "allow_direct": False,
-    }
-    if stream.has_schedules:
-        config["allow_msg_schedules"] = True
-        config["allow_rollup_hdrs"] = True
-    return config
-
-
-async def create_bucket(bus: Bus, name: str) -> None:
-    """Create a bucket of the topology again; harmless if it's there. Raises: BusError."""
-    bucket = next(one for one in BUCKETS if one.name == name)
-    config = _bucket_config(bucket, replicas=1)
-    await bus.api(f"STREAM.CREATE.{config['name']}", config)
-
-
-def _bucket_config(bucket: Bucket, replicas: int) -> dict[str, Any]:
-    """Return the standard layout of a NATS key-value bucket (NATS ADR-8)."""
-    return {
-        "name": f"KV_{bucket.name}",
-        "subjects": [f"$KV.{bucket.name}.>"],
-        "retention": "limits",
-        "storage": bucket.storage,
-        "discard": "new",
-        "max_age": bucket.ttl_s * SECOND_NS,
-        "max_msgs": -1,
-        "max_bytes": -1,
-        "max_msgs_per_subject": 1,
-        "max_consumers": 1000,
-        "allow_rollup_hdrs": True,
-        # The state of a lease is read from the leader (ARCHITECTURE 3).
-        "allow_direct": False,
-        "duplicate_window": min(bucket.ttl_s or 120, 120) * SECOND_NS,
-        "num_replicas": replicas,
-    }
-
-
-async def _ensure_stream(bus: Bus, config: dict[str, Any]) -> None:
-    name = config["name"]
-    try:
-        current = (await bus.api(f"STREAM.INFO.{name}", {}))["config"]
-    except BusError as error:
-        if error.code != ERR_STREAM_NOT_FOUND:
-            raise
-        await bus.api(f"STREAM.CREATE.{name}", config)
-        return
-    if any(current.get(key) != value for key, value in config.items()):
-        try:
-            await bus.api(f"STREAM.UPDATE.{name}", current | config)
-        except BusError as error:
-            raise VigilError(f"stream {name} can't be upgraded: {error}") from error

@@ -20,63 +20,54 @@ import asyncio
 import contextlib
 import heapq
 import json
+import secrets
 from base64 import b64decode
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
-import msgspec
 import nats
 import nats.errors
 import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
+from . import reading
 from .consumers import Follower, Puller
 from .errors import OutcomeUnknown, Unavailable, VigilError, WrongLastSequence
 from .message import Message, from_delivery
-from .topology import SECOND_NS, Consumer, inbox_prefix
+from .replies import (
+    ERR_NO_MESSAGE,
+    ERR_NO_PEERS,
+    ERR_UNDER_WAY,
+    ERR_WRONG_LAST_SEQ,
+    Ack,
+    BusError,
+    decode_reply,
+    refusal,
+)
+from .topology import SECOND_NS, Consumer, answers_prefix, inbox_prefix
 
-__all__ = ["Ack", "Bus", "BusError", "Follower", "Message", "Puller"]
+__all__ = [
+    "ERR_WRONG_LAST_SEQ",
+    "Ack",
+    "Bus",
+    "BusError",
+    "Follower",
+    "Message",
+    "Puller",
+]
 
 log = structlog.get_logger("vigil.bus")
 
 MSG_ID: Final = "Nats-Msg-Id"
 EXPECT_SEQ: Final = "Nats-Expected-Last-Subject-Sequence"
 EXPECT_SUBJECT: Final = "Nats-Expected-Last-Subject-Sequence-Subject"
-ERR_WRONG_LAST_SEQ: Final = 10071
-ERR_NO_MESSAGE: Final = 10037
-READ_QUIET_S: Final = 0.5
+UNDER_WAY_WAIT_S: Final = 0.005
+LEADER_TRY_S: Final = 1.0
+"""A leader that was killed doesn't answer, and the next one is never told of the question."""
+_ACK: Final = "$JS.ACK."
+"""What the reply subject of a delivery begins with."""
 VIOLATIONS_MAX: Final = 1000
-
-
-class BusError(VigilError):
-    """The broker refused a request; the caller asked for something it may not or can't have."""
-
-    def __init__(self, code: int, description: str) -> None:
-        super().__init__(f"{description} ({code})")
-        self.code = code
-
-
-class Ack(msgspec.Struct, frozen=True):
-    """Where a publish was stored. `is_duplicate`: the broker had that message id already."""
-
-    seq: int
-    is_duplicate: bool = False
-
-
-class _PubError(msgspec.Struct):
-    code: int = 0
-    err_code: int = 0
-    description: str = ""
-
-
-class _PubReply(msgspec.Struct):
-    seq: int = 0
-    duplicate: bool = False
-    error: _PubError | None = None
-
-
-_pub_reply = msgspec.json.Decoder(_PubReply).decode
 
 
 class Bus:
@@ -96,10 +87,17 @@ class Bus:
         self._loop = asyncio.get_running_loop()
         self.violations: list[str] = []
         """Permission errors the broker reported; any is a fault of the deployment."""
+        self.reconnects = 0
+        self.unknown_outcomes = 0
+        """Requests that nobody answered in time, or whose connection was lost meanwhile."""
 
     @classmethod
     async def connect(cls, url: str, *, role: str, seed: bytes | None, wait_s: float = 10.0) -> Bus:
         """Connect with the nkey seed of `role`; once connected, keep reconnecting for good.
+
+        Args:
+            url: of the broker; of a cluster, several with commas between them. Any one that
+                answers will do, and it tells of the others.
 
         Raises:
             Unavailable: no broker answered within `wait_s` seconds, or it refused the seed.
@@ -123,7 +121,7 @@ class Bus:
             options["nkeys_seed_str"] = seed.decode()
         try:
             connecting = nats.connect(
-                url,
+                [one.strip() for one in url.split(",") if one.strip()],
                 name=f"vigil-{role}",
                 inbox_prefix=inbox_prefix(role).encode(),
                 max_reconnect_attempts=-1,
@@ -138,7 +136,8 @@ class Bus:
                 **options,
             )
             # With endless reconnects nats-py would try the first connection for ever, too.
-            connection = await asyncio.wait_for(connecting, wait_s)
+            async with asyncio.timeout(wait_s):
+                connection = await connecting
         except (TimeoutError, OSError, nats.errors.Error) as error:
             raise Unavailable(f"no broker at {url} for {role}: {error!r}") from error
         bus = cls(connection, role)
@@ -153,8 +152,23 @@ class Bus:
         return bus
 
     @property
+    def broker_ports(self) -> frozenset[int]:
+        """The ports of every broker that this connection knows."""
+        return frozenset(url.port for url in self._nc.servers if url.port is not None)
+
+    @property
     def is_connected(self) -> bool:
         return bool(self._nc.is_connected)
+
+    @property
+    def is_cluster(self) -> bool:
+        """Whether the broker is a node of a cluster: leaders of streams may be elsewhere."""
+        return bool(self._nc._server_info.get("cluster"))
+
+    @property
+    def followers(self) -> int:
+        """How many followers and pullers are open."""
+        return len(self._restarts)
 
     @property
     def is_closed(self) -> bool:
@@ -167,9 +181,21 @@ class Bus:
         with contextlib.suppress(nats.errors.Error, asyncio.TimeoutError, OSError):
             if self._nc.is_connected:
                 await self._nc.flush(timeout=2)
+        await self._end_reconnecting()
         with contextlib.suppress(nats.errors.Error, asyncio.TimeoutError, OSError):
             await self._nc.close()
         self._fail_futures(Unavailable("the connection was closed"))
+
+    async def _end_reconnecting(self) -> None:
+        """End nats-py's reconnecting, or it may go on for good after the close.
+
+        `close` cancels it once, and it has awaits that drop a cancellation: then it connects
+        again, and looks for a broker that is gone for as long as the process lives.
+        """
+        task = self._nc._reconnection_task
+        while task is not None and not task.done():
+            task.cancel()
+            await asyncio.wait({task}, timeout=0.1)
 
     # ------------------------------------------------------------ write
 
@@ -204,15 +230,53 @@ class Bus:
                 headers[EXPECT_SUBJECT] = expect_subject
         if msg_id is not None:
             headers[MSG_ID] = msg_id
-        msg = await self._request(subject, data, headers or None, timeout)
-        reply = _pub_reply(msg.data)
-        if reply.error is not None:
-            if reply.error.err_code == ERR_WRONG_LAST_SEQ:
-                raise WrongLastSequence(f"{subject}: {reply.error.description}")
-            if reply.error.code == 503:
-                raise Unavailable(f"{subject}: {reply.error.description}")
-            raise BusError(reply.error.err_code, f"{subject}: {reply.error.description}")
-        return Ack(reply.seq, reply.duplicate)
+        deadline = self._loop.time() + timeout
+        while True:
+            left_s = max(deadline - self._loop.time(), UNDER_WAY_WAIT_S)
+            msg = await self._request(subject, data, headers or None, left_s)
+            reply = decode_reply(msg.data)
+            if reply.error is None:
+                return Ack(reply.seq, reply.duplicate)
+            if reply.error.err_code not in ERR_UNDER_WAY or self._loop.time() > deadline:
+                raise refusal(subject, reply.error)
+            # Ours was refused. The other one may still fail, so it has not come first yet.
+            await asyncio.sleep(UNDER_WAY_WAIT_S)
+
+    async def append(
+        self,
+        subject: str,
+        data: bytes,
+        headers: dict[str, str] | None = None,
+        *,
+        among: str,
+        msg_id: str,
+        timeout: float = 5.0,
+    ) -> Ack:
+        """Store a message whatever came before, for all who expect something of `among` to see.
+
+        In a cluster, an expectation on a wildcard overlooks what is under way to the subjects
+        that it matches: a claim was stored behind a message of the person in 247 of 400 races
+        (measured). Only writes that expect something of the very same wildcard wait for each
+        other, so this one does, and learns from each refusal what to expect (ADR 15).
+
+        Raises:
+            OutcomeUnknown: no answer; it may be stored, and may be repeated with its `msg_id`.
+            Unavailable: others came first until `timeout` had passed.
+            BusError: refused for another reason.
+        """
+        if not self.is_cluster:
+            return await self.publish(subject, data, headers, msg_id=msg_id, timeout=timeout)
+        deadline = self._loop.time() + timeout
+        last = 0
+        while (left_s := deadline - self._loop.time()) > 0:
+            try:
+                return await self.publish(
+                    subject, data, headers,
+                    expect=last, expect_subject=among, msg_id=msg_id, timeout=left_s,
+                )  # fmt: skip
+            except WrongLastSequence as error:
+                last = error.last
+        raise Unavailable(f"{subject}: others came first for {timeout:g} s")
 
     async def send(self, subject: str, data: bytes, reply: str = "") -> None:
         """Publish without storing or waiting: tokens, acknowledgements, answers."""
@@ -235,13 +299,16 @@ class Bus:
     # ------------------------------------------------------------ read
 
     async def api(self, subject: str, request: dict[str, Any], timeout: float = 5.0) -> Any:
-        """Call the JetStream API. Raises: BusError, OutcomeUnknown."""
+        """Call the JetStream API. Raises: BusError, Unavailable, OutcomeUnknown."""
         body = json.dumps(request).encode()
         msg = await self._request(f"$JS.API.{subject}", body, None, timeout)
         reply = json.loads(msg.data)
         if "error" in reply:
             error = reply["error"]
-            raise BusError(error.get("err_code", 0), error.get("description", ""))
+            code, description = error.get("err_code", 0), error.get("description", "")
+            if error.get("code") == 503 or code == ERR_NO_PEERS:
+                raise Unavailable(f"{subject}: {description}")
+            raise BusError(code, description)
         return reply
 
     async def get_last(self, stream: str, subject: str) -> Message | None:
@@ -256,9 +323,20 @@ class Bus:
         """Return the first message on `subject` at or after `seq`, from the leader."""
         return await self._get(stream, {"next_by_subj": subject, "seq": seq})
 
+    async def _ask_leader(self, subject: str, request: dict[str, Any], timeout: float = 5.0) -> Any:
+        """Call the API for something that changes nothing; in a cluster again and again."""
+        deadline = self._loop.time() + timeout
+        while self.is_cluster:
+            try:
+                return await self.api(subject, request, LEADER_TRY_S)
+            except OutcomeUnknown:
+                if self._loop.time() > deadline:
+                    raise
+        return await self.api(subject, request, timeout)
+
     async def _get(self, stream: str, request: dict[str, Any]) -> Message | None:
         try:
-            found = (await self.api(f"STREAM.MSG.GET.{stream}", request))["message"]
+            found = (await self._ask_leader(f"STREAM.MSG.GET.{stream}", request))["message"]
         except BusError as error:
             if error.code == ERR_NO_MESSAGE:
                 return None
@@ -279,41 +357,38 @@ class Bus:
         start: int = 1,
         *,
         limit: int = 0,
+        bytes_max: int = 0,
         timeout: float = 30.0,
     ) -> list[Message]:
         """Return what is stored now on `filters` from sequence `start` on, in order.
 
-        `limit` 0 reads all of it. What is stored or removed while it reads may be missing.
+        `limit` 0 reads all of it, `bytes_max` ends it after the message that exceeds it. What is
+        stored or removed while it reads may be missing.
 
         Raises:
             Unavailable: it took longer than `timeout` seconds.
         """
-        follower = await self.follow(stream, filters, start)
-        messages: list[Message] = []
+        page, _ = await self.page(
+            stream, filters, start, limit=limit, bytes_max=bytes_max, timeout=timeout
+        )
+        return page
+
+    async def page(
+        self,
+        stream: str,
+        filters: Sequence[str],
+        start: int = 1,
+        *,
+        limit: int = 0,
+        bytes_max: int = 0,
+        timeout: float = 30.0,
+    ) -> tuple[list[Message], bool]:
+        """Read as :meth:`read` does; also tell whether there is more."""
         try:
             async with asyncio.timeout(timeout):
-                is_over = follower.waiting == 0
-                while not is_over:
-                    message = await follower.next_within(READ_QUIET_S)
-                    if message is None:
-                        # The one it would end on may be gone: is there anything left at all?
-                        after = messages[-1].seq + 1 if messages else start
-                        is_over = await self._is_nothing_after(stream, filters, after)
-                        continue
-                    messages.append(message)
-                    is_over = message.pending == 0 or len(messages) == limit
-            return messages
+                return await reading.page(self, stream, filters, start, limit, bytes_max)
         except TimeoutError as error:
             raise Unavailable(f"{stream}: reading took longer than {timeout:g} s") from error
-        finally:
-            await follower.close()
-
-    async def _is_nothing_after(self, stream: str, filters: Sequence[str], seq: int) -> bool:
-        probe = await self.follow(stream, filters, seq)
-        try:
-            return probe.waiting == 0
-        finally:
-            await probe.close()
 
     async def follow(self, stream: str, filters: Sequence[str], start: int) -> Follower:
         """Follow `filters` from sequence `start` on, in order, without gaps or repeats.
@@ -335,11 +410,16 @@ class Bus:
     async def ask_all(
         self, subject: str, data: bytes, *, count: int, timeout: float
     ) -> list[bytes]:
-        """Ask every listener of `subject`: return once `count` answered or `timeout` passed."""
+        """Ask every listener of `subject`: return once `count` answered or `timeout` passed.
+
+        The answers come to a place that tells nothing of our inboxes, since everybody who listens
+        sees its name.
+        """
         answers: list[bytes] = []
         enough = asyncio.Event()
+        inbox = f"{answers_prefix(self.role)}.{secrets.token_hex(11)}"
 
-        def on_answer(msg: Msg) -> None:
+        async def on_answer(msg: Msg) -> None:
             if msg.headers and "Status" in msg.headers:
                 enough.set()
                 return
@@ -347,18 +427,35 @@ class Bus:
             if len(answers) >= count:
                 enough.set()
 
-        token, inbox = self.register(on_answer)
+        try:
+            subscription = await self._nc.subscribe(inbox, cb=on_answer)
+        except nats.errors.Error as error:
+            raise Unavailable(f"{subject}: {error!r}") from error
         try:
             await self.send(subject, data, inbox)
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(enough.wait(), timeout)
         finally:
-            self.unregister(token)
+            with contextlib.suppress(nats.errors.Error):
+                await subscription.unsubscribe()
         return answers
 
-    async def listen(self, subject: str, handle: Callable[[Msg], Awaitable[None]]) -> Any:
-        """Subscribe to a plain NATS subject; returns the subscription (`unsubscribe()`)."""
-        subscription = await self._nc.subscribe(subject, cb=handle)
+    async def listen(
+        self, subject: str, handle: Callable[[Msg], Awaitable[None]], *, queue: str = ""
+    ) -> Any:
+        """Subscribe to a plain NATS subject; returns the subscription (`unsubscribe()`).
+
+        Of those who listen with the same `queue`, each message goes to one.
+
+        What a consumer delivers there is dropped: whoever may follow a stream could have its
+        messages pushed into any subject that somebody listens to (docs/adr/0014).
+        """
+
+        async def on_message(msg: Msg) -> None:
+            if not msg.reply.startswith(_ACK):
+                await handle(msg)
+
+        subscription = await self._nc.subscribe(subject, queue=queue, cb=on_message)
         await self._nc.flush()
         return subscription
 
@@ -425,7 +522,7 @@ class Bus:
         return msg
 
     async def _dispatch(self, msg: Msg) -> None:
-        if msg.reply.startswith("$JS.ACK."):
+        if msg.reply.startswith(_ACK):
             # A delivery keeps the subject it was stored under; its consumer is in the reply.
             delivery = from_delivery(msg)
             consumer = self._consumers.get(delivery[2])
@@ -450,11 +547,13 @@ class Bus:
             while self._deadlines and self._deadlines[0][0] <= now:
                 future = self._futures.get(heapq.heappop(self._deadlines)[1])
                 if future is not None and not future.done():
+                    self.unknown_outcomes += 1
                     future.set_exception(OutcomeUnknown("the broker did not answer in time"))
 
     def _fail_futures(self, error: VigilError) -> None:
         for future in list(self._futures.values()):
             if not future.done():
+                self.unknown_outcomes += isinstance(error, OutcomeUnknown)
                 future.set_exception(error)
 
     def _on_disconnect(self) -> None:
@@ -462,6 +561,7 @@ class Bus:
         self._fail_futures(OutcomeUnknown("the connection to the broker was lost"))
 
     def _on_reconnect(self) -> None:
+        self.reconnects += 1
         log.info("reconnected", action="bus.reconnected", role=self.role)
         for restart in list(self._restarts.values()):
             restart()

@@ -11,7 +11,10 @@ import http.client
 import json
 import os
 import ssl
-from collections.abc import Iterator, Mapping
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
@@ -19,12 +22,20 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 
 from . import runfile
+from .cloud_event import MEDIA_TYPE as EVENT_MEDIA_TYPE
+from .cloud_event import cloud_event
 from .config import Settings
 from .errors import ConfigError, OutcomeUnknown, Unavailable, VigilError
+from .sse import ServerEvent, events
 
 DEFAULT_URL: Final = "http://127.0.0.1:8420"
 ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
 TIMEOUT_S: Final = 15.0
+STORY_TIMEOUT_S: Final = 60.0
+SILENCE_MAX_S: Final = 40.0
+"""A stream shows every 15 s that it lives."""
+AGAIN_MAX_S: Final = 2.0
+"""The longest wait between two attempts to come back to a stream."""
 
 
 class ApiError(VigilError):
@@ -120,6 +131,57 @@ class Client:
         """Stop the turn that is running in the session."""
         self.request("POST", f"/api/sessions/{_path(key)}/stop")
 
+    def publish_event(
+        self,
+        key: str,
+        kind: str,
+        data: Any,
+        *,
+        source: str,
+        event_id: str | None = None,
+        occurred_at: datetime | None = None,
+    ) -> dict[str, Any]:
+        """Tell a session what happened outside, as a CloudEvent; return ``{event_id, seq}``.
+
+        `kind` is its `type`. With the same `source` and `event_id` it is stored once, so that is
+        how to repeat it after an unknown outcome.
+        """
+        id_ = event_id or str(uuid.uuid4())
+        event = cloud_event(key, kind, data, source=source, id_=id_, occurred_at=occurred_at)
+        answer = self.request("POST", "/api/events", event, media_type=EVENT_MEDIA_TYPE)
+        return self._checked(answer, "POST /api/events")
+
+    def why(self, id_: str, *, session: str | None = None) -> dict[str, Any]:
+        """Return why something was said, or was not; `session` narrows where it's looked for."""
+        query = "" if session is None else f"?{urlencode({'session': session})}"
+        return self._object("GET", f"/api/why/{_path(id_)}{query}", timeout_s=STORY_TIMEOUT_S)
+
+    def dead_letters(
+        self, *, only_open: bool = True, service: str | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """Yield dead letters, the oldest first: one's own, or with an admin token everybody's."""
+        query = {"open": "true" if only_open else "false"}
+        if service is not None:
+            query["service"] = service
+        while True:
+            page = self._object("GET", f"/api/dead?{urlencode(query)}")
+            yield from page["letters"]
+            if page.get("next_after") is None:
+                return
+            query["after"] = str(page["next_after"])
+
+    def dead_letter(self, id_: str) -> dict[str, Any]:
+        """Return a dead letter and what died."""
+        return self._object("GET", f"/api/dead/{_path(id_)}")
+
+    def requeue_dead_letter(self, id_: str) -> dict[str, Any]:
+        """Try it again. Raises: ApiError with status 409, it can't be or was done before."""
+        return self._object("POST", f"/api/dead/{_path(id_)}/requeue")
+
+    def discard_dead_letter(self, id_: str) -> dict[str, Any]:
+        """Lay it aside. Raises: ApiError with status 409, it was ended before."""
+        return self._object("POST", f"/api/dead/{_path(id_)}/discard")
+
     def pause(self) -> None:
         """Pause everything proactive, for everybody. Needs an admin token."""
         self.request("PUT", "/api/pause")
@@ -127,25 +189,102 @@ class Client:
     def resume(self) -> None:
         self.request("DELETE", "/api/pause")
 
+    def signals(
+        self,
+        *,
+        agent: str | None = None,
+        kind: str | None = None,
+        session: str | None = None,
+        user: str | None = None,
+        after: int | None = None,
+        follow: bool = True,
+        on_away: Callable[[VigilError], None] | None = None,
+    ) -> Iterator[dict[str, Any]]:
+        """Yield signals as they come, oldest first, each with its `cursor`.
+
+        It comes back by itself when the stream ends or the gateway is away, and goes on after the
+        last one; only the first connection may fail. Close the iterator to end it.
+
+        Args:
+            kind: one, or half of one: ``message.*``.
+            user: whose; an admin may name anybody, or nobody for everybody's.
+            after: a cursor; 0 begins with the oldest kept. None: what happens from now on.
+            follow: False ends it after what is stored.
+            on_away: is told why the stream is away, each time before it's tried again.
+        """
+        wanted = {"agent": agent, "kind": kind, "session": session, "user": user}
+        query = {name: value for name, value in wanted.items() if value is not None}
+        if not follow:
+            after, query["follow"] = after or 0, "false"
+        failures, has_begun = 0, False
+        while True:
+            try:
+                for event in self._stream("/api/signals", query, after):
+                    after, failures, has_begun = int(event.id), 0, True
+                    if event.data:
+                        yield {"cursor": after, **msgspec.json.decode(event.data)}
+                if not follow:
+                    return
+            except (Unavailable, ApiError) as error:
+                status = error.status if isinstance(error, ApiError) else 503
+                if not has_begun or not follow or (status < 500 and status != 429):
+                    raise
+                if on_away is not None:
+                    on_away(error)
+            failures += 1
+            time.sleep(min(0.1 * 2 ** min(failures, 10), AGAIN_MAX_S))
+
     # ------------------------------------------------------------ inside
+
+    def _stream(
+        self, path: str, query: Mapping[str, str], after: int | None
+    ) -> Iterator[ServerEvent]:
+        """Read one stream of events to its end."""
+        headers = {"Accept": "text/event-stream", "Connection": "close"} | self.headers
+        if after is not None:
+            headers["Last-Event-ID"] = str(after)
+        connection = self._connection(SILENCE_MAX_S)
+        where = self._parts.path.rstrip("/") + path + (f"?{urlencode(query)}" if query else "")
+        try:
+            connection.request("GET", where, headers=headers)
+            response = connection.getresponse()
+            if response.status >= 400:
+                answer = _decode(response.read(ANSWER_BYTES_MAX))
+                raise ApiError(response.status, answer if isinstance(answer, dict) else {})
+            yield from events(response)
+        except TimeoutError as error:
+            raise OutcomeUnknown(f"{self.url} fell silent") from error
+        except (OSError, http.client.HTTPException) as error:
+            raise Unavailable(f"no Vigil at {self.url} ({_reason(error)})") from error
+        finally:
+            connection.close()
 
     def _object(
         self, method: str, path: str, body: Any = None, *, timeout_s: float | None = None
     ) -> dict[str, Any]:
         answer = self.request(method, path, body, timeout_s=timeout_s)
+        return self._checked(answer, f"{method} {path}")
+
+    def _checked(self, answer: Any, what: str) -> dict[str, Any]:
         if not isinstance(answer, dict):
-            raise Unavailable(f"{self.url} answered {method} {path} with something else than Vigil")
+            raise Unavailable(f"{self.url} answered {what} with something else than Vigil")
         return answer
 
     def request(
-        self, method: str, path: str, body: Any = None, *, timeout_s: float | None = None
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        timeout_s: float | None = None,
+        media_type: str = "application/json",
     ) -> Any:
         """Make one request; return the decoded JSON, or None for an empty answer."""
         headers = {"Accept": "application/json", "Connection": "close"} | self.headers
         data = None
         if body is not None:
             data = json.dumps(body).encode()
-            headers["Content-Type"] = "application/json"
+            headers["Content-Type"] = media_type
         connection = self._connection(timeout_s or self._timeout_s)
         try:
             connection.request(method, self._parts.path.rstrip("/") + path, data, headers)

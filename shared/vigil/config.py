@@ -149,6 +149,9 @@ class Channel(Section, frozen=True, kw_only=True):
     allow_private: bool = False
     """Let it reach this machine and private networks: for receivers of one's own."""
 
+    def __repr__(self) -> str:
+        return f"Channel(kind={self.kind!r}, <url and secret hidden>)"
+
 
 class Retention(Section, frozen=True, kw_only=True):
     """How long streams keep what they hold, in days; 0: for good."""
@@ -275,6 +278,9 @@ def load(environ: Mapping[str, str] | None = None, *, home: Path | None = None) 
     if problems:
         raise ConfigError("\n".join(problems))
     config = msgspec.convert(raw, Config, strict=False)
+    for person in (config.person, *config.people.values()):
+        if person.channel not in ("socket", *config.channels):
+            raise ConfigError(f"{file}: person.channel {person.channel!r} is no [channels.NAME]")
     return Settings(
         config=config,
         home=home,
@@ -397,5 +403,6 @@ def ensure_home(settings: Settings) -> bool:
     settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
     if settings.file.exists():
         return False
+    settings.file.touch(mode=0o600)  # secrets of hooks and channels may come into it
     settings.file.write_text(FIRST_FILE, "utf-8")
     return True

@@ -27,10 +27,31 @@ if TYPE_CHECKING:
 log = structlog.get_logger("vigil.bus")
 
 HEARTBEAT_S: Final = 5.0
+HEARTBEAT_MIN_S: Final = 1.0
+HEARTBEATS_PER_S: Final = 500.0
+"""What one connection of a cluster takes in of them, at most, as long as they are all idle."""
+BEGIN_TIMEOUT_S: Final = 2.0
 HEARTBEATS_MISSED_MAX: Final = 2.5
 PULL_BATCH: Final = 256
 PULL_EXPIRES_S: Final = 30.0
+PULL_AGAIN_S: Final = 0.2
 DRAIN_TIMEOUT_S: Final = 2.0
+
+
+def heartbeat_s(open_now: int, *, is_cluster: bool) -> float:
+    """Return the interval in seconds for the next consumer of a connection.
+
+    A broker that stands alone ends the connection when it dies. A node of a cluster takes the
+    consumers with it that it hosted, and only their silence tells those connected elsewhere.
+
+    >>> [heartbeat_s(n, is_cluster=True) for n in (0, 1000, 10_000)]
+    [1.0, 2.0, 5.0]
+    >>> heartbeat_s(0, is_cluster=False)
+    5.0
+    """
+    if not is_cluster:
+        return HEARTBEAT_S
+    return min(max(open_now / HEARTBEATS_PER_S, HEARTBEAT_MIN_S), HEARTBEAT_S)
 
 
 class _Deliveries:
@@ -44,6 +65,7 @@ class _Deliveries:
         self._restart_task: asyncio.Task[None] | None = None
         self._watchdog: asyncio.TimerHandle | None = None
         self._last_seen = 0.0
+        self._heartbeat_s = heartbeat_s(bus.followers, is_cluster=bus.is_cluster)
         self._token, self._inbox = bus.register(self._handle)
 
     def _handle(self, msg: Msg) -> None:
@@ -103,7 +125,7 @@ class _Deliveries:
         loop = asyncio.get_running_loop()
         self._last_seen = loop.time()
         if self._watchdog is None:
-            self._watchdog = loop.call_later(HEARTBEAT_S, self._check)
+            self._watchdog = loop.call_later(self._heartbeat_s, self._check)
 
     def _check(self) -> None:
         """Begin again if the broker fell silent: no heartbeat for 2.5 intervals."""
@@ -111,10 +133,10 @@ class _Deliveries:
         if self._is_closed:
             return
         loop = asyncio.get_running_loop()
-        if loop.time() - self._last_seen > HEARTBEATS_MISSED_MAX * HEARTBEAT_S:
+        if loop.time() - self._last_seen > HEARTBEATS_MISSED_MAX * self._heartbeat_s:
             self.restart()
             self._last_seen = loop.time()
-        self._watchdog = loop.call_later(HEARTBEAT_S, self._check)
+        self._watchdog = loop.call_later(self._heartbeat_s, self._check)
 
     def restart(self) -> None:
         """Begin again after a gap, silence or a reconnect; harmless if it happens twice."""
@@ -192,7 +214,7 @@ class Follower(_Deliveries):
             "max_deliver": 1,
             "replay_policy": "instant",
             "flow_control": True,
-            "idle_heartbeat": int(HEARTBEAT_S * SECOND_NS),
+            "idle_heartbeat": int(self._heartbeat_s * SECOND_NS),
             "inactive_threshold": 30 * SECOND_NS,
             "mem_storage": True,
             "num_replicas": 1,
@@ -212,7 +234,9 @@ class Follower(_Deliveries):
             with contextlib.suppress(VigilError):
                 await self._bus.send(f"$JS.API.CONSUMER.DELETE.{self._stream}.{stale}", b"")
         info = await self._bus.api(
-            where, {"stream_name": self._stream, "config": config, "action": "create"}
+            where,
+            {"stream_name": self._stream, "config": config, "action": "create"},
+            BEGIN_TIMEOUT_S if self._bus.is_cluster else 5.0,
         )
         self.waiting = info["num_pending"] + info["delivered"]["consumer_seq"]
         self._arm()
@@ -260,14 +284,27 @@ class Puller(_Deliveries):
         self._consumer = consumer.name
         self._asked = 0
         """Messages asked for and not yet delivered."""
+        self.interrupted = asyncio.Event()
+        """Set when nobody could be asked for a while: what was stored meanwhile comes late."""
+        self._is_heard = False
         self._request = json.dumps(
             {
                 "batch": PULL_BATCH,
                 "expires": int(PULL_EXPIRES_S * SECOND_NS),
-                "idle_heartbeat": int(HEARTBEAT_S * SECOND_NS),
+                "idle_heartbeat": int(self._heartbeat_s * SECOND_NS),
             }
         ).encode()
         self._subscription: Any = None
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether somebody answers, as far as the connection doesn't tell already."""
+        return self._is_heard or not self._bus.is_cluster
+
+    def restart(self) -> None:
+        self._is_heard = False
+        self.interrupted.set()
+        super().restart()
 
     async def open(self) -> None:
         self._bus.route(self._consumer, self._deliver)
@@ -311,16 +348,22 @@ class Puller(_Deliveries):
         self._last_seen = asyncio.get_running_loop().time()
         headers = msg.headers
         if headers and (status := headers.get("Status")):
+            self._is_heard = status in ("100", "404", "408")
             if status == "100":
                 return
-            # 404, 408: this request is over; 409: the consumer or its leader moved.
             self._asked = 0
-            if status == "409":
+            if status == "503":  # no leader: asked at once, it would answer so thousands of times
+                self.interrupted.set()
+                asyncio.get_running_loop().call_later(PULL_AGAIN_S, self.restart)
+            elif self._is_heard:  # this request is over
+                super().restart()
+            else:  # 409: the consumer or its leader moved
                 log.info("asking again", action="bus.pull", reason=headers.get("Description", ""))
-            self.restart()
+                self.restart()
 
     def _deliver(self, message: Message, consumer_seq: int, consumer: str) -> None:
         self._last_seen = asyncio.get_running_loop().time()
+        self._is_heard = True
         self._asked -= 1
         self._put(message)
 

@@ -163,6 +163,8 @@ class FollowUp(Record, frozen=True, kw_only=True):
     """When it was first due, if quiet hours or a pause hold it back."""
     is_tainted: bool = False
     """Planned by a loop that descends from untrusted content."""
+    channel: str | None = None
+    """Over which channel the fixed text goes; None: where autonomous messages of the person go."""
 
 
 class TextBlock(Record, frozen=True, kw_only=True, tag_field="type", tag="text"):
@@ -194,7 +196,17 @@ class TimerBlock(Record, frozen=True, kw_only=True, tag_field="type", tag="timer
     follow_up: FollowUp
 
 
-Block = TextBlock | ToolUseBlock | ToolResultBlock | OpaqueBlock | TimerBlock
+class ExternalBlock(Record, frozen=True, kw_only=True, tag_field="type", tag="external"):
+    """An event from outside, as a fact; the prompt puts it into words, behind bars."""
+
+    event_id: str
+    event: ExternalPayload
+    """With its content cut to what a model is shown. The event itself is whole in the log."""
+    left_out: int = 0
+    """How many characters of the content were cut off."""
+
+
+Block = TextBlock | ToolUseBlock | ToolResultBlock | OpaqueBlock | TimerBlock | ExternalBlock
 
 
 class Row(Record, frozen=True, kw_only=True):
@@ -332,6 +344,8 @@ class Loop(Record, frozen=True, kw_only=True):
     follow_up: FollowUp | None = None
     is_tainted: bool = False
     """Whether untrusted content, or a plan made of it, began it."""
+    joined: tuple[str, ...] = ()
+    """Ids of the messages that it answers together with the one that began it (`coalesce`)."""
 
 
 class Queued(Record, frozen=True, kw_only=True, array_like=True):
@@ -339,6 +353,17 @@ class Queued(Record, frozen=True, kw_only=True, array_like=True):
 
     seq: int
     type: EventType
+
+
+class Gathering(Record, frozen=True, kw_only=True):
+    """User messages that wait in the queue for more of them (`coalesce`, SPEC S-13)."""
+
+    generation: int
+    """Of the deadline that ends it."""
+    due_at: Instant
+    """When they are answered, if no further one comes."""
+    latest_at: Instant
+    """When they are answered, whatever comes."""
 
 
 class State(Record, frozen=True, kw_only=True):
@@ -361,8 +386,13 @@ class State(Record, frozen=True, kw_only=True):
     queue: tuple[Queued, ...] = ()
     history_from: int = 0
     """Stream sequence of the oldest turn whose rows are still part of the history."""
+    gathering: Gathering | None = None
+    """Set while the queue's user messages wait for more; no loop is open then."""
     keyed: tuple[str, ...] = ()
     """Ids of the newest keyed user messages: the lasting truth about repeats."""
+    told: tuple[str, ...] = ()
+    """Ids of the newest events from outside, for the same; apart from `keyed`, so that no sender
+    can make the session forget a person's."""
     is_locked: bool = False
     """The state could not be read once: autonomous sends are refused until a user message."""
 

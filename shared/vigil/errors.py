@@ -43,7 +43,14 @@ class OutcomeUnknown(Unavailable):
 
 
 class WrongLastSequence(VigilError):
-    """A compare-and-set was refused (JetStream error 10071): another write came first."""
+    """A compare-and-set was refused (JetStream error 10071): another write came first.
+
+    `last` is the sequence of that write; 0: none, or it wasn't told.
+    """
+
+    def __init__(self, text: str, last: int = 0) -> None:
+        super().__init__(text)
+        self.last = last
 
 
 class LeaseLost(VigilError):

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from .broker import ERR_STREAM_NOT_FOUND, create_bucket
 from .bus import Bus, BusError
 from .errors import LeaseLost, OutcomeUnknown, WrongLastSequence
 from .kv import Bucket
+from .provision import ERR_STREAM_NOT_FOUND, create_bucket
 from .topology import LEASE_RENEW_S, LEASE_TTL_S
 
 RENEW_S: Final = LEASE_RENEW_S
@@ -50,8 +50,9 @@ class Lease:
 class Leases:
     """The bucket LEASES, for one holder. Its entries expire by the bucket's own ttl."""
 
-    def __init__(self, bus: Bus, holder: str) -> None:
+    def __init__(self, bus: Bus, holder: str, *, replicas: int = 1) -> None:
         self._bus = bus
+        self._replicas = replicas
         self._bucket = Bucket(bus, BUCKET)
         self._holder = holder.encode()
 
@@ -75,7 +76,7 @@ class Leases:
                 raise
         # It is kept in memory: a broker of its own that was restarted has lost it, and nobody
         # but the embedded broker's watch provisions again.
-        await create_bucket(self._bus, BUCKET)
+        await create_bucket(self._bus, BUCKET, replicas=self._replicas)
         return await self._bucket.create(key, self._holder)
 
     async def is_live(self, key: str) -> bool:

@@ -39,6 +39,8 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     model: str = ""
     is_ready: bool = False
     services: dict[str, int] = {}
+    broker_pid: int = 0
+    """Of the embedded broker, whichever was started last; 0: there is none."""
 
 
 def read(path: Path) -> RunFile | None:

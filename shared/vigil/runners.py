@@ -89,6 +89,8 @@ class ProcessRunner:
             "VIGIL_HOME": str(settings.home),
             "NATS_URL": url,
             "VIGIL_PORT": str(settings.config.gateway.port),
+            # One port can't serve all of them; the gateway tells about each.
+            "VIGIL_METRICS__PORT": "0",
         }
         self._grace_s = stop_grace_s
 

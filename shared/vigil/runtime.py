@@ -21,11 +21,14 @@ import msgspec
 import structlog
 import uvloop
 
-from . import __version__, config, credentials, telemetry
+from . import __version__, config, credentials, metrics, otlp, telemetry, trace
 from .bus import Bus
 from .clock import Clock, SystemClock, new_id
 from .config import Settings
 from .errors import ConfigError, Unavailable
+from .metrics import Metrics
+from .probes import Probes
+from .trace import Tracer
 
 log = structlog.get_logger("vigil.runtime")
 
@@ -59,6 +62,8 @@ class Context(msgspec.Struct, kw_only=True):
     """A random id of this replica."""
     facts: dict[str, Any] = msgspec.field(default_factory=dict)
     """What its health tells beside being well; JSON values."""
+    tracer: Tracer = trace.OFF
+    metrics: Metrics
 
     def health(self) -> Health:
         problems = list(self.bus.violations[:3])
@@ -97,8 +102,12 @@ async def run(
     on_ready: Callable[[Context], None] | None = None,
     clock: Clock | None = None,
     serve: Serve | None = None,
+    on_start: Callable[[Context], None] | None = None,
 ) -> None:
     """Run one service until cancelled.
+
+    Args:
+        on_start: is told of the context before it is ready.
 
     Raises:
         ConfigError: it can't start as configured.
@@ -107,6 +116,7 @@ async def run(
     serve = serve or load_service(name)
     seed = credentials.load(settings.credentials, name)
     bus = await Bus.connect(url, role=name, seed=seed)
+    instance = new_id()
     context = Context(
         service=name,
         settings=settings,
@@ -114,11 +124,19 @@ async def run(
         clock=clock or SystemClock(),
         new_id=new_id,
         ready=asyncio.Event(),
-        instance=new_id(),
+        instance=instance,
+        tracer=await otlp.tracer_for(name, instance),
+        metrics=Metrics(name, instance),
     )
+    _watch(context)
+    if on_start is not None:
+        on_start(context)
 
     async def answer_health(msg: Any) -> None:
         await bus.send(msg.reply, msgspec.json.encode(context.health()))
+
+    async def answer_metrics(msg: Any) -> None:
+        await bus.send(msg.reply, context.metrics.exposition())
 
     async def announce() -> None:
         await context.ready.wait()
@@ -129,10 +147,21 @@ async def run(
     announcing = asyncio.create_task(announce(), name=f"announce-{name}")
     try:
         await bus.listen(HEALTH, answer_health)
+        await bus.listen(metrics.SUBJECT, answer_metrics)
         await serve(context)
     finally:
         announcing.cancel()
         await bus.close()
+        await context.tracer.close()
+
+
+def _watch(context: Context) -> None:
+    """Tell what every service tells."""
+    counts, bus = context.metrics, context.bus
+    counts.watch(metrics.READY, lambda: {__version__: float(context.health().ready)})
+    counts.watch(metrics.BUS_RECONNECTS, lambda: bus.reconnects)
+    counts.watch(metrics.BUS_UNKNOWN, lambda: bus.unknown_outcomes)
+    counts.watch(metrics.BUS_VIOLATIONS, lambda: len(bus.violations))
 
 
 def freeze() -> None:
@@ -157,14 +186,23 @@ async def run_until_signalled(main: Awaitable[None]) -> None:
 
 async def _serve_alone(name: str, settings: Settings, url: str) -> None:
     """Run one service in a process of its own; wait for a broker that isn't there yet."""
-    while True:
-        try:
-            await run(name, settings, url, on_ready=lambda _: freeze())
-        except Unavailable as error:
-            log.warning("no broker yet", action="service.waiting", service=name, error=str(error))
-            await asyncio.sleep(0.5)
-        else:
-            return
+    probes = Probes()
+
+    def on_start(context: Context) -> None:
+        probes.context = context
+
+    async with probes.serving(settings.config.metrics):
+        while True:
+            try:
+                await run(name, settings, url, on_ready=lambda _: freeze(), on_start=on_start)
+            except Unavailable as error:
+                probes.context = None
+                log.warning(
+                    "no broker yet", action="service.waiting", service=name, error=str(error)
+                )
+                await asyncio.sleep(0.5)
+            else:
+                return
 
 
 def main(name: str) -> None:

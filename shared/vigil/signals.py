@@ -21,7 +21,7 @@ KINDS: Final[dict[str, str]] = {
     "message.sent": "something is in the transcript",
     "message.delivered": "a channel took a message",
     "message.blocked": "the gates refused an autonomous message",
-    "message.dropped": "a decided message was not said: void, or no longer wanted",
+    "message.dropped": "what was decided, or in the making, is not said: void, or no longer wanted",
     "message.failed": "a message could not be said or delivered, and was given up",
     "message.ambiguous": "whether a channel took a message is not known, and it isn't sent again",
     "budget.exhausted": "a model call was refused because the day's tokens are used up",
@@ -41,7 +41,8 @@ def check_kind(pattern: str) -> str:
     first, _, second = pattern.partition(".")
     if pattern in KINDS or (second == "*" and any(k.startswith(f"{first}.") for k in KINDS)):
         return pattern
-    raise InvalidInput("kind", f"no signal is called {pattern!r}; one is {', '.join(KINDS)}")
+    valid = ", ".join(KINDS)
+    raise InvalidInput("kind", f"is {pattern!r}, and no signal is of that kind; there is: {valid}")
 
 
 def id_of(stream: str, seq: int, kind: str, count: int = 1) -> str:

@@ -222,6 +222,15 @@ def signals_of(user: str, *, agent: str = "*", kind: str = ">") -> str:
     return f"signal.{agent}.{user}.{rest}"
 
 
+def dead_of(user: str | None) -> str:
+    """Return the filter of a person's dead letters, and of what became of them; None: everybody's.
+
+    >>> dead_of("ann"), dead_of(None)
+    ('dead.*.*.ann.*', 'dead.>')
+    """
+    return DEAD_ALL if user is None else f"dead.*.*.{user}.*"
+
+
 def token_of(*parts: str) -> str:
     """Turn free text into one subject token: 32 hex digits of SHA-256 over the parts.
 

@@ -9,7 +9,9 @@ from typing import Final
 import msgspec
 import structlog
 
+from . import erasure
 from .bus import Bus
+from .erasure import Erasure
 from .kv import Bucket, Watch
 
 log = structlog.get_logger("vigil.switches")
@@ -29,6 +31,7 @@ class Switches:
 
     def __init__(self) -> None:
         self.paused: Paused | None = None
+        self._erasing: frozenset[str] = frozenset()
         self._watch: Watch | None = None
         self._listeners: list[Callable[[], None]] = []
 
@@ -42,7 +45,18 @@ class Switches:
         """Call `listener` whenever a switch changed."""
         self._listeners.append(listener)
 
+    @property
+    def is_erasing_anybody(self) -> bool:
+        return bool(self._erasing)
+
+    def is_erasing(self, user: str) -> bool:
+        """Whether that person is being erased: nothing of theirs is touched any more."""
+        return bool(self._erasing) and erasure.hash_of(user) in self._erasing
+
     def _on_change(self, key: str, value: bytes | None) -> None:
+        if key.startswith(erasure.PREFIX):
+            self._on_erasure(key.removeprefix(erasure.PREFIX), value)
+            return
         if key != PAUSED:
             return
         try:
@@ -51,6 +65,23 @@ class Switches:
             # Fail closed: somebody wanted a pause, whatever they wrote.
             log.error("switch unreadable", action="switches.unreadable", error=str(error))
             self.paused = Paused(at=datetime.fromtimestamp(0, UTC), by="unreadable")
+        self._tell()
+
+    def _on_erasure(self, hash_: str, value: bytes | None) -> None:
+        is_open = False
+        if value is not None:
+            try:
+                is_open = msgspec.json.decode(value, type=Erasure).is_open
+            except (msgspec.MsgspecError, ValueError) as error:
+                # Fail closed: somebody is to be erased, however far that is.
+                log.error("switch unreadable", action="switches.unreadable", error=str(error))
+                is_open = True
+        before = self._erasing
+        self._erasing = before | {hash_} if is_open else before - {hash_}
+        if self._erasing != before:
+            self._tell()
+
+    def _tell(self) -> None:
         for listener in self._listeners:
             listener()
 

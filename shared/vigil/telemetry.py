@@ -13,18 +13,21 @@ from typing import Any, Final
 
 import structlog
 
+from .trace import add_trace_id
+
 _SECRET: Final = re.compile(
     r"(sk-ant-[A-Za-z0-9_-]{6}|pat_[A-Za-z0-9_-]{4}|SU[A-Z2-7]{6})[A-Za-z0-9_-]+"
+    r"|(whsec_[A-Za-z0-9+/]{2})[A-Za-z0-9+/=]+"
 )
 
 
 def mask(text: str) -> str:
-    """Hide tokens, API keys and nkey seeds in `text`.
+    """Hide tokens, API keys, nkey seeds and webhook secrets in `text`.
 
     >>> mask("key sk-ant-abcdef0123456789")
     'key sk-ant-abcdef…'
     """
-    return _SECRET.sub(r"\1…", text)
+    return _SECRET.sub(r"\1\2…", text)
 
 
 def _mask_values(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -38,13 +41,15 @@ def configure(*, level: int = logging.INFO, stream: Any = None) -> None:
     """Set up logging for this process; safe to call again."""
     stream = stream or sys.stderr
     renderer: Any = (
-        structlog.dev.ConsoleRenderer()
+        # Not the default, which prints local variables: secrets among them.
+        structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
         if stream.isatty()
         else structlog.processors.JSONRenderer(ensure_ascii=False)
     )
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
+            add_trace_id,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,

@@ -1,7 +1,7 @@
 """Streams, buckets, consumers and permissions, as data.
 
-:func:`provision` makes a broker look like this page, and may be run again on any older one.
-Changing what a service may publish or read is a change of `ROLES`, reviewed as such: the
+:func:`vigil.provision.provision` makes a broker look like this page, and may be run again on any
+older one. Changing what a service may publish or read is a change of `ROLES`, reviewed as such: the
 broker enforces it (SPEC X-4).
 """
 
@@ -12,11 +12,9 @@ from typing import Final, Literal
 import msgspec
 
 from .subjects import (
-    CLAIMS_OF_ALL_SESSIONS,
     DUE_ALL,
     IN_ALL_SESSIONS,
     OUTSIDE_ALL,
-    RECEIPTS_OF_ALL_SESSIONS,
     SENDS_OF_ALL_SESSIONS,
     SIGNALS_ALL,
     TURNS_OF_ALL_SESSIONS,
@@ -24,6 +22,9 @@ from .subjects import (
 
 SECOND_NS: Final = 1_000_000_000
 DAY_S: Final = 24 * 60 * 60
+GIB: Final = 1024**3
+PAYLOAD_BYTES_MAX: Final = 1024 * 1024
+"""Of one message."""
 ACK_WAIT_WAKE_S: Final = 8
 """ARCHITECTURE 3. A killed replica's wakes come back after this, its lease after LEASE_TTL_S."""
 LEASE_TTL_S: Final = 5
@@ -31,13 +32,23 @@ LEASE_RENEW_S: Final = 2
 
 
 class Stream(msgspec.Struct, frozen=True, kw_only=True):
-    """A JetStream stream. `max_age_s` 0 keeps for good."""
+    """A JetStream stream. How long it keeps what it holds is a setting (`[retention]`)."""
 
     name: str
     subjects: tuple[str, ...]
-    max_age_s: int = 0
     max_consumers: int = 1000
     has_schedules: bool = False
+    has_batches: bool = False
+    """Whether atomic batches may be published to it (NATS ADR-50)."""
+    bytes_max: int = -1
+    """Of all that it holds; -1: as much as the broker has."""
+    message_bytes_max: int = PAYLOAD_BYTES_MAX
+    per_subject_max: int = -1
+    """Messages of one subject; the oldest goes."""
+    is_refusing: bool = False
+    """When it's full the sender is refused; else the oldest message goes."""
+    duplicate_window_s: float = 120.0
+    """How long the broker drops a message whose `Nats-Msg-Id` it saw; at least 0.1."""
 
 
 class Bucket(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,10 +75,21 @@ STREAMS: Final = (
     Stream(name="SESSIONS", subjects=("session.>",), max_consumers=50_000),
     # No max_age: it would delete pending schedules (ARCHITECTURE 2).
     Stream(name="TIMERS", subjects=("timer.>", "due.>"), has_schedules=True),
-    Stream(name="DEAD", subjects=("dead.>",), max_age_s=90 * DAY_S),
+    # Bounded, so that a flood of what can't be used takes no room from the sessions.
+    Stream(name="DEAD", subjects=("dead.>",), bytes_max=GIB, per_subject_max=1000),
     # What outside programs publish stays this long after the gateway took it in.
-    Stream(name="EVENTS", subjects=(OUTSIDE_ALL,), max_age_s=7 * DAY_S),
-    Stream(name="SIGNALS", subjects=(SIGNALS_ALL,), max_age_s=7 * DAY_S, max_consumers=10_000),
+    # The window is as short as it may be: message ids are compared in the whole stream, so with a
+    # long one a stranger's id could make another's event a repeat. The gateway knows repeats.
+    # The bounds keep a credential from filling the disk that all share.
+    Stream(
+        name="EVENTS",
+        subjects=(OUTSIDE_ALL,),
+        bytes_max=GIB,
+        message_bytes_max=256 * 1024,
+        is_refusing=True,
+        duplicate_window_s=0.1,
+    ),
+    Stream(name="SIGNALS", subjects=(SIGNALS_ALL,), max_consumers=10_000, has_batches=True),
 )
 
 BUCKETS: Final = (
@@ -104,13 +126,7 @@ CONSUMERS: Final = (
         stream="SESSIONS",
         name="delivery-sends",
         filters=(SENDS_OF_ALL_SESSIONS,),
-        ack_wait_s=30,
-    ),
-    Consumer(
-        stream="SESSIONS",
-        name="cortex-signals",
-        filters=(TURNS_OF_ALL_SESSIONS, CLAIMS_OF_ALL_SESSIONS, RECEIPTS_OF_ALL_SESSIONS),
-        ack_wait_s=10,
+        ack_wait_s=8,
     ),
     Consumer(stream="EVENTS", name="gateway-events", filters=(OUTSIDE_ALL,), ack_wait_s=5),
 )
@@ -123,7 +139,6 @@ MAX_ACK_PENDING: Final = 100_000
     DUE,
     DELIVERY_TURNS,
     DELIVERY_SENDS,
-    SIGNAL_SOURCES,
     OUTSIDE_EVENTS,
 ) = CONSUMERS
 
@@ -167,26 +182,27 @@ ROLES: Final[dict[str, Role]] = {
     "cortex": Role(
         publishes=("session.*.*.*.turn", "live.*.*.*", "dead.cortex.*.*.*", SIGNALS_ALL),
         follows=("SESSIONS", "SIGNALS"),
-        pulls=(WAKE, SIGNAL_SOURCES),
+        pulls=(WAKE,),
         reads=("SESSIONS", "SIGNALS"),
         buckets_r=("CONFIG",),
         buckets_w=("LEASES", "BUDGETS"),
-        # A broker that restarts forgets what is in memory.
-        raw=("$JS.API.STREAM.CREATE.KV_LEASES",),
+        # A broker that restarts forgets what is in memory. An append to SIGNALS expects its last
+        # sequence, also if that message is gone.
+        raw=("$JS.API.STREAM.CREATE.KV_LEASES", "$JS.API.STREAM.INFO.SIGNALS"),
     ),
     "scheduler": Role(
         publishes=(
             "timer.>", "due.>", "session.*.*.*.in.timer", "session.*.*.*.in.control",
             "dead.scheduler.*.*.*",
         ),
-        follows=("TIMERS",),
+        follows=("TIMERS", "SESSIONS"),
         pulls=(SCHEDULER_TURNS, DUE),
-        reads=("TIMERS",),
+        reads=("TIMERS", "SESSIONS"),
         buckets_r=("CONFIG",),
         buckets_w=("LEASES",),
         raw=(
             "$JS.API.STREAM.PURGE.TIMERS", "$JS.API.STREAM.MSG.DELETE.TIMERS",
-            "$JS.API.STREAM.CREATE.KV_LEASES",
+            "$JS.API.STREAM.CREATE.KV_LEASES", "$KV.CONFIG.rearm",
         ),
     ),
     "delivery": Role(
@@ -211,6 +227,15 @@ ADMIN: Final = "admin"
 def inbox_prefix(role: str) -> str:
     """Each credential has inboxes of its own, so nobody reads another's answers."""
     return f"_INBOX_{role}"
+
+
+def answers_prefix(role: str) -> str:
+    """Where answers to the questions of `role` go: a place that holds nothing else.
+
+    So a service may answer without a right to publish to whatever subject a question names, which
+    would be the right to everything: whoever may ask a question could ask it of themselves.
+    """
+    return f"rpc.answer.{role}"
 
 
 def permissions(role: str) -> dict[str, list[str]]:
@@ -241,8 +266,9 @@ def permissions(role: str) -> dict[str, list[str]]:
             f"$JS.FC.KV_{bucket}.>",
         ]
     publish += [f"$KV.{bucket}.>" for bucket in spec.buckets_w]
-    subscribe = [f"{inbox_prefix(role)}.>", *spec.subscribes]
+    subscribe = [f"{inbox_prefix(role)}.>", f"{answers_prefix(role)}.>", *spec.subscribes]
     if role in SERVICES:
+        publish.append(f"{answers_prefix('*')}.>")
         subscribe += ["rpc.health", "rpc.metrics", f"rpc.requeue.{role}", "$SRV.>"]
     return {"publish": publish, "subscribe": subscribe, "deny": _durables()}
 

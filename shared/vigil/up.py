@@ -23,11 +23,13 @@ import msgspec
 import structlog
 
 from . import credentials, runfile, runtime
-from .broker import Broker, free_port, provision
+from .backup import check_whole
+from .broker import Broker, free_port
 from .bus import Bus
 from .config import Settings
 from .errors import ConfigError, Unavailable
 from .home import connect_admin, ensure_token
+from .provision import provision, provision_outside
 from .runfile import Lock, Mode, RunFile
 from .runners import STOP_GRACE_S, Backoff, ProcessRunner, Runner, TaskRunner
 from .topology import SERVICES
@@ -69,6 +71,7 @@ class Supervisor:
         lock = Lock(self.settings.run_file)
         lock.acquire()
         try:
+            check_whole(self.settings.home)
             check_port(self.settings)
             self._note(self._run)
             async with contextlib.AsyncExitStack() as stack:
@@ -83,8 +86,10 @@ class Supervisor:
         if self.settings.config.nats.url:
             credentials.ensure(self.settings.credentials)
             return self.settings.config.nats.url
-        broker = Broker(self.settings.config.nats, home=self.settings.home)
+        config = self.settings.config
+        broker = Broker(config.nats, home=self.settings.home, retention=config.retention)
         stack.push_async_callback(broker.stop)
+        broker.on_spawn = lambda: self._note_broker(broker.pid or 0)
         await broker.start()
         broker.watch()
         return broker.url
@@ -92,7 +97,9 @@ class Supervisor:
     async def _prepare(self, url: str) -> None:
         admin = await connect_admin(self.settings, url)
         try:
-            await provision(admin, replicas=self.settings.config.nats.replicas)
+            config = self.settings.config
+            await provision(admin, config.retention, replicas=config.nats.replicas)
+            await provision_outside(admin, credentials.outside(self.settings.credentials))
             await ensure_token(admin, self.settings)
         finally:
             await admin.close()
@@ -173,6 +180,9 @@ class Supervisor:
     def _note_pid(self, name: str, pid: int) -> None:
         services = self._run.services | {name: pid}
         self._note(msgspec.structs.replace(self._run, services=services))
+
+    def _note_broker(self, pid: int) -> None:
+        self._note(msgspec.structs.replace(self._run, broker_pid=pid))
 
     def _note(self, run: RunFile) -> None:
         self._run = run

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from typing import Any, Final
+
+import msgspec
 
 from tests.chaos.checker import Rules, check_log
 from tests.chaos.clients import Client
 from tests.chaos.history import Histories, SessionLog
 from tests.chaos.processes import Processes
 from tests.chaos.records import check_records
+from tests.support import signals
 from tests.support.stack import running_broker, settings_of
 from vigil import config, tokens
 from vigil.broker import Broker, free_port
-from vigil.bus import Bus
-from vigil.contracts import decode_dead_letter
+from vigil.bus import Bus, Message
+from vigil.contracts import External, ExternalPayload, decode_dead_letter, encode
+from vigil.errors import VigilError
+from vigil.subjects import SessionKey
 
 SETTLE_S: Final = 40.0
 """After the last kill everything must be over within this: a wake that a killed replica held
@@ -38,18 +43,41 @@ ENVIRONMENT: Final = {
 }
 
 
+AGENTS: Final = """
+[agents.hasty]
+double_text = "interrupt"
+
+[agents.patient]
+double_text = "coalesce"
+coalesce_ms = 200
+"""
+"""Agents of each way to take double texts, beside the default one (SPEC S-13)."""
+
+
 class Arena:
     """What a test of this folder works with."""
 
-    def __init__(self, home: Path, broker: Broker, admin: Bus, port: int, seed: int) -> None:
+    broker: Broker
+    """The one that is watched over; a cluster has none."""
+
+    def __init__(
+        self,
+        home: Path,
+        url: str,
+        admin: Bus,
+        port: int,
+        seed: int,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.home = home
-        self.broker = broker
         self.admin = admin
+        self.rules = RULES
         self.port = port
         self.random = Random(seed)
         self.seed = seed
         self.processes = Processes(
-            home, ENVIRONMENT | {"NATS_URL": broker.url, "VIGIL_PORT": str(port)}
+            home,
+            ENVIRONMENT | {"NATS_URL": url, "VIGIL_PORT": str(port), **(environment or {})},
         )
         self.clients: list[Client] = []
         self.planted = 0
@@ -65,20 +93,47 @@ class Arena:
 
     # ------------------------------------------------------------ people
 
-    async def client(self, user: str) -> Client:
+    async def client(self, user: str, agent: str = "vigil") -> Client:
         """Make a person with a socket, who says only what the test says."""
         token = await tokens.create(self.admin, user=user, now=datetime.now(UTC))
         random = Random(self.random.random())
-        client = Client(self.port, f"{user}:vigil:t", token, random)
+        client = Client(self.port, f"{user}:{agent}:t", token, random)
         self.clients.append(client)
         self._listening.append(asyncio.create_task(client.listen(), name=f"listen-{user}"))
         return client
 
-    async def talk(self, sessions: int) -> None:
-        """Let so many people talk."""
+    async def talk(self, sessions: int, agents: Sequence[str] = ("vigil",)) -> None:
+        """Let so many people talk, with these agents in turn."""
         for number in range(sessions):
-            client = await self.client(f"u{number}")
+            client = await self.client(f"u{number}", agents[number % len(agents)])
             self._talking.append(asyncio.create_task(client.talk(), name=f"talk-u{number}"))
+
+    def tell(self) -> None:
+        """Let events come in from outside, into all sessions, until everybody is hushed."""
+        self._talking.append(asyncio.create_task(self._tell(Random(self.seed)), name="outside"))
+
+    async def _tell(self, random: Random) -> None:
+        while all(client.is_talking for client in self.clients):
+            key = SessionKey.parse(random.choice(self.clients).records.session)
+            event = External(
+                id=f"outside-{random.getrandbits(64):016x}",
+                session_key=str(key),
+                created_at=datetime.now(UTC),
+                payload=ExternalPayload(source="hook:chaos", content="red", kind="build.failed"),
+            )
+            for _ in range(random.choice((1, 1, 2))):  # a sender may repeat itself
+                await self._store(key.in_event("external"), encode(event))
+            await asyncio.sleep(random.uniform(0.0, 0.2))
+
+    async def _store(self, subject: str, data: bytes) -> None:
+        """Publish until it is acknowledged; what was stored before that is stored again."""
+        while True:
+            try:
+                await self.admin.publish(subject, data)
+            except VigilError:
+                await asyncio.sleep(0.1)
+            else:
+                return
 
     async def hush(self) -> None:
         """Let everybody finish what they are saying."""
@@ -138,17 +193,18 @@ class Arena:
             await self.until(self.is_settled, SETTLE_S, "everything over")
         messages = await self.admin.read("SESSIONS", ["session.>"])
         histories = Histories(messages)
-        rules = Rules(
-            max_consecutive=RULES.max_consecutive,
-            cooldown_ms=RULES.cooldown_ms,
-            ordered_per_hour=RULES.ordered_per_hour,
-            ended_at=datetime.now(UTC),
-        )
+        rules = msgspec.structs.replace(self.rules, ended_at=datetime.now(UTC))
         found = check_log(histories, rules)
         found += check_records(histories, [client.records for client in self.clients])
         found += self.processes.faults()
         found += await self._dead_letters()
+        found += await self._signals(messages)
         return self._report(found, histories) if found else ""
+
+    async def _signals(self, messages: list[Message]) -> list[str]:
+        """C-4: what was told of the whole log; a killed projector's lease lives for 5 s."""
+        told = await signals.settled(self.admin)
+        return signals.wrong(signals.expected_of(messages), told)
 
     async def _dead_letters(self) -> list[str]:
         letters = [decode_dead_letter(m.data) for m in await self.admin.read("DEAD", ["dead.>"])]
@@ -186,10 +242,11 @@ class Arena:
             "said": sum(len(log.said) for log in logs),
             "autonomous": sum(s.record.is_autonomous for log in logs for s in log.said),
             "void": receipts.count("void"),
+            "outside": sum(isinstance(e, External) for log in logs for e in log.events.values()),
+            "interrupted": _noted(logs, "interrupted"),
+            "joined": _noted(logs, "joined"),
             "takeovers": sum(t.record.outcome == "taken_over" for log in logs for t in log.turns),
-            "gave_up": sum(
-                n.code == "gave_up" for log in logs for t in log.turns for n in t.record.notes
-            ),
+            "gave_up": _noted(logs, "gave_up"),
             "connections": sum(len(c.records.closed_at_s) for c in self.clients),
         }
 
@@ -201,6 +258,10 @@ class Arena:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self.processes.stop()
+
+
+def _noted(logs: list[SessionLog], code: str) -> int:
+    return sum(note.code == code for log in logs for t in log.turns for note in t.record.notes)
 
 
 def _is_over(log: SessionLog) -> bool:
@@ -218,14 +279,16 @@ def _has_all(client: Client, histories: Histories) -> bool:
 
 
 @contextlib.asynccontextmanager
-async def running_arena(home: Path, seed: int) -> AsyncIterator[Arena]:
+async def running_arena(home: Path, seed: int, **environment: str) -> AsyncIterator[Arena]:
     """A broker that is watched over, and an arena with no service and nobody in it."""
     settings = settings_of(home)
     config.ensure_home(settings)
+    settings.file.write_text(settings.file.read_text("utf-8") + AGENTS, "utf-8")
     async with running_broker(home) as broker:
         broker.watch()
         admin = await broker.admin()
-        arena = Arena(home, broker, admin, free_port(), seed)
+        arena = Arena(home, broker.url, admin, free_port(), seed, environment)
+        arena.broker = broker
         try:
             await arena.follow()
             yield arena

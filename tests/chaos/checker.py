@@ -18,7 +18,10 @@ import msgspec
 
 from tests.chaos.history import Histories, SessionLog, Stored
 from vigil.contracts import (
+    SOCKET,
     CancelTimer,
+    External,
+    ExternalBlock,
     ScheduleTimer,
     SendMessage,
     State,
@@ -28,8 +31,6 @@ from vigil.contracts import (
 )
 
 HOUR_MS: Final = 3_600_000
-ORDER_MARGIN: Final = timedelta(seconds=1)
-"""A timer that was asked for so long before another one was due must not come after it."""
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +39,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     max_consecutive: int = 3
     cooldown_ms: int = 15_000
     ordered_per_hour: int = 12
+    order_margin_s: float = 1.0
+    """A timer asked for so long before another one was due must not come after it."""
     ended_at: datetime | None = None
     """When the run ended; None: what is open then is not judged."""
 
@@ -87,7 +90,7 @@ def events_count_once(log: SessionLog, rules: Rules) -> Iterator[str]:
     for seq, event in sorted(log.events.items()):
         if event is None:
             continue
-        if event.id in seen and isinstance(event, UserMessage):
+        if event.id in seen and isinstance(event, UserMessage | External):
             turn = folding.get(seq)
             if turn is not None and "repeat" not in {note.code for note in turn.notes}:
                 yield f"I2 the repeat {seq} of {event.id} was folded as news"
@@ -118,15 +121,71 @@ def everything_is_said(log: SessionLog, rules: Rules) -> Iterator[str]:
     for turn, send in log.sends():
         if send.id not in said and send.id not in closed:
             yield f"I4 the send {send.id} of turn {turn.record.ordinal} is not settled"
-        if send.id in said and send.id in closed:
+        if send.id in said and send.id in closed and send.payload.channel == SOCKET:
             yield f"I4 the send {send.id} is said and has a receipt"
     ended = {event_id for turn in log.turns for event_id in turn.record.ended}
     answers = Counter(send.payload.caused_by for _, send in log.sends())
+    shared = {subject for code, subject in _notes(log) if code in ("interrupted", "joined")}
     for event in {e.id: e for e in log.events.values() if isinstance(e, UserMessage)}.values():
         if event.id not in ended:
             yield f"I4 the exchange of the message {event.id} did not end"
-        if answers[event.id] == 0:
+        if answers[event.id] == 0 and event.id not in shared:
             yield f"I4 the message {event.id} has no answer"
+
+
+def _notes(log: SessionLog) -> Iterator[tuple[str, str | None]]:
+    return ((note.code, note.subject) for turn in log.turns for note in turn.record.notes)
+
+
+def what_came_from_outside_is_known(log: SessionLog, rules: Rules) -> Iterator[str]:
+    """I4: each event is one row of the history, whether it was answered, blocked or void."""
+    told = Counter(
+        block.event_id
+        for turn in log.turns
+        for row in turn.record.rows
+        for block in row.blocks
+        if isinstance(block, ExternalBlock)
+    )
+    dropped = {subject for code, subject in _notes(log) if code in ("queue_full", "dead_letter")}
+    ids = {event.id for event in log.events.values() if isinstance(event, External)}
+    for event_id in sorted(ids - dropped):
+        if told[event_id] != 1:
+            yield f"I4 the event {event_id} from outside is told {told[event_id]} times"
+
+
+def untrusted_content_is_marked(log: SessionLog, rules: Rules) -> Iterator[str]:
+    """I6: what an untrusted event led to is void if the person speaks, and carries the mark."""
+    untrusted = {
+        event.id
+        for event in log.events.values()
+        if isinstance(event, External) and not event.payload.is_trusted
+    }
+    marked = {send.id for _, send in log.sends() if send.payload.is_tainted}
+    for _, send in log.sends():
+        payload = send.payload
+        if payload.caused_by in untrusted and not (payload.is_tainted and payload.is_voidable):
+            yield f"I6 {send.id} descends from untrusted content and isn't marked"
+    for stored in log.said:
+        if stored.record.is_tainted != (stored.record.id in marked):
+            yield f"I6 the mark of {stored.record.id} was lost or made up on the way"
+
+
+def channels_get_all(log: SessionLog, rules: Rules) -> Iterator[str]:
+    """I4: what is said over a channel has an order, and each order one receipt that closes it."""
+    for stored in log.said:
+        effect, channel = stored.record.id, stored.record.channel
+        if channel == SOCKET:
+            continue
+        orders = [order.seq for order in log.orders if order.record.effect_id == effect]
+        if not orders:
+            yield f"I4 {effect} was said over {channel}, and nothing was ordered"
+            continue
+        for begin, end in zip(orders, [*orders[1:], float("inf")], strict=True):
+            closed = [
+                r for r in log.receipts if r.record.effect_id == effect and begin < r.seq < end
+            ]
+            if len(closed) != 1:
+                yield f"I4 the order {begin} of {effect} has {len(closed)} receipts"
 
 
 def nothing_is_said_twice(log: SessionLog, rules: Rules) -> Iterator[str]:
@@ -312,7 +371,7 @@ def timers_come_in_order(log: SessionLog, rules: Rules) -> Iterator[str]:
         place = (payload.fire_at, payload.timer_id)
         if latest is not None and place < latest:
             asked = asked_at.get(pair)
-            if asked is not None and asked < latest[0] - ORDER_MARGIN:
+            if asked is not None and asked < latest[0] - timedelta(seconds=rules.order_margin_s):
                 yield f"I8 the timer {payload.timer_id} at {seq} comes after {latest[1]}"
             continue
         latest = place
@@ -327,6 +386,9 @@ CHECKS: Final[tuple[Check, ...]] = (
     events_count_once,
     nothing_is_stuck,
     everything_is_said,
+    what_came_from_outside_is_known,
+    untrusted_content_is_marked,
+    channels_get_all,
     nothing_is_said_twice,
     speech_is_in_order,
     gates_hold,

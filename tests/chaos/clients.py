@@ -43,6 +43,7 @@ class Client:
         self._random = random
         self._marks = 0
         self._answers: dict[str, asyncio.Event] = {}
+        self._is_enqueued = session.split(":")[1] == "vigil"
         self.records = Records(session=session)
         self.is_talking = True
 
@@ -51,6 +52,9 @@ class Client:
     async def talk(self) -> None:
         """Say something, mostly wait for the answer, pause, until told to stop."""
         while self.is_talking:
+            if not self._is_enqueued:  # something to interrupt, or to join
+                for _ in range(self._random.randint(0, 3)):
+                    await self.say(self._random.choice(TEXTS))
             sent = await self.say(self._random.choice(TEXTS))
             if self._random.random() < 0.8:
                 await self.answered(sent)

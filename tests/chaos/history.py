@@ -12,6 +12,8 @@ import msgspec
 
 from vigil.bus import Message
 from vigil.contracts import (
+    Attempt,
+    Dispatch,
     Event,
     Receipt,
     Said,
@@ -20,6 +22,8 @@ from vigil.contracts import (
     TimerFired,
     Turn,
     UserMessage,
+    decode_attempt,
+    decode_dispatch,
     decode_event,
     decode_receipt,
     decode_said,
@@ -29,6 +33,8 @@ from vigil.errors import InvalidInput
 from vigil.subjects import SessionKey
 
 T = TypeVar("T")
+CARRIED = ("send", "attempt", "receipt")
+"""What is recorded about an effect, beside what was said."""
 
 
 class Stored(msgspec.Struct, Generic[T], frozen=True):
@@ -50,6 +56,8 @@ class SessionLog:
         self.turns: list[Stored[Turn]] = []
         self.said: list[Stored[Said]] = []
         self.receipts: list[Stored[Receipt]] = []
+        self.orders: list[Stored[Dispatch]] = []
+        self.attempts: list[Stored[Attempt]] = []
         self.lines: list[str] = []
         """One line for each record, for whoever looks for the cause."""
 
@@ -62,6 +70,10 @@ class SessionLog:
             self.said.append(Stored(message.seq, decode_said(message.data)))
         elif kind[0] == "receipt":
             self.receipts.append(Stored(message.seq, decode_receipt(message.data)))
+        elif kind[0] == "send":
+            self.orders.append(Stored(message.seq, decode_dispatch(message.data)))
+        elif kind[0] == "attempt":
+            self.attempts.append(Stored(message.seq, decode_attempt(message.data)))
         else:
             self.events[message.seq] = _event(message.data)
             if kind[1] == "said":
@@ -83,9 +95,8 @@ class SessionLog:
         if kind.startswith("out"):
             said = self.said[-1].record
             return f"{words} {said.at:%H:%M:%S.%f} {said.id[:6]} {said.text[:60]!r}"
-        if kind.startswith("receipt"):
-            receipt = self.receipts[-1].record
-            return f"{words} {receipt.at:%H:%M:%S.%f} {receipt.effect_id[:6]} {receipt.outcome}"
+        if kind.startswith(CARRIED):
+            return f"{words} {self._carried(kind)}"
         event = self.events[message.seq]
         if isinstance(event, UserMessage):
             return f"{words} {event.created_at:%H:%M:%S.%f} {event.id[:12]} {event.payload.text!r}"
@@ -93,6 +104,20 @@ class SessionLog:
             due = f"{event.payload.timer_id}/{event.payload.generation} {event.payload.fire_at}"
             return f"{words} {event.created_at:%H:%M:%S.%f} {event.id[:12]} {due}"
         return f"{words} {event}"
+
+    def _carried(self, kind: str) -> str:
+        what: str
+        if kind.startswith("send"):
+            order = self.orders[-1].record
+            at, effect, what = order.at, order.effect_id, f"over {order.channel}"
+        elif kind.startswith("attempt"):
+            attempt = self.attempts[-1].record
+            at, effect = attempt.at, attempt.effect_id
+            what = f"{attempt.number} {attempt.state} {attempt.reason}"
+        else:
+            receipt = self.receipts[-1].record
+            at, effect, what = receipt.at, receipt.effect_id, receipt.outcome
+        return f"{at:%H:%M:%S.%f} {effect[:6]} {what}"
 
     # ------------------------------------------------------------ what follows from it
 

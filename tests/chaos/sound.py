@@ -11,8 +11,14 @@ from vigil.bus import Message
 from vigil.contracts import (
     CancelTimer,
     CancelTimerPayload,
+    Dispatch,
+    External,
+    ExternalBlock,
+    ExternalPayload,
     FollowUp,
     Receipt,
+    ReceiptOutcome,
+    Row,
     Said,
     ScheduleTimer,
     ScheduleTimerPayload,
@@ -46,6 +52,18 @@ def person(event_id: str) -> tuple[str, UserMessage]:
     return KEY.in_user, UserMessage(
         id=event_id, session_key=str(KEY), created_at=AT, payload=payload
     )
+
+
+def outside(event_id: str) -> tuple[str, External]:
+    payload = ExternalPayload(source="hook:ci", content="red")
+    return KEY.in_event("external"), External(
+        id=event_id, session_key=str(KEY), created_at=AT, payload=payload
+    )
+
+
+def row_of(event_id: str) -> Row:
+    block = ExternalBlock(event_id=event_id, event=ExternalPayload(source="hook:ci", content="red"))
+    return Row(role="user", blocks=(block,), at=AT, source="external")
 
 
 def timer(timer_id: str, generation: int, due_s: float) -> tuple[str, TimerFired]:
@@ -111,9 +129,14 @@ def said(effect_id: str, text: str = "") -> tuple[str, Said]:
     return KEY.out_said(effect_id), record
 
 
-def receipt(effect_id: str) -> tuple[str, Receipt]:
-    record = Receipt(effect_id=effect_id, session_key=str(KEY), outcome="void", at=AT)
+def receipt(effect_id: str, outcome: ReceiptOutcome = "void") -> tuple[str, Receipt]:
+    record = Receipt(effect_id=effect_id, session_key=str(KEY), outcome=outcome, at=AT)
     return KEY.receipt(effect_id), record
+
+
+def order(effect_id: str) -> tuple[str, Dispatch]:
+    record = Dispatch(effect_id=effect_id, session_key=str(KEY), channel="ops", said_seq=150, at=AT)
+    return KEY.send(effect_id), record
 
 
 def sound() -> Script:

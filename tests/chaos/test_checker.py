@@ -18,8 +18,11 @@ from tests.chaos.sound import (
     at,
     cancel,
     histories,
+    order,
+    outside,
     person,
     receipt,
+    row_of,
     said,
     send,
     sound,
@@ -88,6 +91,29 @@ def _loop_open(script: Script) -> None:
 
 def _never_said(script: Script) -> None:
     del script[150]
+
+
+def _over_a_channel(script: Script) -> None:
+    """e5 goes over a channel, and arrives: that is sound."""
+    _with_send(script, 140, channel="ops")
+    script[150] = (script[150][0], replace(script[150][1], channel="ops"))
+    script[151] = order("e5")
+    script[153] = receipt("e5", "delivered")
+
+
+def _never_ordered(script: Script) -> None:
+    _over_a_channel(script)
+    del script[151], script[153]
+
+
+def _never_closed(script: Script) -> None:
+    _over_a_channel(script)
+    del script[153]
+
+
+def _closed_twice(script: Script) -> None:
+    _over_a_channel(script)
+    script[154] = receipt("e5", "failed")
 
 
 def _said_and_closed(script: Script) -> None:
@@ -198,6 +224,45 @@ def _wrong_due_order(script: Script) -> None:
     script[40], script[70] = script[70], script[40]
 
 
+def _told_of(script: Script, *rows: str, **changes: Any) -> None:
+    """Let an event from outside be answered at the end."""
+    script[160] = outside("x1")
+    answer = send("e6", "x1", 130, "e5", is_autonomous=True)
+    answer = replace(answer, payload=replace(answer.payload, is_tainted=True))
+    script[170] = turn(6, 160, answer, at_s=12, ended=("x1",))
+    subject, record = said("e6")
+    script[180] = (subject, replace(record, is_tainted=changes.pop("is_marked", True)))
+    _with_turn(script, 170, rows=tuple(map(row_of, rows)))
+    if changes:
+        _with_send(script, 170, **changes)
+
+
+def _event_unknown(script: Script) -> None:
+    _told_of(script)
+
+
+def _event_known_twice(script: Script) -> None:
+    _told_of(script, "x1", "x1")
+
+
+def _event_unmarked(script: Script) -> None:
+    _told_of(script, "x1", is_tainted=False, is_marked=False)
+
+
+def _event_ordered(script: Script) -> None:
+    _told_of(script, "x1", is_voidable=False)
+
+
+def _mark_lost(script: Script) -> None:
+    _told_of(script, "x1", is_marked=False)
+
+
+def _event_repeated(script: Script) -> None:
+    _told_of(script, "x1")
+    script[190] = outside("x1")
+    script[200] = turn(7, 190, at_s=13)
+
+
 PLANTED: Final[list[tuple[Callable[[Script], None], str]]] = [
     (_lost_turn, "I1 ann:vigil:t1: turn 80 has ordinal 3, expected 2"),
     (_passes_over, "I1 ann:vigil:t1: turn 4 folds 90, the next event is 85"),
@@ -205,10 +270,19 @@ PLANTED: Final[list[tuple[Callable[[Script], None], str]]] = [
     (_from_the_future, "I1 ann:vigil:t1: turn 1 at 15 folds the later 40"),
     (_ends_twice, "I2 ann:vigil:t1: the exchange of m2 ended 2 times"),
     (_repeat_answered, "I2 ann:vigil:t1: the repeat 130 of m1 was folded as news"),
+    (_event_unknown, "I4 ann:vigil:t1: the event x1 from outside is told 0 times"),
+    (_event_known_twice, "I4 ann:vigil:t1: the event x1 from outside is told 2 times"),
+    (_event_unmarked, "I6 ann:vigil:t1: e6 descends from untrusted content and isn't marked"),
+    (_event_ordered, "I6 ann:vigil:t1: e6 descends from untrusted content and isn't marked"),
+    (_mark_lost, "I6 ann:vigil:t1: the mark of e6 was lost or made up on the way"),
+    (_event_repeated, "I2 ann:vigil:t1: the repeat 190 of x1 was folded as news"),
     (_effect_twice, "I2 ann:vigil:t1: the effect s-a-1 was decided 2 times"),
     (_not_folded, "I3 ann:vigil:t1: stuck: the event 160 is not folded"),
     (_loop_open, "I3 ann:vigil:t1: stuck: the loop of 130 is open"),
     (_never_said, "I4 ann:vigil:t1: the send e5 of turn 5 is not settled"),
+    (_never_ordered, "I4 ann:vigil:t1: e5 was said over ops, and nothing was ordered"),
+    (_never_closed, "I4 ann:vigil:t1: the order 151 of e5 has 0 receipts"),
+    (_closed_twice, "I4 ann:vigil:t1: the order 151 of e5 has 2 receipts"),
     (_said_and_closed, "I4 ann:vigil:t1: the send e5 is said and has a receipt"),
     (_no_end, "I4 ann:vigil:t1: the exchange of the message m3 did not end"),
     (_no_answer, "I4 ann:vigil:t1: the message m3 has no answer"),
@@ -257,6 +331,18 @@ def test_cooldown_is_over_when_it_is_equal() -> None:
     """S-7: elapsed == cooldown passes."""
     script = sound()
     _with_turn(script, 80, created_at=at(6))
+    assert check_log(histories(script), RULES) == []
+
+
+def test_a_sound_log_with_a_channel_passes() -> None:
+    script = sound()
+    _over_a_channel(script)
+    assert check_log(histories(script), RULES) == []
+
+
+def test_a_sound_log_with_an_event_from_outside_passes() -> None:
+    script = sound()
+    _told_of(script, "x1")
     assert check_log(histories(script), RULES) == []
 
 

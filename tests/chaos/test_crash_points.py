@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random
@@ -10,9 +11,11 @@ from typing import Final
 
 import pytest
 
+from tests.chaos import test_channel_kills
 from tests.chaos.arena import Arena, Prepare, running_arena
 from tests.chaos.clients import Client
 from tests.chaos.processes import Step
+from vigil import rearm
 from vigil.crash import POINTS
 
 pytestmark = pytest.mark.chaos
@@ -22,7 +25,11 @@ pytestmark = pytest.mark.chaos
 # twice: a takeover needs an event that was open when the cortex died, and the broker fires by
 # itself only what was stored and not yet due when the scheduler died.
 FIRST: Final[Mapping[str, tuple[str, ...]]] = {
-    "gateway": ("gateway.message.before_publish", "gateway.cursor.after_send"),
+    "gateway": (
+        "gateway.message.before_publish",
+        "gateway.cursor.after_send",
+        "gateway.event.stored",
+    ),
     "cortex": (
         "cortex.wake.received",
         "cortex.state.loaded",
@@ -30,6 +37,7 @@ FIRST: Final[Mapping[str, tuple[str, ...]]] = {
         "cortex.model.after_call",
         "cortex.commit.after",
         "cortex.takeover.after_commit",
+        "cortex.signal.received",
     ),
     "delivery": ("delivery.turn.received", "delivery.claim.after"),
     "scheduler": (
@@ -40,13 +48,19 @@ FIRST: Final[Mapping[str, tuple[str, ...]]] = {
     ),
 }
 SECOND: Final[Mapping[str, tuple[str, ...]]] = {
-    "gateway": ("gateway.message.after_publish",),
+    "gateway": (
+        "gateway.message.after_publish",
+        "gateway.event.received",
+        "gateway.event.buried",
+    ),
     "cortex": (
         "cortex.lease.acquired",
         "cortex.model.before_call",
         "cortex.commit.before",
         "cortex.wake.before_ack",
         "cortex.dead.after_publish",
+        "cortex.signal.before_publish",
+        "cortex.signal.after_publish",
         "cortex.release.before",
     ),
     "delivery": (
@@ -59,9 +73,10 @@ SECOND: Final[Mapping[str, tuple[str, ...]]] = {
         "scheduler.turn.before_ack",
         "scheduler.promote.after",
         "scheduler.remove.after",
+        "scheduler.rearm.before_done",
     ),
 }
-RARE: Final = frozenset({"takeover", "dead", "void", "due"})
+RARE: Final = frozenset({"takeover", "dead", "void", "due", "signal", "rearm", "event"})
 """Steps that are passed once in a while: these end at the first passage."""
 OPENING: Final = frozenset({"lease", "state", "release"})
 """Steps that a session passes once each time that it is opened, not for each event."""
@@ -70,7 +85,11 @@ OPENING: Final = frozenset({"lease", "state", "release"})
 def test_every_point_is_covered() -> None:
     """RELIABILITY 3.2: a new crash point without a kill here fails."""
     covered = [p for part in (FIRST, SECOND) for points in part.values() for p in points]
-    assert sorted(covered) == sorted(POINTS)
+    # Those of a message on a channel, and of a requeue, need a receiver and a wish.
+    covered += test_channel_kills.POINTS
+    # Those of `vigil erase` end a command, not a service: tests/keeping/test_erase.py.
+    ours = [point for point in POINTS if not point.startswith("erase.")]
+    assert sorted(covered) == sorted(ours)
 
 
 class Conditions:
@@ -85,6 +104,10 @@ class Conditions:
             "cortex.dead.after_publish": self._poison,
             "delivery.void.after_receipt": self._race,
             "scheduler.due.before_ack": self._overdue,
+            "gateway.event.received": self._outside,
+            "gateway.event.stored": self._outside,
+            "gateway.event.buried": self._outside_poison,
+            "scheduler.rearm.before_done": self._rearm,
         }.get(point)
 
     async def _poison(self) -> None:
@@ -109,6 +132,23 @@ class Conditions:
                     break
                 await asyncio.sleep(0.1)
         await self._racer.say("hello, this is {m}")
+
+    async def _rearm(self) -> None:
+        """What a restore asks of the scheduler that becomes active next."""
+        await rearm.request(self._arena.admin)
+
+    async def _outside(self) -> None:
+        """What a program publishes, for a session of its own user."""
+        event = {
+            "specversion": "1.0", "id": str(self._arena.planted), "source": "urn:chaos",
+            "type": "build.failed", "subject": "outsider:vigil:t", "data": "red",
+        }  # fmt: skip
+        await self._arena.admin.publish("event.outsider.ci", json.dumps(event).encode())
+
+    async def _outside_poison(self) -> None:
+        """The same, which nobody can use."""
+        self._arena.planted += 1
+        await self._arena.admin.publish("event.outsider.ci", b'{"specversion":"1.0"')
 
     async def _overdue(self) -> None:
         """A timer that the broker had to fire by itself."""

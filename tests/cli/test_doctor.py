@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import Cli, running_vigil
+from tests.support.stack import settings_of
+from vigil.cli import doors
 
 
 def checks(cli: Cli, code: int) -> dict[str, dict[str, str]]:
@@ -88,3 +90,102 @@ def test_a_token_that_nobody_can_try(tmp_path: Path) -> None:
     assert checks(cli, 0)["token"]["state"] == "ok"
     elsewhere = Cli(tmp_path / "home", VIGIL_TOKEN="pat_x", VIGIL_URL="http://127.0.0.1:9")
     assert checks(elsewhere, 1)["token"]["state"] == "fail"
+
+
+SECRET = f"whsec_{'MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'}"
+
+
+def set_up(tmp_path: Path, toml: str) -> Cli:
+    cli = Cli(tmp_path / "home")
+    cli.home.mkdir(mode=0o700)
+    (cli.home / "vigil.toml").write_text(toml)
+    (cli.home / "ops.secret").write_text(f"{SECRET}\n")
+    (cli.home / "ops.secret").chmod(0o600)
+    return cli
+
+
+@pytest.mark.parametrize(
+    ("toml", "state", "said"),
+    [
+        (f'url = "https://a.example/x"\nsecret = "{SECRET}"', "ok", "https://a.example:443"),
+        (f'url = "http://a.example/x"\nsecret = "{SECRET}"', "warn", "not encrypted"),
+        (f'url = "http://127.0.0.1/x"\nsecret = "{SECRET}"', "fail", "url: "),
+        (f'url = "https://a.example:8443/"\nsecret = "{SECRET}"', "fail", "url: "),
+        (f'url = "ftp://a.example/"\nsecret = "{SECRET}"', "fail", "url: "),
+        ('url = "https://a.example/"', "fail", "no secret"),
+        ('url = "https://a.example/"\nsecret = "hunter2"', "fail", "begin with whsec_"),
+        ('url = "https://a.example/"\nsecret_file = "/no/such"', "fail", "can't be read"),
+        ('url = "https://a.example/"\nsecret_file = "ops.secret"', "ok", "https://a.example"),
+        (
+            f'url = "http://127.0.0.1:9/"\nsecret = "{SECRET}"\nallow_private = true\nports = [9]',
+            "ok",
+            "http://127.0.0.1:9",
+        ),
+    ],
+)
+def test_channels(tmp_path: Path, toml: str, state: str, said: str) -> None:
+    """P-2, S9: is the URL allowed, is there a secret? Nobody is called, no secret is shown."""
+    cli = set_up(tmp_path, f"[channels.ops]\n{toml}\n")
+    found = checks(cli, 1 if state == "fail" else 0)["channel ops"]
+    assert (found["state"], found["advice"] == "") == (state, state == "ok")
+    assert said in found["found"]
+    assert "hunter2" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("secrets", "mode", "state"),
+    [
+        ("s3cr3t\nb\n", 0o600, "ok"),
+        ("s3cr3t", 0o644, "warn"),
+        ("\n", 0o600, "fail"),
+        (None, 0, "fail"),
+    ],
+)
+def test_hooks(tmp_path: Path, secrets: str | None, mode: int, state: str) -> None:
+    """P-2, S7: can its secrets be read, and by nobody else?"""
+    cli = set_up(
+        tmp_path, '[hooks.git]\nuser = "me"\nthread = "t1"\nsecrets_file = "git.secrets"\n'
+    )
+    if secrets is not None:
+        (cli.home / "git.secrets").write_text(secrets)
+        (cli.home / "git.secrets").chmod(mode)
+    found = checks(cli, 1 if state == "fail" else 0)["hook git"]
+    assert found["state"] == state
+    assert "s3cr3t" not in found["found"].replace(str(tmp_path), "")
+
+
+def test_a_channel_that_nobody_has_set_up(tmp_path: Path) -> None:
+    """P-2: what is missing is named."""
+    cli = set_up(tmp_path, '[people.ann]\nchannel = "ops"\n')
+    found = checks(cli, 1)["config"]
+    assert found["state"] == "fail"
+    assert "ops" in found["found"]
+
+
+@pytest.mark.parametrize(
+    ("environ", "state"),
+    [
+        ({}, "ok"),
+        ({"VIGIL_METRICS__HOST": "0.0.0.0"}, "warn"),  # noqa: S104 - a setting
+    ],
+)
+def test_the_port_for_metrics(tmp_path: Path, environ: dict[str, str], state: str) -> None:
+    """X-7."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = str(taken.getsockname()[1])
+        cli = Cli(tmp_path / "home", VIGIL_METRICS__PORT=port, **environ)
+        taken.listen()
+        assert checks(cli, 0)["metrics"]["state"] == "warn"
+    assert checks(cli, 0)["metrics"]["state"] == state
+
+
+@pytest.mark.parametrize(
+    ("nodes", "replicas", "state"), [(0, 3, "fail"), (3, 1, "warn"), (3, 2, "warn"), (3, 3, "ok")]
+)
+def test_replicas_and_nodes(tmp_path: Path, nodes: int, replicas: int, state: str) -> None:
+    """X-5: what the two settings are together, whether or not the cluster can be reached."""
+    url = ",".join(["nats://127.0.0.1:9"] * nodes)
+    (found,) = doors.examine(settings_of(tmp_path, nats={"url": url, "replicas": replicas}))
+    assert (found.name, found.state) == ("replicas", state)
+    assert (found.advice == "") is (state == "ok")

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.cli import Cli, eventually
+from tests.support.cli import Cli, eventually, running_vigil
 from tests.support.compose import parse
 from vigil import config
+from vigil.broker import free_port
 from vigil.topology import SERVICES
 
 ROOT = Path(__file__).parents[2]
+WATCHERS = ("prometheus", "grafana")
 LOCKS = ("requirements.lock", "requirements-dev.lock")
 
 
@@ -100,10 +104,54 @@ def test_compose_starts_things_in_order(compose: dict[str, Any]) -> None:
     for name in SERVICES:
         assert services[name]["depends_on"] == {"provision": {"condition": done}}
         assert services[name]["restart"] == "unless-stopped"
-    assert services.keys() == {"credentials", "nats", "provision", *SERVICES}
-    for service in services.values():
+    assert services.keys() == {"credentials", "nats", "provision", *SERVICES, *WATCHERS}
+    for name, service in services.items():
+        # What is there only for those who want it is in a profile; what goes on is looked after.
+        assert ("profiles" in service) is (name in WATCHERS)
+        assert (service["restart"] == "no") is ("healthcheck" not in service), name
         for mount in service["volumes"]:
-            assert mount.partition(":")[0] in compose["volumes"]
+            source = mount.partition(":")[0]
+            assert source in compose["volumes"] or (ROOT / source).exists(), mount
+
+
+def test_compose_asks_each_service_whether_it_works(compose: dict[str, Any]) -> None:
+    """X-7: on the port that its image serves; the images ask only whether it lives."""
+    dockerfile = (ROOT / "deploy" / "Dockerfile").read_text()
+    assert "VIGIL_METRICS__PORT=9464" in dockerfile
+    assert re.findall(r"127\.0\.0\.1:(\d+)/healthz", dockerfile) == ["8420", "9464"]
+    for name in SERVICES:
+        command = compose["services"][name]["healthcheck"]["test"]
+        port = 8420 if name == "gateway" else 9464
+        assert command[:3] == ["CMD", "python", "-c"]
+        assert f"http://127.0.0.1:{port}/readyz" in command[3]
+
+
+@pytest.mark.parametrize("is_ready", [True, False])
+def test_the_probes_tell_what_they_are_told(
+    compose: dict[str, Any], tmp_path: Path, is_ready: bool
+) -> None:
+    """X-7: the very command of the file, against a service that works, and one that waits."""
+    port = free_port()
+    environ = {"VIGIL_METRICS__PORT": str(port), "NATS_URL": "nats://127.0.0.1:1"}
+    with contextlib.ExitStack() as stack:
+        if is_ready:
+            run = stack.enter_context(running_vigil(tmp_path / "home")).run_state
+            environ["NATS_URL"] = run.nats_url
+        else:
+            Cli(tmp_path / "home")("provision", "--credentials-only")
+        process = Cli(tmp_path / "home", **environ).start("serve", "scheduler")
+        stack.callback(process.communicate)
+        stack.callback(process.terminate)
+        _, *command = compose["services"]["scheduler"]["healthcheck"]["test"]
+        command = [sys.executable, *(word.replace("9464", str(port)) for word in command[1:])]
+        alive = [word.replace("readyz", "healthz") for word in command]
+        eventually(lambda: subprocess.run(alive, capture_output=True, check=False).returncode == 0)
+        if is_ready:
+            eventually(
+                lambda: subprocess.run(command, capture_output=True, check=False).returncode == 0
+            )
+        else:
+            assert subprocess.run(command, capture_output=True, check=False).returncode == 1
 
 
 def test_compose_gives_each_service_its_own_seed(compose: dict[str, Any]) -> None:
@@ -117,10 +165,11 @@ def test_compose_gives_each_service_its_own_seed(compose: dict[str, Any]) -> Non
 
 
 def test_compose_is_closed_to_the_network_and_to_root(compose: dict[str, Any]) -> None:
-    """X-4: one port, on loopback; our containers have no privileges."""
+    """X-4: published on loopback only; our containers have no privileges."""
     for name, service in compose["services"].items():
         for port in service.get("ports", ()):
-            assert (name, port.partition(":")[0]) == ("gateway", "127.0.0.1")
+            assert port.partition(":")[0] == "127.0.0.1"
+            assert name in ("gateway", *WATCHERS)
         assert service["security_opt"] == ["no-new-privileges:true"]
         if name != "nats":
             assert service["cap_drop"] == ["ALL"]
@@ -149,7 +198,7 @@ def test_images_are_pinned_and_have_a_target_for_each_service(compose: dict[str,
     dockerfile = (ROOT / "deploy" / "Dockerfile").read_text()
     froms = re.findall(r"^FROM (\S+) AS (\S+)$", dockerfile, re.M)
     assert re.fullmatch(r"python:3\.\d+\.\d+-slim-bookworm", froms[0][0])
-    assert {target for _, target in froms} == {"base", "provision", *SERVICES}
+    assert {target for _, target in froms} == {"base", "worker", "provision", *SERVICES}
     assert "--require-hashes" in dockerfile
     assert dockerfile.index("USER vigil") < dockerfile.index("ENTRYPOINT")
     for source in re.findall(r"^COPY (.+) \S+$", dockerfile, re.M):
@@ -158,9 +207,37 @@ def test_images_are_pinned_and_have_a_target_for_each_service(compose: dict[str,
             assert f"!{name}" in (ROOT / ".dockerignore").read_text()
     assert re.fullmatch(r"nats:2\.15\.\d+-alpine", compose["services"]["nats"]["image"])
     for name, service in compose["services"].items():
-        if name != "nats":
+        if name in WATCHERS:
+            assert re.fullmatch(r"[\w/]+:v?\d+\.\d+\.\d+", service["image"])
+        elif name != "nats":
             target = "provision" if name == "credentials" else name
             assert service["build"]["target"] == target
+
+
+def test_the_variant_of_three_nodes_changes_nothing_else(
+    compose: dict[str, Any], tmp_path: Path
+) -> None:
+    """P-1: all know all nodes, each node has its file and its data, and looks like the first."""
+    variant = parse((ROOT / "deploy" / "compose-cluster.yml").read_text())
+    services = variant["services"]
+    command = services["credentials"]["command"]
+    nodes = [command[at + 1] for at, word in enumerate(command) if word == "--node"]
+    assert nodes == ["nats", "nats-2", "nats-3"]
+    url = ",".join(f"nats://{node}:4222" for node in nodes)
+    for name in ("provision", *SERVICES):
+        assert services[name]["environment"] == {"NATS_URL": url, "VIGIL_NATS__REPLICAS": "3"}
+    for number, node in enumerate(nodes, start=1):
+        assert services[node]["command"] == ["--config", f"/etc/vigil/nats-{number}.conf"]
+    for node in nodes[1:]:
+        assert services["provision"]["depends_on"][node] == {"condition": "service_healthy"}
+        changed = {"command": services[node]["command"]}
+        changed["volumes"] = ["nats-conf:/etc/vigil:ro", f"{node}-data:/data"]
+        assert services[node] == compose["services"]["nats"] | changed
+        assert f"{node}-data" in variant["volumes"]
+    outs = [word.replace("/out", str(tmp_path / "out")) for word in command]
+    Cli(tmp_path / "home")(*outs)
+    written = {path.name for path in (tmp_path / "out" / "nats").iterdir()}
+    assert written == {"nats-1.conf", "nats-2.conf", "nats-3.conf"}
 
 
 def engine_missing() -> str:

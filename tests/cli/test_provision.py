@@ -86,7 +86,7 @@ def test_each_service_gets_its_own_seed_and_nobody_elses(external: External) -> 
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert path.read_text().strip() not in external.conf.read_text()
     conf = external.conf.read_text()
-    users = json.loads(conf)["authorization"]["users"]
+    users = json.loads(conf)["accounts"]["VIGIL"]["users"]
     assert all(user["nkey"].startswith("U") for user in users)
     assert external.write() == first
     assert external.conf.read_text() == conf, "keys are made once"

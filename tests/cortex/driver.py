@@ -15,6 +15,8 @@ from vigil.contracts import (
     Control,
     ControlPayload,
     Event,
+    External,
+    ExternalPayload,
     ScheduleTimer,
     SendMessage,
     State,
@@ -86,14 +88,22 @@ class Driver:
         payload = UserMessagePayload(text=text, is_keyed=event_id is not None)
         return self.feed(UserMessage(payload=payload, **fields))
 
+    def message(self, text: str) -> UserMessage:
+        """A message that is yet to come in; its id is its text."""
+        payload = UserMessagePayload(text=text)
+        return UserMessage(id=text, session_key=KEY, created_at=self.now, payload=payload)
+
     def timer(self, timer_id: str, generation: int | None = None) -> list[Turn]:
         """Fire a timer, by default in its open generation."""
+        return self.feed(self.timer_event(timer_id, generation))
+
+    def timer_event(self, timer_id: str, generation: int | None = None) -> TimerFired:
         follow_up = self.state.follow_ups.get(timer_id)
         if generation is None:
             generation = follow_up.generation if follow_up else 0
         fire_at = follow_up.fire_at if follow_up else self.now
         payload = TimerPayload(timer_id=timer_id, generation=generation, fire_at=fire_at)
-        return self.feed(TimerFired(payload=payload, **self._envelope()))
+        return TimerFired(payload=payload, **self._envelope())
 
     def deadline(self) -> list[Turn]:
         """Fire the deadline of the open loop's retry."""
@@ -111,6 +121,46 @@ class Driver:
     def control(self, op: Any, timer_id: str | None = None) -> list[Turn]:
         payload = ControlPayload(op=op, timer_id=timer_id)
         return self.feed(Control(payload=payload, **self._envelope()))
+
+    def outside(self, content: str = "red", event_id: str | None = None, **of: Any) -> list[Turn]:
+        """Let an event from outside come in."""
+        return self.feed(self.external(content, event_id, **of))
+
+    def external(self, content: str = "red", event_id: str | None = None, **of: Any) -> External:
+        fields = self._envelope()
+        if event_id is not None:
+            fields["id"] = event_id
+        return External(payload=ExternalPayload(source="hook:ci", content=content, **of), **fields)
+
+    def gathered(self) -> list[Turn]:
+        """Fire the deadlines of messages that wait for more, until they are answered."""
+        before = len(self.turns)
+        while (waiting := self.state.gathering) is not None:
+            self.now = max(self.now, self.scheduled["_coalesce", waiting.generation])
+            payload = TimerPayload(
+                timer_id="_coalesce",
+                generation=waiting.generation,
+                fire_at=self.scheduled["_coalesce", waiting.generation],
+                kind="deadline",
+            )
+            self.feed(TimerFired(payload=payload, **self._envelope()))
+        return self.turns[before:]
+
+    def meanwhile(self, first: Event, *others: Event) -> list[Turn]:
+        """Process `first`, with the others coming in while the model thinks about it."""
+        before = len(self.turns)
+        self._begin(self.fold(first))
+        for event in others:
+            self._begin(self.fold(event))
+        self.settle()
+        return self.turns[before:]
+
+    def _begin(self, draft: Draft) -> None:
+        """Commit without asking the model, as the engine does when something else comes in."""
+        self.commit(draft)
+        while core.owes(self.state) == "take":
+            events = [self.events[q.seq] for q in core.head(self.state, self.policy)]
+            self.commit(core.take(KEY, self.state, events, self.moment(), self.policy))
 
     # ------------------------------------------------------------ folding
 
@@ -134,8 +184,8 @@ class Driver:
             if owed == "call":
                 self.finish(Draft(KEY, self.state, self.moment(), self.policy))
             else:
-                event = self.events[self.state.queue[0].seq]
-                self.finish(core.take(KEY, self.state, event, self.moment(), self.policy))
+                events = [self.events[q.seq] for q in core.head(self.state, self.policy)]
+                self.finish(core.take(KEY, self.state, events, self.moment(), self.policy))
 
     def finish(self, draft: Draft) -> None:
         """Ask the brain if the draft wants it, then commit."""
@@ -169,6 +219,16 @@ class Driver:
     @property
     def notes(self) -> list[str]:
         return [note.code for turn in self.turns for note in turn.notes]
+
+    @property
+    def scheduled(self) -> dict[tuple[str, int], datetime]:
+        """When each timer that a turn asked for is due."""
+        return {
+            (e.payload.timer_id, e.payload.generation): e.payload.fire_at
+            for turn in self.turns
+            for e in turn.effects
+            if isinstance(e, ScheduleTimer)
+        }
 
     def open_in_log(self) -> set[tuple[str, int]]:
         """Timers that the turns scheduled and did not cancel, whoever fired them."""

@@ -485,6 +485,13 @@ def test_the_answer_may_be_late_but_a_stale_deadline_changes_nothing() -> None:
     assert driver.texts == ["done"]
 
 
+def test_a_timer_of_a_session_that_is_gone_says_so() -> None:
+    """Retention took its records: it starts from its defaults."""
+    driver = Driver()
+    assert driver.timer("a", 3)[0].notes[0].code == "state_expired"
+    assert driver.timer("a", 3)[0].notes[0].code == "stale_timer"
+
+
 def test_stop_closes_the_loop() -> None:
     """S-11."""
     driver = Driver(scripted(TimeoutError("429")))

@@ -1,21 +1,37 @@
-"""Properties of the core over random lives of a session (SPEC S-1, S-4 to S-8, S-12, S-13)."""
+"""Properties of the core over random lives of a session (SPEC S-1, S-4 to S-8, S-12, S-13, X-3)."""
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime
+from typing import Final
 
+import msgspec
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from services.cortex import core
 from services.cortex.core import Draft, Policy
 from services.cortex.model import ModelAnswer
 from tests.cortex.driver import KEY, Driver, answer, call
-from vigil.contracts import SendMessage
+from vigil.contracts import (
+    Cause,
+    Event,
+    External,
+    ExternalBlock,
+    SendMessage,
+    State,
+    TimerFired,
+    ToolUseBlock,
+    Turn,
+    UserMessage,
+    UserMessagePayload,
+)
 
 TIMER_IDS = ("a", "b", "c")
-POLICY = Policy(autonomy_enabled=True, retries_max=2)
+POLICY = Policy(autonomy_enabled=True, retries_max=2, channels=("ops", "sms"), route="ops")
 
 schedules = st.builds(
     lambda timer_id, delay, keep, message: call(
@@ -34,7 +50,10 @@ schedules = st.builds(
 calls = st.one_of(
     schedules,
     st.builds(lambda t: call("cancel_followup", timer_id=t), st.sampled_from(TIMER_IDS)),
-    st.just(call("send_message", text="by the way")),
+    st.builds(
+        lambda channel: call("send_message", text="by the way", channel=channel),
+        st.sampled_from([None, "socket", "ops", "sms", "nowhere"]),
+    ),
     st.just(call("no_such_tool")),
     st.just(call("send_message", wrong=1)),
 )
@@ -49,14 +68,20 @@ answers = st.one_of(
 )
 
 
+KINDS: Final = st.sampled_from(["user", "trusted", "untrusted", "timer"])
+
+
 class Life(RuleBasedStateMachine):
     """Random events, answers, delays, interruptions and takeovers of one session."""
+
+    policy = POLICY
 
     def __init__(self) -> None:
         super().__init__()
         self.script: list[ModelAnswer | Exception] = []
-        self.driver = Driver(self.think, POLICY)
+        self.driver = Driver(self.think, self.policy)
         self.users: list[str] = []
+        self.count = 0
 
     def think(self, draft: Draft) -> ModelAnswer | Exception:
         assert draft.loop.calls < POLICY.calls_max
@@ -89,6 +114,54 @@ class Life(RuleBasedStateMachine):
     def timer(self, timer_id: str) -> None:
         self.driver.timer(timer_id)
 
+    @rule()
+    def night(self) -> None:
+        """Everything that is open comes due in quiet hours, and all at once after them."""
+        for quiet in (True, False):
+            self.driver.wait(60)
+            self.hold(quiet=quiet, paused=False)
+            for timer_id in sorted(self.driver.state.follow_ups):
+                self.driver.timer(timer_id)
+
+    @rule(plans=st.lists(schedules, min_size=1, max_size=3))
+    def planned(self, plans: list[ToolUseBlock]) -> None:
+        """The person makes the agent plan something."""
+        self.script = [answer(*plans)]
+        self.user()
+
+    @rule(wishes=st.lists(calls, min_size=1, max_size=3), seconds=st.sampled_from([0.0, 15.0]))
+    def talked_into(self, wishes: list[ToolUseBlock], seconds: float) -> None:
+        """A sender makes the agent try something."""
+        self.driver.wait(seconds)
+        self.script = [answer(*wishes)]
+        self.driver.outside("please")
+
+    @rule(is_trusted=st.booleans(), key=st.sampled_from([None, "x-"]))
+    def outside(self, is_trusted: bool, key: str | None) -> None:
+        event_id = None if key is None else f"{key}{is_trusted}"
+        self.driver.outside("red", event_id, is_trusted=is_trusted)
+
+    @rule(first=KINDS, others=st.lists(KINDS, min_size=1, max_size=3))
+    def meanwhile(self, first: str, others: list[str]) -> None:
+        """Events come in while the model thinks about another."""
+        self.driver.meanwhile(*map(self._event, [first, *others]))
+
+    def _event(self, kind: str) -> Event:
+        self.count += 1
+        name = f"n{self.count}"
+        if kind == "user":
+            self.users.append(name)
+            payload = UserMessagePayload(text=name)
+            now = self.driver.now
+            return UserMessage(id=name, session_key=KEY, created_at=now, payload=payload)
+        if kind == "timer":
+            return self.driver.timer_event("a")
+        return self.driver.external("red", name, is_trusted=kind == "trusted")
+
+    @rule()
+    def gathered(self) -> None:
+        self.driver.gathered()
+
     @rule(timer_id=st.sampled_from(TIMER_IDS), generation=st.integers(0, 5))
     def stale_timer(self, timer_id: str, generation: int) -> None:
         self.driver.timer(timer_id, generation)
@@ -117,7 +190,7 @@ class Life(RuleBasedStateMachine):
         """A crash: the uncommitted work is gone, the log is what there is."""
         state = self.driver.state
         if core.owes(state) is not None and state.attempt < 4:
-            draft = core.begin_takeover(KEY, state, self.driver.moment(), POLICY)
+            draft = core.begin_takeover(KEY, state, self.driver.moment(), self.policy)
             self.driver.commit(draft)
 
     # ------------------------------------------------------------ what always holds
@@ -175,10 +248,93 @@ class Life(RuleBasedStateMachine):
 
     @invariant()
     def a_user_message_leaves_only_what_is_kept_or_newer(self) -> None:
-        state = self.driver.state
-        folded_at = [t.ordinal for t in self.driver.turns if t.state.fence == state.fence]
-        for follow_up in state.follow_ups.values():
-            assert follow_up.keep or state.fence == 0 or follow_up.generation >= folded_at[0]
+        folded_at, fence = 0, 0
+        for turn in self.driver.turns:
+            # A repeat moves the fence, but says nothing new.
+            is_repeat = "repeat" in {note.code for note in turn.notes}
+            if turn.state.fence > fence and not is_repeat:
+                folded_at = turn.ordinal
+            fence = turn.state.fence
+        for follow_up in self.driver.state.follow_ups.values():
+            assert follow_up.keep or follow_up.generation >= folded_at
+
+    @invariant()
+    def nothing_waits_without_a_deadline(self) -> None:
+        state, scheduled = self.driver.state, self.driver.open_in_log()
+        if state.loop is not None and state.loop.retry is not None:
+            assert ("_retry", state.loop.retry.generation) in scheduled
+        waiting = state.gathering
+        if waiting is not None:
+            assert state.loop is None
+            assert any(queued.type == "user_message" for queued in state.queue)
+            due_at = self.driver.scheduled["_coalesce", waiting.generation]
+            assert due_at <= waiting.due_at <= waiting.latest_at
+
+    @invariant()
+    def untrusted_content_orders_nothing(self) -> None:
+        """X-3, S-7: not a reminder, not a channel, and what it leads to is marked."""
+        for before, turn in self._steps():
+            if turn.event is None:
+                continue
+            is_tainted = self._is_tainted(before, turn.event)
+            for effect in turn.effects:
+                if not isinstance(effect, SendMessage):
+                    continue
+                payload = effect.payload
+                assert payload.is_tainted is is_tainted
+                if is_tainted:
+                    assert payload.is_autonomous
+                    assert payload.is_voidable
+                    assert payload.channel == self.policy.route
+                if turn.event.type == "external":
+                    assert payload.fence < turn.event.seq, "the person has spoken since"
+            for follow_up in turn.state.follow_ups.values():
+                if follow_up.generation == turn.ordinal:
+                    assert follow_up.is_tainted is is_tainted
+                    assert not (is_tainted and follow_up.keep)
+            if is_tainted:
+                kept = {n: f for n, f in before.follow_ups.items() if f.keep}
+                assert kept.items() <= turn.state.follow_ups.items()
+
+    def _is_tainted(self, before: State, cause: Cause) -> bool:
+        """Whether what begins or goes on with `cause` descends from untrusted content."""
+        if before.loop is not None and before.loop.cause == cause:
+            return before.loop.is_tainted
+        event = self.driver.events[cause.seq]
+        if isinstance(event, TimerFired):
+            follow_up = before.follow_ups.get(event.payload.timer_id)
+            return follow_up is not None and follow_up.is_tainted
+        return isinstance(event, External) and not event.payload.is_trusted
+
+    @invariant()
+    def what_came_from_outside_is_told_once(self) -> None:
+        """Accepted, it is a row of the history, whatever else becomes of it."""
+        rows = [
+            block.event_id
+            for turn in self.driver.turns
+            for row in turn.rows
+            for block in row.blocks
+            if isinstance(block, ExternalBlock)
+        ]
+        told = Counter(rows)
+        assert max(told.values(), default=0) <= 1 or len(rows) > 32
+        events = self.driver.events
+        waiting = {events[queued.seq].id for queued in self.driver.state.queue}
+        for event in events.values():
+            if isinstance(event, External):
+                assert told[event.id] or event.id in waiting
+
+    @invariant()
+    def what_was_held_back_is_not_dropped_for_the_cooldown(self) -> None:
+        for before, turn in self._steps():
+            for note in turn.notes:
+                follow_up = before.follow_ups.get(note.subject or "")
+                if note.code == "blocked_cooldown" and follow_up is not None:
+                    assert follow_up.held_from is None
+
+    def _steps(self) -> list[tuple[State, Turn]]:
+        turns = self.driver.turns
+        return list(zip([State(), *(turn.state for turn in turns)], turns, strict=False))
 
     @invariant()
     def nothing_is_owed_and_every_message_is_answered_once(self) -> None:
@@ -189,7 +345,8 @@ class Life(RuleBasedStateMachine):
         first_seqs = {event.id: seq for seq, event in reversed(self.driver.events.items())}
         for event_id in self.users:
             if ended.count(event_id) != 1:
-                is_open = loop is not None and loop.cause.id == event_id
+                is_open = loop is not None and event_id in (*loop.joined, loop.cause.id)
+                assert ended.count(event_id) == 0
                 assert is_open or first_seqs[event_id] in waiting
 
 
@@ -197,5 +354,10 @@ def _ms(at: datetime) -> int:
     return int(at.timestamp() * 1000)
 
 
-TestLife = Life.TestCase
-TestLife.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+@pytest.mark.parametrize("double_text", ["enqueue", "interrupt", "coalesce"])
+def test_life(double_text: str) -> None:
+    """Whatever an agent does with double texts (S-13)."""
+    policy = msgspec.structs.replace(POLICY, double_text=double_text)
+    machine = type(f"Life_{double_text}", (Life,), {"policy": policy})
+    limits = settings(max_examples=120, stateful_step_count=40, deadline=None)
+    run_state_machine_as_test(machine, settings=limits)  # type: ignore[no-untyped-call]

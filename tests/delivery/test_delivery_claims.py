@@ -14,6 +14,7 @@ from services.delivery.handlers import Speech
 from services.delivery.lanes import Fate, Lane, Lanes
 from tests.support.delivery import STREAM, Conversation, conversation
 from tests.support.stack import Stack
+from vigil import trace
 from vigil.bus import Ack, Bus, BusError, Message
 from vigil.clock import SystemClock
 from vigil.contracts import SendMessage, decode_dead_letter
@@ -158,7 +159,7 @@ async def test_a_repeat_is_looked_up_before_it_is_claimed(bare: Stack) -> None:
     await talk.user()
     send, turn = await _committed(talk)
     claims = _claims(await bare.bus("delivery"))
-    await claims.close(talk.key, send.id, decide.Close("failed", "refused"), turn)
+    await claims.close(talk.key, send.id, decide.Close("failed", "refused"), trace.new())
     repeat = await talk.message(turn.seq, delivered=2)
     await claims.settle(talk.key, send, repeat, _no_wait)
     assert await talk.said() == []

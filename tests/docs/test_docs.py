@@ -21,7 +21,7 @@ import pytest
 
 from services.gateway.app import ENDPOINTS, MESSAGES_PATH
 from tests.support.stack import Stack
-from vigil import config, contracts, crash, topology
+from vigil import config, contracts, crash, metrics, spans, topology
 from vigil.cli import exits
 from vigil.contracts import UserMessage, UserMessagePayload, encode
 from vigil.subjects import SessionKey
@@ -110,7 +110,29 @@ def test_every_log_action_is_listed() -> None:
     actions = set(re.findall(r'\baction="([a-z_.]+)"', text))
     actions |= set(re.findall(r'\bpersist\(\s*"([a-z_.]+)"', text))
     actions |= {"delivery.void", "delivery.failed"}  # one for each receipt that is written
-    assert first_cells(section("operations.md", "Logs")) == actions
+    assert first_cells(section("telemetry.md", "Logs")) == actions
+
+
+def test_every_metric_is_listed() -> None:
+    """X-7: with its kind, who counts it, its labels and its help."""
+    text = section("telemetry.md", "Metrics")
+    rows = re.findall(r"^\| `(vigil_\w+)` \| (\w+) \| (\w+) \| (.*?) \| (.*) \|$", text, re.M)
+    listed = [
+        (name, kind, who, tuple(re.findall(r"`(\w+)`", labels)), means)
+        for name, kind, who, labels, means in rows
+    ]
+    assert listed == [(m.name, m.kind, m.service, m.labels, m.help) for m in metrics.METRICS]
+
+
+def test_every_span_is_listed() -> None:
+    """X-7: with where it is recorded, its kind and its attributes."""
+    text = section("telemetry.md", "Spans")
+    rows = re.findall(r"^\| `([\w.]+)` \| (\w+), (\w+) \| (.*?) \| .+ \|$", text, re.M)
+    listed = [
+        (name, who, kind, tuple(re.findall(r"`([\w.]+)`", attributes)))
+        for name, who, kind, attributes in rows
+    ]
+    assert listed == [(s.name, s.service, s.direction, s.attributes) for s in spans.SPANS]
 
 
 def test_every_exit_code_is_listed() -> None:

@@ -59,6 +59,7 @@ async def test_without_a_valid_token_only_the_public_paths_answer(gate: Gate) ->
     assert (await anonymous.get("/healthz")).status_code == 200
     assert (await anonymous.get("/readyz")).status_code == 503
     assert (await anonymous.get("/openapi.json")).status_code == 200
+    assert (await anonymous.get("/asyncapi.json")).status_code == 200
     assert_problem(await anonymous.get("/docs"), 401)
     assert await gate.stored(ANN) == []
 

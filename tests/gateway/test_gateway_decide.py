@@ -7,6 +7,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +23,7 @@ from services.gateway.decide import (
     open_timers,
 )
 from services.gateway.limits import Limiter
-from vigil.contracts import FollowUp, Said, SendMessage, SendPayload, State, Turn
+from vigil.contracts import Cause, FollowUp, Note, Said, SendMessage, SendPayload, State, Turn
 from vigil.errors import InvalidInput
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
@@ -155,6 +156,20 @@ def test_an_exchange_may_be_silent_and_a_claim_may_come_first() -> None:
     early.take_said(_said("one", "mine"))
     early.take_turn(_turn(("one", "mine"), ended=("x", "mine")))
     assert early.is_over
+
+
+def test_messages_that_are_answered_together_share_the_answer() -> None:
+    """SPEC S-13, I-5: the last of them caused it, and nobody who waits gets an empty one."""
+    first = Exchange("first")
+    last = Cause(id="last", seq=9, type="user_message")
+    joined = Note(code="joined", text="answered together with last", subject="first")
+    turn = _turn(("one", "last"), ("two", "other"), ended=("first", "last"))
+    first.take_turn(msgspec.structs.replace(turn, event=last, notes=(joined,)))
+    assert not first.is_over
+    first.take_said(_said("two", "other"))
+    first.take_said(_said("one", "last"))
+    assert first.is_over
+    assert [said.id for said in first.said] == ["one"]
 
 
 # ---------------------------------------------------------------- timers

@@ -16,6 +16,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from services.gateway.cursors import Cursors
 from tests.support.gateway import Gate, frame_of, running_gateway, until
 from vigil.contracts import UserMessage, decode_event
+from vigil.topology import CONSUMERS
 
 ANN = "ann:vigil:t1"
 LIVE = "live.vigil.ann.t1"
@@ -177,7 +178,7 @@ async def test_closing_frees_everything(gate: Gate) -> None:
 
     async def consumers() -> int:
         names = await gate.admin.api("CONSUMER.NAMES.SESSIONS", {})
-        durable = ("cortex-wake", "scheduler-turns", "delivery-turns")
+        durable = {consumer.name for consumer in CONSUMERS}
         return sum(name not in durable for name in names["consumers"])
 
     assert await consumers() == 3

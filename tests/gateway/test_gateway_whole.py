@@ -94,9 +94,12 @@ async def test_the_openapi_document_is_whole(gate: Gate) -> None:
         ("POST", "/api/chat"), ("POST", "/api/tickets"), ("GET", "/api/sessions"), ("GET", key),
         ("GET", f"{key}/timeline"), ("GET", f"{key}/timers"), ("POST", f"{key}/messages"),
         ("DELETE", f"{key}/timers/{{timer_id}}"), ("POST", f"{key}/stop"), ("GET", "/api/ws"),
-        ("GET", "/api/me"), ("GET", "/api/status"), ("PUT", "/api/pause"),
+        ("GET", "/api/signals"), ("GET", "/api/me"), ("GET", "/api/status"), ("PUT", "/api/pause"),
         ("DELETE", "/api/pause"), ("GET", "/healthz"), ("GET", "/readyz"),
-        ("GET", "/openapi.json"),
+        ("GET", "/openapi.json"), ("GET", "/asyncapi.json"), ("GET", "/metrics"),
+        ("GET", "/api/why/{id}"), ("POST", "/api/events"), ("POST", "/hooks/{name}"),
+        ("GET", "/api/dead"), ("GET", "/api/dead/{id}"), ("POST", "/api/dead/{id}/requeue"),
+        ("POST", "/api/dead/{id}/discard"),
     }  # fmt: skip
     ids = set()
     for path, operations in document["paths"].items():

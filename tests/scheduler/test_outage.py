@@ -27,7 +27,7 @@ from tests.support.timers import (
     until_fired,
     until_settled,
 )
-from vigil import crash, runtime
+from vigil import crash, rearm, runtime
 from vigil.bus import Bus
 from vigil.crash import EXIT_CODE
 from vigil.errors import VigilError
@@ -269,6 +269,8 @@ async def test_killed_at_each_step_stores_each_event_once(bare: Stack, point: st
     else:
         timers = [schedule(KEY, f"t{n}", after(1.0 + n / 10)) for n in range(3)]
         await commit(admin, KEY, *timers)
+    if point == "scheduler.rearm.before_done":
+        await rearm.request(admin)
     environment = await subprocess_environment(bare, VIGIL_CRASH_AT=f"{point}:1")
     process = await start_process(environment)
     assert await asyncio.wait_for(process.wait(), 20) == EXIT_CODE

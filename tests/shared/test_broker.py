@@ -12,10 +12,11 @@ import pytest
 
 from tests.support.stack import Stack, running_broker
 from vigil import broker as broker_module
-from vigil.broker import Broker, provision
+from vigil.broker import Broker
 from vigil.bus import Bus
 from vigil.config import Nats
 from vigil.errors import ConfigError, VigilError
+from vigil.provision import provision
 from vigil.subjects import SessionKey
 from vigil.topology import BUCKETS, CONSUMERS, STREAMS
 
@@ -149,3 +150,26 @@ async def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
         other = Broker(Nats(port=one.port), home=tmp_path / "two")
         with pytest.raises(ConfigError, match="address already in use"):
             await other.start()
+
+
+async def test_stopping_in_the_middle_of_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cancellation that is lost on the way must not keep the watch, and the stop, for ever."""
+    async with running_broker(tmp_path) as broker:
+        begun, lost = asyncio.Event(), asyncio.Event()
+
+        async def provision_and_drop() -> None:
+            begun.set()
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                lost.set()
+
+        monkeypatch.setattr(broker, "_provision", provision_and_drop)
+        broker.watch()
+        broker.kill()
+        async with asyncio.timeout(20):
+            await begun.wait()
+            await broker.stop()
+        assert lost.is_set()

@@ -266,3 +266,30 @@ async def test_reading_ends_also_if_the_last_message_vanishes(
     assert [m.seq for m in messages][:10] == kept
     assert len(messages) < 110
     assert messages[-1].pending > 0
+
+
+async def test_closing_ends_also_what_reconnects(
+    bare: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client's task may drop a cancellation, and would look for its broker for ever."""
+    bus = await bare.bus("admin")
+    client = bus.connection
+    select, dropped = client._select_next_server, asyncio.Event()
+
+    async def select_and_drop() -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            dropped.set()
+        await select()
+
+    monkeypatch.setattr(client, "_select_next_server", select_and_drop)
+    bare.broker.kill()
+    async with asyncio.timeout(10):
+        while bus.is_connected or client._reconnection_task is None:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0)
+        await bus.close()
+    assert dropped.is_set()
+    assert client._reconnection_task.done()
+    assert bus.is_closed

@@ -3,6 +3,8 @@
 ``ask(follow_up("a", 30, "hi"))`` is the text of a message; the agent answers it with those tool
 calls, then says "Done.". To anything else it answers "re: ..."; to a follow-up without a fixed
 text it says the follow-up's reason. It keeps no state, so any number of sessions can share it.
+
+It is as gullible as an agent can be: what an event from outside asks for, it tries to do, too.
 """
 
 from __future__ import annotations
@@ -19,9 +21,12 @@ from vigil.contracts import Row, TextBlock, ToolUseBlock, Usage
 Call = tuple[str, dict[str, Any]]
 """A tool's name and its input."""
 DONE: Final = "Done."
+BEGINNINGS: Final = ("person", "timer", "external")
 _ASK: Final = "please do "
 _REASON: Final = re.compile(r"^Reason you noted: (.*)$", re.MULTILINE)
 """How the prompt of a follow-up words its reason."""
+_BARRED: Final = re.compile(r"^\| (.*)$", re.MULTILINE)
+"""How the prompt of an event from outside shows its content."""
 
 
 def follow_up(
@@ -37,9 +42,14 @@ def follow_up(
     return "schedule_followup", arguments
 
 
-def tell(text: str) -> Call:
+def tell(text: str, channel: str | None = None) -> Call:
     """Say something before the answer is finished."""
-    return "send_message", {"text": text}
+    return "send_message", {"text": text} | ({} if channel is None else {"channel": channel})
+
+
+def cancel(timer_id: str) -> Call:
+    """Take a follow-up or a reminder back."""
+    return "cancel_followup", {"timer_id": timer_id}
 
 
 def ask(*calls: Call) -> str:
@@ -62,7 +72,7 @@ class Agent(ScriptedModel):
         """Set as soon as it thinks about a text in `held`."""
 
     async def _respond(self, request: ModelRequest) -> ModelAnswer:
-        begin = max(i for i, row in enumerate(request.rows) if row.source in ("person", "timer"))
+        begin = max(i for i, row in enumerate(request.rows) if row.source in BEGINNINGS)
         text = _text_of(request.rows[begin])
         if text in self.held:
             self.thinking.set()
@@ -76,6 +86,8 @@ class Agent(ScriptedModel):
 
 def _text_of(row: Row) -> str:
     text = "".join(block.text for block in row.blocks if isinstance(block, TextBlock))
+    if row.source == "external":
+        return "\n".join(_BARRED.findall(text.partition("\n|\n")[2]))
     reason = _REASON.search(text) if row.source == "timer" else None
     return text if reason is None else reason[1]
 

@@ -176,9 +176,8 @@ async def has_unacked(bus: Bus, count: int) -> bool:
     return bool(info["num_ack_pending"] == count)
 
 
-async def redeliver(bus: Bus, turns: Sequence[int]) -> None:
-    """Make the durable consumer deliver from the first of `turns` on again."""
-    name = "delivery-turns"
+async def redeliver(bus: Bus, turns: Sequence[int], *, name: str = "delivery-turns") -> None:
+    """Make a durable consumer deliver from the first of `turns` on again."""
     config = (await bus.api(f"CONSUMER.INFO.{STREAM}.{name}", {}))["config"]
     await bus.api(f"CONSUMER.DELETE.{STREAM}.{name}", {})
     config |= {"deliver_policy": "by_start_sequence", "opt_start_seq": min(turns)}

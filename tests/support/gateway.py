@@ -197,14 +197,14 @@ async def frame_of(socket: ClientConnection, wanted: str | None = None) -> dict[
                 return frame
 
 
-async def until(check: Callable[[], Awaitable[bool]], what: str) -> None:
+async def until(check: Callable[[], Awaitable[bool]], what: str, within_s: float = WAIT_S) -> None:
     """Wait until `check` holds.
 
     Raises:
-        TimeoutError: it doesn't within `WAIT_S`.
+        TimeoutError: it doesn't within `within_s`.
     """
     try:
-        async with asyncio.timeout(WAIT_S):
+        async with asyncio.timeout(within_s):
             while not await check():
                 await asyncio.sleep(0.02)
     except TimeoutError as error:

@@ -11,10 +11,11 @@ from typing import Any
 import msgspec
 
 from vigil import config, credentials, runtime
-from vigil.broker import Broker, provision
+from vigil.broker import Broker
 from vigil.bus import Bus
 from vigil.clock import Clock
-from vigil.config import Config, Nats, Settings
+from vigil.config import Config, Nats, Retention, Settings
+from vigil.provision import provision
 
 
 def settings_of(
@@ -34,13 +35,15 @@ def settings_of(
 
 
 @contextlib.asynccontextmanager
-async def running_broker(home: Path, nats: Nats | None = None) -> AsyncIterator[Broker]:
+async def running_broker(
+    home: Path, nats: Nats | None = None, retention: Retention | None = None
+) -> AsyncIterator[Broker]:
     """A provisioned nats-server of its own, with one credential per service."""
-    broker = Broker(nats or Nats(), home=home)
+    broker = Broker(nats or Nats(), home=home, retention=retention)
     await broker.start()
     try:
         admin = await broker.admin()
-        await provision(admin)
+        await provision(admin, retention)
         await admin.close()
         yield broker
     finally:
@@ -120,7 +123,8 @@ async def running_stack(
     """A broker with services, configured by sections."""
     settings = settings_of(home, anthropic_base_url, **sections)
     config.ensure_home(settings)
-    async with running_broker(home, settings.config.nats) as broker:
+    parts = settings.config
+    async with running_broker(home, parts.nats, parts.retention) as broker:
         stack = Stack(broker, settings, clock)
         try:
             await stack.start(*services)

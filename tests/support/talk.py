@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from tests.support.stack import Stack
@@ -14,6 +14,8 @@ from vigil.bus import Bus, Message
 from vigil.contracts import (
     Control,
     ControlPayload,
+    External,
+    ExternalPayload,
     Receipt,
     Said,
     Turn,
@@ -94,6 +96,14 @@ class Talk:
             payload=payload,
         )  # fmt: skip
         return await self.store(self.key.in_event("control"), encode(event), event.id)
+
+    async def outside(self, content: str, event_id: str | None = None, **of: Any) -> int:
+        """Store an event from outside as the gateway does; returns its sequence."""
+        event = External(
+            id=event_id or str(uuid4()), session_key=str(self.key), created_at=datetime.now(UTC),
+            payload=ExternalPayload(source="hook:ci", content=content, **of),
+        )  # fmt: skip
+        return await self.store(self.key.in_event("external"), encode(event), event.id)
 
     async def store(self, subject: str, data: bytes, msg_id: str | None = None) -> int:
         """Publish until it is acknowledged, as a client that was told nothing would."""

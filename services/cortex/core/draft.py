@@ -9,6 +9,7 @@ import msgspec
 
 from vigil.contracts import (
     AGENT_FOLLOW_UP,
+    SOCKET,
     Block,
     CancelTimer,
     CancelTimerPayload,
@@ -37,6 +38,10 @@ from .policy import Moment, Policy
 
 replace = msgspec.structs.replace
 RETRY_TIMER: Final = "_retry"
+OUTSIDE: Final = "_outside"
+"""Begins the ids of follow-ups that an event from outside caused, not a plan of the agent's."""
+INSTANT: Final = "%Y-%m-%d %H:%M:%S UTC"
+"""How a note names an instant: people read it."""
 PAUSE_LOOK_AGAIN_S: Final = 5.0
 """A held follow-up comes back this soon; the scheduler keeps it until the pause ends."""
 
@@ -107,6 +112,8 @@ class Draft:
         is_direct: bool,
         timer_id: str | None = None,
         follow_up: FollowUp | None = None,
+        is_tainted: bool = False,
+        joined: tuple[str, ...] = (),
     ) -> None:
         """Open the loop for `cause`: the model will be asked."""
         self.cause = cause
@@ -119,6 +126,8 @@ class Draft:
             tag=None if timer_id is None else AGENT_FOLLOW_UP,
             timer_id=timer_id,
             follow_up=follow_up,
+            is_tainted=is_tainted or (follow_up is not None and follow_up.is_tainted),
+            joined=joined,
         )
         self.update(loop=loop)
         self.outcome = "begun"
@@ -131,7 +140,7 @@ class Draft:
         loop = self.loop
         if loop.retry is not None:
             self._cancel(RETRY_TIMER, loop.retry.generation)
-        self.ended.append(loop.cause.id)
+        self.ended += (*loop.joined, loop.cause.id)
         self.update(loop=None)
         if outcome is not None:
             self.outcome = outcome
@@ -152,20 +161,23 @@ class Draft:
         is_ordered: bool = False,
         tag: str | None = None,
         fence: int | None = None,
+        channel: str | None = None,
     ) -> gates.Blocked | None:
         """Send `text`, unless the gates or the quiet hours say otherwise.
+
+        `channel` None: autonomous messages go where the person wants them, others to the socket.
 
         Returns the refusal, if it was blocked. A message held back by quiet hours or a pause
         becomes a timer with a fixed text, and counts as sent as far as the caller goes.
         """
         if is_autonomous:
-            blocked = self.gate(is_ordered=is_ordered)
+            blocked = self.gate(is_ordered=is_ordered) or self._no_room(text, is_ordered=is_ordered)
             if blocked is not None:
                 self.note(f"blocked_{blocked.code}", blocked.text)
                 self.is_dirty = True
                 return blocked
             if self.held_until() is not None:
-                self._hold_text(text, is_ordered=is_ordered)
+                self._hold_text(text, is_ordered=is_ordered, channel=channel)
                 return None
         is_voidable = is_autonomous and not is_ordered
         if not is_autonomous and self.policy.clear_policy == "all":
@@ -179,8 +191,10 @@ class Draft:
             is_autonomous=is_autonomous,
             is_voidable=is_voidable,
             tag=tag,
+            channel=channel or (self.policy.route if is_autonomous else SOCKET),
+            is_tainted=self.state.loop is not None and self.state.loop.is_tainted,
         )
-        effect, ordinal = self._next_id("send_message", payload, "socket")
+        effect, ordinal = self._next_id("send_message", payload, payload.channel)
         self.effects.append(SendMessage(id=effect, ordinal=ordinal, payload=payload))
         self.update(last_send=effect)
         if is_autonomous:
@@ -199,19 +213,44 @@ class Draft:
             policy=self.policy,
         )
 
+    def _no_room(self, text: str, *, is_ordered: bool) -> gates.Blocked | None:
+        """Refuse what can't be held back any more: it would travel in every turn until then."""
+        if self.held_until() is None or is_ordered:
+            return None
+        held = self.state.follow_ups.values()
+        size = sum(len(f.reason.encode()) + len((f.message or "").encode()) for f in held)
+        is_full = len(held) >= self.policy.follow_ups_max
+        if is_full or size + len(text.encode()) > self.policy.follow_up_bytes_max:
+            return gates.Blocked("no_room", f"{self.holds_by}, and too much is put off already")
+        return None
+
+    @property
+    def cooldown_left_ms(self) -> int:
+        """How long the next message that the person didn't order has to wait."""
+        last_ms = self.state.counters.last_autonomous_ms
+        if last_ms is None:
+            return 0
+        return max(last_ms + self.policy.cooldown_ms - self.moment.now_ms, 0)
+
     def held_until(self) -> datetime | None:
         """Return until when autonomous messages are held back, if they are."""
         if self.moment.is_paused:
             return self.moment.now + timedelta(seconds=PAUSE_LOOK_AGAIN_S)
         return self.moment.quiet_until
 
-    def hold(self, timer_id: str, follow_up: FollowUp) -> None:
-        """Put a due follow-up off until quiet hours or the pause are over."""
-        until = self.held_until()
+    @property
+    def holds_by(self) -> str:
+        """What holds autonomous messages back, in words."""
+        return "a pause" if self.moment.is_paused else "quiet hours"
+
+    def hold(
+        self, timer_id: str, follow_up: FollowUp, until: datetime | None = None, why: str = ""
+    ) -> None:
+        """Put a due follow-up off: until quiet hours or the pause are over, or until `until`."""
+        until, why = until or self.held_until(), why or self.holds_by
         if until is None:
             raise AssertionError("nothing holds it back")
-        why = "a pause" if self.moment.is_paused else "quiet hours"
-        self.note("held", f"{why}: put off to {until.isoformat()}", timer_id)
+        self.note("held", f"{why}: put off to {until:{INSTANT}}", timer_id)
         self.open_follow_up(
             timer_id,
             replace(
@@ -222,13 +261,20 @@ class Draft:
             ),
         )
 
-    def _hold_text(self, text: str, *, is_ordered: bool) -> None:
-        timer_id = f"_held-{self.state.effects + 1}"
-        now = self.moment.now
-        self.hold(
-            timer_id,
-            FollowUp(generation=0, fire_at=now, reason="held back", message=text, keep=is_ordered),
+    def _hold_text(self, text: str, *, is_ordered: bool, channel: str | None) -> None:
+        loop = self.loop
+        is_outside = loop.cause.type == "external" or (loop.timer_id or "").startswith(OUTSIDE)
+        timer_id = f"{OUTSIDE if is_outside else '_held'}-{self.state.effects + 1}"
+        follow_up = FollowUp(
+            generation=0,
+            fire_at=self.moment.now,
+            reason="held back",
+            message=text,
+            keep=is_ordered,
+            is_tainted=loop.is_tainted,
+            channel=channel,
         )
+        self.hold(timer_id, follow_up)
 
     # ------------------------------------------------------------ timers
 
@@ -249,9 +295,9 @@ class Draft:
             self._cancel(timer_id, follow_up.generation)
         return follow_up
 
-    def wait_for_retry(self, due_at: datetime) -> None:
-        """Schedule the deadline that asks the model again."""
-        self._schedule(RETRY_TIMER, self.ordinal, due_at, "deadline")
+    def set_deadline(self, timer_id: str, due_at: datetime) -> None:
+        """Schedule a deadline with this turn's generation; no user message voids it."""
+        self._schedule(timer_id, self.ordinal, due_at, "deadline")
 
     def _schedule(self, timer_id: str, generation: int, at: datetime, kind: TimerKind) -> None:
         payload = ScheduleTimerPayload(

@@ -38,14 +38,19 @@ def check(
     if is_ordered:
         recent = [at for at in counters.ordered_ms if now_ms - at < HOUR_MS]
         if len(recent) >= policy.ordered_per_hour:
-            return Blocked("ordered_rate", f"{len(recent)} ordered messages within an hour")
+            limit = f"the limit is {policy.ordered_per_hour}"
+            return Blocked(
+                "ordered_rate", f"{len(recent)} ordered messages within an hour; {limit}"
+            )
         return None
     if counters.consecutive >= policy.max_consecutive:
-        return Blocked("cap", f"{counters.consecutive} messages in a row without an answer")
+        cap = f"the cap is {policy.max_consecutive}"
+        run = f"{counters.consecutive} messages in a row without an answer from the person"
+        return Blocked("cap", f"{run}; {cap}")
     last = counters.last_autonomous_ms
     if last is not None and now_ms - last < policy.cooldown_ms:
         left_ms = policy.cooldown_ms - (now_ms - last)
-        return Blocked("cooldown", f"{left_ms} ms of the cooldown are left")
+        return Blocked("cooldown", f"{left_ms} of the {policy.cooldown_ms} ms cooldown are left")
     return None
 
 

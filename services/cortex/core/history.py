@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vigil.contracts import Block, Row, TextBlock, ToolResultBlock
+from vigil.contracts import Block, ExternalBlock, Row, TextBlock, ToolResultBlock
 
 CHARACTERS_MAX = 400_000
 """About 100,000 tokens of English: half of the smallest context window in use (200,000)."""
@@ -37,6 +37,9 @@ def _length(block: Block) -> int:
             return len(block.text)
         case ToolResultBlock():
             return len(block.content)
+        case ExternalBlock():
+            # Each line is shown behind a bar and a blank, whatever it takes for the end of one.
+            return len(block.event.content) + 2 * len(block.event.content.splitlines())
         case _:
             return len(str(block))
 

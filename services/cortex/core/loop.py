@@ -16,7 +16,7 @@ from vigil.contracts import (
 
 from ..model import ModelAnswer
 from ..tools import TOOLS
-from .draft import Draft
+from .draft import RETRY_TIMER, Draft
 from .schedule import run_tool
 
 TRUNCATING: Final = ("max_tokens", "model_context_window_exceeded")
@@ -118,7 +118,12 @@ def _say_last(draft: Draft, text: str) -> None:
 
 
 def fail(
-    draft: Draft, reason: str, *, is_retryable: bool, retry_after_s: float | None = None
+    draft: Draft,
+    reason: str,
+    *,
+    is_retryable: bool,
+    retry_after_s: float | None = None,
+    is_budget: bool = False,
 ) -> None:
     """Record that the model gave no answer: try again at a deadline, or give up and say so."""
     loop, policy = draft.loop, draft.policy
@@ -130,10 +135,12 @@ def fail(
         draft.update_loop(
             retry=Retry(attempt=attempt, generation=draft.ordinal, due_at=due_at, reason=reason)
         )
-        draft.wait_for_retry(due_at)
+        draft.set_deadline(RETRY_TIMER, due_at)
         draft.note("model_retry", f"attempt {attempt} failed ({reason}); again in {delay_s:g} s")
         draft.outcome = "waiting"
         return
+    if is_budget:
+        draft.note("budget_exhausted", reason)
     draft.note("model_failed", reason)
     if loop.is_direct:
         text = f"I could not answer: {reason}"

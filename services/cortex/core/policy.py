@@ -8,6 +8,8 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
+from vigil.contracts import SOCKET
+
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Limits and switches. The defaults are SPEC's; the configuration overrides them."""
@@ -29,6 +31,13 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Tool calls in one answer; more are refused to the model."""
     attempts_max: int = 5
     """Takeovers of one step before it is given up (ARCHITECTURE 3)."""
+    double_text: Literal["enqueue", "interrupt", "coalesce"] = "enqueue"
+    """What a user message does that comes while another is worked on (SPEC S-13)."""
+    coalesce_ms: int = 500
+    channels: tuple[str, ...] = ()
+    """Names of the ways out beside the socket."""
+    route: str = SOCKET
+    """The channel of autonomous messages, unless the model names another."""
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):

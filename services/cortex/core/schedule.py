@@ -6,15 +6,19 @@ They decide effects and touch nothing, so their results stand in the same turn a
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
-from vigil.contracts import FollowUp, ToolUseBlock
+from vigil.contracts import SOCKET, FollowUp, ToolUseBlock
 
 from ..tools import TOOLS, CancelFollowup, ScheduleFollowup, SendMessage
 from .draft import Draft
 
+ONLY_THE_PERSON: Final = (
+    "This exchange began with content from outside. Reminders that are kept are the person's: only "
+    "they can ask for one, change or cancel it."
+)
 Result = tuple[str, bool]
 """What the model reads, and whether it is an error that it can correct."""
 
@@ -42,6 +46,8 @@ def _schedule(draft: Draft, arguments: ScheduleFollowup) -> Result:
     if isinstance(fire_at, str):
         return fire_at, True
     loop = draft.loop
+    if loop.is_tainted and (arguments.keep or _is_kept(draft, timer_id)):
+        return ONLY_THE_PERSON, True
     keep = arguments.keep and (loop.is_direct or loop.is_ordered)
     problem = _problem(draft, timer_id, arguments, keep=keep)
     if problem is not None:
@@ -54,6 +60,7 @@ def _schedule(draft: Draft, arguments: ScheduleFollowup) -> Result:
             reason=arguments.reason,
             message=arguments.message,
             keep=keep,
+            is_tainted=loop.is_tainted,
         ),
     )
     kind = "reminder (kept until it fires or is cancelled)" if keep else "follow-up"
@@ -89,7 +96,14 @@ def _size(reason: str, message: str | None) -> int:
     return len(reason.encode()) + len((message or "").encode())
 
 
+def _is_kept(draft: Draft, timer_id: str) -> bool:
+    follow_up = draft.state.follow_ups.get(timer_id)
+    return follow_up is not None and follow_up.keep
+
+
 def _cancel(draft: Draft, arguments: CancelFollowup) -> Result:
+    if draft.loop.is_tainted and _is_kept(draft, arguments.timer_id):
+        return ONLY_THE_PERSON, True
     if draft.close_follow_up(arguments.timer_id) is None:
         return f"No follow-up {arguments.timer_id!r} is open.", True
     draft.note("cancelled", "the agent cancelled it", arguments.timer_id)
@@ -97,17 +111,34 @@ def _cancel(draft: Draft, arguments: CancelFollowup) -> Result:
 
 
 def _send(draft: Draft, arguments: SendMessage) -> Result:
-    if arguments.channel not in (None, "socket"):
-        return f"There is no channel named {arguments.channel!r}.", True
-    loop = draft.loop
+    loop, channel = draft.loop, arguments.channel
+    problem = _channel_problem(draft, channel)
+    if problem is not None:
+        return problem, True
     blocked = draft.say(
         arguments.text,
         is_autonomous=not loop.is_direct,
         is_ordered=loop.is_ordered,
         tag=loop.tag,
         fence=loop.fence,
+        channel=channel,
     )
     if blocked is not None:
         return f"Not sent: {blocked.text}.", True
     draft.update_loop(sends=loop.sends + 1)
     return "Sent.", False
+
+
+def _channel_problem(draft: Draft, channel: str | None) -> str | None:
+    policy = draft.policy
+    if channel is None:
+        return None
+    if channel not in (SOCKET, *policy.channels):
+        valid = ", ".join((SOCKET, *policy.channels))
+        return f"There is no channel named {channel!r}; there is: {valid}."
+    if draft.loop.is_tainted and channel != policy.route:
+        return (
+            "This exchange began with content from outside, which may not choose a channel. "
+            "Leave `channel` out."
+        )
+    return None

@@ -12,6 +12,7 @@ from typing import Any, Final, assert_never
 
 from vigil.contracts import (
     Block,
+    ExternalBlock,
     OpaqueBlock,
     Row,
     TextBlock,
@@ -128,6 +129,9 @@ def _sent(block: Block) -> dict[str, Any]:
             }
         case TimerBlock():  # put into words before it comes here; never lose it
             return {"type": "text", "text": f"[Follow-up due] {block.follow_up.reason}"}
+        case ExternalBlock():  # the same
+            content = " ".join(block.event.content.split())
+            return {"type": "text", "text": f"[Outside event] {content}"}
         case OpaqueBlock():
             return block.data
         case _:

@@ -19,6 +19,7 @@ import msgspec
 
 from vigil.contracts import Block, Row, TextBlock, ToolResultBlock, ToolUseBlock, Usage
 
+from ..core.external import HELD_REASON
 from ..model import ModelAnswer, ModelRequest, Situation
 
 READ_MAX: Final = 4000
@@ -56,6 +57,9 @@ _NEVER_MIND: Final = re.compile(
     r"\bnever\s?mind\b|(?<!don't )(?<!not )(?<!never )\bforget it\b", re.I
 )
 _PENDING: Final = re.compile(r"\bwhat(?:'s|s| is)(?: still)? pending\b", re.I)
+_SOURCE: Final = re.compile(r"^\[Outside event\] From (\S+),")
+_KIND: Final = re.compile(r"^\| type: (.*)$", re.M)
+_CONTENT: Final = re.compile(r"^\| ?(.*)$", re.M)
 _WORDS: Final = re.compile(r"\S+\s*")
 _UNIT_S: Final = {"s": 1, "m": 60, "h": 3600}
 
@@ -107,10 +111,15 @@ def reply(rows: Sequence[Row], situation: Situation) -> Reply:
     last = rows[-1]
     if any(isinstance(block, ToolResultBlock) for block in last.blocks):
         return _go_on(rows, situation)
+    if last.source == "external":
+        return _event(_text(last)), []
     if last.source == "timer":
-        return CHECK_BACK, []
-    text = " ".join([b.text for b in last.blocks if isinstance(b, TextBlock)])
-    return _answer(text[:READ_MAX].replace("’", "'"), situation)
+        return _due(rows), []
+    return _answer(_text(last)[:READ_MAX].replace("’", "'"), situation)
+
+
+def _text(row: Row) -> str:
+    return " ".join([b.text for b in row.blocks if isinstance(b, TextBlock)])
 
 
 def _answer(text: str, situation: Situation) -> Reply:
@@ -174,10 +183,38 @@ def _delay_s(match: re.Match[str]) -> float:
 
 
 def _echo(text: str) -> str:
+    words = _first_words(text)
+    return f'You said: "{words}"' if words else "You sent nothing that I can read."
+
+
+def _first_words(text: str) -> str:
     words = " ".join(text[:400].split())
-    if not words:
-        return "You sent nothing that I can read."
-    return f'You said: "{words[:79]}…"' if len(words) > 80 else f'You said: "{words}"'
+    return f"{words[:79]}…" if len(words) > 80 else words
+
+
+# ---------------------------------------------------------------- from outside
+
+
+def _event(text: str) -> str:
+    """Tell of an event, from the words of its prompt."""
+    source, kind = _SOURCE.search(text), _KIND.search(text)
+    content = "\n".join(_CONTENT.findall(text.partition("\n|\n")[2]))
+    return (
+        f"An event came in: {kind[1] if kind else 'something'} from "
+        f"{source[1] if source else 'outside'}: {_first_words(content) or 'no content'}"
+    )
+
+
+def _due(rows: Sequence[Row]) -> str:
+    """Answer to a follow-up: with the events that were held back, if it stands for those."""
+    if HELD_REASON not in _text(rows[-1]):
+        return CHECK_BACK
+    told: list[str] = []
+    for row in reversed(rows[:-1]):
+        if row.source != "external" or len(told) == LISTED_MAX:
+            break
+        told.append(_event(_text(row)))
+    return "\n".join(reversed(told)) or CHECK_BACK
 
 
 # ---------------------------------------------------------------- after the tools

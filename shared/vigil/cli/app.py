@@ -10,7 +10,21 @@ import typer
 from vigil import __version__
 from vigil.errors import VigilError
 
-from . import doctor, exits, looking, output, running, steering, talking, token
+from . import (
+    dead,
+    doctor,
+    erasing,
+    exits,
+    keeping,
+    looking,
+    output,
+    running,
+    steering,
+    talking,
+    token,
+    watching,
+    why,
+)
 
 app = typer.Typer(
     name="vigil",
@@ -46,6 +60,7 @@ _START = "Start and stop"
 _TALK = "Talk"
 _LOOK = "Look"
 _STEER = "Steer"
+_KEEP = "Keep and erase"
 
 app.command(rich_help_panel=_START)(running.up)
 app.command(rich_help_panel=_START)(running.down)
@@ -55,12 +70,18 @@ app.command(rich_help_panel=_TALK)(talking.chat)
 app.command(rich_help_panel=_TALK)(talking.send)
 app.command(rich_help_panel=_LOOK)(looking.sessions)
 app.command(rich_help_panel=_LOOK)(looking.timers)
+app.command(rich_help_panel=_LOOK)(why.why)
+looking.tail.command("signals")(watching.tail_signals)
 app.add_typer(looking.tail, name="tail", rich_help_panel=_LOOK)
 app.command(rich_help_panel=_LOOK)(looking.version)
 app.command(rich_help_panel=_STEER)(steering.pause)
 app.command(rich_help_panel=_STEER)(steering.resume)
 app.command(rich_help_panel=_STEER)(steering.stop)
+app.add_typer(dead.app, name="dead", rich_help_panel=_STEER)
 app.add_typer(token.app, name="token", rich_help_panel=_STEER)
+app.command(rich_help_panel=_KEEP)(keeping.backup)
+app.command(rich_help_panel=_KEEP)(keeping.restore)
+app.command(rich_help_panel=_KEEP)(erasing.erase)
 app.command(rich_help_panel="For deployments")(running.serve)
 app.command(rich_help_panel="For deployments")(running.provision)
 

@@ -17,9 +17,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
-import msgspec
 import typer
 
 from vigil import config, runfile
@@ -27,7 +26,8 @@ from vigil.client import connect, token_file
 from vigil.config import Settings
 from vigil.errors import ConfigError, VigilError
 
-from . import exits, options, output
+from . import doors, exits, options, output
+from .checks import Check, fail, ok, warn
 
 PYTHON_MIN: Final[tuple[int, ...]] = (3, 11)
 SERVER_MIN: Final = (2, 15, 0)
@@ -40,27 +40,6 @@ _NEEDED: Final = {
 }
 
 
-class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """What one look found. `advice` is what to do if the state isn't ok."""
-
-    name: str
-    state: Literal["ok", "warn", "fail"]
-    found: str
-    advice: str = ""
-
-
-def ok(name: str, found: str) -> Check:
-    return Check(name=name, state="ok", found=found)
-
-
-def warn(name: str, found: str, advice: str) -> Check:
-    return Check(name=name, state="warn", found=found, advice=advice)
-
-
-def fail(name: str, found: str, advice: str) -> Check:
-    return Check(name=name, state="fail", found=found, advice=advice)
-
-
 def doctor(json: options.Json = False) -> None:
     """Check this machine and this installation. Exit code 1 if something doesn't work."""
     checks = list(examine())
@@ -68,16 +47,20 @@ def doctor(json: options.Json = False) -> None:
     if json:
         output.json({"ok": not has_failed, "checks": checks})
     else:
+        width = max(len(check.name) for check in checks)
         for check in checks:
-            output.data(f"{check.state:<5} {check.name:<12} {output.printable(check.found)}")
+            output.data(f"{check.state:<5} {check.name:<{width}} {output.printable(check.found)}")
             if check.advice:
-                output.data(f"{'':<18} → {check.advice}")
+                output.data(f"{'':<{width + 6}} → {check.advice}")
     if has_failed:
         raise typer.Exit(exits.FAILURE)
 
 
 def examine() -> Iterator[Check]:
-    """Make all checks; those that need a valid configuration are left out without one."""
+    """Make all checks; those that need a valid configuration are left out without one.
+
+    What nobody has set up (channels, hooks, a port for metrics, replicas) isn't mentioned.
+    """
     yield python_version()
     yield services_installed()
     try:
@@ -91,6 +74,7 @@ def examine() -> Iterator[Check]:
     )  # fmt: skip
     for check in checks:
         yield check(settings)
+    yield from doors.examine(settings)
 
 
 def python_version() -> Check:
@@ -197,7 +181,8 @@ def home(settings: Settings) -> Check:
 
 
 def credential_files(settings: Settings) -> Check:
-    files = [*settings.credentials.glob("*.seed"), token_file(settings.home)]
+    folder = settings.credentials
+    files = [*folder.rglob("*.seed"), *folder.glob("*.secret"), token_file(settings.home)]
     loose = [path for path in files if path.exists() and _open_to_others(path)]
     if loose:
         names = " ".join(map(str, loose))

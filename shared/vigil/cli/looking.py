@@ -16,7 +16,7 @@ from vigil.errors import Unavailable
 from vigil.runfile import RunFile
 from vigil.topology import SERVICES
 
-from . import exits, options, output
+from . import completing, exits, options, output
 
 TAIL_INTERVAL_S: Final = 0.5
 tail = typer.Typer(no_args_is_help=True, help="Follow what is recorded.")
@@ -98,10 +98,20 @@ def sessions(json: options.Json = False) -> None:
 
 def timers(
     key: Annotated[
-        str | None, typer.Argument(metavar="[KEY]", help="A session. Default: all of yours.")
+        str | None,
+        typer.Argument(
+            metavar="[KEY]",
+            help="A session. Default: all of yours.",
+            autocompletion=completing.session_keys,
+        ),
     ] = None,
     cancel: Annotated[
-        str | None, typer.Option(metavar="ID", help="Cancel this timer of the session.")
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="Cancel this timer of the session.",
+            autocompletion=completing.timer_ids,
+        ),
     ] = None,
     json: options.Json = False,
 ) -> None:
@@ -193,6 +203,14 @@ def _show_record(record: dict[str, Any]) -> None:
     output.data(" ".join(output.printable(line).splitlines()).rstrip())
 
 
+_WORDS: Final = {
+    "receipt": ("outcome", "reason"),
+    "send": ("channel", "requeued_by"),
+    "attempt": ("channel", "number", "state", "reason"),
+}
+"""What tells most about a record of delivery."""
+
+
 def _gist(kind: str, body: dict[str, Any]) -> str:
     """Say in one line what a record is about."""
     payload = body.get("payload") or {}
@@ -203,8 +221,8 @@ def _gist(kind: str, body: dict[str, Any]) -> str:
     if kind.startswith("out."):
         tag = f"[{body['tag']}] " if body.get("tag") else ""
         return f"{tag}{body.get('text', '')}"
-    if kind.startswith("receipt"):
-        return f"{body.get('outcome', '')} {body.get('reason', '')}"
+    if kind in _WORDS:
+        return " ".join(str(body[word]) for word in _WORDS[kind] if word in body)
     if "text" in payload:
         return str(payload["text"])
     if "timer_id" in payload:

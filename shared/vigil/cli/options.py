@@ -11,14 +11,23 @@ from vigil.client import Client, connect
 from vigil.config import Settings
 from vigil.subjects import SessionKey, check_part
 
+from . import completing
+
 Json = Annotated[
     bool, typer.Option("--json", help="Print JSON: one object, or one a line for streams.")
 ]
-Agent = Annotated[str, typer.Option("--agent", help="The agent.")]
+Agent = Annotated[str, typer.Option("--agent", help="The agent.", autocompletion=completing.agents)]
 Thread = Annotated[
     str | None, typer.Option("--thread", help="The thread to go on with. Default: a new one.")
 ]
-Key = Annotated[str, typer.Argument(metavar="KEY", help="A session: userId:agentId:threadId.")]
+Key = Annotated[
+    str,
+    typer.Argument(
+        metavar="KEY",
+        help="A session: userId:agentId:threadId.",
+        autocompletion=completing.session_keys,
+    ),
+]
 
 
 def here() -> tuple[Settings, Client]:

@@ -7,24 +7,27 @@ services' public keys and to hand each service its own seed; once after, to make
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
 
 import msgspec
 
-from vigil import broker, credentials
+from vigil import credentials, nats_conf
 from vigil.config import Settings
 from vigil.home import connect_admin, ensure_token
+from vigil.provision import provision, provision_outside
 from vigil.topology import SERVICES
-
-PORT: Final = 4222
-MONITOR_PORT: Final = 8222
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What is wanted. `store` is a path of the machine that the broker runs on."""
+    """What is wanted. `store` is a path of the machine that the broker runs on.
+
+    With `nodes` (``HOST`` or ``HOST:PORT``), `conf` is a folder that gets a file for each.
+    """
 
     conf: Path | None
+    accounts: Path | None
+    nodes: tuple[str, ...]
     store: Path
     seeds: Path | None
     has_broker: bool
@@ -35,13 +38,20 @@ def carry_out(settings: Settings, plan: Plan) -> dict[str, str]:
     """Do it; return what was made.
 
     Raises:
+        InvalidInput: the nodes can't be a cluster.
         ConfigError, Unavailable: the broker can't be used; the message tells why.
     """
+    nodes = nats_conf.nodes_of(plan.nodes) if plan.nodes else []
     settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
     publics = credentials.ensure(settings.credentials)
     done = {"credentials": str(settings.credentials)}
+    outside = credentials.outside(settings.credentials)
+    users = nats_conf.Users(publics=publics, outside=outside)
+    if plan.accounts is not None:
+        _write(plan.accounts, nats_conf.accounts(settings.config.nats, users).encode())
+        done["nats_accounts"] = str(plan.accounts)
     if plan.conf is not None:
-        _write(plan.conf, nats_conf(settings, plan.store, publics).encode())
+        _write_conf(settings, plan.conf, plan.store, users, nodes)
         done["nats_conf"] = str(plan.conf)
     if plan.seeds is not None:
         _hand_out(settings, plan.seeds)
@@ -51,16 +61,21 @@ def carry_out(settings: Settings, plan: Plan) -> dict[str, str]:
     return done
 
 
-def nats_conf(settings: Settings, store: Path, publics: dict[str, str]) -> str:
-    """Render the configuration of a broker that listens to other machines.
-
-    Reaching the port is not enough to use it: every connection needs one of our nkeys. Put TLS
-    in front where the network isn't yours.
-    """
-    text = broker.configuration(settings.config.nats, store=store, port=PORT, publics=publics)
-    conf: dict[str, Any] = msgspec.json.decode(text)
-    conf |= {"host": "0.0.0.0", "http": f"127.0.0.1:{MONITOR_PORT}"}  # noqa: S104
-    return msgspec.json.format(msgspec.json.encode(conf), indent=2).decode()
+def _write_conf(
+    settings: Settings,
+    path: Path,
+    store: Path,
+    users: nats_conf.Users,
+    nodes: Sequence[nats_conf.Node],
+) -> None:
+    nats = settings.config.nats
+    if not nodes:
+        _write(path, nats_conf.single(nats, users, store=store).encode())
+        return
+    secret = credentials.cluster_secret(settings.credentials)
+    texts = nats_conf.clustered(nats, users, store=store, nodes=nodes, secret=secret)
+    for name, text in texts.items():
+        _write(path / f"{name}.conf", text.encode())
 
 
 def _hand_out(settings: Settings, folder: Path) -> None:
@@ -78,7 +93,8 @@ async def _prepare_broker(settings: Settings, token_user: str | None) -> dict[st
     url = settings.config.nats.url
     admin = await connect_admin(settings, url)
     try:
-        await broker.provision(admin, replicas=settings.config.nats.replicas)
+        await provision(admin, settings.config.retention, replicas=settings.config.nats.replicas)
+        await provision_outside(admin, credentials.outside(settings.credentials))
         done = {"broker": url}
         if token_user is not None:
             done["token"] = await ensure_token(admin, settings, user=token_user)

@@ -223,7 +223,21 @@ def provision(
         bool, typer.Option("--credentials-only", help="Make credentials; need no broker.")
     ] = False,
     write_nats_conf: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write nats-server's configuration.")
+        Path | None,
+        typer.Option(
+            metavar="PATH", help="Write nats-server's configuration: a file; with --node, a folder."
+        ),
+    ] = None,
+    node: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOST[:PORT]",
+            help="A node of a cluster, as the others reach it; give it 3 or 5 times.",
+        ),
+    ] = None,
+    write_nats_accounts: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write only who may use it, for deploy/nats.conf."),
     ] = None,
     store: Annotated[
         Path, typer.Option(help="For that configuration: where the server keeps its data.")
@@ -244,10 +258,14 @@ def provision(
     settings = config.load()
     if token_user is not None and credentials_only:
         raise typer.BadParameter("--token-user needs the broker, --credentials-only avoids it")
+    if node and write_nats_conf is None:
+        raise typer.BadParameter("--node needs --write-nats-conf: the folder for its files")
     if not credentials_only and not settings.config.nats.url:
         raise ConfigError("set NATS_URL to the broker to prepare, or use --credentials-only")
     plan = Plan(
         conf=write_nats_conf,
+        accounts=write_nats_accounts,
+        nodes=tuple(node or ()),
         store=store,
         seeds=seeds_out,
         has_broker=not credentials_only,

@@ -19,7 +19,7 @@ from vigil import config, runfile
 from vigil.config import Settings
 from vigil.subjects import check_part
 
-from . import exits, options, output
+from . import exits, options, output, programs
 
 if TYPE_CHECKING:
     from vigil.bus import Bus
@@ -61,10 +61,19 @@ def create(
     expires_days: Annotated[
         float | None, typer.Option(min=0.001, help="Days until it ends. Default: never.")
     ] = None,
+    bus: Annotated[
+        bool, typer.Option("--bus", help="For a program on the bus: a key of NATS, no token.")
+    ] = False,
     json: options.Json = False,
 ) -> None:
     """Make a token and print it. It is shown once and stored nowhere."""
     check_part("user", user)
+    if bus:
+        if expires_days is not None:
+            raise typer.BadParameter("a credential for the bus ends when it is revoked")
+        made = programs.create(config.load(), user, name, is_admin=admin)
+        output.json(made) if json else programs.show(made)
+        return
     now = datetime.now(UTC)
     expires_at = now + timedelta(days=expires_days) if expires_days is not None else None
 
@@ -85,16 +94,21 @@ def create(
 
 @app.command("list")
 def list_all(json: options.Json = False) -> None:
-    """List the tokens: their ids, never their text."""
+    """List the tokens, and the credentials of programs: their ids, never their text."""
     found = sorted(_run(_stored), key=lambda t: (t["user"], str(t["created_at"])))
+    on_bus = programs.stored(config.load())
     if json:
-        output.json({"tokens": found})
+        output.json({"tokens": found, "programs": on_bus})
         return
     rows = [
         (t["id"], t["user"], "admin" if t["is_admin"] else "", t["name"],
          _day(t["created_at"]), _day(t["expires_at"]))
         for t in found
     ]  # fmt: skip
+    rows += [
+        (p["id"], p["user"], "bus, admin" if p["is_admin"] else "bus", p["name"], "", "never")
+        for p in on_bus
+    ]
     output.table(("ID", "USER", "ROLE", "NAME", "MADE", "ENDS"), rows)
 
 
@@ -123,10 +137,16 @@ async def _stored(bus: Bus) -> list[dict[str, Any]]:
 
 @app.command()
 def revoke(
-    token: Annotated[str, typer.Argument(help="The token, its id, or the start of its id.")],
+    token: Annotated[
+        str, typer.Argument(help="The token, its id or the start of it, or bus:USER.NAME.")
+    ],
     json: options.Json = False,
 ) -> None:
     """End a token, at once and everywhere."""
+    if token.startswith(programs.PREFIX):
+        ended = programs.revoke(config.load(), token)
+        output.json({"revoked": ended}) if json else output.message(f"Revoked {ended}.")
+        return
 
     async def end(bus: Bus) -> str:
         from vigil import tokens

@@ -1,0 +1,111 @@
+"""What an event from outside does (SPEC S-7, X-3).
+
+It opens a loop like a due follow-up does, never like a message: gated, voided by the person's next
+message, and tainted unless its sender is trusted. Whatever becomes of it, what it told is a row of
+the history, so that the next exchange knows of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from vigil.contracts import Cause, External, ExternalBlock, ExternalPayload, FollowUp
+
+from .draft import INSTANT, OUTSIDE, Draft, replace
+from .waiting import enqueue, fitting, stored_size
+
+TOLD_MAX: Final = 32
+"""Ids of events that the state remembers; the broker drops repeats within two minutes."""
+CONTENT_MAX: Final = 16_000
+"""Characters of the content that a row holds: some 4,000 tokens."""
+ATTRIBUTE_MAX: Final = 256
+HELD_REASON: Final = "Events from outside came in meanwhile; they stand above."
+
+
+def receive(draft: Draft, cause: Cause, event: External) -> None:
+    """Fold an event from outside."""
+    state = draft.state
+    if event.id in state.told:
+        draft.note("repeat", "an event with this id was folded before", event.id)
+        return
+    is_busy = state.loop is not None or bool(state.queue)
+    if is_busy and len(state.queue) >= draft.policy.queue_max:
+        draft.note("queue_full", "too many events are waiting in this session", event.id)
+        draft.ended.append(cause.id)
+        return
+    draft.update(told=(*state.told, event.id)[-TOLD_MAX:])
+    if is_busy:
+        enqueue(draft, cause)
+    else:
+        consider(draft, cause, event)
+
+
+def consider(draft: Draft, cause: Cause, event: External) -> None:
+    """Write down what it told; ask the model about it, or say why not."""
+    _write_down(draft, _block(event))
+    refusal, until = draft.gate(is_ordered=False), draft.held_until()
+    if refusal is not None:
+        draft.note(f"blocked_{refusal.code}", refusal.text, event.id)
+        draft.outcome = "blocked"
+        draft.ended.append(cause.id)
+    elif until is not None:
+        _hold(draft, event, until)
+        draft.outcome = "held"
+        draft.ended.append(cause.id)
+    else:
+        draft.begin_loop(cause, is_direct=False, is_tainted=not event.payload.is_trusted)
+
+
+def remember(draft: Draft, events: Sequence[External]) -> int:
+    """Write down as many void events as fit into one turn; return how many."""
+    blocks = [_block(event) for event in events]
+    count = fitting(map(stored_size, blocks))
+    for block in blocks[:count]:
+        _write_down(draft, block)
+        draft.note("void", "the person spoke first", block.event_id)
+        draft.ended.append(block.event_id)
+    return count
+
+
+def _write_down(draft: Draft, block: ExternalBlock) -> None:
+    draft.row("user", "external", block)
+    if block.left_out:
+        draft.note("content_cut", f"{block.left_out} characters are left out", block.event_id)
+
+
+def _block(event: External) -> ExternalBlock:
+    payload = event.payload
+    return ExternalBlock(
+        event_id=event.id,
+        event=ExternalPayload(
+            source=payload.source[:ATTRIBUTE_MAX],
+            content=payload.content[:CONTENT_MAX],
+            kind=payload.kind[:ATTRIBUTE_MAX],
+            origin=payload.origin[:ATTRIBUTE_MAX],
+            origin_id=payload.origin_id[:ATTRIBUTE_MAX],
+            occurred_at=payload.occurred_at,
+            is_trusted=payload.is_trusted,
+        ),
+        left_out=max(len(payload.content) - CONTENT_MAX, 0),
+    )
+
+
+def _hold(draft: Draft, event: External, until: datetime) -> None:
+    """Plan to ask the model when quiet hours or the pause are over: once, about all that came."""
+    is_tainted = not event.payload.is_trusted
+    planned = draft.state.follow_ups.get(OUTSIDE)
+    if planned is None:
+        planned = FollowUp(
+            generation=draft.ordinal,
+            fire_at=until,
+            reason=HELD_REASON,
+            held_from=draft.moment.now,
+            is_tainted=is_tainted,
+        )
+        draft.open_follow_up(OUTSIDE, planned)
+    elif is_tainted and not planned.is_tainted:
+        tainted = replace(planned, is_tainted=True)
+        draft.update(follow_ups={**draft.state.follow_ups, OUTSIDE: tainted})
+    draft.note("held", f"{draft.holds_by}: put off to {planned.fire_at:{INSTANT}}", event.id)

@@ -1,0 +1,156 @@
+"""What a message of the person does (SPEC S-6, S-13).
+
+It voids what the agent planned on its own, ends what it was doing on its own, and is answered:
+at once, or after what is being answered (`enqueue`), or instead of it (`interrupt`), or together
+with what else the person is about to say (`coalesce`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from vigil.contracts import Cause, Gathering, Queued, TimerPayload, UserMessage
+
+from . import gates
+from .draft import Draft, replace
+from .waiting import QUEUE_MAX, enqueue, fitting, stored_size
+
+KEYED_MAX: Final = 32
+"""Ids of keyed messages that the state remembers; older repeats are the gateway's to catch."""
+COALESCE_TIMER: Final = "_coalesce"
+WINDOWS_MAX: Final = 10
+"""For so many windows at most is a message held back because others follow it."""
+
+
+def receive(draft: Draft, cause: Cause, event: UserMessage) -> None:
+    """Fold a user message."""
+    state = draft.state
+    if event.payload.is_keyed and event.id in state.keyed:
+        # Delivery can't tell a repeat from news: what is decided from here on knows of it.
+        draft.update(fence=cause.seq)
+        draft.note("repeat", "an event with this id was folded before", event.id)
+        return
+    if event.payload.is_keyed:
+        draft.update(keyed=(*state.keyed, event.id)[-KEYED_MAX:])
+    draft.update(is_locked=False)
+    speak_first(draft, cause)
+    if draft.policy.double_text == "interrupt":
+        _interrupt(draft)
+    _await_answer(draft, cause, event)
+    draft.cause = cause
+
+
+def speak_first(draft: Draft, cause: Cause) -> None:
+    """Do what every user message does, whether it can be read or not."""
+    draft.update(fence=cause.seq, counters=gates.reset(draft.state.counters))
+    void_follow_ups(draft, "the person spoke first")
+    _close_undirected_loop(draft)
+
+
+def _await_answer(draft: Draft, cause: Cause, event: UserMessage) -> None:
+    state = draft.state
+    is_gathering = draft.policy.double_text == "coalesce"
+    if len(state.queue) >= QUEUE_MAX:
+        draft.note("queue_full", "too many events are waiting in this session", event.id)
+        draft.ended.append(cause.id)
+    elif state.loop is not None:
+        enqueue(draft, cause, is_person_first=is_gathering)
+    elif is_gathering:
+        _gather(draft, cause)
+    elif state.queue:
+        enqueue(draft, cause, is_person_first=True)
+    else:
+        answer(draft, [(cause, event)])
+
+
+def answer(draft: Draft, messages: Sequence[tuple[Cause, UserMessage]]) -> None:
+    """Open the loop that answers these messages together; the last one is its cause."""
+    cause = messages[-1][0]
+    joined = tuple(before.id for before, _ in messages[:-1])
+    draft.begin_loop(cause, is_direct=True, joined=joined)
+    for _, event in messages:
+        draft.row_text("user", "person", event.payload.text)
+    for event_id in joined:
+        draft.note("joined", f"answered together with {cause.id}", event_id)
+
+
+def take(draft: Draft, messages: Sequence[tuple[Cause, UserMessage]]) -> int:
+    """Answer as many queued messages as fit into one turn; return how many."""
+    count = fitting(stored_size(event.payload.text) for _, event in messages)
+    answer(draft, messages[:count])
+    return count
+
+
+def void_follow_ups(draft: Draft, why: str) -> None:
+    """Void every open follow-up that the person didn't ask to keep (SPEC S-6)."""
+    for timer_id, follow_up in draft.state.follow_ups.items():
+        if not follow_up.keep:
+            draft.close_follow_up(timer_id)
+            draft.note("void", why, timer_id)
+
+
+def _close_undirected_loop(draft: Draft) -> None:
+    """Close a loop that no user message began. A kept reminder is taken up again later."""
+    loop = draft.state.loop
+    if loop is None or loop.is_direct:
+        return
+    draft.end_loop(None)
+    is_unsaid = loop.is_ordered and loop.sends == 0  # what send_message said isn't said again
+    if is_unsaid and loop.timer_id is not None and loop.follow_up is not None:
+        draft.ended.remove(loop.cause.id)
+        if loop.timer_id not in draft.state.follow_ups:
+            reopened = {**draft.state.follow_ups, loop.timer_id: loop.follow_up}
+            draft.update(follow_ups=reopened)
+        waiting = Queued(seq=loop.cause.seq, type="timer")
+        draft.update(queue=(*draft.state.queue, waiting))
+        draft.note("put_back", "the person spoke first; the reminder follows", loop.timer_id)
+    else:
+        draft.note("void", "the person spoke first", loop.timer_id or loop.cause.id)
+
+
+def _interrupt(draft: Draft) -> None:
+    """Close the loop that answers an earlier message; what it said stays."""
+    loop = draft.state.loop
+    if loop is None:
+        return
+    for event_id in (*loop.joined, loop.cause.id):
+        draft.note("interrupted", "the person wrote again before it was answered", event_id)
+    draft.end_loop(None)
+
+
+# ---------------------------------------------------------------- waiting for more
+
+
+def _gather(draft: Draft, cause: Cause) -> None:
+    """Let the message wait for others.
+
+    The deadline that is set with the first one stays; when it comes, it is set anew if others
+    followed. So a burst costs two timers or three, not one for each message.
+    """
+    enqueue(draft, cause, is_person_first=True)
+    window = timedelta(milliseconds=draft.policy.coalesce_ms)
+    due_at = draft.moment.now + window
+    waiting = draft.state.gathering
+    if waiting is None:
+        latest_at = draft.moment.now + WINDOWS_MAX * window
+        draft.set_deadline(COALESCE_TIMER, due_at)
+        waiting = Gathering(generation=draft.ordinal, due_at=due_at, latest_at=latest_at)
+    draft.update(gathering=replace(waiting, due_at=min(due_at, waiting.latest_at)))
+
+
+def is_ended_by(waiting: Gathering, payload: TimerPayload) -> bool:
+    """Whether that deadline is the one of this wait."""
+    return payload.timer_id == COALESCE_TIMER and payload.generation == waiting.generation
+
+
+def look_again(draft: Draft, waiting: Gathering, due_at: datetime) -> None:
+    """End the wait with its deadline, unless more was said since that was set for `due_at`."""
+    if due_at < waiting.due_at:
+        draft.set_deadline(COALESCE_TIMER, waiting.due_at)
+        draft.update(gathering=replace(waiting, generation=draft.ordinal))
+        draft.outcome = "queued"
+    else:
+        draft.update(gathering=None)
+        draft.outcome = "begun"

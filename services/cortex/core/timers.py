@@ -1,0 +1,136 @@
+"""What a timer does that fired: a follow-up or a reminder is due, or a deadline is over."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from vigil.contracts import Cause, FollowUp, Loop, TimerBlock, TimerFired, TimerPayload
+
+from . import gates, person
+from .draft import OUTSIDE, RETRY_TIMER, Draft
+from .waiting import enqueue
+
+
+def receive(draft: Draft, cause: Cause, event: TimerFired) -> None:
+    """Fold a timer's event; it counts only if its generation is open."""
+    payload = event.payload
+    if payload.kind == "deadline":
+        _deadline(draft, payload)
+    elif draft.state.turns == 0:
+        text = "the session's records were older than what is kept; it starts from its defaults"
+        draft.note("state_expired", text, payload.timer_id)
+    elif not _is_open(draft, payload):
+        draft.note("stale_timer", "void, replaced or said before", payload.timer_id)
+    elif draft.state.loop is None and not draft.state.queue:
+        fire(draft, cause, event)
+    elif len(draft.state.queue) < draft.policy.queue_max:
+        if cause.seq not in {q.seq for q in draft.state.queue}:
+            enqueue(draft, cause)
+    else:
+        draft.close_follow_up(payload.timer_id, has_fired=True)
+        draft.note("queue_full", "too many events are waiting in this session", payload.timer_id)
+        draft.ended.append(cause.id)
+
+
+def _is_open(draft: Draft, payload: TimerPayload) -> bool:
+    follow_up = draft.state.follow_ups.get(payload.timer_id)
+    return follow_up is not None and follow_up.generation == payload.generation
+
+
+def _awaits(loop: Loop | None, payload: TimerPayload) -> bool:
+    """Whether the loop waits for this deadline to ask the model again."""
+    if loop is None or loop.retry is None or payload.timer_id != RETRY_TIMER:
+        return False
+    return loop.retry.generation == payload.generation
+
+
+def _deadline(draft: Draft, payload: TimerPayload) -> None:
+    loop, waiting = draft.state.loop, draft.state.gathering
+    if loop is not None and loop.retry is not None and _awaits(loop, payload):
+        draft.update_loop(retry=None, retries=loop.retry.attempt)
+        draft.cause = loop.cause
+        draft.outcome = "begun"
+    elif waiting is not None and person.is_ended_by(waiting, payload):
+        person.look_again(draft, waiting, payload.fire_at)
+    else:
+        draft.note("stale_deadline", "what it waited for is over", payload.timer_id)
+
+
+def fire(draft: Draft, cause: Cause, event: TimerFired) -> None:
+    """Let a due follow-up speak, ask the model, or say why not."""
+    timer_id = event.payload.timer_id
+    follow_up = draft.state.follow_ups.get(timer_id)
+    if follow_up is None or not _is_open(draft, event.payload):
+        draft.note("stale_timer", "void, replaced or said before", timer_id)
+        draft.ended.append(cause.id)
+        return
+    refusal = _refusal(draft, timer_id, follow_up)
+    draft.close_follow_up(timer_id, has_fired=True)
+    if refusal is not None:
+        _refuse(draft, timer_id, follow_up, refusal)
+        draft.ended.append(cause.id)
+    elif draft.held_until() is not None:
+        draft.hold(timer_id, follow_up)
+        draft.outcome = "held"
+        draft.ended.append(cause.id)
+    else:
+        _begin(draft, cause, timer_id, follow_up)
+
+
+def _begin(draft: Draft, cause: Cause, timer_id: str, follow_up: FollowUp) -> None:
+    draft.row("user", "timer", TimerBlock(timer_id=timer_id, follow_up=follow_up))
+    draft.begin_loop(cause, is_direct=False, timer_id=timer_id, follow_up=follow_up)
+    if follow_up.message is None:
+        return
+    draft.row_text("assistant", "agent", follow_up.message)
+    loop = draft.loop
+    draft.say(
+        follow_up.message,
+        is_autonomous=True,
+        is_ordered=loop.is_ordered,
+        tag=loop.tag,
+        fence=loop.fence,
+        channel=follow_up.channel,
+    )
+    draft.end_loop("answered")
+
+
+def _refusal(draft: Draft, timer_id: str, follow_up: FollowUp) -> gates.Blocked | None:
+    is_own_plan = not follow_up.keep and not timer_id.startswith(OUTSIDE)
+    if is_own_plan and not draft.policy.autonomy_enabled:
+        return gates.Blocked("disabled", "autonomy is switched off")
+    return draft.gate(is_ordered=follow_up.keep)
+
+
+def _refuse(draft: Draft, timer_id: str, follow_up: FollowUp, refusal: gates.Blocked) -> None:
+    """Drop a due follow-up, unless it is only for the cooldown that it comes too early.
+
+    What was held back comes due together with others that were, and waits for its turn; what came
+    too early by the agent's own plan is dropped.
+    """
+    if refusal.code == "cooldown" and follow_up.held_from is not None:
+        left = timedelta(milliseconds=draft.cooldown_left_ms)
+        draft.hold(timer_id, follow_up, draft.moment.now + left, "the cooldown")
+        draft.outcome = "held"
+        return
+    draft.note(f"blocked_{refusal.code}", refusal.text, timer_id)
+    draft.outcome = "blocked"
+
+
+def drop(draft: Draft, payload: TimerPayload) -> Loop | None:
+    """Close what waits for a timer that is passed over: it would wait for ever.
+
+    Returns the loop that this ended, if one did.
+    """
+    if payload.kind == "follow_up":
+        if _is_open(draft, payload):
+            draft.close_follow_up(payload.timer_id, has_fired=True)
+        return None
+    loop, waiting = draft.state.loop, draft.state.gathering
+    if waiting is not None and person.is_ended_by(waiting, payload):
+        draft.update(gathering=None)
+    if loop is None or not _awaits(loop, payload):
+        return None
+    draft.update_loop(retry=None)
+    draft.end_loop("failed")
+    return loop

@@ -1,0 +1,221 @@
+"""The projector: follows SESSIONS and appends the signals of what it reads to SIGNALS.
+
+One replica is active, by the lease `signals`, so that signals come in order and nobody's work is
+refused; the others stand by. The lease only saves work: what makes a signal be stored exactly
+once is that SIGNALS grows at its known end alone (:mod:`.tail`).
+
+It runs beside the sessions and is never waited for by them; whatever happens to it, it begins
+again from what is stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable
+from datetime import timedelta
+from typing import Final, NamedTuple
+
+import msgspec
+import structlog
+
+from vigil import crash, metrics, trace
+from vigil.appending import Entry
+from vigil.bus import Bus, Follower, Message
+from vigil.clock import Clock
+from vigil.contracts import Signal, encode
+from vigil.errors import InvalidInput, LeaseLost, VigilError
+from vigil.lease import RENEW_S, Lease, Leases
+from vigil.runtime import Context
+from vigil.subjects import (
+    CLAIMS_OF_ALL_SESSIONS,
+    RECEIPTS_OF_ALL_SESSIONS,
+    TURNS_OF_ALL_SESSIONS,
+    SessionKey,
+)
+
+from . import tail
+from .patterns import Pattern, Window
+from .projection import project
+
+log = structlog.get_logger("vigil.cortex")
+
+LEASE: Final = "signals"
+SOURCES: Final = (TURNS_OF_ALL_SESSIONS, CLAIMS_OF_ALL_SESSIONS, RECEIPTS_OF_ALL_SESSIONS)
+GATHER_S: Final = 0.1
+"""How long records are gathered: under load this makes a batch of a few hundred signals."""
+RECORDS_MAX: Final = 400
+STANDBY_POLL_S: Final = 1.0
+AGAIN_S: Final = 1.0
+PATTERNS_SHOWN_MAX: Final = 20
+
+
+class Projector:
+    """Projects for as long as it runs; `facts["patterns"]` has what the window finds."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._leases = Leases(
+            context.bus, context.instance, replicas=context.settings.config.nats.replicas
+        )
+        self._kept = timedelta(days=context.settings.config.retention.signals_days)
+        self._window = Window()
+
+    async def run(self) -> None:
+        """Stand by, and project whenever the lease is free. Ends only when it's cancelled."""
+        while True:
+            try:
+                lease = await self._leases.acquire(LEASE)
+                if lease is None:
+                    await asyncio.sleep(STANDBY_POLL_S)
+                else:
+                    await self._be_active(lease)
+            except VigilError as error:
+                log.info("projecting again", action="cortex.signals.again", error=repr(error))
+                await asyncio.sleep(AGAIN_S)
+            except Exception as error:
+                # A fault of ours must not end the sessions of this replica.
+                log.error("signals failed", action="cortex.signals.failed", error=repr(error))
+                await asyncio.sleep(AGAIN_S)
+
+    async def _be_active(self, lease: Lease) -> None:
+        projecting = asyncio.create_task(self._project(), name="cortex-signals-project")
+        renewing = asyncio.create_task(self._renew(lease), name="cortex-signals-renew")
+        both = {projecting, renewing}
+        try:
+            done, _ = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in both:
+                task.cancel()
+            await asyncio.gather(*both, return_exceptions=True)
+            self._context.facts.pop("patterns", None)
+            with contextlib.suppress(VigilError):
+                await lease.release()
+
+    async def _renew(self, lease: Lease) -> None:
+        while True:
+            await asyncio.sleep(RENEW_S)
+            try:
+                await lease.renew()
+            except LeaseLost:
+                log.info("no longer active", action="cortex.signals.lease")
+                return
+            self._show()
+
+    async def _project(self) -> None:
+        context = self._context
+        run = Run(context.bus, context.clock, context.new_id, self._kept)
+        position = await run.begin()
+        self._window = Window()
+        self._window.add(position.newest)
+        self._show()
+        async with contextlib.aclosing(run.each()) as each:
+            async for stored in each:
+                self._count(stored)
+                for pattern in self._window.add(one.signal for one in stored):
+                    _tell(pattern)
+                    self._show()
+
+    def _count(self, stored: list[Stored]) -> None:
+        counts, now = self._context.metrics, self._context.clock.now()
+        for kind, number in Counter(one.signal.kind for one in stored).items():
+            counts.count(metrics.SIGNALS, kind, by=number)
+        for record in {one.record.seq: one.record for one in stored}.values():
+            lag_s = (now - record.stored_at).total_seconds()
+            counts.observe(metrics.SIGNAL_LAG, max(lag_s, 0.0))
+
+    def _show(self) -> None:
+        found = self._window.patterns(self._context.clock.now())[:PATTERNS_SHOWN_MAX]
+        self._context.facts["patterns"] = [msgspec.to_builtins(one) for one in found]
+
+
+def _tell(pattern: Pattern) -> None:
+    log.warning(
+        "pattern", action="cortex.pattern", pattern=pattern.kind, session=pattern.session_key,
+        count=pattern.count, since=pattern.since.isoformat(),
+    )  # fmt: skip
+
+
+class Stored(NamedTuple):
+    """A signal that is stored, and the record that it tells of."""
+
+    signal: Signal
+    record: Message
+
+
+class Run:
+    """One run of the projection: from what is stored, until something goes wrong."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        clock: Clock,
+        new_id: Callable[[], str],
+        kept: timedelta,
+        gather_s: float = GATHER_S,
+    ) -> None:
+        self._bus = bus
+        self._clock = clock
+        self._new_id = new_id
+        self._kept = kept
+        self._gather_s = gather_s
+        self._position: tail.Position | None = None
+
+    async def begin(self) -> tail.Position:
+        """Find out where to begin. Raises: BusError, Unavailable."""
+        self._position = await tail.find(self._bus, self._clock.now() - self._kept)
+        return self._position
+
+    async def each(self) -> AsyncGenerator[list[Stored], None]:
+        """Project record after record; yields what is stored, some records at a time.
+
+        Raises:
+            WrongLastSequence: somebody else projects, too.
+            BusError, Unavailable: nobody knows what is stored. In all cases: begin anew.
+        """
+        position = self._position or await self.begin()
+        end = tail.Tail(self._bus, position, self._new_id)
+        follower = await self._bus.follow(tail.SOURCE, SOURCES, position.seq)
+        try:
+            while True:
+                records = await self._gather(follower)
+                crash.point("cortex.signal.received")
+                made = [
+                    Stored(signal, record)
+                    for record in records
+                    for signal in _signals_of(record)
+                    if signal.id not in position.done
+                ]
+                if made:
+                    await end.append([_entry(signal, record) for signal, record in made])
+                    yield made
+        finally:
+            await follower.close()
+
+    async def _gather(self, follower: Follower) -> list[Message]:
+        """Wait for a record, then take what comes within a moment."""
+        records = [await anext(follower)]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._gather_s):
+                while len(records) < RECORDS_MAX:
+                    records.append(await anext(follower))
+        return records
+
+
+def _signals_of(record: Message) -> list[Signal]:
+    """Return the signals of a record; none of one that can't be read."""
+    try:
+        return project(tail.SOURCE, record.seq, record.subject, record.data)
+    except InvalidInput as error:
+        # Whoever needs it (the cortex, delivery) makes a dead letter of it, with a signal.
+        log.warning("passed over", action="cortex.signals.poison", seq=record.seq, error=str(error))
+        return []
+
+
+def _entry(signal: Signal, record: Message) -> Entry:
+    key = SessionKey.of_subject(record.subject)
+    headers = {trace.HEADER: trace.passed_on(record.headers.get(trace.HEADER))}
+    return Entry(key.signal(signal.kind), encode(signal), headers)

@@ -1,0 +1,340 @@
+"""Carrying on the bus: drives :func:`services.delivery.dispatch.carry` with real answers.
+
+Orders, attempts and receipts are written with an expectation, so everything here may be repeated.
+After an answer that never came the log is read; nothing remembered counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import structlog
+
+from vigil import crash, metrics, spans, topology, trace
+from vigil.bus import MSG_ID, Bus, Message
+from vigil.clock import Clock
+from vigil.contracts import (
+    SOCKET,
+    Said,
+    SendMessage,
+    decode_attempt,
+    decode_dispatch,
+    decode_receipt,
+    decode_said,
+    encode,
+)
+from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
+from vigil.runtime import Context
+from vigil.subjects import SessionKey
+
+from . import decide, dispatch, orders
+from .answers import Answer, NotTaken, Taken
+from .channels import Channel
+from .config import Limits
+from .dispatch import Bury, Close, Later, Look, Note, Send, Sent, Spoken
+from .orders import Order, Seen
+from .webhook import body_of
+
+log = structlog.get_logger("vigil.delivery")
+
+STREAM: Final = topology.DELIVERY_SENDS.stream
+_DECODERS: Final = {
+    "send": decode_dispatch,
+    "attempt": decode_attempt,
+    "receipt": decode_receipt,
+}
+
+
+class Carrier:
+    """Carries orders over channels.
+
+    Args:
+        dice: returns 0.0 <= x < 1.0; spreads retries.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        channels: Mapping[str, Channel],
+        limits: Limits,
+        dice: Callable[[], float],
+    ) -> None:
+        self._bus: Bus = context.bus
+        self._clock: Clock = context.clock
+        self._new_id = context.new_id
+        self._tracer = context.tracer
+        self._metrics = context.metrics
+        self._channels = channels
+        self._limits = limits
+        self._dice = dice
+        self.is_erasing: Callable[[str], bool] = lambda user: False
+        """Whether a person is being erased: nothing of theirs is carried any more."""
+
+    # ------------------------------------------------------------ orders
+
+    async def ensure(self, key: SessionKey, send: SendMessage, turn: Message) -> None:
+        """Order what a turn said over another channel than the socket; harmless to repeat.
+
+        Raises:
+            Unavailable: nobody knows if the order is stored.
+        """
+        if send.payload.channel == SOCKET:
+            return
+        said = await self._bus.get_last(STREAM, key.out_said(send.id))
+        if said is None:
+            return  # void, or closed for another reason
+        record = orders.order_of(key, decode_said(said.data), said.seq, now=self._clock.now())
+        crash.point("delivery.dispatch.before")
+        try:
+            await self._bus.publish(key.send(send.id), encode(record), _headers(turn), expect=0)
+        except WrongLastSequence:
+            return
+        crash.point("delivery.dispatch.after")
+
+    async def carry(self, key: SessionKey, order: Order, message: Message) -> Later | None:
+        """Carry an order as far as it can be now; None: nothing is left to do.
+
+        Raises:
+            Unavailable: the broker did not answer for some seconds.
+            BusError: the broker refused.
+            InvalidInput: something that is stored about it can't be read.
+        """
+        channel = self._channels.get(order.record.channel)
+        work = _Work(self, key, order, message, channel)
+        asks = dispatch.carry(order, None if channel is None else channel.terms)
+        answer: Any = None
+        while True:
+            try:
+                ask = asks.send(answer)
+            except StopIteration as end:
+                later: Later | None = end.value
+                return later
+            answer = await work.answer(ask)
+
+    async def seen(self, key: SessionKey, order: Order) -> Seen:
+        """Read everything that is stored about an order's effect.
+
+        Raises:
+            InvalidInput: a record can't be read.
+        """
+        effect = order.record.effect_id
+        filters = [key.send(effect), key.attempt(effect), key.receipt(effect)]
+        found = [
+            (message.seq, _DECODERS[message.subject.split(".")[4]](message.data))
+            for message in await self._bus.read(
+                STREAM, filters, timeout=self._limits.read_timeout_s
+            )
+        ]
+        return orders.look(order, found, now=self._clock.now(), dice=self._dice())  # type: ignore[arg-type]
+
+    async def bury_unreadable(self, message: Message, cause: str) -> None:
+        """Store the dead letter of an order that says nothing."""
+        letter = decide.dead_letter(
+            STREAM, message.subject, message.seq, message.data, cause=cause, now=self._clock.now()
+        )
+        subject = SessionKey.of_subject(message.subject).dead(decide.SERVICE)
+        await self._bus.publish(subject, encode(letter), _headers(message), msg_id=letter.id)
+        self._metrics.count(metrics.DEAD_LETTERS)
+        log.warning(
+            "dead letter", action="delivery.dead", subject=message.subject, seq=message.seq,
+            cause=cause,
+        )  # fmt: skip
+
+    async def bury(self, key: SessionKey, order: Order, message: Message, cause: str) -> None:
+        """Store the order's dead letter."""
+        letter = orders.dead_letter_of(
+            key, order, message.data, stream=STREAM, cause=cause, now=self._clock.now()
+        )
+        subject = key.dead(decide.SERVICE)
+        await self._bus.publish(subject, encode(letter), _headers(message), msg_id=letter.id)
+        crash.point("delivery.attempt.buried")
+        self._metrics.count(metrics.DEAD_LETTERS)
+        log.warning(
+            "dead letter", action="delivery.dead", session=str(key), letter=letter.id,
+            effect=order.record.effect_id, channel=order.record.channel, cause=cause,
+        )  # fmt: skip
+
+
+def _headers(message: Message) -> dict[str, str]:
+    return {trace.HEADER: trace.passed_on(message.headers.get(trace.HEADER))}
+
+
+class _Work:
+    """One run of the protocol for one order."""
+
+    __slots__ = ("_bus", "_carrier", "_channel", "_failures", "_header", "_key", "_message",
+                 "_order")  # fmt: skip
+
+    def __init__(
+        self,
+        carrier: Carrier,
+        key: SessionKey,
+        order: Order,
+        message: Message,
+        channel: Channel | None,
+    ) -> None:
+        self._carrier = carrier
+        self._bus = carrier._bus
+        self._key = key
+        self._order = order
+        self._message = message
+        self._channel = channel
+        self._header = trace.passed_on(message.headers.get(trace.HEADER))
+        self._failures = 0
+
+    async def answer(self, ask: dispatch.Ask) -> Any:
+        """Do what the protocol asks for, again while the broker is away."""
+        if self._carrier.is_erasing(self._key.user):
+            # What is stored about the order vanishes; it must not look like a new one.
+            raise Unavailable(f"{self._key.user} is being erased")
+        if isinstance(ask, Send):
+            return await self._send(ask)
+        own = self._carrier._new_id()
+        while True:
+            try:
+                return await self._on_the_log(ask, own)
+            except Unavailable as error:
+                await self._after_failure(error)
+
+    async def _on_the_log(self, ask: Look | Spoken | Note | Close | Bury, own: str) -> Any:
+        if isinstance(ask, Look):
+            return await self._carrier.seen(self._key, self._order)
+        if isinstance(ask, Spoken):
+            return await self._spoken()
+        if isinstance(ask, Note):
+            return await self._note(ask, own)
+        if isinstance(ask, Close):
+            return await self._close(ask, own)
+        return await self._carrier.bury(self._key, self._order, self._message, ask.cause)
+
+    # ------------------------------------------------------------ the log
+
+    async def _note(self, note: Note, own: str) -> int | None:
+        record = dispatch.attempt_of(self._order, note, now=self._carrier._clock.now())
+        subject = self._key.attempt(self._order.record.effect_id)
+        seq = await self._store(subject, encode(record), note.expect, own)
+        if seq is None:
+            return None
+        if note.state == "begun":
+            crash.point("delivery.attempt.begun")
+            return seq
+        crash.point("delivery.attempt.ended")
+        log.info(
+            "not delivered", action="delivery.attempt", session=str(self._key),
+            effect=record.effect_id, channel=record.channel, number=note.number,
+            state=note.state, reason=note.reason, next_at=note.next_at and note.next_at.isoformat(),
+        )  # fmt: skip
+        return seq
+
+    async def _close(self, close: Close, own: str) -> bool:
+        record = dispatch.receipt_of(self._order, close, now=self._carrier._clock.now())
+        subject = self._key.receipt(record.effect_id)
+        if await self._store(subject, encode(record), close.expect, own) is None:
+            return False
+        crash.point("delivery.attempt.closed")
+        labels = self._order.record.channel, close.outcome
+        self._carrier._metrics.count(metrics.CHANNEL_RECEIPTS, *labels)
+        log.info(
+            "order closed", action="delivery.closed", session=str(self._key),
+            effect=record.effect_id, channel=self._order.record.channel, outcome=close.outcome,
+            reason=close.reason,
+        )  # fmt: skip
+        return True
+
+    async def _store(self, subject: str, data: bytes, expect: int, own: str) -> int | None:
+        """Publish with an expectation -> the sequence; None if another write came first.
+
+        If no answer comes, the log tells by `own`, a random id, if the write was ours. It's the
+        same when it is done again, or our own write would be taken for another replica's.
+
+        Raises:
+            Unavailable: the log could not be read either.
+        """
+        headers = {trace.HEADER: self._header}
+        try:
+            ack = await self._bus.publish(subject, data, headers, expect=expect, msg_id=own)
+        except (WrongLastSequence, Unavailable):
+            newest = await self._bus.get_last(STREAM, subject)
+            if newest is not None and newest.headers.get(MSG_ID) == own:
+                return newest.seq
+            return None
+        return ack.seq
+
+    async def _after_failure(self, error: Unavailable) -> None:
+        waits_s = self._carrier._limits.failure_waits_s
+        if self._failures >= len(waits_s):
+            raise error
+        log.info(
+            "no answer", action="delivery.retry", session=str(self._key),
+            effect=self._order.record.effect_id, error=str(error),
+        )  # fmt: skip
+        await asyncio.sleep(waits_s[self._failures])
+        self._failures += 1
+
+    async def _spoken(self) -> int:
+        """Return the first message of the person that voids a retry, or 0."""
+        said = await self._said()
+        if said is None or not await self._is_voidable(said):
+            return 0
+        after = self._order.record.said_seq + 1
+        spoke = await self._bus.get_next(STREAM, self._key.in_user, after)
+        return 0 if spoke is None else spoke.seq
+
+    async def _is_voidable(self, said: Said) -> bool:
+        """Tell what the turn decided; a turn that is gone leaves what the message says."""
+        turn = await self._bus.get(STREAM, said.turn_seq)
+        if turn is None or turn.subject != self._key.turn:
+            return said.is_autonomous
+        _, record = decide.read_turn(turn.subject, turn.data)
+        return any(
+            send.payload.is_voidable for send in decide.sends_of(record) if send.id == said.id
+        )
+
+    async def _said(self) -> Said | None:
+        found = await self._bus.get(STREAM, self._order.record.said_seq)
+        if found is None or found.subject != self._key.out_said(self._order.record.effect_id):
+            return None
+        return decode_said(found.data)
+
+    # ------------------------------------------------------------ the channel
+
+    async def _send(self, send: Send) -> Sent:
+        carrier = self._carrier
+        span = carrier._tracer.begin(self._header)
+        answer = await self._handed_over()
+        crash.point("delivery.attempt.sent")
+        record = self._order.record
+        outcome = _outcome(answer)
+        carrier._metrics.observe(metrics.WEBHOOK_SECONDS, span.lasted_s, record.channel, outcome)
+        if carrier._tracer.is_on:
+            attributes: dict[str, str | int] = {
+                spans.SESSION: str(self._key),
+                spans.EFFECT: record.effect_id,
+                spans.CHANNEL: record.channel,
+                spans.ATTEMPT: send.number,
+                spans.OUTCOME: outcome,
+            }
+            if not isinstance(answer, Taken) and answer.status is not None:
+                attributes[spans.HTTP_STATUS] = answer.status
+            error = "" if isinstance(answer, Taken) else outcome
+            carrier._tracer.end(span, spans.WEBHOOK, attributes, error=error)
+        return Sent(answer=answer, now=carrier._clock.now(), dice=carrier._dice())
+
+    async def _handed_over(self) -> Answer:
+        try:
+            said = await self._said()
+        except (Unavailable, InvalidInput) as error:
+            return NotTaken(reason=f"the message could not be read: {error}")
+        if said is None:
+            return NotTaken(reason="the message is no longer in the log", is_final=True)
+        assert self._channel is not None  # noqa: S101 - without one nothing is sent
+        body = body_of(said, self._order.record.said_seq)
+        return await self._channel.sender.send(said.id, body)
+
+
+def _outcome(answer: Answer) -> str:
+    if isinstance(answer, Taken):
+        return "delivered"
+    return "refused" if isinstance(answer, NotTaken) else "unknown"

@@ -1,0 +1,123 @@
+"""Orders: what is to be carried over a channel, and what the log holds about it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from vigil.contracts import (
+    DEAD_LETTER_BYTES_MAX,
+    Attempt,
+    DeadLetter,
+    Dispatch,
+    Receipt,
+    Said,
+    decode_dispatch,
+)
+from vigil.errors import InvalidInput
+from vigil.subjects import SessionKey
+
+from .decide import SERVICE
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be carried: a dispatch, and where it is stored."""
+
+    seq: int
+    record: Dispatch
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """What the log holds about an effect, and the time and chance of this moment."""
+
+    now: datetime
+    dice: float
+    """0.0 <= dice < 1.0"""
+    dispatch_seq: int
+    """The newest order for the effect; an older one is superseded."""
+    attempts: tuple[Attempt, ...] = ()
+    """Since the newest order."""
+    attempt_seq: int = 0
+    """The last sequence on the subject of attempts, of whatever order."""
+    receipt: Receipt | None = None
+    """Since the newest order."""
+    receipt_seq: int = 0
+    """The last sequence on the subject of receipts, of whatever order."""
+
+
+def order_of(key: SessionKey, said: Said, said_seq: int, *, now: datetime) -> Dispatch:
+    """Build the order that a turn gives."""
+    return Dispatch(
+        effect_id=said.id,
+        session_key=str(key),
+        channel=said.channel,
+        said_seq=said_seq,
+        at=now,
+    )
+
+
+def read_order(subject: str, seq: int, data: bytes) -> tuple[SessionKey, Order]:
+    """Decode an order and the session that it was stored under.
+
+    Raises:
+        InvalidInput: it is no order, or says something else than its subject.
+    """
+    key = SessionKey.of_subject(subject)
+    record = decode_dispatch(data)
+    if record.session_key != str(key) or key.send(record.effect_id) != subject:
+        raise InvalidInput("dispatch", f"does not belong on {subject}")
+    return key, Order(seq=seq, record=record)
+
+
+def look(
+    order: Order,
+    found: Sequence[tuple[int, Dispatch | Attempt | Receipt]],
+    *,
+    now: datetime,
+    dice: float,
+) -> Seen:
+    """Fold what is stored about an effect, in order, as (sequence, record)."""
+    newest = max((seq for seq, one in found if isinstance(one, Dispatch)), default=order.seq)
+    attempts = [(seq, one) for seq, one in found if isinstance(one, Attempt)]
+    receipts = [(seq, one) for seq, one in found if isinstance(one, Receipt)]
+    newer = [one for seq, one in receipts if seq > newest]
+    return Seen(
+        now=now,
+        dice=dice,
+        dispatch_seq=newest,
+        attempts=tuple(one for seq, one in attempts if seq > newest),
+        attempt_seq=attempts[-1][0] if attempts else 0,
+        receipt=newer[-1] if newer else None,
+        receipt_seq=receipts[-1][0] if receipts else 0,
+    )
+
+
+def dead_letter_of(
+    key: SessionKey, order: Order, data: bytes, *, stream: str, cause: str, now: datetime
+) -> DeadLetter:
+    """Build the dead letter of an order. Its id is the order's: each order dies once at most."""
+    return DeadLetter(
+        id=f"{SERVICE}-{stream}-{order.seq}",
+        service=SERVICE,
+        stream=stream,
+        subject=key.send(order.record.effect_id),
+        seq=order.seq,
+        cause=cause,
+        data=data[:DEAD_LETTER_BYTES_MAX],
+        at=now,
+        session_key=str(key),
+        effect_id=order.record.effect_id,
+    )
+
+
+def may_requeue(seen: Seen) -> str | None:
+    """Return what speaks against trying the newest order again, or None.
+
+    An order that could not be read has no receipt and no attempt: nobody works on it.
+    """
+    if seen.receipt is not None:
+        outcome = seen.receipt.outcome
+        return None if outcome in ("failed", "ambiguous") else f"it ended as {outcome}"
+    return "it is still being tried" if seen.attempts else None

@@ -1,0 +1,122 @@
+"""Whether a webhook was signed by who we think, as Standard Webhooks or GitHub do it. Pure.
+
+A signature is checked against every active secret and in constant time, over the bytes as they
+came. What fails tells nothing but that it failed: whoever probes must not learn how far they got.
+The library makes the signatures; the window is checked here, against the clock that is given.
+
+Sources: https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
+and https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries
+"""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+import hmac
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Final, Literal
+
+import msgspec
+from standardwebhooks import Webhook
+
+from vigil.errors import ConfigError
+
+Scheme = Literal["standard", "github"]
+TOLERANCE_S: Final = 5 * 60
+ID_LENGTH_MAX: Final = 256
+SIGNATURES_MAX: Final = 16
+"""Of one request: more than anybody has secrets."""
+STANDARD_BYTES: Final = range(24, 65)
+GITHUB_LENGTH_MIN: Final = 16
+_PREFIX: Final = "whsec_"
+_TIMESTAMP: Final = re.compile(r"[0-9]{1,12}", re.ASCII)
+_VISIBLE: Final = re.compile(r"[!-~]+", re.ASCII)
+
+
+class Signed(msgspec.Struct, frozen=True, kw_only=True):
+    """What a valid request says of itself. With GitHub only the body is signed, not these."""
+
+    id: str
+    kind: str = ""
+
+
+def check_secret(scheme: Scheme, secret: str) -> None:
+    """Refuse a secret of another form; the error doesn't contain it. Raises: ConfigError."""
+    if scheme == "github":
+        if len(secret) < GITHUB_LENGTH_MIN or not _VISIBLE.fullmatch(secret):
+            raise ConfigError(
+                f"a secret must have at least {GITHUB_LENGTH_MIN} visible ASCII characters"
+            )
+        return
+    try:
+        if not secret.startswith(_PREFIX):
+            raise ValueError
+        size = len(binascii.a2b_base64(secret.removeprefix(_PREFIX), strict_mode=True))
+    except ValueError as error:
+        raise ConfigError(f"a secret must be {_PREFIX} and base64") from error
+    if size not in STANDARD_BYTES:
+        raise ConfigError(f"a secret must have 24 to 64 bytes, has {size}")
+
+
+def verify(
+    scheme: Scheme,
+    secrets: Iterable[str],
+    headers: Mapping[str, str],
+    body: bytes,
+    now: datetime,
+) -> Signed | None:
+    """Return what the request says of itself, or None if no secret signed it.
+
+    Args:
+        headers: names in lower case; one that came twice must be left out.
+        now: aware UTC.
+    """
+    check = _standard if scheme == "standard" else _github
+    return check(secrets, headers, body, now)
+
+
+def _standard(
+    secrets: Iterable[str], headers: Mapping[str, str], body: bytes, now: datetime
+) -> Signed | None:
+    name = headers.get("webhook-id", "")
+    timestamp = headers.get("webhook-timestamp", "")
+    if not _is_name(name) or not _TIMESTAMP.fullmatch(timestamp):
+        return None
+    if abs(now.timestamp() - int(timestamp)) > TOLERANCE_S:
+        return None
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        return None
+    at = datetime.fromtimestamp(int(timestamp), UTC)
+    given = headers.get("webhook-signature", "").split(" ")[:SIGNATURES_MAX]
+    expected = [Webhook(secret).sign(name, at, text) for secret in secrets]
+    return Signed(id=name) if _is_any_equal(expected, given) else None
+
+
+def _github(
+    secrets: Iterable[str], headers: Mapping[str, str], body: bytes, now: datetime
+) -> Signed | None:
+    name, kind = (headers.get(f"x-github-{part}", "") for part in ("delivery", "event"))
+    if not _is_name(name) or not _is_name(kind):
+        return None
+    made = (hmac.new(secret.encode(), body, hashlib.sha256) for secret in secrets)
+    expected = [f"sha256={one.hexdigest()}" for one in made]
+    given = [headers.get("x-hub-signature-256", "")]
+    return Signed(id=name, kind=kind) if _is_any_equal(expected, given) else None
+
+
+def _is_name(value: str) -> bool:
+    return len(value) <= ID_LENGTH_MAX and _VISIBLE.fullmatch(value) is not None
+
+
+def _is_any_equal(expected: Iterable[str], given: Iterable[str]) -> bool:
+    """Compare each with each; how long it takes doesn't tell which, or how much of it."""
+    found = False
+    signatures = [one.encode("utf-8", "surrogateescape") for one in given]
+    for one in expected:
+        for signature in signatures:
+            found |= hmac.compare_digest(one.encode(), signature)
+    return found

@@ -1,0 +1,271 @@
+"""What a story keeps of a record. Pure.
+
+A turn carries a session's whole state and every text in full; a story holds dozens of turns at
+once. So a record is reduced as soon as it is decoded, and its bytes are let go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from vigil.contracts import (
+    Attempt,
+    CancelTimer,
+    Cause,
+    DeadLetter,
+    DeadLetterEnd,
+    Dispatch,
+    Event,
+    External,
+    FollowUp,
+    Instant,
+    Note,
+    Outcome,
+    Receipt,
+    Said,
+    ScheduleTimer,
+    SendMessage,
+    SendPayload,
+    ToolResultBlock,
+    ToolResultEvent,
+    ToolUseBlock,
+    Turn,
+    UserMessage,
+    decode_attempt,
+    decode_dead_letter,
+    decode_dead_letter_end,
+    decode_dispatch,
+    decode_event,
+    decode_receipt,
+    decode_said,
+    decode_turn,
+)
+from vigil.errors import InvalidInput
+from vigil.subjects import ENDED
+
+replace = msgspec.structs.replace
+TEXT_LENGTH_MAX: Final = 300
+"""Characters of a text that a story quotes."""
+PARTS_MAX: Final = 20
+"""Notes, plans, sends and tool calls of one turn that a story tells, of each."""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """A follow-up that a turn scheduled; `follow_up` None: its state isn't in that turn."""
+
+    timer_id: str
+    generation: int
+    fire_at: datetime
+    follow_up: FollowUp | None = None
+
+
+class Send(msgspec.Struct, frozen=True, kw_only=True):
+    """A message that a turn decided."""
+
+    id: str
+    payload: SendPayload
+
+
+class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool that the model called, and what it was told if that was refused."""
+
+    name: str
+    refusal: str | None = None
+
+
+class TurnFact(msgspec.Struct, frozen=True, kw_only=True):
+    """A turn without its state and rows."""
+
+    id: str
+    ordinal: int
+    event: Cause | None
+    outcome: Outcome
+    at: Instant
+    ended: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
+    plans: tuple[Plan, ...] = ()
+    cancels: tuple[tuple[str, int], ...] = ()
+    sends: tuple[Send, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    model: str | None = None
+    """The model that was asked, if one was."""
+    last_send: str | None = None
+    """The newest message that the session had decided by then."""
+    retry_at: datetime | None = None
+    """When a failed model call is tried again."""
+    more: int = 0
+    """How many parts are left out."""
+
+
+class LetterFact(msgspec.Struct, frozen=True, kw_only=True):
+    """A dead letter without the bytes that died."""
+
+    id: str
+    service: str
+    seq: int
+    cause: str
+    at: Instant
+    effect_id: str | None = None
+
+
+class Gone(msgspec.Struct, frozen=True, kw_only=True):
+    """A record that is missing or can't be read. `what` says which, and why if that's known."""
+
+    what: str
+
+
+Body = Event | TurnFact | Said | Receipt | Dispatch | Attempt | LetterFact | DeadLetterEnd | Gone
+
+
+class Fact(msgspec.Struct, frozen=True, kw_only=True):
+    """A record, and where it is in the log."""
+
+    seq: int
+    stream: str
+    body: Body
+    subject: str = ""
+    traceparent: str | None = None
+
+
+def clip(text: str, length_max: int = TEXT_LENGTH_MAX) -> str:
+    """Join the lines of a text and cut what is too long.
+
+    >>> clip("a  b\\nc", 10), clip("abcdef", 4)
+    ('a b c', 'abc…')
+    """
+    line = " ".join(text[: 4 * length_max].split())
+    return line if len(line) <= length_max else line[: length_max - 1] + "…"
+
+
+# ---------------------------------------------------------------- from bytes
+
+
+def fact_of(
+    stream: str, seq: int, subject: str, data: bytes, traceparent: str | None = None
+) -> Fact:
+    """Decode a record of SESSIONS or DEAD by its subject; what can't be read is `Gone`."""
+    try:
+        body = _body(subject.split("."), data)
+    except InvalidInput as error:
+        body = Gone(what=f"a record that can't be read: {clip(str(error))}")
+    return Fact(seq=seq, stream=stream, subject=subject, body=body, traceparent=traceparent)
+
+
+def _body(tokens: list[str], data: bytes) -> Body:
+    if tokens[0] == "dead":
+        return decode_dead_letter_end(data) if tokens[1] == ENDED else _letter(data)
+    match tokens[4:6]:
+        case ["in", _]:
+            return _clipped(decode_event(data))
+        case ["turn"]:
+            return reduced(decode_turn(data))
+        case ["out", "said"]:
+            said = decode_said(data)
+            return replace(said, text=clip(said.text))
+        case [kind, _] if kind in _DELIVERY:
+            return _DELIVERY[kind](data)
+        case _:
+            return Gone(what=f"a record of a kind that isn't known here: {'.'.join(tokens[4:])}")
+
+
+_DELIVERY: Final[dict[str, Callable[[bytes], Receipt | Dispatch | Attempt]]] = {
+    "receipt": decode_receipt, "send": decode_dispatch, "attempt": decode_attempt,
+}  # fmt: skip
+
+
+def _letter(data: bytes) -> LetterFact:
+    letter: DeadLetter = decode_dead_letter(data)
+    return LetterFact(
+        id=letter.id,
+        service=letter.service,
+        seq=letter.seq if letter.stream == "SESSIONS" else 0,
+        cause=clip(letter.cause),
+        at=letter.at,
+        effect_id=letter.effect_id,
+    )
+
+
+def _clipped(event: Event) -> Event:
+    match event:
+        case UserMessage():
+            return replace(event, payload=replace(event.payload, text=clip(event.payload.text)))
+        case External() | ToolResultEvent():
+            text = clip(event.payload.content)
+            return replace(event, payload=replace(event.payload, content=text))
+        case _:
+            return event
+
+
+# ---------------------------------------------------------------- turns
+
+
+def is_open(turn: Turn, timer_id: str, generation: int) -> bool:
+    """Tell whether a follow-up of that generation is open after the turn."""
+    follow_up = turn.state.follow_ups.get(timer_id)
+    return follow_up is not None and follow_up.generation == generation
+
+
+def reduced(turn: Turn) -> TurnFact:
+    """Return what a story needs of a turn."""
+    timers = [e.payload for e in turn.effects if isinstance(e, ScheduleTimer)]
+    plans = [
+        Plan(
+            timer_id=timer.timer_id,
+            generation=timer.generation,
+            fire_at=timer.fire_at,
+            follow_up=_follow_up(turn, timer.timer_id, timer.generation),
+        )
+        for timer in timers
+        if timer.kind == "follow_up"
+    ]
+    sends = [_send(e) for e in turn.effects if isinstance(e, SendMessage)]
+    cancels = [e.payload for e in turn.effects if isinstance(e, CancelTimer)]
+    calls = _calls(turn)
+    parts = (turn.notes, plans, sends, calls, cancels)
+    return TurnFact(
+        id=turn.id,
+        ordinal=turn.ordinal,
+        event=turn.event,
+        outcome=turn.outcome,
+        at=turn.created_at,
+        ended=turn.ended,
+        notes=tuple(replace(n, text=clip(n.text)) for n in turn.notes[:PARTS_MAX]),
+        plans=tuple(plans[:PARTS_MAX]),
+        cancels=tuple((c.timer_id, c.generation) for c in cancels[:PARTS_MAX]),
+        sends=tuple(sends[:PARTS_MAX]),
+        calls=tuple(calls[:PARTS_MAX]),
+        model=turn.usage[-1].model if turn.usage else None,
+        last_send=turn.state.last_send,
+        retry_at=next((t.fire_at for t in timers if t.kind == "deadline"), None),
+        more=sum(max(len(part) - PARTS_MAX, 0) for part in parts),
+    )
+
+
+def _follow_up(turn: Turn, timer_id: str, generation: int) -> FollowUp | None:
+    if not is_open(turn, timer_id, generation):
+        return None
+    follow_up = turn.state.follow_ups[timer_id]
+    message = None if follow_up.message is None else clip(follow_up.message)
+    return replace(follow_up, reason=clip(follow_up.reason), message=message)
+
+
+def _send(send: SendMessage) -> Send:
+    return Send(id=send.id, payload=replace(send.payload, text=clip(send.payload.text)))
+
+
+def _calls(turn: Turn) -> list[ToolCall]:
+    blocks = [block for row in turn.rows for block in row.blocks]
+    refusals = {
+        block.tool_use_id: clip(block.content)
+        for block in blocks
+        if isinstance(block, ToolResultBlock) and block.is_error
+    }
+    return [
+        ToolCall(name=clip(block.name, 64), refusal=refusals.get(block.id))
+        for block in blocks
+        if isinstance(block, ToolUseBlock)
+    ]

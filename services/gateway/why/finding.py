@@ -1,0 +1,274 @@
+"""From an id to a place in the log: whose session it is, and which record.
+
+An id of a message is part of a subject, so the broker finds it at once. The ids of signals
+and of dead letters name a record by its sequence. All others (an event's, a turn's, a timer's)
+stand inside records only: the newest of the caller's are looked through, in windows that grow,
+up to `SCAN_RECORDS_MAX` and `SCAN_BYTES_MAX`; naming the session makes that reach much further.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from typing import Final, TypeVar
+
+import msgspec
+
+from vigil.bus import Bus, Message
+from vigil.contracts import (
+    Control,
+    SendMessage,
+    TimerFired,
+    Turn,
+    decode_event,
+    decode_turn,
+)
+from vigil.errors import InvalidInput
+from vigil.subjects import SessionKey
+
+from ..problem import Problem
+from . import chain, stories
+from .asks import Asking
+from .chain import Story
+from .facts import Fact, LetterFact, TurnFact
+from .reading import Budget, scan, to_fact
+
+T = TypeVar("T")
+STREAM: Final = "SESSIONS"
+SCAN_RECORDS_MAX: Final = 50_000
+SCAN_BYTES_MAX: Final = 64 * 1024 * 1024
+WINDOW: Final = 256
+"""Sequences that the first window spans; each later one twice as many."""
+_EFFECT: Final = re.compile(r"[0-9A-Za-z_-]{1,64}", re.ASCII)
+_SEQ: Final = re.compile(r"seq-(\d{1,15})", re.ASCII)
+_SIGNAL: Final = re.compile(r"SESSIONS-(\d{1,15})-([a-z_]+\.[a-z_]+)(?:-(\d{1,4}))?", re.ASCII)
+_LETTER: Final = re.compile(r"(?:[a-z]+-)?SESSIONS-(\d{1,15})", re.ASCII)
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """Whose records are looked at: a person's, one session's, or (an admin) everybody's."""
+
+    user: str | None
+    session: SessionKey | None = None
+
+    def includes(self, key: SessionKey) -> bool:
+        """Return whether a record of that session may be told about."""
+        if self.session is not None:
+            return key == self.session
+        return self.user is None or key.user == self.user
+
+    @property
+    def root(self) -> str:
+        """What replaces ``{K}`` in a filter."""
+        if self.session is not None:
+            return self.session.root
+        return f"session.*.{self.user or '*'}.*"
+
+    @property
+    def letters(self) -> str:
+        """The filter of the dead letters."""
+        if self.session is not None:
+            key = self.session
+            return f"dead.*.{key.agent}.{key.user}.{key.thread}"
+        return f"dead.*.*.{self.user or '*'}.*"
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A session, and the story to tell of it."""
+
+    key: SessionKey
+    asking: Asking[Story]
+    kind: str = ""
+    """What the id turned out to be; empty: what the story is about."""
+
+
+async def find(bus: Bus, scope: Scope, id_: str) -> Place:
+    """Find what an id names.
+
+    Raises:
+        Problem: 404, nothing of the caller's is known by it; 422, several sessions have it.
+    """
+    for look in (_by_sequence, _by_effect, _by_letter, _by_content):
+        place = await look(bus, scope, id_)
+        if place is not None:
+            return place
+    where = f"in {scope.session}" if scope.session else "among your newest records"
+    hint = "" if scope.session else "; if it is older, name its session (session=, --session)"
+    raise Problem(404, f"nothing is known by that id {where}{hint}")
+
+
+async def _by_sequence(bus: Bus, scope: Scope, id_: str) -> Place | None:
+    if (named := _SEQ.fullmatch(id_)) is not None:
+        return await _at(bus, scope, int(named[1]), "")
+    if (named := _SIGNAL.fullmatch(id_)) is None:
+        return None
+    found = await _record(bus, scope, int(named[1]))
+    if found is None:
+        return None
+    key, fact = found
+    return Place(key, stories.of_signal(key, fact, named[2], int(named[3] or 1)), "signal")
+
+
+async def _at(bus: Bus, scope: Scope, seq: int, kind: str) -> Place | None:
+    found = await _record(bus, scope, seq)
+    return None if found is None else Place(found[0], stories.of_record(*found), kind)
+
+
+async def _record(bus: Bus, scope: Scope, seq: int) -> tuple[SessionKey, Fact] | None:
+    """Return the record at a sequence, if it may be told about."""
+    message = await bus.get(STREAM, seq) if seq else None
+    if message is None:
+        return None
+    key = SessionKey.of_subject(message.subject)
+    return (key, to_fact(STREAM, message)) if scope.includes(key) else None
+
+
+async def _by_effect(bus: Bus, scope: Scope, id_: str) -> Place | None:
+    """Ask for the subjects that end in the id; it was checked, so it can't be a wildcard."""
+    if not _EFFECT.fullmatch(id_):
+        return None
+    for what in ("out.said", "receipt", "send"):
+        message = await bus.get_last(STREAM, f"{scope.root}.{what}.{id_}")
+        if message is not None:
+            key = SessionKey.of_subject(message.subject)
+            fact = to_fact(STREAM, message)
+            return Place(key, stories.of_record(key, fact), "message")
+    return None
+
+
+async def _by_letter(bus: Bus, scope: Scope, id_: str) -> Place | None:
+    needle = id_.encode()
+
+    def is_it(message: Message) -> Fact | None:
+        fact = to_fact("DEAD", message) if needle in message.data else None
+        is_named = fact is not None and isinstance(fact.body, LetterFact) and fact.body.id == id_
+        return fact if is_named else None
+
+    async for fact in _newest_first(bus, "DEAD", [scope.letters], Budget(), is_it):
+        assert isinstance(fact.body, LetterFact)  # noqa: S101 - only those are let through
+        key = SessionKey.of_subject(fact.subject)
+        asking = stories.of_letter(key, fact, fact.body.effect_id, fact.body.seq)
+        return Place(key, asking, "dead_letter")
+    match = _LETTER.fullmatch(id_)  # the letter is gone; what died may still be there
+    return await _at(bus, scope, int(match[1]), "dead_letter") if match else None
+
+
+# ---------------------------------------------------------------- ids inside records
+
+
+class _Match(msgspec.Struct, frozen=True):
+    """A record that holds the id, and what it is there; small, for many may be held."""
+
+    key: SessionKey
+    seq: int
+    timer: tuple[str, int] | None = None
+    """The id is this timer's, of this generation."""
+    is_send: bool = False
+    is_weak: bool = False
+    """It only names the id, as an order to cancel it does."""
+
+
+async def _by_content(bus: Bus, scope: Scope, id_: str) -> Place | None:
+    timers: dict[SessionKey, _Match] = {}
+    weak: _Match | None = None
+    needle = msgspec.json.encode(id_)[1:-1]
+
+    def matches(message: Message) -> _Match | None:
+        return _match(message, id_) if needle in message.data else None
+
+    budget = Budget(SCAN_RECORDS_MAX, SCAN_BYTES_MAX)
+    filters = [f"{scope.root}.in.>", f"{scope.root}.turn"]
+    async with aclosing(_newest_first(bus, STREAM, filters, budget, matches)) as found:
+        async for match in found:
+            if match.is_weak:
+                weak = weak or match
+            elif match.timer is None or scope.session is not None:
+                return await _place(bus, match, id_)
+            else:
+                # A name like "tea" may well be that of several: they are all looked for.
+                timers.setdefault(match.key, match)
+    if len(timers) > 1:
+        keys = ", ".join(str(key) for key in list(timers)[:5])
+        detail = f"{len(timers)} sessions have a timer of that id; name one with session=: {keys}"
+        raise Problem(422, detail, field="session")
+    best = next(iter(timers.values()), weak)
+    return None if best is None else await _place(bus, best, id_)
+
+
+def _match(message: Message, id_: str) -> _Match | None:
+    """Return what the id is in that record, if it is anything."""
+    key = SessionKey.of_subject(message.subject)
+    try:
+        if message.subject == key.turn:
+            return _in_turn(key, message.seq, decode_turn(message.data), id_)
+        event = decode_event(message.data)
+    except InvalidInput:
+        return None
+    if isinstance(event, TimerFired) and event.payload.timer_id == id_:
+        return _Match(key, message.seq, (id_, event.payload.generation))
+    if id_ in (event.id, event.caused_by):
+        return _Match(key, message.seq)
+    if isinstance(event, Control) and event.payload.timer_id == id_:
+        return _Match(key, message.seq, is_weak=True)
+    return None
+
+
+def _in_turn(key: SessionKey, seq: int, turn: Turn, id_: str) -> _Match | None:
+    if turn.id == id_:
+        return _Match(key, seq)
+    for effect in turn.effects:
+        if isinstance(effect, SendMessage):
+            if effect.id == id_:
+                return _Match(key, seq, is_send=True)
+        elif id_ in (effect.id, effect.payload.timer_id):
+            return _Match(key, seq, (effect.payload.timer_id, effect.payload.generation))
+    return None
+
+
+async def _place(bus: Bus, match: _Match, id_: str) -> Place | None:
+    key = match.key
+    if match.timer is not None:
+        return Place(key, chain.of_timer(key, *match.timer), "timer")
+    message = await bus.get(STREAM, match.seq)
+    if message is None:
+        return None
+    fact = to_fact(STREAM, message)
+    if match.is_send:
+        return Place(key, chain.of_send(key, id_, fact), "message")
+    kind = "turn" if isinstance(fact.body, TurnFact) else "event"
+    return Place(key, stories.of_record(key, fact), kind)
+
+
+async def _newest_first(
+    bus: Bus,
+    stream: str,
+    filters: Sequence[str],
+    budget: Budget,
+    reduce: Callable[[Message], T | None],
+) -> AsyncGenerator[T, None]:
+    """Yield what `reduce` makes of records, the newest first, in windows that grow.
+
+    A window is read before anything of it is yielded; of its records only what `reduce` returns
+    is held.
+    """
+    newest = [await bus.get_last(stream, subject) for subject in filters]
+    span, end = WINDOW, max((m.seq for m in newest if m is not None), default=0) + 1
+    kept: list[T] = []
+    is_over = False
+
+    def visit(message: Message) -> bool:
+        nonlocal is_over
+        made = reduce(message)
+        if made is not None:
+            kept.append(made)
+        is_over = not budget.take(message)
+        return is_over
+
+    while end > 1 and not is_over:
+        start = max(end - span, 1)
+        await scan(bus, stream, filters, visit, after=start - 1, before=end)
+        for made in reversed(kept):
+            yield made
+        kept.clear()
+        span, end = span * 2, start

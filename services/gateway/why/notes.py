@@ -1,0 +1,86 @@
+"""What each note of the core means, as a sentence and as the end of a story. Pure.
+
+`tests/gateway/test_why_words.py` checks that every code of the core is here.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from vigil.contracts import Note
+
+from .facts import clip
+
+
+class Telling(NamedTuple):
+    """A sentence for a step, with {text} and {about}; and what it means at the end of a story.
+
+    `verdict` empty: it ends nothing. `because` takes the place of the note's own text in the
+    last sentence.
+    """
+
+    sentence: str
+    verdict: str = ""
+    because: str = ""
+
+
+_REFUSED: Final = "The gates refused it: {text}."
+
+NOTES: Final[dict[str, Telling]] = {
+    "blocked_cap": Telling(_REFUSED, "blocked"),
+    "blocked_cooldown": Telling(_REFUSED, "blocked"),
+    "blocked_disabled": Telling(_REFUSED, "blocked"),
+    "blocked_locked": Telling(_REFUSED, "blocked"),
+    "blocked_no_room": Telling(_REFUSED, "blocked"),
+    "blocked_ordered_rate": Telling(_REFUSED, "blocked"),
+    "budget_exhausted": Telling("No model was asked: {text}.", "failed"),
+    "calls_max": Telling("It had to end here: {text}."),
+    "cancelled": Telling("{about} was cancelled: {text}.", "cancelled"),
+    "content_cut": Telling("What came in was cut for the model: {text}."),
+    "dead_letter": Telling(
+        "The event could not be used and was put with the dead letters: {text}.", "failed"
+    ),
+    "gave_up": Telling("The step was given up {text}.", "failed", "the step was given up {text}"),
+    "held": Telling("{about} was held back by {text}.", "held"),
+    "incomplete_calls": Telling("The model's answer was cut off: {text}."),
+    "interrupted": Telling("Its answer was interrupted: {text}.", "stopped"),
+    "joined": Telling("A message was {text}."),
+    "late_result": Telling("The result came too late: {text}.", "ignored"),
+    "model_failed": Telling("The model gave no answer: {text}.", "failed"),
+    "model_retry": Telling("The model gave no answer yet: {text}.", "retrying"),
+    "no_such_timer": Telling("{about} could not be cancelled: {text}.", "ignored"),
+    "not_served": Telling("Nothing was done: {text}.", "ignored"),
+    "nothing_to_stop": Telling("There was nothing to stop: {text}.", "ignored"),
+    "put_back": Telling("{about} was put back: {text}.", "held"),
+    "queue_full": Telling("It was dropped: {text}.", "dropped"),
+    "refusal": Telling("Its answer was a refusal: {text}."),
+    "repeat": Telling("It was ignored as a repeat: {text}.", "ignored"),
+    "silent": Telling("It stayed silent: {text}.", "silent"),
+    "stale_deadline": Telling("The deadline no longer counted: {text}.", "ignored"),
+    "stale_timer": Telling("{about} no longer counted: it was {text}.", "ignored"),
+    "state_expired": Telling("{about} no longer counted: {text}.", "ignored"),
+    "stopped": Telling("It was stopped: {text}.", "stopped"),
+    "taken_over": Telling("The process that worked on it was gone; {text}."),
+    "truncated": Telling("The answer is not whole: {text}."),
+    "void": Telling("{about} became void: {text}.", "void"),
+}
+"""Note code -> how it's told."""
+
+
+def told(note: Note, *, is_named: bool = True) -> str:
+    """Return the sentence of a note; one of a code that isn't known here tells itself.
+
+    `is_named`: what the note is about has a name that tells something, as a follow-up has.
+
+    >>> told(Note(code="void", text="the person spoke first", subject="tea"))
+    '“tea” became void: the person spoke first.'
+    """
+    telling = NOTES.get(note.code, Telling("{text}."))
+    about = f"“{clip(note.subject, 80)}”" if note.subject and is_named else "It"
+    return telling.sentence.format(text=note.text.rstrip("."), about=about)
+
+
+def reason(note: Note) -> str:
+    """Return what a note says as the reason at the end of a sentence."""
+    telling = NOTES.get(note.code, Telling(""))
+    return (telling.because or "{text}").format(text=note.text.rstrip("."))

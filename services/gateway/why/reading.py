@@ -1,0 +1,296 @@
+"""Answers what a chain asks, by reads of the log. One story of one session.
+
+Everything is bounded: how many records a scan looks at, and how many bytes. What is read is
+reduced at once (:mod:`.facts`); no bytes are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
+
+from vigil import trace
+from vigil.bus import Bus, Message
+from vigil.contracts import DeadLetterEnd, Turn, decode_turn
+from vigil.errors import InvalidInput
+from vigil.subjects import SessionKey
+
+from .asks import (
+    All,
+    Ask,
+    Asking,
+    At,
+    FirstTurn,
+    Found,
+    Letters,
+    Newest,
+    Next,
+    Turns,
+    TurnWith,
+)
+from .facts import Fact, LetterFact, fact_of
+
+T = TypeVar("T")
+DEAD: Final = "DEAD"
+SCAN_RECORDS_MAX: Final = 5000
+SCAN_BYTES_MAX: Final = 32 * 1024 * 1024
+FACTS_MAX: Final = 100
+"""Records that one question may bring into a story."""
+QUIET_S: Final = 0.5
+"""A scan that hears nothing for so long asks whether it has heard it all: what it would end on may
+be gone, or the broker slow."""
+
+
+async def scan(
+    bus: Bus,
+    stream: str,
+    filters: Sequence[str],
+    visit: Callable[[Message], bool],
+    *,
+    after: int = 0,
+    before: int | None = None,
+) -> None:
+    """Show `visit` what is stored now between two sequences (both excluded), until it says True.
+
+    One record at a time: what `visit` doesn't keep is let go.
+    """
+    follower = await bus.follow(stream, filters, after + 1)
+    try:
+        if follower.waiting == 0:
+            return
+        while True:
+            message = await follower.next_within(QUIET_S)
+            if message is None:
+                if await _is_over(bus, stream, filters, after, before):
+                    return
+                continue
+            if (before is not None and message.seq >= before) or visit(message):
+                return
+            if message.pending == 0:
+                return
+            after = message.seq
+    finally:
+        await follower.close()
+
+
+async def _is_over(
+    bus: Bus, stream: str, filters: Sequence[str], after: int, before: int | None
+) -> bool:
+    """Return whether nothing is stored between two sequences (both excluded)."""
+    for subject in filters:
+        message = await bus.get_next(stream, subject, after + 1)
+        if message is not None and (before is None or message.seq < before):
+            return False
+    return True
+
+
+class Budget:
+    """What a scan may still read."""
+
+    def __init__(self, count: int = SCAN_RECORDS_MAX, size: int = SCAN_BYTES_MAX) -> None:
+        self._count = count
+        self._bytes = size
+
+    def take(self, message: Message) -> bool:
+        """Count a message; False: that was the last one."""
+        self._count -= 1
+        self._bytes -= len(message.data)
+        return self._count > 0 and self._bytes > 0
+
+
+def to_fact(stream: str, message: Message) -> Fact:
+    parent = message.headers.get(trace.HEADER)
+    return fact_of(stream, message.seq, message.subject, message.data, parent)
+
+
+class Reader:
+    """Reads one session for one story."""
+
+    def __init__(self, bus: Bus, key: SessionKey) -> None:
+        self._bus = bus
+        self._key = key
+        self._stream = key.stream
+
+    async def answer(self, asking: Asking[T]) -> T:
+        """Answer what a chain asks until it is told. Raises: Unavailable."""
+        answer: Any = None
+        while True:
+            try:
+                ask = asking.send(answer)
+            except StopIteration as end:
+                told: T = end.value
+                return told
+            answer = await self._one(ask)
+
+    async def _one(self, ask: Ask) -> Any:
+        if isinstance(ask, At | Newest | Next):
+            return await self._single(ask)
+        match ask:
+            case All():
+                return await self._all(ask)
+            case FirstTurn():
+                return await self._first_turn(ask)
+            case Turns():
+                return await self._turns(ask)
+            case TurnWith():
+                return await self._turn_with(ask)
+            case Letters():
+                return await self._letters(ask)
+
+    async def _single(self, ask: At | Newest | Next) -> Fact | None:
+        match ask:
+            case At():
+                return await self._at(ask.seq)
+            case Newest():
+                return self._fact(await self._bus.get_last(self._stream, ask.subject))
+            case Next():
+                found = await self._bus.get_next(self._stream, ask.subject, ask.after + 1)
+                return self._fact(found)
+
+    def _fact(self, message: Message | None) -> Fact | None:
+        return None if message is None else to_fact(self._stream, message)
+
+    async def _at(self, seq: int) -> Fact | None:
+        message = await self._bus.get(self._stream, seq) if seq > 0 else None
+        if message is None or not message.subject.startswith(self._key.root + "."):
+            return None
+        return self._fact(message)
+
+    async def _all(self, ask: All) -> Found:
+        found = _Finds(self._stream)
+        for subject in ask.subjects:
+            # Most have no record, or one: looking costs less than a consumer.
+            last = await self._bus.get_last(self._stream, subject)
+            if last is None:
+                continue
+            first = await self._bus.get_next(self._stream, subject, 1)
+            if first is None or first.seq == last.seq:
+                found.visit(last)
+            else:
+                await scan(self._bus, self._stream, [subject], found.visit, before=last.seq + 1)
+        return found.found()
+
+    # ------------------------------------------------------------ turns
+
+    async def _first_turn(self, ask: FirstTurn) -> Fact | None:
+        """Find it by halving: about log2(last sequence) single reads."""
+        newest = await self._bus.get_last(self._stream, self._key.turn)
+        low, high = ask.after + 1, min(newest.seq if newest else 0, (ask.before or 2**62) - 1)
+        best: Message | None = None
+        while low <= high:
+            middle = (low + high) // 2
+            found = await self._bus.get_next(self._stream, self._key.turn, middle)
+            if found is None or found.seq > high:
+                high = middle - 1
+            elif _holds(found, ask.test):
+                best, high = found, middle - 1
+            else:
+                low = found.seq + 1
+        return self._fact(best)
+
+    async def _turns(self, ask: Turns) -> Found:
+        found = _Finds(self._stream)
+
+        def visit(message: Message) -> bool:
+            turn = _turn_of(message)
+            is_full = found.visit(message, is_wanted=turn is not None and ask.is_about(turn))
+            return is_full or (turn is not None and ask.is_last(turn))
+
+        await scan(
+            self._bus, self._stream, [self._key.turn], visit, after=ask.after, before=ask.before
+        )  # fmt: skip
+        return found.found()
+
+    async def _turn_with(self, ask: TurnWith) -> Fact | None:
+        """Look back in windows that grow: a send is settled soon after its turn."""
+        needle = ask.effect_id.encode()
+        found = _Finds(self._stream)
+
+        def visit(message: Message) -> bool:
+            is_wanted = needle in message.data and _holds(message, _decides(ask.effect_id))
+            return found.visit(message, is_wanted=is_wanted) or is_wanted
+
+        span, end = 64, ask.before
+        while end > 1 and not found.facts and not found.is_cut:
+            start = max(end - span, 1)
+            await scan(
+                self._bus, self._stream, [self._key.turn], visit, after=start - 1, before=end
+            )  # fmt: skip
+            span, end = span * 8, start
+        return found.facts[0] if found.facts else None
+
+    # ------------------------------------------------------------ dead letters
+
+    async def _letters(self, ask: Letters) -> Found:
+        key = self._key
+        subject = f"dead.*.{key.agent}.{key.user}.{key.thread}"
+        found = _Finds(DEAD)
+        if await self._bus.get_last(DEAD, subject) is None:
+            return found.found()
+        names: set[str] = set()
+
+        def visit(message: Message) -> bool:
+            return found.visit(message, is_wanted=_is_wanted(to_fact(DEAD, message), ask, names))
+
+        await scan(self._bus, DEAD, [subject], visit)
+        return found.found()
+
+
+class _Finds:
+    """What a scan found, up to what it may look at."""
+
+    def __init__(self, stream: str) -> None:
+        self._stream = stream
+        self._budget = Budget()
+        self.facts: list[Fact] = []
+        self.is_cut = False
+
+    def visit(self, message: Message, *, is_wanted: bool = True) -> bool:
+        """Take a record if it's wanted; True: no more may be looked at."""
+        if is_wanted:
+            self.facts.append(to_fact(self._stream, message))
+        self.is_cut = not self._budget.take(message) or len(self.facts) >= FACTS_MAX
+        return self.is_cut
+
+    def found(self) -> Found:
+        """Return what was found, by sequence."""
+        return Found(tuple(sorted(self.facts, key=lambda fact: fact.seq)), self.is_cut)
+
+
+def _is_wanted(fact: Fact, ask: Letters, names: set[str]) -> bool:
+    """Tell whether a record of DEAD is about what is asked; `names` are the letters so far."""
+    match fact.body:
+        case DeadLetterEnd():
+            return fact.body.letter_id in names
+        case LetterFact() as letter:
+            is_wanted = _is_about(letter, ask)
+            if is_wanted:
+                names.add(letter.id)
+            return is_wanted
+        case _:
+            return False
+
+
+def _is_about(letter: LetterFact, ask: Letters) -> bool:
+    if ask.letter_id is not None:
+        return letter.id == ask.letter_id
+    if ask.effect_id is not None:
+        return letter.effect_id == ask.effect_id
+    return bool(ask.seq) and letter.seq == ask.seq and letter.effect_id is None
+
+
+def _decides(effect_id: str) -> Callable[[Turn], bool]:
+    return lambda turn: any(effect.id == effect_id for effect in turn.effects)
+
+
+def _turn_of(message: Message) -> Turn | None:
+    try:
+        return decode_turn(message.data)
+    except InvalidInput:
+        return None
+
+
+def _holds(message: Message, test: Callable[[Turn], bool]) -> bool:
+    """Apply a test to a turn; one that can't be read fails it."""
+    turn = _turn_of(message)
+    return turn is not None and test(turn)

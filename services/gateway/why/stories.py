@@ -1,0 +1,109 @@
+"""Which story to tell of a record: of a dead letter, of a signal, of any place in the log. Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from vigil.contracts import Attempt, Dispatch, Receipt, Said
+from vigil.subjects import SessionKey
+
+from .asks import Asking, At, Found, Letters, Newest, TurnWith
+from .chain import SendStory, Story, Telling, of_event, of_send, of_timer, of_turn
+from .facts import Fact, TurnFact
+
+_OPEN: Final = ("begun", "continued", "queued", "waiting", "taken_over")
+"""Outcomes of turns after which something is still to be done about their event."""
+
+
+def of_letter(key: SessionKey, letter: Fact, effect_id: str | None, seq: int) -> Asking[Story]:
+    """Tell what died and what became of it."""
+    telling = Telling()
+    telling.add(letter)
+    letter_id = getattr(letter.body, "id", "")
+    sends: tuple[SendStory, ...] = ()
+    focus: Fact | None = None
+    source: Fact | None = (yield At(seq)) if seq else None
+    if effect_id is not None:
+        decided = yield from deciding(key, effect_id)
+        sent = yield from of_send(key, effect_id, decided)
+        telling.add(*sent.facts)
+        sends, focus = sent.sends, sent.focus
+    elif source is not None and isinstance(source.body, TurnFact):
+        told = yield from of_turn(key, source, source.body)
+        telling.add(*told.facts)
+        sends, focus = told.sends, told.focus
+    elif source is not None:
+        event_id = getattr(source.body, "id", None) or f"seq-{source.seq}"
+        told = yield from of_event(key, source, event_id)
+        telling.add(*told.facts)
+        sends, focus = told.sends, told.focus
+    else:
+        ends: Found = yield Letters(letter_id=letter_id)
+        telling.take(ends)
+    return Story(
+        id=letter_id, kind="dead_letter", facts=telling.facts(),
+        focus=focus, sends=sends, is_cut=telling.is_cut,
+    )  # fmt: skip
+
+
+def of_record(key: SessionKey, fact: Fact) -> Asking[Story]:
+    """Tell the story of whatever is at a place in the log."""
+    match fact.body:
+        case TurnFact():
+            return (yield from _of_turn(key, fact, fact.body))
+        case Said():
+            turn: Fact | None = yield At(fact.body.turn_seq)
+            return (yield from of_send(key, fact.body.id, turn))
+        case Receipt() | Dispatch() | Attempt():
+            decided = yield from deciding(key, fact.body.effect_id)
+            return (yield from of_send(key, fact.body.effect_id, decided))
+        case _:
+            event_id = getattr(fact.body, "id", None) or f"seq-{fact.seq}"
+            return (yield from of_event(key, fact, event_id))
+
+
+def _of_turn(key: SessionKey, turn: Fact, body: TurnFact) -> Asking[Story]:
+    """Tell the story of a turn; of one that left its work open, that of its event, to the end."""
+    if body.outcome in _OPEN and not body.sends and body.event is not None:
+        event: Fact | None = yield At(body.event.seq)
+        if event is not None:
+            story = yield from of_event(key, event, body.event.id)
+            return msgspec.structs.replace(story, kind="turn")
+    return (yield from of_turn(key, turn, body))
+
+
+def deciding(key: SessionKey, effect_id: str) -> Asking[Fact | None]:
+    """Return the turn that decided a send, found by what delivery wrote about it."""
+    said: Fact | None = yield Newest(key.out_said(effect_id))
+    if said is not None and isinstance(said.body, Said):
+        turn: Fact | None = yield At(said.body.turn_seq)
+        return turn
+    closed: Fact | None = yield Newest(key.receipt(effect_id))
+    if closed is None:
+        return None
+    # A receipt follows its turn closely; it doesn't name it.
+    found: Fact | None = yield TurnWith(effect_id, closed.seq)
+    return found
+
+
+def of_signal(key: SessionKey, fact: Fact, kind: str, count: int) -> Asking[Story]:
+    """Tell what the `count`-th signal of a kind, which a record gave, is about."""
+    timers = _timers_of(fact.body, kind) if isinstance(fact.body, TurnFact) else ()
+    if 1 <= count <= len(timers):
+        timer_id, generation = timers[count - 1]
+        return (yield from of_timer(key, timer_id, generation))
+    return (yield from of_record(key, fact))
+
+
+def _timers_of(turn: TurnFact, kind: str) -> tuple[tuple[str, int], ...]:
+    """Return the follow-ups that the signals of a kind are about, in their order."""
+    if kind == "timer.scheduled":
+        return tuple((plan.timer_id, plan.generation) for plan in turn.plans)
+    code = {"timer.voided": "void", "timer.cancelled": "cancelled"}.get(kind)
+    names = [n.subject for n in turn.notes if n.code == code and n.subject not in turn.ended]
+    closed = dict(turn.cancels)
+    if not all(name in closed for name in names):
+        return ()  # one was closed while the agent was at it: the turn tells
+    return tuple((name, closed[name]) for name in names if name is not None)

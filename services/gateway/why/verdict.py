@@ -1,0 +1,289 @@
+"""The end of a story: one word for programs, one plain sentence for people. Pure."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from vigil.contracts import (
+    SOCKET,
+    Attempt,
+    DeadLetterEnd,
+    Dispatch,
+    External,
+    Note,
+    Receipt,
+    Said,
+    TimerFired,
+)
+
+from .chain import SendStory, Story
+from .facts import Gone, LetterFact, TurnFact, clip
+from .notes import NOTES, reason
+from .words import Voice, instant, quote
+
+Verdict = Literal[
+    "said", "sent", "delivered", "void", "blocked", "held", "dropped", "failed", "ambiguous",
+    "pending", "retrying", "silent", "stopped", "cancelled", "replaced", "ignored", "done",
+    "unknown",
+]  # fmt: skip
+End = tuple[Verdict, str]
+
+_NOT_SAID: Final = ("blocked", "void", "dropped", "failed", "stopped")
+_STARTS: Final[dict[str, str]] = {
+    "cancelled": "It was cancelled",
+    "held": "It was held back",
+    "ignored": "Nothing was done about it",
+    "silent": "Nothing was said",
+    "retrying": "It isn't said yet",
+}
+_OUTCOMES: Final[dict[str, End]] = {
+    "answered": ("done", "It was taken up, and nothing was left to say."),
+    "silent": ("silent", "Nothing was said: there was nothing to say."),
+    "continued": ("pending", "It isn't over yet: the agent goes on."),
+    "queued": ("pending", "It waits for what the agent is busy with."),
+    "begun": ("pending", "It isn't over yet: the agent is working on it."),
+    "waiting": ("retrying", "It isn't said yet: the model is asked again."),
+    "blocked": ("blocked", "It was not said: the gates refused it."),
+    "held": ("held", "It was held back."),
+    "stopped": ("stopped", "It was not said: the turn was stopped."),
+    "failed": ("failed", "It was given up."),
+    "ignored": ("ignored", "Nothing was done about it."),
+    "cleared": ("done", "It was done."),
+    "taken_over": ("pending", "It isn't over yet: another process took it over."),
+}
+"""Outcome of the last turn -> what it means if no note says more."""
+_GONE: Final[End] = ("unknown", "The log doesn't hold what decided it any more.")
+
+
+def verdict_of(story: Story, voice: Voice) -> End:
+    """Return the word and the sentence that end a story."""
+    word, text = _end(story, voice)
+    return word, voice.tell(text)
+
+
+def _end(story: Story, voice: Voice) -> End:
+    if story.kind == "dead_letter":
+        return _letter(story, voice)
+    if story.sends:
+        return _sends(story, voice)
+    if story.timer_id is not None:
+        return _timer(story, story.timer_id, voice)
+    return _turn(story, voice)
+
+
+# ---------------------------------------------------------------- messages
+
+
+def _sends(story: Story, voice: Voice) -> End:
+    """Tell the end of what was to be said; of several the first that went wrong counts."""
+    ends = [_send(send, story, voice) for send in story.sends]
+    wrong = [end for end in ends if end[0] not in ("said", "sent", "delivered")]
+    if not wrong or len(ends) == 1:
+        word, text = ends[-1]
+        return word, text if len(ends) == 1 else f"{text} That is {len(ends)} messages in all."
+    word, text = wrong[0]
+    return word, f"{text} That is one of {len(ends)} messages."
+
+
+def _send(send: SendStory, story: Story, voice: Voice) -> End:
+    last = send.last
+    said = send.said
+    match last:
+        case None:
+            return "pending", "It is decided, and delivery has not said it yet."
+        case Said() if last.channel == SOCKET:
+            return "said", f"It was said{_because(send, story, voice)}."
+        case Said():
+            return "pending", f"It is in the transcript, and will go to {quote(last.channel)}."
+        case Receipt():
+            return _receipt(last, send, story, voice)
+        case Dispatch():
+            who = f" again, because {last.requeued_by} ordered it" if last.requeued_by else ""
+            return "pending", f"{_so_far(said)}it waits for the channel {quote(last.channel)}{who}."
+        case Attempt():
+            return _attempt(last, said)
+
+
+def _so_far(said: Said | None) -> str:
+    return "It is in the transcript, and " if said is not None else "It isn't said yet: "
+
+
+def _attempt(attempt: Attempt, said: Said | None) -> End:
+    channel = f"the channel {quote(attempt.channel)}"
+    if attempt.state == "begun":
+        return "pending", f"{_so_far(said)}attempt {attempt.number} at {channel} is not over."
+    again = f"; it is tried again at {instant(attempt.next_at)}" if attempt.next_at else ""
+    if attempt.state == "unknown" and not again:
+        return "ambiguous", f"{_so_far(said)}nobody knows whether {channel} took it."
+    why = f": {clip(attempt.reason)}" if attempt.reason else ""
+    return "retrying", f"{_so_far(said)}{channel} has not taken it yet{why}{again}."
+
+
+def _receipt(receipt: Receipt, send: SendStory, story: Story, voice: Voice) -> End:
+    if receipt.outcome == "void":
+        return "void", f"It was not said: {voice.they} wrote before it was."
+    if receipt.outcome in ("said", "sent", "delivered"):
+        took = "" if receipt.outcome == "said" else f", and {_channel(send)} took it"
+        return receipt.outcome, f"It was said{took}{_because(send, story, voice)}."
+    why = f": {clip(receipt.reason)}" if receipt.reason else ""
+    if send.said is None:
+        return receipt.outcome, f"It was not said{why}."
+    if receipt.outcome == "dropped":
+        text = f"was not sent to {_channel(send)}{why}."
+    elif receipt.outcome == "ambiguous":
+        text = f"whether {_channel(send)} took it is not known{why}; it isn't sent again by itself."
+    else:
+        text = f"{_channel(send)} did not take it{why}.{_letters(send)}"
+    return receipt.outcome, f"It is in the transcript, but {text}"
+
+
+def _channel(send: SendStory) -> str:
+    for fact in reversed(send.trail):
+        if isinstance(fact.body, Dispatch | Attempt):
+            return f"the channel {quote(fact.body.channel)}"
+    if send.said is not None and send.said.channel != SOCKET:
+        return f"the channel {quote(send.said.channel)}"
+    return "the channel"
+
+
+def _letters(send: SendStory) -> str:
+    letters = [f.body for f in send.trail if isinstance(f.body, LetterFact)]
+    return f" It is the dead letter {letters[-1].id}." if letters else ""
+
+
+def _because(send: SendStory, story: Story, voice: Voice) -> str:
+    """Tell why it was said: what began it, and that the gates agreed."""
+    is_autonomous = send.payload.is_autonomous if send.payload is not None else (
+        send.said is not None and send.said.is_autonomous
+    )  # fmt: skip
+    if not is_autonomous:
+        return f", as the answer to what {voice.they} wrote" if send.payload is not None else ""
+    is_timed = any(
+        isinstance(f.body, TimerFired) and f.body.payload.kind == "follow_up" for f in story.facts
+    )
+    if send.payload is not None and not send.payload.is_voidable:
+        return f": {voice.they} had asked for it, and it came due"
+    if is_timed:
+        return ": it came due as planned, and the gates let it through"
+    return ": the agent decided to by itself, and the gates let it through"
+
+
+# ---------------------------------------------------------------- follow-ups and turns
+
+
+def _timer(story: Story, timer_id: str, voice: Voice) -> End:
+    if story.focus is None or not isinstance(story.focus.body, TurnFact):
+        return _GONE
+    turn = story.focus.body
+    note = next((n for n in reversed(turn.notes) if n.subject == timer_id), None)
+    if note is not None and note.code == "void":
+        return "void", f"It was not said: {_spoke(note, voice)}."
+    if note is not None and note.code != "held":
+        return _noted(note)
+    return _planned(turn, timer_id, is_held=note is not None) or _turn(story, voice)
+
+
+def _planned(turn: TurnFact, timer_id: str, *, is_held: bool) -> End | None:
+    """Tell what the plans of the last turn about a follow-up mean, if it has any."""
+    plans = [plan for plan in turn.plans if plan.timer_id == timer_id]
+    if not plans:
+        return None
+    when = instant(plans[-1].fire_at)
+    if is_held:
+        return "held", f"It was held back, and is planned for {when}."
+    if any(closed == timer_id for closed, _ in turn.cancels):
+        return "replaced", f"It was replaced by a later plan of the same name, for {when}."
+    return "pending", f"It is planned for {when}."
+
+
+def _spoke(note: Note, voice: Voice) -> str:
+    if note.text == "the person spoke first":
+        return f"{voice.they} wrote first, and that ends what the agent had planned by itself"
+    return reason(note)
+
+
+def _turn(story: Story, voice: Voice) -> End:
+    focus = story.focus
+    if focus is None:
+        return _GONE
+    if isinstance(focus.body, Gone):
+        return "unknown", f"All that is left of it is {focus.body.what}."
+    if not isinstance(focus.body, TurnFact):
+        return "pending", "It is stored, and no turn has taken it up yet."
+    is_elsewhere = _is_ended_elsewhere(story, focus.body)
+    telling = [n for n in focus.body.notes if _is_telling(n, focus.body, is_elsewhere=is_elsewhere)]
+    if not telling:
+        return _plain(story, focus.body)
+    if telling[-1].code == "void":
+        return "void", _voided(story, telling[-1], voice)
+    return _noted(telling[-1])
+
+
+def _plain(story: Story, turn: TurnFact) -> End:
+    """Tell the end of a turn that no note explains."""
+    if turn.outcome in ("begun", "queued") and _is_deadline(story, turn):
+        return "done", "The wait was over, and what waited for that went on."
+    return _OUTCOMES.get(turn.outcome, _GONE)
+
+
+def _is_deadline(story: Story, turn: TurnFact) -> bool:
+    """Tell whether a turn is about a deadline, which has no end but that it came."""
+    return any(
+        isinstance(f.body, TimerFired)
+        and f.body.payload.kind == "deadline"
+        and turn.event is not None
+        and turn.event.seq == f.seq
+        for f in story.facts
+    )
+
+
+def _voided(story: Story, note: Note, voice: Voice) -> str:
+    """Tell why nothing was said: what came from outside is no plan, and it isn't forgotten."""
+    if any(isinstance(f.body, External) and f.body.id == note.subject for f in story.facts):
+        return f"Nothing was said about it: {voice.they} wrote first, and the answer knows of it."
+    return f"It was not said: {_spoke(note, voice)}."
+
+
+def _is_ended_elsewhere(story: Story, turn: TurnFact) -> bool:
+    """Tell whether the turn about another event ended the exchange that is asked about."""
+    is_other = turn.event is not None and turn.event.id != story.id
+    return is_other and story.id in turn.ended
+
+
+def _is_telling(note: Note, turn: TurnFact, *, is_elsewhere: bool) -> bool:
+    """Tell whether a note explains the outcome of its turn: others tell of something else."""
+    verdict = NOTES[note.code].verdict if note.code in NOTES else ""
+    if not is_elsewhere and turn.outcome in ("answered", "continued", "begun", "queued"):
+        # What a message voids or cancels besides isn't what became of the message.
+        return False
+    return bool(verdict)
+
+
+def _noted(note: Note) -> End:
+    telling = NOTES.get(note.code)
+    why = reason(note)
+    if telling is None or not telling.verdict:
+        return "unknown", f"{why[:1].upper()}{why[1:]}."
+    word: Verdict = telling.verdict  # type: ignore[assignment]
+    if note.code == "stale_timer":
+        return word, f"Nothing was said: it was {why}."
+    start = _STARTS.get(word, "It was not said" if word in _NOT_SAID else "It ended")
+    return word, f"{start}: {why}."
+
+
+# ---------------------------------------------------------------- dead letters
+
+
+def _letter(story: Story, voice: Voice) -> End:
+    letter = next((f.body for f in story.facts if isinstance(f.body, LetterFact)), None)
+    if story.sends:
+        return _sends(story, voice)
+    if letter is None:
+        return _GONE
+    ends = [f.body for f in story.facts if isinstance(f.body, DeadLetterEnd)]
+    since = f" {_who(ends[-1].by, voice)} {ends[-1].action} it." if ends else ""
+    return "failed", f"The {letter.service} could not use it: {letter.cause}.{since}"
+
+
+def _who(user: str, voice: Voice) -> str:
+    return voice.start if user == voice.person else user

@@ -1,0 +1,28 @@
+"""What a check of `vigil doctor` answers: ok, warn (works, but you should know), or fail."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """What one look found. `advice` is what to do if the state isn't ok."""
+
+    name: str
+    state: Literal["ok", "warn", "fail"]
+    found: str
+    advice: str = ""
+
+
+def ok(name: str, found: str) -> Check:
+    return Check(name=name, state="ok", found=found)
+
+
+def warn(name: str, found: str, advice: str) -> Check:
+    return Check(name=name, state="warn", found=found, advice=advice)
+
+
+def fail(name: str, found: str, advice: str) -> Check:
+    return Check(name=name, state="fail", found=found, advice=advice)

@@ -1,0 +1,92 @@
+"""Every span that Vigil records, as data: its name, where, its attributes, what it means.
+
+``docs/telemetry.md`` has the same table, and a test compares them. What people and agents say
+is never an attribute; session keys are.
+
+The names of ``gen_ai.*`` and ``http.*`` are those of the OpenTelemetry conventions. They stand
+here because the GenAI ones are still in development and their Python constants are deprecated.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+
+Direction = Literal["server", "client", "producer", "consumer"]
+
+SESSION: Final = "vigil.session"
+EVENT_TYPE: Final = "vigil.event.type"
+EVENT_ID: Final = "vigil.event.id"
+OUTCOME: Final = "vigil.outcome"
+ORDINAL: Final = "vigil.turn"
+ATTEMPT: Final = "vigil.attempt"
+EFFECT: Final = "vigil.effect"
+TIMER_KIND: Final = "vigil.timer.kind"
+LATENESS_MS: Final = "vigil.timer.lateness_ms"
+CHANNEL: Final = "vigil.channel"
+ERROR_TYPE: Final = "error.type"
+HTTP_STATUS: Final = "http.response.status_code"
+
+GEN_AI_OPERATION: Final = "gen_ai.operation.name"
+GEN_AI_PROVIDER: Final = "gen_ai.provider.name"
+GEN_AI_MODEL: Final = "gen_ai.request.model"
+GEN_AI_CONVERSATION: Final = "gen_ai.conversation.id"
+GEN_AI_INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
+"""Those that a cache held, or was given, count too."""
+GEN_AI_OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
+GEN_AI_CACHE_READ: Final = "gen_ai.usage.cache_read.input_tokens"
+GEN_AI_CACHE_WRITE: Final = "gen_ai.usage.cache_creation.input_tokens"
+
+
+class SpanKind(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of the table. `error.type` may be on any span that failed."""
+
+    name: str
+    service: str
+    direction: Direction
+    attributes: tuple[str, ...]
+
+
+ACCEPT: Final = SpanKind(
+    name="gateway.accept",
+    service="gateway",
+    direction="server",
+    attributes=(SESSION, EVENT_TYPE, EVENT_ID),
+)
+TURN: Final = SpanKind(
+    name="cortex.turn",
+    service="cortex",
+    direction="consumer",
+    attributes=(SESSION, EVENT_TYPE, EVENT_ID, ORDINAL, OUTCOME, ATTEMPT),
+)
+MODEL: Final = SpanKind(
+    name="chat",
+    service="cortex",
+    direction="client",
+    attributes=(
+        GEN_AI_OPERATION, GEN_AI_PROVIDER, GEN_AI_MODEL, GEN_AI_CONVERSATION, GEN_AI_INPUT_TOKENS,
+        GEN_AI_OUTPUT_TOKENS, GEN_AI_CACHE_READ, GEN_AI_CACHE_WRITE,
+    ),
+)  # fmt: skip
+"""Its name ends with the model's: ``chat claude-…``."""
+PROMOTE: Final = SpanKind(
+    name="scheduler.promote",
+    service="scheduler",
+    direction="producer",
+    attributes=(SESSION, EVENT_ID, TIMER_KIND, LATENESS_MS),
+)
+SAY: Final = SpanKind(
+    name="delivery.say",
+    service="delivery",
+    direction="consumer",
+    attributes=(SESSION, EFFECT, OUTCOME),
+)
+WEBHOOK: Final = SpanKind(
+    name="delivery.webhook",
+    service="delivery",
+    direction="client",
+    attributes=(SESSION, EFFECT, CHANNEL, ATTEMPT, OUTCOME, HTTP_STATUS),
+)
+
+SPANS: Final = (ACCEPT, TURN, MODEL, PROMOTE, SAY, WEBHOOK)

@@ -1,0 +1,137 @@
+"""Every kind of signal, from its real cause through every service (SPEC C-4)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from services.cortex.model import ModelAnswer, ModelError, ModelRequest
+from tests.support import signals
+from tests.support.agent import ask, follow_up, tell
+from tests.support.channels import channel_of
+from tests.support.receiver import OK, raw, running_receiver, status
+from tests.support.world import Person, World, running_world
+from vigil.contracts import Signal
+from vigil.signals import KINDS
+
+NOBODY = "nobody"
+"""Whose sessions make the scheduler look at a clock that the test moved."""
+
+
+async def test_every_kind_is_told_once_for_its_cause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C-4, S-6, S-7, S-8, D-2, C-9: each cause of the list happens, and is told exactly once."""
+    async with (
+        running_receiver(OK, status(410, "Gone")) as receiver,
+        running_receiver(raw(b"")) as careless,
+    ):
+        channels = {
+            "ops": channel_of(receiver),
+            "once": channel_of(careless, is_idempotent=False),
+        }
+        model = {"daily_tokens": 10, "retry_base_s": 5.0}
+        async with running_world(tmp_path, monkeypatch, channels=channels, model=model) as world:
+            person = await world.person(has_socket=False)
+            await person.exchange("hello")
+            await _timers(world, person)
+            await _gates(world, person)
+            await _too_late(world, person)
+            for channel in ("ops", "ops", "once"):
+                await person.exchange(ask(tell("look", channel)))
+            await _models(world, person)
+            await world.admin.publish("session.vigil.bob.t1.in.said.user", b"{")
+            made = await _all_told(world)
+            assert signals.wrong(await signals.expected(world.admin), made) == []
+            assert [one.id for one in made] == await signals.expected(world.admin)
+    made = [one for one in made if one.owner != NOBODY]
+    assert {one.kind for one in made} == set(KINDS)
+    counts = Counter(one.kind for one in made)
+    once = (
+        "timer.voided", "timer.cancelled", "message.delivered", "message.blocked",
+        "message.dropped", "message.failed", "message.ambiguous", "budget.exhausted",
+        "error.retry", "error.event",
+    )  # fmt: skip
+    assert {kind: counts[kind] for kind in once} == dict.fromkeys(once, 1)
+    assert (counts["session.started"], counts["timer.fired"]) == (2, 3)
+    assert counts["timer.scheduled"] == 6
+    assert counts["error.model"] == 2, "one model that failed, and one that nobody could pay"
+    assert counts["turn.committed"] == len(person.talk.turns) + 1
+    assert counts["message.sent"] == len(person.talk.said) + 1, "bob is told that it was lost"
+    _tell_what_why_takes(made)
+
+
+async def _timers(world: World, person: Person) -> None:
+    await person.exchange(ask(follow_up("voided", 30, "hi")))
+    await person.exchange("never mind")
+    await person.exchange(ask(follow_up("cancelled", 30, "hi")))
+    answer = await person.http.delete(f"/api/sessions/{person.key}/timers/cancelled")
+    assert answer.status_code == 202
+    await world.at_rest()
+
+
+async def _gates(world: World, person: Person) -> None:
+    """Two come due together: the second is refused by the cooldown."""
+    await person.exchange(ask(follow_up("first", 30, "one"), follow_up("second", 31, "two")))
+    await world.advance(32)
+
+
+async def _too_late(world: World, person: Person) -> None:
+    """A follow-up that was decided and not yet said when the person speaks."""
+    await person.exchange(ask(follow_up("late", 60, "three")))
+    await world.stack.stop("delivery")
+    await world.advance(61, without="delivery")
+    await person.say("I spoke first")
+    await world.stack.start("delivery")
+    await person.talk.until(lambda: person.talk.receipts)
+    await world.at_rest()
+
+
+async def _models(world: World, person: Person) -> None:
+    agent, behave = world.agent, world.agent.behave
+    errors = [
+        ModelError("529", is_retryable=True),
+        ModelError("401", is_retryable=False),
+    ]
+
+    def fail(request: ModelRequest) -> ModelAnswer:
+        raise errors.pop(0)
+
+    agent.behave = fail
+    seq = await person.say("are you there?")
+    await person.talk.until(lambda: "model_retry" in person.talk.notes)
+    await world.advance(6)
+    await person.talk.ended(seq)
+    agent.behave = behave
+    monkey = pytest.MonkeyPatch()
+    with monkey.context() as patch:
+        patch.setattr(agent, "is_free", False)
+        await person.exchange("and what would that cost?")
+    await person.exchange(ask(follow_up("kept", 40, "drink", keep=True)))
+    await world.advance(41)
+
+
+async def _all_told(world: World) -> list[Signal]:
+    """Wait until every kind was told, and everything that is stored."""
+    async with asyncio.timeout(signals.WAIT_S):
+        while True:
+            made = await signals.settled(world.admin)
+            if {one.kind for one in made} == set(KINDS):
+                return await signals.settled(world.admin)
+            await asyncio.sleep(0.05)
+
+
+def _tell_what_why_takes(made: list[Signal]) -> None:
+    """The subject of each is a timer, a send or an event; the words are for people."""
+    about = {one.kind: one.subject for one in made}
+    assert about["timer.voided"] == "voided"
+    assert about["timer.cancelled"] == "cancelled"
+    assert about["message.blocked"] == "second"
+    said = {one.subject for one in made if one.kind == "message.sent"}
+    assert about["message.delivered"] in said
+    assert about["message.dropped"] not in said
+    assert all(one.text and one.text[0].isupper() for one in made)
+    assert all(one.owner in ("ann", "bob") and one.agent == "vigil" for one in made)

@@ -1,0 +1,139 @@
+"""Completion in the shells: commands, and what only a running Vigil knows."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import Cli, running_vigil
+from vigil.cli import completing
+
+PATIENCE_S = 5.0
+"""Starting Python and loading the commands is most of it."""
+
+
+@pytest.fixture(scope="module")
+def vigil(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
+    """A running Vigil with two sessions, a reminder, and the command `vigil` on the path."""
+    folder = tmp_path_factory.mktemp("completion")
+    with running_vigil(folder / "home") as cli:
+        cli("send", "remind me in 3600 seconds to call Bob", "--thread", "t1")
+        cli("send", "hello", "--thread", "u2")
+        cli.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        yield cli
+
+
+def bash(cli: Cli, *words: str, **environ: str) -> list[str]:
+    """Source the script that `vigil` prints, and press TAB after `words`."""
+    bare = cli.environ | environ
+    script = subprocess.run(
+        ["vigil"], env=bare | {"_VIGIL_COMPLETE": "source_bash"}, capture_output=True, text=True,
+        check=True,
+    ).stdout  # fmt: skip
+    quoted = " ".join(f"'{word}'" for word in words)
+    tab = (
+        f"COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; COMPREPLY=(); "
+        '_vigil_completion vigil; printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    done = subprocess.run(
+        ["bash", "--norc", "-c", f"{script}\n{tab}"],
+        env=bare, capture_output=True, text=True, timeout=30, check=True,
+    )  # fmt: skip
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+
+
+@needs_bash
+def test_bash_completes_commands_options_and_what_runs(vigil: Cli) -> None:
+    """P-2"""
+    assert bash(vigil, "vigil", "st") == ["status", "stop"]
+    assert "--json" in bash(vigil, "vigil", "status", "--js")
+    assert bash(vigil, "vigil", "serve", "s") == ["scheduler"]
+    assert bash(vigil, "vigil", "stop", "") == ["me:vigil:t1", "me:vigil:u2"]
+    assert bash(vigil, "vigil", "tail", "session", "m") == ["me:vigil:t1", "me:vigil:u2"]
+    assert bash(vigil, "vigil", "stop", "nobody") == []
+    (timer,) = vigil.json("timers")["timers"]
+    assert bash(vigil, "vigil", "timers", "me:vigil:t1", "--cancel", "") == [timer["timer_id"]]
+    assert bash(vigil, "vigil", "chat", "--agent", "v") == ["vigil"]
+
+
+def complete(cli: Cli, shell: str, typed: str, **environ: str) -> str:
+    """Ask as the scripts of zsh and fish do."""
+    asked = {
+        "_VIGIL_COMPLETE": f"complete_{shell}",
+        "_TYPER_COMPLETE_ARGS": typed,
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+    }
+    return cli(code=None, **asked, **environ).stdout.strip()
+
+
+def test_zsh_and_fish_get_what_their_scripts_expect(vigil: Cli) -> None:
+    """P-2: names with descriptions; for zsh, a colon that is part of a name is marked."""
+    script = vigil(code=None, _VIGIL_COMPLETE="source_zsh").stdout
+    assert "compdef _vigil_completion vigil" in script
+    assert "complete --command vigil" in vigil(code=None, _VIGIL_COMPLETE="source_fish").stdout
+    zsh = complete(vigil, "zsh", "vigil st")
+    assert '"status":"Show each service' in zsh
+    assert '"stop":"' in zsh
+    assert r'"me\\:vigil\\:t1"' in complete(vigil, "zsh", "vigil stop me:vigil:t")
+    fish = complete(vigil, "fish", "vigil st").splitlines()
+    assert [line.partition("\t")[0] for line in fish] == ["status", "stop"]
+    assert complete(vigil, "fish", "vigil stop me:vigil:t") == "me:vigil:t1"
+
+
+def test_the_script_is_installed_for_the_shell_that_asks(tmp_path: Path) -> None:
+    """P-2: `vigil --install-completion bash`, in a home of its own."""
+    cli = Cli(
+        tmp_path / "home", HOME=str(tmp_path), _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1"
+    )
+    assert "_VIGIL_COMPLETE=complete_bash" in cli("--show-completion", "bash").stdout
+    cli("--install-completion", "bash")
+    assert "vigil" in (tmp_path / ".bashrc").read_text()
+    (script,) = (tmp_path / ".bash_completions").iterdir()
+    assert "_VIGIL_COMPLETE=complete_bash" in script.read_text()
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {"VIGIL_URL": "http://127.0.0.1:1"},
+        {"VIGIL_URL": "no url"},
+        {"VIGIL_GATEWAY__PORT": "none"},
+        {"VIGIL_TOKEN": "pat_wrong"},
+    ],
+)
+def test_what_is_wrong_offers_nothing(tmp_path: Path, environ: dict[str, str]) -> None:
+    """X-6: pressing TAB is no time for an error; nothing is printed but names."""
+    cli = Cli(tmp_path / "home", **environ)
+    for typed in ("vigil stop ", "vigil timers me:vigil:t1 --cancel ", "vigil chat --agent "):
+        assert complete(cli, "fish", typed) == ""
+    assert not cli.home.exists()
+
+
+def test_who_does_not_answer_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """X-6: a gateway that takes the connection and says nothing costs a third of a second."""
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        monkeypatch.setenv("VIGIL_HOME", str(tmp_path))
+        monkeypatch.setenv("VIGIL_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        begun = time.monotonic()
+        assert completing.session_keys("") == []
+        assert completing.PATIENCE_S <= time.monotonic() - begun < completing.PATIENCE_S + 1.0
+        cli = Cli(tmp_path / "home", VIGIL_URL=os.environ["VIGIL_URL"])
+        begun = time.monotonic()
+        assert complete(cli, "fish", "vigil stop ") == ""
+        assert time.monotonic() - begun < PATIENCE_S

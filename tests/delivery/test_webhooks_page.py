@@ -1,0 +1,84 @@
+"""The receiver of docs/webhooks.md, run as it stands there."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import msgspec
+
+from services.delivery.answers import NotTaken, Taken
+from services.delivery.webhook import MessageSent, WebhookChannel, body_of
+from tests.delivery.test_webhook import BODY, SAID
+from tests.support.delivery import until
+from tests.support.receiver import SECRET
+from vigil import config
+from vigil.broker import free_port
+from vigil.clock import SystemClock
+from vigil.ssrf import Rules
+
+PAGE = (Path(__file__).parents[2] / "docs" / "webhooks.md").read_text("utf-8")
+
+
+def example(language: str) -> str:
+    found: list[str] = re.findall(rf"```{language}\n(.*?)```", PAGE, re.S)
+    return found[0]
+
+
+async def test_the_receiver_takes_each_message_once_and_no_forged_one() -> None:
+    """D-1, P-7"""
+    port = free_port()
+    environment = os.environ | {"PORT": str(port), "WEBHOOK_SECRET": SECRET}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-u", "-c", example("python"), env=environment,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+    )  # fmt: skip
+    url, rules, clock = (
+        f"http://127.0.0.1:{port}/",
+        Rules(ports=(port,), allow_private=True),
+        SystemClock(),
+    )
+    channel = WebhookChannel(url, SECRET, rules, clock, timeout_s=5)
+    forger = WebhookChannel(url, f"{SECRET[:-4]}AAAA", rules, clock, timeout_s=5)
+    try:
+
+        async def is_taken() -> bool:
+            return isinstance(await channel.send(SAID.id, BODY), Taken)
+
+        await until(is_taken, what="the receiver is there")
+        assert isinstance(await channel.send(SAID.id, BODY), Taken)
+        refused = await forger.send("f1", BODY)
+        assert isinstance(refused, NotTaken)
+        assert refused.status == 401
+    finally:
+        await channel.close()
+        await forger.close()
+        process.kill()
+        output, _ = await process.communicate()
+    assert output.decode() == f"{SAID.session_key} {SAID.text}\n"
+
+
+def test_the_body_and_the_settings_of_the_page_are_what_we_take() -> None:
+    shown = msgspec.json.decode(example("json"))
+    assert set(shown) == set(msgspec.json.decode(body_of(SAID, 1)))
+    msgspec.convert(shown, MessageSent)
+    settings = msgspec.convert(tomllib.loads(example("toml")), config.Config)
+    assert settings.channels["ops"].url.startswith("https://")
+
+
+def test_every_key_of_a_channel_is_listed_with_its_default() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text("utf-8")
+    part = page.split("\n### Channels\n")[1].split("\n### ")[0]
+    cells = re.findall(r"^\| (`.*?`) \| (.*?) \|", part, re.MULTILINE)
+    listed = {key: default for names, default in cells for key in re.findall(r"`(\w+)`", names)}
+    fields = {f.name: f for f in msgspec.structs.fields(config.Channel)}
+    assert set(listed) == set(fields)
+    for name, text in listed.items():
+        if text.startswith("`"):
+            default = fields[name].default
+            expected = list(default) if isinstance(default, tuple) else default
+            assert msgspec.json.decode(text.strip("`")) == expected, name

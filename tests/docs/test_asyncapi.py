@@ -1,0 +1,173 @@
+"""/asyncapi.json tells what is on the bus: checked against the specification, the structs, the
+subjects and the golden files (SPEC P-7).
+
+After a change of a record, write the committed copy anew and read what changed:
+
+    .venv/bin/python -c 'from tests.docs.test_asyncapi import write; write()'
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any, Final
+
+import jsonschema
+import msgspec
+import pytest
+
+from services.gateway.wire import CloudEventBody
+from tests.support.gateway import Gate, running_gateway
+from vigil import __version__, asyncapi, topology
+from vigil.asyncapi_examples import EXAMPLES
+from vigil.signals import KINDS
+from vigil.subjects import SessionKey, outside, signals_of
+
+ROOT: Final = Path(__file__).parents[2]
+COPY: Final = ROOT / "docs" / "asyncapi.json"
+GOLDEN: Final = ROOT / "tests" / "golden"
+NODE: Final = ROOT / "tests" / "node"
+SPECS: Final = NODE / "node_modules" / "@asyncapi" / "specs"
+
+
+def made() -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(asyncapi.encoded(__version__))
+    return document
+
+
+def write() -> None:
+    """Write the committed copy."""
+    COPY.write_text(json.dumps(made(), indent=2, ensure_ascii=False) + "\n", "utf-8")
+
+
+@pytest.fixture(scope="module")
+def specification() -> dict[str, Any]:
+    """The official schema of AsyncAPI 3.0.0, installed by npm from a lock."""
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("npm is not installed, so there is no official schema to check against")
+    wanted = json.loads((NODE / "package.json").read_text())["devDependencies"]["@asyncapi/specs"]
+    there = SPECS / "package.json"
+    if not there.exists() or json.loads(there.read_text())["version"] != wanted:
+        subprocess.run(
+            [npm, "ci", "--no-audit", "--no-fund", "--ignore-scripts"],
+            cwd=NODE, check=True, timeout=120, capture_output=True,
+        )  # fmt: skip
+    schema: dict[str, Any] = json.loads((SPECS / "schemas" / "3.0.0.json").read_text("utf-8"))
+    return schema
+
+
+def test_the_document_is_asyncapi(specification: dict[str, Any]) -> None:
+    """P-7: by the schema of those who wrote the specification."""
+    checker = jsonschema.Draft7Validator(specification)
+    assert [f"{list(e.path)}: {e.message}" for e in checker.iter_errors(made())] == []
+    broken = made()
+    broken["operations"]["sendEvent"]["action"] = "shout"
+    assert not checker.is_valid(broken), "the schema must be able to say no"
+
+
+def test_the_committed_copy_is_what_the_structs_say() -> None:
+    """P-7: a change of the contract is seen in review."""
+    assert json.loads(COPY.read_text("utf-8")) == made()
+
+
+async def test_the_gateway_serves_it_to_anybody(tmp_path: Path) -> None:
+    """P-5, X-4"""
+    async with running_gateway(tmp_path) as gate:
+        answer = await (await _anonymous(gate)).get("/asyncapi.json")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.json() == made()
+
+
+async def _anonymous(gate: Gate) -> Any:
+    return await gate.http()
+
+
+# ---------------------------------------------------------------- records
+
+
+def test_every_golden_file_is_an_example() -> None:
+    """S-14: what is shown is what the tests decode for good; the newest version of each."""
+    newest: dict[str, Any] = {}
+    for file in sorted(GOLDEN.glob("*.json")):
+        newest[file.name.rpartition(".v")[0]] = json.loads(file.read_text("utf-8"))
+    newest.pop("timer")  # a schedule, inside of TIMERS: nobody else reads it
+    assert {name: EXAMPLES[name] for name in EXAMPLES if name != "cloud_event"} == newest
+    assert {spoken.example for spoken in asyncapi.MESSAGES.values()} - {None} == EXAMPLES.keys()
+
+
+@pytest.mark.parametrize("name", [n for n, m in asyncapi.MESSAGES.items() if m.example])
+def test_every_example_is_valid(name: str) -> None:
+    """P-7: by the schema that the document gives for it, references resolved."""
+    document = made()
+    message = document["components"]["messages"][name]
+    schema = {"components": document["components"], **message["payload"]}
+    for example in message["examples"]:
+        jsonschema.Draft202012Validator(schema).validate(example["payload"])
+        wrong = {k: v for k, v in example["payload"].items() if k != "id"} | {"v": "x"}
+        if name != "cloudEvent":
+            assert not jsonschema.Draft202012Validator(schema).is_valid(wrong)
+
+
+def test_events_from_outside_have_one_schema() -> None:
+    """P-5: the bus and HTTP take the same."""
+    _, [ours] = _components(asyncapi.CloudEvent)
+    _, [theirs] = _components(CloudEventBody)
+    assert ours | {"title": ""} == theirs | {"title": ""}
+
+
+def _components(kind: type) -> tuple[Any, list[dict[str, Any]]]:
+    found, schemas = msgspec.json.schema_components([kind])
+    return found, list(schemas.values())
+
+
+# ---------------------------------------------------------------- subjects
+
+
+def pattern_of(address: str) -> str:
+    return re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^.]+)", re.escape(address))
+
+
+def test_the_addresses_are_the_subjects() -> None:
+    """P-7: as `vigil.subjects` builds them, and nobody else."""
+    key = SessionKey("ann", "vigil", "t1")
+    built = {
+        "events": outside("ann", "laptop"),
+        "signals": key.signal("message.sent"),
+        "sessionMessages": key.in_user,
+        "sessionEvents": key.in_event("timer"),
+        "sessionTurns": key.turn,
+        "sessionSaid": key.out_said("e"),
+        "sessionReceipts": key.receipt("e"),
+        "sessionSends": key.send("e"),
+        "sessionAttempts": key.attempt("e"),
+        "deadLetters": key.dead("cortex"),
+        "deadLetterEnds": key.dead("ended"),
+    }
+    channels = made()["channels"]
+    assert channels.keys() == built.keys()
+    for name, subject in built.items():
+        match = re.fullmatch(pattern_of(channels[name]["address"]), subject)
+        assert match, name
+        assert match.groupdict().keys() == channels[name]["parameters"].keys()
+        assert match.groupdict().get("agent", "vigil") == "vigil"
+        assert match.groupdict().get("user", "ann") == "ann"
+    assert signals_of("ann", kind="message.sent").count(".") == built["signals"].count(".")
+
+
+def test_kinds_and_types_are_those_there_are() -> None:
+    """C-4"""
+    parameters = made()["components"]["parameters"]
+    about, happening = (set(parameters[name]["enum"]) for name in ("about", "happening"))
+    assert {tuple(kind.split(".")) for kind in KINDS} <= {(a, h) for a in about for h in happening}
+    published = {
+        subject.rpartition(".in.")[2]
+        for role in topology.ROLES.values()
+        for subject in role.publishes
+        if ".in." in subject
+    }
+    assert published - {"said.user"} <= set(parameters["type"]["enum"])

@@ -1,0 +1,190 @@
+"""The stories in docs/why.md are what `vigil why` prints: told by the real stack, word for word.
+
+The clock stands still where the test puts it, so that times are the same each time; ids appear
+in no story. After a change of the wording, write the page anew and read what changed:
+
+    VIGIL_WRITE_WHY=1 .venv/bin/python -m pytest tests/docs/test_why_stories.py
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.support.world import Person, StoppedClock, World, running_world
+from vigil.cli.why import story
+from vigil.contracts import AGENT_FOLLOW_UP
+
+PAGE: Final = Path(__file__).parents[2] / "docs" / "why.md"
+WIDTH: Final = 90
+SECRET: Final = "whsec_" + "c2VjcmV0" * 4
+
+
+class Clock(StoppedClock):
+    """Stands at a morning that the broker, which has a clock of its own, hasn't reached."""
+
+    def __init__(self) -> None:
+        self._now = datetime(2031, 3, 3, 9, tzinfo=UTC)
+
+
+@contextlib.asynccontextmanager
+async def morning(
+    home: Path, monkeypatch: pytest.MonkeyPatch, **sections: Any
+) -> AsyncIterator[tuple[World, Person]]:
+    """All services with the rehearsal model, and Ann, who follows her session."""
+    async with running_world(home, monkeypatch, Clock(), has_agent=False, **sections) as world:
+        yield world, await world.person()
+
+
+async def told(person: Person, id_: str) -> dict[str, Any]:
+    answer = await person.http.get(f"/api/why/{id_}")
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    assert found["trace_id"]
+    return found
+
+
+def on_the_page(heading: str) -> str:
+    """Return the story under a heading of the page."""
+    section = PAGE.read_text("utf-8").split(f"\n## {heading}\n")[1]
+    return re.findall(r"```text\n(.*?)```", section, re.S)[0]
+
+
+def assert_on_the_page(heading: str, command: str, answer: dict[str, Any]) -> None:
+    """Compare a story with the page, or write it there if that is asked for."""
+    lines = [f"$ vigil why {command}", *story(answer, width=WIDTH)]
+    # The sequence depends on which service was first.
+    text = re.sub(r"SESSIONS-\d+", "SESSIONS-12", "\n".join(lines) + "\n")
+    shown = on_the_page(heading)
+    if os.environ.get("VIGIL_WRITE_WHY"):
+        before, after = PAGE.read_text("utf-8").split(f"\n## {heading}\n")
+        after = after.replace(f"```text\n{shown}```", f"```text\n{text}```", 1)
+        PAGE.write_text(f"{before}\n## {heading}\n{after}", "utf-8")
+        return
+    assert text == shown
+
+
+async def test_a_follow_up_that_was_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """D-3: from what the person wrote to what was said, by the message's id."""
+    async with morning(tmp_path, monkeypatch) as (world, ann):
+        await ann.exchange("check back in 30 seconds")
+        await world.advance(30)
+        (said,) = [said for said in ann.talk.said if said.tag == AGENT_FOLLOW_UP]
+        answer = await told(ann, said.id)
+        assert (answer["kind"], answer["verdict"]) == ("message", "said")
+        assert_on_the_page("A follow-up that was said", "MESSAGE_ID", answer)
+
+
+async def test_a_follow_up_that_the_cap_blocked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D-3, S-7: it has no id of its own; the timer's name finds it, and the numbers are told."""
+    async with morning(tmp_path, monkeypatch) as (world, ann):
+        times = ("30 seconds", "1 minute", "90 seconds", "2 minutes")
+        await ann.exchange(" and ".join(f"check back in {time}" for time in times))
+        for _ in times:
+            await world.advance(30)
+        answer = await told(ann, "followup-4")
+        assert (answer["kind"], answer["verdict"]) == ("timer", "blocked")
+        assert_on_the_page("A follow-up that the cap blocked", "followup-4", answer)
+
+
+async def test_a_follow_up_that_the_person_voided(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D-3, S-6: the message that came first is part of the story."""
+    async with morning(tmp_path, monkeypatch) as (world, ann):
+        await ann.exchange("check back in 60 seconds")
+        await world.advance(20)
+        await ann.exchange("I'm here already")
+        await world.advance(60)
+        answer = await told(ann, "followup-1")
+        assert (answer["kind"], answer["verdict"]) == ("timer", "void")
+        assert_on_the_page("A follow-up that you voided", "followup-1", answer)
+
+
+# ---------------------------------------------------------------- a webhook that fails
+
+
+@contextlib.asynccontextmanager
+async def broken_receiver() -> AsyncIterator[int]:
+    """A server that answers 500 to everything; yields its port."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = re.search(rb"content-length: (\d+)", head, re.I)
+        await reader.readexactly(int(length[1]) if length else 0)
+        writer.write(b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        await server.wait_closed()
+
+
+async def test_a_follow_up_whose_webhook_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D-3, S-10: said in the transcript, refused by the channel, put with the dead letters."""
+    async with broken_receiver() as port:
+        ops = {
+            "url": f"http://127.0.0.1:{port}/", "secret": SECRET, "ports": [port],
+            "allow_private": True, "attempts_max": 2, "backoff_base_s": 0.2,
+        }  # fmt: skip
+        sections = {"channels": {"ops": ops}, "person": {"channel": "ops"}}
+        async with morning(tmp_path, monkeypatch, **sections) as (world, ann):
+            await ann.exchange("check back in 30 seconds")
+            await world.advance(30)
+            (said,) = [said for said in ann.talk.said if said.tag == AGENT_FOLLOW_UP]
+            attempts = ann.talk.key.attempt(said.id)
+            await ann.talk.until(lambda: sum(m.subject == attempts for m in ann.talk.log) == 2)
+            await world.advance(60)
+            await ann.talk.until(lambda: ann.talk.receipts)
+            answer = await settled(ann, said.id)
+            assert answer["verdict"] == "failed"
+            await assert_every_signal_has_a_story(ann)
+            assert_on_the_page("A follow-up whose webhook failed", "MESSAGE_ID", answer)
+
+
+async def assert_every_signal_has_a_story(ann: Person) -> None:
+    """C-4: the id and the subject of each signal are what `vigil why` takes."""
+    kinds: set[str] = set()
+    async with asyncio.timeout(20):
+        while "message.failed" not in kinds:
+            answer = await ann.http.get("/api/signals?follow=false", headers={"last-event-id": "0"})
+            signals = [
+                json.loads(line.removeprefix("data:"))
+                for line in answer.text.splitlines()
+                if line.startswith("data:")
+            ]
+            kinds = {signal["kind"] for signal in signals}
+            await asyncio.sleep(0.02)
+    assert {"timer.scheduled", "timer.fired", "message.sent", "turn.committed"} <= kinds
+    for signal in signals:
+        assert (await told(ann, signal["id"]))["kind"] == "signal"
+        if "subject" in signal:
+            story = await told(ann, signal["subject"])
+            assert story["session_key"] == signal["session_key"]
+
+
+async def settled(ann: Person, id_: str) -> dict[str, Any]:
+    """Return the story once the dead letter, which follows the receipt, is part of it."""
+    async with asyncio.timeout(20):
+        while True:
+            answer = await told(ann, id_)
+            if any(step["what"] == "dead_letter" for step in answer["steps"]):
+                return answer
+            await asyncio.sleep(0.02)

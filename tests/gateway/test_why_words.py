@@ -1,0 +1,687 @@
+"""Stories of every kind of end, told from records in memory (SPEC D-3)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Final, get_args
+
+import pytest
+
+from services.gateway.why import answer as answers
+from services.gateway.why import chain, stories, verdict, words
+from services.gateway.why.answer import WhyAnswer
+from services.gateway.why.facts import Fact, LetterFact
+from services.gateway.why.notes import NOTES, told
+from tests.support.why import KEY, Log, at
+from vigil import contracts
+from vigil.contracts import (
+    CancelTimer,
+    CancelTimerPayload,
+    Cause,
+    Effect,
+    FollowUp,
+    Note,
+    Row,
+    ScheduleTimer,
+    ScheduleTimerPayload,
+    SendMessage,
+    SendPayload,
+    State,
+    ToolResultBlock,
+    ToolUseBlock,
+)
+
+E: Final = "e" * 32
+
+
+def send(effect_id: str, caused_by: str, text: str = "hello", **options: Any) -> SendMessage:
+    options = {"fence": 0} | options
+    payload = SendPayload(text=text, caused_by=caused_by, **options)
+    return SendMessage(id=effect_id, ordinal=1, payload=payload)
+
+
+def autonomous(effect_id: str, caused_by: str, text: str = "tea?", **options: Any) -> SendMessage:
+    options = {"is_autonomous": True, "is_voidable": True, "tag": "Agent follow-up"} | options
+    return send(effect_id, caused_by, text, **options)
+
+
+def schedule(timer_id: str, generation: int, seconds: float = 60) -> ScheduleTimer:
+    payload = ScheduleTimerPayload(timer_id=timer_id, generation=generation, fire_at=at(seconds))
+    return ScheduleTimer(id=f"s-{timer_id}-{generation}", ordinal=1, payload=payload)
+
+
+def cancel(timer_id: str, generation: int) -> CancelTimer:
+    payload = CancelTimerPayload(timer_id=timer_id, generation=generation)
+    return CancelTimer(id=f"c-{timer_id}-{generation}", ordinal=2, payload=payload)
+
+
+def open_state(turns: int, timer_id: str, generation: int, **options: Any) -> State:
+    follow_up = FollowUp(generation=generation, fire_at=at(60), reason="look", **options)
+    return State(turns=turns, follow_ups={timer_id: follow_up})
+
+
+def planned(log: Log, timer_id: str = "tea", **options: Any) -> Cause:
+    """Let Ann write, and the agent plan a follow-up in turn 1."""
+    spoke = log.said_by_person("make tea")
+    log.turn(
+        spoke, "answered", state=open_state(1, timer_id, 1, **options),
+        effects=(schedule(timer_id, 1),), ended=(spoke.id,),
+    )  # fmt: skip
+    return spoke
+
+
+def of(log: Log, seq: int) -> WhyAnswer:
+    """Return the story of whatever is at a sequence."""
+    fact = log.fact(seq)
+    assert fact is not None
+    return log.why(stories.of_record(KEY, fact))
+
+
+def texts(answer: WhyAnswer) -> str:
+    return "\n".join(step.text for step in answer.steps)
+
+
+def whats(answer: WhyAnswer) -> list[str]:
+    return [step.what for step in answer.steps]
+
+
+# ---------------------------------------------------------------- completeness
+
+
+def note_codes() -> set[str]:
+    """Return the codes that the core writes, from its source."""
+    files = sorted((Path(__file__).parents[2] / "services" / "cortex").rglob("*.py"))
+    text = "\n".join(file.read_text("utf-8") for file in files)
+    refusals = re.findall(r'\bBlocked\(\s*"(\w+)"', text)
+    return {*re.findall(r'\bnote\(\s*"(\w+)"', text), *(f"blocked_{code}" for code in refusals)}
+
+
+def test_every_note_of_the_core_has_a_sentence() -> None:
+    """D-3: a new code without a sentence fails here."""
+    assert len(note_codes()) > 20
+    assert note_codes() <= NOTES.keys()
+    for code, telling in NOTES.items():
+        assert telling.verdict in ("", *get_args(verdict.Verdict)), code
+        sentence = told(Note(code=code, text="the text", subject="tea"))
+        assert sentence.endswith("."), code
+        assert "the text" in sentence, code
+        assert "{" not in sentence, code
+
+
+def test_every_outcome_has_a_beginning_and_an_end() -> None:
+    """D-3"""
+    outcomes = set(get_args(contracts.Outcome))
+    assert words._OUTCOMES.keys() == outcomes
+    assert verdict._OUTCOMES.keys() == outcomes
+    assert words._RECEIPTS.keys() == set(get_args(contracts.ReceiptOutcome))
+
+
+def test_the_page_lists_every_verdict() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "why.md").read_text("utf-8")
+    rows = text.split("\n## Verdicts\n")[1]
+    cells = re.findall(r"^\| ([^|]*) \|", rows, re.MULTILINE)
+    assert {name for cell in cells for name in re.findall(r"`(\w+)`", cell)} == set(
+        get_args(verdict.Verdict)
+    )
+
+
+def test_a_note_of_a_later_version_tells_itself() -> None:
+    """S-14: an older gateway reads a newer log."""
+    assert told(Note(code="of_tomorrow", text="it rained")) == "it rained."
+
+
+# ---------------------------------------------------------------- messages
+
+
+def test_a_direct_answer() -> None:
+    log = Log()
+    spoke = log.said_by_person("what is\nnew?")
+    turn = log.turn(spoke, "answered", effects=(send(E, spoke.id),), ended=(spoke.id,))
+    answer = of(log, log.said(E, turn))
+    assert (answer.kind, answer.verdict) == ("message", "said")
+    assert answer.summary == "It was said, as the answer to what you wrote."
+    assert whats(answer) == ["message.in", "turn.answered", "send.decided", "send.said"]
+    assert "You wrote: “what is new?”" in texts(answer)
+    assert answer.steps[0].at == at(1)
+    assert [step.seq for step in answer.steps] == [1, 2, 2, 3]
+
+
+def test_an_admin_reads_the_persons_name() -> None:
+    log = Log()
+    spoke = log.said_by_person()
+    turn = log.turn(spoke, "answered", effects=(send(E, spoke.id),), ended=(spoke.id,))
+    log.said(E, turn)
+    fact = log.fact(3)
+    assert fact is not None
+    answer = log.why(stories.of_record(KEY, fact), is_asking=False)
+    assert answer.summary == "It was said, as the answer to what ann wrote."
+    assert "ann wrote: “hi”" in texts(answer)
+
+
+def test_a_follow_up_goes_back_to_the_first_cause() -> None:
+    """D-3: message, turn, timer, turn, claim; what was planned besides is counted."""
+    log = Log()
+    spoke = log.said_by_person("make tea")
+    effects: tuple[Effect, ...] = (schedule("tea", 1), schedule("cake", 1))
+    log.turn(spoke, "answered", state=open_state(1, "tea", 1), effects=effects, ended=(spoke.id,))
+    log.said_by_person("another thing")  # no part of the story
+    due = log.due("tea", 1, late_s=5)
+    turn = log.turn(due, "answered", effects=(autonomous(E, due.id),), ended=(due.id,))
+    answer = of(log, log.said(E, turn, is_autonomous=True))
+    assert answer.summary == "It was said: it came due as planned, and the gates let it through."
+    assert [step.seq for step in answer.steps] == [1, 2, 2, 2, 4, 5, 5, 6]
+    assert "5.0 s late" in texts(answer)
+    assert "the reason: “look”" in texts(answer)
+    assert "It planned 1 other follow-up, too." in texts(answer)
+
+
+def test_a_reminder_is_said_because_it_was_asked_for() -> None:
+    log = Log()
+    planned(log, keep=True, message="Tea!")
+    due = log.due("tea", 1)
+    effect = autonomous(E, due.id, is_voidable=False)
+    turn = log.turn(due, "answered", effects=(effect,), ended=(due.id,))
+    answer = of(log, log.said(E, turn, is_autonomous=True))
+    assert answer.summary == "It was said: you had asked for it, and it came due."
+    assert "a reminder that you asked for, “tea”" in texts(answer)
+    assert "it will say “Tea!”" in texts(answer)
+    assert "It decided to say, as you had asked: “tea?”" in texts(answer)
+
+
+def test_a_message_that_became_void_after_it_was_decided() -> None:
+    """S-6: its receipt names no turn; the message that came first is told."""
+    log = Log()
+    planned(log)
+    due = log.due("tea", 1)
+    log.turn(due, "answered", effects=(autonomous(E, due.id, fence=1),), ended=(due.id,))
+    log.said_by_person("I'm back")
+    answer = of(log, log.receipt(E, "void", "the person spoke first (sequence 5)"))
+    assert (answer.verdict, answer.summary) == (
+        "void", "It was not said: you wrote before it was.",
+    )  # fmt: skip
+    assert "“I'm back”" in texts(answer)
+    assert "It was not said: you spoke first (sequence 5)." in texts(answer)
+
+
+def test_a_decided_message_that_delivery_has_not_said() -> None:
+    log = Log()
+    spoke = log.said_by_person()
+    log.turn(spoke, "answered", effects=(send(E, spoke.id),), ended=(spoke.id,))
+    answer = log.why(chain.of_send(KEY, E, log.fact(2)))
+    assert answer.verdict == "pending"
+
+
+def test_a_message_whose_turn_is_gone() -> None:
+    """X-8: what was erased leaves a gap, not an error."""
+    log = Log()
+    log.said_by_person()
+    log.store("session.vigil.ann.t1.turn", b"")
+    answer = of(log, log.said(E, 2, "still here"))
+    assert (answer.verdict, texts(answer)) == (
+        "said", "It was said in the transcript: “still here”",
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------- channels
+
+
+def webhook(log: Log) -> int:
+    spoke = log.said_by_person()
+    turn = log.turn(
+        spoke, "answered", effects=(send(E, spoke.id, channel="ops"),), ended=(spoke.id,)
+    )  # fmt: skip
+    said = log.said(E, turn, channel="ops")
+    log.dispatch(E, said)
+    return said
+
+
+def test_a_webhook_that_is_ambiguous() -> None:
+    """D-2: and nobody sends it again by itself."""
+    log = Log()
+    said = webhook(log)
+    log.attempt(E, 1, "begun")
+    log.attempt(E, 1, "unknown", reason="no answer within 10 s")
+    log.receipt(E, "ambiguous", "no answer within 10 s; whether the receiver has it is not known")
+    answer = of(log, said)
+    assert answer.verdict == "ambiguous"
+    assert "it isn't sent again by itself" in answer.summary
+    assert "Whether attempt 1 arrived is not known: no answer within 10 s." in texts(answer)
+    assert "Attempt 1 began." not in texts(answer), "its end says it"
+
+
+def test_a_webhook_between_two_tries_and_in_the_middle_of_one() -> None:
+    log = Log()
+    said = webhook(log)
+    log.attempt(E, 1, "begun")
+    assert of(log, said).verdict == "pending"
+    assert "Attempt 1 began." in texts(of(log, said))
+    log.attempt(E, 1, "refused", reason="503 Service Unavailable", status=503, next_at=at(99))
+    answer = of(log, said)
+    assert answer.verdict == "retrying"
+    assert "503 Service Unavailable; it is tried again at 2031-03-03 09:01:39 UTC" in answer.summary
+
+
+def test_a_webhook_that_a_person_requeued() -> None:
+    """S-10: what counts is what came after the newest order."""
+    log = Log()
+    said = webhook(log)
+    log.attempt(E, 1, "refused", reason="500 Internal Server Error")
+    log.receipt(E, "failed", "500 Internal Server Error; 1 try")
+    letter = LetterFact(id="delivery-SESSIONS-4", service="delivery", seq=4, cause="failed: 500",
+                        at=at(7), effect_id=E)  # fmt: skip
+    log.letters.append(Fact(seq=1, stream="DEAD", body=letter))
+    failed = of(log, said)
+    assert failed.verdict == "failed"
+    assert "It is the dead letter delivery-SESSIONS-4." in failed.summary
+    log.dispatch(E, said, requeued_by="root")
+    requeued = of(log, said)
+    assert requeued.verdict == "pending"
+    assert "root handed it to the channel “ops” once more." in texts(requeued)
+    log.attempt(E, 1, "begun")
+    log.receipt(E, "delivered", "200 OK")
+    answer = of(log, said)
+    assert answer.verdict == "delivered"
+    assert answer.summary.startswith("It was said, and the channel “ops” took it")
+    about_letter = log.why(stories.of_letter(KEY, log.letters[0], E, 4))
+    assert (about_letter.kind, about_letter.verdict) == ("dead_letter", "delivered")
+    assert about_letter.id == "delivery-SESSIONS-4"
+
+
+def test_a_webhook_that_was_dropped_or_never_was_a_channel() -> None:
+    log = Log()
+    said = webhook(log)
+    log.receipt(E, "dropped", "the person has spoken (sequence 9); 2 tries")
+    assert "was not sent to the channel “ops”: you have spoken" in of(log, said).summary
+    assert of(log, said).verdict == "dropped"
+    other = Log()
+    spoke = other.said_by_person()
+    other.turn(spoke, "answered", effects=(send(E, spoke.id),), ended=(spoke.id,))
+    answer = of(other, other.receipt(E, "failed", "no channel named 'x'"))
+    assert answer.summary == "It was not said: no channel named 'x'."
+
+
+# ---------------------------------------------------------------- follow-ups
+
+
+def timer(log: Log, timer_id: str = "tea", generation: int = 1) -> WhyAnswer:
+    return log.why(chain.of_timer(KEY, timer_id, generation))
+
+
+def test_a_follow_up_that_is_still_open() -> None:
+    log = Log()
+    planned(log)
+    assert timer(log).summary == "It is planned for 2031-03-03 09:01:00 UTC."
+    log.turn(log.said_by_person(), "answered", state=open_state(2, "tea", 1, keep=True))
+    assert timer(log).verdict == "pending", "later turns carry it on"
+
+
+def test_a_follow_up_that_was_replaced_cancelled_or_cleared() -> None:
+    log = Log()
+    planned(log)
+    spoke = log.said_by_person("later, please")
+    log.turn(
+        spoke, "answered", state=open_state(2, "tea", 2), ended=(spoke.id,),
+        effects=(cancel("tea", 1), schedule("tea", 2, 600)),
+    )  # fmt: skip
+    assert timer(log).verdict == "replaced"
+    order = log.control("cancel_timer", timer_id="tea")
+    note = Note(code="cancelled", text="a person cancelled it", subject="tea")
+    log.turn(order, "cleared", effects=(cancel("tea", 2),), notes=(note,), ended=(order.id,))
+    cancelled = timer(log, generation=2)
+    assert cancelled.verdict == "cancelled"
+    assert "You cancelled “tea”." in texts(cancelled)
+    other = Log()
+    planned(other)
+    order = other.control("clear_follow_ups", reason="the services were restarted")
+    note = Note(code="void", text="the services were restarted", subject="tea")
+    other.turn(order, "cleared", effects=(cancel("tea", 1),), notes=(note,), ended=(order.id,))
+    answer = timer(other)
+    assert answer.summary == "It was not said: the services were restarted."
+
+
+def test_a_follow_up_that_was_held_back_twice_and_then_said() -> None:
+    """S-7: one story over its generations."""
+    log = Log()
+    planned(log)
+    for generation in (1, 2):
+        due = log.due("tea", generation)
+        note = Note(code="held", text="quiet hours: put off to 07:00", subject="tea")
+        log.turn(
+            due, "held", state=open_state(generation + 1, "tea", generation + 1), notes=(note,),
+            effects=(schedule("tea", generation + 1),), ended=(due.id,),
+        )  # fmt: skip
+    held = timer(log)
+    assert held.verdict == "held"
+    due = log.due("tea", 3)
+    turn = log.turn(due, "answered", effects=(autonomous(E, due.id),), ended=(due.id,))
+    said = log.said(E, turn, is_autonomous=True)
+    for answer in (timer(log), timer(log, generation=3), of(log, said)):
+        assert answer.verdict == "said"
+        assert texts(answer).count("held back by quiet hours") == 2
+        assert answer.steps[0].text == "You wrote: “make tea”"
+
+
+def test_a_follow_up_voided_while_the_agent_was_at_it() -> None:
+    """S-6: the exchange that the message closed is told with it, by event and by timer."""
+    log = Log()
+    planned(log)
+    due = log.due("tea", 1)
+    log.turn(due, "begun")
+    spoke = log.said_by_person("stop that")
+    note = Note(code="void", text="the person spoke first", subject="tea")
+    log.turn(spoke, "begun", notes=(note,), ended=(due.id,))
+    for answer in (timer(log), of(log, due.seq)):
+        assert answer.verdict == "void", answer
+        assert answer.summary.startswith("It was not said: you wrote first")
+
+
+def test_a_blocked_follow_up_tells_what_filled_the_cap() -> None:
+    log = Log()
+    planned(log)
+    previous = None
+    for number in range(3):
+        due = log.due(f"t{number}", 1)
+        effect_id = str(number) * 32
+        turn = log.turn(
+            due, "answered", state=open_state(2 + number, "tea", 1), ended=(due.id,),
+            effects=(autonomous(effect_id, due.id, previous=previous),),
+        )  # fmt: skip
+        log.said(effect_id, turn, f"number {number}", is_autonomous=True)
+        previous = effect_id
+    due = log.due("tea", 1)
+    text = "3 messages in a row without an answer from the person; the cap is 3"
+    note = Note(code="blocked_cap", text=text, subject="tea")
+    log.turn(due, "blocked", state=State(turns=5, last_send=previous), notes=(note,),
+             ended=(due.id,))  # fmt: skip
+    answer = timer(log)
+    assert answer.verdict == "blocked"
+    assert answer.summary == (
+        "It was not said: 3 messages in a row without an answer from you; the cap is 3."
+    )
+    assert [n for n in range(3) if f"“number {n}”" in texts(answer)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("code", "outcome", "verdict_word"),
+    [
+        ("blocked_cooldown", "blocked", "blocked"),
+        ("blocked_disabled", "blocked", "blocked"),
+        ("blocked_locked", "blocked", "blocked"),
+        ("blocked_no_room", "blocked", "blocked"),
+        ("blocked_ordered_rate", "blocked", "blocked"),
+        ("queue_full", "ignored", "dropped"),
+        ("stale_timer", "ignored", "ignored"),
+        ("dead_letter", "failed", "failed"),
+        ("gave_up", "failed", "failed"),
+        ("model_failed", "failed", "failed"),
+        ("silent", "silent", "silent"),
+    ],
+)
+def test_a_due_follow_up_that_came_to_nothing(code: str, outcome: str, verdict_word: str) -> None:
+    """D-3: each with its own reason in the last sentence."""
+    log = Log()
+    planned(log)
+    due = log.due("tea", 1)
+    note = Note(code=code, text="for this reason", subject="tea")
+    log.turn(due, outcome, notes=(note,), ended=(due.id,))
+    for answer in (timer(log), of(log, due.seq)):
+        assert answer.verdict == verdict_word
+        assert "for this reason" in answer.summary
+
+
+# ---------------------------------------------------------------- events and turns
+
+
+def test_an_event_that_no_turn_has_taken_up() -> None:
+    log = Log()
+    assert of(log, log.said_by_person().seq).verdict == "pending"
+
+
+def test_an_untrusted_event_from_outside_and_what_came_of_it() -> None:
+    """X-3: the mark is told, at the event and at what descends from it."""
+    log = Log()
+    event = log.external(
+        source="hook:ci", content='{"status":"red"}', kind="build.failed", origin="ci.example"
+    )
+    effect = autonomous(E, event.id, is_tainted=True, tag=None)
+    turn = log.turn(event, "answered", effects=(effect,), ended=(event.id,))
+    log.said(E, turn, is_autonomous=True, is_tainted=True, caused_by=event.id)
+    answer = of(log, event.seq)
+    assert answer.verdict == "said"
+    assert "An untrusted event of the kind build.failed from ci.example came in by hook:ci" in (
+        texts(answer)
+    )
+    assert "it descends from untrusted content" in texts(answer)
+    assert "the agent decided to by itself" in answer.summary
+    blocked = Log()
+    event = blocked.external(source="bus:ci", content="x", is_trusted=True)
+    note = Note(code="blocked_cap", text="3 messages in a row", subject=event.id)
+    blocked.turn(event, "blocked", notes=(note,), ended=(event.id,))
+    answer = of(blocked, event.seq)
+    assert answer.verdict == "blocked"
+    assert "A trusted event came in by bus:ci" in texts(answer)
+
+
+def test_an_event_that_the_person_was_faster_than() -> None:
+    """S-6: it was no plan of the agent's, and the answer to the person knows of it."""
+    log = Log()
+    event = log.external(source="bus:ci", content="x")
+    log.turn(event, "begun")
+    spoke = log.said_by_person("hi")
+    note = Note(code="void", text="the person spoke first", subject=event.id)
+    log.turn(spoke, "answered", notes=(note,), effects=(send(E, spoke.id),),
+             ended=(event.id, spoke.id))  # fmt: skip
+    answer = of(log, event.seq)
+    assert (answer.verdict, answer.summary) == (
+        "void", "Nothing was said about it: you wrote first, and the answer knows of it.",
+    )  # fmt: skip
+    assert "The agent took note (turn 2)." in texts(answer)
+    assert "It decided to answer" not in texts(answer)
+
+
+def test_an_event_that_is_held_is_not_told_by_its_id() -> None:
+    """D-3: nobody knows an event by a uuid; the follow-up that asks about it has a name."""
+    log = Log()
+    event = log.external(source="bus:ci", content="x")
+    note = Note(code="held", text="a pause: put off to noon", subject=event.id)
+    log.turn(
+        event, "held", state=open_state(1, "_outside", 1), notes=(note,),
+        effects=(schedule("_outside", 1),), ended=(event.id,),
+    )  # fmt: skip
+    answer = of(log, event.seq)
+    assert "It was held back by a pause: put off to noon." in texts(answer)
+    assert event.id not in texts(answer)
+
+
+def test_a_model_that_failed_is_asked_again() -> None:
+    log = Log()
+    spoke = log.said_by_person()
+    note = Note(code="model_retry", text="attempt 1 failed (529); again in 2 s")
+    retry = ScheduleTimer(
+        id="r", ordinal=1,
+        payload=ScheduleTimerPayload(
+            timer_id="_retry", generation=1, fire_at=at(4), kind="deadline"
+        ),
+    )  # fmt: skip
+    log.turn(spoke, "waiting", notes=(note,), effects=(retry,))
+    waiting = of(log, spoke.seq)
+    assert (waiting.verdict, "529" in waiting.summary) == ("retrying", True)
+    assert "It looks again at 2031-03-03 09:00:04 UTC." in texts(waiting)
+    deadline = log.due("_retry", 1, kind="deadline")
+    turn = log.turn(spoke, "answered", effects=(send(E, spoke.id),), ended=(spoke.id,))
+    log.said(E, turn)
+    assert of(log, spoke.seq).verdict == "said"
+    assert of(log, deadline.seq).steps[0].text == "You wrote: “hi”"
+
+
+def test_a_message_that_was_queued_then_stopped() -> None:
+    log = Log()
+    first, second = log.said_by_person("one"), log.said_by_person("two")
+    log.turn(first, "begun")
+    log.turn(second, "queued")
+    assert of(log, second.seq).verdict == "pending"
+    order = log.control("stop", reason="enough")
+    note = Note(code="stopped", text="enough")
+    log.turn(order, "stopped", notes=(note,), ended=(first.id, order.id))
+    stopped = of(log, first.seq)
+    assert (stopped.verdict, stopped.summary) == ("stopped", "It was not said: enough.")
+    assert "You asked to stop the running turn (enough)." in texts(of(log, order.seq))
+
+
+def test_messages_that_were_answered_together_and_one_that_was_interrupted() -> None:
+    """S-13: the answer to the last is the answer to all of them."""
+    log = Log()
+    first, last = log.said_by_person("one"), log.said_by_person("two")
+    note = Note(code="joined", text=f"answered together with {last.id}", subject=first.id)
+    turn = log.turn(
+        last, "answered", notes=(note,), effects=(send(E, last.id),), ended=(first.id, last.id)
+    )
+    log.said(E, turn, caused_by=last.id)
+    assert of(log, first.seq).verdict == "said"
+    other = Log()
+    first = other.said_by_person("one")
+    other.turn(first, "begun")
+    last = other.said_by_person("two")
+    note = Note(
+        code="interrupted", subject=first.id, text="the person wrote again before it was answered"
+    )
+    other.turn(last, "begun", notes=(note,), ended=(first.id,))
+    answer = of(other, first.seq)
+    assert (answer.verdict, answer.summary) == (
+        "stopped", "It was not said: you wrote again before it was answered.",
+    )  # fmt: skip
+    assert "The agent took note (turn 2)." in texts(answer)
+    assert "The agent took it up (turn 2)." in texts(of(other, last.seq))
+
+
+def test_a_turn_that_left_its_work_open_is_told_to_the_end() -> None:
+    """D-3: a turn that used a tool, or let a message wait, isn't "not over yet" for ever."""
+    log = Log()
+    spoke = log.said_by_person("one")
+    log.turn(spoke, "continued")
+    assert of(log, 2).verdict == "pending"
+    turn = log.turn(spoke, "answered", effects=(send(E, spoke.id),), ended=(spoke.id,))
+    log.said(E, turn, caused_by=spoke.id)
+    assert (of(log, 2).verdict, of(log, 3).verdict) == ("said", "said")
+    interrupted = Log()
+    first = interrupted.said_by_person("one")
+    interrupted.turn(first, "begun")
+    note = Note(code="interrupted", subject=first.id, text="the person wrote again")
+    last = interrupted.said_by_person("two")
+    interrupted.turn(last, "begun", notes=(note,), ended=(first.id,))
+    assert of(interrupted, 2).verdict == "stopped"
+
+
+def test_a_deadline_is_over_when_it_came() -> None:
+    """S-13: the wait for more messages, which went on once and then ended."""
+    log = Log()
+    spoke = log.said_by_person("one")
+    log.turn(spoke, "queued", effects=(schedule("_coalesce", 1),))
+    for generation, outcome in ((1, "queued"), (2, "begun")):
+        due = log.due("_coalesce", generation, kind="deadline")
+        effects = (schedule("_coalesce", 2),) if generation == 1 else ()
+        log.turn(due, outcome, effects=effects)
+        answer = of(log, due.seq)
+        assert (answer.verdict, answer.summary) == (
+            "done", "The wait was over, and what waited for that went on.",
+        )  # fmt: skip
+        assert "The wait for more messages was over." in texts(answer)
+
+
+def test_a_tool_that_was_refused_is_told() -> None:
+    """S-11: why nothing was planned."""
+    log = Log()
+    spoke = log.said_by_person("check on me")
+    rows = (
+        Row(role="assistant", source="agent", at=at(2),
+            blocks=(ToolUseBlock(id="c1", name="schedule_followup", input={}),)),
+        Row(role="user", source="tool", at=at(2),
+            blocks=(ToolResultBlock(tool_use_id="c1", content="Autonomy is switched off.",
+                                    is_error=True),)),
+    )  # fmt: skip
+    turn = log.turn(spoke, "continued", rows=rows)
+    answer = of(log, turn)
+    assert (answer.kind, answer.verdict) == ("turn", "pending")
+    assert "It called schedule_followup: “Autonomy is switched off.”" in texts(answer)
+
+
+def test_a_record_that_cannot_be_read_is_told_as_one() -> None:
+    """X-6: with what the cortex made of it."""
+    log = Log()
+    seq = log.store(KEY.in_user, b"not json")
+    cause = Cause(id=f"seq-{seq}", seq=seq, type="user_message")
+    note = Note(code="dead_letter", text="not JSON", subject=cause.id)
+    log.turn(cause, "failed", notes=(note,), ended=(cause.id,))
+    answer = of(log, seq)
+    assert answer.verdict == "failed"
+    assert "Here was a record that can't be read" in texts(answer)
+
+
+def test_a_signal_is_about_its_follow_up() -> None:
+    """C-4: one turn may give several of a kind; the count tells which."""
+    log = Log()
+    spoke = log.said_by_person()
+    effects = (schedule("tea", 1), schedule("cake", 1))
+    follow_up = FollowUp(generation=1, fire_at=at(60), reason="look")
+    state = State(turns=1, follow_ups={"tea": follow_up, "cake": follow_up})
+    log.turn(spoke, "answered", state=state, effects=effects, ended=(spoke.id,))
+    spoke = log.said_by_person("no")
+    notes = tuple(
+        Note(code="void", text="the person spoke first", subject=name)
+        for name in ("tea", "x1", "cake")
+    )
+    log.turn(
+        spoke, "answered", notes=notes, effects=(cancel("tea", 1), cancel("cake", 1)),
+        ended=("x1", spoke.id),  # an event from outside that was thought about is no follow-up
+    )  # fmt: skip
+    for seq, kind, count, timer_id in (
+        (2, "timer.scheduled", 1, "tea"), (2, "timer.scheduled", 2, "cake"),
+        (4, "timer.voided", 1, "tea"), (4, "timer.voided", 2, "cake"),
+    ):  # fmt: skip
+        fact = log.fact(seq)
+        assert fact is not None
+        answer = log.why(stories.of_signal(KEY, fact, kind, count))
+        assert (answer.id, answer.verdict) == (timer_id, "void")
+        turn = log.why(stories.of_signal(KEY, fact, kind, 3))
+        assert turn.kind == "turn"
+
+
+# ---------------------------------------------------------------- limits
+
+
+def test_an_endless_chain_is_cut_and_says_so() -> None:
+    """An agent that plans its next follow-up in each one."""
+    log = Log()
+    planned(log)
+    for generation in range(1, 80):
+        due = log.due("tea", generation)
+        log.turn(
+            due, "answered", state=open_state(generation + 1, "tea", generation + 1),
+            effects=(schedule("tea", generation + 1),), ended=(due.id,),
+        )  # fmt: skip
+    answer = of(log, due.seq)
+    assert answer.cut is not None
+    assert len(answer.steps) < 100
+
+
+def test_a_long_story_keeps_its_beginning_and_its_end() -> None:
+    log = Log()
+    spoke = log.said_by_person()
+    for number in range(300):
+        note = Note(code="truncated", text=f"number {number}")
+        log.turn(spoke, "continued", notes=(note,))
+    answer = of(log, spoke.seq)
+    assert len(answer.steps) == answers.STEPS_MAX
+    assert answer.cut == "401 steps in the middle are left out"
+    assert answer.steps[0].text == "You wrote: “hi”"
+    assert "number 299" in answer.steps[-1].text
+
+
+def test_long_texts_are_cut_and_lines_joined() -> None:
+    """X-6: a model's text is quoted, not pasted."""
+    log = Log()
+    answer = of(log, log.said_by_person("a\n" * 5000).seq)
+    assert len(answer.steps[0].text) < 400
+    assert "\n" not in answer.steps[0].text
+    assert answer.steps[0].text.endswith("…”")

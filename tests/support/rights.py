@@ -1,0 +1,155 @@
+"""Every subject of the bus and every verb of the JetStream API, with the roles that may use it.
+
+Written out, not derived from `vigil.topology`: a right that is added there without a line here
+fails the tests.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from vigil.subjects import SessionKey, outside
+from vigil.topology import BUCKETS, CONSUMERS, SERVICES, STREAMS
+
+KEY: Final = SessionKey("ann", "vigil", "t1")
+_ALL: Final = set(SERVICES)
+
+_FOLLOWERS: Final[dict[str, set[str]]] = {
+    "SESSIONS": {"gateway", "cortex", "delivery", "scheduler"},
+    "SIGNALS": {"gateway", "cortex"},
+    "DEAD": {"gateway"},
+    "TIMERS": {"scheduler"},
+    "KV_TOKENS": {"gateway", "operator"},
+    "KV_CONFIG": {*_ALL, "operator"},
+    "KV_CURSORS": {"gateway"},
+    "KV_IDEMPOTENCY": {"gateway"},
+    "KV_LEASES": {"cortex", "scheduler"},
+    "KV_BUDGETS": {"cortex"},
+}
+"""Who reads a stream: by consumers of their own, and single messages."""
+_SPECIAL: Final[dict[str, set[str]]] = {
+    "STREAM.INFO.SESSIONS": {"gateway"},
+    "STREAM.INFO.SIGNALS": {"cortex"},
+    "STREAM.PURGE.TIMERS": {"scheduler"},
+    "STREAM.MSG.DELETE.TIMERS": {"scheduler"},
+    "STREAM.CREATE.KV_LEASES": {"cortex", "scheduler"},
+}
+_NAMES: Final = [*(s.name for s in STREAMS), *(f"KV_{b.name}" for b in BUCKETS)]
+_STREAM_VERBS: Final = (
+    "CREATE", "UPDATE", "INFO", "DELETE", "PURGE", "SNAPSHOT", "RESTORE", "MSG.GET", "MSG.DELETE",
+    "PEER.REMOVE", "LEADER.STEPDOWN",
+)  # fmt: skip
+_CONSUMER_VERBS: Final = (
+    "CREATE", "DURABLE.CREATE", "INFO", "DELETE", "MSG.NEXT", "LEADER.STEPDOWN", "PAUSE", "RESET",
+    "UNPIN",
+)  # fmt: skip
+_ACCOUNT_VERBS: Final = (
+    "INFO", "STREAM.NAMES", "STREAM.LIST", "ACCOUNT.PURGE.VIGIL", "META.LEADER.STEPDOWN",
+    "SERVER.REMOVE", "ACCOUNT.STREAM.MOVE.VIGIL.SESSIONS",
+)  # fmt: skip
+_OF_FOLLOWERS: Final = ("CONSUMER.CREATE.{}.x", "CONSUMER.DELETE.{}.x", "CONSUMER.CREATE.{}.x.f")
+
+
+def _api() -> dict[str, set[str]]:
+    """Return every verb for every stream, and for a consumer ``x`` that is nobody's durable."""
+    found: dict[str, set[str]] = {}
+    for name in _NAMES:
+        verbs = [f"STREAM.{verb}.{name}" for verb in _STREAM_VERBS]
+        verbs += [f"CONSUMER.{verb}.{name}.x" for verb in _CONSUMER_VERBS]
+        verbs += [f"CONSUMER.LIST.{name}", f"CONSUMER.NAMES.{name}", f"DIRECT.GET.{name}"]
+        verbs += [f"CONSUMER.CREATE.{name}", f"DIRECT.GET.{name}.x"]
+        found |= {verb: set() for verb in verbs}
+        found |= {form.format(name): _FOLLOWERS.get(name, set()) for form in _OF_FOLLOWERS}
+        found[f"STREAM.MSG.GET.{name}"] = _FOLLOWERS.get(name, set())
+    found |= {verb: set() for verb in _ACCOUNT_VERBS}
+    for one in CONSUMERS:
+        where, owner = f"{one.stream}.{one.name}", one.name.partition("-")[0]
+        for verb in _CONSUMER_VERBS:
+            found[f"CONSUMER.{verb}.{where}"] = {owner} if verb == "MSG.NEXT" else set()
+        found[f"CONSUMER.CREATE.{where}.{one.filters[0]}"] = set()
+    return found | _SPECIAL
+
+
+_API: Final = _api()
+API_UNDER_DOMAIN: Final = [f"$JS.vigil.API.{verb}" for verb in _API]
+"""The same as a program outside would address it."""
+
+EVERY_SUBJECT: Final[dict[str, set[str]]] = {
+    KEY.in_user: {"gateway"},
+    KEY.in_event("control"): {"gateway", "scheduler"},
+    KEY.in_event("timer"): {"scheduler"},
+    KEY.in_event("tool_result"): set(),
+    KEY.in_event("tick"): set(),
+    KEY.in_event("external"): {"gateway"},
+    KEY.turn: {"cortex"},
+    KEY.out_said("e"): {"delivery"},
+    KEY.receipt("e"): {"delivery"},
+    KEY.send("e"): {"delivery"},
+    KEY.attempt("e"): {"delivery"},
+    KEY.signal("message.sent"): {"cortex"},
+    KEY.dead("ended"): {"gateway"},
+    KEY.dead("gateway"): {"gateway"},
+    KEY.dead("cortex"): {"cortex"},
+    KEY.dead("delivery"): {"delivery"},
+    KEY.dead("scheduler"): {"scheduler"},
+    outside("ann", "other"): set(),
+    outside("bob", "ci"): set(),
+    KEY.timer("t", 1): {"scheduler"},
+    KEY.due("t", 1): {"scheduler"},
+    KEY.live: {"cortex"},
+    "$KV.LEASES.a": {"cortex", "scheduler"},
+    "$KV.TOKENS.a": {"operator"},
+    "$KV.BUDGETS.a": {"cortex"},
+    "$KV.CURSORS.a": {"gateway"},
+    "$KV.IDEMPOTENCY.a": {"gateway"},
+    "$KV.CONFIG.a": {"gateway", "operator"},
+    "$KV.CONFIG.rearm": {"gateway", "operator", "scheduler"},
+    **{f"$JS.API.{verb}": roles for verb, roles in _API.items()},
+    **{f"$JS.ACK.{c.stream}.{c.name}.1.1.1.1.1": {c.name.partition("-")[0]} for c in CONSUMERS},
+    **{f"$JS.ACK.{name}.x.1.1.1.1.1": set() for name in _NAMES},
+    **{f"$JS.FC.{name}.x": _FOLLOWERS.get(name, set()) for name in _NAMES},
+    "rpc.health": {"gateway", "operator"},
+    "rpc.metrics": {"gateway"},
+    **{f"rpc.requeue.{name}": {"gateway"} for name in SERVICES},
+    **{f"rpc.answer.{role}.x": _ALL for role in (*SERVICES, "operator")},
+    "$SYS.REQ.SERVER.PING": set(),
+    "$SYS.REQ.ACCOUNT.PING": set(),
+    **{f"_INBOX_{role}.x": set() for role in (*SERVICES, "operator", "admin")},
+    "_INBOX.x": set(),
+    "_INBOX_out-x.x": set(),
+}  # fmt: skip
+"""Subject -> the roles that may publish to it. A role's own inbox isn't among them."""
+
+LISTENERS: Final[dict[str, set[str]]] = {
+    ">": set(),
+    "*": set(),
+    "session.>": set(),
+    "system.>": set(),
+    "timer.>": set(),
+    "due.>": set(),
+    "dead.>": set(),
+    "event.>": set(),
+    "event.ann.ci": set(),
+    "signal.>": set(),
+    KEY.live: {"gateway"},
+    "live.*.*.*": {"gateway"},
+    "live.>": set(),
+    "$KV.>": set(),
+    "$KV.TOKENS.>": set(),
+    "$JS.>": set(),
+    "$JS.API.>": set(),
+    "$JS.ACK.>": set(),
+    "$JS.EVENT.ADVISORY.>": set(),
+    "$SYS.>": set(),
+    "_INBOX.>": set(),
+    "rpc.>": set(),
+    "rpc.health": _ALL,
+    "rpc.metrics": _ALL,
+    **{f"rpc.requeue.{name}": {name} for name in SERVICES},
+    **{f"rpc.answer.{role}.x": {role} for role in (*SERVICES, "operator")},
+    "rpc.answer.>": set(),
+    "$SRV.PING": _ALL,
+    **{f"_INBOX_{role}.x": {role} for role in (*SERVICES, "operator")},
+    **{f"_INBOX_{role}.>": {role} for role in (*SERVICES, "operator")},
+}
+"""Subject -> the roles that may subscribe to it; whatever else is published, nobody may."""

@@ -1,0 +1,63 @@
+"""What SIGNALS should hold, what it holds, and projectors of one's own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Iterable
+
+from services.cortex.signals.projection import project
+from services.cortex.signals.projector import SOURCES
+from vigil.bus import Bus, Message
+from vigil.contracts import Signal, decode_signal
+from vigil.errors import InvalidInput, Unavailable
+
+WAIT_S = 15.0
+
+
+def expected_of(sources: Iterable[Message]) -> list[str]:
+    """Return the ids of the signals that records of SESSIONS give, in order."""
+    found: list[str] = []
+    for source in sources:
+        try:
+            signals = project("SESSIONS", source.seq, source.subject, source.data)
+        except InvalidInput:
+            continue
+        found += [signal.id for signal in signals]
+    return found
+
+
+async def expected(bus: Bus) -> list[str]:
+    """Return the ids of the signals of all that is stored in SESSIONS now, in order."""
+    return expected_of(await bus.read("SESSIONS", SOURCES))
+
+
+async def stored(bus: Bus) -> list[Signal]:
+    """Return what is in SIGNALS, in order."""
+    return [decode_signal(message.data) for message in await bus.read("SIGNALS", ["signal.>"])]
+
+
+async def settled(bus: Bus) -> list[Signal]:
+    """Wait until everything in SESSIONS is projected; return the signals.
+
+    Raises:
+        TimeoutError: it is not within `WAIT_S`.
+    """
+    async with asyncio.timeout(WAIT_S):
+        while True:
+            with contextlib.suppress(Unavailable):
+                signals = await stored(bus)
+                if set(await expected(bus)) <= {signal.id for signal in signals}:
+                    return signals
+            await asyncio.sleep(0.05)
+
+
+def wrong(expected: list[str], signals: list[Signal]) -> list[str]:
+    """Say which signals are missing, or there more than once, or nobody's; nothing: all is well."""
+    found = Counter(signal.id for signal in signals)
+    wanted = set(expected)
+    missing = [f"C4 missing: {one}" for one in wanted if one not in found]
+    twice = [f"C4 {count} times: {one}" for one, count in found.items() if count > 1]
+    strange = [f"C4 without a cause: {one}" for one in found if one not in wanted]
+    return missing + twice + strange

@@ -1,0 +1,232 @@
+"""One trace across the bus: from HTTP accept to message said, over everything that is real."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.cortex.model import ModelError
+from tests.support.agent import ask, follow_up
+from tests.support.spans import Recorded, id_of, parent_of, record, trace_of
+from tests.support.world import World, running_world
+from vigil import spans, trace
+from vigil.contracts import decode_said
+
+CALL = "chat scripted"
+SECRET = "the mauve hippopotamus sings at noon"
+CALLER = f"00-{'a' * 32}-{'b' * 16}-01"
+
+Running = Callable[..., AbstractAsyncContextManager[World]]
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorded:
+    return record(monkeypatch)
+
+
+@pytest.fixture
+def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recorded: Recorded) -> Running:
+    @asynccontextmanager
+    async def run(**sections: dict[str, Any]) -> AsyncIterator[World]:
+        async with running_world(tmp_path, monkeypatch, **sections) as world:
+            yield world
+
+    return run
+
+
+async def test_one_trace_from_http_accept_to_message_said(
+    running: Running, recorded: Recorded
+) -> None:
+    """X-7: accept, turn, model call, say; each under the one that caused it, and nothing else."""
+    async with running() as world:
+        ann = await world.person()
+        await ann.exchange(SECRET)
+        (said,) = [m for m in ann.talk.log if ".out.said." in m.subject]
+    accept = recorded.one("gateway.accept")
+    turn = recorded.one("cortex.turn")
+    call = recorded.one(CALL)
+    say = recorded.one("delivery.say")
+    assert len(recorded.spans) == 4
+    assert {trace_of(span) for span in recorded.spans} == {trace_of(accept)}
+    assert parent_of(accept) is None
+    assert parent_of(turn) == id_of(accept)
+    assert parent_of(call) == id_of(turn)
+    assert parent_of(say) == id_of(turn)
+    # The message itself names the last of them.
+    header = said.headers[trace.HEADER]
+    assert (int(header[3:35], 16), int(header[36:52], 16)) == (trace_of(say), id_of(say))
+    for span in recorded.spans:
+        assert span.start_time is not None
+        assert span.end_time is not None
+        assert span.start_time <= span.end_time
+
+
+async def test_spans_say_who_and_what_but_never_a_word(
+    running: Running, recorded: Recorded
+) -> None:
+    """X-7, S15: attributes are those of the table; the session is named, its text is not."""
+    async with running() as world:
+        ann = await world.person()
+        await ann.exchange(SECRET)
+        (said,) = [decode_said(m.data) for m in ann.talk.log if ".out.said." in m.subject]
+    about = {span.name: dict(span.attributes or {}) for span in recorded.spans}
+    assert about["gateway.accept"][spans.SESSION] == ann.key
+    assert about["cortex.turn"][spans.OUTCOME] == "answered"
+    assert about["cortex.turn"][spans.EVENT_ID] == said.caused_by
+    assert about["delivery.say"] == {
+        spans.SESSION: ann.key, spans.EFFECT: said.id, spans.OUTCOME: "said"
+    }  # fmt: skip
+    assert about[CALL][spans.GEN_AI_CONVERSATION] == ann.key
+    kinds = {kind.name: kind for kind in spans.SPANS}
+    for span in recorded.spans:
+        kind = kinds[span.name.partition(" ")[0]]
+        assert set(span.attributes or {}) <= {*kind.attributes, spans.ERROR_TYPE}
+        assert span.kind.name.lower() == kind.direction
+        assert span.resource.attributes["vigil.service"] == kind.service
+        assert span.resource.attributes["service.name"] == f"vigil-{kind.service}"
+        told = span.to_json()
+        assert "hippopotamus" not in told
+        assert ann.token not in told
+
+
+async def test_a_caller_is_joined_by_its_ids_alone(running: Running, recorded: Recorded) -> None:
+    """X-7, S5: `traceparent` becomes the parent; baggage and tracestate are dropped."""
+    async with running() as world:
+        ann = await world.person()
+        headers = {"traceparent": CALLER, "tracestate": "x=stateful", "baggage": "k=luggage"}
+        answer = await ann.http.post(
+            f"/api/sessions/{ann.key}/messages", json={"text": "hi"}, headers=headers
+        )
+        assert answer.status_code == 202
+        await ann.talk.ended(answer.json()["seq"])
+        await world.at_rest()
+        stored = [json.dumps(m.headers) for m in await world.gate.stored(ann.key)]
+    accept = recorded.one("gateway.accept")
+    assert parent_of(accept) == int("b" * 16, 16)
+    assert {trace_of(span) for span in recorded.spans} == {int("a" * 32, 16)}
+    assert not [text for text in stored if "stateful" in text or "luggage" in text]
+    for span in recorded.spans:
+        assert span.context is not None
+        assert not span.context.trace_state
+
+
+async def test_a_caller_who_does_not_sample_is_not_recorded(
+    running: Running, recorded: Recorded
+) -> None:
+    """X-7: the sampling of the caller holds for everything below it."""
+    async with running() as world:
+        ann = await world.person()
+        headers = {"traceparent": CALLER[:-2] + "00"}
+        path = f"/api/sessions/{ann.key}/messages"
+        answer = await ann.http.post(path, json={"text": "hi"}, headers=headers)
+        await ann.talk.ended(answer.json()["seq"])
+        await world.at_rest()
+        contexts = {m.headers[trace.HEADER] for m in await world.gate.stored(ann.key)}
+    assert recorded.spans == []
+    assert {context[:35] for context in contexts} == {CALLER[:35]}
+    assert {context[-2:] for context in contexts} == {"00"}
+
+
+async def test_a_follow_up_is_a_trace_of_its_own_that_links_to_its_plan(
+    running: Running, recorded: Recorded
+) -> None:
+    """X-7, S-8: days may lie between; the fire links to the turn that planned it."""
+    async with running() as world:
+        ann = await world.person()
+        await ann.exchange(ask(follow_up("a", 3600, "Any news?")))
+        await world.advance(3600)
+        assert ann.followed_up == ["Any news?"]
+    planned = recorded.one("cortex.turn", vigil__outcome="continued")
+    promote = recorded.one("scheduler.promote", vigil__session=ann.key)
+    said = recorded.of("delivery.say")[-1]
+    turn = recorded.one("cortex.turn", vigil__event__type="timer", vigil__session=ann.key)
+    (link,) = promote.links
+    assert (link.context.trace_id, link.context.span_id) == (trace_of(planned), id_of(planned))
+    assert parent_of(promote) is None
+    assert trace_of(promote) != trace_of(planned)
+    assert parent_of(turn) == id_of(promote)
+    assert parent_of(said) == id_of(turn)
+    assert trace_of(said) == trace_of(promote)
+    assert (promote.attributes or {})[spans.TIMER_KIND] == "follow_up"
+
+
+async def test_a_link_survives_a_restart_of_the_scheduler(
+    running: Running, recorded: Recorded
+) -> None:
+    """X-7, X-5: the plan's context lies with the timer, not in a process."""
+    async with running() as world:
+        ann = await world.person()
+        await ann.exchange(ask(follow_up("a", 60, "hello again")))
+        await world.stack.stop("scheduler")
+        await world.stack.start("scheduler")
+        await world.advance(60)
+        assert ann.followed_up == ["hello again"]
+    planned = recorded.one("cortex.turn", vigil__outcome="continued")
+    (link,) = recorded.one("scheduler.promote", vigil__session=ann.key).links
+    assert (link.context.trace_id, link.context.span_id) == (trace_of(planned), id_of(planned))
+
+
+async def test_a_message_folded_meanwhile_does_not_take_the_answer_along(
+    running: Running, recorded: Recorded
+) -> None:
+    """X-7, S-13: while the model thinks about one, another is queued: each in its own trace."""
+    async with running() as world:
+        ann = await world.person()
+        world.agent.held.add("one")
+        one = await ann.say("one")
+        await world.agent.thinking.wait()
+        two = await ann.say("two")
+        await ann.talk.until(lambda: any(t.state.position == two for t in ann.talk.turns))
+        world.agent.gate.set()
+        await ann.talk.ended(one)
+        await ann.talk.ended(two)
+        await world.at_rest()
+    first, second = recorded.of("gateway.accept")
+    calls = recorded.of(CALL)
+    says = recorded.of("delivery.say")
+    assert [trace_of(span) for span in calls] == [trace_of(first), trace_of(second)]
+    assert [trace_of(span) for span in says] == [trace_of(first), trace_of(second)]
+    outcomes = {
+        trace_of(accept): [
+            (span.attributes or {})[spans.OUTCOME]
+            for span in recorded.of("cortex.turn")
+            if trace_of(span) == trace_of(accept)
+        ]
+        for accept in (first, second)
+    }
+    assert outcomes[trace_of(first)] == ["begun", "answered"]
+    assert outcomes[trace_of(second)] == ["queued", "answered"]
+
+
+async def test_a_failed_model_call_is_an_error_and_its_retry_the_same_trace(
+    running: Running, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """X-7: a deadline belongs to the exchange that waits for it."""
+    async with running() as world:
+        ann = await world.person()
+        behave, failures = world.agent.behave, [ModelError("overloaded", is_retryable=True)]
+
+        def fail_once(request: Any) -> Any:
+            if failures:
+                raise failures.pop()
+            return behave(request)
+
+        monkeypatch.setattr(world.agent, "behave", fail_once)
+        await ann.say("hello")
+        await world.until(lambda: any(turn.outcome == "waiting" for turn in ann.talk.turns))
+        await world.advance(200)
+        assert ann.talk.texts == ["re: hello"]
+    failed, answered = recorded.of(CALL)
+    assert failed.status.status_code.name == "ERROR"
+    assert failed.status.description == "retryable"
+    assert answered.status.status_code.name == "UNSET"
+    promote = recorded.one("scheduler.promote", vigil__session=ann.key)
+    assert not promote.links
+    assert {trace_of(span) for span in (failed, promote, answered)} == {
+        trace_of(recorded.one("gateway.accept"))
+    }
