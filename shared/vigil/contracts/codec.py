@@ -1,0 +1,126 @@
+"""Encoding, decoding, and lifting of old versions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from ..errors import InvalidInput
+from .events import Event
+from .outcomes import Attempt, DeadLetter, DeadLetterEnd, Dispatch, Receipt, Said, TimerRecord
+from .signals import Signal
+from .turns import Turn
+
+T = TypeVar("T")
+Lift = Callable[[dict[str, Any]], dict[str, Any]]
+
+VERSIONS: Final[dict[str, int]] = {
+    "event": 1, "turn": 1, "said": 1, "receipt": 1, "timer": 1, "dead_letter": 1,
+    "dispatch": 1, "attempt": 1, "dead_letter_end": 1, "signal": 1,
+}  # fmt: skip
+"""The version that is written today, by record."""
+
+LIFTS: Final[dict[tuple[str, int], Lift]] = {}
+"""(record, version) -> the function that lifts that version by one."""
+
+encode: Final = msgspec.json.Encoder().encode
+_TYPES: Final[dict[str, Any]] = {
+    "event": Event, "turn": Turn, "said": Said, "receipt": Receipt, "timer": TimerRecord,
+    "dead_letter": DeadLetter, "dispatch": Dispatch, "attempt": Attempt,
+    "dead_letter_end": DeadLetterEnd, "signal": Signal,
+}  # fmt: skip
+_DECODERS: Final = {name: msgspec.json.Decoder(kind) for name, kind in _TYPES.items()}
+
+
+def _decode(record: str, data: bytes) -> Any:
+    """Decode a stored record of any version.
+
+    Raises:
+        InvalidInput: the bytes are no such record, or of a version from the future.
+    """
+    try:
+        version = _version_decoder.decode(data).v
+        if version == VERSIONS[record]:
+            return _DECODERS[record].decode(data)
+        return _lifted(record, version, data)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise InvalidInput(record, str(error)) from error
+
+
+class _Versioned(msgspec.Struct):
+    v: int = 1
+
+
+_version_decoder: Final = msgspec.json.Decoder(_Versioned)
+
+
+def _lifted(record: str, version: int, data: bytes) -> Any:
+    current = VERSIONS[record]
+    if not 1 <= version <= current:
+        raise InvalidInput(record, f"version {version} is not known here (up to {current})")
+    raw = msgspec.json.decode(data, type=dict[str, Any])
+    for v in range(version, current):
+        raw = LIFTS[record, v](raw) | {"v": v + 1}
+    return msgspec.convert(raw, _TYPES[record])
+
+
+def decode_event(data: bytes) -> Event:
+    """Decode a stored event of any version. Raises: InvalidInput."""
+    event: Event = _decode("event", data)
+    return event
+
+
+def decode_turn(data: bytes) -> Turn:
+    """Decode a stored turn of any version. Raises: InvalidInput."""
+    turn: Turn = _decode("turn", data)
+    return turn
+
+
+def decode_said(data: bytes) -> Said:
+    """Decode what the agent said. Raises: InvalidInput."""
+    said: Said = _decode("said", data)
+    return said
+
+
+def decode_receipt(data: bytes) -> Receipt:
+    """Decode the outcome of a send. Raises: InvalidInput."""
+    receipt: Receipt = _decode("receipt", data)
+    return receipt
+
+
+def decode_timer(data: bytes) -> TimerRecord:
+    """Decode a schedule. Raises: InvalidInput."""
+    timer: TimerRecord = _decode("timer", data)
+    return timer
+
+
+def decode_dead_letter(data: bytes) -> DeadLetter:
+    """Decode a dead letter. Raises: InvalidInput."""
+    letter: DeadLetter = _decode("dead_letter", data)
+    return letter
+
+
+def decode_dispatch(data: bytes) -> Dispatch:
+    """Decode an order to carry a message over a channel. Raises: InvalidInput."""
+    dispatch: Dispatch = _decode("dispatch", data)
+    return dispatch
+
+
+def decode_attempt(data: bytes) -> Attempt:
+    """Decode one try of a channel. Raises: InvalidInput."""
+    attempt: Attempt = _decode("attempt", data)
+    return attempt
+
+
+def decode_dead_letter_end(data: bytes) -> DeadLetterEnd:
+    """Decode what a person did with a dead letter. Raises: InvalidInput."""
+    end: DeadLetterEnd = _decode("dead_letter_end", data)
+    return end
+
+
+def decode_signal(data: bytes) -> Signal:
+    """Decode a signal. Raises: InvalidInput."""
+    signal: Signal = _decode("signal", data)
+    return signal

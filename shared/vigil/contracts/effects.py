@@ -1,0 +1,90 @@
+"""Effects: what a turn asks the world to do."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Literal
+
+import msgspec
+
+from .base import SOCKET, Instant, Record
+from .events import TimerKind
+
+
+class EffectEnvelope(Record, frozen=True, kw_only=True, tag_field="type"):
+    """What every effect carries. `id` is the dedupe key (:func:`effect_id`)."""
+
+    id: str
+    ordinal: int
+
+
+class SendPayload(Record, frozen=True, kw_only=True):
+    text: str
+    caused_by: str
+    """The id of the event that began the loop."""
+    fence: int
+    """The stream sequence of the last user message folded when the loop began; 0: none yet."""
+    previous: str | None = None
+    """The id of the session's send before this one, which must be settled first."""
+    is_autonomous: bool = False
+    is_voidable: bool = False
+    """Whether a newer user message voids it: every autonomous send, and with
+    ``clear_policy = "all"`` a direct reply too."""
+    tag: str | None = None
+    channel: str = SOCKET
+    is_tainted: bool = False
+    """Descends from untrusted content (SPEC X-3): show its links, never follow them."""
+
+
+class SendMessage(EffectEnvelope, frozen=True, kw_only=True, tag="send_message"):
+    payload: SendPayload
+
+
+class ScheduleTimerPayload(Record, frozen=True, kw_only=True):
+    timer_id: str
+    generation: int
+    fire_at: Instant
+    kind: TimerKind = "follow_up"
+
+
+class ScheduleTimer(EffectEnvelope, frozen=True, kw_only=True, tag="schedule_timer"):
+    payload: ScheduleTimerPayload
+
+
+class CancelTimerPayload(Record, frozen=True, kw_only=True):
+    timer_id: str
+    generation: int
+
+
+class CancelTimer(EffectEnvelope, frozen=True, kw_only=True, tag="cancel_timer"):
+    payload: CancelTimerPayload
+
+
+Effect = SendMessage | ScheduleTimer | CancelTimer
+EffectType = Literal["send_message", "schedule_timer", "cancel_timer"]
+
+
+def canonical(payload: Any) -> bytes:
+    """Encode with sorted keys, so that equal payloads have equal bytes."""
+    return msgspec.json.encode(payload, order="sorted")
+
+
+def effect_id(
+    session_key: str,
+    event_seq: int,
+    ordinal: int,
+    effect_type: EffectType,
+    payload: Any,
+    destination: str,
+) -> str:
+    """Return the dedupe key of an effect: 32 hex digits, never of a clock (SPEC S-5).
+
+    `ordinal` counts the effects of the session's whole life, so two equal sends in one loop
+    are two effects, and the same decision replayed is the same effect.
+    """
+    digest = hashlib.sha256()
+    for part in (session_key, str(event_seq), str(ordinal), effect_type, destination):
+        digest.update(part.encode())
+        digest.update(b"\0")
+    digest.update(canonical(payload))
+    return digest.hexdigest()[:32]

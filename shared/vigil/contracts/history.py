@@ -1,0 +1,77 @@
+"""History: what the model sees of a session."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from .base import Instant, Record
+from .events import ExternalPayload
+
+
+class FollowUp(Record, frozen=True, kw_only=True):
+    """An open timer of a session. A timer event counts only if its generation is here."""
+
+    generation: int
+    fire_at: Instant
+    reason: str = ""
+    message: str | None = None
+    """A fixed text: said as it is when the timer fires, with no model call."""
+    keep: bool = False
+    """A reminder that the person asked for: only cancelling ends it."""
+    held_from: Instant | None = None
+    """When it was first due, if quiet hours or a pause hold it back."""
+    is_tainted: bool = False
+    """Planned by a loop that descends from untrusted content."""
+    channel: str | None = None
+    """Over which channel the fixed text goes; None: where autonomous messages of the person go."""
+
+
+class TextBlock(Record, frozen=True, kw_only=True, tag_field="type", tag="text"):
+    text: str
+
+
+class ToolUseBlock(Record, frozen=True, kw_only=True, tag_field="type", tag="tool_use"):
+    id: str
+    name: str
+    input: dict[str, Any]
+
+
+class ToolResultBlock(Record, frozen=True, kw_only=True, tag_field="type", tag="tool_result"):
+    tool_use_id: str
+    content: str
+    is_error: bool = False
+
+
+class OpaqueBlock(Record, frozen=True, kw_only=True, tag_field="type", tag="opaque"):
+    """A block of the provider's that must go back to it unchanged (thinking, say)."""
+
+    data: dict[str, Any]
+
+
+class TimerBlock(Record, frozen=True, kw_only=True, tag_field="type", tag="timer"):
+    """A follow-up that came due, as a fact; the prompt puts it into words."""
+
+    timer_id: str
+    follow_up: FollowUp
+
+
+class ExternalBlock(Record, frozen=True, kw_only=True, tag_field="type", tag="external"):
+    """An event from outside, as a fact; the prompt puts it into words, behind bars."""
+
+    event_id: str
+    event: ExternalPayload
+    """With its content cut to what a model is shown. The event itself is whole in the log."""
+    left_out: int = 0
+    """How many characters of the content were cut off."""
+
+
+Block = TextBlock | ToolUseBlock | ToolResultBlock | OpaqueBlock | TimerBlock | ExternalBlock
+
+
+class Row(Record, frozen=True, kw_only=True):
+    """One message of the history. `at` is when it was decided."""
+
+    role: Literal["user", "assistant"]
+    blocks: tuple[Block, ...]
+    at: Instant
+    source: Literal["person", "agent", "timer", "tool", "external", "system"]

@@ -1,0 +1,169 @@
+"""State and turns: what a session knows, and the one message that commits a step of it."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from .base import VERSION_1, EventType, Instant, Record
+from .effects import Effect
+from .events import Cause
+from .history import FollowUp, Row
+
+
+class Counters(Record, frozen=True, kw_only=True):
+    """The autonomy counters that the gates read (SPEC S-7). Instants are epoch ms."""
+
+    consecutive: int = 0
+    last_autonomous_ms: int | None = None
+    ordered_ms: tuple[int, ...] = ()
+    """When the sends that the person ordered in the last hour were decided."""
+
+
+class Retry(Record, frozen=True, kw_only=True):
+    """A model call that failed and waits for its deadline."""
+
+    attempt: int
+    generation: int
+    due_at: Instant
+    reason: str
+
+
+class Loop(Record, frozen=True, kw_only=True):
+    """An exchange in the making: one event, up to N model calls, what was said so far."""
+
+    cause: Cause
+    fence: int
+    begun_at: Instant
+    is_direct: bool
+    """Whether a user message began it."""
+    is_ordered: bool = False
+    """Whether the person ordered it (a kept reminder): exempt from cap and cooldown."""
+    tag: str | None = None
+    calls: int = 0
+    sends: int = 0
+    unsaid: str = ""
+    """Text that came with a tool call: said at the end if nothing else is."""
+    retries: int = 0
+    """Failed attempts at the present step."""
+    retry: Retry | None = None
+    timer_id: str | None = None
+    """The timer that began it, if one did, and what it stood for."""
+    follow_up: FollowUp | None = None
+    is_tainted: bool = False
+    """Whether untrusted content, or a plan made of it, began it."""
+    joined: tuple[str, ...] = ()
+    """Ids of the messages that it answers together with the one that began it (`coalesce`)."""
+
+
+class Queued(Record, frozen=True, kw_only=True, array_like=True):
+    """An event folded while a loop was open, waiting for its turn to be answered."""
+
+    seq: int
+    type: EventType
+
+
+class Gathering(Record, frozen=True, kw_only=True):
+    """User messages that wait in the queue for more of them (`coalesce`, SPEC S-13)."""
+
+    generation: int
+    """Of the deadline that ends it."""
+    due_at: Instant
+    """When they are answered, if no further one comes."""
+    latest_at: Instant
+    """When they are answered, whatever comes."""
+
+
+class State(Record, frozen=True, kw_only=True):
+    """The small state of a session, carried whole by every turn."""
+
+    position: int = 0
+    """Stream sequence of the last event folded."""
+    turns: int = 0
+    """Ordinal of the last turn."""
+    effects: int = 0
+    """How many effects the session has decided in its life."""
+    attempt: int = 0
+    """How often the next step was taken over after a crash (ARCHITECTURE 3)."""
+    fence: int = 0
+    """Stream sequence of the last user message folded."""
+    last_send: str | None = None
+    counters: Counters = Counters()
+    follow_ups: dict[str, FollowUp] = {}  # noqa: RUF012 - msgspec gives each its own
+    loop: Loop | None = None
+    queue: tuple[Queued, ...] = ()
+    history_from: int = 0
+    """Stream sequence of the oldest turn whose rows are still part of the history."""
+    gathering: Gathering | None = None
+    """Set while the queue's user messages wait for more; no loop is open then."""
+    keyed: tuple[str, ...] = ()
+    """Ids of the newest keyed user messages: the lasting truth about repeats."""
+    told: tuple[str, ...] = ()
+    """Ids of the newest events from outside, for the same; apart from `keyed`, so that no sender
+    can make the session forget a person's."""
+    is_locked: bool = False
+    """The state could not be read once: autonomous sends are refused until a user message."""
+
+
+class Usage(Record, frozen=True, kw_only=True):
+    """What model calls took, in tokens."""
+
+    model: str
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+
+
+class Note(Record, frozen=True, kw_only=True):
+    """A remark for whoever asks why: a stable code, and a sentence."""
+
+    code: str
+    text: str
+    subject: str | None = None
+    """The timer, effect or event it is about."""
+
+
+Outcome = Literal[
+    "answered",  # the loop ended and something may have been said
+    "silent",  # the loop ended with nothing to say
+    "continued",  # a model answer asked for tools: the loop goes on
+    "queued",  # folded while a loop was open
+    "begun",  # the loop's opening, committed because something else came in meanwhile
+    "waiting",  # the model failed for now: a deadline will try again
+    "blocked",  # the gates refused it
+    "held",  # quiet hours or a pause hold it back
+    "stopped",  # a person stopped it
+    "failed",  # given up, with a dead letter or an apology
+    "ignored",  # nothing to do: a repeat, a stale timer, a late result
+    "cleared",  # a control event closed follow-ups
+    "taken_over",  # another attempt at the next step after a crash
+]
+
+
+class Turn(Record, frozen=True, kw_only=True):
+    """One atomic commit: the position, the whole small state, new rows, effects, notes."""
+
+    id: str
+    session_key: str
+    ordinal: int
+    event: Cause | None
+    """The event that it folds, or the one whose loop it continues."""
+    outcome: Outcome
+    state: State
+    created_at: Instant
+    rows: tuple[Row, ...] = ()
+    effects: tuple[Effect, ...] = ()
+    notes: tuple[Note, ...] = ()
+    usage: tuple[Usage, ...] = ()
+    ended: tuple[str, ...] = ()
+    """Ids of the events whose exchange is over with this turn."""
+    v: int = VERSION_1
+
+
+# Headers of a turn: they let others skip it, or find its position, without reading it.
+POSITION_HEADER: Final = "Vigil-Position"
+ORDINAL_HEADER: Final = "Vigil-Turn"
+OWES_HEADER: Final = "Vigil-Owes"
+"""Present if the session has something to do by itself; its wake isn't acked before."""
+EFFECTS_HEADER: Final = "Vigil-Effects"
+"""Contains "s" if there is a send, "t" if a timer is scheduled or cancelled; else absent."""
