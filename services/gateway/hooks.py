@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any, Final
 
 import msgspec
@@ -77,7 +78,19 @@ class _Message(msgspec.Struct):
     """What Standard Webhooks recommends to have in a body."""
 
     type: str = ""
-    timestamp: Instant | None = None
+    timestamp: Any = None
+
+
+def _instant(timestamp: Any) -> datetime | None:
+    """Return what the sender says when it was; None if that can't be told from it.
+
+    >>> _instant("2026-11-20T09:00:00"), _instant(1795165200), _instant(None)
+    (None, None, None)
+    """
+    try:
+        return msgspec.convert(timestamp, Instant) if isinstance(timestamp, str) else None
+    except msgspec.ValidationError:
+        return None
 
 
 def _told(signed: Signed, data: bytes, limits: Limits) -> Told:
@@ -85,7 +98,7 @@ def _told(signed: Signed, data: bytes, limits: Limits) -> Told:
     if not kind:
         try:
             message = msgspec.json.decode(data, type=_Message)
-            kind, occurred_at = message.type[:KIND_LENGTH_MAX], message.timestamp
+            kind, occurred_at = message.type[:KIND_LENGTH_MAX], _instant(message.timestamp)
         except (msgspec.MsgspecError, ValueError, RecursionError):
             kind = ""  # another form of body: it's told as it is
     try:

@@ -108,6 +108,16 @@ async def test_a_signed_webhook_is_stored_untrusted(gate: Gate) -> None:
     assert payload.occurred_at == datetime(2026, 11, 20, 9, tzinfo=UTC)
 
 
+@pytest.mark.parametrize("timestamp", ['"2026-11-20T09:00:00"', "1795165200", "[]"])
+async def test_a_time_that_tells_nothing_costs_only_itself(gate: Gate, timestamp: str) -> None:
+    """X-3: the kind is told all the same."""
+    client = await gate.http()
+    body = f'{{"type": "user.created", "timestamp": {timestamp}}}'.encode()
+    assert (await post(client, signed(body), body)).status_code == 202
+    (event,) = await stored(gate)
+    assert (event.payload.kind, event.payload.occurred_at) == ("user.created", None)
+
+
 async def test_a_webhook_of_github(gate: Gate) -> None:
     client = await gate.http()
     assert (await post(client, of_github(), name="repo")).status_code == 202
