@@ -16,9 +16,9 @@ from vigil.tokens import Principal
 
 from .body import ClientGone
 from .decide import Exchange
-from .edge import OPEN_MAX, Edge
+from .edge import Edge
 from .messages import own_session
-from .problem import Problem, unavailable
+from .problem import Problem
 from .wire import Accepted, ChatAnswer, ChatMessage, ChatPending, ChatRequest
 
 log = structlog.get_logger("vigil.gateway")
@@ -50,17 +50,12 @@ async def chat(
     Raises:
         ClientGone: nobody waits any more; the message is stored all the same.
     """
-    if edge.open >= OPEN_MAX:
-        raise unavailable("too many requests are waiting here")
     session = session_of(request, principal, edge.context.new_id)
-    accepted = await edge.intake.accept(
-        principal, session, request.message, field="message", parent=parent
-    )
-    edge.open += 1
-    try:
+    with edge.places.hold(principal.user):
+        accepted = await edge.intake.accept(
+            principal, session, request.message, field="message", parent=parent
+        )
         said = await _answer(edge, session, accepted, receive)
-    finally:
-        edge.open -= 1
     if said is None:
         return ChatPending(
             event_id=accepted.event_id,

@@ -16,7 +16,7 @@ from .decide import allowed_hosts
 from .feed import Feed
 from .hook_sources import load
 from .intake import Intake
-from .limits import Limiter
+from .limits import Limiter, Places
 from .live import Live
 from .readiness import Readiness
 from .tickets import Tickets
@@ -25,7 +25,9 @@ FAILURES_PER_S: Final = 1.0
 FAILURES_BURST: Final = 30
 """Requests with a bad token or signature that one address may make."""
 OPEN_MAX: Final = 20_000
-"""Sockets and waiting chats of one process."""
+"""Sockets, streams and waiting chats of one process."""
+OPEN_OF_USER_MAX: Final = 5_000
+"""Of them, one user's: nobody can take all the places."""
 STORIES_AT_ONCE: Final = 4
 LAST_WRITE_S: Final = 3.0
 
@@ -53,9 +55,8 @@ class Edge:
         self.readiness = Readiness(context)
         self.stories = asyncio.Semaphore(STORIES_AT_ONCE)
         """Held while a story is read: an id that isn't found costs a long look."""
-        self.open = 0
-        """How many sockets and waiting chats there are now."""
-        context.metrics.watch(metrics.CONNECTIONS, lambda: self.open)
+        self.places = Places(places_max=OPEN_MAX, per_user_max=OPEN_OF_USER_MAX)
+        context.metrics.watch(metrics.CONNECTIONS, lambda: self.places.count)
         self.stopping = asyncio.Event()
         """Set when the process is about to end: nobody should wait any longer."""
         self.feed = Feed(context.bus, self.stopping)

@@ -20,10 +20,10 @@ from vigil.signals import KINDS
 from vigil.subjects import SessionKey, check_part
 from vigil.tokens import Principal
 
-from .edge import OPEN_MAX, Edge
+from .edge import Edge
 from .feed import HEARTBEAT, STREAM, Reader
 from .messages import own_session
-from .problem import Problem, unavailable
+from .problem import Problem
 from .routes import Caller, Shared
 from .selection import Selection, event_of, position_of, select
 
@@ -85,8 +85,6 @@ async def get_signals(
         begin = position_of("after", after)
     elif not follow:
         begin = 0
-    if edge.open >= OPEN_MAX:
-        raise unavailable("too many streams are open here")
     return SignalStream(edge, caller, selection, begin, follow=follow)
 
 
@@ -111,8 +109,11 @@ class SignalStream(Response):
         self._reader = Reader(selection, edge.config.socket_queue_max)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        with self._edge.places.hold(self._principal.user):
+            await self._run(receive, send)
+
+    async def _run(self, receive: Any, send: Any) -> None:
         await self._feed.open()  # before the head: whoever can't be served gets a 503
-        self._edge.open += 1
         tasks: list[asyncio.Task[None]] = []
         try:
             tasks = [
@@ -128,7 +129,6 @@ class SignalStream(Response):
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            self._edge.open -= 1
             self._feed.leave(self._reader)
             await self._feed.close()
 

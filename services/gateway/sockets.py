@@ -29,9 +29,9 @@ from . import body
 from .cursors import cursor_key
 from .decide import CLIENT_LENGTH_MAX, check_length
 from .door import PRINCIPAL
-from .edge import OPEN_MAX, Edge
+from .edge import Edge
 from .messages import own_session, parent_of
-from .problem import of_error, send_problem, too_many, unavailable
+from .problem import of_error, send_problem, too_many
 from .wire import AcceptedFrame, ClientAck, ClientFrame, ClientMessage, ErrorFrame, MessageFrame
 
 log = structlog.get_logger("vigil.gateway")
@@ -66,29 +66,30 @@ class Sockets:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         await receive()  # websocket.connect
-        try:
-            socket = await self._open(scope, receive, send)
-        except Exception as error:
-            problem = of_error(error)
-            if problem is None:
-                raise
-            await send_problem(send, problem, is_websocket=True)
-            return
+        with contextlib.ExitStack() as places:
+            try:
+                places.enter_context(self._edge.places.hold(scope[PRINCIPAL].user))
+                socket = await self._open(scope, receive, send)
+            except Exception as error:
+                problem = of_error(error)
+                if problem is None:
+                    raise
+                await send_problem(send, problem, is_websocket=True)
+                return
+            await self._run(socket)
+
+    async def _run(self, socket: Socket) -> None:
         sockets = self._by_token.setdefault(socket.principal.token_id, set())
         sockets.add(socket)
-        self._edge.open += 1
         try:
             await socket.run()
         finally:
-            self._edge.open -= 1
             sockets.discard(socket)
             if not sockets:
                 self._by_token.pop(socket.principal.token_id, None)
 
     async def _open(self, scope: Any, receive: Any, send: Any) -> Socket:
         edge = self._edge
-        if edge.open >= OPEN_MAX:
-            raise unavailable("too many sockets are open here")
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         principal: Principal = scope[PRINCIPAL]
         session = own_session(query.get("session", [""])[0], principal)

@@ -13,6 +13,7 @@ import pytest
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from services.gateway import edge
 from services.gateway.cursors import Cursors
 from tests.support.gateway import Gate, frame_of, running_gateway, until
 from vigil.contracts import UserMessage, decode_event
@@ -314,3 +315,32 @@ async def test_a_cursor_never_goes_back_whoever_writes(gate: Gate) -> None:
     one.move("a.b.c.d", 12)
     await one.release("a.b.c.d")
     assert await two.load("a.b.c.d") == 12
+
+
+async def test_nobody_takes_all_the_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """RELIABILITY S16: sockets and streams count together, and each gives its place back."""
+    monkeypatch.setattr(edge, "OPEN_OF_USER_MAX", 2)
+    monkeypatch.setattr(edge, "OPEN_MAX", 3)
+    async with running_gateway(tmp_path) as gate:
+        ann, bob = await gate.token("ann"), await gate.token("bob")
+        first = await gate.socket(ann, ANN)
+        client = await gate.http(ann)
+        async with client.stream("GET", "/api/signals") as stream:
+            assert stream.status_code == 200
+            with pytest.raises(InvalidStatus) as refused:
+                await gate.socket(ann, ANN)
+            assert refused.value.response.status_code == 429
+            await gate.socket(bob, "bob:vigil:t1")
+            with pytest.raises(InvalidStatus) as refused:
+                await gate.socket(bob, "bob:vigil:t2")
+            assert refused.value.response.status_code == 503
+        await first.close()
+
+        async def is_let_in() -> bool:
+            try:
+                await gate.socket(ann, ANN)
+            except InvalidStatus:
+                return False
+            return True
+
+        await until(is_let_in, "the places are free again")
