@@ -89,7 +89,8 @@ class Nats(Section, frozen=True, kw_only=True):
     replicas: Annotated[int, msgspec.Meta(ge=1, le=5)] = 1
     sync: Literal["always", "default"] = "always"
     """`default` flushes to disk every two minutes: a power cut loses acknowledged data."""
-    max_file_bytes: Positive = 8 * 1024**3
+    max_file_bytes: Annotated[int, msgspec.Meta(ge=1024**3)] = 8 * 1024**3
+    """What the embedded server may keep; 384 MiB of it are set aside for EVENTS and DEAD."""
 
 
 class Sessions(Section, frozen=True, kw_only=True):

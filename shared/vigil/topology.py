@@ -22,7 +22,7 @@ from .subjects import (
 
 SECOND_NS: Final = 1_000_000_000
 DAY_S: Final = 24 * 60 * 60
-GIB: Final = 1024**3
+MIB: Final = 1024**2
 PAYLOAD_BYTES_MAX: Final = 1024 * 1024
 """Of one message."""
 ACK_WAIT_WAKE_S: Final = 8
@@ -41,7 +41,7 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
     has_batches: bool = False
     """Whether atomic batches may be published to it (NATS ADR-50)."""
     bytes_max: int = -1
-    """Of all that it holds; -1: as much as the broker has."""
+    """Of all that it holds; -1: as much as the broker has. The broker sets it aside at once."""
     message_bytes_max: int = PAYLOAD_BYTES_MAX
     per_subject_max: int = -1
     """Messages of one subject; the oldest goes."""
@@ -76,7 +76,7 @@ STREAMS: Final = (
     # No max_age: it would delete pending schedules (ARCHITECTURE 2).
     Stream(name="TIMERS", subjects=("timer.>", "due.>"), has_schedules=True),
     # Bounded, so that a flood of what can't be used takes no room from the sessions.
-    Stream(name="DEAD", subjects=("dead.>",), bytes_max=GIB, per_subject_max=1000),
+    Stream(name="DEAD", subjects=("dead.>",), bytes_max=128 * MIB, per_subject_max=1000),
     # What outside programs publish stays this long after the gateway took it in.
     # The window is as short as it may be: message ids are compared in the whole stream, so with a
     # long one a stranger's id could make another's event a repeat. The gateway knows repeats.
@@ -84,7 +84,7 @@ STREAMS: Final = (
     Stream(
         name="EVENTS",
         subjects=(OUTSIDE_ALL,),
-        bytes_max=GIB,
+        bytes_max=256 * MIB,
         message_bytes_max=256 * 1024,
         is_refusing=True,
         duplicate_window_s=0.1,

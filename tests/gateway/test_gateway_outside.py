@@ -16,7 +16,7 @@ from services.gateway.problem import Problem
 from tests.support.gateway import Gate, running_gateway, until
 from tests.support.programs import Program, admit, are_taken_in, connect
 from vigil.contracts import DeadLetter, External, State, decode_dead_letter, decode_event
-from vigil.topology import GIB
+from vigil.topology import MIB
 
 ANN = "ann:vigil:t1"
 
@@ -132,9 +132,9 @@ async def test_a_program_cannot_fill_the_disk_that_all_share(gate: Gate, ci: Pro
         await ci.js.publish("event.ann.ci", event(data="x" * 300_000))
     admin = await gate.stack.bus("admin")
     events = (await admin.api("STREAM.INFO.EVENTS", {}))["config"]
-    assert (events["max_bytes"], events["discard"]) == (GIB, "new")
+    assert (events["max_bytes"], events["discard"]) == (256 * MIB, "new")
     dead = (await admin.api("STREAM.INFO.DEAD", {}))["config"]
-    assert (dead["max_bytes"], dead["max_msgs_per_subject"]) == (GIB, 1000)
+    assert (dead["max_bytes"], dead["max_msgs_per_subject"]) == (128 * MIB, 1000)
     # The bound itself, made small: the program is told, and nobody else is hindered.
     await admin.api("STREAM.UPDATE.EVENTS", events | {"max_bytes": 2000})
 
