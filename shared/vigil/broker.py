@@ -316,9 +316,11 @@ class Broker:
             self._process.kill()
 
     async def pause(self) -> None:
-        """SIGSTOP, for tests of a broker that doesn't answer."""
+        """SIGSTOP, for tests of a broker that doesn't answer; returns once every thread stands."""
         if self._process is not None:
             self._process.send_signal(signal.SIGSTOP)
+            stopped = os.WSTOPPED | os.WNOWAIT
+            await asyncio.to_thread(os.waitid, os.P_PID, self._process.pid, stopped)
 
     async def unpause(self) -> None:
         """SIGCONT."""

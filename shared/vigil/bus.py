@@ -449,14 +449,20 @@ class Bus:
 
         What a consumer delivers there is dropped: whoever may follow a stream could have its
         messages pushed into any subject that somebody listens to (docs/adr/0014).
+
+        Raises:
+            Unavailable: the connection is closed, or the broker doesn't answer.
         """
 
         async def on_message(msg: Msg) -> None:
             if not msg.reply.startswith(_ACK):
                 await handle(msg)
 
-        subscription = await self._nc.subscribe(subject, queue=queue, cb=on_message)
-        await self._nc.flush()
+        try:
+            subscription = await self._nc.subscribe(subject, queue=queue, cb=on_message)
+            await self._nc.flush()
+        except (nats.errors.Error, TimeoutError) as error:
+            raise Unavailable(f"{subject}: {error!r}") from error
         return subscription
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -60,6 +61,17 @@ async def test_a_publish_without_an_answer_has_an_unknown_outcome(bare: Stack) -
     async with asyncio.timeout(10):
         while await bus.get_last("SESSIONS", KEY.in_user) is None:
             await asyncio.sleep(0.01)
+
+
+async def test_listening_on_a_closed_connection_is_an_error_of_ours(bare: Stack) -> None:
+    """X-5: a service that is cut off meanwhile ends its term, not its process."""
+    bus = await bare.bus("scheduler")
+    await bus.close()
+
+    async def handle(_: Any) -> None: ...
+
+    with pytest.raises(Unavailable):
+        await bus.listen("rpc.health", handle)
 
 
 async def test_nobody_listening_is_told_apart(bare: Stack) -> None:
