@@ -1,6 +1,7 @@
 """`make bench`: every figure in one run, one JSON object a line, most telling as ratios.
 
-python -m bench [PART ...]        turns timers voiding signals tracing resting; all by default
+python -m bench [PART ...]        turns timers voiding signals tracing retrieval resting; all
+                                  by default
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import NamedTuple
 
 import uvloop
 
-from bench import floor, resting, signals, system, timers, tracing, voiding
+from bench import floor, resting, retrieval, signals, system, timers, tracing, voiding
 from bench.numbers import report
 from tests.support.stack import running_stack
 from vigil import telemetry
@@ -150,12 +151,42 @@ async def measure_tracing(home: Path) -> None:
     report("tracing_cpu_pct", found["cpu_pct"], "% more CPU a message", aim="< 15")
 
 
+async def measure_retrieval(home: Path) -> None:
+    """Quality on held-out conversations, latency by size, saves and rebuild, by HTTP."""
+    async with system.running(home) as running:
+        found = await retrieval.measure_quality(running)
+        more = {"questions": found.questions, "turns": found.turns}
+        for k in retrieval.KS:
+            for mode, name in (("text", "fts"), ("vector", "vector"), ("hybrid", "hybrid")):
+                report(f"recall{k}_{name}", found.recall[mode][k], "% of the evidence", **more)
+        report("saves_per_s", found.saves_per_s, "1/s", connections=retrieval.CONNECTIONS)
+        await _report_latency(running, 1_000, "1k", questions=150)
+        await _report_latency(running, 10_000, "10k", questions=200)
+        report("rebuild_10k_s", await retrieval.measure_rebuild(running), "s")
+        await _report_latency(running, 100_000, "100k", questions=100)
+
+
+async def _report_latency(running: system.System, size: int, name: str, *, questions: int) -> None:
+    found = await retrieval.measure_latency(running, size, questions)
+    aims = {"recall_10k_p99_ms": "< 50"}
+    for (mode, is_filtered), latency in found.items():
+        kind = ("" if mode == "hybrid" else f"_{mode}") + ("_source" if is_filtered else "")
+        for what, value in latency._asdict().items():
+            full = f"recall{kind}_{name}_{what}"
+            aim = {"aim": aims[full]} if full in aims else {}
+            report(full, value, "ms", **aim)
+    slower = max(found["text", False].p50_ms, found["vector", False].p50_ms)
+    aim = {"aim": "<= 2"} if name == "10k" else {}
+    report(f"hybrid_vs_slower_{name}", found["hybrid", False].p50_ms / slower, "ratio", **aim)
+
+
 PARTS: dict[str, Callable[[Path], Awaitable[None]]] = {
     "turns": measure_turns,
     "timers": measure_timers,
     "voiding": measure_voiding,
     "signals": measure_signals,
     "tracing": measure_tracing,
+    "retrieval": measure_retrieval,
     "resting": measure_resting,
 }
 

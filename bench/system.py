@@ -24,16 +24,16 @@ class System:
     """A running `vigil up`: where it is, and what it uses."""
 
     def __init__(self, home: Path, url: str, nats_url: str, token: str, pid: int) -> None:
-        self._home = home
-        self._nats_url = nats_url
+        self.home = home
+        self.nats_url = nats_url
         self.url = url
         self.token = token
         self._process = psutil.Process(pid)
 
     async def admin(self) -> Bus:
         """Connect to its broker as the one who may read everything."""
-        seed = credentials.load(self._home / "nkeys", ADMIN)
-        return await Bus.connect(self._nats_url, role=ADMIN, seed=seed)
+        seed = credentials.load(self.home / "nkeys", ADMIN)
+        return await Bus.connect(self.nats_url, role=ADMIN, seed=seed)
 
     def services_rss_mb(self) -> float:
         """Resident memory of the process with the services, without the broker, in MiB."""

@@ -10,6 +10,7 @@ import asyncio
 from vigil import metrics, runtime
 from vigil.config import Config
 from vigil.lease import Leases
+from vigil.memory.client import MemoryClient
 from vigil.runtime import Context
 from vigil.subjects import SessionKey
 from vigil.switches import Switches
@@ -20,6 +21,7 @@ from .core import Policy
 from .engine import Engine
 from .identity import Identities
 from .prompting import Prompts
+from .recollector import Recollector
 from .session import Session
 from .signals import Projector
 from .thinker import Thinker
@@ -36,10 +38,13 @@ def policy_of(config: Config, key: SessionKey) -> Policy:
         clear_policy=config.autonomy.clear_policy,
         follow_ups_max=config.autonomy.follow_ups_max,
         calls_max=config.model.calls_max,
+        tool_timeout_s=config.model.tool_timeout_s,
+        result_length_max=min(Policy().result_length_max, config.model.context_tokens // 5),
         retries_max=config.model.retries_max,
         retry_base_s=config.model.retry_base_s,
         retry_cap_s=config.model.retry_cap_s,
         queue_max=config.sessions.queue_max,
+        pause_s=config.memory.pause_s,
         double_text=agent.double_text,
         coalesce_ms=agent.coalesce_ms,
         channels=tuple(sorted(config.channels)),
@@ -68,6 +73,12 @@ async def serve(context: Context) -> None:
         tracer=context.tracer,
         counts=context.metrics,
     )
+    recollector = Recollector(
+        memory=MemoryClient(context.bus),
+        config=config,
+        clock=context.clock,
+        counts=context.metrics,
+    )
     careful = asyncio.Lock()
 
     def open_session(key: SessionKey) -> Session:
@@ -77,10 +88,12 @@ async def serve(context: Context) -> None:
             clock=context.clock,
             new_id=context.new_id,
             thinker=thinker,
+            recollector=recollector,
             policy=policy_of(config, key),
             switches=switches,
             person=config.person_of(key.user),
             history_rows=config.model.history_rows,
+            context_tokens=config.model.context_tokens,
             idle_release_s=config.sessions.idle_release_s,
             careful=careful,
             tracer=context.tracer,

@@ -22,11 +22,11 @@ from vigil.contracts import Usage
 from vigil.errors import Unavailable, VigilError, WrongLastSequence
 from vigil.kv import Bucket
 
+from .core.window import tokens_of_bytes
 from .model import ModelRequest
 
 ATTEMPTS_MAX: Final = 200
 """Lost races before it gives up; in each somebody wins, so only replicas' number counts."""
-BYTES_PER_TOKEN: Final = 3
 
 
 class BudgetExceeded(VigilError):
@@ -146,12 +146,11 @@ def _decode(key: str, value: bytes) -> _Account:
 def estimate(request: ModelRequest) -> int:
     """Return the tokens to reserve for a call: a third of its bytes, and the longest answer.
 
-    English has about four bytes to a token, other scripts up to one token for each character
-    of three bytes, so a third is more than what most calls take.
+    See `core.window` for why that is more than what most calls take.
     """
     sent = len(msgspec.json.encode((request.rows, request.tools)))
     sent += sum(len(part.encode()) for part in request.system)
-    return -(-sent // BYTES_PER_TOKEN) + request.max_tokens
+    return tokens_of_bytes(sent) + request.max_tokens
 
 
 def tokens_of(usage: Usage) -> int:

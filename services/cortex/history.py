@@ -4,33 +4,107 @@ from __future__ import annotations
 
 from collections import deque
 
-from vigil.contracts import Row
+from vigil.contracts import Row, TextBlock, Turn
 
-from .core.history import first_turn, trim
+from .core.compaction import Cut, Plan, decide, summary_tokens
+from .core.history import FILL_MAX, Chunk, chunk_of, first_turn, measure, trim
+from .core.window import Measured, Window, tokens_of_rows
 
 
 class History:
-    """Rows by the turn that holds them; forgets what the model won't see again."""
+    """Rows by the turn that holds them, and the summary of what was before them.
 
-    def __init__(self, limit: int) -> None:
+    Forgets what the model won't see again. Read back from the log it is the same as it was grown.
+    """
+
+    def __init__(self, limit: int, context_tokens: int) -> None:
         self._limit = limit
-        self._chunks: deque[tuple[int, tuple[Row, ...]]] = deque()
+        self._context_tokens = context_tokens
+        self._chunks: deque[Chunk] = deque()
         self._count = 0
+        self._tokens = 0
+        self._measured: Measured | None = None
+        self.summary = ""
+        self._summary: Row | None = None
+        self._is_summary_tainted = False
 
-    def add(self, turn_seq: int, rows: tuple[Row, ...]) -> None:
-        """Append the rows of the turn with stream sequence `turn_seq`."""
-        if not rows:
-            return
-        self._chunks.append((turn_seq, rows))
-        self._count += len(rows)
-        while self._count - len(self._chunks[0][1]) >= self._limit:
-            self._count -= len(self._chunks.popleft()[1])
+    # ------------------------------------------------------------ growing
 
-    def rows(self, more: list[Row]) -> tuple[Row, ...]:
-        """Return what the model sees: the newest rows, with `more` at their end."""
-        known = [row for _, rows in self._chunks for row in rows]
-        return tuple(trim([*known, *more], self._limit))
+    def summarise(self, turn: Turn) -> None:
+        """Take the summary of a turn; what is before its `history_from` is forgotten."""
+        self.summary = turn.summary
+        text = TextBlock(text=turn.summary)
+        self._summary = Row(role="user", source="system", blocks=(text,), at=turn.created_at)
+        self._is_summary_tainted = turn.is_summary_tainted
+        self._measured = None
+        while self._chunks and self._chunks[0].seq < turn.state.history_from:
+            self._forget_oldest()
+
+    def add(self, turn_seq: int, turn: Turn) -> None:
+        """Append the rows of the turn with stream sequence `turn_seq`, and its summary."""
+        if turn.summary:
+            self.summarise(turn)
+        if turn.rows:
+            chunk = chunk_of(turn_seq, turn)
+            self._chunks.append(chunk)
+            self._count += chunk.count
+            self._tokens += chunk.tokens
+            while self._count - self._chunks[0].count >= self._limit:
+                self._forget_oldest()
+        self._measured = measure(turn, self._row_tokens) or self._measured
+
+    def _forget_oldest(self) -> None:
+        chunk = self._chunks.popleft()
+        self._count -= chunk.count
+        self._tokens -= chunk.tokens
+
+    # ------------------------------------------------------------ what the model sees
+
+    @property
+    def _row_tokens(self) -> int:
+        return self._tokens + summary_tokens(self.summary)
+
+    def window(self, fixed_tokens: int) -> Window:
+        """Return the context window, by what is known of the size of requests.
+
+        Args:
+            fixed_tokens: the estimate for the system prompt and the tools.
+        """
+        ratio = 1.0 if self._measured is None else self._measured.ratio(fixed_tokens)
+        return Window(context_tokens=self._context_tokens, fixed_tokens=fixed_tokens, ratio=ratio)
+
+    def rows(self, more: list[Row], window: Window) -> tuple[Row, ...]:
+        """Return what the model sees: the summary, and the newest rows with `more` at their end."""
+        known = [row for chunk in self._chunks for row in chunk.rows]
+        room = window.room(FILL_MAX) - summary_tokens(self.summary)
+        is_fitting = self._tokens + tokens_of_rows(more) <= room
+        shown = trim([*known, *more], self._limit, None if is_fitting else room)
+        return tuple(shown) if self._summary is None else (self._summary, *shown)
 
     def first_turn(self, default: int) -> int:
         """Return from which turn on the history must be read back."""
-        return first_turn([(seq, len(rows)) for seq, rows in self._chunks], self._limit, default)
+        chunks = [(chunk.seq, chunk.count) for chunk in self._chunks]
+        return first_turn(chunks, self._limit, default)
+
+    # ------------------------------------------------------------ compacting
+
+    def plan(self, more: list[Row], window: Window) -> Plan | None:
+        """Decide what must go before the model is asked; `more` are rows not committed yet."""
+        return decide(tuple(self._chunks), more, self.summary, window)
+
+    def begins_with(self, cut: Cut) -> bool:
+        """Whether the cut part is still the oldest of the history, and something follows it."""
+        chunks, count = tuple(self._chunks), len(cut.chunks)
+        is_same = chunks[:count] == cut.chunks and self.summary == cut.summary
+        return is_same and count < len(chunks) and chunks[count].seq == cut.keep_from
+
+    def cut(self, plan: Plan) -> Cut:
+        """Return the part that the plan cuts, which was made for the history as it is."""
+        chunks = tuple(self._chunks)
+        return Cut(
+            chunks=chunks[: plan.count],
+            keep_from=chunks[plan.count].seq,
+            summary=self.summary,
+            is_summary_tainted=self._is_summary_tainted,
+            is_history_whole=self._count < self._limit,
+        )

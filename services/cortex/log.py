@@ -8,17 +8,15 @@ from typing import Final
 import msgspec
 import structlog
 
-from vigil import crash, trace
+from vigil import crash, dead_letters, trace
 from vigil.bus import Bus, Message
 from vigil.clock import Clock
 from vigil.contracts import (
-    DEAD_LETTER_BYTES_MAX,
     EFFECTS_HEADER,
     ORDINAL_HEADER,
     OWES_HEADER,
     POSITION_HEADER,
     TURN_BYTES_MAX,
-    DeadLetter,
     State,
     Turn,
     decode_turn,
@@ -28,11 +26,16 @@ from vigil.errors import InvalidInput, Unavailable, VigilError, WrongLastSequenc
 from vigil.subjects import SessionKey
 
 from .core import owes
+from .core.history import Chunk, chunk_of
+from .core.remembering import Offer
 from .history import History
 
 log = structlog.get_logger("vigil.cortex")
 
 COMMIT_TIMEOUT_S: Final = 5.0
+UNSAVED_PAGE: Final = 200
+UNSAVED_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Of the turns that are held in memory at once while it is read what to remember."""
 ELECTION_TIMEOUT_S: Final = 12.0
 """How long a cluster may be without a leader: Raft takes 4 to 9 s to elect one."""
 
@@ -57,12 +60,18 @@ class Loaded(msgspec.Struct):
     """How many were written on the way."""
 
 
+_CARRIED: Final = {
+    "s": {"send_message"},
+    "t": {"schedule_timer", "cancel_timer"},
+    "m": {"call_tool", "save_memory"},
+}
+"""Letter of the effects header -> the effects that it tells of (all tools are memory's so far)."""
+
+
 def headers_of(turn: Turn, traceparent: str) -> dict[str, str]:
     """Headers that let others skip a turn, or find its position, without reading it."""
     kinds = {effect.__struct_config__.tag for effect in turn.effects}
-    effects = ("s" if "send_message" in kinds else "") + (
-        "t" if kinds & {"schedule_timer", "cancel_timer"} else ""
-    )
+    effects = "".join(letter for letter, carried in _CARRIED.items() if kinds & carried)
     headers = {
         POSITION_HEADER: str(turn.state.position),
         ORDINAL_HEADER: str(turn.ordinal),
@@ -86,31 +95,73 @@ async def is_settled(bus: Bus, key: SessionKey, seq: int) -> bool:
     return newest is not None and newest.seq > seq
 
 
-async def load(bus: Bus, key: SessionKey, clock: Clock, history_rows: int) -> Loaded:
-    """Read the state and the history of a session from its turns."""
+def state_after(turn: Turn, seq: int) -> State:
+    """Return the state after the turn with stream sequence `seq`.
+
+    A turn can't know its own sequence, so that of a summary is filled in here.
+    """
+    return msgspec.structs.replace(turn.state, summary_seq=seq) if turn.summary else turn.state
+
+
+async def load(bus: Bus, key: SessionKey, clock: Clock, history: History) -> Loaded:
+    """Read the state of a session from its turns, and its history into `history`."""
     last = await bus.get_last(key.stream, key.turn)
-    history = History(history_rows)
     if last is None:
         return Loaded(state=State(), turn_seq=0, history=history)
     try:
         turn = decode_turn(last.data)
     except InvalidInput as error:
         return await _unreadable(bus, key, clock, last, history, str(error))
-    state = turn.state
-    if state.history_from and state.history_from < last.seq:
-        for message in await bus.read(key.stream, [key.turn], state.history_from):
-            if message.seq >= last.seq:
-                break
-            try:
-                history.add(message.seq, decode_turn(message.data).rows)
-            except InvalidInput as error:
-                log.error(
-                    "turn unreadable", action="cortex.history", seq=message.seq, error=str(error)
-                )
-    history.add(last.seq, turn.rows)
+    state = state_after(turn, last.seq)
+    for seq, earlier in await _earlier(bus, key, state, last.seq):
+        history.add(seq, earlier)
+    history.add(last.seq, turn)
     return Loaded(
         state=state, turn_seq=last.seq, history=history, traceparent=last.headers.get(trace.HEADER)
     )
+
+
+async def _earlier(bus: Bus, key: SessionKey, state: State, before: int) -> list[tuple[int, Turn]]:
+    """Return the turns that make the history, with their sequences: those before the last one."""
+    start, messages = state.history_from, []
+    if state.summary_seq and state.summary_seq < start:
+        message = await bus.get(key.stream, state.summary_seq)
+        messages += [] if message is None else [message]
+    if start and start < before:
+        messages += await bus.read(key.stream, [key.turn], start)
+    return [(m.seq, turn) for m in messages if m.seq < before if (turn := _readable(m)) is not None]
+
+
+def _readable(message: Message) -> Turn | None:
+    try:
+        return decode_turn(message.data)
+    except InvalidInput as error:
+        log.error("turn unreadable", action="cortex.history", seq=message.seq, error=str(error))
+        return None
+
+
+async def unsaved(bus: Bus, key: SessionKey, start: int, tokens_max: int) -> Offer:
+    """Read back the rows from sequence `start` on, the oldest first, as much as `tokens_max` holds.
+
+    Only whole turns are taken, and one at least.
+    """
+    chunks: list[Chunk] = []
+    while True:
+        page, has_more = await bus.page(
+            key.stream, [key.turn], start, limit=UNSAVED_PAGE, bytes_max=UNSAVED_BYTES_MAX
+        )
+        for message in page:
+            turn = _readable(message)
+            if turn is None or not turn.rows:
+                continue
+            chunk = chunk_of(message.seq, turn)
+            tokens_max -= chunk.tokens
+            if tokens_max < 0 and chunks:
+                return Offer(chunks=tuple(chunks), next_from=message.seq)
+            chunks.append(chunk)
+        if not has_more or not page:
+            return Offer(chunks=tuple(chunks))
+        start = page[-1].seq + 1
 
 
 async def _unreadable(
@@ -181,18 +232,7 @@ async def dead_letter(
     bus: Bus, key: SessionKey, message: Message, cause: str, clock: Clock
 ) -> None:
     """Keep what can't be used, with the cause; at least once, under one id."""
-    name = f"{key.stream}-{message.seq}"
-    letter = DeadLetter(
-        id=name,
-        service="cortex",
-        stream=key.stream,
-        subject=message.subject,
-        seq=message.seq,
-        cause=cause,
-        data=message.data[:DEAD_LETTER_BYTES_MAX],
-        at=clock.now(),
-    )
-    headers = {trace.HEADER: trace.passed_on(message.headers.get(trace.HEADER))}
-    await bus.publish(key.dead("cortex"), encode(letter), headers, msg_id=f"cortex-{name}")
+    letter = dead_letters.build("cortex", key.stream, message, cause, key, now=clock.now())
+    await dead_letters.publish(bus, letter, message, key)
     crash.point("cortex.dead.after_publish")
     log.error("dead letter", action="cortex.dead_letter", session=str(key), cause=cause)

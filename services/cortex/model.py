@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from vigil.contracts import SOCKET, Block, FollowUp, Row, Usage
+from vigil.contracts import SOCKET, Block, FollowUp, Memory, Row, Usage
 from vigil.errors import VigilError
 
 StopReason = Literal[
@@ -46,6 +46,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """Names of the ways out beside the socket."""
     route: str = SOCKET
     """Where goes what the agent says on its own, unless it names a channel."""
+    memories: tuple[Memory, ...] = ()
+    """What was recalled for this exchange, the best first."""
 
 
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +60,9 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: int
     timeout_s: float
     situation: Situation
+    purpose: Literal["answer", "save", "compact"] = "answer"
+    """`save`: what of a part of the conversation is to be remembered; `compact`: its summary, too.
+    Nothing is said to anybody then."""
 
 
 class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):

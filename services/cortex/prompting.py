@@ -23,6 +23,8 @@ FOLDER: Final = Path(__file__).resolve().parents[2] / "prompts" / "en"
 STABLE_MAX: Final = 1000
 """Stable parts kept rendered."""
 LINE_MAX: Final = 300
+MEMORY_LENGTH_MAX: Final = 1000
+"""Characters of a memory that the situation shows; a tool shows it whole."""
 BAR: Final = "| "
 _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
@@ -40,10 +42,15 @@ class Prompts:
         )
         environment.filters["line"] = line
         environment.filters["barred"] = barred
+        environment.globals["MEMORY_LENGTH_MAX"] = MEMORY_LENGTH_MAX
         self._system = environment.get_template("system.md.j2")
         self._situation = environment.get_template("situation.md.j2")
         self._timer_fired = environment.get_template("timer_fired.md.j2")
         self._external = environment.get_template("external_event.md.j2")
+        self._summary = environment.get_template("summary.md.j2")
+        self._reflections = {
+            purpose: environment.get_template(f"{purpose}.md.j2") for purpose in ("save", "compact")
+        }
         self._stable: dict[Identity, str] = {}
 
     def system(self, identity: Identity, situation: Situation) -> tuple[str, ...]:
@@ -55,6 +62,14 @@ class Prompts:
             stable = self._system.render(identity=identity).strip()
             self._stable[identity] = stable
         return stable, self._situation.render(_variables(situation)).strip()
+
+    def reflection(self, purpose: str, situation: Situation) -> str:
+        """Render what a model is told that looks at a part of the conversation from outside."""
+        return self._reflections[purpose].render(_variables(situation)).strip()
+
+    def summary_row(self, summary: str) -> str:
+        """Render the row that stands for the earlier part of the conversation."""
+        return self._summary.render(summary=summary).strip()
 
     def timer_row(self, follow_up: FollowUp, timer_id: str, now: datetime) -> str:
         """Render the row that tells the model that a follow-up is due.
@@ -108,6 +123,15 @@ def _variables(situation: Situation) -> dict[str, Any]:
             }
             for timer_id, follow_up in items
         ],
+        "memories": [
+            {
+                "date": day(memory.occurred_at or memory.created_at, zone),
+                "type": memory.type,
+                "source": memory.source,
+                "content": memory.content,
+            }
+            for memory in situation.memories
+        ],
     }
 
 
@@ -117,11 +141,24 @@ def instant(at: datetime, zone: Any) -> str:
     >>> instant(datetime(2026, 11, 20, 11, 34, 5, tzinfo=UTC), UTC)
     'Friday 2026-11-20T11:34:05+00:00'
     """
-    try:
-        local = at.astimezone(zone)
-    except OverflowError:  # the last hours of the calendar
-        local = at
+    local = _local(at, zone)
     return f"{_DAYS[local.weekday()]} {local.isoformat(timespec='seconds')}"
+
+
+def day(at: datetime, zone: Any) -> str:
+    """Write the day of an instant in a zone.
+
+    >>> day(datetime(2026, 11, 20, 23, 34, 5, tzinfo=UTC), ZoneInfo("Asia/Tokyo"))
+    '2026-11-21'
+    """
+    return _local(at, zone).date().isoformat()
+
+
+def _local(at: datetime, zone: Any) -> datetime:
+    try:
+        return at.astimezone(zone)
+    except OverflowError:  # the first and the last hours of the calendar
+        return at
 
 
 def _late(follow_up: FollowUp, now: datetime) -> str:

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
-from vigil import crash, metrics, spans, trace
-from vigil.bus import Bus, Follower, Message
+from vigil import crash, metrics, trace
+from vigil.bus import Bus, Message
 from vigil.clock import Clock
 from vigil.config import Person, quiet_hours_of, zone_of
-from vigil.contracts import Cause, Event, EventType, Queued, State, Turn, decode_event
+from vigil.contracts import (
+    Event,
+    Loop,
+    Queued,
+    Row,
+    State,
+    ToolResultEvent,
+)
 from vigil.errors import InvalidInput
 from vigil.metrics import Metrics
 from vigil.subjects import SessionKey
@@ -25,21 +33,18 @@ from . import log as session_log
 from .core import Draft, Moment, Policy
 from .core.policy import quiet_until
 from .history import History
+from .incoming import Incoming
 from .model import ModelAnswer, ModelError
+from .recollector import LoopMemory, Recollector
+from .reflecting import Question, Reflector
 from .thinker import Thinker
+from .turn_span import TurnSpan
+from .wakes import Wakes
 
 log = structlog.get_logger("vigil.cortex")
 
 CAREFUL_ATTEMPT: Final = 3
 """From this attempt at a step on, sessions are taken over one at a time."""
-SUBJECT_TYPES: Final[dict[str, EventType]] = {
-    "said": "user_message",
-    "timer": "timer",
-    "tool_result": "tool_result",
-    "tick": "tick",
-    "external": "external",
-    "control": "control",
-}
 
 
 class Session:
@@ -53,10 +58,12 @@ class Session:
         clock: Clock,
         new_id: Callable[[], str],
         thinker: Thinker,
+        recollector: Recollector,
         policy: Policy,
         switches: Switches,
         person: Person,
         history_rows: int,
+        context_tokens: int,
         idle_release_s: float,
         careful: asyncio.Lock,
         tracer: Tracer,
@@ -67,49 +74,40 @@ class Session:
         self._clock = clock
         self._new_id = new_id
         self._thinker = thinker
+        self._memory = LoopMemory(recollector, key)
         self._policy = policy
         self._switches = switches
         self._timezone = person.timezone
         self._zone = zone_of(person)
         self._quiet_hours = quiet_hours_of(person)
-        self._history_rows = history_rows
+        self._new_history = functools.partial(History, history_rows, context_tokens)
+        self._reflector = Reflector(
+            key,
+            bus=bus,
+            clock=clock,
+            thinker=thinker,
+            policy=policy,
+            timezone=person.timezone,
+            context_tokens=context_tokens,
+        )
         self._idle_release_s = idle_release_s
         self._careful = careful
         """Shared by the sessions of a replica: see `_take_over`."""
-        self._follower: Follower | None = None
-        self._log = session_log.Loaded(state=State(), turn_seq=0, history=History(history_rows))
-        self._tracer = tracer
+        self._incoming = Incoming(bus, key)
+        self._log = session_log.Loaded(state=State(), turn_seq=0, history=self._new_history())
         self._counts = counts
-        self._span = tracer.begin(None)
-        """Of the turn in the making: under the event's, from when it was read."""
-        self._wake: Message | None = None
+        self._span = TurnSpan(tracer, counts)
+        self._wakes = Wakes(bus, key, lambda: self._log.state)
         self.is_closing = False
-
-    # ------------------------------------------------------------ wakes
 
     @property
     def wake(self) -> Message | None:
         """The wake that is held until nothing is owed for it."""
-        return self._wake
+        return self._wakes.held
 
     async def hold(self, wake: Message) -> None:
-        """Hold the newest wake; older ones are acked, since a newer event's wake follows."""
-        held = self._wake
-        if held is not None and held.seq > wake.seq:
-            await self._bus.ack(wake)
-            return
-        if held is not None and held.seq < wake.seq:
-            await self._bus.ack(held)
-        self._wake = wake
-        await self._settle_wake()
-
-    async def _settle_wake(self) -> None:
-        wake = self._wake
-        if wake is None or self._log.state.position < wake.seq or core.owes(self._log.state):
-            return
-        self._wake = None
-        crash.point("cortex.wake.before_ack")
-        await self._bus.ack(wake)
+        """Hold a wake, if it is the newest."""
+        await self._wakes.hold(wake)
 
     # ------------------------------------------------------------ life
 
@@ -125,30 +123,24 @@ class Session:
                 pass
         finally:
             self.is_closing = True
-            if self._follower is not None:
-                await self._follower.close()
+            await self._incoming.close()
 
     async def _open(self, *, is_takeover: bool) -> None:
         await self._load()
         crash.point("cortex.state.loaded")
         if is_takeover and await self._has_work():
             await self._take_over()
-        if self._wake is not None:
-            await self._settle_wake()
+        await self._wakes.settle()
 
     async def _load(self) -> None:
-        self._log = await session_log.load(self._bus, self.key, self._clock, self._history_rows)
-        self._begin_span(self._log.traceparent)
+        history = self._new_history()
+        self._log = await session_log.load(self._bus, self.key, self._clock, history)
+        self._span.begin(self._log.traceparent)
         self._counts.count(metrics.DEAD_LETTERS, by=self._log.dead_letters)
-        if self._follower is not None:
-            await self._follower.close()
-        self._follower = await self._bus.follow(
-            self.key.stream, [self.key.in_all], self._log.state.position + 1
-        )
+        await self._incoming.follow(self._log.state.position + 1)
 
     async def _has_work(self) -> bool:
-        assert self._follower is not None  # noqa: S101 - loaded before
-        return core.owes(self._log.state) is not None or self._follower.waiting > 0
+        return core.owes(self._log.state) is not None or self._incoming.has_any
 
     async def _take_over(self) -> None:
         """Count the attempt before the step is tried, so that a step that kills is found."""
@@ -173,7 +165,7 @@ class Session:
     async def _give_up(self) -> None:
         state = self._log.state
         if core.owes(state) is None:
-            message = await self._next_message()
+            message = await self._incoming.next()
             await self._poison(message, f"given up after {state.attempt + 1} attempts")
             return
         event = None
@@ -193,8 +185,7 @@ class Session:
         elif owed == "take":
             draft = await self._take()
         else:
-            if self._wake is not None:
-                await self._settle_wake()
+            await self._wakes.settle()
             message = await self._next_or_idle()
             if message is None:
                 return False
@@ -206,67 +197,36 @@ class Session:
     def _draft(self) -> Draft:
         return Draft(str(self.key), self._log.state, self._moment(), self._policy)
 
-    async def _next_message(self) -> Message:
-        assert self._follower is not None  # noqa: S101 - loaded before
-        return self._follower.take_nowait() or await self._follower.__anext__()
-
     async def _next_or_idle(self) -> Message | None:
-        assert self._follower is not None  # noqa: S101 - loaded before
-        while (message := self._follower.take_nowait()) is None:
-            try:
-                await asyncio.wait_for(self._follower.arrived(), self._idle_release_s)
-            except TimeoutError:
-                # A held wake tells of an event that the follower is still to bring...
-                await self._drop_empty_wake()
-                if self._wake is None:
-                    self.is_closing = True
-                    return None
+        while (message := await self._incoming.next_within(self._idle_release_s)) is None:
+            # A held wake tells of an event that the follower is still to bring...
+            await self._wakes.drop_empty()
+            if self._wakes.held is None:
+                self.is_closing = True
+                return None
         return message
-
-    async def _drop_empty_wake(self) -> None:
-        """Acknowledge the wake of an event that is gone: erased, or too old to be kept."""
-        wake = self._wake
-        if wake is None or await self._bus.get(self.key.stream, wake.seq) is not None:
-            return
-        if self._wake is wake:
-            self._wake = None
-            await self._bus.ack(wake)
 
     async def _fold(self, message: Message) -> Draft | None:
         """Decode and fold one event; a poison one is dead-lettered and passed over."""
         crash.point("cortex.event.read")
         if message.seq <= self._log.state.position:
             return None
-        self._begin_span(message.headers.get(trace.HEADER))
+        self._span.begin(message.headers.get(trace.HEADER))
         try:
-            event = self._decode(message)
+            event = self._incoming.decode(message)
         except InvalidInput as error:
             await self._poison(message, str(error))
             return None
+        if isinstance(event, ToolResultEvent):
+            self._memory.may_have_news()
         return core.fold(
             str(self.key), self._log.state, message.seq, event, self._moment(), self._policy
         )
 
-    def _decode(self, message: Message) -> Event:
-        event = decode_event(message.data)
-        if event.session_key != str(self.key):
-            raise InvalidInput("session_key", f"is {event.session_key!r} on {message.subject}")
-        expected = SUBJECT_TYPES.get(message.subject.split(".")[5])
-        if core.cause_of(message.seq, event).type != expected:
-            raise InvalidInput("type", f"does not belong on {message.subject}")
-        return event
-
     async def _poison(self, message: Message, reason: str) -> None:
         await session_log.dead_letter(self._bus, self.key, message, reason, self._clock)
         self._counts.count(metrics.DEAD_LETTERS)
-        try:
-            # Whoever waits for the end of an event that was given up knows no other id.
-            event: Event | None = self._decode(message)
-        except InvalidInput:
-            event = None
-        kind = SUBJECT_TYPES.get(message.subject.split(".")[5], "external")
-        id_ = f"seq-{message.seq}" if event is None else event.id
-        cause = Cause(id=id_, seq=message.seq, type=kind)
+        cause, event = self._incoming.decode_poison(message)
         state, moment = self._log.state, self._moment()
         draft = core.poison(str(self.key), state, cause, reason, moment, self._policy, event)
         await self._commit(draft)
@@ -290,66 +250,83 @@ class Session:
         message = await self._bus.get(self.key.stream, queued.seq)
         if message is None:
             raise InvalidInput("queue", f"event {queued.seq} is gone")
-        self._begin_span(message.headers.get(trace.HEADER))
-        return self._decode(message)
+        self._span.begin(message.headers.get(trace.HEADER))
+        return self._incoming.decode(message)
 
     async def _conclude(self, draft: Draft) -> Draft | None:
         """Ask the model if the draft needs it, then commit. Returns a draft to go on with."""
         if not draft.wants_call:
             await self._commit(draft)
             return None
-        return await self._think(draft)
+        question = await self._question(draft)
+        if question is not None:
+            return await self._think(draft, question)
+        if draft.is_dirty:
+            await self._commit(draft)
+        return None
+
+    async def _question(self, draft: Draft) -> Question | None:
+        """Return what to ask the model. None: the draft is to be committed as it is, first."""
+        reflector, history, parent = self._reflector, self._log.history, self._span.header
+        if draft.loop.purpose == "save":
+            return await reflector.look_back(draft, self._fail, parent)
+        window = reflector.window(draft, history)
+        plan = reflector.plan(draft, history, window)
+        if plan is None:
+            rows = history.rows(draft.rows, window)
+            return Question(
+                self._ask(draft.loop, draft.state, rows, parent), self._apply, self._fail
+            )
+        if draft.is_dirty:
+            return None  # what is owed then begins with a look at the history as it is then
+        return reflector.compact(draft, lambda: self._log.history, plan, window, parent)
 
     # ------------------------------------------------------------ thinking
 
-    async def _think(self, draft: Draft) -> Draft | None:
+    async def _think(self, draft: Draft, question: Question) -> Draft | None:
         """Call the model while folding what comes in meanwhile (SPEC S-13)."""
         crash.point("cortex.model.before_call")
-        rows = self._log.history.rows(draft.rows)
-        call = asyncio.ensure_future(
-            self._thinker.think(
-                self.key,
-                draft.state,
-                rows,
-                timezone=self._timezone,
-                policy=self._policy,
-                parent=self._span.header,
-            )
-        )
+        call = asyncio.ensure_future(question.answer)
         try:
             await asyncio.sleep(0)
             while not call.done():
-                message = await self._during(call)
+                message = await self._incoming.during(call)
                 if message is None:
                     break
                 interrupted, draft = await self._meanwhile(draft, message)
                 if interrupted:
                     return draft if draft.is_dirty else None
-            self._apply(draft, call)
+            draft.moment = self._moment()
+            try:
+                question.apply(draft, call.result())
+            except ModelError as error:
+                question.fail(draft, error)
         finally:
             call.cancel()
         crash.point("cortex.model.after_call")
-        await self._commit(draft)
+        if draft.is_dirty:
+            await self._commit(draft)
         return None
 
-    async def _during(self, call: asyncio.Future[ModelAnswer]) -> Message | None:
-        """Wait for the next event, or for the call to end (None)."""
-        assert self._follower is not None  # noqa: S101 - loaded before
-        arrival = asyncio.ensure_future(self._follower.arrived())
-        try:
-            both: set[asyncio.Future[Any]] = {call, arrival}
-            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-            if arrival.done():
-                arrival.result()
-        finally:
-            arrival.cancel()
-        return None if call.done() else self._follower.take_nowait()
+    async def _ask(
+        self, loop: Loop, state: State, rows: tuple[Row, ...], parent: str
+    ) -> ModelAnswer:
+        """Ask the model, with what memory has on what began the loop. Raises: ModelError."""
+        return await self._thinker.think(
+            self.key,
+            state,
+            rows,
+            timezone=self._timezone,
+            policy=self._policy,
+            memories=await self._memory.recall(loop, rows),
+            parent=parent,
+        )
 
     async def _meanwhile(self, draft: Draft, message: Message) -> tuple[bool, Draft]:
         """Fold an event that came during a call -> (whether it ends the call, what goes on)."""
         if draft.is_dirty and not await self._commit(draft):
             return True, self._draft()  # somebody else goes on from here
-        loop, span = self._log.state.loop, self._span
+        loop, span = self._log.state.loop, self._span.current
         folded = await self._fold(message)
         if folded is not None and folded.state.loop != loop:
             if folded.wants_call:
@@ -360,23 +337,22 @@ class Session:
         if folded is not None:
             await self._commit(folded)
         if self._log.state.loop == loop:
-            self._span = span  # what was folded has one of its own
+            self._span.current = span  # what was folded has one of its own
         return self._log.state.loop != loop, self._draft()
 
-    def _apply(self, draft: Draft, call: asyncio.Future[ModelAnswer]) -> None:
-        draft.moment = self._moment()
-        try:
-            answer = call.result()
-        except ModelError as error:
-            core.fail(
-                draft,
-                error.reason,
-                is_retryable=error.is_retryable,
-                retry_after_s=error.retry_after_s,
-                is_budget=error.is_budget,
-            )
-        else:
-            core.conclude(draft, answer)
+    def _apply(self, draft: Draft, answer: ModelAnswer) -> None:
+        self._memory.tell(draft)
+        core.conclude(draft, answer)
+
+    def _fail(self, draft: Draft, error: ModelError) -> None:
+        self._memory.tell(draft)
+        core.fail(
+            draft,
+            error.reason,
+            is_retryable=error.is_retryable,
+            retry_after_s=error.retry_after_s,
+            is_budget=error.is_budget,
+        )
 
     # ------------------------------------------------------------ committing
 
@@ -385,7 +361,7 @@ class Session:
 
         False: another replica was first; the draft is thrown away and the log read anew.
         """
-        history_from = self._log.history.first_turn(self._log.turn_seq + 1)
+        history_from = draft.history_from or self._log.history.first_turn(self._log.turn_seq + 1)
         turn = draft.finish(self._new_id(), history_from=history_from)
         try:
             seq = await session_log.commit(
@@ -397,36 +373,11 @@ class Session:
             await self._load()
             return False
         self._log.turn_seq = seq
-        self._log.state = turn.state
-        self._log.history.add(seq, turn.rows)
-        self._end_span(turn)
-        if self._wake is not None:
-            await self._settle_wake()
+        self._log.state = session_log.state_after(turn, seq)
+        self._log.history.add(seq, turn)
+        self._span.end(turn)
+        await self._wakes.settle()
         return True
-
-    def _begin_span(self, parent: str | None) -> None:
-        self._span = self._tracer.begin(parent)
-        trace.current.set(self._span.header)
-
-    def _end_span(self, turn: Turn) -> None:
-        """Tell about a committed turn, and begin the span of the next step of the same work."""
-        span, event = self._span, turn.event
-        self._counts.count(metrics.TURNS, turn.outcome)
-        self._counts.observe(metrics.TURN_SECONDS, span.lasted_s)
-        if turn.outcome == "taken_over":
-            self._counts.count(metrics.TAKEOVERS)
-        if self._tracer.is_on:
-            attributes: dict[str, str | int] = {
-                spans.SESSION: turn.session_key,
-                spans.ORDINAL: turn.ordinal,
-                spans.OUTCOME: turn.outcome,
-            }
-            if turn.state.attempt:
-                attributes[spans.ATTEMPT] = turn.state.attempt
-            if event is not None:
-                attributes |= {spans.EVENT_ID: event.id, spans.EVENT_TYPE: event.type}
-            self._tracer.end(span, spans.TURN, attributes)
-        self._begin_span(span.parent)
 
     def _moment(self) -> Moment:
         now = self._clock.now()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 import structlog
@@ -14,7 +14,7 @@ from vigil import metrics, spans
 from vigil.bus import Bus, BusError
 from vigil.clock import Clock
 from vigil.config import Model as ModelConfig
-from vigil.contracts import ExternalBlock, Row, State, TextBlock, TimerBlock, Usage
+from vigil.contracts import ExternalBlock, Memory, Row, State, TextBlock, TimerBlock, Usage
 from vigil.errors import Unavailable
 from vigil.metrics import Metrics
 from vigil.subjects import SessionKey
@@ -25,10 +25,12 @@ from .core import Policy
 from .identity import Identities
 from .model import Model, ModelAnswer, ModelError, ModelRequest, Situation
 from .prompting import Prompts
-from .tools import SPECS
+from .tools import REFLECTION_SPECS, SPECS
 
 log = structlog.get_logger("vigil.cortex")
 
+_AS_IT_IS: Final = ("person", "agent", "tool")
+"""Sources of the rows that need no words of ours."""
 TOKEN_FLUSH_S: Final = 0.04
 """Tokens are gathered this long: 25 frames a second look fluent and cost little."""
 
@@ -75,6 +77,7 @@ class Thinker:
         *,
         timezone: str,
         policy: Policy,
+        memories: tuple[Memory, ...],
         parent: str,
     ) -> ModelAnswer:
         """Ask the model for the open loop of `state`; `parent` is the context of its turn.
@@ -82,22 +85,66 @@ class Thinker:
         Raises:
             ModelError: no answer, or the budget is used up.
         """
-        request = self._request(key, state, rows, timezone, policy)
+        request = self._request(key, state, rows, timezone, policy, memories)
         attempt = state.attempt + (state.loop.retries if state.loop else 0)
         stream = TokenStream(self._bus.send, key.live, state.turns + 1, attempt)
+        try:
+            return await self._answer(request, stream.add, parent)
+        finally:
+            stream.close()
+
+    async def reflect(
+        self,
+        key: SessionKey,
+        state: State,
+        text: str,
+        *,
+        purpose: Literal["save", "compact"],
+        timezone: str,
+        policy: Policy,
+        parent: str,
+    ) -> ModelAnswer:
+        """Ask the model about a part of the conversation, as text; nobody sees its words come.
+
+        Raises:
+            ModelError: no answer, or the budget is used up.
+        """
+        situation = self._situation(key, state, timezone, policy, ())
+        row = Row(
+            role="user", source="system", blocks=(TextBlock(text=text),), at=self._clock.now()
+        )
+        request = ModelRequest(
+            session_key=str(key),
+            system=(self._prompts.reflection(purpose, situation),),
+            rows=(row,),
+            tools=REFLECTION_SPECS,
+            max_tokens=self._config.max_tokens,
+            timeout_s=self._config.timeout_s,
+            situation=situation,
+            purpose=purpose,
+        )
+        return await self._answer(request, lambda _: None, parent)
+
+    def fixed_tokens(self, key: SessionKey, state: State, timezone: str, policy: Policy) -> int:
+        """Return the estimate for what a request holds beside the history."""
+        request = self._request(key, state, (), timezone, policy, ())
+        return estimate(request) - request.max_tokens
+
+    async def _answer(
+        self, request: ModelRequest, on_text: Callable[[str], None], parent: str
+    ) -> ModelAnswer:
         span, usage, outcome = self._tracer.begin(parent), None, "cancelled"
         try:
             if self.model.is_free:
-                answer = await self.model.answer(request, stream.add)
+                answer = await self.model.answer(request, on_text)
             else:
-                answer = await self._paid(request, stream)
+                answer = await self._paid(request, on_text)
             usage, outcome = answer.usage, "answered"
             return answer
         except ModelError as error:
             outcome = "retryable" if error.is_retryable else "failed"
             raise
         finally:
-            stream.close()
             self._tell(span, request.session_key, outcome, usage)
 
     def _tell(self, span: Span, session: str, outcome: str, usage: Usage | None) -> None:
@@ -129,7 +176,7 @@ class Thinker:
         error = "" if usage is not None else outcome
         self._tracer.end(span, spans.MODEL, attributes, name=f"chat {model}", error=error)
 
-    async def _paid(self, request: ModelRequest, stream: TokenStream) -> ModelAnswer:
+    async def _paid(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelAnswer:
         try:
             reservation = await self._budget.reserve(estimate(request))
         except BudgetExceeded as error:
@@ -137,7 +184,7 @@ class Thinker:
         except (Unavailable, BusError) as error:
             raise ModelError(f"the budget can't be read: {error}", is_retryable=True) from error
         try:
-            answer = await self.model.answer(request, stream.add)
+            answer = await self.model.answer(request, on_text)
         except ModelError as error:
             # Whatever else failed or was cut off stays counted as reserved: never under-count.
             if error.is_refused:
@@ -160,8 +207,29 @@ class Thinker:
         rows: tuple[Row, ...],
         timezone: str,
         policy: Policy,
+        memories: tuple[Memory, ...],
     ) -> ModelRequest:
-        situation = Situation(
+        situation = self._situation(key, state, timezone, policy, memories)
+        identity = self._identities.load(key.agent, key.user)
+        return ModelRequest(
+            session_key=str(key),
+            system=self._prompts.system(identity, situation),
+            rows=tuple([row if row.source in _AS_IT_IS else self._shown(row) for row in rows]),
+            tools=SPECS,
+            max_tokens=self._config.max_tokens,
+            timeout_s=self._config.timeout_s,
+            situation=situation,
+        )
+
+    def _situation(
+        self,
+        key: SessionKey,
+        state: State,
+        timezone: str,
+        policy: Policy,
+        memories: tuple[Memory, ...],
+    ) -> Situation:
+        return Situation(
             now=self._clock.now(),
             timezone=timezone,
             user=key.user,
@@ -170,25 +238,18 @@ class Thinker:
             autonomy_enabled=policy.autonomy_enabled,
             channels=policy.channels,
             route=policy.route,
-        )
-        identity = self._identities.load(key.agent, key.user)
-        return ModelRequest(
-            session_key=str(key),
-            system=self._prompts.system(identity, situation),
-            rows=tuple(self._shown(row) for row in rows),
-            tools=SPECS,
-            max_tokens=self._config.max_tokens,
-            timeout_s=self._config.timeout_s,
-            situation=situation,
+            memories=memories,
         )
 
     def _shown(self, row: Row) -> Row:
-        """Put a timer that fired or an event from outside into words; the rest stands as it is."""
+        """Put a timer, an event from outside or a summary into words; the rest stands as it is."""
         match row.blocks[0]:
             case TimerBlock(timer_id=timer_id, follow_up=follow_up):
                 text = self._prompts.timer_row(follow_up, timer_id, row.at)
             case ExternalBlock() as block:
                 text = self._prompts.external_row(block, row.at)
+            case TextBlock(text=summary) if row.source == "system":
+                text = self._prompts.summary_row(summary)
             case _:
                 return row
         return msgspec.structs.replace(row, blocks=(TextBlock(text=text),))

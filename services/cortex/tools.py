@@ -7,6 +7,9 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from vigil.contracts import ToolService
+from vigil.memory.tools import TOOLS as MEMORY_TOOLS
+
 from .model import ToolSpec
 
 TimerId = Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
@@ -50,6 +53,11 @@ TOOLS: Final[dict[str, type[msgspec.Struct]]] = {
     "cancel_followup": CancelFollowup,
     "send_message": SendMessage,
 }
+"""Those that the core answers by itself."""
+SERVED: Final[dict[str, ToolService]] = dict.fromkeys(MEMORY_TOOLS, "memory")
+"""Those that another service runs, and which."""
+ARGUMENTS: Final[dict[str, type[msgspec.Struct]]] = {**TOOLS, **MEMORY_TOOLS}
+"""What each tool takes."""
 
 
 def _schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
@@ -66,5 +74,7 @@ SPECS: Final = tuple(
         description=" ".join((kind.__doc__ or "").split()),
         input_schema=_schema(kind),
     )
-    for name, kind in TOOLS.items()
+    for name, kind in ARGUMENTS.items()
 )
+REFLECTION_SPECS: Final = tuple(spec for spec in SPECS if spec.name == "memory_save")
+"""What a model may call that sums up or looks back: nobody is there to whom it could speak."""

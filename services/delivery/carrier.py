@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import structlog
 
-from vigil import crash, metrics, spans, topology, trace
+from vigil import crash, dead_letters, metrics, spans, topology, trace
 from vigil.bus import MSG_ID, Bus, Message
 from vigil.clock import Clock
 from vigil.contracts import (
@@ -131,11 +131,9 @@ class Carrier:
 
     async def bury_unreadable(self, message: Message, cause: str) -> None:
         """Store the dead letter of an order that says nothing."""
-        letter = decide.dead_letter(
-            STREAM, message.subject, message.seq, message.data, cause=cause, now=self._clock.now()
-        )
-        subject = SessionKey.of_subject(message.subject).dead(decide.SERVICE)
-        await self._bus.publish(subject, encode(letter), _headers(message), msg_id=letter.id)
+        key, now = SessionKey.of_subject(message.subject), self._clock.now()
+        letter = dead_letters.build(decide.SERVICE, STREAM, message, cause, key, now=now)
+        await dead_letters.publish(self._bus, letter, message, key)
         self._metrics.count(metrics.DEAD_LETTERS)
         log.warning(
             "dead letter", action="delivery.dead", subject=message.subject, seq=message.seq,
@@ -144,11 +142,11 @@ class Carrier:
 
     async def bury(self, key: SessionKey, order: Order, message: Message, cause: str) -> None:
         """Store the order's dead letter."""
-        letter = orders.dead_letter_of(
-            key, order, message.data, stream=STREAM, cause=cause, now=self._clock.now()
+        effect_id = order.record.effect_id
+        letter = dead_letters.build(
+            decide.SERVICE, STREAM, message, cause, key, now=self._clock.now(), effect_id=effect_id
         )
-        subject = key.dead(decide.SERVICE)
-        await self._bus.publish(subject, encode(letter), _headers(message), msg_id=letter.id)
+        await dead_letters.publish(self._bus, letter, message, key)
         crash.point("delivery.attempt.buried")
         self._metrics.count(metrics.DEAD_LETTERS)
         log.warning(

@@ -29,8 +29,6 @@ from typing import Any, Final, Literal
 import msgspec
 
 from vigil.contracts import (
-    DEAD_LETTER_BYTES_MAX,
-    DeadLetter,
     Receipt,
     Said,
     SendMessage,
@@ -268,22 +266,6 @@ def receipt(key: SessionKey, effect_id: str, close: Close, *, now: datetime) -> 
         outcome=close.outcome,
         at=now,
         reason=close.reason,
-    )
-
-
-def dead_letter(
-    stream: str, subject: str, seq: int, data: bytes, *, cause: str, now: datetime
-) -> DeadLetter:
-    """Build the dead letter of a turn. Its id is the same for every try."""
-    return DeadLetter(
-        id=f"{SERVICE}-{stream}-{seq}",
-        service=SERVICE,
-        stream=stream,
-        subject=subject,
-        seq=seq,
-        cause=cause,
-        data=data[:DEAD_LETTER_BYTES_MAX],
-        at=now,
     )
 
 

@@ -13,10 +13,10 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
-from vigil import crash, metrics, trace
+from vigil import crash, dead_letters, metrics, trace
 from vigil.bus import Bus, Message
 from vigil.clock import Clock
-from vigil.contracts import SendMessage, encode
+from vigil.contracts import SendMessage
 from vigil.errors import InvalidInput, Unavailable, VigilError
 from vigil.metrics import Metrics
 from vigil.subjects import SessionKey
@@ -184,12 +184,9 @@ class Speech:
 
     async def _bury(self, turn: Message, cause: str) -> None:
         """Store a dead letter, then acknowledge."""
-        letter = decide.dead_letter(
-            STREAM, turn.subject, turn.seq, turn.data, cause=cause, now=self._clock.now()
-        )
-        key = SessionKey.of_subject(turn.subject)
-        headers = {trace.HEADER: _context_of(turn)}
-        await self._bus.publish(key.dead(decide.SERVICE), encode(letter), headers, msg_id=letter.id)
+        key, now = SessionKey.of_subject(turn.subject), self._clock.now()
+        letter = dead_letters.build(decide.SERVICE, STREAM, turn, cause, key, now=now)
+        await dead_letters.publish(self._bus, letter, turn, key)
         self._counts.count(metrics.DEAD_LETTERS)
         log.warning(
             "dead letter", action="delivery.dead", subject=turn.subject, seq=turn.seq, cause=cause

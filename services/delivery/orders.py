@@ -8,9 +8,7 @@ from datetime import datetime
 import msgspec
 
 from vigil.contracts import (
-    DEAD_LETTER_BYTES_MAX,
     Attempt,
-    DeadLetter,
     Dispatch,
     Receipt,
     Said,
@@ -18,8 +16,6 @@ from vigil.contracts import (
 )
 from vigil.errors import InvalidInput
 from vigil.subjects import SessionKey
-
-from .decide import SERVICE
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,24 +87,6 @@ def look(
         attempt_seq=attempts[-1][0] if attempts else 0,
         receipt=newer[-1] if newer else None,
         receipt_seq=receipts[-1][0] if receipts else 0,
-    )
-
-
-def dead_letter_of(
-    key: SessionKey, order: Order, data: bytes, *, stream: str, cause: str, now: datetime
-) -> DeadLetter:
-    """Build the dead letter of an order. Its id is the order's: each order dies once at most."""
-    return DeadLetter(
-        id=f"{SERVICE}-{stream}-{order.seq}",
-        service=SERVICE,
-        stream=stream,
-        subject=key.send(order.record.effect_id),
-        seq=order.seq,
-        cause=cause,
-        data=data[:DEAD_LETTER_BYTES_MAX],
-        at=now,
-        session_key=str(key),
-        effect_id=order.record.effect_id,
     )
 
 

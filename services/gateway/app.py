@@ -14,10 +14,24 @@ from starlette.routing import BaseRoute, Match, Route, WebSocketRoute
 
 from vigil import __version__
 from vigil.bus import BusError
+from vigil.cloud_event import CloudEvent
 from vigil.contracts import Signal
 from vigil.errors import InvalidInput, Unavailable
+from vigil.memory import wire as memory_wire
 
-from . import asyncapi, dead, events, explain, exposition, hooks, openapi, routes, signals
+from . import (
+    asyncapi,
+    dead,
+    events,
+    explain,
+    exposition,
+    hooks,
+    mcp,
+    memories,
+    openapi,
+    routes,
+    signals,
+)
 from .body import ClientGone
 from .cloud_events import STRUCTURED
 from .door import Door, is_open
@@ -33,7 +47,7 @@ from .wire import (
     ChatAnswer,
     ChatPending,
     ChatRequest,
-    CloudEventBody,
+    JsonRpc,
     Me,
     PauseState,
     PostMessage,
@@ -70,9 +84,12 @@ class Endpoint(msgspec.Struct, frozen=True):
     """Of the body."""
     events: type | None = None
     """What the events of a stream hold, if it answers with Server-Sent Events."""
+    query: type | None = None
+    """The struct that it reads the whole query into."""
 
 
 _S: Final = "/api/sessions/{key}"
+_M: Final = "/api/memories"
 ENDPOINTS: Final = (
     Endpoint("POST", "/api/chat", routes.chat, {200: ChatAnswer, 202: ChatPending},
              (403, 413, 422, 503), ChatRequest),
@@ -89,7 +106,7 @@ ENDPOINTS: Final = (
              ("session", "client", "cursor", "ticket")),
     Endpoint("GET", "/api/why/{id:path}", explain.get_why, {200: WhyAnswer}, (*_INPUT, 503)),
     Endpoint("POST", "/api/events", events.post_event, {202: Accepted}, (404, 413, 415, 422, 503),
-             CloudEventBody, (), STRUCTURED),
+             CloudEvent, (), STRUCTURED),
     Endpoint("POST", hooks.PATH, hooks.post_hook, {202: Accepted},
              (401, 404, 413, 422, 429, 503)),
     Endpoint("GET", "/api/signals", signals.get_signals, {}, (403, *_INPUT, 503), events=Signal),
@@ -99,6 +116,29 @@ ENDPOINTS: Final = (
              (404, 409, 422, 429, 503)),
     Endpoint("POST", "/api/dead/{id}/discard", dead.discard_dead, {200: DeadLetterDetail},
              (404, 409, 422, 503)),
+    Endpoint("POST", _M, memories.save_memory, {201: memory_wire.SavedMemory},
+             (403, 409, 413, 422, 503), memory_wire.SaveBody),
+    Endpoint("GET", _M, memories.find_memories, {200: memory_wire.MemoryPage}, (403, 422, 503),
+             query=memory_wire.Look),
+    Endpoint("POST", f"{_M}/associate", memories.associate_memories,
+             {200: memory_wire.AssociatedMemories}, (403, 404, 409, 413, 422, 503),
+             memory_wire.AssociateBody),
+    Endpoint("GET", f"{_M}/graph", memories.get_memory_graph, {200: memory_wire.MemoryGraph},
+             (403, *_INPUT, 503), query=memory_wire.LookAround),
+    Endpoint("POST", f"{_M}/undo", memories.undo_memories, {200: memory_wire.UndoneSource},
+             (403, 409, 413, 422, 503), memory_wire.UndoBody),
+    Endpoint("GET", f"{_M}/stats", memories.get_memory_stats, {200: memory_wire.MemoryStats},
+             (403, 422, 503), query=memory_wire.Whose),
+    Endpoint("POST", f"{_M}/rebuild", memories.rebuild_memories,
+             {202: memory_wire.RebuildStarted}, (403, 413, 422, 503), memory_wire.RebuildBody),
+    Endpoint("GET", f"{_M}/{{id}}", memories.get_memory, {200: memory_wire.MemoryDetail},
+             (403, *_INPUT, 503), query=memory_wire.Whose),
+    Endpoint("DELETE", f"{_M}/{{id}}", memories.forget_memory,
+             {200: memory_wire.ForgottenMemories}, (403, *_INPUT, 503), query=memory_wire.Whose),
+    Endpoint("POST", "/api/maintenance", memories.maintain_memories,
+             {200: memory_wire.MaintenanceDone}, (403, 413, 422, 503), memory_wire.MaintainBody),
+    Endpoint("POST", "/mcp", mcp.post_mcp, {200: JsonRpc}, (403, 413, 422), JsonRpc,
+             query=memory_wire.Whose),
     Endpoint("GET", "/api/me", routes.get_me, {200: Me}),
     Endpoint("GET", "/api/status", routes.get_status, {200: Status}),
     Endpoint("PUT", "/api/pause", routes.pause, {200: PauseState}, (403, 503)),
@@ -149,6 +189,8 @@ def _add(app: FastAPI, endpoint: Endpoint) -> None:
              "schema": {"type": "string"}}
             for name in endpoint.parameters
         ]  # fmt: skip
+    if endpoint.query is not None:
+        extra["parameters"] = openapi.parameters_of(endpoint.query)
     responses = openapi.responses_of(endpoint.answers, tuple(sorted({*errors, 421})))
     if endpoint.events is not None:
         responses = {200: openapi.event_stream(endpoint.events), **responses}

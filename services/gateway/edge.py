@@ -7,6 +7,7 @@ import contextlib
 from typing import Final
 
 from vigil import metrics
+from vigil.memory.client import MemoryClient
 from vigil.runtime import Context
 from vigil.switches import Switches
 from vigil.tokens import Tokens
@@ -18,6 +19,7 @@ from .hook_sources import load
 from .intake import Intake
 from .limits import Limiter, Places
 from .live import Live
+from .mcp_running import McpRunning
 from .readiness import Readiness
 from .tickets import Tickets
 
@@ -53,6 +55,8 @@ class Edge:
         self.hooks = load(context.settings)
         self.tickets = Tickets()
         self.readiness = Readiness(context)
+        self.memory = MemoryClient(context.bus)
+        self.mcp = McpRunning()
         self.stories = asyncio.Semaphore(STORIES_AT_ONCE)
         """Held while a story is read: an id that isn't found costs a long look."""
         self.places = Places(places_max=OPEN_MAX, per_user_max=OPEN_OF_USER_MAX)
@@ -64,7 +68,8 @@ class Edge:
         context.metrics.watch(metrics.SSE_READERS, lambda: self.feed.users)
 
     async def close(self) -> None:
-        """Write what is noted."""
+        """Write what is noted, end what runs."""
+        await self.mcp.close()
         await self.intake.close()
         with contextlib.suppress(TimeoutError):  # without a broker: clients get more than once
             async with asyncio.timeout(LAST_WRITE_S):

@@ -18,7 +18,7 @@ from .routes import Caller, Json, Shared
 from .why import finding
 from .why.answer import WhyAnswer, answer_of
 from .why.reading import Reader
-from .why.words import Voice
+from .why.voice import Voice
 
 log = structlog.get_logger("vigil.gateway")
 

@@ -37,7 +37,7 @@ log = structlog.get_logger("vigil.gateway")
 
 PAGE_BYTES_MAX: Final = 8 * 1024 * 1024
 READS_AT_ONCE: Final = 32
-_WITH_ID: Final = ("out.said.", "receipt.", "send.", "attempt.")
+_WITH_ID: Final = ("out.said.", "receipt.", "send.", "attempt.", "call.")
 """What is recorded about an effect, whose id ends the subject."""
 
 

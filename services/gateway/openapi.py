@@ -8,7 +8,25 @@ import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from vigil.cloud_event import CloudEvent
 from vigil.contracts import Signal
+from vigil.memory.wire import (
+    AssociateBody,
+    AssociatedMemories,
+    ForgottenMemories,
+    MaintainBody,
+    MaintenanceDone,
+    MemoryDetail,
+    MemoryGraph,
+    MemoryPage,
+    MemoryStats,
+    RebuildBody,
+    RebuildStarted,
+    SaveBody,
+    SavedMemory,
+    UndoBody,
+    UndoneSource,
+)
 
 from .asyncapi import AsyncApi
 from .letters import DeadLetterDetail, DeadLetterPage
@@ -21,7 +39,7 @@ from .wire import (
     ChatPending,
     ChatRequest,
     ClientFrame,
-    CloudEventBody,
+    JsonRpc,
     Me,
     PauseState,
     PostMessage,
@@ -38,10 +56,12 @@ from .wire import (
 
 REF: Final = "#/components/schemas/{name}"
 COMPONENTS: Final[tuple[Any, ...]] = (
-    Accepted, Alive, AsyncApi, ChatAnswer, ChatPending, ChatRequest, ClientFrame, CloudEventBody,
-    DeadLetterDetail, DeadLetterPage, Me, PauseState, PostMessage, ProblemBody, Readiness,
-    ServerFrame, SessionList, Signal, Status, Ticket, TicketRequest, Timeline, TimerList,
-    Transcript, WhyAnswer,
+    Accepted, Alive, AssociateBody, AssociatedMemories, AsyncApi, ChatAnswer, ChatPending,
+    ChatRequest, ClientFrame, CloudEvent, DeadLetterDetail, DeadLetterPage, ForgottenMemories,
+    JsonRpc, MaintainBody, MaintenanceDone, Me, MemoryDetail, MemoryGraph, MemoryPage, MemoryStats,
+    PauseState, PostMessage, ProblemBody, Readiness, RebuildBody, RebuildStarted, SaveBody,
+    SavedMemory, ServerFrame, SessionList, Signal, Status, Ticket, TicketRequest, Timeline,
+    TimerList, Transcript, UndoBody, UndoneSource, WhyAnswer,
 )  # fmt: skip
 DESCRIPTION: Final = """\
 Talk to agents that come back by themselves. Every call but the public ones carries a token:
@@ -92,6 +112,17 @@ def request_body(kind: type, media_type: str = "application/json") -> dict[str, 
     """Return the description of a body that must be a `kind`."""
     (schema,) = json_of(kind).values()
     return {"required": True, "content": {media_type: schema}}
+
+
+def parameters_of(kind: type) -> list[dict[str, Any]]:
+    """Return the query parameters that the fields of the struct `kind` are."""
+    (schema,), _ = msgspec.json.schema_components([kind], ref_template="{name}")
+    _, components = msgspec.json.schema_components([kind], ref_template=REF)
+    properties = components[schema["$ref"]]["properties"]
+    return [
+        {"name": name, "in": "query", "required": False, "schema": one}
+        for name, one in properties.items()
+    ]
 
 
 def document(app: FastAPI, extra_paths: dict[str, Any]) -> bytes:

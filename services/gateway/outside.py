@@ -13,9 +13,9 @@ from typing import Final
 
 import structlog
 
-from vigil import crash, metrics, trace
+from vigil import crash, dead_letters, metrics, trace
 from vigil.bus import BusError, Message
-from vigil.contracts import DeadLetter, encode
+from vigil.dead_letters import NOBODY
 from vigil.errors import InvalidInput, Unavailable
 from vigil.subjects import SessionKey
 from vigil.topology import OUTSIDE_EVENTS
@@ -36,8 +36,6 @@ STUCK_DELAY_S: Final = 30.0
 """After which an event that can't even be buried is looked at again."""
 KEPT_BYTES_MAX: Final = 16 * 1024
 """Of an event that can't be used: enough to see what it was, too little to fill a disk with."""
-NOBODY: Final = "_"
-"""In the subject of a dead letter, where the event names no agent or thread that is one."""
 
 
 class OutsideEvents:
@@ -120,22 +118,11 @@ class OutsideEvents:
 
     async def _bury(self, message: Message, about: SessionKey, cause: str) -> None:
         """Keep what can't be used, with the cause; at least once, under one id."""
-        name = f"{OUTSIDE_EVENTS.stream}-{message.seq}"
-        letter = DeadLetter(
-            id=name,
-            service="gateway",
-            stream=OUTSIDE_EVENTS.stream,
-            subject=message.subject,
-            seq=message.seq,
-            cause=cause,
-            data=message.data[:KEPT_BYTES_MAX],
-            at=self._edge.clock.now(),
-            session_key="" if about.thread == NOBODY else str(about),
-        )
-        headers = {trace.HEADER: trace.passed_on(message.headers.get(trace.HEADER))}
-        await self._edge.bus.publish(
-            about.dead("gateway"), encode(letter), headers, msg_id=f"gateway-{name}"
-        )
+        letter = dead_letters.build(
+            "gateway", OUTSIDE_EVENTS.stream, message, cause, about,
+            now=self._edge.clock.now(), bytes_max=KEPT_BYTES_MAX,
+        )  # fmt: skip
+        await dead_letters.publish(self._edge.bus, letter, message, about)
         crash.point("gateway.event.buried")
         self._edge.context.metrics.count(metrics.DEAD_LETTERS)
         log.warning("dead letter", action="gateway.dead", subject=message.subject, cause=cause)

@@ -44,26 +44,6 @@ class Accepted(Answer, frozen=True, kw_only=True):
     seq: int
 
 
-class CloudEventBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An event of CloudEvents 1.0 in its JSON format. Other attributes are dropped."""
-
-    specversion: Literal["1.0"]
-    id: str
-    """With `source` the sender's name of the event: repeating it is harmless for a day."""
-    source: str
-    type: str
-    subject: str
-    """The session it's for: userId:agentId:threadId."""
-    time: Instant | None = None
-    datacontenttype: str = "application/json"
-    data: Any = None
-    """Told to the agent as text: a string as it is, other JSON as it came."""
-    data_base64: str = ""
-    """In place of `data`: text in UTF-8, in base64."""
-    agentid: str = ""
-    """May be left out; else the agent of `subject`."""
-
-
 class ChatRequest(
     Request,
     frozen=True,
@@ -106,6 +86,17 @@ class ChatPending(Answer, frozen=True, kw_only=True, rename={"thread_id": "threa
     seq: int
     session_key: str
     thread_id: str
+
+
+class JsonRpc(msgspec.Struct, frozen=True, kw_only=True):
+    """A message of JSON-RPC 2.0, as the Model Context Protocol has it; `id` names a request."""
+
+    jsonrpc: Literal["2.0"]
+    id: int | str | None = None
+    method: str | None = None
+    params: dict[str, Any] | None = None
+    result: dict[str, Any] | None = None
+    error: dict[str, Any] | None = None
 
 
 class SessionSummary(Answer, frozen=True, kw_only=True):

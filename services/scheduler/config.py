@@ -26,3 +26,5 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Removals give way to promotions for so long; the broker fires BACKSTOP_DELAY_S late."""
     held_again_s: float = 30.0
     """How soon a due message that can't be promoted yet (a pause) is delivered again."""
+    upkeep_first_s: float = 5.0
+    """When memory is first asked to look after itself, after becoming active (SPEC M-6)."""

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import structlog
 
-from vigil import crash, rearm
+from vigil import crash
 from vigil.bus import Bus, Message
 from vigil.contracts import decode_turn
 from vigil.errors import InvalidInput
+from vigil.keeping import rearm
 from vigil.subjects import TURNS_OF_ALL_SESSIONS
 from vigil.trace import HEADER
 

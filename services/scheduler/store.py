@@ -15,13 +15,13 @@ from typing import Final, TypeVar
 
 import structlog
 
-from vigil import contracts, metrics, spans, trace
+from vigil import contracts, dead_letters, metrics, spans, trace
 from vigil.bus import Bus, BusError, Message
 from vigil.clock import Clock
-from vigil.contracts import DEAD_LETTER_BYTES_MAX, Control, DeadLetter
+from vigil.contracts import Control
 from vigil.errors import InvalidInput, Unavailable
 from vigil.metrics import Metrics
-from vigil.subjects import SessionKey, token_of
+from vigil.subjects import SessionKey
 from vigil.trace import Tracer
 
 from . import decide
@@ -132,22 +132,10 @@ class TimerStore:
             key = decide.session_of(message.subject)
         except InvalidInput:
             return
-        letter = DeadLetter(
-            id=f"dead-{token_of(SERVICE, stream, str(message.seq))}",
-            service=SERVICE,
-            stream=stream,
-            subject=message.subject,
-            seq=message.seq,
-            cause=str(cause),
-            data=message.data[:DEAD_LETTER_BYTES_MAX],
-            at=self._clock.now(),
-        )
-        headers = {trace.HEADER: trace.passed_on(message.headers.get(trace.HEADER))}
+        now = self._clock.now()
+        letter = dead_letters.build(SERVICE, stream, message, str(cause), key, now=now)
         await persist(
-            "scheduler.bury",
-            lambda: self._bus.publish(
-                key.dead(SERVICE), contracts.encode(letter), headers, msg_id=letter.id
-            ),
+            "scheduler.bury", lambda: dead_letters.publish(self._bus, letter, message, key)
         )
         self._counts.count(metrics.DEAD_LETTERS)
 

@@ -27,6 +27,7 @@ from .promotion import Pause, Promoter
 from .rearm import make_again
 from .requeue import answering
 from .store import STREAM, TimerStore
+from .upkeep import Upkeep
 
 log = structlog.get_logger("vigil.scheduler")
 
@@ -53,6 +54,7 @@ class Term:
         """Be active. Raises: ExceptionGroup, of LeaseLost or of what went wrong."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._renew(lease))
+            group.create_task(self._upkeep().run())
             promoter = self._promoter(group)
             await self._collect(promoter)
             self._context.metrics.watch(metrics.TIMERS, lambda: len(promoter.agenda))
@@ -76,6 +78,10 @@ class Term:
                         await promoter.fire()
                 finally:
                     await turns.give_back()
+
+    def _upkeep(self) -> Upkeep:
+        config = self._context.settings.config.memory
+        return Upkeep(self._bus, self._context.clock, config, first_s=self._limits.upkeep_first_s)
 
     def _promoter(self, group: asyncio.TaskGroup) -> Promoter:
         return Promoter(

@@ -8,19 +8,26 @@ Source: https://www.asyncapi.com/docs/reference/specification/v3.0.0
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
 
 from .asyncapi_examples import EXAMPLES
+from .cloud_event import CloudEvent
 from .contracts import (
     Attempt,
+    CallClaim,
     Control,
     DeadLetter,
     DeadLetterEnd,
     Dispatch,
     External,
-    Instant,
+    MemoriesAccessed,
+    MemoriesAssociated,
+    MemoriesMerged,
+    MemoriesUndone,
+    MemoryForgotten,
+    MemorySaved,
     Receipt,
     Said,
     Signal,
@@ -46,51 +53,46 @@ field that isn't known is to be ignored.
 """
 
 
-class CloudEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An event of CloudEvents 1.0 in its JSON format. Other attributes are dropped."""
-
-    specversion: Literal["1.0"]
-    id: str
-    """With `source` the sender's name of the event: repeating it is harmless for a day."""
-    source: str
-    type: str
-    subject: str
-    """The session it's for: userId:agentId:threadId."""
-    time: Instant | None = None
-    datacontenttype: str = "application/json"
-    data: Any = None
-    """Told to the agent as text: a string as it is, other JSON as it came."""
-    data_base64: str = ""
-    """In place of `data`: text in UTF-8, in base64."""
-    agentid: str = ""
-    """May be left out; else the agent of `subject`."""
-
-
 class Spoken(msgspec.Struct, frozen=True):
-    """A message of the document. `example` names a golden file."""
+    """A message of the document. `examples` are names of golden files."""
 
     kind: type
     summary: str
-    example: str | None = None
+    examples: tuple[str, ...] = ()
 
 
 MESSAGES: Final[dict[str, Spoken]] = {
-    "cloudEvent": Spoken(CloudEvent, "Something happened outside", "cloud_event"),
-    "signal": Spoken(Signal, "Something happened here", "signal"),
-    "userMessage": Spoken(UserMessage, "What the person said", "event.user_message"),
-    "timerFired": Spoken(TimerFired, "A follow-up or a deadline is due", "event.timer"),
-    "control": Spoken(Control, "An order about the session", "event.control"),
-    "external": Spoken(External, "An event from outside, as it was let in", "event.external"),
-    "toolResult": Spoken(ToolResultEvent, "What a tool answered"),
+    "cloudEvent": Spoken(CloudEvent, "Something happened outside", ("cloud_event",)),
+    "signal": Spoken(Signal, "Something happened here", ("signal",)),
+    "userMessage": Spoken(UserMessage, "What the person said", ("event.user_message",)),
+    "timerFired": Spoken(TimerFired, "A follow-up or a deadline is due", ("event.timer",)),
+    "control": Spoken(Control, "An order about the session", ("event.control",)),
+    "external": Spoken(External, "An event from outside, as it was let in", ("event.external",)),
+    "toolResult": Spoken(ToolResultEvent, "What a tool answered", ("event.tool_result",)),
     "tick": Spoken(Tick, "A loop's next round"),
-    "turn": Spoken(Turn, "One atomic commit of a session", "turn"),
-    "said": Spoken(Said, "What the agent said", "said"),
-    "receipt": Spoken(Receipt, "How a send ended", "receipt"),
-    "dispatch": Spoken(Dispatch, "An order to carry a message over a channel", "dispatch"),
-    "attempt": Spoken(Attempt, "One try of that", "attempt"),
-    "deadLetter": Spoken(DeadLetter, "What could not be used, with the cause", "dead_letter"),
+    "turn": Spoken(Turn, "One atomic commit of a session", ("turn", "turn.remembering")),
+    "said": Spoken(Said, "What the agent said", ("said",)),
+    "receipt": Spoken(Receipt, "How a send ended", ("receipt",)),
+    "dispatch": Spoken(Dispatch, "An order to carry a message over a channel", ("dispatch",)),
+    "attempt": Spoken(Attempt, "One try of that", ("attempt",)),
+    "callClaim": Spoken(CallClaim, "Somebody runs a tool call", ("call_claim",)),
+    "memorySaved": Spoken(MemorySaved, "Something is remembered", ("memory.save",)),
+    "memoryForgotten": Spoken(
+        MemoryForgotten, "Memories that are recalled no more", ("memory.forget",)
+    ),
+    "memoriesMerged": Spoken(
+        MemoriesMerged, "A summary that takes the place of memories", ("memory.merge",)
+    ),
+    "memoriesAssociated": Spoken(
+        MemoriesAssociated, "Associations of memories", ("memory.associate",)
+    ),
+    "memoriesAccessed": Spoken(MemoriesAccessed, "Memories that were shown", ("memory.access",)),
+    "memoriesUndone": Spoken(
+        MemoriesUndone, "A source that was reverted, with what came of it", ("memory.undo",)
+    ),
+    "deadLetter": Spoken(DeadLetter, "What could not be used, with the cause", ("dead_letter",)),
     "deadLetterEnd": Spoken(
-        DeadLetterEnd, "What a person did with a dead letter", "dead_letter_end"
+        DeadLetterEnd, "What a person did with a dead letter", ("dead_letter_end",)
     ),
 }
 """Message -> its record. One without an example is never published today."""
@@ -115,6 +117,16 @@ _CHANNELS: Final[dict[str, tuple[str, str, tuple[str, ...]]]] = {
     "sessionReceipts": (f"{_K}.receipt.{{effect}}", "Outcomes of sends.", ("receipt",)),
     "sessionSends": (f"{_K}.send.{{effect}}", "Orders to channels.", ("dispatch",)),
     "sessionAttempts": (f"{_K}.attempt.{{effect}}", "The tries of those.", ("attempt",)),
+    "sessionCalls": (f"{_K}.call.{{effect}}", "Claims of tool calls.", ("callClaim",)),
+    "memories": (
+        "memory.{agent}.{owner}.{operation}",
+        "What an agent knows of its owner: every change, in order. Databases and vectors are made "
+        "of it, and can be made again.",
+        (
+            "memorySaved", "memoryForgotten", "memoriesMerged", "memoriesAssociated",
+            "memoriesAccessed", "memoriesUndone",
+        ),
+    ),
     "deadLetters": (
         "dead.{service}.{agent}.{user}.{thread}", "What could not be used.", ("deadLetter",),
     ),
@@ -129,7 +141,11 @@ _CHANNELS: Final[dict[str, tuple[str, str, tuple[str, ...]]]] = {
 _PARAMETERS: Final[dict[str, dict[str, Any]]] = {
     "agent": {"description": f"The agent: {PART.pattern}"},
     "user": {"description": f"The user: {PART.pattern}"},
-    "owner": {"description": "Whose signal it is: the user of its session"},
+    "owner": {"description": "Whose it is: a user, or `team` for what the users of an agent share"},
+    "operation": {
+        "description": "What the record does",
+        "enum": ["access", "associate", "forget", "merge", "save", "undo"],
+    },
     "thread": {"description": f"The thread: {PART.pattern}"},
     "credential": {"description": "The name of the credential"},
     "about": {
@@ -144,7 +160,7 @@ _PARAMETERS: Final[dict[str, dict[str, Any]]] = {
         "description": "The type of the event",
         "enum": ["timer", "control", "external", "tool_result", "tick"],
     },
-    "effect": {"description": "The id of the send, 32 hex digits"},
+    "effect": {"description": "The id of the send or the tool call, 32 hex digits"},
     "service": {"description": "The service that could not use it"},
 }
 _SESSION_CHANNELS: Final = tuple(name for name in _CHANNELS if name.startswith("session"))
@@ -224,6 +240,10 @@ def _operations() -> dict[str, Any]:
             )
             for name in _SESSION_CHANNELS
         },
+        "receiveMemories": _operation(
+            "receive", "memories",
+            "Read what is remembered, with the installation's own credential.",
+        ),
         "receiveDeadLetters": _operation(
             "receive", "deadLetters", "Read dead letters, with the installation's own credential."
         ),
@@ -244,9 +264,8 @@ def _operation(action: str, channel: str, description: str) -> dict[str, Any]:
 
 
 def _message(name: str, spoken: Spoken) -> dict[str, Any]:
-    shown = {} if spoken.example is None else {
-        "examples": [{"name": spoken.example, "payload": EXAMPLES[spoken.example]}]
-    }  # fmt: skip
+    examples = [{"name": example, "payload": EXAMPLES[example]} for example in spoken.examples]
+    shown = {"examples": examples} if examples else {}
     return {
         "name": name,
         "title": spoken.kind.__name__,

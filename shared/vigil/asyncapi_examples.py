@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-EXAMPLES: Final[dict[str, Any]] = {
+from .asyncapi_memories import EXAMPLES_OF_MEMORY
+
+EXAMPLES: Final[dict[str, Any]] = EXAMPLES_OF_MEMORY | {
     "cloud_event": {
         "specversion": "1.0",
         "id": "42",

@@ -1,4 +1,4 @@
-"""The bus: publish with expectations, read single messages, follow, pull. Nothing else.
+"""The bus: publish with expectations, read (:mod:`.reading`), follow, pull, ask. Nothing else.
 
 A thin layer over one nats-py connection, shaped by what the broker was measured to do:
 
@@ -19,9 +19,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import heapq
-import json
-import secrets
-from base64 import b64decode
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
@@ -31,13 +28,12 @@ import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from . import reading
+from .asking import Asker
 from .consumers import Follower, Puller
 from .errors import OutcomeUnknown, Unavailable, VigilError, WrongLastSequence
 from .message import Message, from_delivery
+from .reading import Reads
 from .replies import (
-    ERR_NO_MESSAGE,
-    ERR_NO_PEERS,
     ERR_UNDER_WAY,
     ERR_WRONG_LAST_SEQ,
     Ack,
@@ -45,7 +41,7 @@ from .replies import (
     decode_reply,
     refusal,
 )
-from .topology import SECOND_NS, Consumer, answers_prefix, inbox_prefix
+from .topology import SECOND_NS, Consumer, inbox_prefix
 
 __all__ = [
     "ERR_WRONG_LAST_SEQ",
@@ -63,20 +59,19 @@ MSG_ID: Final = "Nats-Msg-Id"
 EXPECT_SEQ: Final = "Nats-Expected-Last-Subject-Sequence"
 EXPECT_SUBJECT: Final = "Nats-Expected-Last-Subject-Sequence-Subject"
 UNDER_WAY_WAIT_S: Final = 0.005
-LEADER_TRY_S: Final = 1.0
-"""A leader that was killed doesn't answer, and the next one is never told of the question."""
 _ACK: Final = "$JS.ACK."
 """What the reply subject of a delivery begins with."""
 VIOLATIONS_MAX: Final = 1000
 
 
-class Bus:
+class Bus(Reads):
     """One connection of one service."""
 
     def __init__(self, connection: Client, role: str) -> None:
         self._nc = connection
         self.role = role
         self._inbox = f"{inbox_prefix(role)}.{connection._nuid.next().decode()}"
+        self._asker = Asker(connection, role)
         self._next = 0
         self._futures: dict[str, asyncio.Future[Msg]] = {}
         self._deadlines: list[tuple[float, str]] = []
@@ -298,98 +293,6 @@ class Bus:
 
     # ------------------------------------------------------------ read
 
-    async def api(self, subject: str, request: dict[str, Any], timeout: float = 5.0) -> Any:
-        """Call the JetStream API. Raises: BusError, Unavailable, OutcomeUnknown."""
-        body = json.dumps(request).encode()
-        msg = await self._request(f"$JS.API.{subject}", body, None, timeout)
-        reply = json.loads(msg.data)
-        if "error" in reply:
-            error = reply["error"]
-            code, description = error.get("err_code", 0), error.get("description", "")
-            if error.get("code") == 503 or code == ERR_NO_PEERS:
-                raise Unavailable(f"{subject}: {description}")
-            raise BusError(code, description)
-        return reply
-
-    async def get_last(self, stream: str, subject: str) -> Message | None:
-        """Return the newest message on `subject` (may be a wildcard), from the leader."""
-        return await self._get(stream, {"last_by_subj": subject})
-
-    async def get(self, stream: str, seq: int) -> Message | None:
-        """Return the message with that sequence, from the leader."""
-        return await self._get(stream, {"seq": seq})
-
-    async def get_next(self, stream: str, subject: str, seq: int) -> Message | None:
-        """Return the first message on `subject` at or after `seq`, from the leader."""
-        return await self._get(stream, {"next_by_subj": subject, "seq": seq})
-
-    async def _ask_leader(self, subject: str, request: dict[str, Any], timeout: float = 5.0) -> Any:
-        """Call the API for something that changes nothing; in a cluster again and again."""
-        deadline = self._loop.time() + timeout
-        while self.is_cluster:
-            try:
-                return await self.api(subject, request, LEADER_TRY_S)
-            except OutcomeUnknown:
-                if self._loop.time() > deadline:
-                    raise
-        return await self.api(subject, request, timeout)
-
-    async def _get(self, stream: str, request: dict[str, Any]) -> Message | None:
-        try:
-            found = (await self._ask_leader(f"STREAM.MSG.GET.{stream}", request))["message"]
-        except BusError as error:
-            if error.code == ERR_NO_MESSAGE:
-                return None
-            raise
-        headers: dict[str, str] = {}
-        if "hdrs" in found:
-            for line in b64decode(found["hdrs"]).decode("utf-8", "replace").split("\r\n")[1:]:
-                name, colon, value = line.partition(":")
-                if colon:
-                    headers[name] = value.strip()
-        data = b64decode(found["data"]) if "data" in found else b""
-        return Message(found["subject"], data, headers, found["seq"])
-
-    async def read(
-        self,
-        stream: str,
-        filters: Sequence[str],
-        start: int = 1,
-        *,
-        limit: int = 0,
-        bytes_max: int = 0,
-        timeout: float = 30.0,
-    ) -> list[Message]:
-        """Return what is stored now on `filters` from sequence `start` on, in order.
-
-        `limit` 0 reads all of it, `bytes_max` ends it after the message that exceeds it. What is
-        stored or removed while it reads may be missing.
-
-        Raises:
-            Unavailable: it took longer than `timeout` seconds.
-        """
-        page, _ = await self.page(
-            stream, filters, start, limit=limit, bytes_max=bytes_max, timeout=timeout
-        )
-        return page
-
-    async def page(
-        self,
-        stream: str,
-        filters: Sequence[str],
-        start: int = 1,
-        *,
-        limit: int = 0,
-        bytes_max: int = 0,
-        timeout: float = 30.0,
-    ) -> tuple[list[Message], bool]:
-        """Read as :meth:`read` does; also tell whether there is more."""
-        try:
-            async with asyncio.timeout(timeout):
-                return await reading.page(self, stream, filters, start, limit, bytes_max)
-        except TimeoutError as error:
-            raise Unavailable(f"{stream}: reading took longer than {timeout:g} s") from error
-
     async def follow(self, stream: str, filters: Sequence[str], start: int) -> Follower:
         """Follow `filters` from sequence `start` on, in order, without gaps or repeats.
 
@@ -407,38 +310,17 @@ class Bus:
 
     # ------------------------------------------------------------ questions
 
+    async def ask(
+        self, subject: str, data: bytes, *, timeout: float, headers: dict[str, str] | None = None
+    ) -> Msg:
+        """Ask whoever listens to `subject`; return the first answer. See :class:`Asker`."""
+        return await self._asker.ask(subject, data, timeout=timeout, headers=headers)
+
     async def ask_all(
         self, subject: str, data: bytes, *, count: int, timeout: float
     ) -> list[bytes]:
-        """Ask every listener of `subject`: return once `count` answered or `timeout` passed.
-
-        The answers come to a place that tells nothing of our inboxes, since everybody who listens
-        sees its name.
-        """
-        answers: list[bytes] = []
-        enough = asyncio.Event()
-        inbox = f"{answers_prefix(self.role)}.{secrets.token_hex(11)}"
-
-        async def on_answer(msg: Msg) -> None:
-            if msg.headers and "Status" in msg.headers:
-                enough.set()
-                return
-            answers.append(msg.data)
-            if len(answers) >= count:
-                enough.set()
-
-        try:
-            subscription = await self._nc.subscribe(inbox, cb=on_answer)
-        except nats.errors.Error as error:
-            raise Unavailable(f"{subject}: {error!r}") from error
-        try:
-            await self.send(subject, data, inbox)
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(enough.wait(), timeout)
-        finally:
-            with contextlib.suppress(nats.errors.Error):
-                await subscription.unsubscribe()
-        return answers
+        """Ask every listener of `subject`: return once `count` answered or `timeout` passed."""
+        return await self._asker.ask_all(subject, data, count=count, timeout=timeout)
 
     async def listen(
         self, subject: str, handle: Callable[[Msg], Awaitable[None]], *, queue: str = ""

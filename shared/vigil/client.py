@@ -26,6 +26,7 @@ from .cloud_event import MEDIA_TYPE as EVENT_MEDIA_TYPE
 from .cloud_event import cloud_event
 from .config import Settings
 from .errors import ConfigError, OutcomeUnknown, Unavailable, VigilError
+from .memory.calls import MemoryCalls
 from .sse import ServerEvent, events
 
 DEFAULT_URL: Final = "http://127.0.0.1:8420"
@@ -49,7 +50,7 @@ class ApiError(VigilError):
         super().__init__(f"{title}: {detail}" if detail and detail != title else title)
 
 
-class Client:
+class Client(MemoryCalls):
     """The API of one gateway, as one user.
 
     Every method raises `ApiError` if the gateway refuses, `Unavailable` if it can't be reached,

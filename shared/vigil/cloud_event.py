@@ -1,14 +1,41 @@
 """CloudEvents as a program outside sends them: to the gateway, or on the bus. Pure.
 
+Both ways take the same; `CloudEvent` is its schema in /openapi.json and /asyncapi.json. What comes
+in is read by the gateway with an SDK, which knows the binary form, too.
+
 Source: https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/formats/json-format.md
 """
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Literal
+
+import msgspec
+
+from .contracts import Instant
 
 MEDIA_TYPE: Final = "application/cloudevents+json"
+
+
+class CloudEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An event of CloudEvents 1.0 in its JSON format. Other attributes are dropped."""
+
+    specversion: Literal["1.0"]
+    id: str
+    """With `source` the sender's name of the event: repeating it is harmless for a day."""
+    source: str
+    type: str
+    subject: str
+    """The session it's for: userId:agentId:threadId."""
+    time: Instant | None = None
+    datacontenttype: str = "application/json"
+    data: Any = None
+    """Told to the agent as text: a string as it is, other JSON as it came."""
+    data_base64: str = ""
+    """In place of `data`: text in UTF-8, in base64."""
+    agentid: str = ""
+    """May be left out; else the agent of `subject`."""
 
 
 def cloud_event(

@@ -19,11 +19,12 @@ import msgspec
 import platformdirs
 
 from .errors import ConfigError, VigilError
-from .subjects import SessionKey, check_part
+from .subjects import TEAM, Scope, SessionKey, check_part
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 NotNegative = Annotated[int, msgspec.Meta(ge=0)]
 PositiveS = Annotated[float, msgspec.Meta(gt=0)]
+NotNegativeF = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -41,9 +42,10 @@ class Gateway(Section, frozen=True, kw_only=True):
     body_bytes_max: Positive = 256 * 1024
     text_bytes_max: Annotated[int, msgspec.Meta(ge=1, le=65536)] = 64 * 1024
     json_depth_max: Positive = 32
-    rate_per_s: PositiveS = 200.0
-    """Requests a second that one token may make, on average."""
-    rate_burst: Positive = 400
+    rate_per_s: PositiveS = 2000.0
+    """Requests a second that one token may make, on average: more than a gateway can answer, so who
+    tells it a whole history is held up by their turn alone; only a flood is refused."""
+    rate_burst: Positive = 4000
     backlog_max: Positive = 200
     """Unprocessed events of one session from which on a message gets 429 (ARCHITECTURE 3)."""
     chat_wait_s: PositiveS = 60.0
@@ -71,14 +73,62 @@ class Model(Section, frozen=True, kw_only=True):
     timeout_s: PositiveS = 120.0
     calls_max: Positive = 10
     """Model calls for one event of a conversation (SPEC S-12)."""
+    tool_timeout_s: PositiveS = 30.0
+    """How long a conversation waits for tools that other services run."""
     retries_max: NotNegative = 5
     retry_base_s: PositiveS = 2.0
     retry_cap_s: PositiveS = 120.0
+    context_tokens: Annotated[int, msgspec.Meta(ge=2000)] = 200_000
+    """The context window of the model: at 80 % of it the oldest part of a conversation is summed up
+    (SPEC I-4)."""
     history_rows: Annotated[int, msgspec.Meta(ge=2)] = 80
     daily_tokens: NotNegative = 2_000_000
     """Input and output of all agents together in a UTC day; the rehearsal model is free."""
     rehearsal_word_ms: NotNegative = 30
     """How long the rehearsal model takes for a word, so that streaming can be seen."""
+
+
+class Memory(Section, frozen=True, kw_only=True):
+    """What is remembered, and how it is found (SPEC M)."""
+
+    recall_limit: Annotated[int, msgspec.Meta(ge=0, le=50)] = 8
+    """Memories that a conversation is given before it answers; 0: none."""
+    recall_timeout_s: PositiveS = 1.0
+    """How long an answer waits for them; without them it says so (`vigil why`)."""
+    pause_s: NotNegative = 600
+    """After so long without a word the model is asked once what to remember; 0: never."""
+    embedder: Literal["wordllama", "onnx", "openai"] = "wordllama"
+    """What makes vectors of texts. Another one makes all of them anew."""
+    embedder_model: str = ""
+    """`onnx`: a folder with model.onnx and tokenizer.json, or a name that fastembed knows.
+    `openai`: the model's name."""
+    embedder_url: str = ""
+    """`openai`: the endpoint's base, up to and with ``/v1``."""
+    qdrant_url: str = ""
+    """A Qdrant server; empty: the engine in this process, under the home."""
+    weight_text: NotNegativeF = 1.0
+    """Of BM25 over the best BM25. Of this and the next three, only the ratios matter."""
+    weight_vector: NotNegativeF = 0.3
+    """Of the embedder's cosine. A model that reads sentences (`onnx`, `openai`) is worth 1."""
+    weight_words: NotNegativeF = 1.0
+    """Of question words' nearest words."""
+    weight_gist: NotNegativeF = 1.0
+    """Of the cosine of means in which a word weighs as much as it is rare."""
+    weight_neighbours: NotNegativeF = 0.3
+    """Of the scores of what was said just before and after in the same conversation; half of it for
+    what was said two turns away."""
+    weight_speaker: NotNegativeF = 0.3
+    """For having been said by somebody whom the question names."""
+    weight_graph: NotNegativeF = 0.1
+    """Of the score of what it is associated with, times the association's weight."""
+    weight_recency: NotNegativeF = 0.02
+    recency_half_life_days: PositiveS = 30.0
+    weight_importance: NotNegativeF = 0.05
+    """Of its importance after decay."""
+    weight_taint: NotNegativeF = 0.2
+    """What it loses for descending from untrusted content."""
+    association_every_s: PositiveS = 300.0
+    maintenance_every_s: PositiveS = 6 * 3600.0
 
 
 class Nats(Section, frozen=True, kw_only=True):
@@ -115,6 +165,8 @@ class Agent(Section, frozen=True, kw_only=True):
     double_text: Literal["enqueue", "interrupt", "coalesce"] = "enqueue"
     """What a message does that comes while another is worked on (SPEC S-13)."""
     coalesce_ms: Annotated[int, msgspec.Meta(ge=1, le=60_000)] = 500
+    kind: Literal["personal", "team"] = "personal"
+    """`personal`: each user has a memory of their own; `team`: all who use it share one."""
 
 
 class Hook(Section, frozen=True, kw_only=True):
@@ -178,6 +230,7 @@ class Config(Section, frozen=True, kw_only=True):
     gateway: Gateway = Gateway()
     autonomy: Autonomy = Autonomy()
     model: Model = Model()
+    memory: Memory = Memory()
     nats: Nats = Nats()
     sessions: Sessions = Sessions()
     person: Person = Person()
@@ -197,6 +250,11 @@ class Config(Section, frozen=True, kw_only=True):
     def agent_of(self, agent: str) -> Agent:
         return self.agents.get(agent, self.agent)
 
+    def scope_of(self, agent: str, user: str) -> Scope:
+        """Return whose memory an agent has when it works for `user` (SPEC M-2)."""
+        is_team = self.agent_of(agent).kind == "team"
+        return Scope(agent, TEAM if is_team else user)
+
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The configuration, where state lives, the secrets, and what to tell at start."""
@@ -205,6 +263,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     home: Path
     anthropic_api_key: str | None = None
     anthropic_base_url: str | None = None
+    qdrant_api_key: str | None = None
+    embedder_api_key: str | None = None
     remarks: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -233,6 +293,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def agents(self) -> Path:
         return self.home / "agents"
 
+    @property
+    def memory(self) -> Path:
+        """What the memory service makes of the log: SQLite and vectors."""
+        return self.home / "memory"
+
 
 _SEED_VARIABLES: Final = {
     "AUTONOMY_ENABLED": ("autonomy", "enabled"),
@@ -241,6 +306,7 @@ _SEED_VARIABLES: Final = {
     "VIGIL_PORT": ("gateway", "port"),
     "VIGIL_MODEL": ("model", "name"),
     "NATS_URL": ("nats", "url"),
+    "QDRANT_URL": ("memory", "qdrant_url"),
 }
 _WITHOUT_MEANING: Final = ("TIMER_POLL_INTERVAL_MS", "EFFECT_POLL_INTERVAL_MS")
 _NOT_SETTINGS: Final = ("VIGIL_HOME", "VIGIL_CRASH_AT", "VIGIL_URL", "VIGIL_TOKEN")
@@ -287,6 +353,8 @@ def load(environ: Mapping[str, str] | None = None, *, home: Path | None = None) 
         home=home,
         anthropic_api_key=_secret(environ, "ANTHROPIC_API_KEY"),
         anthropic_base_url=environ.get("ANTHROPIC_BASE_URL") or None,
+        qdrant_api_key=_secret(environ, "QDRANT_API_KEY"),
+        embedder_api_key=_secret(environ, "EMBEDDER_API_KEY"),
         remarks=tuple(remarks),
     )
 

@@ -2,6 +2,7 @@
 
     VigilError
     ├── InvalidInput        the caller's fault: names field and reason; never retried
+    ├── NotFound            it isn't there, or isn't the asker's; never retried
     ├── ConfigError         refuse to start
     ├── Unavailable         the broker or a service can't be reached; try again later
     │   └── OutcomeUnknown  a publish was sent and not answered: read back before repeating
@@ -25,6 +26,10 @@ class InvalidInput(VigilError):
         super().__init__(f"{field}: {reason}")
         self.field = field
         self.reason = reason
+
+
+class NotFound(VigilError):
+    """What was asked for isn't there, or isn't the asker's. Asking again won't help."""
 
 
 class ConfigError(VigilError):

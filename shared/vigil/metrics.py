@@ -122,6 +122,10 @@ MODEL_TOKENS: Final = _counter(
     "vigil_model_tokens_total", "cortex", "Tokens: input, output, cache_read, cache_write",
     "model", "direction",
 )  # fmt: skip
+RECALL_SECONDS: Final = _histogram(
+    "vigil_recall_seconds", "cortex",
+    "Memory asked before an answer: found, nothing, degraded, failed", REQUEST_S, "outcome",
+)  # fmt: skip
 BUDGET: Final = _watched(
     "vigil_budget_tokens", "cortex",
     "The day's tokens of all replicas, as last seen by this one: used, reserved, limit", "state",
@@ -161,6 +165,28 @@ CHANNEL_RECEIPTS: Final = _counter(
     "vigil_channel_receipts_total", "delivery",
     "Messages on a channel that are closed: delivered, failed, dropped, ambiguous",
     "channel", "outcome",
+)  # fmt: skip
+
+# ---------------------------------------------------------------- memory
+
+MEMORIES_SAVED: Final = _counter(
+    "vigil_memories_saved_total", "memory",
+    "Memories stored, by way in: rpc, call (a tool), turn", "via",
+)  # fmt: skip
+MEMORY_RECALL_SECONDS: Final = _histogram(
+    "vigil_memory_recall_seconds", "memory",
+    "Recalls answered over the bus: whole, or degraded (without vectors)",
+    REQUEST_S, "mode", "state",
+)  # fmt: skip
+MEMORY_LAG: Final = _histogram(
+    "vigil_memory_lag_seconds", "memory", "From a record of MEMORIES stored to SQLite", LAG_S
+)
+VECTORS_BEHIND: Final = _watched(
+    "vigil_memory_vectors_behind", "memory", "Records that are in SQLite and not in the vectors yet"
+)
+MEMORY_CALLS: Final = _counter(
+    "vigil_memory_calls_total", "memory",
+    "Calls of memory tools: answered, failed, closed (nobody waits any more)", "tool", "outcome",
 )  # fmt: skip
 
 METRICS: Final[tuple[Metric, ...]] = tuple(

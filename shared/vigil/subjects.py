@@ -13,12 +13,15 @@ name match another's records.
       {K}.in.{timer,tool_result,tick,external,control}
       {K}.turn                               commits
       {K}.receipt.{effect}                   outcomes of sends
+      {K}.call.{effect}                      claims of tool calls
       {K}.send.{effect}                      orders to carry a message over another channel
       {K}.attempt.{effect}                   the tries of that
     timer.{K}.{hash}, due.{K}.{hash}         schedules, and what the broker fired
     live.{agent}.{user}.{thread}             tokens of an answer in the making (not stored)
     dead.{service}.{agent}.{user}.{thread}   dead letters
     dead.ended.{agent}.{user}.{thread}       what a person did with one
+    memory.{agent}.{owner}.{op}              what an agent knows of its owner
+    rpc.memory.{op}.{agent}.{owner}          questions about that
     event.{user}.{credential}                what outside programs publish
     signal.{agent}.{owner}.{kind}.{thread}   signals; a kind has two tokens ("message.sent")
 """
@@ -43,6 +46,9 @@ RECEIPTS_OF_ALL_SESSIONS: Final = "session.*.*.*.receipt.*"
 SENDS_OF_ALL_SESSIONS: Final = "session.*.*.*.send.*"
 OUTSIDE_ALL: Final = "event.*.*"
 SIGNALS_ALL: Final = "signal.>"
+MEMORIES_ALL: Final = "memory.*.*.*"
+MEMORY_THREAD: Final = "_memory"
+"""In the subject of a signal that is about a memory, and of no session."""
 DEAD_ALL: Final = "dead.>"
 ENDED: Final = "ended"
 """In the place of a service under ``dead.``: what became of dead letters."""
@@ -188,6 +194,9 @@ class SessionKey(msgspec.Struct, frozen=True, order=True):
     def attempt(self, effect_id: str) -> str:
         return f"{self.root}.attempt.{effect_id}"
 
+    def call(self, effect_id: str) -> str:
+        return f"{self.root}.call.{effect_id}"
+
     def signal(self, kind: str) -> str:
         """Where a signal of this session is published (`kind` is one of ours: two tokens)."""
         return f"signal.{self.agent}.{self.user}.{kind}.{self.thread}"
@@ -200,6 +209,82 @@ class SessionKey(msgspec.Struct, frozen=True, order=True):
 
     def dead(self, service: str) -> str:
         return f"dead.{service}.{self.agent}.{self.user}.{self.thread}"
+
+
+class Scope(msgspec.Struct, frozen=True, order=True):
+    """Whose memory: an agent's of one owner. Nothing is ever read or written across scopes.
+
+    The owner is a user, or ``team`` for an agent that its users share (`Config.scope_of`).
+
+    >>> Scope("vigil", "ann").record("save"), Scope("vigil", "ann").question("recall")
+    ('memory.vigil.ann.save', 'rpc.memory.recall.vigil.ann')
+    >>> Scope.of_subject("rpc.memory.recall.vigil.ann")
+    Scope(agent='vigil', owner='ann')
+    """
+
+    agent: str
+    owner: str
+
+    @classmethod
+    def of(cls, agent: object, owner: object) -> Scope:
+        """Build a scope from parts that came from outside. Raises: InvalidInput."""
+        return cls(check_part("agentId", agent), check_part("userId", owner))
+
+    @classmethod
+    def of_subject(cls, subject: str) -> Scope:
+        """Return the scope of a record's or a question's subject.
+
+        Raises:
+            InvalidInput: it has none.
+        """
+        tokens = subject.split(".")
+        match tokens:
+            case ["memory", agent, owner, _] | ["rpc", "memory", _, agent, owner]:
+                return cls.of(agent, owner)
+            case _:
+                raise InvalidInput("subject", f"{subject!r} is not one of a memory")
+
+    @property
+    def everything(self) -> str:
+        """Matches every record of this scope."""
+        return f"memory.{self.agent}.{self.owner}.*"
+
+    def record(self, op: str) -> str:
+        """Where records of that operation are stored (`op` is one of ours)."""
+        return f"memory.{self.agent}.{self.owner}.{op}"
+
+    def signal(self, kind: str) -> str:
+        """Where a signal about this memory is published (`kind` is one of ours: two tokens)."""
+        return f"signal.{self.agent}.{self.owner}.{kind}.{MEMORY_THREAD}"
+
+    def question(self, op: str) -> str:
+        """Where the memory service is asked (`op` is one of ours)."""
+        return f"rpc.memory.{op}.{self.agent}.{self.owner}"
+
+
+TEAM: Final = "team"
+"""The owner of the memory that the users of a `team` agent share; no user may have this name."""
+
+
+def check_user(value: object) -> str:
+    """Return `value` if a person may have that name.
+
+    Raises:
+        InvalidInput: it can't be a part of a session key, or it's `TEAM`.
+    """
+    name = check_part("user", value)
+    if name == TEAM:
+        raise InvalidInput("user", f"{TEAM!r} is who shares the memory of a team's agent")
+    return name
+
+
+def memories_of_all(op: str) -> str:
+    """Match the records of one operation in every memory (`op` is one of ours).
+
+    >>> memories_of_all("save")
+    'memory.*.*.save'
+    """
+    return Scope("*", "*").record(op)
 
 
 def outside(user: str, credential: str) -> str:

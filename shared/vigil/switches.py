@@ -9,9 +9,9 @@ from typing import Final
 import msgspec
 import structlog
 
-from . import erasure
 from .bus import Bus
-from .erasure import Erasure
+from .keeping import erasure
+from .keeping.erasure import Erasure
 from .kv import Bucket, Watch
 
 log = structlog.get_logger("vigil.switches")

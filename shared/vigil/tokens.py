@@ -23,7 +23,7 @@ from .bus import Bus
 from .contracts import Instant
 from .errors import InvalidInput
 from .kv import Bucket, Watch
-from .subjects import check_part
+from .subjects import check_user
 
 log = structlog.get_logger("vigil.tokens")
 
@@ -80,10 +80,10 @@ async def create(
     """Make a token and return its text, which is shown once and stored nowhere.
 
     Raises:
-        InvalidInput: `user` can't be a part of a session key.
+        InvalidInput: nobody may be called `user`.
         OutcomeUnknown: it may be stored; nobody knows its text, so make another.
     """
-    check_part("user", user)
+    check_user(user)
     text = PREFIX + secrets.token_urlsafe(32)
     token = Token(
         user=user, created_at=now, is_admin=is_admin, name=name, expires_at=expires_at

@@ -14,6 +14,7 @@ import msgspec
 from .subjects import (
     DUE_ALL,
     IN_ALL_SESSIONS,
+    MEMORIES_ALL,
     OUTSIDE_ALL,
     SENDS_OF_ALL_SESSIONS,
     SIGNALS_ALL,
@@ -89,6 +90,8 @@ STREAMS: Final = (
         is_refusing=True,
         duplicate_window_s=0.1,
     ),
+    # The truth of memory; SQLite and the vectors are made of it.
+    Stream(name="MEMORIES", subjects=(MEMORIES_ALL,)),
     Stream(name="SIGNALS", subjects=(SIGNALS_ALL,), max_consumers=10_000, has_batches=True),
 )
 
@@ -128,6 +131,12 @@ CONSUMERS: Final = (
         filters=(SENDS_OF_ALL_SESSIONS,),
         ack_wait_s=8,
     ),
+    Consumer(
+        stream="SESSIONS",
+        name="memory-turns",
+        filters=(TURNS_OF_ALL_SESSIONS,),
+        ack_wait_s=8,
+    ),
     Consumer(stream="EVENTS", name="gateway-events", filters=(OUTSIDE_ALL,), ack_wait_s=5),
 )
 MAX_ACK_PENDING: Final = 100_000
@@ -139,6 +148,7 @@ MAX_ACK_PENDING: Final = 100_000
     DUE,
     DELIVERY_TURNS,
     DELIVERY_SENDS,
+    MEMORY_TURNS,
     OUTSIDE_EVENTS,
 ) = CONSUMERS
 
@@ -177,18 +187,36 @@ ROLES: Final[dict[str, Role]] = {
         buckets_r=("TOKENS", "CONFIG"),
         buckets_w=("CURSORS", "IDEMPOTENCY", "CONFIG"),
         # STREAM.INFO lists which sessions of a user exist.
-        raw=("rpc.health", "rpc.metrics", "rpc.requeue.*", "$JS.API.STREAM.INFO.SESSIONS"),
+        raw=(
+            "rpc.health", "rpc.metrics", "rpc.requeue.*", "rpc.memory.>",
+            "$JS.API.STREAM.INFO.SESSIONS",
+        ),
     ),
     "cortex": Role(
         publishes=("session.*.*.*.turn", "live.*.*.*", "dead.cortex.*.*.*", SIGNALS_ALL),
-        follows=("SESSIONS", "SIGNALS"),
+        follows=("SESSIONS", "MEMORIES", "SIGNALS"),
         pulls=(WAKE,),
-        reads=("SESSIONS", "SIGNALS"),
+        reads=("SESSIONS", "MEMORIES", "SIGNALS"),
         buckets_r=("CONFIG",),
         buckets_w=("LEASES", "BUDGETS"),
         # A broker that restarts forgets what is in memory. An append to SIGNALS expects its last
         # sequence, also if that message is gone.
-        raw=("$JS.API.STREAM.CREATE.KV_LEASES", "$JS.API.STREAM.INFO.SIGNALS"),
+        raw=(
+            "$JS.API.STREAM.CREATE.KV_LEASES", "$JS.API.STREAM.INFO.SIGNALS",
+            "rpc.memory.recall.*.*",
+        ),
+    ),
+    "memory": Role(
+        publishes=(
+            MEMORIES_ALL, "session.*.*.*.call.*", "session.*.*.*.in.tool_result",
+            "dead.memory.*.*.*",
+        ),
+        subscribes=("rpc.memory.>",),
+        follows=("MEMORIES",),
+        pulls=(MEMORY_TURNS,),
+        reads=("MEMORIES", "SESSIONS"),
+        buckets_r=("CONFIG",),
+        raw=("$JS.API.STREAM.INFO.MEMORIES",),
     ),
     "scheduler": Role(
         publishes=(
@@ -202,7 +230,7 @@ ROLES: Final[dict[str, Role]] = {
         buckets_w=("LEASES",),
         raw=(
             "$JS.API.STREAM.PURGE.TIMERS", "$JS.API.STREAM.MSG.DELETE.TIMERS",
-            "$JS.API.STREAM.CREATE.KV_LEASES", "$KV.CONFIG.rearm",
+            "$JS.API.STREAM.CREATE.KV_LEASES", "$KV.CONFIG.rearm", "rpc.memory.maintain",
         ),
     ),
     "delivery": Role(
@@ -216,10 +244,13 @@ ROLES: Final[dict[str, Role]] = {
         buckets_r=("CONFIG",),
     ),
     # The command line: makes tokens, looks at the broker. Never a service.
-    "operator": Role(buckets_w=("TOKENS", "CONFIG"), raw=("rpc.health",)),
+    "operator": Role(
+        buckets_w=("TOKENS", "CONFIG"),
+        raw=("rpc.health", "$SRV.PING", "$SRV.*.memory", "$SRV.*.memory.*"),
+    ),
 }  # fmt: skip
 
-SERVICES: Final = ("gateway", "cortex", "scheduler", "delivery")
+SERVICES: Final = ("gateway", "cortex", "memory", "scheduler", "delivery")
 ADMIN: Final = "admin"
 """Creates and upgrades streams, and probes the embedded broker; may do everything."""
 

@@ -23,12 +23,12 @@ import msgspec
 import structlog
 
 from . import credentials, runfile, runtime
-from .backup import check_whole
 from .broker import Broker, free_port
 from .bus import Bus
 from .config import Settings
 from .errors import ConfigError, Unavailable
 from .home import connect_admin, ensure_token
+from .keeping.backup import check_whole
 from .provision import provision, provision_outside
 from .runfile import Lock, Mode, RunFile
 from .runners import STOP_GRACE_S, Backoff, ProcessRunner, Runner, TaskRunner

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,13 @@ from tests.support import signals
 from tests.support.agent import ask, follow_up, tell
 from tests.support.channels import channel_of
 from tests.support.receiver import OK, raw, running_receiver, status
+from tests.support.scripted_model import say
 from tests.support.world import Person, World, running_world
 from vigil.contracts import Signal
 from vigil.signals import KINDS
 
+WINDOW = 20_000
+"""Tokens: room for some twenty messages of a kilobyte or three."""
 NOBODY = "nobody"
 """Whose sessions make the scheduler look at a clock that the test moved."""
 
@@ -33,7 +37,7 @@ async def test_every_kind_is_told_once_for_its_cause(
             "ops": channel_of(receiver),
             "once": channel_of(careless, is_idempotent=False),
         }
-        model = {"daily_tokens": 10, "retry_base_s": 5.0}
+        model = {"daily_tokens": 10, "retry_base_s": 5.0, "context_tokens": WINDOW}
         async with running_world(tmp_path, monkeypatch, channels=channels, model=model) as world:
             person = await world.person(has_socket=False)
             await person.exchange("hello")
@@ -43,20 +47,25 @@ async def test_every_kind_is_told_once_for_its_cause(
             for channel in ("ops", "ops", "once"):
                 await person.exchange(ask(tell("look", channel)))
             await _models(world, person)
+            await _memories(world, person)
+            await _compaction(world)
             await world.admin.publish("session.vigil.bob.t1.in.said.user", b"{")
             made = await _all_told(world)
             assert signals.wrong(await signals.expected(world.admin), made) == []
-            assert [one.id for one in made] == await signals.expected(world.admin)
+            assert signals.ids_by_source(made) == await signals.expected(world.admin)
     made = [one for one in made if one.owner != NOBODY]
     assert {one.kind for one in made} == set(KINDS)
     counts = Counter(one.kind for one in made)
     once = (
         "timer.voided", "timer.cancelled", "message.delivered", "message.blocked",
         "message.dropped", "message.failed", "message.ambiguous", "budget.exhausted",
-        "error.retry", "error.event",
+        "error.retry", "error.event", "memory.merged", "memory.forgotten",
     )  # fmt: skip
     assert {kind: counts[kind] for kind in once} == dict.fromkeys(once, 1)
-    assert (counts["session.started"], counts["timer.fired"]) == (2, 3)
+    assert (counts["session.started"], counts["timer.fired"]) == (3, 3)
+    assert counts["memory.saved"] == 4
+    made = [one for one in made if one.owner != "cid"]
+    counts = Counter(one.kind for one in made)
     assert counts["timer.scheduled"] == 6
     assert counts["error.model"] == 2, "one model that failed, and one that nobody could pay"
     assert counts["turn.committed"] == len(person.talk.turns) + 1
@@ -112,6 +121,38 @@ async def _models(world: World, person: Person) -> None:
         await person.exchange("and what would that cost?")
     await person.exchange(ask(follow_up("kept", 40, "drink", keep=True)))
     await world.advance(41)
+
+
+async def _memories(world: World, person: Person) -> None:
+    """One by a tool of the agent, three notes that become a summary, one forgotten."""
+    await person.exchange(ask(("memory_save", {"content": "Ann has a cat"})))
+    volatile = {"type": "observation", "stability": "volatile"}
+    for n in range(3):
+        answer = await person.http.post(
+            "/api/memories", json={"content": f"note {n}", "userId": "ann"} | volatile
+        )
+        assert answer.status_code == 201, answer.text
+        kept: str = answer.json()["id"]
+    await world.advance(8 * 86_400)
+    done = (await person.http.post("/api/maintenance")).json()
+    assert (done["pruned"], done["merged"]) == (0, 1)
+    assert (await person.http.delete(f"/api/memories/{kept}")).status_code == 200
+
+
+async def _compaction(world: World) -> None:
+    """A conversation that grows until its oldest part gives way."""
+    cid, behave = await world.person("cid:vigil:t1", has_socket=False), world.agent.behave
+
+    def sum_up(request: ModelRequest) -> ModelAnswer | Awaitable[ModelAnswer]:
+        is_answer = request.purpose == "answer"
+        return behave(request) if is_answer else say("<summary>Many x.</summary>")
+
+    world.agent.behave = sum_up
+    for number in range(60):
+        await cid.exchange(f"{number}: {'x' * 3000}")
+        if any(turn.outcome == "compacted" for turn in cid.talk.turns):
+            return
+    raise AssertionError([turn.outcome for turn in cid.talk.turns])
 
 
 async def _all_told(world: World) -> list[Signal]:

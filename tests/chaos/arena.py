@@ -204,7 +204,8 @@ class Arena:
     async def _signals(self, messages: list[Message]) -> list[str]:
         """C-4: what was told of the whole log; a killed projector's lease lives for 5 s."""
         told = await signals.settled(self.admin)
-        return signals.wrong(signals.expected_of(messages), told)
+        of_sessions = [one for one in told if one.source.stream == "SESSIONS"]
+        return signals.wrong(signals.expected_of(messages), of_sessions)
 
     async def _dead_letters(self) -> list[str]:
         letters = [decode_dead_letter(m.data) for m in await self.admin.read("DEAD", ["dead.>"])]

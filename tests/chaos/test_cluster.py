@@ -20,7 +20,7 @@ from vigil.broker import free_port
 
 pytestmark = pytest.mark.chaos
 
-SERVICES = ("gateway", "cortex", "scheduler", "delivery")
+SERVICES = ("gateway", "cortex", "memory", "scheduler", "delivery")
 GAP_S_MAX = 20.0
 """An election takes 4 to 9 s (Raft's timeouts), and what was asked meanwhile is asked again."""
 ORDER_MARGIN_S = 4.0

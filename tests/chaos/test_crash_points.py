@@ -11,12 +11,12 @@ from typing import Final
 
 import pytest
 
-from tests.chaos import test_channel_kills
+from tests.chaos import test_channel_kills, test_reflecting_kills
 from tests.chaos.arena import Arena, Prepare, running_arena
 from tests.chaos.clients import Client
 from tests.chaos.processes import Step
-from vigil import rearm
 from vigil.crash import POINTS
+from vigil.keeping import rearm
 
 pytestmark = pytest.mark.chaos
 
@@ -87,8 +87,11 @@ def test_every_point_is_covered() -> None:
     covered = [p for part in (FIRST, SECOND) for points in part.values() for p in points]
     # Those of a message on a channel, and of a requeue, need a receiver and a wish.
     covered += test_channel_kills.POINTS
-    # Those of `vigil erase` end a command, not a service: tests/keeping/test_erase.py.
-    ours = [point for point in POINTS if not point.startswith("erase.")]
+    covered += test_reflecting_kills.POINTS
+    # Those of `vigil erase` end a command, not a service: tests/keeping/test_erase.py. Those of
+    # memory have what they need in tests/memory/test_memory_kills.py.
+    others = ("erase.", "memory.")
+    ours = [point for point in POINTS if not point.startswith(others)]
     assert sorted(covered) == sorted(ours)
 
 

@@ -12,7 +12,7 @@ from tests.chaos.records import recovery_s
 
 pytestmark = pytest.mark.chaos
 
-SERVICES = ("gateway", "cortex", "scheduler", "delivery")
+SERVICES = ("gateway", "cortex", "memory", "scheduler", "delivery")
 TARGETS = (*SERVICES, "broker")
 
 

@@ -11,12 +11,21 @@ import time
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from tests.support.cli import Cli, eventually, running_vigil
+from vigil import topology
+from vigil.cli import running
 
-SERVICES = {"gateway", "cortex", "scheduler", "delivery"}
+SERVICES = {"gateway", "cortex", "memory", "scheduler", "delivery"}
+
+
+def test_each_service_can_be_served() -> None:
+    """P-2: `vigil serve` knows every service of the topology."""
+    assert get_args(running.Service) == topology.SERVICES
+    assert set(topology.SERVICES) == SERVICES
 
 
 @pytest.fixture(scope="module")

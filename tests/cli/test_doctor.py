@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,7 @@ def test_a_new_machine_is_fine_but_for_a_model(tmp_path: Path) -> None:
     assert {name: c["state"] for name, c in found.items()} == {
         "python": "ok", "services": "ok", "config": "ok", "broker": "ok", "home": "ok",
         "secrets": "ok", "disk": "ok", "model": "warn", "port": "ok", "token": "warn",
+        "memory": "ok",
     }  # fmt: skip
     assert "2.15" in found["broker"]["found"]
     assert not cli.home.exists()
@@ -53,6 +56,15 @@ def test_what_runs_is_ours(tmp_path: Path) -> None:
         ({"VIGIL_GATEWAY__RATE_PER_S": "-1"}, "config", "fail"),
         ({"TIMER_POLL_INTERVAL_MS": "5"}, "config", "warn"),
         ({"NATS_URL": "nats://127.0.0.1:9"}, "broker", "fail"),
+        ({"VIGIL_MEMORY__EMBEDDER": "openai"}, "embedder", "fail"),
+        ({"VIGIL_MEMORY__EMBEDDER": "onnx"}, "embedder", "fail"),
+        (
+            {"VIGIL_MEMORY__EMBEDDER": "onnx", "VIGIL_MEMORY__EMBEDDER_MODEL": "/no/folder"},
+            "embedder",
+            "warn",
+        ),
+        ({"QDRANT_URL": "http://127.0.0.1:9"}, "qdrant", "warn"),
+        ({"QDRANT_URL": "ftp://127.0.0.1"}, "qdrant", "fail"),
         ({"VIGIL_GATEWAY__DISK_FREE_BYTES_MIN": str(2**60)}, "disk", "fail"),
     ],
 )
@@ -189,3 +201,36 @@ def test_replicas_and_nodes(tmp_path: Path, nodes: int, replicas: int, state: st
     (found,) = doors.examine(settings_of(tmp_path, nats={"url": url, "replicas": replicas}))
     assert (found.name, found.state) == ("replicas", state)
     assert (found.advice == "") is (state == "ok")
+
+
+class _Qdrant(BaseHTTPRequestHandler):
+    """Answers as a Qdrant server with a key does."""
+
+    def do_GET(self) -> None:
+        is_known = self.headers.get("api-key") == "secret-key"
+        self.send_response(200 if is_known else 401)
+        self.end_headers()
+
+    def log_message(self, *args: object) -> None: ...
+
+
+@pytest.mark.parametrize(("key", "state"), [("secret-key", "ok"), ("", "fail")])
+def test_a_qdrant_server_is_asked(tmp_path: Path, key: str, state: str) -> None:
+    """P-2: whether it answers and takes the key, which is not shown."""
+    server = HTTPServer(("127.0.0.1", 0), _Qdrant)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        environ = {"QDRANT_URL": f"http://127.0.0.1:{server.server_port}"}
+        cli = Cli(tmp_path / "home", **environ, **({"QDRANT_API_KEY": key} if key else {}))
+        found = checks(cli, 0 if state == "ok" else 1)["qdrant"]
+        assert found["state"] == state
+        assert "secret-key" not in cli("doctor", code=None).stdout
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_what_memory_has_made(tmp_path: Path) -> None:
+    """P-2, M-9: how many databases there are, and how large."""
+    with running_vigil(tmp_path / "home") as cli:
+        assert "1 database" in checks(cli, 0)["memory"]["found"]

@@ -104,7 +104,7 @@ def test_compose_starts_things_in_order(compose: dict[str, Any]) -> None:
     for name in SERVICES:
         assert services[name]["depends_on"] == {"provision": {"condition": done}}
         assert services[name]["restart"] == "unless-stopped"
-    assert services.keys() == {"credentials", "nats", "provision", *SERVICES, *WATCHERS}
+    assert services.keys() == {"credentials", "nats", "provision", "qdrant", *SERVICES, *WATCHERS}
     for name, service in services.items():
         # What is there only for those who want it is in a profile; what goes on is looked after.
         assert ("profiles" in service) is (name in WATCHERS)
@@ -176,13 +176,27 @@ def test_compose_is_closed_to_the_network_and_to_root(compose: dict[str, Any]) -
             assert service["read_only"] is True
 
 
+def test_only_memory_reaches_the_vectors(compose: dict[str, Any]) -> None:
+    """X-4, M-2: the index knows no owners' keys, so nobody else is on its network."""
+    services = compose["services"]
+    assert compose["networks"] == {"vectors": {"internal": True}}
+    there = {name for name, one in services.items() if "vectors" in one.get("networks", ())}
+    assert there == {"qdrant", "memory"}
+    assert services["qdrant"]["networks"] == ["vectors"]
+    assert services["memory"]["environment"]["QDRANT_URL"] == "http://qdrant:6333"
+    # No service waits for it: without it, recall is degraded and says so.
+    assert "qdrant" not in services["memory"]["depends_on"]
+    assert "memory-data:/var/lib/vigil/memory" in services["memory"]["volumes"]
+
+
 def test_compose_settings_are_accepted(compose: dict[str, Any], tmp_path: Path) -> None:
     """P-3: what the containers get is a valid configuration."""
     for name in SERVICES:
         environ = {k: _filled(v) for k, v in compose["services"][name]["environment"].items()}
         settings = config.load(environ, home=tmp_path)
         assert settings.config.nats.url == "nats://nats:4222"
-        assert settings.config.autonomy.enabled or name == "gateway"
+        assert settings.config.autonomy.enabled or name in ("gateway", "memory")
+        assert bool(settings.config.memory.qdrant_url) is (name == "memory")
         if name == "gateway":
             assert settings.config.gateway.host == "0.0.0.0"  # noqa: S104
             assert settings.config.gateway.allow_public
@@ -207,8 +221,8 @@ def test_images_are_pinned_and_have_a_target_for_each_service(compose: dict[str,
             assert f"!{name}" in (ROOT / ".dockerignore").read_text()
     assert re.fullmatch(r"nats:2\.15\.\d+-alpine", compose["services"]["nats"]["image"])
     for name, service in compose["services"].items():
-        if name in WATCHERS:
-            assert re.fullmatch(r"[\w/]+:v?\d+\.\d+\.\d+", service["image"])
+        if name in (*WATCHERS, "qdrant"):
+            assert re.fullmatch(r"[\w/]+:v?\d+\.\d+\.\d+(-unprivileged)?", service["image"])
         elif name != "nats":
             target = "provision" if name == "credentials" else name
             assert service["build"]["target"] == target

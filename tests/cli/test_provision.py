@@ -163,5 +163,5 @@ def test_provision_needs_a_broker_or_says_so(tmp_path: Path) -> None:
         in cli("provision", "--credentials-only", "--token-user", "me", code=2).stderr
     )
     assert "NATS_URL" in cli("serve", "cortex", code=1).stderr
-    assert "cortex" in cli("serve", "memory", code=2).stderr
+    assert "cortex" in cli("serve", "painter", code=2).stderr
     assert list(tmp_path.iterdir()) == []

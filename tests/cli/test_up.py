@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.cli import Cli, eventually, is_alive, running_vigil
 from vigil import runfile
+from vigil.topology import SERVICES
 
 
 def health(cli: Cli) -> dict[str, int]:
@@ -44,7 +45,7 @@ def test_first_start_tells_everything_a_person_needs(tmp_path: Path) -> None:
         assert mode_of(cli.home) == 0o700
         assert mode_of(cli.home / "logs" / "up.log") == 0o600
         assert token not in (cli.home / "logs" / "up.log").read_text()
-        assert health(cli).keys() == {"gateway", "cortex", "scheduler", "delivery"}
+        assert health(cli).keys() == set(SERVICES)
         cli("down")
         assert not is_alive(run.pid)
         assert runfile.read(cli.run_file) is None
@@ -75,7 +76,7 @@ def test_up_json_is_one_object(tmp_path: Path) -> None:
         assert found["url"].startswith("http://127.0.0.1:")
         assert found["token"].startswith("pat_")
         assert found["model"] == "rehearsal"
-        assert found["services"].keys() == {"gateway", "cortex", "scheduler", "delivery"}
+        assert found["services"].keys() == set(SERVICES)
     finally:
         cli.end()
 
@@ -131,7 +132,7 @@ def test_a_killed_broker_comes_back(tmp_path: Path) -> None:
         before = broker_pid(cli)
         os.kill(before, signal.SIGKILL)
         eventually(lambda: not is_alive(before))
-        eventually(lambda: len(health(cli)) == 4)
+        eventually(lambda: len(health(cli)) == len(SERVICES))
         assert broker_pid(cli) != before
         assert "after" in cli("send", "after", "--thread", "t1").stdout
         texts = [r["data"]["payload"]["text"] for r in said_by_person(cli, "me:vigil:t1")]
@@ -152,7 +153,7 @@ def test_when_the_supervisor_is_killed_nothing_is_left(tmp_path: Path) -> None:
         eventually(lambda: not any(map(is_alive, pids)))
         assert cli.json("status", code=3) == {"running": False, "url": run.url, "services": []}
         cli("up", "--detach")
-        assert len(health(cli)) == 4
+        assert len(health(cli)) == len(SERVICES)
 
 
 def test_a_taken_port_is_told(tmp_path: Path) -> None:

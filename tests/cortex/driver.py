@@ -11,6 +11,7 @@ from services.cortex.core import Draft, Moment, Policy
 from services.cortex.model import ModelAnswer, StopReason
 from vigil.contracts import (
     Block,
+    CallTool,
     CancelTimer,
     Control,
     ControlPayload,
@@ -23,6 +24,8 @@ from vigil.contracts import (
     TextBlock,
     TimerFired,
     TimerPayload,
+    ToolResultEvent,
+    ToolResultPayload,
     ToolUseBlock,
     Turn,
     Usage,
@@ -35,6 +38,8 @@ from vigil.contracts import (
 KEY = "ann:vigil:t1"
 START = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
 
+Step = Callable[[Draft, State], Draft]
+"""A decision about a draft; the first one of a turn makes it, of the state before."""
 Brain = Callable[[Draft], ModelAnswer | Exception]
 
 
@@ -53,6 +58,15 @@ def call(name: str, **arguments: Any) -> ToolUseBlock:
     return ToolUseBlock(id=f"call-{name}", name=name, input=arguments)
 
 
+def _conclude(draft: Draft, result: ModelAnswer | Exception, moment: Moment) -> Draft:
+    draft.moment = moment
+    if isinstance(result, Exception):
+        core.fail(draft, str(result), is_retryable=isinstance(result, TimeoutError))
+    else:
+        core.conclude(draft, result)
+    return draft
+
+
 class Driver:
     """A session's log in memory: stores events, folds them, asks `brain`, keeps every turn."""
 
@@ -66,6 +80,9 @@ class Driver:
         self.is_paused = False
         self.quiet_until: datetime | None = None
         self._seq = 0
+        self._making: dict[Draft, list[Step]] = {}
+        self._made: list[list[Step] | Turn] = []
+        """How each turn was made, to make it again; or the turn, if a test made it by itself."""
 
     # ------------------------------------------------------------ time and events
 
@@ -118,6 +135,32 @@ class Driver:
         )
         return self.feed(TimerFired(payload=payload, **self._envelope()))
 
+    def result(self, call_id: str | None = None, content: str = "Saved.", **of: Any) -> list[Turn]:
+        """Let the result of a call come in: by default of the first one that is open."""
+        call_id = self.open_calls()[0] if call_id is None else call_id
+        return self.feed(self.result_event(call_id, content, **of))
+
+    def result_event(self, call_id: str, content: str = "Saved.", **of: Any) -> ToolResultEvent:
+        payload = ToolResultPayload(call_id=call_id, content=content, **of)
+        return ToolResultEvent(payload=payload, **self._envelope())
+
+    def open_calls(self) -> list[str]:
+        """The effect ids of the calls that the open loop waits for."""
+        loop = self.state.loop
+        waiting = None if loop is None else loop.waiting
+        return [] if waiting is None else [open_call.effect_id for open_call in waiting.calls]
+
+    def call_deadline(self, generation: int | None = None) -> list[Turn]:
+        """Fire the deadline of the calls that the open loop waits for."""
+        if generation is None:
+            assert self.state.loop is not None
+            assert self.state.loop.waiting is not None
+            generation = self.state.loop.waiting.generation
+        payload = TimerPayload(
+            timer_id="_call", generation=generation, fire_at=self.now, kind="deadline"
+        )
+        return self.feed(TimerFired(payload=payload, **self._envelope()))
+
     def control(self, op: Any, timer_id: str | None = None) -> list[Turn]:
         payload = ControlPayload(op=op, timer_id=timer_id)
         return self.feed(Control(payload=payload, **self._envelope()))
@@ -159,8 +202,7 @@ class Driver:
         """Commit without asking the model, as the engine does when something else comes in."""
         self.commit(draft)
         while core.owes(self.state) == "take":
-            events = [self.events[q.seq] for q in core.head(self.state, self.policy)]
-            self.commit(core.take(KEY, self.state, events, self.moment(), self.policy))
+            self.commit(self._take())
 
     # ------------------------------------------------------------ folding
 
@@ -169,8 +211,18 @@ class Driver:
 
     def fold(self, event: Event) -> Draft:
         """Fold without concluding: what the engine has while the model thinks."""
-        seq = self.store(event)
-        return core.fold(KEY, self.state, seq, event, self.moment(), self.policy)
+        seq, moment = self.store(event), self.moment()
+        return self._make(lambda s: core.fold(KEY, s, seq, event, moment, self.policy))
+
+    def _take(self) -> Draft:
+        events = [self.events[q.seq] for q in core.head(self.state, self.policy)]
+        moment = self.moment()
+        return self._make(lambda s: core.take(KEY, s, events, moment, self.policy))
+
+    def _make(self, make: Callable[[State], Draft]) -> Draft:
+        draft = make(self.state)
+        self._making[draft] = [lambda _, state: make(state)]
+        return draft
 
     def feed(self, event: Event) -> list[Turn]:
         """Store and process an event, and all that is then owed; returns the new turns."""
@@ -182,20 +234,21 @@ class Driver:
     def settle(self) -> None:
         while (owed := core.owes(self.state)) is not None:
             if owed == "call":
-                self.finish(Draft(KEY, self.state, self.moment(), self.policy))
+                moment = self.moment()
+                self.finish(self._make(lambda s, m=moment: Draft(KEY, s, m, self.policy)))  # type: ignore[misc]
             else:
-                events = [self.events[q.seq] for q in core.head(self.state, self.policy)]
-                self.finish(core.take(KEY, self.state, events, self.moment(), self.policy))
+                self.finish(self._take())
 
     def finish(self, draft: Draft) -> None:
         """Ask the brain if the draft wants it, then commit."""
         if draft.wants_call:
             draft.moment = self.moment()
             result = self.brain(draft)
-            if isinstance(result, Exception):
-                core.fail(draft, str(result), is_retryable=isinstance(result, TimeoutError))
-            else:
-                core.conclude(draft, result)
+            moment = draft.moment
+            _conclude(draft, result, moment)
+            steps = self._making.get(draft)
+            if steps is not None:
+                steps.append(lambda d, _: _conclude(d, result, moment))
         self.commit(draft)
 
     def commit(self, draft: Draft) -> Turn:
@@ -204,13 +257,33 @@ class Driver:
         assert decode_turn(encode(turn)) == turn
         self.turns.append(turn)
         self.state = turn.state
+        self._made.append(self._making.pop(draft, turn))
         return turn
+
+    def replayed(self) -> list[Turn]:
+        """Make every turn again, from the first state on."""
+        state, turns = State(), list[Turn]()
+        for made in self._made:
+            if isinstance(made, Turn):
+                turn = made
+            else:
+                draft = made[0](Draft(KEY, state, self.moment(), self.policy), state)
+                for step in made[1:]:
+                    draft = step(draft, state)
+                turn = draft.finish(f"turn-{len(turns) + 1}", history_from=1)
+            turns.append(turn)
+            state = turn.state
+        return turns
 
     # ------------------------------------------------------------ what came of it
 
     @property
     def sends(self) -> list[SendMessage]:
         return [e for turn in self.turns for e in turn.effects if isinstance(e, SendMessage)]
+
+    @property
+    def called(self) -> list[CallTool]:
+        return [e for turn in self.turns for e in turn.effects if isinstance(e, CallTool)]
 
     @property
     def texts(self) -> list[str]:

@@ -133,6 +133,12 @@ async def test_the_request_is_what_the_api_wants(api: MessagesApi, model: Anthro
         "schedule_followup",
         "cancel_followup",
         "send_message",
+        "memory_save",
+        "memory_recall",
+        "remember",
+        "search",
+        "list_memory",
+        "summarize",
     ]
     assert all(tool["description"] for tool in sent.body["tools"])
 

@@ -429,9 +429,9 @@ def test_a_long_history_is_cut_where_no_model_would_take_it() -> None:
         Row(role="user", source="person", at=START, blocks=(TextBlock(text="x" * 60_000),))
         for _ in range(80)
     ]
-    assert len(trim(rows, 80)) == 6
+    assert len(trim(rows, 80, 130_000)) == 6
     huge = Row(role="user", source="person", at=START, blocks=(TextBlock(text="x" * 10**6),))
-    assert trim([*rows, huge], 80) == [huge]
+    assert trim([*rows, huge], 80, 130_000) == [huge]
 
 
 def test_a_keyed_message_counts_once() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime
+from itertools import pairwise
 from typing import Final
 
 import msgspec
@@ -14,9 +15,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from services.cortex import core
 from services.cortex.core import Draft, Policy
+from services.cortex.core.history import trim
 from services.cortex.model import ModelAnswer
+from services.cortex.models.messages import messages_of
 from tests.cortex.driver import KEY, Driver, answer, call
 from vigil.contracts import (
+    SOCKET,
+    CallTool,
     Cause,
     Event,
     External,
@@ -24,10 +29,13 @@ from vigil.contracts import (
     SendMessage,
     State,
     TimerFired,
+    ToolResultBlock,
+    ToolResultEvent,
     ToolUseBlock,
     Turn,
     UserMessage,
     UserMessagePayload,
+    encode,
 )
 
 TIMER_IDS = ("a", "b", "c")
@@ -54,6 +62,9 @@ calls = st.one_of(
         lambda channel: call("send_message", text="by the way", channel=channel),
         st.sampled_from([None, "socket", "ops", "sms", "nowhere"]),
     ),
+    st.just(call("memory_save", content="Ann likes tea")),
+    st.just(call("memory_recall", query="tea")),
+    st.just(call("memory_recall", wrong=1)),
     st.just(call("no_such_tool")),
     st.just(call("send_message", wrong=1)),
 )
@@ -81,6 +92,8 @@ class Life(RuleBasedStateMachine):
         self.script: list[ModelAnswer | Exception] = []
         self.driver = Driver(self.think, self.policy)
         self.users: list[str] = []
+        self.tainting: set[str] = set()
+        """Ids of the results that hold untrusted content."""
         self.count = 0
 
     def think(self, draft: Draft) -> ModelAnswer | Exception:
@@ -173,6 +186,40 @@ class Life(RuleBasedStateMachine):
             self.driver.deadline()
 
     @rule(
+        which=st.integers(0, 3),
+        is_tainted=st.booleans(),
+        is_error=st.booleans(),
+        count=st.integers(1, 2),
+    )
+    def result(self, which: int, is_tainted: bool, is_error: bool, count: int) -> None:
+        """A service answers a call that is open, or was some time, once or twice."""
+        open_calls = self.driver.open_calls()
+        ids = [effect.id for effect in self.driver.called]
+        if not ids:
+            return
+        call_id = open_calls[which % len(open_calls)] if open_calls else ids[which % len(ids)]
+        for _ in range(count):
+            event = self.driver.result_event(call_id, is_tainted=is_tainted, is_error=is_error)
+            if is_tainted:
+                self.tainting.add(event.id)
+            self.driver.feed(event)
+
+    @rule(wishes=st.lists(calls, min_size=1, max_size=3), double=st.booleans())
+    def remembered(self, wishes: list[ToolUseBlock], double: bool) -> None:
+        """The person makes the agent use its memory, and perhaps writes again meanwhile."""
+        self.script = [answer(call("memory_save", content="x"), *wishes)]
+        self.user()
+        if double:
+            self.user()
+
+    @rule(generation=st.none() | st.integers(0, 30))
+    def call_deadline(self, generation: int | None) -> None:
+        """The deadline of calls fires: that of the open ones, or of others long ago."""
+        if generation is None and not self.driver.open_calls():
+            return
+        self.driver.call_deadline(generation)
+
+    @rule(
         op=st.sampled_from(["stop", "clear_follow_ups", "cancel_timer"]),
         timer_id=st.sampled_from(TIMER_IDS),
     )
@@ -192,6 +239,11 @@ class Life(RuleBasedStateMachine):
         if core.owes(state) is not None and state.attempt < 4:
             draft = core.begin_takeover(KEY, state, self.driver.moment(), self.policy)
             self.driver.commit(draft)
+
+    def teardown(self) -> None:
+        """ARCHITECTURE 7: a recorded session folded again gives byte-identical turns."""
+        again = [encode(turn) for turn in self.driver.replayed()]
+        assert again == [encode(turn) for turn in self.driver.turns]
 
     # ------------------------------------------------------------ what always holds
 
@@ -263,6 +315,10 @@ class Life(RuleBasedStateMachine):
         state, scheduled = self.driver.state, self.driver.open_in_log()
         if state.loop is not None and state.loop.retry is not None:
             assert ("_retry", state.loop.retry.generation) in scheduled
+        if state.loop is not None and state.loop.waiting is not None:
+            assert state.loop.retry is None
+            assert state.loop.waiting.calls
+            assert ("_call", state.loop.waiting.generation) in scheduled
         waiting = state.gathering
         if waiting is not None:
             assert state.loop is None
@@ -272,29 +328,46 @@ class Life(RuleBasedStateMachine):
 
     @invariant()
     def untrusted_content_orders_nothing(self) -> None:
-        """X-3, S-7: not a reminder, not a channel, and what it leads to is marked."""
+        """X-3, S-7: not a reminder, not a channel, and what it leads to is marked. A reminder of
+        the person's whose loop takes in such content is said all the same: once."""
+        reminders: Counter[str] = Counter()
         for before, turn in self._steps():
             if turn.event is None:
                 continue
-            is_tainted = self._is_tainted(before, turn.event)
+            is_tainted = self._is_tainted(before, turn.event) or self._took_in_taint(before, turn)
+            due = self._due(before, turn.event)
+            is_reminder = due is not None and before.follow_ups[due].keep
+            is_reminder |= before.loop is not None and before.loop.is_ordered
             for effect in turn.effects:
+                if isinstance(effect, CallTool):
+                    assert effect.payload.is_tainted is is_tainted
                 if not isinstance(effect, SendMessage):
                     continue
                 payload = effect.payload
                 assert payload.is_tainted is is_tainted
-                if is_tainted:
-                    assert payload.is_autonomous
-                    assert payload.is_voidable
+                if is_tainted and payload.is_autonomous:
+                    reminders[payload.caused_by] += not payload.is_voidable
+                    assert payload.is_voidable or is_reminder
                     assert payload.channel == self.policy.route
+                elif is_tainted:
+                    assert turn.event.type == "user_message", "an answer, and nothing else"
+                    assert payload.channel == SOCKET
                 if turn.event.type == "external":
                     assert payload.fence < turn.event.seq, "the person has spoken since"
             for follow_up in turn.state.follow_ups.values():
                 if follow_up.generation == turn.ordinal:
                     assert follow_up.is_tainted is is_tainted
-                    assert not (is_tainted and follow_up.keep)
+                    assert not (is_tainted and follow_up.keep) or is_reminder
             if is_tainted:
-                kept = {n: f for n, f in before.follow_ups.items() if f.keep}
+                kept = {n: f for n, f in before.follow_ups.items() if f.keep and n != due}
                 assert kept.items() <= turn.state.follow_ups.items()
+        assert max(reminders.values(), default=0) <= 1
+
+    def _due(self, before: State, cause: Cause) -> str | None:
+        """Return the follow-up that this event is about, if it is open."""
+        event = self.driver.events[cause.seq]
+        timer_id = event.payload.timer_id if isinstance(event, TimerFired) else None
+        return timer_id if timer_id in before.follow_ups else None
 
     def _is_tainted(self, before: State, cause: Cause) -> bool:
         """Whether what begins or goes on with `cause` descends from untrusted content."""
@@ -305,6 +378,42 @@ class Life(RuleBasedStateMachine):
             follow_up = before.follow_ups.get(event.payload.timer_id)
             return follow_up is not None and follow_up.is_tainted
         return isinstance(event, External) and not event.payload.is_trusted
+
+    def _took_in_taint(self, before: State, turn: Turn) -> bool:
+        """Whether the turn folds a result of its loop that holds untrusted content."""
+        event = self.driver.events.get(turn.state.position)
+        if not isinstance(event, ToolResultEvent) or event.id not in self.tainting:
+            return False
+        waiting = None if before.loop is None else before.loop.waiting
+        ids = [] if waiting is None else [open_call.effect_id for open_call in waiting.calls]
+        return event.payload.call_id in ids and turn.event == before.loop.cause  # type: ignore[union-attr]
+
+    @invariant()
+    def every_call_has_one_result_or_its_loop_is_over(self) -> None:
+        """S-12: by a result, by the deadline, or by the end of the loop; never two."""
+        for before, turn in self._steps():
+            blocks = [block for row in turn.rows for block in row.blocks]
+            asked = sum(isinstance(block, ToolUseBlock) for block in blocks)
+            told = sum(isinstance(block, ToolResultBlock) for block in blocks)
+            opened = {e.id for e in turn.effects if isinstance(e, CallTool)}
+            was_open, is_open = _open_in(before), _open_in(turn.state)
+            assert is_open <= was_open | opened
+            answered = asked - len(opened) + len(was_open - is_open)
+            assert told <= answered
+            if turn.state.loop is not None:
+                assert opened <= is_open, "asked for, and not waited for"
+                is_same = before.loop is None or before.loop.cause == turn.state.loop.cause
+                assert told == answered or not is_same
+
+    @invariant()
+    def the_rows_are_a_conversation(self) -> None:
+        """I-2: whatever closed a loop, what the model is shown next is accepted."""
+        rows = [row for turn in self.driver.turns for row in turn.rows]
+        for first, second in pairwise(messages_of(trim(rows, 80, 100_000))):
+            called = [b["id"] for b in first["content"] if b["type"] == "tool_use"]
+            told = [b["tool_use_id"] for b in second["content"] if b["type"] == "tool_result"]
+            assert first["role"] != second["role"]
+            assert called == told
 
     @invariant()
     def what_came_from_outside_is_told_once(self) -> None:
@@ -348,6 +457,11 @@ class Life(RuleBasedStateMachine):
                 is_open = loop is not None and event_id in (*loop.joined, loop.cause.id)
                 assert ended.count(event_id) == 0
                 assert is_open or first_seqs[event_id] in waiting
+
+
+def _open_in(state: State) -> set[str]:
+    waiting = None if state.loop is None else state.loop.waiting
+    return set() if waiting is None else {open_call.effect_id for open_call in waiting.calls}
 
 
 def _ms(at: datetime) -> int:

@@ -19,12 +19,13 @@ from services.cortex.models.rehearsal import (
     RehearsalModel,
 )
 from services.cortex.prompting import Prompts
-from services.cortex.tools import TOOLS
+from services.cortex.tools import ARGUMENTS
 from vigil.contracts import (
     Block,
     ExternalBlock,
     ExternalPayload,
     FollowUp,
+    Memory,
     Row,
     TextBlock,
     ToolResultBlock,
@@ -88,7 +89,7 @@ def calls_of(answer: ModelAnswer) -> list[ToolUseBlock]:
     found = [block for block in answer.blocks if isinstance(block, ToolUseBlock)]
     assert (answer.stop_reason == "tool_use") == bool(found)
     for call in found:
-        msgspec.convert(call.input, TOOLS[call.name])  # fits the tool's schema
+        msgspec.convert(call.input, ARGUMENTS[call.name])  # fits the tool's schema
     return found
 
 
@@ -220,6 +221,84 @@ async def test_a_long_list_is_cut() -> None:
     text = text_of(await ask([user("what is pending")], follow_ups))
     assert text.endswith("- and 80 more")
     assert len(text) < 4000
+
+
+def knowing(rows: list[Row], *contents: str) -> ModelRequest:
+    """A request whose situation shows these memories."""
+    known = request(rows)
+    memories = tuple(
+        Memory(id=f"{n:032x}", content=content, created_at=NOW)
+        for n, content in enumerate(contents)
+    )
+    situation = msgspec.structs.replace(known.situation, memories=memories)
+    return msgspec.structs.replace(known, situation=situation)
+
+
+@pytest.mark.parametrize(
+    ("said", "content"),
+    [
+        ("remember that my locker code is 4711", "my locker code is 4711"),
+        ("Please remember: the wifi is called blue. Thanks!", "the wifi is called blue"),
+        ("my sister's name is Anna", "my sister's name is Anna"),
+        ("Hi. My favourite teas are oolong and mint!", "My favourite teas are oolong and mint"),
+        ("Remember that v1.5 is out.", "v1.5 is out"),
+    ],
+)
+async def test_what_is_to_be_remembered_is_saved(said: str, content: str) -> None:
+    """M-8: a newcomer without a key sees the memory tools at work."""
+    (call,) = calls_of(await ask([user(said)]))
+    assert (call.name, call.input) == ("memory_save", {"content": content})
+    assert text_of(await after(said)) == f"I'll remember that {content}."
+
+
+async def test_what_could_not_be_saved_is_not_called_remembered() -> None:
+    failed = ToolResultBlock(tool_use_id="", content="There was no answer.", is_error=True)
+    done = await after("remember that I like tea", {0: failed})
+    assert text_of(done) == "That did not work: There was no answer."
+
+
+async def test_results_that_came_one_by_one_are_told_together() -> None:
+    """S-12: each result is a row of its own."""
+    said = user("remember that I like tea. remember that I like mint")
+    first = await ask([said])
+    rows = [said, row("assistant", *first.blocks, source="agent")]
+    for call in calls_of(first):
+        block = ToolResultBlock(tool_use_id=call.id, content="Remembered.")
+        rows.append(row("user", block, source="tool"))
+    assert text_of(await ask(rows)) == (
+        "I'll remember that I like tea. I'll remember that I like mint."
+    )
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["what is my locker code?", "What’s my locker code", "do you remember my locker code?",
+     "what do you know about lockers?", "Do you remember that?"],
+)  # fmt: skip
+async def test_a_question_is_answered_from_what_was_recalled(said: str) -> None:
+    answer = await MODEL.answer(
+        knowing([user(said)], "my locker code is 4711", "b"), lambda _: None
+    )
+    assert text_of(answer) == "I remember: my locker code is 4711; b"
+    (call,) = calls_of(await ask([user(said)]))
+    assert (call.name, call.input) == ("memory_recall", {"query": said.replace("’", "'")})
+
+
+async def test_what_a_search_found_is_told() -> None:
+    said = "what is my locker code?"
+    rows = [user(said), row("assistant", *(await ask([user(said)])).blocks, source="agent")]
+    (call,) = [block for block in rows[-1].blocks if isinstance(block, ToolUseBlock)]
+    found = ToolResultBlock(tool_use_id=call.id, content="- [fact]\n my locker code is 4711")
+    told = text_of(await ask([*rows, row("user", found, source="tool")]))
+    assert told == "My memory says: - [fact] my locker code is 4711"
+
+
+@pytest.mark.parametrize(
+    "said", ["is my cat nice?", "my cat is nice, isn't it?", "remember that", "oh my god",
+             "I told my mother that she is nice", "remember to breathe"],
+)  # fmt: skip
+async def test_not_every_my_is_to_be_remembered(said: str) -> None:
+    assert not calls_of(await ask([user(said)]))
 
 
 async def test_several_wishes_in_one_message() -> None:

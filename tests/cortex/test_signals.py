@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, get_args
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.cortex.signals import memories
 from services.cortex.signals.patterns import (
     ERRORS_MIN,
     ERRORS_WITHIN,
@@ -20,9 +23,18 @@ from services.cortex.signals.patterns import (
     Window,
 )
 from services.cortex.signals.projection import _NOTES, _RECEIPTS, OUTCOMES, project
+from services.cortex.signals.sources import SOURCES, place_of
 from vigil.contracts import (
     Cause,
     FollowUp,
+    MemoriesAccessed,
+    MemoriesAssociated,
+    MemoriesMerged,
+    MemoriesUndone,
+    Memory,
+    MemoryForgotten,
+    MemoryRecord,
+    MemorySaved,
     Note,
     Outcome,
     Receipt,
@@ -42,7 +54,7 @@ from vigil.contracts import (
 )
 from vigil.errors import InvalidInput
 from vigil.signals import KINDS
-from vigil.subjects import SessionKey
+from vigil.subjects import Scope, SessionKey
 
 KEY = SessionKey.parse("ann:vigil:t1")
 AT = datetime(2026, 1, 5, 9, tzinfo=UTC)
@@ -124,6 +136,17 @@ def test_timers_that_were_planned_put_off_and_taken_up() -> None:
     assert made[2].data == {"fire_at": AT, "generation": 2, "keep": True}
 
 
+def test_a_conversation_that_is_summed_up_is_told() -> None:
+    """C-4, I-4: and whether a model read what went."""
+    (_, summed), (_, dropped) = (
+        signals_of(turn(outcome="compacted", summary="CANARY", notes=[Note(code=code, text="x")]))
+        for code in ("compacted", "compacted_unread")
+    )
+    assert (summed.kind, summed.data["has_summary"]) == ("compaction.triggered", True)
+    assert (dropped.kind, dropped.data["has_summary"]) == ("compaction.triggered", False)
+    assert b"CANARY" not in encode(summed) + encode(dropped)
+
+
 @pytest.mark.parametrize(
     ("code", "kind"),
     [
@@ -196,7 +219,8 @@ def test_every_kind_has_a_rule_and_every_rule_a_kind() -> None:
     """C-4: what is listed is emitted, and nothing else is."""
     made = {kind for kind, _ in (*_NOTES.values(), *_RECEIPTS.values())}
     made |= {"session.started", "turn.committed", "message.sent", "message.blocked"}
-    assert made | {"timer.scheduled", "timer.fired"} == set(KINDS)
+    made |= {"timer.scheduled", "timer.fired", "compaction.triggered"}
+    assert made | {"memory.saved", "memory.merged", "memory.forgotten"} == set(KINDS)
     assert set(OUTCOMES) == set(get_args(Outcome))
 
 
@@ -214,6 +238,70 @@ def test_what_gives_no_signals(subject: str, data: bytes) -> None:
     """X-6, S-2: unreadable, not ours, or of a session that can't be."""
     with pytest.raises(InvalidInput):
         project("SESSIONS", 7, subject, data)
+
+
+# ---------------------------------------------------------------- memories
+
+OF_ANN = Scope("vigil", "ann")
+
+
+def remembered(kind: Callable[..., MemoryRecord], **fields: Any) -> list[Signal]:
+    record = kind(id="r", agent="vigil", owner="ann", at=AT, by="session:ann:vigil:t1", **fields)
+    tag = record.__struct_config__.tag
+    return memories.project("MEMORIES", 3, OF_ANN.record(str(tag)), encode(record))
+
+
+NOTED = Memory(
+    id="a" * 32, content="CANARY", created_at=AT, type="decision", source="chat:CANARY",
+    thread="CANARY",
+)  # fmt: skip
+
+
+def test_what_is_remembered_is_told_without_its_words() -> None:
+    """C-4, X-8: ids and types; a signal of a team's memory names nobody."""
+    (saved,) = remembered(MemorySaved, memory=NOTED)
+    assert saved == Signal(
+        id="MEMORIES-3-memory.saved", kind="memory.saved", agent="vigil", owner="ann", at=AT,
+        source=SignalSource(stream="MEMORIES", seq=3), subject="a" * 32,
+        text="A memory was saved: decision", data={"type": "decision"},
+    )  # fmt: skip
+    (tainted,) = remembered(MemorySaved, memory=msgspec.structs.replace(NOTED, is_tainted=True))
+    assert tainted.data["is_tainted"] is True
+    (merged,) = remembered(MemoriesMerged, memory=NOTED, merged_ids=("b", "c"))
+    assert (merged.kind, merged.subject, merged.data) == ("memory.merged", "a" * 32, {"count": 2})
+    for signal in (saved, tainted, merged):
+        assert b"CANARY" not in encode(signal)
+        assert b"t1" not in encode(signal)
+    assert place_of(saved) == "signal.vigil.ann.memory.saved._memory"
+
+
+def test_what_is_forgotten_together_is_one_signal() -> None:
+    """C-4: a prune of thousands is one line."""
+    (many,) = remembered(
+        MemoryForgotten, memory_ids=tuple(str(n) for n in range(1000)), reason="decayed"
+    )
+    assert (many.subject, many.data) == (None, {"reason": "decayed", "count": 1000})
+    assert many.text == "No longer recalled: 1000 memories (of no use for long)"
+    (one,) = remembered(MemoryForgotten, memory_ids=("b",))
+    assert (one.subject, one.text) == ("b", "No longer recalled: 1 memory (as asked)")
+    (undone,) = remembered(MemoriesUndone, source="s", memory_ids=("b", "c"), restored_ids=("d",))
+    assert undone.kind == "memory.forgotten"
+    assert undone.data == {"reason": "undone", "count": 2, "restored": 1}
+
+
+@pytest.mark.parametrize("kind", [MemoriesAccessed, MemoriesAssociated])
+def test_bookkeeping_of_memory_gives_none(kind: Any) -> None:
+    fields = {"memory_ids": ("a",)} if kind is MemoriesAccessed else {}
+    with pytest.raises(InvalidInput):
+        remembered(kind, **fields)
+
+
+def test_every_kind_has_one_source() -> None:
+    """C-4: how far a source is told is found by the kinds that only it gives."""
+    filters = [filter_ for source in SOURCES for filter_ in source.signals]
+    halves = [filter_.split(".")[3] for filter_ in filters]
+    assert sorted(halves) == sorted({kind.partition(".")[0] for kind in KINDS})
+    assert {s.stream: len(s.signals) for s in SOURCES}["MEMORIES"] == 1
 
 
 def test_the_same_record_gives_the_same_signals() -> None:

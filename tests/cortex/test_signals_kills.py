@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from random import Random
 from typing import Any
 
@@ -25,6 +26,13 @@ from vigil.bus import Ack, Bus
 from vigil.clock import SystemClock, new_id
 from vigil.contracts import (
     Cause,
+    MemoriesAccessed,
+    MemoriesMerged,
+    MemoriesUndone,
+    Memory,
+    MemoryForgotten,
+    MemoryRecord,
+    MemorySaved,
     Note,
     Receipt,
     Said,
@@ -38,7 +46,7 @@ from vigil.errors import VigilError, WrongLastSequence
 from vigil.kv import Bucket
 from vigil.metrics import Metrics
 from vigil.runtime import Context
-from vigil.subjects import SessionKey
+from vigil.subjects import TEAM, Scope, SessionKey
 
 KILLS = 200
 SLOTS = 2
@@ -82,6 +90,28 @@ async def store(bus: Bus, number: int, random: Random) -> None:
         await bus.publish(key.receipt(effect), encode(receipt))
     elif number % 50 == 1:
         await bus.publish(key.turn, b"not a turn")
+    if number % 4 == 0:
+        subject, data = memory(number)
+        await bus.publish(subject, data if number % 100 else b"not a memory")
+
+
+def memory(number: int, at: datetime | None = None) -> tuple[str, bytes]:
+    """Return one record of a memory, of each kind in turn; some give no signal."""
+    scope, at = Scope("vigil", ("ann", TEAM)[number % 8 == 0]), at or datetime.now(UTC)
+    envelope: dict[str, Any] = {
+        "id": f"m{number}", "agent": scope.agent, "owner": scope.owner, "at": at, "by": "user:ann",
+    }  # fmt: skip
+    one = Memory(id=f"{number:032x}", content="CANARY", created_at=at)
+    records: list[tuple[str, MemoryRecord]] = [
+        ("save", MemorySaved(**envelope, memory=one)),
+        ("save", MemorySaved(**envelope, memory=one)),
+        ("access", MemoriesAccessed(**envelope, memory_ids=(one.id,))),
+        ("merge", MemoriesMerged(**envelope, memory=one, merged_ids=("a", "b"))),
+        ("forget", MemoryForgotten(**envelope, memory_ids=("a", "b"), reason="decayed")),
+        ("undo", MemoriesUndone(**envelope, source="x", memory_ids=("a",))),
+    ]
+    op, record = records[number // 4 % len(records)]
+    return scope.record(op), encode(record)
 
 
 class Slot:
@@ -134,8 +164,8 @@ async def nurseries(stack: Stack, count: int) -> AsyncIterator[list[Nursery]]:
 
 
 async def test_two_hundred_kills_of_the_projector(bare: Stack) -> None:
-    """C-4, X-5: two projectors at once, killed at crash points and at random while turns are
-    stored; in the end each signal is there exactly once, in the order of the log."""
+    """C-4, X-5: two projectors at once, killed at crash points and at random while turns and
+    memories are stored; in the end each signal is there exactly once, in the order of its log."""
     random = Random(7)
     bus = await bare.bus("admin")
     is_over = asyncio.Event()
@@ -158,10 +188,19 @@ async def test_two_hundred_kills_of_the_projector(bare: Stack) -> None:
         stored = await signals.settled(bus)
     wanted = await signals.expected(bus)
     assert signals.wrong(wanted, stored) == []
-    assert [one.id for one in stored] == wanted
+    assert signals.ids_by_source(stored) == wanted
+    assert_whole(stored)
     assert set().union(*(slot.crashed for slot in slots)) == set(POINTS)
     assert len(wanted) > KILLS
-    assert {one.kind for one in stored} >= {"session.started", "message.sent", "message.dropped"}
+    kinds = {one.kind for one in stored}
+    assert kinds >= {"session.started", "message.sent", "message.dropped"}
+    assert kinds >= {"memory.saved", "memory.merged", "memory.forgotten"}
+
+
+def assert_whole(stored: Sequence[Signal]) -> None:
+    """The signals of one record are never apart: nothing comes between them."""
+    runs = [source for source, _ in groupby(one.source for one in stored)]
+    assert len(runs) == len({(source.stream, source.seq) for source in runs})
 
 
 # ---------------------------------------------------------------- where it begins
@@ -281,7 +320,7 @@ async def test_without_signals_it_begins_with_what_would_still_be_kept(bare: Sta
         await put(admin, number, at=long_ago)
     young = [(await put(admin, number)).seq for number in range(40, 43)]
     position = await tail.find(cortex, datetime.now(UTC) - timedelta(days=7))
-    assert position.seq in (young[0], young[0] - 1)
+    assert position.begins["SESSIONS"] in (young[0], young[0] - 1)
     await admin.api("STREAM.PURGE.SIGNALS", {"seq": 100})
     filler = [Entry("signal.vigil.ann.turn.committed.t1", b"{}", {})] * 3
     await append(cortex, filler, expect=await last_sequence(cortex, "SIGNALS"), batch_id="b")
@@ -296,6 +335,50 @@ async def test_without_signals_it_begins_with_what_would_still_be_kept(bare: Sta
     finally:
         running.cancel()
     assert [one.source.seq for one in stored] == young
+
+
+async def test_each_source_goes_on_where_its_own_signals_end(bare: Stack) -> None:
+    """C-4: also if its last signal lies far behind those of the other, or went by age."""
+    admin, cortex = await bare.bus("admin"), await bare.bus("cortex")
+    for number in range(0, 24, 4):
+        subject, data = memory(number)
+        last = await admin.publish(subject, data)
+    await projected(cortex)
+    flood = 2 * tail.READ_MAX // 100
+    for number in range(flood):
+        await put(admin, number, notes=100)
+    await projected(cortex)
+    position = await tail.find(cortex, datetime.now(UTC) - timedelta(days=7))
+    assert {one.source.stream for one in position.newest} == {"SESSIONS"}
+    assert position.begins["MEMORIES"] == last.seq + 1
+    stored = await projected(cortex)
+    assert signals.ids_by_source(stored) == await signals.expected(admin)
+    # All signals of one source went by age: told again is what is young enough to be kept.
+    old = [memory(n, datetime.now(UTC) - timedelta(days=30)) for n in range(0, 48, 4)]
+    for subject, data in old:
+        last = await admin.publish(subject, data)
+    await projected(cortex)
+    await admin.api("STREAM.PURGE.SIGNALS", {"filter": "signal.*.*.memory.>"})
+    position = await tail.find(cortex, datetime.now(UTC) - timedelta(minutes=-6))
+    assert last.seq <= position.begins["MEMORIES"] <= last.seq + 1
+    assert position.begins["SESSIONS"] == stored[-1].source.seq + 1
+
+
+async def test_signals_of_a_record_are_never_apart(bare: Stack) -> None:
+    """C-4: a record that was told in part is completed before what else waits."""
+    admin, cortex = await bare.bus("admin"), await bare.bus("cortex")
+    ack = await put(admin, 5, notes=6)
+    subject, data = turn(5, notes=6)
+    made = project("SESSIONS", ack.seq, subject, data)
+    key = SessionKey.of_subject(subject)
+    half = [Entry(key.signal(one.kind), encode(one), {}) for one in made[:3]]
+    await append(cortex, half, expect=0, batch_id="b")
+    for number in (4, 16):
+        await admin.publish(*memory(number))
+    await put(admin, 6)
+    stored = await projected(cortex)
+    assert [one.id for one in stored[: len(made)]] == [one.id for one in made]
+    assert signals.ids_by_source(stored) == await signals.expected(admin)
 
 
 async def _run_once(bus: Bus) -> None:

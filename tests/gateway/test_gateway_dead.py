@@ -17,7 +17,7 @@ from tests.support.delivery import until
 from tests.support.gateway import Gate, assert_problem
 from tests.support.receiver import OK, status
 from tests.support.stack import running_stack
-from vigil import contracts, erasure
+from vigil import contracts
 from vigil.bus import Bus
 from vigil.contracts import (
     Control,
@@ -32,6 +32,7 @@ from vigil.contracts import (
     decode_event,
     encode,
 )
+from vigil.keeping import erasure
 from vigil.subjects import SessionKey
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -98,7 +99,7 @@ def way_of(record: DeadLetter, key: SessionKey = ANN) -> Ask | Copy | Never:
 
 def test_how_each_kind_is_tried_again() -> None:
     """S-10: or why it can't be."""
-    for service in ("delivery", "scheduler"):
+    for service in ("delivery", "memory", "scheduler"):
         assert way_of(letter("l", service=service)) == Ask(service)
     copies = [way_of(letter("l", data=encode(event))) for event in (message(), external())]
     for copy, original in zip(copies, ("e1", "x1"), strict=True):

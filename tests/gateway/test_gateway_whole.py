@@ -89,7 +89,7 @@ async def test_the_openapi_document_is_whole(gate: Gate) -> None:
         for path, operations in document["paths"].items()
         for method in operations
     }
-    key = "/api/sessions/{key}"
+    key, memories = "/api/sessions/{key}", "/api/memories"
     assert listed == {
         ("POST", "/api/chat"), ("POST", "/api/tickets"), ("GET", "/api/sessions"), ("GET", key),
         ("GET", f"{key}/timeline"), ("GET", f"{key}/timers"), ("POST", f"{key}/messages"),
@@ -99,7 +99,11 @@ async def test_the_openapi_document_is_whole(gate: Gate) -> None:
         ("GET", "/openapi.json"), ("GET", "/asyncapi.json"), ("GET", "/metrics"),
         ("GET", "/api/why/{id}"), ("POST", "/api/events"), ("POST", "/hooks/{name}"),
         ("GET", "/api/dead"), ("GET", "/api/dead/{id}"), ("POST", "/api/dead/{id}/requeue"),
-        ("POST", "/api/dead/{id}/discard"),
+        ("POST", "/api/dead/{id}/discard"), ("POST", memories), ("GET", memories),
+        ("GET", f"{memories}/{{id}}"), ("DELETE", f"{memories}/{{id}}"),
+        ("POST", f"{memories}/associate"), ("GET", f"{memories}/graph"),
+        ("POST", f"{memories}/undo"), ("GET", f"{memories}/stats"), ("POST", f"{memories}/rebuild"),
+        ("POST", "/api/maintenance"), ("POST", "/mcp"),
     }  # fmt: skip
     ids = set()
     for path, operations in document["paths"].items():

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any, Final, get_args
 
+import msgspec
 import pytest
 
 from services.gateway.why import answer as answers
@@ -16,6 +17,8 @@ from services.gateway.why.notes import NOTES, told
 from tests.support.why import KEY, Log, at
 from vigil import contracts
 from vigil.contracts import (
+    CallTool,
+    CallToolPayload,
     CancelTimer,
     CancelTimerPayload,
     Cause,
@@ -23,6 +26,8 @@ from vigil.contracts import (
     FollowUp,
     Note,
     Row,
+    SaveMemory,
+    SaveMemoryPayload,
     ScheduleTimer,
     ScheduleTimerPayload,
     SendMessage,
@@ -587,6 +592,122 @@ def test_a_deadline_is_over_when_it_came() -> None:
             "done", "The wait was over, and what waited for that went on.",
         )  # fmt: skip
         assert "The wait for more messages was over." in texts(answer)
+
+
+def call_tool(effect_id: str, tool: str, **arguments: Any) -> CallTool:
+    payload = CallToolPayload(
+        service="memory", tool=tool, input=arguments, caused_by="m1", due_at=at(30)
+    )
+    return CallTool(id=effect_id, ordinal=1, payload=payload)
+
+
+def remembering(log: Log) -> tuple[Cause, str, str]:
+    """Let Ann tell something, and the agent ask memory to save it and to look for more."""
+    spoke = log.said_by_person("my code is 4711")
+    saving, looking = "5" * 32, "7" * 32
+    effects = (
+        call_tool(saving, "memory_save", content="Ann's code is 4711"),
+        call_tool(looking, "memory_recall", query="code"),
+        msgspec.structs.replace(
+            schedule("_call", 1),
+            payload=ScheduleTimerPayload(
+                timer_id="_call", generation=1, fire_at=at(30), kind="deadline"
+            ),
+        ),
+    )
+    note = Note(code="recalled", text="2 memories (a, b)", subject=spoke.id)
+    log.turn(spoke, "continued", effects=effects, notes=(note,))
+    return spoke, saving, looking
+
+
+def result_row(call_id: str = "x", *, is_error: bool = False) -> Row:
+    block = ToolResultBlock(tool_use_id=call_id, content="Remembered.", is_error=is_error)
+    return Row(role="user", source="tool", blocks=(block,), at=at(1))
+
+
+def test_an_exchange_with_tool_calls_is_told_in_order() -> None:
+    """D-3: what was asked for, who took it up, what came of it, and the answer."""
+    log = Log()
+    spoke, saving, looking = remembering(log)
+    claimed = log.claim(saving, "memory_save")
+    first = log.result(saving, "Remembered (id 1).")
+    log.turn(spoke, "continued", state=State(turns=2, position=first.seq), ended=(first.id,),
+             rows=(result_row(),))  # fmt: skip
+    second = log.result(looking, "Nothing was found.", is_error=True, is_tainted=True)
+    last = log.turn(
+        spoke, "answered", state=State(turns=3, position=second.seq), rows=(result_row(),),
+        effects=(send(E, spoke.id, "Noted."),), ended=(second.id, spoke.id),
+    )  # fmt: skip
+    log.said(E, last, "Noted.")
+    answer = of(log, spoke.seq)
+    assert answer.verdict == "said"
+    assert [step.what for step in answer.steps] == [
+        "message.in", "turn.continued", "tool.asked", "tool.asked", "note.recalled",
+        "call.claimed", "tool.result", "turn.continued", "tool.result", "turn.answered",
+        "send.decided", "send.said",
+    ]  # fmt: skip
+    told = texts(answer)
+    assert 'It asked for memory_save: “{"content":"Ann\'s code is 4711"}”' in told
+    assert "The call of memory_save was taken up." in told
+    assert "memory_save answered: “Remembered (id 1).”" in told
+    assert "memory_recall failed: “Nothing was found.”; it holds untrusted content" in told
+    assert "Memory gave the model 2 memories (a, b)." in told
+    assert "looks again" not in told
+    assert of(log, claimed).steps == answer.steps, "whatever of it is asked about"
+    for result in (first, second):
+        of_result = of(log, result.seq)
+        assert of_result.verdict == "done"
+        assert of_result.summary.startswith("It was the answer of a tool")
+    assert of(log, last).steps[0].what == "message.in"
+
+
+def test_a_tool_that_never_answered_is_told() -> None:
+    log = Log()
+    spoke, *_ = remembering(log)
+    due = log.due("_call", 1, kind="deadline")
+    note = Note(code="no_result", text="memory_save gave no answer within 30 s")
+    log.turn(
+        spoke, "answered", state=State(turns=2, position=due.seq), notes=(note,),
+        rows=(result_row(is_error=True),), effects=(send(E, spoke.id),), ended=(due.id, spoke.id),
+    )  # fmt: skip
+    told = texts(of(log, spoke.seq))
+    assert "The wait for tools was over." in told
+    assert "It went on without a tool: memory_save gave no answer within 30 s." in told
+    assert of(log, due.seq).summary == "The wait was over, and what waited for that went on."
+
+
+def test_a_pause_of_the_conversation_is_told() -> None:
+    log = Log()
+    due = log.due("_pause", 1, kind="deadline")
+    log.turn(due, "saved", notes=(Note(code="saved", text="1 memory handed on"),), ended=(due.id,))
+    told = texts(of(log, due.seq))
+    assert "It was time to look whether the conversation had paused." in told
+    assert "asked again" not in told
+
+
+def test_an_exchange_that_waits_for_a_tool_is_pending() -> None:
+    log = Log()
+    spoke, *_ = remembering(log)
+    assert of(log, spoke.seq).verdict == "pending"
+
+
+def test_a_late_result_is_told() -> None:
+    log = Log()
+    late = log.result("9" * 32, "Remembered.")
+    note = Note(code="late_result", text="no call is open", subject="9" * 32)
+    log.turn(late, "ignored", notes=(note,))
+    answer = of(log, late.seq)
+    assert answer.verdict == "ignored"
+    assert "A tool answered: “Remembered.”" in texts(answer)
+
+
+def test_what_memory_was_given_is_told() -> None:
+    log = Log()
+    spoke = log.said_by_person("bye")
+    payload = SaveMemoryPayload(content="Ann likes tea", type="fact", source="chat:t1")
+    save = SaveMemory(id="6" * 32, ordinal=1, payload=payload)
+    log.turn(spoke, "answered", effects=(save, send(E, spoke.id)), ended=(spoke.id,))
+    assert "It gave memory something to save: “Ann likes tea”" in texts(of(log, spoke.seq))
 
 
 def test_a_tool_that_was_refused_is_told() -> None:

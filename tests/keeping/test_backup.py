@@ -19,12 +19,12 @@ from tests.support.cli import Cli
 from tests.support.gateway import Gate
 from tests.support.stack import Stack, settings_of
 from tests.support.world import SERVICES, StoppedClock, World, running_world
-from vigil import backup, rearm, snapshots
-from vigil.archive import Archive, ArchiveError
 from vigil.broker import Broker
 from vigil.bus import Bus
 from vigil.config import Nats
 from vigil.errors import ConfigError
+from vigil.keeping import backup, rearm, snapshots
+from vigil.keeping.archive import Archive, ArchiveError
 from vigil.subjects import SessionKey
 
 SESSIONS = 20

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,14 +20,15 @@ from tests.support.cli import Cli, eventually, running_vigil
 from tests.support.receiver import running_receiver, status
 from tests.support.stack import Stack
 from tests.support.world import World, running_world
-from vigil import blocks, config, crash, erase, erasure, reach, residue
+from vigil import config, crash
 from vigil.bus import Bus
 from vigil.cli import erasing
 from vigil.clock import SystemClock
 from vigil.contracts import DeadLetter, Dispatch, encode
 from vigil.crash import POINTS
-from vigil.erase import Eraser
 from vigil.errors import InvalidInput
+from vigil.keeping import blocks, erase, erasure, reach, residue
+from vigil.keeping.erase import Eraser
 from vigil.subjects import SessionKey
 
 USER = "CANARYuser"
@@ -55,6 +57,8 @@ def with_a_past(cli: Cli) -> None:
     cli("token", "create", "--user", USER, "--bus", "--name", "CANARYprogram")
     mine = Cli(cli.home, VIGIL_TOKEN=token, VIGIL_URL=cli.run_state.url)
     mine("send", f"{TEXT} hello", "--thread", "CANARYthread")
+    for n in range(3):
+        mine("memory", "save", f"{TEXT} is fond of CANARYfood {n}", "--source", "CANARYsource")
     mine("send", "remind me in 5000 seconds to feed the CANARYcat", "--thread", "t1")
     mine("send", "check back in 1 seconds about CANARYoven", "--thread", "t2")
     for n in range(3):  # each voids the one before, whose schedule is purged
@@ -77,6 +81,7 @@ def with_a_past(cli: Cli) -> None:
 def of_another(cli: Cli) -> tuple[str, str]:
     """Return what somebody else has: records and open timers."""
     records = cli("tail", "session", "me:vigil:t1", "--no-follow").stdout
+    assert "cat" in cli("memory", "search", "pets").stdout
     return records, cli("timers", "me:vigil:t1", "--json").stdout
 
 
@@ -87,15 +92,20 @@ def seed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         with_a_past(cli)
         cli("send", "hello from another", "--thread", "t1")
         cli("send", "remind me in 4000 seconds to stretch", "--thread", "t1")
+        cli("memory", "save", "has a cat and other pets")
     plant_on_the_bus(cli)
     assert len(canaries(cli.home)) >= 5
+    assert {name.split("/")[2] for name in canaries(cli.home) if name.startswith("memory/")} == {
+        "memory.db", "vectors",
+    }  # fmt: skip
     return cli.home
 
 
 @pytest.fixture
 def rested(seed: Path, tmp_path: Path) -> Cli:
     """A copy of that home; nothing runs in it."""
-    shutil.copytree(seed, tmp_path / "home")
+    # Keeps holes: the vectors' files are large and empty.
+    subprocess.run(["cp", "-a", str(seed), str(tmp_path / "home")], check=True)
     return Cli(tmp_path / "home")
 
 
@@ -140,7 +150,9 @@ def test_no_file_holds_a_canary_after_erasing_what_runs(past: Cli) -> None:
     assert outcome["files"] in ("clean", "pending")
     assert {r["kind"] for r in outcome["left"]} <= {"index"}
     assert outcome["deleted"]["SESSIONS"] > 20
-    assert outcome["deleted"].keys() >= {"SESSIONS", "TIMERS", "DEAD", "EVENTS", "SIGNALS"}
+    streams = {"SESSIONS", "TIMERS", "DEAD", "EVENTS", "SIGNALS", "MEMORIES"}
+    assert outcome["deleted"].keys() >= streams
+    assert outcome["memory_replicas"] == 1
     assert outcome["credentials"] == [f"{USER}.CANARYprogram"]
     assert of_another(past) == before
     past.end()

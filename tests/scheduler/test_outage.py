@@ -27,10 +27,11 @@ from tests.support.timers import (
     until_fired,
     until_settled,
 )
-from vigil import crash, rearm, runtime
+from vigil import crash, runtime
 from vigil.bus import Bus
 from vigil.crash import EXIT_CODE
 from vigil.errors import VigilError
+from vigil.keeping import rearm
 from vigil.kv import Bucket
 from vigil.lease import TTL_S
 

@@ -15,23 +15,38 @@ from hypothesis import strategies as st
 from vigil import contracts
 from vigil.contracts import (
     Attempt,
+    CallClaim,
+    CallTool,
+    CallToolPayload,
     Cause,
     Control,
     ControlPayload,
     DeadLetter,
     DeadLetterEnd,
     Dispatch,
+    Edge,
     External,
     ExternalPayload,
     FollowUp,
     Loop,
+    MemoriesAccessed,
+    MemoriesAssociated,
+    MemoriesMerged,
+    MemoriesUndone,
+    Memory,
+    MemoryForgotten,
+    MemorySaved,
     Note,
     OpaqueBlock,
+    OpenCall,
+    Pause,
     Queued,
     Receipt,
     Retry,
     Row,
     Said,
+    SaveMemory,
+    SaveMemoryPayload,
     ScheduleTimer,
     ScheduleTimerPayload,
     SendMessage,
@@ -44,11 +59,14 @@ from vigil.contracts import (
     TimerPayload,
     TimerRecord,
     ToolResultBlock,
+    ToolResultEvent,
+    ToolResultPayload,
     ToolUseBlock,
     Turn,
     Usage,
     UserMessage,
     UserMessagePayload,
+    Waiting,
     effect_id,
     encode,
 )
@@ -119,6 +137,82 @@ TURN = Turn(
     usage=(Usage(model="rehearsal", input_tokens=3, output_tokens=4),),
     ended=("e0",),
 )
+
+REMEMBERING = Turn(
+    id="turn-2",
+    session_key="ann:vigil:t1",
+    ordinal=3,
+    event=CAUSE,
+    outcome="continued",
+    state=State(
+        position=7,
+        turns=3,
+        effects=5,
+        fence=7,
+        loop=Loop(
+            cause=CAUSE,
+            fence=7,
+            begun_at=AT,
+            is_direct=True,
+            waiting=Waiting(
+                calls=(OpenCall(effect_id="c" * 32, tool_use_id="c1", tool="memory_save"),),
+                generation=3,
+                due_at=AT,
+            ),
+        ),
+        pause=Pause(generation=3, due_at=AT),
+        unsaved_from=8,
+        summary_seq=12,
+    ),
+    created_at=AT,
+    effects=(
+        CallTool(
+            id="c" * 32,
+            ordinal=4,
+            payload=CallToolPayload(
+                service="memory",
+                tool="memory_save",
+                input={"content": "Ann likes tea"},
+                caused_by="e1",
+                due_at=AT,
+            ),
+        ),
+        SaveMemory(
+            id="d" * 32,
+            ordinal=5,
+            payload=SaveMemoryPayload(
+                content="Ann lives in Lisbon",
+                type="identity",
+                source="chat:t1",
+                importance=0.9,
+                thread="t1",
+                occurred_at=AT,
+                provenance=("e1",),
+                is_tainted=True,
+            ),
+        ),
+    ),
+    summary="They spoke of tea.",
+)
+
+ABOUT: dict[str, Any] = {"id": "r1", "agent": "vigil", "owner": "ann", "at": AT, "by": "user:ann"}
+MEMORY = Memory(
+    id="a" * 32,
+    content="Ann lives in Lisbon",
+    created_at=AT,
+    type="identity",
+    importance=1.0,
+    source="chat:t1",
+    stability="volatile",
+    thread="t1",
+    occurred_at=AT,
+    expires_at=AT,
+    valid_from=AT,
+    valid_to=AT,
+    provenance=("e1",),
+    is_tainted=True,
+)
+EDGE = Edge(from_id="a" * 32, to_id="b" * 32, relation="updates", weight=0.75)
 
 SAMPLES: dict[str, tuple[Callable[[bytes], Any], Any]] = {
     "event.user_message": (
@@ -194,6 +288,50 @@ SAMPLES: dict[str, tuple[Callable[[bytes], Any], Any]] = {
             ),
             **ENVELOPE,
         ),
+    ),
+    "event.tool_result": (
+        contracts.decode_event,
+        ToolResultEvent(
+            payload=ToolResultPayload(
+                call_id="c" * 32, content="Remembered", is_error=True, is_tainted=True
+            ),
+            **ENVELOPE,
+        ),
+    ),
+    "turn.remembering": (contracts.decode_turn, REMEMBERING),
+    "call_claim": (
+        contracts.decode_call_claim,
+        CallClaim(
+            effect_id="c" * 32,
+            session_key="ann:vigil:t1",
+            tool="memory_save",
+            by="instance",
+            at=AT,
+        ),
+    ),
+    "memory.save": (
+        contracts.decode_memory,
+        MemorySaved(memory=MEMORY, edges=(EDGE,), **ABOUT),
+    ),
+    "memory.forget": (
+        contracts.decode_memory,
+        MemoryForgotten(memory_ids=("a" * 32,), reason="expired", **ABOUT),
+    ),
+    "memory.merge": (
+        contracts.decode_memory,
+        MemoriesMerged(memory=MEMORY, merged_ids=("b" * 32, "c" * 32), **ABOUT),
+    ),
+    "memory.associate": (
+        contracts.decode_memory,
+        MemoriesAssociated(edges=(EDGE,), through=7, **ABOUT),
+    ),
+    "memory.access": (
+        contracts.decode_memory,
+        MemoriesAccessed(memory_ids=("a" * 32,), **ABOUT),
+    ),
+    "memory.undo": (
+        contracts.decode_memory,
+        MemoriesUndone(source="chat:t1", memory_ids=("a" * 32,), restored_ids=("b" * 32,), **ABOUT),
     ),
     "dispatch": (
         contracts.decode_dispatch,

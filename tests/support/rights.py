@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from vigil.subjects import SessionKey, outside
+from vigil.memory.questions import MAINTAIN_ALL, QUESTIONS, REBUILD
+from vigil.subjects import Scope, SessionKey, outside
 from vigil.topology import BUCKETS, CONSUMERS, SERVICES, STREAMS
 
 KEY: Final = SessionKey("ann", "vigil", "t1")
+SCOPE: Final = Scope("vigil", "ann")
 _ALL: Final = set(SERVICES)
 
 _FOLLOWERS: Final[dict[str, set[str]]] = {
     "SESSIONS": {"gateway", "cortex", "delivery", "scheduler"},
+    "MEMORIES": {"cortex", "memory"},
     "SIGNALS": {"gateway", "cortex"},
     "DEAD": {"gateway"},
     "TIMERS": {"scheduler"},
@@ -30,6 +33,9 @@ _FOLLOWERS: Final[dict[str, set[str]]] = {
 _SPECIAL: Final[dict[str, set[str]]] = {
     "STREAM.INFO.SESSIONS": {"gateway"},
     "STREAM.INFO.SIGNALS": {"cortex"},
+    "STREAM.INFO.MEMORIES": {"memory"},
+    # Memory reads a session's newest turn, and follows none.
+    "STREAM.MSG.GET.SESSIONS": _FOLLOWERS["SESSIONS"] | {"memory"},
     "STREAM.PURGE.TIMERS": {"scheduler"},
     "STREAM.MSG.DELETE.TIMERS": {"scheduler"},
     "STREAM.CREATE.KV_LEASES": {"cortex", "scheduler"},
@@ -78,7 +84,7 @@ EVERY_SUBJECT: Final[dict[str, set[str]]] = {
     KEY.in_user: {"gateway"},
     KEY.in_event("control"): {"gateway", "scheduler"},
     KEY.in_event("timer"): {"scheduler"},
-    KEY.in_event("tool_result"): set(),
+    KEY.in_event("tool_result"): {"memory"},
     KEY.in_event("tick"): set(),
     KEY.in_event("external"): {"gateway"},
     KEY.turn: {"cortex"},
@@ -86,10 +92,13 @@ EVERY_SUBJECT: Final[dict[str, set[str]]] = {
     KEY.receipt("e"): {"delivery"},
     KEY.send("e"): {"delivery"},
     KEY.attempt("e"): {"delivery"},
+    KEY.call("e"): {"memory"},
+    SCOPE.record("save"): {"memory"},
     KEY.signal("message.sent"): {"cortex"},
     KEY.dead("ended"): {"gateway"},
     KEY.dead("gateway"): {"gateway"},
     KEY.dead("cortex"): {"cortex"},
+    KEY.dead("memory"): {"memory"},
     KEY.dead("delivery"): {"delivery"},
     KEY.dead("scheduler"): {"scheduler"},
     outside("ann", "other"): set(),
@@ -111,6 +120,13 @@ EVERY_SUBJECT: Final[dict[str, set[str]]] = {
     "rpc.health": {"gateway", "operator"},
     "rpc.metrics": {"gateway"},
     **{f"rpc.requeue.{name}": {"gateway"} for name in SERVICES},
+    **{SCOPE.question(op): {"gateway"} for op in QUESTIONS if op != "recall"},
+    SCOPE.question("recall"): {"gateway", "cortex"},
+    MAINTAIN_ALL: {"gateway", "scheduler"},
+    REBUILD: {"gateway"},
+    "$SRV.PING": {"operator"},
+    "$SRV.INFO.memory": {"operator"},
+    "$SRV.STATS.memory": {"operator"},
     **{f"rpc.answer.{role}.x": _ALL for role in (*SERVICES, "operator")},
     "$SYS.REQ.SERVER.PING": set(),
     "$SYS.REQ.ACCOUNT.PING": set(),
@@ -131,6 +147,7 @@ LISTENERS: Final[dict[str, set[str]]] = {
     "event.>": set(),
     "event.ann.ci": set(),
     "signal.>": set(),
+    "memory.>": set(),
     KEY.live: {"gateway"},
     "live.*.*.*": {"gateway"},
     "live.>": set(),
@@ -146,9 +163,15 @@ LISTENERS: Final[dict[str, set[str]]] = {
     "rpc.health": _ALL,
     "rpc.metrics": _ALL,
     **{f"rpc.requeue.{name}": {name} for name in SERVICES},
+    "rpc.memory.>": {"memory"},
+    **{SCOPE.question(op): {"memory"} for op in QUESTIONS},
     **{f"rpc.answer.{role}.x": {role} for role in (*SERVICES, "operator")},
     "rpc.answer.>": set(),
+    MAINTAIN_ALL: {"memory"},
+    REBUILD: {"memory"},
     "$SRV.PING": _ALL,
+    "$SRV.INFO.memory": _ALL,
+    "$SRV.STATS.memory": _ALL,
     **{f"_INBOX_{role}.x": {role} for role in (*SERVICES, "operator")},
     **{f"_INBOX_{role}.>": {role} for role in (*SERVICES, "operator")},
 }

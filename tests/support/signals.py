@@ -7,8 +7,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Iterable
 
-from services.cortex.signals.projection import project
-from services.cortex.signals.projector import SOURCES
+from services.cortex.signals.sources import SOURCES
 from vigil.bus import Bus, Message
 from vigil.contracts import Signal, decode_signal
 from vigil.errors import InvalidInput, Unavailable
@@ -16,21 +15,33 @@ from vigil.errors import InvalidInput, Unavailable
 WAIT_S = 15.0
 
 
-def expected_of(sources: Iterable[Message]) -> list[str]:
-    """Return the ids of the signals that records of SESSIONS give, in order."""
+def expected_of(sources: Iterable[Message], stream: str = "SESSIONS") -> list[str]:
+    """Return the ids of the signals that records of a stream give, in order."""
+    (told,) = (source for source in SOURCES if source.stream == stream)
     found: list[str] = []
-    for source in sources:
+    for record in sources:
         try:
-            signals = project("SESSIONS", source.seq, source.subject, source.data)
+            signals = told.project(stream, record.seq, record.subject, record.data)
         except InvalidInput:
             continue
         found += [signal.id for signal in signals]
     return found
 
 
-async def expected(bus: Bus) -> list[str]:
-    """Return the ids of the signals of all that is stored in SESSIONS now, in order."""
-    return expected_of(await bus.read("SESSIONS", SOURCES))
+async def expected(bus: Bus, *streams: str) -> list[str]:
+    """Return the ids of the signals of all that is stored now: of each stream in its order."""
+    return [
+        one
+        for source in SOURCES
+        if not streams or source.stream in streams
+        for one in expected_of(await bus.read(source.stream, source.filters), source.stream)
+    ]
+
+
+def ids_by_source(signals: Iterable[Signal]) -> list[str]:
+    """Return the ids of signals as `expected` does: source after source."""
+    told = list(signals)
+    return [one.id for source in SOURCES for one in told if one.source.stream == source.stream]
 
 
 async def stored(bus: Bus) -> list[Signal]:
@@ -39,7 +50,7 @@ async def stored(bus: Bus) -> list[Signal]:
 
 
 async def settled(bus: Bus) -> list[Signal]:
-    """Wait until everything in SESSIONS is projected; return the signals.
+    """Wait until everything is projected; return the signals.
 
     Raises:
         TimeoutError: it is not within `WAIT_S`.

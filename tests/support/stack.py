@@ -26,6 +26,8 @@ def settings_of(
         "gateway": {"port": 0, "disk_free_bytes_min": 0},
         "autonomy": {"enabled": True},
         "model": {"name": "rehearsal", "rehearsal_word_ms": 0},
+        # Off, but for the tests that are about it.
+        "memory": {"recall_limit": 0, "pause_s": 0},
     }
     for section, values in sections.items():
         raw[section] = raw.get(section, {}) | values

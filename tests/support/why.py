@@ -11,9 +11,10 @@ from services.gateway.why.answer import WhyAnswer, answer_of
 from services.gateway.why.asks import Found
 from services.gateway.why.chain import Story
 from services.gateway.why.facts import Fact, LetterFact, fact_of
-from services.gateway.why.words import Voice
+from services.gateway.why.voice import Voice
 from vigil.contracts import (
     Attempt,
+    CallClaim,
     Cause,
     Control,
     ControlOp,
@@ -27,6 +28,8 @@ from vigil.contracts import (
     State,
     TimerFired,
     TimerPayload,
+    ToolResultEvent,
+    ToolResultPayload,
     Turn,
     UserMessage,
     UserMessagePayload,
@@ -135,6 +138,21 @@ class Log:
             at=at(self.next), **options,
         )  # fmt: skip
         return self.store(KEY.attempt(effect_id), record)
+
+    def claim(self, effect_id: str, tool: str) -> int:
+        record = CallClaim(
+            effect_id=effect_id, session_key=str(KEY), tool=tool, by="m-1", at=at(self.next)
+        )
+        return self.store(KEY.call(effect_id), record)
+
+    def result(self, effect_id: str, content: str, **options: Any) -> Cause:
+        id_ = f"r{self.next}"
+        event = ToolResultEvent(
+            id=id_, session_key=str(KEY), created_at=at(self.next),
+            payload=ToolResultPayload(call_id=effect_id, content=content, **options),
+        )  # fmt: skip
+        seq = self.store(KEY.in_event("tool_result"), event)
+        return Cause(id=id_, seq=seq, type="tool_result")
 
     # ------------------------------------------------------------ answers
 

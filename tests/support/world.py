@@ -1,4 +1,4 @@
-"""All four services, people who talk to them as clients do, and a clock that the test moves.
+"""All services, people who talk to them as clients do, and a clock that the test moves.
 
 With a `StoppedClock` the numbers of the specification (30 s, 15 s, days) are exact and cost
 nothing: :meth:`World.advance` moves the clock, makes the scheduler look at it, and waits until
@@ -37,8 +37,8 @@ from vigil.subjects import SessionKey
 T = TypeVar("T")
 ANN: Final = "ann:vigil:t1"
 _LONG_AGO: Final = datetime(2001, 1, 1, tzinfo=UTC)
-SERVICES: Final = ("cortex", "scheduler", "delivery", "gateway")
-_CONSUMERS: Final = ("cortex-wake", "scheduler-turns", "delivery-turns")
+SERVICES: Final = ("cortex", "memory", "scheduler", "delivery", "gateway")
+_CONSUMERS: Final = ("cortex-wake", "memory-turns", "scheduler-turns", "delivery-turns")
 
 
 class StoppedClock:

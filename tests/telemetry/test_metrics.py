@@ -18,8 +18,9 @@ from vigil import metrics
 from vigil.metrics import METRICS, Metrics
 
 FEW: dict[str, int] = {
-    "channel": 20, "direction": 4, "kind": 40, "method": 8, "model": 10, "outcome": 15,
-    "reason": 3, "route": 60, "state": 3, "status": 20, "type": 6, "version": 1, "via": 3,
+    "channel": 20, "direction": 4, "kind": 40, "method": 8, "mode": 3, "model": 10, "outcome": 15,
+    "reason": 3, "route": 60, "state": 3, "status": 20, "tool": 7, "type": 6, "version": 1,
+    "via": 3,
 }  # fmt: skip
 """Every label that there may be, and about how many values it can have."""
 
@@ -121,8 +122,8 @@ async def test_prometheus_reads_all_services_with_an_admins_token(world: World) 
     samples = parsed(answer.text)
     assert {
         service: total(samples, "vigil_ready", service=service)
-        for service in ("gateway", "cortex", "scheduler", "delivery")
-    } == {"gateway": 1, "cortex": 2, "scheduler": 1, "delivery": 1}
+        for service in ("gateway", "cortex", "memory", "scheduler", "delivery")
+    } == {"gateway": 1, "cortex": 2, "memory": 1, "scheduler": 1, "delivery": 1}
 
 
 async def test_what_a_conversation_counts(world: World) -> None:

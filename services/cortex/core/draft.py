@@ -3,41 +3,32 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any, Final
-
-import msgspec
+from typing import Any, Final, Literal
 
 from vigil.contracts import (
     AGENT_FOLLOW_UP,
     SOCKET,
-    Block,
-    CancelTimer,
-    CancelTimerPayload,
+    CallTool,
+    CallToolPayload,
     Cause,
-    Effect,
-    EffectType,
     FollowUp,
     Loop,
-    Note,
+    OpenCall,
     Outcome,
-    Row,
-    ScheduleTimer,
-    ScheduleTimerPayload,
+    Pause,
     SendMessage,
     SendPayload,
-    State,
-    TextBlock,
-    TimerKind,
-    Turn,
-    Usage,
-    effect_id,
+    ToolService,
+    ToolUseBlock,
 )
 
 from . import gates
-from .policy import Moment, Policy
+from .collecting import Collecting, replace
 
-replace = msgspec.structs.replace
 RETRY_TIMER: Final = "_retry"
+CALL_TIMER: Final = "_call"
+"""The deadline of the tool calls that services run."""
+PAUSE_TIMER: Final = "_pause"
 OUTSIDE: Final = "_outside"
 """Begins the ids of follow-ups that an event from outside caused, not a plan of the agent's."""
 INSTANT: Final = "%Y-%m-%d %H:%M:%S UTC"
@@ -46,36 +37,14 @@ PAUSE_LOOK_AGAIN_S: Final = 5.0
 """A held follow-up comes back this soon; the scheduler keeps it until the pause ends."""
 
 
-class Draft:
-    """Collects one turn on top of `state`."""
-
-    def __init__(
-        self, key: str, state: State, moment: Moment, policy: Policy, cause: Cause | None = None
-    ) -> None:
-        self.key = key
-        self.state = state
-        self.moment = moment
-        self.policy = policy
-        self.cause = cause if cause is not None else (state.loop.cause if state.loop else None)
-        self.outcome: Outcome = "ignored"
-        self.rows: list[Row] = []
-        self.effects: list[Effect] = []
-        self.notes: list[Note] = []
-        self.usage: list[Usage] = []
-        self.ended: list[str] = []
-        self.is_dirty = False
-        """Whether there is anything to commit."""
-
-    @property
-    def ordinal(self) -> int:
-        """The ordinal that the turn will have; also the generation of its timers."""
-        return self.state.turns + 1
+class Draft(Collecting):
+    """One turn in the making, by the rules of loops, sends and pauses."""
 
     @property
     def wants_call(self) -> bool:
         """Whether the model must be asked before the loop can go on."""
         loop = self.state.loop
-        return loop is not None and loop.retry is None
+        return loop is not None and loop.retry is None and loop.waiting is None
 
     @property
     def loop(self) -> Loop:
@@ -84,24 +53,15 @@ class Draft:
             raise AssertionError("no loop is open")
         return self.state.loop
 
-    def update(self, **changes: Any) -> None:
-        self.state = replace(self.state, **changes)
-        self.is_dirty = True
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the person ordered what the loop says next. Of one that took in untrusted
+        content, that is one message: the reminder itself."""
+        loop = self.loop
+        return loop.is_ordered and not (loop.is_tainted and loop.sends)
 
     def update_loop(self, **changes: Any) -> None:
         self.update(loop=replace(self.loop, **changes))
-
-    def note(self, code: str, text: str, subject: str | None = None) -> None:
-        self.notes.append(Note(code=code, text=text, subject=subject))
-
-    def row(self, role: Any, source: Any, *blocks: Block) -> None:
-        if blocks:
-            row = Row(role=role, source=source, blocks=blocks, at=self.moment.now)
-            self.rows.append(row)
-            self.is_dirty = True
-
-    def row_text(self, role: Any, source: Any, text: str) -> None:
-        self.row(role, source, TextBlock(text=text))
 
     # ------------------------------------------------------------ loops
 
@@ -114,6 +74,7 @@ class Draft:
         follow_up: FollowUp | None = None,
         is_tainted: bool = False,
         joined: tuple[str, ...] = (),
+        purpose: Literal["answer", "save"] = "answer",
     ) -> None:
         """Open the loop for `cause`: the model will be asked."""
         self.cause = cause
@@ -128,6 +89,7 @@ class Draft:
             follow_up=follow_up,
             is_tainted=is_tainted or (follow_up is not None and follow_up.is_tainted),
             joined=joined,
+            purpose=purpose,
         )
         self.update(loop=loop)
         self.outcome = "begun"
@@ -140,18 +102,31 @@ class Draft:
         loop = self.loop
         if loop.retry is not None:
             self._cancel(RETRY_TIMER, loop.retry.generation)
+        if loop.waiting is not None:
+            self.cancel_deadline(CALL_TIMER, loop.waiting.generation)
         self.ended += (*loop.joined, loop.cause.id)
         self.update(loop=None)
+        self.is_tainted = self.is_tainted or (loop.is_tainted and bool(self.rows))
+        if loop.is_direct:
+            self._await_pause_after(loop)
         if outcome is not None:
             self.outcome = outcome
 
-    # ------------------------------------------------------------ effects
+    def call_tool(self, service: ToolService, call: ToolUseBlock, due_at: datetime) -> OpenCall:
+        """Ask a service to run a tool for the open loop."""
+        payload = CallToolPayload(
+            service=service,
+            tool=call.name,
+            input=call.input,
+            caused_by=self.loop.cause.id,
+            due_at=due_at,
+            is_tainted=self.loop.is_tainted,
+        )
+        effect, ordinal = self._next_id("call_tool", payload, service)
+        self.effects.append(CallTool(id=effect, ordinal=ordinal, payload=payload))
+        return OpenCall(effect_id=effect, tool_use_id=call.id, tool=call.name)
 
-    def _next_id(self, kind: EffectType, payload: Any, destination: str) -> tuple[str, int]:
-        ordinal = self.state.effects + 1
-        self.update(effects=ordinal)
-        seq = self.cause.seq if self.cause is not None else self.state.position
-        return effect_id(self.key, seq, ordinal, kind, payload, destination), ordinal
+    # ------------------------------------------------------------ what is said
 
     def say(
         self,
@@ -232,6 +207,8 @@ class Draft:
             return 0
         return max(last_ms + self.policy.cooldown_ms - self.moment.now_ms, 0)
 
+    # ------------------------------------------------------------ what is held back
+
     def held_until(self) -> datetime | None:
         """Return until when autonomous messages are held back, if they are."""
         if self.moment.is_paused:
@@ -276,71 +253,30 @@ class Draft:
         )
         self.hold(timer_id, follow_up)
 
-    # ------------------------------------------------------------ timers
+    # ------------------------------------------------------------ pauses
 
-    def open_follow_up(self, timer_id: str, follow_up: FollowUp) -> None:
-        """Schedule it; the same id replaces the earlier one."""
-        self.close_follow_up(timer_id)
-        self.update(follow_ups={**self.state.follow_ups, timer_id: follow_up})
-        self._schedule(timer_id, follow_up.generation, follow_up.fire_at, "follow_up")
+    @property
+    def next_pause_at(self) -> datetime:
+        """When the conversation counts as paused, if nothing more is said from now on."""
+        return self.moment.now + timedelta(seconds=self.policy.pause_s)
 
-    def close_follow_up(self, timer_id: str, *, has_fired: bool = False) -> FollowUp | None:
-        """Take it out of the state; unless it fired, its schedule goes, too."""
-        follow_up = self.state.follow_ups.get(timer_id)
-        if follow_up is None:
-            return None
-        rest = {k: v for k, v in self.state.follow_ups.items() if k != timer_id}
-        self.update(follow_ups=rest)
-        if not has_fired:
-            self._cancel(timer_id, follow_up.generation)
-        return follow_up
+    def await_pause(self, due_at: datetime) -> None:
+        """Set the deadline at which it is looked whether the conversation pauses."""
+        self.set_deadline(PAUSE_TIMER, due_at)
+        self.update(pause=Pause(generation=self.ordinal, due_at=due_at))
 
-    def set_deadline(self, timer_id: str, due_at: datetime) -> None:
-        """Schedule a deadline with this turn's generation; no user message voids it."""
-        self._schedule(timer_id, self.ordinal, due_at, "deadline")
-
-    def _schedule(self, timer_id: str, generation: int, at: datetime, kind: TimerKind) -> None:
-        payload = ScheduleTimerPayload(
-            timer_id=timer_id, generation=generation, fire_at=at, kind=kind
-        )
-        effect, ordinal = self._next_id("schedule_timer", payload, "timers")
-        self.effects.append(ScheduleTimer(id=effect, ordinal=ordinal, payload=payload))
-
-    def _cancel(self, timer_id: str, generation: int) -> None:
-        # One that this very turn would make is not made; nobody else knows of it.
-        for effect in self.effects:
-            if (
-                isinstance(effect, ScheduleTimer)
-                and effect.payload.timer_id == timer_id
-                and effect.payload.generation == generation
-            ):
-                self.effects.remove(effect)
-                return
-        payload = CancelTimerPayload(timer_id=timer_id, generation=generation)
-        effect_key, ordinal = self._next_id("cancel_timer", payload, "timers")
-        self.effects.append(CancelTimer(id=effect_key, ordinal=ordinal, payload=payload))
-
-    # ------------------------------------------------------------ the turn
-
-    def finish(self, turn_id: str, *, history_from: int) -> Turn:
-        """Make the turn. `turn_id` is random: it tells our commit from another's."""
-        state = replace(
-            self.state,
-            turns=self.ordinal,
-            attempt=self.state.attempt if self.outcome == "taken_over" else 0,
-            history_from=history_from,
-        )
-        return Turn(
-            id=turn_id,
-            session_key=self.key,
-            ordinal=state.turns,
-            event=self.cause,
-            outcome=self.outcome,
-            state=state,
-            created_at=self.moment.now,
-            rows=tuple(self.rows),
-            effects=tuple(self.effects),
-            notes=tuple(self.notes),
-            usage=tuple(self.usage),
-            ended=tuple(self.ended),
-        )
+    def _await_pause_after(self, loop: Loop) -> None:
+        """Remember from where on memory is to be offered what was said."""
+        if not self.policy.pause_s:
+            self.update(is_offered=False)
+            return
+        if not self.state.unsaved_from:
+            # Its rows are in later turns than the event that it answers.
+            start = loop.cause.seq
+            if not self.state.is_offered:
+                start = min(self.state.history_from or start, start)
+            self.update(unsaved_from=start, is_offered=True)
+        if self.state.pause is None:
+            self.await_pause(self.next_pause_at)
+        else:
+            self.update(pause=replace(self.state.pause, due_at=self.next_pause_at))

@@ -13,7 +13,9 @@ from typing import Final
 
 from vigil.contracts import Cause, External, ExternalBlock, ExternalPayload, FollowUp
 
-from .draft import INSTANT, OUTSIDE, Draft, replace
+from . import pausing
+from .collecting import replace
+from .draft import INSTANT, OUTSIDE, Draft
 from .waiting import enqueue, fitting, stored_size
 
 TOLD_MAX: Final = 32
@@ -30,7 +32,12 @@ def receive(draft: Draft, cause: Cause, event: External) -> None:
     if event.id in state.told:
         draft.note("repeat", "an event with this id was folded before", event.id)
         return
-    is_busy = state.loop is not None or bool(state.queue)
+    if draft.gate(is_ordered=False) is None and draft.held_until() is None:
+        pausing.give_way(draft, "an event came in")
+        state = draft.state
+    # What no model is asked about is written down beside a loop that looks back: a flood of it
+    # would keep that from ever coming to its end.
+    is_busy = (state.loop is not None and not pausing.is_saving(draft)) or bool(state.queue)
     if is_busy and len(state.queue) >= draft.policy.queue_max:
         draft.note("queue_full", "too many events are waiting in this session", event.id)
         draft.ended.append(cause.id)

@@ -18,7 +18,7 @@ from vigil.contracts import (
     UserMessage,
 )
 
-from . import external, person, timers
+from . import calls, external, person, timers
 from .draft import Draft
 from .policy import Moment, Policy
 from .waiting import is_void
@@ -40,12 +40,13 @@ def cause_of(seq: int, event: Event) -> Cause:
 def owes(state: State) -> Literal["call", "take"] | None:
     """Return what the session must do by itself, without another event.
 
-    A loop that waits for a deadline owes nothing: the deadline is an event. The same holds for
-    messages that wait for more. While something is owed the wake of the last event isn't
-    acknowledged, so a crash here is found by it.
+    A loop that waits for a deadline, or for a tool's result, owes nothing: those are events. The
+    same holds for messages that wait for more. While something is owed the wake of the last event
+    isn't acknowledged, so a crash here is found by it.
     """
     if state.loop is not None:
-        return "call" if state.loop.retry is None else None
+        is_waiting = state.loop.retry is not None or state.loop.waiting is not None
+        return None if is_waiting else "call"
     if state.gathering is not None:
         return None
     return "take" if state.queue else None
@@ -55,7 +56,7 @@ def fold(key: str, state: State, seq: int, event: Event, moment: Moment, policy:
     """Fold the event with stream sequence `seq` into the state; it is the next of its session."""
     cause = cause_of(seq, event)
     draft = Draft(key, state, moment, policy, cause)
-    draft.update(position=seq)
+    draft.update(position=seq, is_offered=state.is_offered or not state.turns)
     match event:
         case UserMessage():
             person.receive(draft, cause, event)
@@ -66,7 +67,7 @@ def fold(key: str, state: State, seq: int, event: Event, moment: Moment, policy:
         case Control():
             _control(draft, cause, event)
         case ToolResultEvent():
-            draft.note("late_result", "no call is open that this result could belong to")
+            calls.receive(draft, cause, event)
         case Tick():
             draft.note("not_served", f"no profile of this session takes {cause.type} events")
         case _:

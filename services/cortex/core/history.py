@@ -1,29 +1,120 @@
-"""Which part of the history the model sees (SPEC I-2)."""
+"""Which part of the history the model sees (SPEC I-2), and what is known of it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Final
 
-from vigil.contracts import Block, ExternalBlock, Row, TextBlock, ToolResultBlock
+import msgspec
 
-CHARACTERS_MAX = 400_000
-"""About 100,000 tokens of English: half of the smallest context window in use (200,000)."""
+from vigil.contracts import ExternalBlock, Row, TimerBlock, ToolResultBlock, Turn
+
+from .window import Measured, tokens_of_row, tokens_of_rows
+
+FILL_MAX: Final = 0.95
+"""Of the context window: rows beyond it are not shown, if the compactor could not help."""
+_BEGINNERS: Final = ("person", "timer", "external")
+"""Sources of the row that an exchange begins with."""
+_REFLECTED: Final = ("compacted", "saved", "begun")
+"""Outcomes of the turns whose call was about a transcript: a summary (`begun` without one), or what
+to remember."""
 
 
-def trim(rows: Sequence[Row], limit: int) -> list[Row]:
+class Chunk(msgspec.Struct, frozen=True, kw_only=True):
+    """The rows of one turn, and what they descend from."""
+
+    seq: int
+    """Stream sequence of the turn."""
+    rows: tuple[Row, ...]
+    tokens: int
+    """The estimate for the rows."""
+    event_id: str | None = None
+    """Of the event that the turn is about."""
+    is_tainted: bool = False
+    """Whether something in it descends from untrusted content (SPEC X-3)."""
+
+    @property
+    def count(self) -> int:
+        """How many rows it is for the limit of :func:`trim`, at least: a result that came by itself
+        may go on with those before it."""
+        return len(self.rows) - (bool(self.rows) and self.rows[0].source == "tool")
+
+    @property
+    def is_beginning(self) -> bool:
+        """Whether an exchange begins with it. Only here may the history be cut: no tool call is
+        torn from its results, and no answer from its question."""
+        return begins(self.rows)
+
+
+def begins(rows: Sequence[Row]) -> bool:
+    return bool(rows) and rows[0].source in _BEGINNERS
+
+
+def chunk_of(seq: int, turn: Turn) -> Chunk:
+    """Return what the history keeps of the turn with that stream sequence."""
+    return Chunk(
+        seq=seq,
+        rows=turn.rows,
+        tokens=tokens_of_rows(turn.rows),
+        event_id=None if turn.event is None else turn.event.id,
+        is_tainted=_is_tainted(turn),
+    )
+
+
+def _is_tainted(turn: Turn) -> bool:
+    loop = turn.state.loop
+    if turn.is_tainted or (loop is not None and loop.is_tainted):
+        return True
+    payloads = [effect.payload for effect in turn.effects]
+    blocks = [block for row in turn.rows for block in row.blocks]
+    return any(getattr(payload, "is_tainted", False) for payload in payloads) or any(
+        (isinstance(block, ExternalBlock) and not block.event.is_trusted)
+        or (isinstance(block, TimerBlock) and block.follow_up.is_tainted)
+        for block in blocks
+    )
+
+
+def tainted(chunks: Iterable[Chunk]) -> bool:
+    """Whether any of the chunks is tainted."""
+    return any(chunk.is_tainted for chunk in chunks)
+
+
+def measure(turn: Turn, row_tokens: int) -> Measured | None:
+    """Return what the turn's model call tells of the size of a request, if it tells it.
+
+    Args:
+        row_tokens: the estimate for all rows that the model is shown from this turn on.
+    """
+    if not turn.usage or turn.outcome in _REFLECTED:
+        return None
+    used = turn.usage[-1]
+    tokens = (
+        used.input_tokens + used.cache_read_tokens + used.cache_write_tokens + used.output_tokens
+    )
+    answer = max((i for i, row in enumerate(turn.rows) if row.role == "assistant"), default=None)
+    later = () if answer is None else turn.rows[answer + 1 :]
+    return Measured(tokens, row_tokens - tokens_of_rows(later))
+
+
+def trim(rows: Sequence[Row], limit: int, tokens_max: int | None) -> list[Row]:
     """Return the newest `limit` rows, less a leading result whose call is cut off.
 
-    Rows that would make the whole longer than `CHARACTERS_MAX` are left out, too, but for the
-    newest one: a request that no model takes would fail until they are `limit` rows away.
-    A tool call and its result are neighbours, so only the first row can be torn from its
-    partner.
+    Rows that would make the estimate for the whole exceed `tokens_max` are left out, too, but for
+    the newest one: a request that no model takes would fail until they are `limit` rows away. None:
+    they are known to fit. The newest results are shown with their call, whatever they take: nothing
+    of the exchange would be left otherwise. Results that came one after the other count as one row,
+    or a few answers with many calls would push out the question.
     """
     kept: list[Row] = []
-    left = CHARACTERS_MAX
-    for row in reversed(rows[-limit:]):
-        left -= sum(_length(block) for block in row.blocks)
-        if left < 0 and kept:
+    count, left = 0, tokens_max
+    for row in reversed(rows):
+        count += not (row.source == "tool" and kept and kept[-1].source == "tool")
+        if count > limit:
             break
+        if left is not None:
+            left -= tokens_of_row(row)
+            if left < 0 and not _is_torn(kept):
+                break
         kept.append(row)
     kept.reverse()
     while kept and any(isinstance(block, ToolResultBlock) for block in kept[0].blocks):
@@ -31,17 +122,9 @@ def trim(rows: Sequence[Row], limit: int) -> list[Row]:
     return kept
 
 
-def _length(block: Block) -> int:
-    match block:
-        case TextBlock():
-            return len(block.text)
-        case ToolResultBlock():
-            return len(block.content)
-        case ExternalBlock():
-            # Each line is shown behind a bar and a blank, whatever it takes for the end of one.
-            return len(block.event.content) + 2 * len(block.event.content.splitlines())
-        case _:
-            return len(str(block))
+def _is_torn(kept: Sequence[Row]) -> bool:
+    """Whether the newest rows are only results so far, whose call is not among them yet."""
+    return all(row.source == "tool" for row in kept)
 
 
 def first_turn(chunks: Sequence[tuple[int, int]], limit: int, default: int) -> int:

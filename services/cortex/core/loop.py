@@ -15,7 +15,8 @@ from vigil.contracts import (
 )
 
 from ..model import ModelAnswer
-from ..tools import TOOLS
+from ..tools import SERVED, TOOLS
+from .calls import Served
 from .draft import RETRY_TIMER, Draft
 from .schedule import run_tool
 
@@ -61,15 +62,22 @@ def _usable(blocks: tuple[Block, ...], *, keep_calls: bool) -> list[Block]:
 
 def _run_tools(draft: Draft, calls: list[ToolUseBlock], text: str) -> None:
     results: list[Block] = []
+    served = Served(draft)
     for index, call in enumerate(calls):
         if index >= draft.policy.tool_calls_max:
             content, is_error = "Too many tool calls in one answer.", True
+        elif call.name in SERVED:
+            problem = served.take(call)
+            if problem is None:
+                continue
+            content, is_error = problem, True
         elif call.name not in TOOLS:
             content, is_error = f"There is no tool named {call.name!r}.", True
         else:
             content, is_error = run_tool(draft, call)
         results.append(ToolResultBlock(tool_use_id=call.id, content=content, is_error=is_error))
     draft.row("user", "tool", *results)
+    served.ask()
     _go_on(draft, text)
 
 
@@ -110,7 +118,7 @@ def _say_last(draft: Draft, text: str) -> None:
     blocked = draft.say(
         text,
         is_autonomous=not loop.is_direct,
-        is_ordered=loop.is_ordered,
+        is_ordered=draft.is_ordered,
         tag=loop.tag,
         fence=loop.fence,
     )

@@ -13,8 +13,9 @@ from typing import Final
 
 from vigil.contracts import Cause, Gathering, Queued, TimerPayload, UserMessage
 
-from . import gates
-from .draft import Draft, replace
+from . import gates, pausing
+from .collecting import replace
+from .draft import Draft
 from .waiting import QUEUE_MAX, enqueue, fitting, stored_size
 
 KEYED_MAX: Final = 32
@@ -95,6 +96,9 @@ def _close_undirected_loop(draft: Draft) -> None:
     """Close a loop that no user message began. A kept reminder is taken up again later."""
     loop = draft.state.loop
     if loop is None or loop.is_direct:
+        return
+    if loop.purpose == "save":
+        pausing.give_way(draft, "the person spoke")
         return
     draft.end_loop(None)
     is_unsaid = loop.is_ordered and loop.sends == 0  # what send_message said isn't said again

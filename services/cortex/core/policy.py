@@ -29,6 +29,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     queue_max: int = 1000
     tool_calls_max: int = 20
     """Tool calls in one answer; more are refused to the model."""
+    tool_timeout_s: float = 30.0
+    """How long a loop waits for the tools that other services run."""
+    result_length_max: int = 16_000
+    """Characters of a result that the model sees: some 4,000 tokens, as much as of an event from
+    outside."""
     attempts_max: int = 5
     """Takeovers of one step before it is given up (ARCHITECTURE 3)."""
     double_text: Literal["enqueue", "interrupt", "coalesce"] = "enqueue"
@@ -36,6 +41,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     coalesce_ms: int = 500
     channels: tuple[str, ...] = ()
     """Names of the ways out beside the socket."""
+    pause_s: int = 0
+    """After so long without a word the model is asked what to remember; 0: never."""
     route: str = SOCKET
     """The channel of autonomous messages, unless the model names another."""
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from vigil.contracts import Cause, FollowUp, Loop, TimerBlock, TimerFired, TimerPayload
 
-from . import gates, person
+from . import calls, gates, pausing, person
 from .draft import OUTSIDE, RETRY_TIMER, Draft
 from .waiting import enqueue
 
@@ -15,12 +15,15 @@ def receive(draft: Draft, cause: Cause, event: TimerFired) -> None:
     """Fold a timer's event; it counts only if its generation is open."""
     payload = event.payload
     if payload.kind == "deadline":
-        _deadline(draft, payload)
+        _deadline(draft, cause, payload)
     elif draft.state.turns == 0:
         text = "the session's records were older than what is kept; it starts from its defaults"
         draft.note("state_expired", text, payload.timer_id)
     elif not _is_open(draft, payload):
         draft.note("stale_timer", "void, replaced or said before", payload.timer_id)
+    elif pausing.is_saving(draft):
+        pausing.give_way(draft, "a follow-up is due")
+        fire(draft, cause, event)
     elif draft.state.loop is None and not draft.state.queue:
         fire(draft, cause, event)
     elif len(draft.state.queue) < draft.policy.queue_max:
@@ -44,14 +47,18 @@ def _awaits(loop: Loop | None, payload: TimerPayload) -> bool:
     return loop.retry.generation == payload.generation
 
 
-def _deadline(draft: Draft, payload: TimerPayload) -> None:
-    loop, waiting = draft.state.loop, draft.state.gathering
+def _deadline(draft: Draft, cause: Cause, payload: TimerPayload) -> None:
+    loop, waiting, pause = draft.state.loop, draft.state.gathering, draft.state.pause
     if loop is not None and loop.retry is not None and _awaits(loop, payload):
         draft.update_loop(retry=None, retries=loop.retry.attempt)
         draft.cause = loop.cause
         draft.outcome = "begun"
+    elif calls.are_ended_by(loop, payload):
+        calls.expire(draft, cause)
     elif waiting is not None and person.is_ended_by(waiting, payload):
         person.look_again(draft, waiting, payload.fire_at)
+    elif pause is not None and pausing.is_ended_by(pause, payload):
+        pausing.receive(draft, cause, payload, pause)
     else:
         draft.note("stale_deadline", "what it waited for is over", payload.timer_id)
 
@@ -129,8 +136,9 @@ def drop(draft: Draft, payload: TimerPayload) -> Loop | None:
     loop, waiting = draft.state.loop, draft.state.gathering
     if waiting is not None and person.is_ended_by(waiting, payload):
         draft.update(gathering=None)
-    if loop is None or not _awaits(loop, payload):
+    pausing.forget(draft, payload)
+    if loop is None or not (_awaits(loop, payload) or calls.are_ended_by(loop, payload)):
         return None
-    draft.update_loop(retry=None)
+    draft.update_loop(retry=None, waiting=None)
     draft.end_loop("failed")
     return loop

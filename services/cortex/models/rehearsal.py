@@ -21,18 +21,24 @@ from vigil.contracts import Block, Row, TextBlock, ToolResultBlock, ToolUseBlock
 
 from ..core.external import HELD_REASON
 from ..model import ModelAnswer, ModelRequest, Situation
+from .reflecting import reflect
 
 READ_MAX: Final = 4000
 """Characters of a message that are looked at."""
 WHAT_MAX: Final = 500
+SAID_MAX: Final = 1000
+"""Characters of what memory found that an answer tells."""
 CALLS_MAX: Final = 20
 """Tool calls in one answer; more follow in the next."""
 LISTED_MAX: Final = 20
+REMEMBERED_MAX: Final = 3
+"""Memories that an answer tells."""
 CHECK_BACK: Final = "Checking back, as I said I would. How is it going?"
 ABOUT: Final = (
     "I am the rehearsal model, a stand-in until a real model is configured; I only know a few "
     'phrases. Try "remind me in 20 seconds to stretch", "check back in 30 seconds", '
-    '"what is pending" or "never mind".'
+    '"what is pending", "never mind", "remember that my locker code is 4711" or, in any other '
+    'conversation, "what is my locker code?".'
 )
 NOTHING_OPEN: Final = (
     "Nothing was open. What I had planned on my own ends as soon as you write; only reminders stay."
@@ -57,6 +63,19 @@ _NEVER_MIND: Final = re.compile(
     r"\bnever\s?mind\b|(?<!don't )(?<!not )(?<!never )\bforget it\b", re.I
 )
 _PENDING: Final = re.compile(r"\bwhat(?:'s|s| is)(?: still)? pending\b", re.I)
+_REMEMBER: Final = (
+    re.compile(
+        rf"(?<!you )\bremember(?:\s*:|\s+that\b)\s*+(?P<what>(?=\S){_CHARACTER}++)(?!\?)", re.I
+    ),
+    re.compile(
+        rf"(?:^|[.!;\n])\s*(?P<what>my\s[^.!?;\n]{{1,60}}?\s(?:is|are)\s{_CHARACTER}++)(?!\?)", re.I
+    ),
+)
+_ASKED: Final = re.compile(
+    r"\b(?:what|who|where|when)(?:'s|\s+is|\s+are|\s+was|\s+were)\s+my\b"
+    r"|\bdo you (?:remember|know)\b|\bwhat (?:do|did) (?:you (?:know|remember)|i tell you)\b",
+    re.I,
+)
 _SOURCE: Final = re.compile(r"^\[Outside event\] From (\S+),")
 _KIND: Final = re.compile(r"^\| type: (.*)$", re.M)
 _CONTENT: Final = re.compile(r"^\| ?(.*)$", re.M)
@@ -76,7 +95,10 @@ class RehearsalModel:
 
     async def answer(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelAnswer:
         """Answer; never raises ModelError."""
-        text, calls = reply(request.rows, request.situation)
+        if request.purpose == "answer":
+            text, calls = reply(request.rows, request.situation)
+        else:
+            text, calls = reflect(request.purpose, _text(request.rows[-1]))
         if self._word_s and text:
             await self._stream(text, on_text)
         elif text:
@@ -129,6 +151,8 @@ def _answer(text: str, situation: Situation) -> Reply:
         text = _take(_REMINDERS, text, _reminder, calls)
     if "check back" in lowered:
         text = _take((_CHECK_BACK,), text, _check_back, calls)
+    if "remember" in lowered or "my" in lowered:
+        text = _take(_REMEMBER, text, _remember, calls)
     if _NEVER_MIND.search(text):
         cancelling, cancels = _cancel(situation)
         if cancels or not calls:
@@ -137,6 +161,8 @@ def _answer(text: str, situation: Situation) -> Reply:
         return "", calls
     if "pending" in lowered and _PENDING.search(text):
         return _pending(situation), []
+    if _ASKED.search(text):
+        return _recall(text, situation)
     return f"{ABOUT} {_echo(text)}", []
 
 
@@ -166,6 +192,19 @@ def _reminder(match: re.Match[str]) -> Call:
 
 def _check_back(match: re.Match[str]) -> Call:
     return "schedule_followup", {"delay_seconds": _delay_s(match), "reason": "check back"}
+
+
+def _remember(match: re.Match[str]) -> Call:
+    what = " ".join(match["what"][:WHAT_MAX].split())
+    return "memory_save", {"content": what}
+
+
+def _recall(text: str, situation: Situation) -> Reply:
+    """Tell what was recalled for this message, or search for it."""
+    if not situation.memories:
+        return "", [("memory_recall", {"query": text[:WHAT_MAX]})]
+    told = [_first_words(memory.content) for memory in situation.memories[:REMEMBERED_MAX]]
+    return f"I remember: {'; '.join(told)}", []
 
 
 def _cancel(situation: Situation) -> Reply:
@@ -234,6 +273,8 @@ def _go_on(rows: Sequence[Row], situation: Situation) -> Reply:
         return _cancel(situation)
     parts = [_cancelled(rows)] if cancelled else []
     parts += [_scheduled(call.input) for call in done if call.name == "schedule_followup"]
+    parts += [_saved(call.input) for call in done if call.name == "memory_save"]
+    parts += [_found(results[call.id]) for call in done if call.name == "memory_recall"]
     parts += [f"That did not work: {r.content[:300]}" for r in results.values() if r.is_error]
     return " ".join(parts) or ABOUT, []
 
@@ -244,6 +285,14 @@ def _scheduled(arguments: dict[str, Any]) -> str:
         return f"I'll check back {when}."
     what = str(arguments.get("reason", "")).removeprefix("reminder").removeprefix(": ")
     return f"I'll remind you {when} to {what}." if what else f"I'll remind you {when}."
+
+
+def _saved(arguments: dict[str, Any]) -> str:
+    return f"I'll remember that {str(arguments.get('content', '')).rstrip('.')}."
+
+
+def _found(result: ToolResultBlock) -> str:
+    return f"My memory says: {' '.join(result.content[:SAID_MAX].split())}"
 
 
 def _cancelled(rows: Sequence[Row]) -> str:

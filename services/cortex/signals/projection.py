@@ -7,7 +7,7 @@ leads to it. So signals may be watched, kept and counted without being a second 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from vigil.contracts import (
     Note,
@@ -15,6 +15,7 @@ from vigil.contracts import (
     Receipt,
     ReceiptOutcome,
     Said,
+    SaveMemory,
     ScheduleTimer,
     Signal,
     SignalSource,
@@ -25,11 +26,9 @@ from vigil.contracts import (
     decode_turn,
 )
 from vigil.errors import InvalidInput
-from vigil.signals import id_of
-from vigil.subjects import SessionKey
+from vigil.subjects import Scope, SessionKey
 
-TEXT_LENGTH_MAX: Final = 300
-"""Reasons come from outside, too (a webhook's answer): a signal is a line, not a page."""
+from .making import Signals
 
 OUTCOMES: Final[dict[Outcome, str]] = {
     "answered": "ended with an answer",
@@ -45,6 +44,8 @@ OUTCOMES: Final[dict[Outcome, str]] = {
     "ignored": "had nothing to do",
     "cleared": "closed follow-ups",
     "taken_over": "is tried again after a crash",
+    "saved": "decided what to remember",
+    "compacted": "made room for what is to come",
 }
 _EVENTS: Final = {
     "user_message": "a message of the person",
@@ -86,7 +87,8 @@ def project(stream: str, seq: int, subject: str, data: bytes) -> list[Signal]:
     named = SessionKey.of_subject(subject)
     key = SessionKey.of(named.user, named.agent, named.thread)
     tokens = subject.split(".")
-    signals = _Signals(key, SignalSource(stream=stream, seq=seq))
+    source = SignalSource(stream=stream, seq=seq)
+    signals = Signals(Scope(key.agent, key.user), source, str(key))
     match tokens[4:]:
         case ["turn"]:
             _turn(signals, decode_turn(data))
@@ -99,52 +101,18 @@ def project(stream: str, seq: int, subject: str, data: bytes) -> list[Signal]:
     return signals.made
 
 
-class _Signals:
-    """The signals of one record in the making."""
-
-    def __init__(self, key: SessionKey, source: SignalSource) -> None:
-        self._key = key
-        self._source = source
-        self._counts: dict[str, int] = {}
-        self.made: list[Signal] = []
-
-    def add(
-        self,
-        kind: str,
-        at: datetime,
-        text: str,
-        *,
-        caused_by: str | None,
-        subject: str | None,
-        **data: Any,
-    ) -> None:
-        count = self._counts[kind] = self._counts.get(kind, 0) + 1
-        signal = Signal(
-            id=id_of(self._source.stream, self._source.seq, kind, count),
-            kind=kind,
-            agent=self._key.agent,
-            owner=self._key.user,
-            at=at,
-            source=self._source,
-            session_key=str(self._key),
-            caused_by=caused_by,
-            subject=subject,
-            text=text if len(text) <= TEXT_LENGTH_MAX else f"{text[: TEXT_LENGTH_MAX - 1]}…",
-            data={name: value for name, value in data.items() if value is not None},
-        )
-        self.made.append(signal)
-
-
 # ---------------------------------------------------------------- turns
 
 
-def _turn(signals: _Signals, turn: Turn) -> None:
+def _turn(signals: Signals, turn: Turn) -> None:
     event = None if turn.event is None else turn.event.id
     at = turn.created_at
     if turn.ordinal == 1:
         text = "The session begins"
         signals.add("session.started", at, text, caused_by=event, subject=event)
     _committed(signals, turn, event)
+    if turn.outcome == "compacted":
+        _compacted(signals, turn, event)
     for row in turn.rows:
         for block in row.blocks:
             if row.source == "timer" and isinstance(block, TimerBlock):
@@ -156,7 +124,20 @@ def _turn(signals: _Signals, turn: Turn) -> None:
         _note(signals, note, turn, event)
 
 
-def _committed(signals: _Signals, turn: Turn, event: str | None) -> None:
+def _compacted(signals: Signals, turn: Turn, event: str | None) -> None:
+    is_read = any(note.code == "compacted" for note in turn.notes)
+    signals.add(
+        "compaction.triggered",
+        turn.created_at,
+        f"What was said long ago gave way{' to a summary' if is_read else ', unread'}",
+        caused_by=event,
+        subject=event,
+        has_summary=is_read,
+        saved=sum(isinstance(effect, SaveMemory) for effect in turn.effects),
+    )
+
+
+def _committed(signals: Signals, turn: Turn, event: str | None) -> None:
     kind = None if turn.event is None else turn.event.type
     because = "" if kind is None else f", because of {_EVENTS[kind]}"
     phrase = OUTCOMES.get(turn.outcome, turn.outcome)
@@ -178,7 +159,7 @@ def _committed(signals: _Signals, turn: Turn, event: str | None) -> None:
     )
 
 
-def _fired(signals: _Signals, block: TimerBlock, at: datetime, event: str | None) -> None:
+def _fired(signals: Signals, block: TimerBlock, at: datetime, event: str | None) -> None:
     follow_up = block.follow_up
     signals.add(
         "timer.fired",
@@ -191,7 +172,7 @@ def _fired(signals: _Signals, block: TimerBlock, at: datetime, event: str | None
     )
 
 
-def _scheduled(signals: _Signals, effect: ScheduleTimer, turn: Turn, event: str | None) -> None:
+def _scheduled(signals: Signals, effect: ScheduleTimer, turn: Turn, event: str | None) -> None:
     payload = effect.payload
     follow_up = turn.state.follow_ups.get(payload.timer_id)
     keep = follow_up is not None and follow_up.keep
@@ -214,7 +195,7 @@ def _timer_name(*, keep: bool) -> str:
     return "A reminder" if keep else "A follow-up"
 
 
-def _note(signals: _Signals, note: Note, turn: Turn, event: str | None) -> None:
+def _note(signals: Signals, note: Note, turn: Turn, event: str | None) -> None:
     subject, at = note.subject or event, turn.created_at
     code = note.code.removeprefix("blocked_")
     if code != note.code:
@@ -233,7 +214,7 @@ def _note(signals: _Signals, note: Note, turn: Turn, event: str | None) -> None:
 # ---------------------------------------------------------------- what was said, and became of it
 
 
-def _said(signals: _Signals, said: Said) -> None:
+def _said(signals: Signals, said: Said) -> None:
     signals.add(
         "message.sent",
         said.at,
@@ -248,7 +229,7 @@ def _said(signals: _Signals, said: Said) -> None:
     )
 
 
-def _receipt(signals: _Signals, receipt: Receipt) -> None:
+def _receipt(signals: Signals, receipt: Receipt) -> None:
     if receipt.outcome not in _RECEIPTS:
         return
     kind, begin = _RECEIPTS[receipt.outcome]

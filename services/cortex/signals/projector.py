@@ -1,4 +1,4 @@
-"""The projector: follows SESSIONS and appends the signals of what it reads to SIGNALS.
+"""The projector: follows SESSIONS and MEMORIES, and appends to SIGNALS what they tell.
 
 One replica is active, by the lease `signals`, so that signals come in order and nobody's work is
 refused; the others stand by. The lease only saves work: what makes a signal be stored exactly
@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from datetime import timedelta
 from typing import Final, NamedTuple
 
@@ -28,24 +28,18 @@ from vigil.contracts import Signal, encode
 from vigil.errors import InvalidInput, LeaseLost, VigilError
 from vigil.lease import RENEW_S, Lease, Leases
 from vigil.runtime import Context
-from vigil.subjects import (
-    CLAIMS_OF_ALL_SESSIONS,
-    RECEIPTS_OF_ALL_SESSIONS,
-    TURNS_OF_ALL_SESSIONS,
-    SessionKey,
-)
 
 from . import tail
 from .patterns import Pattern, Window
-from .projection import project
+from .sources import SOURCES, Source, place_of
 
 log = structlog.get_logger("vigil.cortex")
 
 LEASE: Final = "signals"
-SOURCES: Final = (TURNS_OF_ALL_SESSIONS, CLAIMS_OF_ALL_SESSIONS, RECEIPTS_OF_ALL_SESSIONS)
 GATHER_S: Final = 0.1
 """How long records are gathered: under load this makes a batch of a few hundred signals."""
 RECORDS_MAX: Final = 400
+"""Of each source at once."""
 STANDBY_POLL_S: Final = 1.0
 AGAIN_S: Final = 1.0
 PATTERNS_SHOWN_MAX: Final = 20
@@ -123,7 +117,8 @@ class Projector:
         counts, now = self._context.metrics, self._context.clock.now()
         for kind, number in Counter(one.signal.kind for one in stored).items():
             counts.count(metrics.SIGNALS, kind, by=number)
-        for record in {one.record.seq: one.record for one in stored}.values():
+        # What is completed after a crash was read by its sequence, and doesn't tell when it came.
+        for record in {one.record.token: one.record for one in stored if one.record.token}.values():
             lag_s = (now - record.stored_at).total_seconds()
             counts.observe(metrics.SIGNAL_LAG, max(lag_s, 0.0))
 
@@ -178,44 +173,84 @@ class Run:
         """
         position = self._position or await self.begin()
         end = tail.Tail(self._bus, position, self._new_id)
-        follower = await self._bus.follow(tail.SOURCE, SOURCES, position.seq)
-        try:
+        if rest := await self._rest(position.half):
+            await end.append([_entry(one) for one in rest])
+            yield rest
+        async with contextlib.AsyncExitStack() as stack:
+            following: list[tuple[Source, Follower]] = []
+            for source in SOURCES:
+                begin = position.begins[source.stream]
+                follower = await self._bus.follow(source.stream, source.filters, begin)
+                stack.push_async_callback(follower.close)
+                following.append((source, follower))
             while True:
-                records = await self._gather(follower)
+                records = await self._gather(following)
                 crash.point("cortex.signal.received")
-                made = [
-                    Stored(signal, record)
-                    for record in records
-                    for signal in _signals_of(record)
-                    if signal.id not in position.done
-                ]
+                made = [Stored(one, record) for source, record in records
+                        for one in _signals_of(source, record)]  # fmt: skip
                 if made:
-                    await end.append([_entry(signal, record) for signal, record in made])
+                    await end.append([_entry(one) for one in made])
                     yield made
-        finally:
-            await follower.close()
 
-    async def _gather(self, follower: Follower) -> list[Message]:
+    async def _rest(self, half: tail.Half | None) -> list[Stored]:
+        """Return the signals that are missing of a record that was told in part."""
+        if half is None:
+            return []
+        record = await self._bus.get(half.stream, half.seq)
+        if record is None:  # erased, or too old
+            return []
+        (source,) = (source for source in SOURCES if source.stream == half.stream)
+        made = _signals_of(source, record)
+        return [Stored(one, record) for one in made if one.id not in half.done]
+
+    async def _gather(self, following: _Following) -> list[tuple[Source, Message]]:
         """Wait for a record, then take what comes within a moment."""
-        records = [await anext(follower)]
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._gather_s):
-                while len(records) < RECORDS_MAX:
-                    records.append(await anext(follower))
+        await _any_arrived([follower for _, follower in following])
+        records = _taken(following)
+        if len(records) < RECORDS_MAX:
+            await asyncio.sleep(self._gather_s)
+            records += _taken(following)
+        # The sources have no order among each other; within each it is that of the stream.
         return records
 
 
-def _signals_of(record: Message) -> list[Signal]:
+_Following = Sequence[tuple[Source, Follower]]
+
+
+async def _any_arrived(followers: Sequence[Follower]) -> None:
+    waiting = [asyncio.create_task(follower.arrived()) for follower in followers]
+    try:
+        done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+
+def _taken(following: _Following) -> list[tuple[Source, Message]]:
+    """Take what is there, of each source some hundred at most, so that none has to wait."""
+    taken: list[tuple[Source, Message]] = []
+    for source, follower in following:
+        for _ in range(RECORDS_MAX):
+            if (record := follower.take_nowait()) is None:
+                break
+            taken.append((source, record))
+    return taken
+
+
+def _signals_of(source: Source, record: Message) -> list[Signal]:
     """Return the signals of a record; none of one that can't be read."""
     try:
-        return project(tail.SOURCE, record.seq, record.subject, record.data)
+        return source.project(source.stream, record.seq, record.subject, record.data)
     except InvalidInput as error:
-        # Whoever needs it (the cortex, delivery) makes a dead letter of it, with a signal.
-        log.warning("passed over", action="cortex.signals.poison", seq=record.seq, error=str(error))
+        # Whoever needs it (the cortex, delivery, memory) makes a dead letter of it, or logs it.
+        log.warning("passed over", action="cortex.signals.poison", stream=source.stream,
+                    seq=record.seq, error=str(error))  # fmt: skip
         return []
 
 
-def _entry(signal: Signal, record: Message) -> Entry:
-    key = SessionKey.of_subject(record.subject)
-    headers = {trace.HEADER: trace.passed_on(record.headers.get(trace.HEADER))}
-    return Entry(key.signal(signal.kind), encode(signal), headers)
+def _entry(one: Stored) -> Entry:
+    headers = {trace.HEADER: trace.passed_on(one.record.headers.get(trace.HEADER))}
+    return Entry(place_of(one.signal), encode(one.signal), headers)

@@ -1,9 +1,11 @@
 """How far SIGNALS got: found in SIGNALS itself, and moved on by appending to it.
 
-Signals are stored in the order of their sources, and only at the end of SIGNALS as the writer
-knows it. So the last one tells what is projected: everything up to its source, and of that one
-as many signals as there are. There is nothing else to remember, to acknowledge or to lose. A
-writer that is refused, or gets no answer, reads the end again and goes on from there.
+The signals of one source are stored in the order of its records, those of one record without any
+other between them, and only at the end of SIGNALS as the writer knows it. So the last signal of a
+source tells what of that source is projected: everything up to its record; and of that one all,
+unless it is the very last signal there is, whose record may be told in part. There is nothing else
+to remember, to acknowledge or to lose. A writer that is refused, or gets no answer, reads the end
+again and goes on from there.
 """
 
 from __future__ import annotations
@@ -17,16 +19,26 @@ import msgspec
 from vigil import crash
 from vigil.appending import BATCH_MAX, Entry, append, last_sequence
 from vigil.bus import Bus, Message
-from vigil.contracts import Signal, decode_signal, decode_turn
+from vigil.contracts import Signal, decode_signal
 from vigil.errors import InvalidInput, Unavailable
-from vigil.subjects import SIGNALS_ALL, TURNS_OF_ALL_SESSIONS
+from vigil.subjects import SIGNALS_ALL
+
+from .sources import SOURCES, Source
 
 STREAM: Final = "SIGNALS"
-SOURCE: Final = "SESSIONS"
 READ_MAX: Final = 2000
 """Signals that are read at the start: more than one record gives, and enough for the windows."""
 CLOCKS_APART: Final = timedelta(minutes=5)
 """Between what a replica wrote into a record and when the broker stored it, at most."""
+
+
+class Half(msgspec.Struct, frozen=True, kw_only=True):
+    """The record that was told last; perhaps not all of it is."""
+
+    stream: str
+    seq: int
+    done: frozenset[str]
+    """Ids of its signals that are stored."""
 
 
 class Position(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,10 +46,10 @@ class Position(msgspec.Struct, frozen=True, kw_only=True):
 
     last: int
     """The last sequence of SIGNALS; the next append expects it."""
-    seq: int
-    """The first record of SESSIONS to project."""
-    done: frozenset[str] = frozenset()
-    """Ids of the signals of that record that are stored already."""
+    begins: dict[str, int]
+    """The first record of each source to project, by stream."""
+    half: Half | None = None
+    """To be completed before anything else is told."""
     newest: tuple[Signal, ...] = ()
     """The newest signals, oldest first, for whoever wants to know what was before."""
 
@@ -46,7 +58,7 @@ async def find(bus: Bus, oldest: datetime) -> Position:
     """Read the end of SIGNALS.
 
     Args:
-        oldest: what happened before isn't told: if SIGNALS is empty, it begins here.
+        oldest: what happened before isn't told: where a source has no signal, it begins here.
 
     Raises:
         BusError, Unavailable: it can't be read.
@@ -60,36 +72,56 @@ async def find(bus: Bus, oldest: datetime) -> Position:
     if not tail:  # much may have been removed
         newest = await bus.get_last(STREAM, SIGNALS_ALL)
         tail = [] if newest is None else [newest]
-    if not tail:
-        return Position(last=last, seq=await _first_since(bus, oldest - CLOCKS_APART))
     # One that can't be read is of a version from the future: better none than all once more.
     signals = [decode_signal(message.data) for message in tail]
-    seq = signals[-1].source.seq
     return Position(
         last=max(last, read_to),
-        seq=seq,
-        done=frozenset(signal.id for signal in signals if signal.source.seq == seq),
+        begins={source.stream: await _begin(bus, source, signals, oldest) for source in SOURCES},
+        half=_half(signals),
         newest=tuple(signals),
     )
 
 
-async def _first_since(bus: Bus, oldest: datetime) -> int:
-    """Return a sequence of SESSIONS at or before which nothing is as young as `oldest`."""
-    newest = await bus.get_last(SOURCE, TURNS_OF_ALL_SESSIONS)
+def _half(signals: Sequence[Signal]) -> Half | None:
+    if not signals:
+        return None
+    last = signals[-1].source
+    done = frozenset(signal.id for signal in signals if signal.source == last)
+    return Half(stream=last.stream, seq=last.seq, done=done)
+
+
+async def _begin(bus: Bus, source: Source, newest: Sequence[Signal], oldest: datetime) -> int:
+    """Return the first record of a source that isn't told, not even in part."""
+    told = [signal for signal in newest if signal.source.stream == source.stream]
+    told = told[-1:] or await _last_told(bus, source)
+    if told:
+        return max(signal.source.seq for signal in told) + 1
+    return await _first_since(bus, source, oldest - CLOCKS_APART)
+
+
+async def _last_told(bus: Bus, source: Source) -> list[Signal]:
+    """Return the last signal of each half of the source's kinds, however long ago."""
+    found = [await bus.get_last(STREAM, filter_) for filter_ in source.signals]
+    return [decode_signal(message.data) for message in found if message is not None]
+
+
+async def _first_since(bus: Bus, source: Source, oldest: datetime) -> int:
+    """Return a sequence of a source at or before which nothing is as young as `oldest`."""
+    newest = await bus.get_last(source.stream, source.dated)
     low, high = 1, 1 if newest is None else newest.seq
     while low < high:
         middle = (low + high) // 2
-        turn = await bus.get_next(SOURCE, TURNS_OF_ALL_SESSIONS, middle)
-        if turn is None or _is_since(turn, oldest):
+        record = await bus.get_next(source.stream, source.dated, middle)
+        if record is None or _is_since(source, record, oldest):
             high = middle
         else:
-            low = turn.seq + 1
+            low = record.seq + 1
     return low
 
 
-def _is_since(turn: Message, oldest: datetime) -> bool:
+def _is_since(source: Source, record: Message, oldest: datetime) -> bool:
     try:
-        return decode_turn(turn.data).created_at >= oldest
+        return source.written_at(record.data) >= oldest
     except InvalidInput:
         return True
 

@@ -8,7 +8,8 @@ import msgspec
 
 from .chain import Story
 from .verdict import verdict_of
-from .words import Voice, WhyStep, steps_of
+from .voice import Voice
+from .words import WhyStep, steps_of
 
 STEPS_MAX: Final = 200
 FIRST_STEPS: Final = 40

@@ -242,6 +242,19 @@ def _run_before(telling: Telling, key: SessionKey, turns: Iterable[Fact]) -> Ask
         limit -= 1
 
 
+def _called(telling: Telling, key: SessionKey) -> Asking[None]:
+    """Tell who took up the tool calls of the turns so far, and what they answered."""
+    for fact in telling.facts():
+        if not isinstance(fact.body, TurnFact):
+            continue
+        if fact.body.asked:
+            claims: Found = yield All(tuple(key.call(asked.id) for asked in fact.body.asked))
+            telling.take(claims)
+        if fact.body.folded:
+            result: Fact | None = yield At(fact.body.folded)
+            telling.add(result)
+
+
 # ---------------------------------------------------------------- stories
 
 
@@ -256,6 +269,7 @@ def of_send(key: SessionKey, effect_id: str, turn: Fact | None) -> Asking[Story]
         if event is not None:
             yield from _back(telling, event)
     sent = yield from _sent(telling, key, effect_id, payload)
+    yield from _called(telling, key)
     return Story(
         id=effect_id, kind="message", facts=telling.facts(), focus=turn, sends=(sent,),
         is_cut=telling.is_cut,
@@ -267,6 +281,7 @@ def of_event(key: SessionKey, event: Fact, event_id: str) -> Asking[Story]:
     telling = Telling()
     yield from _back(telling, event)
     last, sends = yield from _exchange(telling, key, event, event_id)
+    yield from _called(telling, key)
     return Story(
         id=event_id, kind="event", facts=telling.facts(), focus=last or event, sends=sends,
         is_cut=telling.is_cut,
@@ -282,6 +297,7 @@ def of_turn(key: SessionKey, turn: Fact, body: TurnFact) -> Asking[Story]:
         yield from _back(telling, event)
     yield from _run_before(telling, key, [turn])
     sends = yield from _all_sent(telling, key, [turn])
+    yield from _called(telling, key)
     return Story(
         id=body.id, kind="turn", facts=telling.facts(), focus=turn, sends=sends,
         is_cut=telling.is_cut,
@@ -317,6 +333,7 @@ def of_timer(key: SessionKey, timer_id: str, generation: int) -> Asking[Story]:
             break
     else:
         telling.is_cut = True
+    yield from _called(telling, key)
     return Story(
         id=timer_id, kind="timer", facts=telling.facts(), focus=focus, sends=sends,
         timer_id=timer_id, is_cut=telling.is_cut,

@@ -14,6 +14,8 @@ import msgspec
 
 from vigil.contracts import (
     Attempt,
+    CallClaim,
+    CallTool,
     CancelTimer,
     Cause,
     DeadLetter,
@@ -27,7 +29,9 @@ from vigil.contracts import (
     Outcome,
     Receipt,
     Said,
+    SaveMemory,
     ScheduleTimer,
+    ScheduleTimerPayload,
     SendMessage,
     SendPayload,
     ToolResultBlock,
@@ -36,6 +40,7 @@ from vigil.contracts import (
     Turn,
     UserMessage,
     decode_attempt,
+    decode_call_claim,
     decode_dead_letter,
     decode_dead_letter_end,
     decode_dispatch,
@@ -77,6 +82,16 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
     refusal: str | None = None
 
 
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What a turn asked another service to do: run a tool, or save something."""
+
+    id: str
+    tool: str
+    """Empty: something to save, which no tool asked for."""
+    text: str
+    """The arguments, or what is to be saved."""
+
+
 class TurnFact(msgspec.Struct, frozen=True, kw_only=True):
     """A turn without its state and rows."""
 
@@ -91,6 +106,9 @@ class TurnFact(msgspec.Struct, frozen=True, kw_only=True):
     cancels: tuple[tuple[str, int], ...] = ()
     sends: tuple[Send, ...] = ()
     calls: tuple[ToolCall, ...] = ()
+    asked: tuple[Asked, ...] = ()
+    folded: int = 0
+    """Where the result is, or the deadline, that the turn took; 0: it took none."""
     model: str | None = None
     """The model that was asked, if one was."""
     last_send: str | None = None
@@ -118,7 +136,10 @@ class Gone(msgspec.Struct, frozen=True, kw_only=True):
     what: str
 
 
-Body = Event | TurnFact | Said | Receipt | Dispatch | Attempt | LetterFact | DeadLetterEnd | Gone
+Body = (
+    Event | TurnFact | Said | Receipt | Dispatch | Attempt | CallClaim | LetterFact | DeadLetterEnd
+    | Gone
+)  # fmt: skip
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,9 +193,12 @@ def _body(tokens: list[str], data: bytes) -> Body:
             return Gone(what=f"a record of a kind that isn't known here: {'.'.join(tokens[4:])}")
 
 
-_DELIVERY: Final[dict[str, Callable[[bytes], Receipt | Dispatch | Attempt]]] = {
+_DELIVERY: Final[dict[str, Callable[[bytes], Receipt | Dispatch | Attempt | CallClaim]]] = {
     "receipt": decode_receipt, "send": decode_dispatch, "attempt": decode_attempt,
+    "call": decode_call_claim,
 }  # fmt: skip
+_NOT_TOLD: Final = ("_call", "_pause")
+"""Deadlines that end no wait for a model: nobody asks when they are."""
 
 
 def _letter(data: bytes) -> LetterFact:
@@ -224,8 +248,8 @@ def reduced(turn: Turn) -> TurnFact:
     ]
     sends = [_send(e) for e in turn.effects if isinstance(e, SendMessage)]
     cancels = [e.payload for e in turn.effects if isinstance(e, CancelTimer)]
-    calls = _calls(turn)
-    parts = (turn.notes, plans, sends, calls, cancels)
+    calls, asked = _calls(turn), _asked(turn)
+    parts = (turn.notes, plans, sends, calls, asked, cancels)
     return TurnFact(
         id=turn.id,
         ordinal=turn.ordinal,
@@ -238,11 +262,17 @@ def reduced(turn: Turn) -> TurnFact:
         cancels=tuple((c.timer_id, c.generation) for c in cancels[:PARTS_MAX]),
         sends=tuple(sends[:PARTS_MAX]),
         calls=tuple(calls[:PARTS_MAX]),
+        asked=tuple(asked[:PARTS_MAX]),
+        folded=turn.state.position if _takes_result(turn) else 0,
         model=turn.usage[-1].model if turn.usage else None,
         last_send=turn.state.last_send,
-        retry_at=next((t.fire_at for t in timers if t.kind == "deadline"), None),
+        retry_at=next((t.fire_at for t in timers if _is_retry(t)), None),
         more=sum(max(len(part) - PARTS_MAX, 0) for part in parts),
     )
+
+
+def _is_retry(timer: ScheduleTimerPayload) -> bool:
+    return timer.kind == "deadline" and timer.timer_id not in _NOT_TOLD
 
 
 def _follow_up(turn: Turn, timer_id: str, generation: int) -> FollowUp | None:
@@ -269,3 +299,21 @@ def _calls(turn: Turn) -> list[ToolCall]:
         for block in blocks
         if isinstance(block, ToolUseBlock)
     ]
+
+
+def _asked(turn: Turn) -> list[Asked]:
+    asked: list[Asked] = []
+    for effect in turn.effects:
+        if isinstance(effect, CallTool):
+            text = clip(msgspec.json.encode(effect.payload.input).decode())
+            asked.append(Asked(id=effect.id, tool=clip(effect.payload.tool, 64), text=text))
+        elif isinstance(effect, SaveMemory):
+            asked.append(Asked(id=effect.id, tool="", text=clip(effect.payload.content)))
+    return asked
+
+
+def _takes_result(turn: Turn) -> bool:
+    """Tell whether a turn has the result of a call that an earlier one asked for."""
+    blocks = [block for row in turn.rows for block in row.blocks]
+    own = {block.id for block in blocks if isinstance(block, ToolUseBlock)}
+    return any(isinstance(b, ToolResultBlock) and b.tool_use_id not in own for b in blocks)

@@ -17,7 +17,9 @@ import msgspec
 
 from vigil.bus import Bus, Message
 from vigil.contracts import (
+    CallTool,
     Control,
+    SaveMemory,
     SendMessage,
     TimerFired,
     Turn,
@@ -221,6 +223,9 @@ def _in_turn(key: SessionKey, seq: int, turn: Turn, id_: str) -> _Match | None:
         if isinstance(effect, SendMessage):
             if effect.id == id_:
                 return _Match(key, seq, is_send=True)
+        elif isinstance(effect, CallTool | SaveMemory):
+            if effect.id == id_:
+                return _Match(key, seq)
         elif id_ in (effect.id, effect.payload.timer_id):
             return _Match(key, seq, (effect.payload.timer_id, effect.payload.generation))
     return None

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from vigil.contracts import Attempt, Dispatch, Receipt, Said
+from vigil.contracts import Attempt, CallClaim, Dispatch, Receipt, Said
 from vigil.subjects import SessionKey
 
 from .asks import Asking, At, Found, Letters, Newest, TurnWith
@@ -56,6 +56,11 @@ def of_record(key: SessionKey, fact: Fact) -> Asking[Story]:
         case Said():
             turn: Fact | None = yield At(fact.body.turn_seq)
             return (yield from of_send(key, fact.body.id, turn))
+        case CallClaim():
+            asking: Fact | None = yield TurnWith(fact.body.effect_id, fact.seq)
+            if asking is not None and isinstance(asking.body, TurnFact):
+                return (yield from _of_turn(key, asking, asking.body))
+            return Story(id=fact.body.effect_id, kind="turn", facts=(fact,))
         case Receipt() | Dispatch() | Attempt():
             decided = yield from deciding(key, fact.body.effect_id)
             return (yield from of_send(key, fact.body.effect_id, decided))

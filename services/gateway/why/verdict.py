@@ -14,12 +14,13 @@ from vigil.contracts import (
     Receipt,
     Said,
     TimerFired,
+    ToolResultEvent,
 )
 
 from .chain import SendStory, Story
 from .facts import Gone, LetterFact, TurnFact, clip
 from .notes import NOTES, reason
-from .words import Voice, instant, quote
+from .voice import Voice, instant, quote
 
 Verdict = Literal[
     "said", "sent", "delivered", "void", "blocked", "held", "dropped", "failed", "ambiguous",
@@ -50,8 +51,11 @@ _OUTCOMES: Final[dict[str, End]] = {
     "ignored": ("ignored", "Nothing was done about it."),
     "cleared": ("done", "It was done."),
     "taken_over": ("pending", "It isn't over yet: another process took it over."),
+    "saved": ("done", "The conversation had paused, and what matters was handed to memory."),
+    "compacted": ("pending", "It isn't over yet: room was made for the answer first."),
 }
 """Outcome of the last turn -> what it means if no note says more."""
+_OVER: Final[End] = ("done", "The wait was over, and what waited for that went on.")
 _GONE: Final[End] = ("unknown", "The log doesn't hold what decided it any more.")
 
 
@@ -210,10 +214,18 @@ def _turn(story: Story, voice: Voice) -> End:
         return "unknown", f"All that is left of it is {focus.body.what}."
     if not isinstance(focus.body, TurnFact):
         return "pending", "It is stored, and no turn has taken it up yet."
-    is_elsewhere = _is_ended_elsewhere(story, focus.body)
-    telling = [n for n in focus.body.notes if _is_telling(n, focus.body, is_elsewhere=is_elsewhere)]
+    return _ended(story, focus.body, voice)
+
+
+def _ended(story: Story, turn: TurnFact, voice: Voice) -> End:
+    is_elsewhere = _is_ended_elsewhere(story, turn)
+    if is_elsewhere and _is_result(story):
+        return "done", "It was the answer of a tool, and the agent went on with it."
+    if is_elsewhere and _is_deadline(story, story.id):
+        return _OVER
+    telling = [note for note in turn.notes if _is_telling(note, turn, is_elsewhere=is_elsewhere)]
     if not telling:
-        return _plain(story, focus.body)
+        return _plain(story, turn)
     if telling[-1].code == "void":
         return "void", _voided(story, telling[-1], voice)
     return _noted(telling[-1])
@@ -221,18 +233,18 @@ def _turn(story: Story, voice: Voice) -> End:
 
 def _plain(story: Story, turn: TurnFact) -> End:
     """Tell the end of a turn that no note explains."""
-    if turn.outcome in ("begun", "queued") and _is_deadline(story, turn):
-        return "done", "The wait was over, and what waited for that went on."
+    event_id = "" if turn.event is None else turn.event.id
+    if turn.outcome in ("begun", "queued") and _is_deadline(story, event_id):
+        return _OVER
     return _OUTCOMES.get(turn.outcome, _GONE)
 
 
-def _is_deadline(story: Story, turn: TurnFact) -> bool:
-    """Tell whether a turn is about a deadline, which has no end but that it came."""
+def _is_deadline(story: Story, event_id: str) -> bool:
+    """Tell whether an event is a deadline, which has no end but that it came."""
     return any(
         isinstance(f.body, TimerFired)
         and f.body.payload.kind == "deadline"
-        and turn.event is not None
-        and turn.event.seq == f.seq
+        and f.body.id == event_id
         for f in story.facts
     )
 
@@ -248,6 +260,11 @@ def _is_ended_elsewhere(story: Story, turn: TurnFact) -> bool:
     """Tell whether the turn about another event ended the exchange that is asked about."""
     is_other = turn.event is not None and turn.event.id != story.id
     return is_other and story.id in turn.ended
+
+
+def _is_result(story: Story) -> bool:
+    """Tell whether a tool's result is asked about."""
+    return any(isinstance(f.body, ToolResultEvent) and f.body.id == story.id for f in story.facts)
 
 
 def _is_telling(note: Note, turn: TurnFact, *, is_elsewhere: bool) -> bool:

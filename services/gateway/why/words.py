@@ -7,33 +7,31 @@ quoted and cut; nothing is invented, and what isn't in the log isn't told.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final, TypeVar, assert_never
 
 import msgspec
 
 from vigil.contracts import (
     Attempt,
-    Control,
+    CallClaim,
     DeadLetterEnd,
     Dispatch,
-    Event,
     External,
     Receipt,
     Said,
-    Tick,
     TimerFired,
     ToolResultEvent,
     UserMessage,
 )
 
 from .chain import Story
-from .facts import Fact, Gone, LetterFact, Plan, Send, TurnFact, clip
+from .event_words import event_words
+from .facts import Asked, Fact, Gone, LetterFact, Plan, Send, TurnFact, clip
 from .notes import told
+from .voice import Voice, instant, quote
 
 P = TypeVar("P")
-LATE_S: Final = 1.0
-"""A timer that is later than this is told to be late."""
 
 
 class WhyStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -46,45 +44,6 @@ class WhyStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A stable name: message.in, timer.due, turn.answered, note.void, send.said, ..."""
     text: str
     id: str | None = None
-
-
-class Voice(msgspec.Struct, frozen=True):
-    """How the person is named."""
-
-    person: str
-    is_asking: bool
-
-    @property
-    def they(self) -> str:
-        return "you" if self.is_asking else self.person
-
-    @property
-    def start(self) -> str:
-        """The same at the start of a sentence."""
-        return "You" if self.is_asking else self.person
-
-    def tell(self, text: str) -> str:
-        """Name the person in a text that a service wrote.
-
-        >>> Voice("ann", True).tell("the person has spoken"), Voice("ann", False).tell("the person")
-        ('you have spoken', 'ann')
-        """
-        if self.is_asking:
-            text = text.replace("the person has", "you have")
-        return text.replace("the person", self.they)
-
-
-def instant(at: datetime) -> str:
-    """Return an instant for people.
-
-    >>> instant(datetime(2026, 11, 20, 9, tzinfo=UTC))
-    '2026-11-20 09:00:00 UTC'
-    """
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-
-
-def quote(text: str) -> str:
-    return f"“{clip(text)}”"
 
 
 def steps_of(story: Story, voice: Voice) -> list[WhyStep]:
@@ -103,6 +62,8 @@ class _Scene(msgspec.Struct, frozen=True):
     """The ids alone: nobody knows an event by that, so it is "it"."""
     decided: frozenset[str]
     """Messages whose turn is part of the story, so that they are quoted there already."""
+    tools: dict[str, str]
+    """Its tool calls by the ids of their effects."""
     aside: int | None = None
     """The turn that ended it by the way: what else that said is another story."""
 
@@ -117,11 +78,13 @@ def _scene(story: Story, voice: Voice) -> _Scene:
     timers = {b.payload.timer_id for b in bodies if isinstance(b, TimerFired)}
     events = {b.id for b in bodies if isinstance(b, UserMessage | External | TimerFired)}
     sends = {send.id for b in bodies if isinstance(b, TurnFact) for send in b.sends}
+    asks = [asked for b in bodies if isinstance(b, TurnFact) for asked in b.asked]
     return _Scene(
         voice=voice,
         about=frozenset(timers | events | ({story.timer_id} if story.timer_id else set())),
         events=frozenset(events),
         decided=frozenset(sends),
+        tools={asked.id: asked.tool for asked in asks},
         aside=_aside(story),
     )
 
@@ -175,10 +138,15 @@ def _steps(fact: Fact, scene: _Scene) -> Iterator[WhyStep]:
             yield _step(fact, end.at, f"dead_letter.{end.action}", text, end.letter_id)
         case Gone() as gone:
             yield _step(fact, None, "gone", f"Here was {gone.what}.")
+        case CallClaim() as claim:
+            text = f"The call of {claim.tool} was taken up."
+            yield _step(fact, claim.at, "call.claimed", text, claim.effect_id)
+        case ToolResultEvent() as event:
+            yield _step(fact, event.created_at, "tool.result", _result(event, scene), event.id)
         case Said() | Receipt() | Dispatch() | Attempt() as record:
             yield _delivery(fact, record, scene)
         case _:
-            what, text = _event(fact.body, scene.voice)
+            what, text = event_words(fact.body, scene.voice)
             yield _step(fact, fact.body.created_at, what, text, fact.body.id)
 
 
@@ -186,61 +154,14 @@ def _step(fact: Fact, at: datetime | None, what: str, text: str, id_: str | None
     return WhyStep(at=at, seq=fact.seq, stream=fact.stream, what=what, text=text, id=id_)
 
 
-# ---------------------------------------------------------------- events
+# ---------------------------------------------------------------- tools
 
 
-def _event(event: Event, voice: Voice) -> tuple[str, str]:
-    """Return the name and the sentence of an event."""
-    match event:
-        case UserMessage():
-            return "message.in", f"{voice.start} wrote: {quote(event.payload.text)}"
-        case TimerFired():
-            return "timer.due", _due(event)
-        case External():
-            return "event.external", _external(event)
-        case Control():
-            return f"control.{event.payload.op}", voice.tell(_control(event, voice))
-        case ToolResultEvent():
-            return "tool.result", f"A tool answered: {quote(event.payload.content)}"
-        case Tick():
-            return "tick", "A regular tick came."
-        case _:
-            assert_never(event)
-
-
-def _due(event: TimerFired) -> str:
-    payload = event.payload
-    late_s = (event.created_at - payload.fire_at).total_seconds()
-    late = f", {late_s:.1f} s late" if late_s > LATE_S else ""
-    if payload.kind == "deadline" and payload.timer_id == "_coalesce":
-        return f"The wait for more messages was over{late}."
-    if payload.kind == "deadline":
-        return f"The wait before the model is asked again was over{late}."
-    return f"The follow-up {quote(payload.timer_id)} came due{late}."
-
-
-def _external(event: External) -> str:
-    payload = event.payload
-    of = f" of the kind {clip(payload.kind, 80)}" if payload.kind else ""
-    origin = f" from {clip(payload.origin, 80)}" if payload.origin else ""
-    trust = "A trusted" if payload.is_trusted else "An untrusted"
-    return (
-        f"{trust} event{of}{origin} came in by {clip(payload.source, 80)}: {quote(payload.content)}"
-    )
-
-
-def _control(event: Control, voice: Voice) -> str:
-    payload = event.payload
-    why = f" ({clip(payload.reason)})" if payload.reason else ""
-    match payload.op:
-        case "stop":
-            return f"{voice.start} asked to stop the running turn{why}."
-        case "cancel_timer":
-            return f"{voice.start} cancelled {quote(payload.timer_id or '')}{why}."
-        case "clear_follow_ups":
-            return f"All follow-ups but reminders were cleared{why}."
-        case _:
-            assert_never(payload.op)
+def _result(event: ToolResultEvent, scene: _Scene) -> str:
+    tool = scene.tools.get(event.payload.call_id) or "A tool"
+    verb = "failed" if event.payload.is_error else "answered"
+    taint = "; it holds untrusted content" if event.payload.is_tainted else ""
+    return f"{tool} {verb}: {quote(event.payload.content)}{taint}"
 
 
 # ---------------------------------------------------------------- turns
@@ -259,6 +180,8 @@ _OUTCOMES: Final = {
     "ignored": "There was nothing to do",
     "cleared": "The list of follow-ups changed",
     "taken_over": "Another process took the step over",
+    "saved": "The conversation paused, and the agent looked back",
+    "compacted": "The conversation grew too long, and room was made",
 }
 """Outcome of a turn -> the sentence that it begins with."""
 
@@ -276,6 +199,8 @@ def _turn(fact: Fact, turn: TurnFact, scene: _Scene) -> Iterator[WhyStep]:
     for call in turn.calls:
         if call.refusal is not None:
             yield step("tool.refused", f"It called {call.name}: {quote(call.refusal)}")
+    for asked in turn.asked if fact.seq != scene.aside else ():
+        yield step("tool.asked" if asked.tool else "memory.given", _asked(asked), asked.id)
     for note in scene.relevant(turn.notes, lambda note: note.subject):
         sentence = told(note, is_named=note.subject not in scene.events)
         yield step(f"note.{note.code}", voice.tell(sentence), note.subject)
@@ -291,6 +216,12 @@ def _turn(fact: Fact, turn: TurnFact, scene: _Scene) -> Iterator[WhyStep]:
         yield step("model.retry", f"It looks again at {instant(turn.retry_at)}.")
     if turn.more:
         yield step("more", f"{turn.more} more things of this turn are left out.")
+
+
+def _asked(asked: Asked) -> str:
+    if asked.tool:
+        return f"It asked for {asked.tool}: {quote(asked.text)}"
+    return f"It gave memory something to save: {quote(asked.text)}"
 
 
 def _planned(plan: Plan, voice: Voice) -> str:

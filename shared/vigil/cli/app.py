@@ -17,6 +17,8 @@ from . import (
     exits,
     keeping,
     looking,
+    mcp,
+    memory,
     output,
     running,
     steering,
@@ -59,6 +61,7 @@ def _root(
 _START = "Start and stop"
 _TALK = "Talk"
 _LOOK = "Look"
+_REMEMBER = "Remember"
 _STEER = "Steer"
 _KEEP = "Keep and erase"
 
@@ -74,6 +77,8 @@ app.command(rich_help_panel=_LOOK)(why.why)
 looking.tail.command("signals")(watching.tail_signals)
 app.add_typer(looking.tail, name="tail", rich_help_panel=_LOOK)
 app.command(rich_help_panel=_LOOK)(looking.version)
+app.add_typer(memory.app, name="memory", rich_help_panel=_REMEMBER)
+app.command(rich_help_panel=_REMEMBER)(mcp.mcp)
 app.command(rich_help_panel=_STEER)(steering.pause)
 app.command(rich_help_panel=_STEER)(steering.resume)
 app.command(rich_help_panel=_STEER)(steering.stop)
@@ -82,6 +87,7 @@ app.add_typer(token.app, name="token", rich_help_panel=_STEER)
 app.command(rich_help_panel=_KEEP)(keeping.backup)
 app.command(rich_help_panel=_KEEP)(keeping.restore)
 app.command(rich_help_panel=_KEEP)(erasing.erase)
+app.command(rich_help_panel=_KEEP)(memory.rebuild)
 app.command(rich_help_panel="For deployments")(running.serve)
 app.command(rich_help_panel="For deployments")(running.provision)
 

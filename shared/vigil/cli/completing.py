@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, get_args
 
 import typer
 
 from vigil import config
 from vigil.client import Client, connect
+from vigil.contracts import MemoryType
 from vigil.subjects import SessionKey
 
 PATIENCE_S: Final = 0.3
@@ -36,6 +37,11 @@ def timer_ids(context: typer.Context, incomplete: str) -> list[str]:
 def agents(incomplete: str) -> list[str]:
     """Offer the agents that have a folder in this home."""
     return _within(_agents, incomplete)
+
+
+def memory_types(incomplete: str) -> list[str]:
+    """Offer the types that a memory may have."""
+    return [name for name in get_args(MemoryType) if name.startswith(incomplete)]
 
 
 def _sessions() -> Iterable[str]:

@@ -26,7 +26,7 @@ from vigil.client import connect, token_file
 from vigil.config import Settings
 from vigil.errors import ConfigError, VigilError
 
-from . import doors, exits, options, output
+from . import doors, exits, knowledge, options, output
 from .checks import Check, fail, ok, warn
 
 PYTHON_MIN: Final[tuple[int, ...]] = (3, 11)
@@ -35,6 +35,7 @@ DISK_WARN_BYTES: Final = 2 * 1024**3
 _NEEDED: Final = {
     "gateway": ("fastapi", "uvicorn"),
     "cortex": ("anthropic", "jinja2"),
+    "memory": ("aiosqlite", "numpy", "wordllama", "qdrant_edge"),
     "scheduler": (),
     "delivery": (),
 }
@@ -74,6 +75,7 @@ def examine() -> Iterator[Check]:
     )  # fmt: skip
     for check in checks:
         yield check(settings)
+    yield from knowledge.examine(settings)
     yield from doors.examine(settings)
 
 

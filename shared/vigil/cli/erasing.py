@@ -21,8 +21,8 @@ from .progress import Bar
 
 if TYPE_CHECKING:
     from vigil.bus import Bus
-    from vigil.reach import Reached, Where
-    from vigil.residue import Residue
+    from vigil.keeping.reach import Reached, Where
+    from vigil.keeping.residue import Residue
 
 INDEX_WAIT_S: Final = 170.0
 """The broker rewrites its indexes every two minutes, and up to half a minute later."""
@@ -36,6 +36,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     user_hash: str
     deleted: dict[str, int]
     tokens: int
+    memory_replicas: int
+    """Memory services that ran, and hold nothing any more. Others must have their files here."""
     credentials: tuple[str, ...]
     files: Verdict
     left: tuple[Residue, ...]
@@ -73,7 +75,7 @@ def erase(
 
 
 def _erase(settings: Settings, user: str, wait_s: float) -> Outcome:
-    from vigil import backup, erasure
+    from vigil.keeping import backup, erasure
 
     backup.check_whole(settings.home)
     where, facts = asyncio.run(_from_streams(settings, user))
@@ -81,7 +83,7 @@ def _erase(settings: Settings, user: str, wait_s: float) -> Outcome:
     if where == "started":
         _mend_blocks(settings, user)
     residues = _verify(settings.home, user, where, wait_s, facts.pop("swept_ns"))
-    ours = [r for r in residues if r.kind in ("log", "index", "records")]
+    ours = [r for r in residues if r.kind in ("log", "index", "records", "memory")]
     return Outcome(
         user_hash=erasure.hash_of(user),
         files=_verdict(where, ours),
@@ -91,9 +93,10 @@ def _erase(settings: Settings, user: str, wait_s: float) -> Outcome:
 
 
 async def _from_streams(settings: Settings, user: str) -> tuple[Where, dict[str, Any]]:
-    from vigil import erasure, reach, residue
+    from vigil import crash
     from vigil.clock import SystemClock
-    from vigil.erase import Eraser
+    from vigil.keeping import erasure, projections, reach, residue
+    from vigil.keeping.erase import Eraser
 
     clock = SystemClock()
     async with reach.admin(settings) as reached:
@@ -102,6 +105,8 @@ async def _from_streams(settings: Settings, user: str) -> tuple[Where, dict[str,
             mark = await erasure.begin(reached.bus, user, clock.now())
             ended = await _end_credentials(settings, reached, user)
             await eraser.run()
+            await asyncio.to_thread(projections.scrub, settings.memory)
+            crash.point("erase.projections")
             if reached.where != "external":
                 known = residue.schedules_of(settings.home, user)
                 await eraser.forget_schedules(known)
@@ -115,6 +120,7 @@ async def _from_streams(settings: Settings, user: str) -> tuple[Where, dict[str,
     return reached.where, {
         "deleted": swept.deleted,
         "tokens": len(swept.tokens),
+        "memory_replicas": swept.replicas,
         "credentials": tuple(ended),
         "token_ids": swept.tokens,
         "swept_ns": swept_ns,
@@ -180,7 +186,8 @@ def _drop_token_file(home: Path, ended: Sequence[str]) -> None:
 
 def _mend_blocks(settings: Settings, user: str) -> None:
     """Overwrite what the broker left behind. It is stopped, and nobody may start it meanwhile."""
-    from vigil import blocks, runfile
+    from vigil import runfile
+    from vigil.keeping import blocks
 
     lock = runfile.Lock(settings.run_file)
     lock.acquire()
@@ -192,7 +199,7 @@ def _mend_blocks(settings: Settings, user: str) -> None:
 
 def _verify(home: Path, user: str, where: Where, wait_s: float, swept_ns: int) -> list[Residue]:
     """Mend the logs and look through every file; wait for what the broker is still to rewrite."""
-    from vigil import residue
+    from vigil.keeping import residue
 
     residue.mend_logs(home, user)
     deadline = time.monotonic() + (wait_s if where == "running" else 0.0)

@@ -21,7 +21,7 @@ from .progress import Bar
 from .running import command
 
 if TYPE_CHECKING:
-    from vigil.archive import Archive, Manifest
+    from vigil.keeping.archive import Archive, Manifest
 
 T = TypeVar("T")
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The backup.", dir_okay=False)]
@@ -29,8 +29,8 @@ File = Annotated[Path, typer.Argument(metavar="FILE", help="The backup.", dir_ok
 
 def backup(file: File, json: options.Json = False) -> None:
     """Write everything into one file, while it runs. The file holds all secrets: keep it safe."""
-    from vigil import backup as backups
-    from vigil import erasure, reach
+    from vigil.keeping import backup as backups
+    from vigil.keeping import erasure, reach
 
     quiet()
     settings = config.load()
@@ -72,8 +72,8 @@ def restore(
     json: options.Json = False,
 ) -> None:
     """Make an empty home, and its streams, what they were when the backup was made."""
-    from vigil import backup as backups
-    from vigil.archive import Archive
+    from vigil.keeping import backup as backups
+    from vigil.keeping.archive import Archive
 
     quiet()
 
@@ -102,7 +102,7 @@ def restore(
 
 
 def _restore(archive: Archive, home: Path, *, files_only: bool) -> None:
-    from vigil import backup as backups
+    from vigil.keeping import backup as backups
 
     if files_only:
         backups.write_files(archive, home)

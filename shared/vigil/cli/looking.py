@@ -66,6 +66,7 @@ def _show_status(url: str, run: RunFile | None, found: dict[str, Any]) -> None:
         how = "one process" if run.mode == "tasks" else "a process for each service"
         output.data(f"{how}, pid {run.pid}, since {run.started_at:%Y-%m-%d %H:%M:%S} UTC")
     output.data(f"model {output.printable(found.get('model') or 'unknown')}")
+    _show_memory(found["services"])
     if paused := found.get("paused"):
         output.data(f"PAUSED by {paused['by']} at {paused['at']}: `vigil resume` ends it")
     rows = [
@@ -79,6 +80,15 @@ def _show_status(url: str, run: RunFile | None, found: dict[str, Any]) -> None:
         for s in sorted(found["services"], key=lambda s: (s["service"], s["pid"] or 0))
     ]
     output.table(("SERVICE", "PID", "VERSION", "STATE", "PROBLEMS"), rows)
+
+
+def _show_memory(services: list[dict[str, Any]]) -> None:
+    """Tell what finds memories, as the first replica says that knows."""
+    for service in services:
+        facts = service.get("facts", {})
+        if service["service"] == "memory" and "embedder" in facts:
+            output.data(output.printable(f"memory {facts['embedder']}, {facts.get('index', '-')}"))
+            return
 
 
 def _problems(service: dict[str, Any]) -> str:
@@ -207,8 +217,9 @@ _WORDS: Final = {
     "receipt": ("outcome", "reason"),
     "send": ("channel", "requeued_by"),
     "attempt": ("channel", "number", "state", "reason"),
+    "call": ("tool", "by"),
 }
-"""What tells most about a record of delivery."""
+"""What tells most about a record of delivery, or of a tool call."""
 
 
 def _gist(kind: str, body: dict[str, Any]) -> str:

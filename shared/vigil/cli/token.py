@@ -17,7 +17,7 @@ import typer
 
 from vigil import config, runfile
 from vigil.config import Settings
-from vigil.subjects import check_part
+from vigil.subjects import check_user
 
 from . import exits, options, output, programs
 
@@ -67,7 +67,7 @@ def create(
     json: options.Json = False,
 ) -> None:
     """Make a token and print it. It is shown once and stored nowhere."""
-    check_part("user", user)
+    check_user(user)
     if bus:
         if expires_days is not None:
             raise typer.BadParameter("a credential for the bus ends when it is revoked")

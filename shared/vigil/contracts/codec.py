@@ -9,7 +9,17 @@ import msgspec
 
 from ..errors import InvalidInput
 from .events import Event
-from .outcomes import Attempt, DeadLetter, DeadLetterEnd, Dispatch, Receipt, Said, TimerRecord
+from .memories import MemoryRecord
+from .outcomes import (
+    Attempt,
+    CallClaim,
+    DeadLetter,
+    DeadLetterEnd,
+    Dispatch,
+    Receipt,
+    Said,
+    TimerRecord,
+)
 from .signals import Signal
 from .turns import Turn
 
@@ -18,7 +28,7 @@ Lift = Callable[[dict[str, Any]], dict[str, Any]]
 
 VERSIONS: Final[dict[str, int]] = {
     "event": 1, "turn": 1, "said": 1, "receipt": 1, "timer": 1, "dead_letter": 1,
-    "dispatch": 1, "attempt": 1, "dead_letter_end": 1, "signal": 1,
+    "dispatch": 1, "attempt": 1, "dead_letter_end": 1, "signal": 1, "memory": 1, "call_claim": 1,
 }  # fmt: skip
 """The version that is written today, by record."""
 
@@ -29,7 +39,8 @@ encode: Final = msgspec.json.Encoder().encode
 _TYPES: Final[dict[str, Any]] = {
     "event": Event, "turn": Turn, "said": Said, "receipt": Receipt, "timer": TimerRecord,
     "dead_letter": DeadLetter, "dispatch": Dispatch, "attempt": Attempt,
-    "dead_letter_end": DeadLetterEnd, "signal": Signal,
+    "dead_letter_end": DeadLetterEnd, "signal": Signal, "memory": MemoryRecord,
+    "call_claim": CallClaim,
 }  # fmt: skip
 _DECODERS: Final = {name: msgspec.json.Decoder(kind) for name, kind in _TYPES.items()}
 
@@ -124,3 +135,15 @@ def decode_signal(data: bytes) -> Signal:
     """Decode a signal. Raises: InvalidInput."""
     signal: Signal = _decode("signal", data)
     return signal
+
+
+def decode_memory(data: bytes) -> MemoryRecord:
+    """Decode a record of MEMORIES. Raises: InvalidInput."""
+    record: MemoryRecord = _decode("memory", data)
+    return record
+
+
+def decode_call_claim(data: bytes) -> CallClaim:
+    """Decode the claim of a tool call. Raises: InvalidInput."""
+    claim: CallClaim = _decode("call_claim", data)
+    return claim

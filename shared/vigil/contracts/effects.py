@@ -9,6 +9,7 @@ import msgspec
 
 from .base import SOCKET, Instant, Record
 from .events import TimerKind
+from .memories import MemoryType, Stability
 
 
 class EffectEnvelope(Record, frozen=True, kw_only=True, tag_field="type"):
@@ -60,8 +61,52 @@ class CancelTimer(EffectEnvelope, frozen=True, kw_only=True, tag="cancel_timer")
     payload: CancelTimerPayload
 
 
-Effect = SendMessage | ScheduleTimer | CancelTimer
-EffectType = Literal["send_message", "schedule_timer", "cancel_timer"]
+ToolService = Literal["memory"]
+"""The services that run tools."""
+
+
+class CallToolPayload(Record, frozen=True, kw_only=True):
+    """A tool call of a model, for a service to run. Its result is a `tool_result` event."""
+
+    service: ToolService
+    tool: str
+    input: dict[str, Any]
+    """As the model gave it: the service checks it against the tool's types."""
+    caused_by: str
+    """The id of the event that began the loop."""
+    due_at: Instant
+    """When the session stops waiting for the result."""
+    is_tainted: bool = False
+    """Decided by a loop that descends from untrusted content (SPEC X-3)."""
+
+
+class CallTool(EffectEnvelope, frozen=True, kw_only=True, tag="call_tool"):
+    payload: CallToolPayload
+
+
+class SaveMemoryPayload(Record, frozen=True, kw_only=True):
+    """Something to remember, decided without a tool loop: nobody waits for it."""
+
+    content: str
+    type: MemoryType
+    source: str
+    """Stamped by the core, never by a model."""
+    importance: float | None = None
+    """None: the type's default."""
+    stability: Stability = "stable"
+    expires_at: Instant | None = None
+    thread: str = ""
+    occurred_at: Instant | None = None
+    provenance: tuple[str, ...] = ()
+    is_tainted: bool = False
+
+
+class SaveMemory(EffectEnvelope, frozen=True, kw_only=True, tag="save_memory"):
+    payload: SaveMemoryPayload
+
+
+Effect = SendMessage | ScheduleTimer | CancelTimer | CallTool | SaveMemory
+EffectType = Literal["send_message", "schedule_timer", "cancel_timer", "call_tool", "save_memory"]
 
 
 def canonical(payload: Any) -> bytes:

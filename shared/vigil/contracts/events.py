@@ -43,8 +43,11 @@ class TimerFired(Envelope, frozen=True, kw_only=True, tag="timer"):
 
 class ToolResultPayload(Record, frozen=True, kw_only=True):
     call_id: str
+    """The id of the effect that asked for the call."""
     content: str
     is_error: bool = False
+    is_tainted: bool = False
+    """Holds untrusted content: what the loop decides from here on descends from it (SPEC X-3)."""
 
 
 class ToolResultEvent(Envelope, frozen=True, kw_only=True, tag="tool_result"):

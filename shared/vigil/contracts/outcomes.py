@@ -79,6 +79,22 @@ class Attempt(Record, frozen=True, kw_only=True):
     v: int = VERSION_1
 
 
+class CallClaim(Record, frozen=True, kw_only=True):
+    """The claim of a tool call: from here on somebody may be running it (ARCHITECTURE 4).
+
+    There is one for a call, ever: it is published with expected sequence 0. A claim without a
+    result is a crash in the middle. Then an idempotent tool is run again, by whoever finds it.
+    """
+
+    effect_id: str
+    session_key: str
+    tool: str
+    by: str
+    """The instance that claimed it."""
+    at: Instant
+    v: int = VERSION_1
+
+
 class TimerRecord(Record, frozen=True, kw_only=True):
     """A schedule in TIMERS, and what the broker fires when nobody was there."""
 

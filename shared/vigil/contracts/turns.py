@@ -28,6 +28,24 @@ class Retry(Record, frozen=True, kw_only=True):
     reason: str
 
 
+class OpenCall(Record, frozen=True, kw_only=True):
+    """A tool call that a service was asked for and has not answered yet."""
+
+    effect_id: str
+    tool_use_id: str
+    tool: str
+
+
+class Waiting(Record, frozen=True, kw_only=True):
+    """The tool calls of one model answer that the loop waits for."""
+
+    calls: tuple[OpenCall, ...]
+    """Those without a result; with the last one the loop goes on."""
+    generation: int
+    """Of the deadline after which they count as failed."""
+    due_at: Instant
+
+
 class Loop(Record, frozen=True, kw_only=True):
     """An exchange in the making: one event, up to N model calls, what was said so far."""
 
@@ -53,6 +71,10 @@ class Loop(Record, frozen=True, kw_only=True):
     """Whether untrusted content, or a plan made of it, began it."""
     joined: tuple[str, ...] = ()
     """Ids of the messages that it answers together with the one that began it (`coalesce`)."""
+    waiting: Waiting | None = None
+    """Set while services run tools for it; no model call is owed then."""
+    purpose: Literal["answer", "save"] = "answer"
+    """`save`: nothing is said; the model is asked what of the conversation to remember."""
 
 
 class Queued(Record, frozen=True, kw_only=True, array_like=True):
@@ -71,6 +93,15 @@ class Gathering(Record, frozen=True, kw_only=True):
     """When they are answered, if no further one comes."""
     latest_at: Instant
     """When they are answered, whatever comes."""
+
+
+class Pause(Record, frozen=True, kw_only=True):
+    """A conversation that is to be looked at for what to remember, once it pauses (SPEC M)."""
+
+    generation: int
+    """Of the deadline that comes first."""
+    due_at: Instant
+    """When it counts as paused, if nothing more is said."""
 
 
 class State(Record, frozen=True, kw_only=True):
@@ -100,6 +131,15 @@ class State(Record, frozen=True, kw_only=True):
     told: tuple[str, ...] = ()
     """Ids of the newest events from outside, for the same; apart from `keyed`, so that no sender
     can make the session forget a person's."""
+    pause: Pause | None = None
+    """Set while something was said that memory was not offered yet."""
+    unsaved_from: int = 0
+    """Turns from this stream sequence on hold rows that memory was not offered yet; 0: none."""
+    is_offered: bool = False
+    """Whether memory is offered what is said since the session began; if not (an older version, or
+    without pauses), the first pause offers the history, too."""
+    summary_seq: int = 0
+    """Stream sequence of the turn whose `summary` stands for what was before `history_from`."""
     is_locked: bool = False
     """The state could not be read once: autonomous sends are refused until a user message."""
 
@@ -137,6 +177,8 @@ Outcome = Literal[
     "ignored",  # nothing to do: a repeat, a stale timer, a late result
     "cleared",  # a control event closed follow-ups
     "taken_over",  # another attempt at the next step after a crash
+    "saved",  # what a pause of the conversation left to remember was decided
+    "compacted",  # the oldest rows were replaced by a summary, or dropped
 ]
 
 
@@ -157,6 +199,12 @@ class Turn(Record, frozen=True, kw_only=True):
     usage: tuple[Usage, ...] = ()
     ended: tuple[str, ...] = ()
     """Ids of the events whose exchange is over with this turn."""
+    summary: str = ""
+    """What stands for all rows before `state.history_from`, from this turn on."""
+    is_summary_tainted: bool = False
+    """Whether the summary was made of untrusted content, too (SPEC X-3)."""
+    is_tainted: bool = False
+    """Whether its rows are of a tainted loop that it ended; if it goes on, its state tells."""
     v: int = VERSION_1
 
 
@@ -166,4 +214,5 @@ ORDINAL_HEADER: Final = "Vigil-Turn"
 OWES_HEADER: Final = "Vigil-Owes"
 """Present if the session has something to do by itself; its wake isn't acked before."""
 EFFECTS_HEADER: Final = "Vigil-Effects"
-"""Contains "s" if there is a send, "t" if a timer is scheduled or cancelled; else absent."""
+"""Contains "s" if there is a send, "t" if a timer is scheduled or cancelled, "m" if memory has
+something to do (a call of one of its tools, something to save); else absent."""

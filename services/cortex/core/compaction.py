@@ -1,0 +1,228 @@
+"""The compactor: what becomes of the oldest part of a conversation that fills the context window.
+
+A rule, no decision of a model (SPEC I-4): at 80 % of the window the oldest 30 % are summed up, at
+85 % the oldest 50 %, at 95 % they are dropped without a model call. Two rows are always kept. Only
+whole exchanges are cut, never the open one. "The oldest 30 %" is so much of the rows and so much of
+their size: of equal rows the same, and of unequal ones so that it helps.
+
+What is cut is offered to memory first, in the same turn. A summary takes the place of the earlier
+one, which is part of what is summed up. It is always shorter than what it stands for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from vigil.contracts import Row, TextBlock
+
+from ..model import ModelAnswer
+from .draft import Draft
+from .history import Chunk, begins
+from .remembering import Offer, cut, observe, save_all, things, was_offered
+from .window import Window, tokens_of_rows, tokens_of_text
+
+ROWS_MIN: Final = 2
+"""Always kept."""
+SUMMARISE_AT: Final = ((0.85, 0.5), (0.80, 0.3))
+"""From which fill on which share of the oldest is summed up; the first that applies."""
+DROP_AT: Final = 0.95
+DROP_SHARE: Final = 0.5
+"""At least so much is dropped, and on until the fill is below the lowest threshold."""
+SUMMARY_BYTES_MAX: Final = 8 * 1024
+SUMMARY_SHARE_MAX: Final = 0.1
+"""Of the window, in which a summary of 8 kB may be much."""
+WORDS_AROUND: Final = 100
+"""Tokens of the words that a summary is shown with."""
+LEFT_OUT: Final = "(Messages after this were left out without being summed up.)"
+CUT_OFF: Final = "(The rest of this summary was too long.)"
+
+_TAGGED: Final = re.compile(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL)
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be done before the model may be asked."""
+
+    kind: Literal["summarise", "drop"]
+    count: int
+    """How many of the oldest turns with rows are cut."""
+    fill: float
+    """Which part of the window the request would have taken."""
+
+
+class Cut(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of the history that a plan cuts, with what stood before it."""
+
+    chunks: tuple[Chunk, ...]
+    keep_from: int
+    """Sequence of the oldest turn that stays."""
+    summary: str = ""
+    """The earlier summary; empty: there is none."""
+    is_summary_tainted: bool = False
+    is_history_whole: bool = True
+    """Whether no rows since the earlier summary were left out before, for their number."""
+
+    @property
+    def rows(self) -> int:
+        return sum(len(chunk.rows) for chunk in self.chunks)
+
+    @property
+    def offer(self) -> Offer:
+        return Offer(chunks=self.chunks, is_tainted=self.is_summary_tainted)
+
+
+def decide(
+    chunks: Sequence[Chunk], more: Sequence[Row], summary: str, window: Window
+) -> Plan | None:
+    """Decide what must go before the model is asked about the open exchange.
+
+    Args:
+        chunks: the history, oldest first.
+        more: rows of the turn in the making.
+        summary: what stands for all that was before.
+    """
+    load = _Load(chunks, more, summary)
+    fill = window.fill(load.total)
+    if fill >= DROP_AT:
+        count = _drop(load, window)
+        return None if count is None else Plan(kind="drop", count=count, fill=fill)
+    for at, share in SUMMARISE_AT:
+        if fill >= at:
+            count = _oldest(load, share)
+            is_worth = count is not None and load.tokens_of(count) > summary_tokens_max(window)
+            return Plan(kind="summarise", count=count, fill=fill) if count and is_worth else None
+    return None
+
+
+class _Load:
+    """The rows of a request in the making, by the turns that they may be cut after."""
+
+    def __init__(self, chunks: Sequence[Chunk], more: Sequence[Row], summary: str) -> None:
+        self._chunks = chunks
+        self._more = more
+        self._sums = [(0, 0)]
+        for chunk in chunks:
+            rows, tokens = self._sums[-1]
+            self._sums.append((rows + len(chunk.rows), tokens + chunk.tokens))
+        rows, tokens = self._sums[-1]
+        self.rows = rows + len(more)
+        self.row_tokens = tokens + tokens_of_rows(more)
+        self.total = self.row_tokens + summary_tokens(summary)
+
+    def rows_of(self, count: int) -> int:
+        return self._sums[count][0]
+
+    def tokens_of(self, count: int) -> int:
+        return self._sums[count][1]
+
+    def cuts(self) -> list[int]:
+        """Return how many turns may be cut, ascending: up to where the open exchange begins."""
+        places = [i for i, chunk in enumerate(self._chunks) if chunk.is_beginning]
+        if begins(self._more):
+            places.append(len(self._chunks))
+        return [i for i in places if i and self.rows - self.rows_of(i) >= ROWS_MIN]
+
+
+def _oldest(load: _Load, share: float) -> int | None:
+    """Return how many turns hold the oldest `share`; all that may be cut, if they don't."""
+    cuts = load.cuts()
+    for count in cuts:
+        has_rows = load.rows_of(count) >= share * load.rows
+        if has_rows and load.tokens_of(count) >= share * load.row_tokens:
+            return count
+    return cuts[-1] if cuts else None
+
+
+def _drop(load: _Load, window: Window) -> int | None:
+    count = _oldest(load, DROP_SHARE)
+    if count is None:
+        return None
+    lowest = SUMMARISE_AT[-1][0]
+    for further in load.cuts():
+        if further >= count:
+            count = further
+            if window.fill(load.total - load.tokens_of(count)) < lowest:
+                break
+    return count if load.tokens_of(count) > summary_tokens(LEFT_OUT) else None
+
+
+def summary_tokens(summary: str) -> int:
+    """Return the estimate for a summary as the model is shown it."""
+    return tokens_of_text(summary) + WORDS_AROUND if summary else 0
+
+
+def summary_bytes_max(window: Window) -> int:
+    return min(SUMMARY_BYTES_MAX, int(window.context_tokens * SUMMARY_SHARE_MAX) * 3)
+
+
+def summary_tokens_max(window: Window) -> int:
+    """Return the estimate for the longest summary: what is cut for one must be longer."""
+    return -(-summary_bytes_max(window) // 3) + WORDS_AROUND
+
+
+# ---------------------------------------------------------------- what becomes of it
+
+
+def summarise(draft: Draft, cut_: Cut, answer: ModelAnswer, window: Window) -> bool:
+    """Put the model's summary in the place of what is cut. False: there is none in its answer."""
+    draft.usage.append(answer.usage)
+    summary = bounded(_summary_in(answer), summary_bytes_max(window))
+    if not summary or answer.stop_reason == "refusal":
+        fail(draft, "its answer holds no summary")
+        return False
+    offer = cut_.offer
+    saved = save_all(draft, answer, offer)
+    draft.note("compacted", f"{cut_.rows} rows were summed up; {things(saved)} handed on")
+    _replace(draft, cut_, summary)
+    if draft.state.unsaved_from and (
+        cut_.is_history_whole or draft.state.unsaved_from >= cut_.chunks[0].seq
+    ):
+        draft.update(unsaved_from=max(draft.state.unsaved_from, cut_.keep_from))
+    return True
+
+
+def drop(draft: Draft, cut_: Cut, window: Window) -> None:
+    """Drop what is cut; the person's own words in it are offered to memory as they are.
+
+    What a pause would have offered to memory, it still offers: those turns are on the log.
+    """
+    kept = observe(draft, [c for c in cut_.chunks if not was_offered(draft, c)])
+    draft.note("compacted_unread", f"{cut_.rows} rows were left out; {things(kept)} handed on")
+    left = summary_bytes_max(window) - len(LEFT_OUT.encode()) - 2
+    earlier = bounded(cut_.summary.removesuffix(LEFT_OUT).strip(), left)
+    _replace(draft, cut_, f"{earlier}\n\n{LEFT_OUT}" if earlier else LEFT_OUT)
+
+
+def fail(draft: Draft, reason: str) -> None:
+    """Go on without compacting; it is tried again at a later call."""
+    draft.note("compaction_failed", reason)
+    draft.outcome = "begun"
+    draft.is_dirty = True
+
+
+def _replace(draft: Draft, cut_: Cut, summary: str) -> None:
+    draft.summary = summary
+    draft.is_summary_tainted = cut_.is_summary_tainted or any(c.is_tainted for c in cut_.chunks)
+    draft.history_from = cut_.keep_from
+    draft.update(summary_seq=0)
+    draft.outcome = "compacted"
+
+
+def _summary_in(answer: ModelAnswer) -> str:
+    text = "".join(b.text for b in answer.blocks if isinstance(b, TextBlock))
+    tagged = _TAGGED.search(text)
+    return (text if tagged is None else tagged[1]).strip()
+
+
+def bounded(summary: str, bytes_max: int) -> str:
+    """Cut a summary that is too long, and say so.
+
+    >>> bounded("short", 100)
+    'short'
+    """
+    if len(summary.encode("utf-8", "replace")) <= bytes_max:
+        return summary
+    return f"{cut(summary, max(bytes_max - len(CUT_OFF) - 1, 0))} {CUT_OFF}"

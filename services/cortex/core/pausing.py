@@ -1,0 +1,100 @@
+"""What is done when a conversation pauses: the model is asked once what of it to remember.
+
+When a direct exchange ends, one deadline is set (`memory.pause_s`). If more was said until it
+fires, or something is still open, it is set anew: a busy conversation costs one timer in a pause's
+length, not one for each message. Then a loop with purpose `save` opens. It says nothing, counts for
+no gate, adds no rows, and gives way to whatever comes in. Without a word of the person since the
+last time nothing is due, so no model is ever asked for nothing.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from vigil.contracts import Cause, Pause, TimerPayload
+
+from ..model import ModelAnswer
+from .draft import INSTANT, PAUSE_TIMER, Draft
+from .remembering import Offer, save_all, things
+
+
+def is_ended_by(pause: Pause | None, payload: TimerPayload) -> bool:
+    """Whether that deadline is the one of this pause."""
+    if pause is None or payload.timer_id != PAUSE_TIMER:
+        return False
+    return payload.generation == pause.generation
+
+
+def receive(draft: Draft, cause: Cause, payload: TimerPayload, pause: Pause) -> None:
+    """Look whether the conversation pauses, now that the deadline of `pause` is over."""
+    state = draft.state
+    if draft.policy.pause_s == 0 or state.unsaved_from == 0:
+        draft.update(pause=None, unsaved_from=0)
+        draft.note("stale_deadline", "nothing is to be saved", payload.timer_id)
+        draft.ended.append(cause.id)
+    elif payload.fire_at < pause.due_at:
+        _look_again(draft, cause, pause.due_at, "more was said since")
+    elif state.loop is not None or state.queue:
+        _look_again(draft, cause, draft.next_pause_at, "something is still open")
+    elif draft.moment.is_paused:
+        _look_again(draft, cause, draft.next_pause_at, "everything proactive is paused")
+    else:
+        draft.update(pause=None)
+        draft.begin_loop(cause, is_direct=False, purpose="save")
+
+
+def _look_again(draft: Draft, cause: Cause, due_at: datetime, why: str) -> None:
+    draft.await_pause(due_at)
+    draft.note("pause_put_off", f"{why}; looked at again at {due_at:{INSTANT}}")
+    draft.ended.append(cause.id)
+
+
+def is_saving(draft: Draft) -> bool:
+    """Whether the open loop is one that looks back at a pause."""
+    loop = draft.state.loop
+    return loop is not None and loop.purpose == "save"
+
+
+def give_way(draft: Draft, why: str) -> None:
+    """Close a loop that looks back, because something came in; the next pause takes it up."""
+    loop = draft.state.loop
+    if loop is None or loop.purpose != "save":
+        return
+    draft.end_loop(None)
+    draft.note("save_put_off", why, loop.cause.id)
+    if draft.state.pause is None and draft.policy.pause_s:
+        draft.await_pause(draft.next_pause_at)
+
+
+def forget(draft: Draft, payload: TimerPayload) -> None:
+    """Close the wait for a deadline that is passed over; the next exchange begins another."""
+    if is_ended_by(draft.state.pause, payload):
+        draft.update(pause=None)
+
+
+def conclude(draft: Draft, answer: ModelAnswer, offer: Offer) -> None:
+    """Hand to memory what the model wants to remember, and end the loop."""
+    draft.update_loop(calls=draft.loop.calls + 1, retries=0)
+    draft.usage.append(answer.usage)
+    if answer.stop_reason == "refusal":
+        draft.note("refusal", "the model declined to answer")
+    saved = save_all(draft, answer, offer)
+    if saved:
+        draft.note("saved", f"{things(saved)} handed on")
+    else:
+        draft.note("nothing_to_save", "the model found nothing to remember")
+    _end(draft, offer)
+
+
+def skip(draft: Draft, offer: Offer) -> None:
+    """End the loop without asking: of what was said nothing of the person's is left."""
+    draft.note("nothing_to_save", "nothing that the person said is left of it")
+    _end(draft, offer)
+
+
+def _end(draft: Draft, offer: Offer) -> None:
+    draft.end_loop("saved")
+    draft.update(unsaved_from=offer.next_from)
+    if offer.next_from:
+        draft.await_pause(draft.next_pause_at)
+        draft.note("save_cut", "it was too much for one call; the rest follows at the next pause")

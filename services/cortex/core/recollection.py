@@ -1,0 +1,79 @@
+"""What to look for in memory before a loop asks the model, and what a turn says of it (SPEC M)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from vigil.contracts import ExternalBlock, Loop, Memory, Row, TextBlock
+
+from .draft import OUTSIDE, Draft
+
+QUERY_LENGTH_MAX: Final = 2000
+"""Characters that are searched for: of a longer text the beginning and the end, which ask."""
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+"""Control characters but tab, line feed and carriage return: a page break of a copied text."""
+IDS_MAX: Final = 5
+"""Ids of memories that a note names."""
+
+
+class Recollection(msgspec.Struct, frozen=True, kw_only=True):
+    """What a loop was given of its owner's memory."""
+
+    memories: tuple[Memory, ...] = ()
+    """The best first."""
+    missing: str = ""
+    """Why there may be more, in words; empty: that was all."""
+
+
+NOTHING: Final = Recollection()
+
+
+def query_of(loop: Loop, rows: Sequence[Row]) -> str:
+    """Return what to look for, from the rows that the model is shown; empty: nothing.
+
+    The words of the person; of a follow-up its reason; of an event from outside its content. What
+    was held back for quiet hours names nothing to look for.
+    """
+    if loop.purpose != "answer":
+        return ""
+    if loop.is_direct:
+        told = [_text(row) for row in rows if row.source == "person"]
+        return shortened("\n".join(told[-len(loop.joined) - 1 :]))
+    if loop.follow_up is not None:
+        is_own = not (loop.timer_id or "").startswith(OUTSIDE)
+        return shortened(loop.follow_up.reason) if is_own else ""
+    blocks = [block for row in rows for block in row.blocks if isinstance(block, ExternalBlock)]
+    return shortened(blocks[-1].event.content) if blocks else ""
+
+
+def _text(row: Row) -> str:
+    return " ".join(block.text for block in row.blocks if isinstance(block, TextBlock))
+
+
+def shortened(text: str) -> str:
+    """Return a text of at most `QUERY_LENGTH_MAX` characters, none of which memory would refuse.
+
+    >>> len(shortened("a" * 9000)), shortened(" b\\f")
+    (2000, 'b')
+    """
+    text = _CONTROL.sub(" ", text).strip()
+    if len(text) <= QUERY_LENGTH_MAX:
+        return text
+    half = (QUERY_LENGTH_MAX - 1) // 2
+    return f"{text[: QUERY_LENGTH_MAX - 1 - half]} {text[-half:]}"
+
+
+def tell(draft: Draft, recollection: Recollection) -> None:
+    """Note what the model was given, so that "why" can be answered."""
+    memories, cause = recollection.memories, draft.loop.cause.id
+    if memories:
+        count = "1 memory" if len(memories) == 1 else f"{len(memories)} memories"
+        ids = ", ".join(memory.id for memory in memories[:IDS_MAX])
+        more = ", …" if len(memories) > IDS_MAX else ""
+        draft.note("recalled", f"{count} ({ids}{more})", cause)
+    if recollection.missing:
+        draft.note("recall_degraded", recollection.missing, cause)

@@ -1,0 +1,189 @@
+"""What is offered to memory without a tool loop, and what a model answers to that (SPEC I-4, M-8).
+
+A model that sums up, or looks back at a pause, calls `memory_save`; nobody waits for the results,
+so its calls become effects at once. Where a memory came from is stamped here, never by a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
+
+from vigil.contracts import SaveMemoryPayload, TextBlock, ToolUseBlock
+from vigil.memory.questions import CONTENT_BYTES_MAX
+from vigil.memory.tools import MemorySave
+
+from ..model import ModelAnswer
+from .draft import Draft
+from .history import Chunk, tainted
+from .waiting import stored_size
+
+TRUNCATING: Final = ("max_tokens", "model_context_window_exceeded")
+SAVES_MAX: Final = 20
+"""Memories that one answer may save."""
+SAVES_BYTES_MAX: Final = 64 * 1024
+"""Their text together, as it is stored: they travel in one turn."""
+PROVENANCE_MAX: Final = 32
+"""Ids of events that a memory names; the newest are kept."""
+OBSERVED_DAYS: Final = 30
+"""What was dropped unread is remembered that long: time enough for a pass to merge it."""
+OBSERVED_BYTES_MAX: Final = 16 * 1024
+"""Of the person's words in what is dropped: the newest."""
+OBSERVATION_BYTES_MAX: Final = 2 * 1024
+"""Of one message."""
+
+
+class Offer(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a conversation that memory is offered."""
+
+    chunks: tuple[Chunk, ...]
+    is_tainted: bool = False
+    """Whether it descends from untrusted content in another way than by its rows."""
+    next_from: int = 0
+    """Sequence of the first turn that was left for another time; 0: none was."""
+
+    @property
+    def provenance(self) -> tuple[str, ...]:
+        """Ids of the events behind it, each once, in their order."""
+        ids = dict.fromkeys(chunk.event_id for chunk in self.chunks if chunk.event_id is not None)
+        return tuple(ids)[-PROVENANCE_MAX:]
+
+    @property
+    def has_words(self) -> bool:
+        """Whether the person said anything in it."""
+        return any(row.source == "person" for chunk in self.chunks for row in chunk.rows)
+
+    @property
+    def ends_at(self) -> datetime | None:
+        """When the last of it was said."""
+        return self.chunks[-1].rows[-1].at if self.chunks else None
+
+
+def was_offered(draft: Draft, chunk: Chunk) -> bool:
+    """Whether a pause offered it to memory before, or nothing of it was the person's."""
+    if not draft.policy.pause_s:
+        return False
+    if draft.state.unsaved_from:
+        return chunk.seq < draft.state.unsaved_from
+    return draft.state.is_offered
+
+
+def save_all(draft: Draft, answer: ModelAnswer, offer: Offer) -> int:
+    """Let memory save what the model called `memory_save` with; return how many that are."""
+    calls = [block for block in answer.blocks if isinstance(block, ToolUseBlock)]
+    if answer.stop_reason in TRUNCATING and calls:
+        # Half an answer may end in half a call.
+        draft.note("truncated", f"the model stopped early: {answer.stop_reason}")
+        calls.pop()
+    is_tainted = offer.is_tainted or tainted(offer.chunks)
+    count, left = 0, SAVES_BYTES_MAX
+    for call in calls[:SAVES_MAX]:
+        saved = _arguments(draft, call)
+        if saved is None:
+            continue
+        left -= stored_size(saved.content)
+        if left < 0:
+            draft.note("save_refused", f"more than {SAVES_BYTES_MAX} bytes in one answer")
+            break
+        draft.save_memory(
+            SaveMemoryPayload(
+                content=saved.content,
+                type=saved.type,
+                importance=saved.importance,
+                source=source_of(draft),
+                thread=_thread(draft),
+                occurred_at=offer.ends_at,
+                provenance=offer.provenance,
+                is_tainted=is_tainted,
+            )
+        )
+        count += 1
+    if len(calls) > SAVES_MAX:
+        draft.note("save_refused", f"{len(calls)} memories in one answer; {SAVES_MAX} are kept")
+    return count
+
+
+def _arguments(draft: Draft, call: ToolUseBlock) -> MemorySave | None:
+    if call.name != "memory_save":
+        draft.note("save_refused", f"there is no tool named {call.name[:80]!r} here")
+        return None
+    try:
+        saved = msgspec.convert(call.input, MemorySave)
+    except msgspec.ValidationError as error:
+        draft.note("save_refused", f"the arguments don't fit the schema: {error}")
+        return None
+    if not saved.content.strip() or "\0" in saved.content:
+        draft.note("save_refused", "there is nothing readable in it")
+        return None
+    # The schema counts characters, memory counts bytes.
+    return msgspec.structs.replace(saved, content=cut(saved.content, CONTENT_BYTES_MAX))
+
+
+def observe(draft: Draft, chunks: Sequence[Chunk]) -> int:
+    """Let memory keep the person's own words for a while, unread; return how many messages."""
+    texts = [
+        (text, row.at, chunk.event_id)
+        for chunk in chunks
+        for row in chunk.rows
+        if row.source == "person"
+        for text in [cut("".join(_texts(row.blocks)).strip(), OBSERVATION_BYTES_MAX)]
+        if text
+    ]
+    kept, left = 0, OBSERVED_BYTES_MAX
+    for text, _, _ in reversed(texts):
+        left -= len(text.encode())
+        if left < 0:
+            break
+        kept += 1
+    for text, at, event_id in texts[len(texts) - kept :]:
+        draft.save_memory(
+            SaveMemoryPayload(
+                content=text,
+                type="observation",
+                source=source_of(draft),
+                stability="volatile",
+                expires_at=draft.moment.now + timedelta(days=OBSERVED_DAYS),
+                thread=_thread(draft),
+                occurred_at=at,
+                provenance=() if event_id is None else (event_id,),
+            )
+        )
+    return kept
+
+
+def _texts(blocks: Iterable[object]) -> Iterable[str]:
+    # What a person wrote is text alone; NUL is the one character that memory can't hold.
+    return (block.text.replace("\0", "") for block in blocks if isinstance(block, TextBlock))
+
+
+def _thread(draft: Draft) -> str:
+    return draft.key.rpartition(":")[2]
+
+
+def source_of(draft: Draft) -> str:
+    """Return the source of what is saved without a tool loop."""
+    return f"chat:{_thread(draft)}"
+
+
+def cut(text: str, bytes_max: int) -> str:
+    """Cut a text to so many bytes, at a character, and show that it was cut.
+
+    >>> cut("héllo", 5), cut("hello", 5)
+    ('h…', 'hello')
+    """
+    data = text.encode("utf-8", "replace")
+    if len(data) <= bytes_max:
+        return text
+    return data[: max(bytes_max - 3, 0)].decode("utf-8", "ignore") + "…"
+
+
+def things(count: int) -> str:
+    """Name a number of memories.
+
+    >>> things(1), things(2)
+    ('1 memory', '2 memories')
+    """
+    return f"{count} memory" if count == 1 else f"{count} memories"

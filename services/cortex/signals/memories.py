@@ -1,0 +1,103 @@
+"""From a record of MEMORIES to the signal that it gives. Pure, and the same each time.
+
+Neither contents nor people are in it, but ids, types and counts: a team's memory belongs to nobody
+whose signals could be erased with them. One record gives one signal, however many memories it is
+about. A record is told as it is stored: one that the fold finds to change nothing (the second save
+of a memory, a merge of what was forgotten meanwhile) is told, too.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from vigil.contracts import (
+    MemoriesMerged,
+    MemoriesUndone,
+    MemoryForgotten,
+    MemorySaved,
+    Signal,
+    SignalSource,
+    decode_memory,
+)
+from vigil.errors import InvalidInput
+from vigil.subjects import Scope
+
+from .making import Signals
+
+_WHY: Final = {
+    "asked": "as asked",
+    "expired": "out of date",
+    "decayed": "of no use for long",
+    "undone": "an undo",
+}
+
+
+def project(stream: str, seq: int, subject: str, data: bytes) -> list[Signal]:
+    """Return the signals of a stored record; their ids are the same each time.
+
+    Raises:
+        InvalidInput: it gives none, or can't be read.
+    """
+    signals = Signals(Scope.of_subject(subject), SignalSource(stream=stream, seq=seq))
+    record = decode_memory(data)
+    if isinstance(record, MemorySaved):
+        _saved(signals, record)
+    elif isinstance(record, MemoriesMerged):
+        _merged(signals, record)
+    elif isinstance(record, MemoryForgotten):
+        _gone(signals, record, record.reason, record.memory_ids)
+    elif isinstance(record, MemoriesUndone):
+        _gone(signals, record, "undone", record.memory_ids, restored=len(record.restored_ids))
+    else:
+        raise InvalidInput("subject", f"{subject!r} gives no signals")
+    return signals.made
+
+
+def _saved(signals: Signals, record: MemorySaved) -> None:
+    memory = record.memory
+    signals.add(
+        "memory.saved",
+        record.at,
+        f"A memory was saved: {memory.type}",
+        caused_by=None,
+        subject=memory.id,
+        type=memory.type,
+        is_tainted=memory.is_tainted or None,
+    )
+
+
+def _merged(signals: Signals, record: MemoriesMerged) -> None:
+    count = len(record.merged_ids)
+    signals.add(
+        "memory.merged",
+        record.at,
+        f"A summary took the place of {_memories(count)}",
+        caused_by=None,
+        subject=record.memory.id,
+        count=count,
+    )
+
+
+def _gone(
+    signals: Signals,
+    record: MemoryForgotten | MemoriesUndone,
+    reason: str,
+    memory_ids: tuple[str, ...],
+    *,
+    restored: int = 0,
+) -> None:
+    count = len(memory_ids)
+    signals.add(
+        "memory.forgotten",
+        record.at,
+        f"No longer recalled: {_memories(count)} ({_WHY[reason]})",
+        caused_by=None,
+        subject=memory_ids[0] if count == 1 else None,
+        reason=reason,
+        count=count,
+        restored=restored or None,
+    )
+
+
+def _memories(count: int) -> str:
+    return "1 memory" if count == 1 else f"{count} memories"

@@ -1,0 +1,182 @@
+"""Memory: what agents know of people, and how it is found again (SPEC M).
+
+The log MEMORIES is the truth. Each replica makes a database and vectors of it, in a slot of its
+own, and answers from them; what is written goes to the log first and comes back from there. So
+any number of replicas agree, and whatever one of them loses, the log has.
+
+It never talks to a language model: what is worth remembering, and what is asked, is decided
+elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any
+
+import structlog
+
+from vigil import __version__, metrics, micro, runtime, topology
+from vigil.bus import Message
+from vigil.contracts import EFFECTS_HEADER
+from vigil.errors import Unavailable
+from vigil.runtime import Context
+from vigil.switches import Switches
+
+from . import embedding, requeue, slots, vectors, work
+from .accesses import Accesses
+from .answering import Answering
+from .calls import Calls
+from .config import Limits
+from .embedding.choosing import choose as choose_embedder
+from .erasing import Erasing
+from .lanes import Lanes
+from .letters import Letters
+from .rebuilding import Parts, Replica
+from .saving import Log
+from .service import DESCRIPTION, Service
+from .slots import Slot
+from .vectors.choosing import choose as choose_index
+from .words import Words
+
+log = structlog.get_logger("vigil.memory")
+
+
+async def serve(context: Context, limits: Limits | None = None) -> None:
+    """Remember and answer until cancelled; then finish or give back what is in hand.
+
+    Raises:
+        ConfigError: the embedder or the vector index can't work as configured, or there is no
+            folder to write to.
+    """
+    limits = limits or Limits()
+    slot = slots.take(context.settings.memory, slots_max=limits.slots_max)
+    try:
+        embedder = await asyncio.to_thread(choose_embedder, context.settings)
+        index = choose_index(context.settings, slot.folder)
+        try:
+            await _serve(context, limits, slot, embedder, index)
+        finally:
+            await index.close()
+            await embedder.close()
+    finally:
+        slot.release()
+
+
+async def _serve(
+    context: Context,
+    limits: Limits,
+    slot: Slot,
+    embedder: embedding.Embedder,
+    index: vectors.VectorIndex,
+) -> None:
+    bus, clock = context.bus, context.clock
+    letters = Letters(bus, clock, context.metrics, limits)
+    written = Log(bus, limits)
+    parts = Parts(
+        bus=bus,
+        clock=clock,
+        config=context.settings.config,
+        counts=context.metrics,
+        limits=limits,
+        log_=written,
+        index=index,
+        embedder=embedder,
+        words=await asyncio.to_thread(Words),
+        bury=letters.bury_record,
+    )
+    replica = await Replica.open(slot.folder, parts)
+    switches = await Switches.watch(bus)
+    accesses = Accesses(written, clock, context.new_id, limits)
+    answering = Answering(context, replica, written, accesses, limits)
+    answering.is_erasing = switches.is_erasing
+    calls = Calls(context, answering, letters, limits)
+    erasing = Erasing(
+        bus, replica, written, accesses,
+        instance=context.instance, is_erasing=switches.is_erasing,
+    )  # fmt: skip
+    _tell(context, slot, replica, embedder)
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(replica.run(), name="memory-replica")
+            group.create_task(accesses.run(), name="memory-accesses")
+            await _answer(context, limits, replica, answering, calls, erasing)
+    finally:
+        await accesses.close(timeout_s=limits.stop_grace_s)
+        await switches.close()
+        await replica.close()
+
+
+async def _answer(
+    context: Context,
+    limits: Limits,
+    replica: Replica,
+    answering: Answering,
+    calls: Calls,
+    erasing: Erasing,
+) -> None:
+    """Take questions and turns until cancelled."""
+    bus = context.bus
+    service = Service(answering, context.metrics, replica.rebuild, erasing.erase)
+    requeues = requeue.Requeues(bus, calls)
+    await bus.listen(requeue.SUBJECT, requeues.answer, queue=work.SERVICE)
+    serving = micro.serving(
+        bus,
+        service.endpoints(),
+        name=work.SERVICE,
+        version=__version__,
+        description=DESCRIPTION,
+        instance=context.instance,
+        concurrency_max=limits.questions_at_once_max,
+    )
+    async with serving, asyncio.TaskGroup() as group:
+        lanes = Lanes(calls.handle, calls.give_back, group, turns_max=limits.turns_in_hand_max)
+        group.create_task(_become_ready(context, limits, replica), name="memory-ready")
+        await replica.projector.caught_up.wait()
+        turns = await bus.pull(topology.MEMORY_TURNS)
+        try:
+            await _pull(context, turns, lanes)
+        finally:
+            await lanes.stop(grace_s=limits.stop_grace_s)
+            await turns.close()
+
+
+async def _become_ready(context: Context, limits: Limits, replica: Replica) -> None:
+    """Count as ready once the first recall will be whole, or that would take too long."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(limits.ready_wait_s):
+            await replica.projector.caught_up.wait()
+            await replica.vectorizer.is_settled.wait()
+    context.ready.set()
+
+
+async def _pull(context: Context, turns: Any, lanes: Lanes) -> None:
+    while True:
+        try:
+            await _take(context, await anext(turns), lanes)
+        except Unavailable as error:
+            # The connection comes back by itself, and the puller asks again then.
+            log.warning("can't pull", action="memory.pull", error=str(error))
+            await asyncio.sleep(0.1)
+
+
+async def _take(context: Context, turn: Message, lanes: Lanes) -> None:
+    if not work.has_work(turn.headers.get(EFFECTS_HEADER), turn.data):
+        await context.bus.ack(turn)
+        return
+    lanes.put(turn)
+    await lanes.room()
+
+
+def _tell(context: Context, slot: Slot, replica: Replica, embedder: embedding.Embedder) -> None:
+    """Let health and metrics tell how it is."""
+    context.metrics.watch(metrics.VECTORS_BEHIND, lambda: replica.behind)
+    context.facts["slot"] = slot.number
+    context.facts["embedder"] = embedder.name
+    context.facts["index"] = replica.index.name
+    replica.on_applied = lambda: context.facts.update(position=replica.store.position)
+    replica.on_applied()
+
+
+if __name__ == "__main__":
+    runtime.main("memory")

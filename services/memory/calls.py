@@ -1,0 +1,221 @@
+"""What turns give memory to do: claimed on the log, done, answered (ARCHITECTURE 4).
+
+A call is claimed, run, answered by an event of its session, and only then its turn acknowledged.
+The claim tells others that somebody is at it; it forbids nothing, because every memory tool may
+run twice: a save has the call's id as its key. So whoever finds a claim without a result runs the
+call again, and the first result counts in the fold. Nothing is run for which no session waits any
+more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Final
+
+import structlog
+
+from vigil import crash, metrics, topology, trace
+from vigil.bus import Bus, Message
+from vigil.contracts import CallTool, SaveMemory, Turn, decode_turn, encode
+from vigil.errors import InvalidInput, NotFound, Unavailable, VigilError, WrongLastSequence
+from vigil.memory.client import Conflict
+from vigil.memory.questions import Listed, Recalled, Saved
+from vigil.memory.tools import TOOLS
+from vigil.runtime import Context
+from vigil.subjects import Scope, SessionKey
+
+from . import checks, telling, work
+from .answering import Answering, Gone
+from .config import Limits
+from .letters import Letters
+from .telling import Told
+
+log = structlog.get_logger("vigil.memory")
+
+STREAM: Final = topology.MEMORY_TURNS.stream
+GIVEN_UP: Final = "Memory could not do this; it was logged."
+
+
+class Calls:
+    """Handles turns, one at a time for each session."""
+
+    def __init__(
+        self, context: Context, answering: Answering, letters: Letters, limits: Limits
+    ) -> None:
+        self._bus: Bus = context.bus
+        self._clock = context.clock
+        self._counts = context.metrics
+        self._config = context.settings.config
+        self._instance = context.instance
+        self._answering = answering
+        self._letters = letters
+        self._limits = limits
+
+    async def handle(self, turn: Message) -> bool:
+        """Do what a turn asks and acknowledge it; return whether it's done.
+
+        Never raises but when cancelled: then the turn comes to another replica.
+        """
+        crash.point("memory.turn.received")
+        trace.current.set(trace.passed_on(turn.headers.get(trace.HEADER)))
+        try:
+            await self.carry_out(turn)
+        except InvalidInput as error:
+            await self._letters.bury(STREAM, SessionKey.of_subject(turn.subject), turn, str(error))
+        except Unavailable as error:
+            log.info(
+                "turn given back", action="memory.give_back", subject=turn.subject, seq=turn.seq,
+                delivered=turn.delivered, error=str(error),
+            )  # fmt: skip
+            await self.give_back(turn)
+            return False
+        except Exception as error:
+            # Refused by the broker, or a bug: neither may end the lane or retry for ever.
+            if not await self._refused(turn, error):
+                return False
+        crash.point("memory.turn.before_ack")
+        with contextlib.suppress(Unavailable):  # then it comes again, and is found done
+            await self._bus.ack(turn)
+        return True
+
+    async def give_back(self, turn: Message) -> None:
+        """Have a turn delivered again soon."""
+        with contextlib.suppress(Unavailable):  # then it comes again after ack_wait
+            await self._bus.nak(turn, self._limits.give_back_delay_s)
+
+    async def carry_out(self, turn: Message) -> None:
+        """Do everything that a turn asks of memory; may be repeated.
+
+        Raises:
+            InvalidInput: it can't be read, or asks for what can't be remembered.
+            Unavailable: try again later.
+        """
+        key, record = work.read_turn(turn.subject, turn.data)
+        unusable: list[InvalidInput] = []
+        for one in work.work_of(record):
+            if self._answering.is_erasing(key.user):
+                return
+            if isinstance(one, CallTool):
+                await self._call(key, one)
+                continue
+            try:
+                await self._remember(key, one)
+            except InvalidInput as error:
+                unusable.append(error)
+        if unusable:
+            raise unusable[0]
+
+    # ------------------------------------------------------------ saves
+
+    async def _remember(self, key: SessionKey, effect: SaveMemory) -> None:
+        save = checks.save_of(effect, str(key))
+        checks.check_content(save.content)
+        with contextlib.suppress(Gone):  # a repeat, of what was forgotten since
+            await self._answering.remember(self._scope(key), save, via="turn")
+        crash.point("memory.save.after")
+
+    def _scope(self, key: SessionKey) -> Scope:
+        return self._config.scope_of(key.agent, key.user)
+
+    # ------------------------------------------------------------ calls
+
+    async def _call(self, key: SessionKey, call: CallTool) -> None:
+        """Claim a call, run it and answer it, if its session still waits for that."""
+        crash.point("memory.call.before_claim")
+        await self._claim(key, call)
+        crash.point("memory.call.claimed")
+        if not await self._is_open(key, call):
+            self._count(call, "closed")
+            log.info(
+                "call is closed", action="memory.call_closed", session=str(key), effect=call.id
+            )
+            return
+        told = await self._run(key, call)
+        crash.point("memory.call.ran")
+        await self._answer(key, call, told)
+        crash.point("memory.call.answered")
+        self._count(call, "failed" if told.is_error else "answered")
+
+    async def _claim(self, key: SessionKey, call: CallTool) -> None:
+        """Note that somebody is at it, unless that is noted."""
+        claim = work.claim_of(key, call, by=self._instance, now=self._clock.now())
+        headers = {trace.HEADER: trace.passed_on(trace.current.get())}
+        try:
+            await self._bus.publish(key.call(call.id), encode(claim), headers, expect=0)
+        except WrongLastSequence:
+            # Ours, whose answer never came; of a replica that crashed; of one that is at it.
+            log.info("claimed before", action="memory.claimed", session=str(key), effect=call.id)
+
+    async def _is_open(self, key: SessionKey, call: CallTool) -> bool:
+        found = await self._bus.get_last(STREAM, key.turn)
+        if found is None:
+            return False
+        try:
+            newest: Turn = decode_turn(found.data)
+        except InvalidInput:
+            return True  # nobody can tell; the fold will
+        return work.is_open(newest, call.id)
+
+    async def _run(self, key: SessionKey, call: CallTool) -> Told:
+        """Run a call. Raises: Unavailable, to be tried again."""
+        try:
+            async with asyncio.timeout(self._limits.call_timeout_s):
+                return await self._told(key, call)
+        except InvalidInput as error:
+            return Told(content=f"{error.field}: {error.reason}", is_error=True)
+        except (Conflict, NotFound) as error:
+            return Told(content=str(error), is_error=True)
+        except TimeoutError as error:
+            raise Unavailable("it takes too long") from error
+
+    async def _told(self, key: SessionKey, call: CallTool) -> Told:
+        question = work.question_of(key, call)
+        reply = await self._answering.answer(self._scope(key), question, via="call")
+        match reply:
+            case Saved():
+                return telling.of_saved(reply)
+            case Recalled():
+                return telling.of_recalled(reply)
+            case Listed():
+                return telling.of_listed(reply)
+            case _:  # pragma: no cover - no tool asks for anything else
+                raise AssertionError(f"no tool answers with {type(reply).__name__}")
+
+    async def _answer(self, key: SessionKey, call: CallTool, told: Told) -> None:
+        event = work.result_of(
+            key,
+            call,
+            told.content,
+            now=self._clock.now(),
+            is_error=told.is_error,
+            is_tainted=told.is_tainted,
+        )
+        headers = {trace.HEADER: trace.passed_on(trace.current.get())}
+        subject = key.in_event("tool_result")
+        await self._bus.publish(subject, encode(event), headers, msg_id=event.id)
+
+    def _count(self, call: CallTool, outcome: str) -> None:
+        tool = call.payload.tool if call.payload.tool in TOOLS else "unknown"
+        self._counts.count(metrics.MEMORY_CALLS, tool, outcome)
+
+    # ------------------------------------------------------------ giving up
+
+    async def _refused(self, turn: Message, error: Exception) -> bool:
+        """Try again some times; then answer with an error, and leave a dead letter."""
+        log.error(
+            "refused", action="memory.refused", subject=turn.subject, seq=turn.seq,
+            delivered=turn.delivered, error=repr(error),
+            exc_info=None if isinstance(error, VigilError) else error,
+        )  # fmt: skip
+        if turn.delivered < self._limits.refusals_max:
+            await self.give_back(turn)
+            return False
+        key, record = work.read_turn(turn.subject, turn.data)
+        for call in work.work_of(record):
+            if isinstance(call, CallTool):
+                with contextlib.suppress(VigilError):  # its deadline ends it, then
+                    await self._answer(key, call, Told(content=GIVEN_UP, is_error=True))
+                    self._count(call, "failed")
+        await self._letters.bury(STREAM, key, turn, repr(error))
+        return True

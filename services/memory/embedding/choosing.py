@@ -1,0 +1,40 @@
+"""Which model makes vectors of texts, by the settings."""
+
+from __future__ import annotations
+
+from vigil.config import Settings
+from vigil.errors import ConfigError
+
+from . import Embedder
+
+
+def choose(settings: Settings) -> Embedder:
+    """Return the embedder; its model is loaded, if it is one of this machine (0.3 s and more).
+
+    Raises:
+        ConfigError: what it needs isn't there, or isn't set.
+    """
+    memory = settings.config.memory
+    match memory.embedder:
+        case "wordllama":
+            from .wordllama import WordLlamaEmbedder
+
+            return WordLlamaEmbedder()
+        case "onnx":
+            from .onnx import load
+
+            return load(_set("embedder_model", memory.embedder_model))
+        case "openai":
+            from .openai import OpenAIEmbedder
+
+            return OpenAIEmbedder(
+                _set("embedder_url", memory.embedder_url),
+                _set("embedder_model", memory.embedder_model),
+                settings.embedder_api_key,
+            )
+
+
+def _set(name: str, value: str) -> str:
+    if not value:
+        raise ConfigError(f"memory.{name} must be set for this memory.embedder")
+    return value

@@ -1,0 +1,61 @@
+"""Dead letters of memory: stored, however long that takes, before anything goes on without them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+import structlog
+
+from vigil import dead_letters, metrics
+from vigil.bus import Bus, BusError, Message
+from vigil.clock import Clock
+from vigil.errors import InvalidInput, Unavailable
+from vigil.metrics import Metrics
+from vigil.subjects import Scope, SessionKey
+
+from . import work
+from .config import Limits
+
+log = structlog.get_logger("vigil.memory")
+
+THREAD: Final = "_memory"
+"""In the place of a thread, for what belongs to no conversation."""
+
+
+class Letters:
+    """Where what no try could use is left for a person."""
+
+    def __init__(self, bus: Bus, clock: Clock, counts: Metrics, limits: Limits) -> None:
+        self._bus = bus
+        self._clock = clock
+        self._counts = counts
+        self._limits = limits
+
+    async def bury_record(self, message: Message, cause: str) -> None:
+        """Bury a record of MEMORIES; one of nobody is only logged."""
+        try:
+            scope = Scope.of_subject(message.subject)
+        except InvalidInput:
+            return
+        await self.bury("MEMORIES", SessionKey(scope.owner, scope.agent, THREAD), message, cause)
+
+    async def bury(self, stream: str, key: SessionKey, message: Message, cause: str) -> None:
+        """Store a dead letter; a repeat stores nothing."""
+        letter = dead_letters.build(
+            work.SERVICE, stream, message, cause, key, now=self._clock.now()
+        )
+        pause_s = self._limits.again_first_s
+        while True:
+            try:
+                await dead_letters.publish(self._bus, letter, message, key)
+                break
+            except (Unavailable, BusError) as error:
+                log.warning("trying again", action="memory.bury", error=str(error))
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, self._limits.again_max_s)
+        self._counts.count(metrics.DEAD_LETTERS)
+        log.warning(
+            "dead letter", action="memory.dead", subject=message.subject, seq=message.seq,
+            cause=cause,
+        )  # fmt: skip

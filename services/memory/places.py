@@ -1,0 +1,78 @@
+"""Where a scope's rows are. Nothing else turns a scope into a number or a table (SPEC M-2).
+
+Every query about memories is made with a :class:`Place`, and the only ways to one are the two
+functions here. A place of one scope can't be made from anything that a person or a model wrote: a
+scope's parts were checked, the number is SQLite's, and the table's name is that number.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import NamedTuple
+
+from vigil.subjects import Scope
+
+
+class Place(NamedTuple):
+    """A scope as SQLite knows it."""
+
+    number: int
+    """``memories.scope``, ``edges.scope``, ``provenance.scope``."""
+    text: str
+    """The full-text table: ``terms``, ``facets``; rowid = ``memories.num``."""
+
+
+def find(db: sqlite3.Connection, scope: Scope) -> Place | None:
+    """Return where that scope is; None: nothing was ever remembered in it."""
+    found = db.execute(
+        "SELECT scope FROM scopes WHERE agent = ? AND owner = ?", (scope.agent, scope.owner)
+    ).fetchone()
+    return None if found is None else _place(found[0])
+
+
+def make(db: sqlite3.Connection, scope: Scope) -> Place:
+    """Return where that scope is, having made it if need be; inside a transaction."""
+    place = find(db, scope)
+    if place is not None:
+        return place
+    added = db.execute(
+        "INSERT INTO scopes (agent, owner) VALUES (?, ?)", (scope.agent, scope.owner)
+    )
+    assert added.lastrowid is not None  # noqa: S101 - of an insert
+    place = _place(added.lastrowid)
+    db.execute(
+        f"CREATE VIRTUAL TABLE {place.text}"
+        " USING fts5(terms, facets, content='', tokenize='porter unicode61')"
+    )
+    return place
+
+
+def remove(db: sqlite3.Connection, place: Place) -> None:
+    """Remove every row of a scope, and its full text; inside a transaction."""
+    of_scope = "SELECT num FROM memories WHERE scope = ?"
+    for delete in (
+        f"DELETE FROM features WHERE num IN ({of_scope})",  # noqa: S608 - no input
+        "DELETE FROM edges WHERE scope = ?",
+        "DELETE FROM merges WHERE scope = ?",
+        "DELETE FROM provenance WHERE scope = ?",
+        "DELETE FROM memories WHERE scope = ?",
+        "DELETE FROM scopes WHERE scope = ?",
+    ):
+        db.execute(delete, (place.number,))
+    db.execute(f"DROP TABLE {place.text}")
+
+
+def everywhere(db: sqlite3.Connection) -> list[Scope]:
+    """Return every scope in which something was remembered, in the order of their first memory."""
+    rows = db.execute("SELECT agent, owner FROM scopes ORDER BY scope")
+    return [Scope(agent, owner) for agent, owner in rows]
+
+
+def agents(db: sqlite3.Connection, owner: str) -> frozenset[str]:
+    """Return the agents that ever had a memory of that owner."""
+    rows = db.execute("SELECT agent FROM scopes WHERE owner = ?", (owner,))
+    return frozenset(agent for (agent,) in rows)
+
+
+def _place(number: int) -> Place:
+    return Place(number, f"text_{number}")

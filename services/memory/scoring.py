@@ -1,0 +1,215 @@
+"""How well memories fit a question: the sum of normalised parts. Pure.
+
+    score = text + vector + words + gist     what it says itself
+          + neighbours                       what was said just before and after
+          + graph                            what it is associated with
+          + speaker                          said by whom the question names
+          + recency + importance - taint     small terms
+
+Text (BM25), vector (cosine), words and gist are each stretched to 0..1 over the candidates, then
+weighted (`Memory.weight_*`): a sum of scores keeps by how much one is better than the next, which
+a fusion of ranks throws away (MEASURED.md). A neighbour and an associated memory lend a part of
+what they say themselves, never of what was lent to them, so nothing goes around in circles.
+
+Ties go to what happened later, then to what was saved later: the same question gets the same
+answer.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, Protocol
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from vigil.memory.questions import Mode, Parts
+
+Floats = npt.NDArray[np.float64]
+DAY_S: Final = 86_400.0
+
+
+class Weights(Protocol):
+    """The weights of `vigil.config.Memory`."""
+
+    @property
+    def weight_text(self) -> float: ...
+    @property
+    def weight_vector(self) -> float: ...
+    @property
+    def weight_words(self) -> float: ...
+    @property
+    def weight_gist(self) -> float: ...
+    @property
+    def weight_speaker(self) -> float: ...
+    @property
+    def weight_neighbours(self) -> float: ...
+    @property
+    def weight_graph(self) -> float: ...
+    @property
+    def weight_recency(self) -> float: ...
+    @property
+    def recency_half_life_days(self) -> float: ...
+    @property
+    def weight_importance(self) -> float: ...
+    @property
+    def weight_taint(self) -> float: ...
+
+
+class Lending(NamedTuple):
+    """Who lends to whom, by where they stand among the candidates."""
+
+    borrowers: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+    lenders: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+    shares: Floats = np.zeros(0)
+    """0 to 1, of what the lender says itself."""
+
+
+class Candidates(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of each candidate, column by column."""
+
+    nums: npt.NDArray[np.int64]
+    text: Floats
+    """BM25, larger is better; 0: no word of the question stands in it."""
+    cosine: Floats | None
+    """None: there is no vector of the question. NaN: there's none of that memory yet."""
+    words: Floats
+    gist: Floats
+    is_speaker: npt.NDArray[np.bool_]
+    """Whether it was said by somebody whom the question names."""
+    happened_at: Floats
+    """Epoch seconds."""
+    importance: Floats
+    """After decay."""
+    is_tainted: npt.NDArray[np.bool_]
+    neighbours: Lending = Lending()
+    """What was said around, both ways."""
+    associations: Lending = Lending()
+    """Both ways."""
+
+
+class Scored(NamedTuple):
+    """A candidate and its score, which is the sum of its parts."""
+
+    at: int
+    score: float
+    parts: Parts
+
+
+class _Columns(NamedTuple):
+    text: Floats
+    vector: Floats
+    words: Floats
+    gist: Floats
+    neighbours: Floats
+    graph: Floats
+    speaker: Floats
+    recency: Floats
+    importance: Floats
+    taint: Floats
+
+    def total(self) -> Floats:
+        total: Floats = np.zeros_like(self.text)
+        for column in self:
+            total = total + column
+        return total
+
+
+def stretched(values: Floats) -> Floats:
+    """Return values as 0..1 over their range; all zero if they don't differ.
+
+    >>> stretched(np.array([2.0, 6.0, 4.0])).tolist()
+    [0.0, 1.0, 0.5]
+    """
+    known = values[~np.isnan(values)]
+    if not len(known) or (low := known.min()) == (high := known.max()):
+        return np.zeros_like(values)
+    shares: Floats = np.nan_to_num((values - low) / (high - low))
+    return shares
+
+
+def own(candidates: Candidates, weights: Weights) -> Floats:
+    """Return what each candidate says itself."""
+    text, vector, words, gist = _said(candidates, weights)
+    total: Floats = text + vector + words + gist
+    return total
+
+
+def rank(
+    candidates: Candidates, weights: Weights, mode: Mode, now: float, limit: int
+) -> list[Scored]:
+    """Return the best candidates, best first.
+
+    Args:
+        now: epoch seconds, for recency.
+        mode: `text` and `vector` are those parts alone, for comparison.
+    """
+    if not len(candidates.nums):
+        return []
+    columns = _columns(candidates, weights, mode, now)
+    totals = columns.total()
+    order = np.lexsort((-candidates.nums, -candidates.happened_at, -totals))
+    return [_scored(columns, int(index), float(totals[index])) for index in order[:limit]]
+
+
+def _columns(candidates: Candidates, weights: Weights, mode: Mode, now: float) -> _Columns:
+    none = np.zeros_like(candidates.text)
+    if mode == "text":
+        return _Columns(candidates.text, *[none] * 9)
+    if mode == "vector":
+        cosine = none if candidates.cosine is None else np.nan_to_num(candidates.cosine, nan=-1.0)
+        return _Columns(none, cosine, *[none] * 8)
+    said = own(candidates, weights)
+    return _Columns(
+        *_said(candidates, weights),
+        weights.weight_neighbours * _of_neighbours(candidates, said),
+        weights.weight_graph * _of_graph(candidates, said),
+        weights.weight_speaker * candidates.is_speaker.astype(np.float64),
+        weights.weight_recency * _recency(candidates, weights, now),
+        weights.weight_importance * candidates.importance,
+        -weights.weight_taint * candidates.is_tainted.astype(np.float64),
+    )
+
+
+def _said(candidates: Candidates, weights: Weights) -> tuple[Floats, Floats, Floats, Floats]:
+    cosine = np.zeros_like(candidates.text) if candidates.cosine is None else candidates.cosine
+    return (
+        weights.weight_text * _of_best(candidates.text),
+        weights.weight_vector * stretched(cosine),
+        weights.weight_words * stretched(candidates.words),
+        weights.weight_gist * stretched(candidates.gist),
+    )
+
+
+def _of_best(values: Floats) -> Floats:
+    """Return values as a share of the largest; nothing is below 0, which stands for no match."""
+    best = values.max(initial=0.0)
+    shares: Floats = values / best if best > 0 else np.zeros_like(values)
+    return shares
+
+
+def _of_neighbours(candidates: Candidates, said: Floats) -> Floats:
+    """Return all that neighbours lend: there are four of them at most."""
+    borrowers, lenders, shares = candidates.neighbours
+    lent = np.zeros_like(said)
+    np.add.at(lent, borrowers, shares * said[lenders])
+    return lent
+
+
+def _of_graph(candidates: Candidates, said: Floats) -> Floats:
+    """Return the most that any associated memory lends, so that many edges are no merit."""
+    borrowers, lenders, shares = candidates.associations
+    lent = np.zeros_like(said)
+    np.maximum.at(lent, borrowers, shares * said[lenders])
+    return lent
+
+
+def _recency(candidates: Candidates, weights: Weights, now: float) -> Floats:
+    days = np.maximum(now - candidates.happened_at, 0.0) / DAY_S
+    recency: Floats = 0.5 ** (days / weights.recency_half_life_days)
+    return recency
+
+
+def _scored(columns: _Columns, index: int, score: float) -> Scored:
+    parts = {name: float(column[index]) for name, column in columns._asdict().items()}
+    return Scored(index, score, Parts(**parts))

@@ -1,0 +1,24 @@
+"""Which backend searches vectors: a Qdrant server if the settings name one, else one here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vigil.config import Settings
+
+from . import VectorIndex
+
+
+def choose(settings: Settings, folder: Path) -> VectorIndex:
+    """Return the backend, not yet open.
+
+    Args:
+        folder: of the replica; the engine's files go under it.
+    """
+    if settings.config.memory.qdrant_url:
+        from .server import ServerIndex
+
+        return ServerIndex(settings.config.memory.qdrant_url, settings.qdrant_api_key)
+    from .edge import EdgeIndex
+
+    return EdgeIndex(folder / "vectors")

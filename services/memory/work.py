@@ -1,0 +1,175 @@
+"""What a turn gives memory to do, and the records that come of it. Pure.
+
+Two things: what is to be remembered without anybody waiting (`SaveMemory`), and calls of the memory
+tools (`CallTool`), each answered by one `tool_result` event. What a model wrote is checked against
+the tool's types here, and what is wrong with it goes back to the model as the result.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from vigil.contracts import (
+    CallClaim,
+    CallTool,
+    MemoryType,
+    SaveMemory,
+    ToolResultEvent,
+    ToolResultPayload,
+    Turn,
+    decode_turn,
+)
+from vigil.errors import InvalidInput
+from vigil.memory import tools
+from vigil.memory.questions import ListMemories, Recall, Save
+from vigil.subjects import SessionKey, token_of
+
+from . import checks
+
+SERVICE: Final = "memory"
+_EFFECT_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+_TAGS: Final = (b'"type":"save_memory"', b'"type":"call_tool"')
+SUMMARY_LIMIT: Final = 30
+"""Memories that `summarize` gathers."""
+Work = SaveMemory | CallTool
+
+
+def has_work(effects: str | None, data: bytes) -> bool:
+    """Tell, without decoding, whether a turn may have something for memory.
+
+    Args:
+        effects: the header ``Vigil-Effects``; None if there is none.
+
+    >>> has_work("st", b""), has_work("sm", b""), has_work(None, b'{"effects":[]}')
+    (False, True, False)
+    """
+    return any(tag in data for tag in _TAGS) if effects is None else "m" in effects
+
+
+def read_turn(subject: str, data: bytes) -> tuple[SessionKey, Turn]:
+    """Decode a turn and the session that it was stored under.
+
+    Raises:
+        InvalidInput: it is no turn, not of a session of this stream, or names an effect by what
+            can't be part of a subject.
+    """
+    key = SessionKey.of_subject(subject)
+    if key.turn != subject:
+        raise InvalidInput("subject", f"{subject!r} holds no turns of a conversation")
+    turn = decode_turn(data)
+    for one in work_of(turn):
+        if not _EFFECT_ID.fullmatch(one.id):
+            raise InvalidInput("effects", f"{one.id!r} is not the id of an effect")
+    return key, turn
+
+
+def work_of(turn: Turn) -> list[Work]:
+    """Return what memory has to do for a turn, in order."""
+    return [
+        effect
+        for effect in turn.effects
+        if isinstance(effect, SaveMemory)
+        or (isinstance(effect, CallTool) and effect.payload.service == SERVICE)
+    ]
+
+
+def is_open(turn: Turn, effect_id: str) -> bool:
+    """Whether the session waits for that call, by its newest turn."""
+    loop = turn.state.loop
+    if loop is None or loop.waiting is None:
+        return False
+    return any(call.effect_id == effect_id for call in loop.waiting.calls)
+
+
+# ---------------------------------------------------------------- a call as a question
+
+
+def question_of(key: SessionKey, call: CallTool) -> Save | Recall | ListMemories:
+    """Return what a call asks for. Its source and whether it's trusted are none of its arguments.
+
+    Raises:
+        InvalidInput: for the model to correct.
+    """
+    payload = call.payload
+    kind = tools.TOOLS.get(payload.tool)
+    if kind is None:
+        raise InvalidInput("tool", f"there is no tool {payload.tool[:100]!r}")
+    try:
+        arguments: Any = msgspec.convert(payload.input, kind)
+    except msgspec.ValidationError as error:
+        raise checks.invalid(str(error), "input") from error
+    checks.check_characters(msgspec.structs.asdict(arguments))
+    return _question(key, call, arguments)
+
+
+def _question(key: SessionKey, call: CallTool, arguments: Any) -> Save | Recall | ListMemories:
+    question: Save | Recall | ListMemories
+    match arguments:
+        case tools.MemorySave(content=content, type=type_, importance=importance):
+            question = _save(key, call, content, type_, importance)
+        case tools.Remember(text=text):
+            question = _save(key, call, text, "fact", None)
+        case tools.MemoryRecall(query=query, types=types, source=source, limit=limit):
+            question = Recall(query=query, types=types, source=source, limit=limit)
+        case tools.Search(query=query):
+            question = Recall(query=query)
+        case tools.ListMemory(sort=sort, types=types, limit=limit):
+            question = ListMemories(sort=sort, types=types, limit=limit)
+        case tools.Summarize(topic=""):
+            question = ListMemories(sort="importance", limit=SUMMARY_LIMIT)
+        case tools.Summarize(topic=topic):
+            question = Recall(query=topic, limit=SUMMARY_LIMIT)
+        case _:  # pragma: no cover - the table has no other types
+            raise InvalidInput("tool", f"{call.payload.tool!r} is not served")
+    return question
+
+
+def _save(
+    key: SessionKey, call: CallTool, content: str, kind: MemoryType, importance: float | None
+) -> Save:
+    return Save(
+        content=content,
+        by=f"session:{key}",
+        type=kind,
+        importance=importance,
+        source=f"chat:{key.thread}",
+        thread=key.thread,
+        provenance=(call.payload.caused_by,),
+        is_tainted=call.payload.is_tainted,
+        key=call.id,
+    )
+
+
+# ---------------------------------------------------------------- records
+
+
+def claim_of(key: SessionKey, call: CallTool, *, by: str, now: datetime) -> CallClaim:
+    """Build the record that tells others that somebody is at it."""
+    return CallClaim(
+        effect_id=call.id, session_key=str(key), tool=call.payload.tool[:200], by=by, at=now
+    )
+
+
+def result_of(
+    key: SessionKey,
+    call: CallTool,
+    content: str,
+    *,
+    now: datetime,
+    is_error: bool = False,
+    is_tainted: bool = False,
+) -> ToolResultEvent:
+    """Build the answer to a call. Its id is the same for every try."""
+    return ToolResultEvent(
+        id=f"result-{token_of(SERVICE, call.id)}",
+        session_key=str(key),
+        created_at=now,
+        caused_by=call.id,
+        payload=ToolResultPayload(
+            call_id=call.id, content=content, is_error=is_error, is_tainted=is_tainted
+        ),
+    )

@@ -1,0 +1,39 @@
+"""Moments as a person types them: ``2026-11-20``, ``2026-11-20T09:30Z``, ``7d`` for a week ago."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from vigil.errors import InvalidInput
+
+_AGO: Final = re.compile(r"(\d{1,6})\s*([smhdw])")
+_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def moment(option: str, text: str, now: datetime) -> datetime:
+    """Return the instant (aware UTC) that `text` names; without a zone it's UTC.
+
+    Raises:
+        InvalidInput: naming the option.
+
+    >>> now = datetime(2026, 11, 20, 12, tzinfo=UTC)
+    >>> str(moment("since", "2d", now)), str(moment("since", "2026-11-01", now))
+    ('2026-11-18 12:00:00+00:00', '2026-11-01 00:00:00+00:00')
+    """
+    try:
+        if match := _AGO.fullmatch(text.strip()):
+            return now - timedelta(**{_UNITS[match[2]]: int(match[1])})
+        at = datetime.fromisoformat(text.strip())
+        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise InvalidInput(
+            option,
+            f"{text!r} is no moment: try 2026-11-20, 2026-11-20T09:30Z, or 7d for a week ago",
+        ) from error
+
+
+def optional(option: str, text: str | None, now: datetime) -> datetime | None:
+    """Return what :func:`moment` does, or None for None."""
+    return None if text is None else moment(option, text, now)

@@ -1,0 +1,242 @@
+"""What `vigil.Client` can do with memories: one method for each endpoint of /api/memories."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from ..errors import InvalidInput
+
+PATH: Final = "/api/memories"
+_ID: Final = re.compile("[0-9a-f]{32}")
+WORK_TIMEOUT_S: Final = 75.0
+"""Of a maintenance; the gateway waits for a minute."""
+
+
+class MemoryCalls:
+    """Base of `vigil.Client`: whose memory is the token's user's, or `user`'s for an admin."""
+
+    def _object(
+        self, method: str, path: str, body: Any = None, *, timeout_s: float | None = None
+    ) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def save_memory(
+        self,
+        content: str,
+        *,
+        type: str = "fact",  # noqa: A002 - the name it has everywhere
+        source: str | None = None,
+        importance: float | None = None,
+        thread: str | None = None,
+        occurred_at: datetime | None = None,
+        stability: str | None = None,
+        expires_at: datetime | None = None,
+        valid_from: datetime | None = None,
+        valid_to: datetime | None = None,
+        links: Sequence[Mapping[str, Any]] = (),
+        idempotency_key: str | None = None,
+        user: str | None = None,
+        agent: str | None = None,
+    ) -> dict[str, Any]:
+        """Remember something; return ``{id, seq}``. With the same key it's remembered once.
+
+        Args:
+            importance: 0..1; None: the type's default.
+            thread: the conversation that it is part of.
+            occurred_at: aware; when what it tells of happened.
+            links: associations, ``{"to_id", "relation", "weight"}``.
+        """
+        body = {
+            "content": content,
+            "type": type,
+            "source": source,
+            "importance": importance,
+            "threadId": thread,
+            "occurredAt": occurred_at,
+            "stability": stability,
+            "expires_at": expires_at,
+            "valid_from": valid_from,
+            "valid_to": valid_to,
+            "links": list(links) or None,
+            "idempotency_key": idempotency_key,
+        }
+        return self._object("POST", PATH, _given(body | _whose(user, agent)))
+
+    def recall(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        types: Sequence[str] = (),
+        source: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        importance_min: float | None = None,
+        as_of: datetime | None = None,
+        thread: str | None = None,
+        mode: str | None = None,
+        user: str | None = None,
+        agent: str | None = None,
+    ) -> dict[str, Any]:
+        """Find what fits `query`: ``{memories, degraded, …}``, the best first, each with its score.
+
+        Raises: ValueError, `query` is blank: `memories` lists without one.
+        """
+        if not query.strip():
+            raise ValueError("a recall needs a query; memories() lists")
+        filters = _filters(types, source, since, until, importance_min, as_of, thread)
+        wanted = {"q": query, "limit": limit, "mode": mode} | filters | _whose(user, agent)
+        return self.memory_page(wanted)
+
+    def memory_page(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
+        """Return one answer of ``GET /api/memories``; `wanted` are its parameters."""
+        return self._object("GET", PATH + _query(wanted))
+
+    def memories(
+        self,
+        *,
+        sort: str | None = None,
+        types: Sequence[str] = (),
+        source: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        importance_min: float | None = None,
+        as_of: datetime | None = None,
+        thread: str | None = None,
+        with_ended: bool = False,
+        page_size: int | None = None,
+        user: str | None = None,
+        agent: str | None = None,
+    ) -> Iterator[dict[str, Any]]:
+        """Yield memories, page after page.
+
+        Args:
+            sort: ``recent`` (default), ``importance`` or ``accessed``.
+            with_ended: those that stand no more, too.
+        """
+        filters = _filters(types, source, since, until, importance_min, as_of, thread)
+        wanted = {"sort": sort, "limit": page_size, "with_ended": with_ended or None}
+        wanted |= filters | _whose(user, agent)
+        while True:
+            page = self.memory_page(wanted)
+            yield from page["memories"]
+            wanted["after"] = page.get("next_after")
+            if wanted["after"] is None:
+                return
+
+    def memory(
+        self, id_: str, *, user: str | None = None, agent: str | None = None
+    ) -> dict[str, Any]:
+        """Return one memory with its associations: ``{memory, edges}``."""
+        return self._object("GET", _path(id_) + _query(_whose(user, agent)))
+
+    def forget(
+        self, id_: str, *, user: str | None = None, agent: str | None = None
+    ) -> dict[str, Any]:
+        """Forget a memory for good. Raises: ApiError with status 404, it isn't there."""
+        return self._object("DELETE", _path(id_) + _query(_whose(user, agent)))
+
+    def associate(
+        self,
+        from_id: str,
+        to_id: str,
+        *,
+        relation: str | None = None,
+        weight: float | None = None,
+        user: str | None = None,
+        agent: str | None = None,
+    ) -> dict[str, Any]:
+        """Associate two memories; again: replace the weight."""
+        body = {"from_id": from_id, "to_id": to_id, "relation": relation, "weight": weight}
+        return self._object("POST", f"{PATH}/associate", _given(body | _whose(user, agent)))
+
+    def memory_graph(
+        self,
+        id_: str | None = None,
+        *,
+        depth: int = 1,
+        limit: int = 100,
+        user: str | None = None,
+        agent: str | None = None,
+    ) -> dict[str, Any]:
+        """Return ``{nodes, edges}`` around one memory, or of the best connected ones."""
+        wanted = {"id": id_, "depth": depth, "limit": limit}
+        return self._object("GET", f"{PATH}/graph{_query(wanted | _whose(user, agent))}")
+
+    def undo_memories(
+        self, source: str, *, user: str | None = None, agent: str | None = None
+    ) -> dict[str, Any]:
+        """Revert a source and what was derived from it: ``{undone, restored}``, ids."""
+        return self._object("POST", f"{PATH}/undo", {"source": source} | _whose(user, agent))
+
+    def memory_stats(self, *, user: str | None = None, agent: str | None = None) -> dict[str, Any]:
+        """Return how much there is, and how far a rebuild is."""
+        return self._object("GET", f"{PATH}/stats{_query(_whose(user, agent))}")
+
+    def rebuild_memories(self, *, what: str = "all") -> dict[str, Any]:
+        """Have every replica make its indexes anew (`all`, or `vectors`). Needs an admin token."""
+        return self._object("POST", f"{PATH}/rebuild", {"what": what})
+
+    def maintain(self, *, user: str | None = None, agent: str | None = None) -> dict[str, Any]:
+        """Prune and merge now: ``{pruned, merged, message}``. An admin who names none: all."""
+        body = _whose(user, agent)
+        return self._object("POST", "/api/maintenance", body, timeout_s=WORK_TIMEOUT_S)
+
+
+def _whose(user: str | None, agent: str | None) -> dict[str, Any]:
+    return _given({"userId": user, "agentId": agent})
+
+
+def _filters(
+    types: Sequence[str],
+    source: str | None,
+    since: datetime | None,
+    until: datetime | None,
+    importance_min: float | None,
+    as_of: datetime | None,
+    thread: str | None,
+) -> dict[str, Any]:
+    return {
+        "type": ",".join(types) or None,
+        "source": source,
+        "since": since,
+        "until": until,
+        "importance_min": importance_min,
+        "as_of": as_of,
+        "threadId": thread,
+    }
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _plain(value) for name, value in values.items() if value is not None}
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _query(values: Mapping[str, Any]) -> str:
+    """Return what is given as a query string, with its question mark.
+
+    >>> _query({"q": "a b", "limit": None, "with_ended": True})
+    '?q=a+b&with_ended=true'
+    """
+    given = {name: "true" if value is True else value for name, value in _given(values).items()}
+    return f"?{urlencode(given)}" if given else ""
+
+
+def _path(id_: str) -> str:
+    """Return where a memory is. What isn't an id could be the place of something else.
+
+    >>> _path("stats")
+    Traceback (most recent call last):
+        ...
+    vigil.errors.InvalidInput: id: must be 32 hex digits
+    """
+    if not _ID.fullmatch(id_):
+        raise InvalidInput("id", "must be 32 hex digits")
+    return f"{PATH}/{id_}"

@@ -1,0 +1,381 @@
+"""Recall over a real store, the real engine and the real embedder (SPEC M-3, M-4, X-3)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator, Iterable, Sequence
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from services.memory import terms
+from services.memory.embedding import Vectors
+from services.memory.embedding.wordllama import WordLlamaEmbedder
+from services.memory.folding import Entry
+from services.memory.recall import POOL_TEXT, Recaller
+from services.memory.store import Store
+from services.memory.vectors import Near, Point, Where
+from services.memory.vectors.edge import EdgeIndex
+from services.memory.words import Words
+from tests.support.memory_records import ANN, BOB, associated, edge, forgotten, memory_id, saved
+from vigil.config import Memory
+from vigil.errors import Unavailable
+from vigil.memory.questions import ANSWER_BYTES_MAX, Recall, Recalled
+from vigil.subjects import Scope
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+class Away:
+    """An index, or an embedder, that can't be reached."""
+
+    name = "wordllama-l2-256"
+    dimension = 256
+
+    async def search(self, vector: bytes, limit: int, where: Where) -> list[Near]:
+        raise Unavailable("away")
+
+    async def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Vectors:
+        raise Unavailable("away")
+
+    async def close(self) -> None: ...
+
+
+class Remembered:
+    """A memory without its service: what is saved is in both indexes at once."""
+
+    def __init__(self, store: Store, index: EdgeIndex) -> None:
+        self.store = store
+        self.index = index
+        self.embedder = WordLlamaEmbedder()
+        self.words = Words()
+        self.shown: list[tuple[Scope, list[str]]] = []
+        self._seq = 0
+
+    async def save(self, *contents: str, scope: Scope = ANN, **fields: Any) -> list[str]:
+        """Save contents a minute apart; return their ids."""
+        entries = [self._entry(content, scope, fields) for content in contents]
+        await self.store.apply(entries)
+        await self._vectorize()
+        return [memory_id(entry.seq) for entry in entries]
+
+    async def apply(self, make: Any, *args: Any, **fields: Any) -> None:
+        """Apply any other record."""
+        self._seq += 1
+        await self.store.apply([make(self._seq, *args, **fields)])
+        await self._vectorize()
+
+    def _entry(self, content: str, scope: Scope, fields: dict[str, Any]) -> Entry:
+        self._seq += 1
+        happened_at = fields.get("occurred_at") or NOW - timedelta(days=1) + self._seq * MINUTE
+        given = {"created_at": happened_at, **fields}
+        entry = saved(self._seq, content, scope=scope, **given)
+        text = terms.index_terms(content, happened_at)
+        words = self.words.tokens(content)
+        return msgspec.structs.replace(entry, terms=text, words=words)
+
+    async def _vectorize(self) -> None:
+        rows = await self.store.changed(self.store.vectors_position, 100_000)
+        made = {
+            row.num: vector.tobytes()
+            for row, vector in zip(
+                rows, await self.embedder.embed([row.content for row in rows]), strict=True
+            )
+        }
+        position = self.store.position
+        await self.store.set_vectors(made, position=position)
+        await self.index.upsert([_point(row, made[row.num]) for row in rows])
+
+    def recaller(self, **parts: Any) -> Recaller:
+        index, embedder = parts.get("index", self.index), parts.get("embedder", self.embedder)
+        return Recaller(self.store, index, embedder, self.words, Memory(), self._note)
+
+    def _note(self, scope: Scope, ids: Iterable[str]) -> None:
+        self.shown.append((scope, list(ids)))
+
+    async def recall(self, query: str, scope: Scope = ANN, **fields: Any) -> Recalled:
+        return await self.recaller().recall(scope, Recall(query=query, **fields), NOW)
+
+    async def found(self, query: str, scope: Scope = ANN, **fields: Any) -> list[str]:
+        recalled = await self.recall(query, scope, **fields)
+        return [hit.memory.content for hit in recalled.hits]
+
+
+def _point(row: Any, vector: bytes) -> Point:
+    return Point(
+        id=row.id,
+        scope=row.scope,
+        vector=vector,
+        source=row.source,
+        type=row.type,
+        thread=row.thread,
+        created_at=row.created_at,
+        happened_at=row.happened_at,
+        ended_at=row.ended_at,
+        is_tainted=row.is_tainted,
+    )
+
+
+@pytest.fixture
+async def ann(tmp_path: Path) -> AsyncIterator[Remembered]:
+    store = await Store.open(tmp_path / "store")
+    index = EdgeIndex(tmp_path / "vectors")
+    remembered = Remembered(store, index)
+    await index.open(remembered.embedder.name, remembered.embedder.dimension)
+    yield remembered
+    await index.close()
+    await store.close()
+
+
+SMALL_TALK = [f"Noa: that is a nice thought number {n}, tell me more" for n in range(40)]
+
+# ---------------------------------------------------------------- finding
+
+
+async def test_it_is_found_by_other_words(ann: Remembered) -> None:
+    """M-3: no word of the question stands in the answer."""
+    await ann.save(*SMALL_TALK, "We adopted a puppy called Biscuit", "The lasagna was burnt")
+    assert (await ann.found("which dog do they own?"))[0] == "We adopted a puppy called Biscuit"
+    assert await ann.found("which dog do they own?", mode="text") == []
+
+
+async def test_each_hit_says_why_and_the_parts_add_up(ann: Remembered) -> None:
+    """Issue 4: score parts."""
+    await ann.save(*SMALL_TALK, "Mia: my kiln broke on Monday", "Noa: oh no", thread="t")
+    recalled = await ann.recall("when did Mia's kiln break?")
+    best = recalled.hits[0]
+    assert best.memory.content == "Mia: my kiln broke on Monday"
+    assert min(best.parts.text, best.parts.words, best.parts.gist, best.parts.speaker) > 0
+    for hit in recalled.hits:
+        assert sum(msgspec.structs.astuple(hit.parts)) == pytest.approx(hit.score)
+    assert [hit.score for hit in recalled.hits] == sorted(
+        (hit.score for hit in recalled.hits), reverse=True
+    )
+
+
+async def test_an_answer_beside_the_words_is_pulled_in(ann: Remembered) -> None:
+    """M-3: neither index finds the answer; what was said just before does."""
+    question = "Noa: which glaze did you choose for the teapot?"
+    answer = "xqv"  # has no word of the question, and none that is close to one
+    await ann.save(question, answer, thread="pots")
+    await ann.save(*(f"Noa: glaze and teapot talk {n}" for n in range(POOL_TEXT + 200)), thread="x")
+    await ann.save("Noa: which glaze did you choose for the teapot, say", thread="other")
+    found = await ann.recall("which glaze did Mia choose for the teapot?", limit=200)
+    hit = next(one for one in found.hits if one.memory.content == answer)
+    assert hit.parts.neighbours > 0
+    assert hit.parts.text == 0
+
+
+async def test_neighbours_are_those_of_the_same_conversation(ann: Remembered) -> None:
+    """M-3: by when it was said, whatever order it was saved in, and nothing ended in between."""
+    at = NOW - timedelta(days=2)
+    await ann.save("Noa: xqv one", thread="a", occurred_at=at + 3 * MINUTE)
+    (gone,) = await ann.save("Noa: gone", thread="a", occurred_at=at + 2 * MINUTE)
+    await ann.save("Mia: the accordion lesson", thread="a", occurred_at=at + MINUTE)
+    await ann.save("Noa: xqv two", thread="b", occurred_at=at + MINUTE)
+    await ann.apply(forgotten, int(gone, 16))
+    recalled = await ann.recall("accordion lesson")
+    lent = {hit.memory.content: hit.parts.neighbours for hit in recalled.hits}
+    assert lent["Noa: xqv one"] > 0
+    assert lent.get("Noa: xqv two", 0) == 0
+    assert "Noa: gone" not in lent
+
+
+async def test_an_association_lends_and_pulls_in(ann: Remembered) -> None:
+    """M-3: graph neighbours."""
+    (one, other) = await ann.save("The boat is called Marigold", "xqv")
+    await ann.save(*SMALL_TALK)
+    await ann.apply(associated, edge(int(one, 16), int(other, 16), 1.0))
+    hits = (await ann.recall("what is the boat called?", limit=50)).hits
+    assert next(hit for hit in hits if hit.memory.content == "xqv").parts.graph > 0
+
+
+async def test_scripts_are_found_by_their_own_words(ann: Remembered) -> None:
+    """Issue 4: a Cyrillic, Chinese and emoji corpus."""
+    texts = {
+        "дача": "Мы купили дачу под Тверью",
+        "猫": "我昨天买了一只猫",
+        "🎂": "Tomorrow 🎂 at four",
+    }
+    await ann.save(*SMALL_TALK, *texts.values())
+    assert (await ann.found("дачу"))[0] == texts["дача"]
+    assert (await ann.found("他的猫"))[0] == texts["猫"]
+    assert (await ann.found("🎂"))[0] == texts["🎂"]
+
+
+async def test_a_date_in_the_question_finds_the_day(ann: Remembered) -> None:
+    """M-3: temporal questions."""
+    await ann.save(*SMALL_TALK, "Mia: a race is always long")
+    await ann.save("Mia: ran a race", occurred_at=datetime(2025, 5, 8, tzinfo=UTC))
+    await ann.save("Mia: ran a race!", occurred_at=datetime(2025, 9, 8, tzinfo=UTC))
+    assert (await ann.found("Which race did Mia run in May 2025?"))[0] == "Mia: ran a race"
+    assert (await ann.found("Which race did Mia run in September 2025?"))[0] == "Mia: ran a race!"
+
+
+async def test_a_common_word_is_searched_for_if_there_is_no_other(ann: Remembered) -> None:
+    """M-3: it costs most and tells least, but it may be all that is asked for."""
+    await ann.save(*(f"Mia: number {n}" for n in range(POOL_TEXT + 10)), "Noa: the kiln of Mia")
+    rare = (await ann.recall("Mia kiln", limit=5)).hits
+    assert rare[0].memory.content == "Noa: the kiln of Mia"
+    assert {hit.parts.text for hit in rare[1:]} == {0.0}
+    assert min(hit.parts.text for hit in (await ann.recall("Mia", limit=5)).hits) > 0
+    assert len((await ann.recall("Mia kiln", limit=5, mode="text")).hits) == 5
+
+
+async def test_a_common_word_is_searched_for_if_the_others_find_nothing(ann: Remembered) -> None:
+    """M-3: with the index away a word that nobody ever said must not hide what there is."""
+    await ann.save(*(f"Mia: number {n}" for n in range(POOL_TEXT + 10)), "Noa: the kiln of Mia")
+    away = ann.recaller(index=Away(), embedder=Away())
+    recalled = await away.recall(ANN, Recall(query="Mia zeppelin", limit=5), NOW)
+    assert len(recalled.hits) == 5
+    narrow = Recall(query="Mia kiln", limit=5, until=NOW - timedelta(hours=23))
+    assert len((await away.recall(ANN, narrow, NOW)).hits) == 5
+
+
+async def test_a_question_is_taken_apart_beside_the_event_loop(
+    ann: Remembered, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """X-4: 16 kB take 10 to 30 ms, in which no other service of the process would answer."""
+    threads = set()
+
+    def asked(text: str, today: date | None = None) -> list[str]:
+        threads.add(threading.get_ident())
+        return real(text, today)
+
+    real = terms.asked
+    monkeypatch.setattr(terms, "asked", asked)
+    await ann.save("Ann: a plain text")
+    assert (await ann.recall("plain " * 2_000)).hits
+    assert threads
+    assert threading.get_ident() not in threads
+
+
+async def test_the_same_question_has_the_same_answer(ann: Remembered) -> None:
+    """M-9: also from a recaller that knows nothing yet, and with equal memories."""
+    await ann.save(*["Mia: the very same words"] * 30, *SMALL_TALK)
+    first = await ann.recall("the very same words", limit=40)
+    for _ in range(3):
+        assert await ann.recall("the very same words", limit=40) == first
+
+
+# ---------------------------------------------------------------- whose, and which
+
+
+async def test_nothing_crosses_owners(ann: Remembered) -> None:
+    """M-2: not even how rare a word is."""
+    await ann.save("Mia: the accordion lesson", "Noa: cello")
+    before = await ann.recall("accordion or cello")
+    await ann.save(*["Bob: accordion accordion"] * 50, scope=BOB)
+    assert await ann.recall("accordion or cello") == before
+    assert set(await ann.found("accordion", BOB)) == {"Bob: accordion accordion"}
+    assert (await ann.recall("accordion", Scope("other", "ann"))).is_empty
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "text", "vector"])
+async def test_a_rare_source_gives_its_results(ann: Remembered, mode: Any) -> None:
+    """M-3: filtered inside both indexes, however many better matches others have."""
+    await ann.save(*(f"the report about the harbour {n}" for n in range(1_000)), source="api")
+    rare = [f"harbour, once, and then quite other things {n}" for n in range(10)]
+    await ann.save(*rare, source="cron:news")
+    assert set(await ann.found("the report about the harbour", source="cron:news", mode=mode)) == {
+        *rare
+    }
+
+
+async def test_filters_hold_for_whatever_is_shown(ann: Remembered) -> None:
+    """M-3, X-3: type, time, thread, importance, trust; also for neighbours that are pulled in."""
+    at = NOW - timedelta(days=10)
+    await ann.save("boat one", "boat two", thread="t", type="goal", importance=0.9, occurred_at=at)
+    await ann.save("boat three", thread="t", occurred_at=at, is_tainted=True)
+    await ann.save("boat four", thread="u", importance=0.1, source="mail")
+    everything = {"boat one", "boat two", "boat three", "boat four"}
+    assert set(await ann.found("boat")) == everything
+    assert set(await ann.found("boat", types=("goal",))) == {"boat one", "boat two"}
+    assert set(await ann.found("boat", types=("goal", "fact"))) == everything
+    assert set(await ann.found("boat", until=at)) == everything - {"boat four"}
+    assert set(await ann.found("boat", since=at + MINUTE)) == {"boat four"}
+    assert set(await ann.found("boat", thread="u")) == {"boat four"}
+    assert set(await ann.found("boat", only_trusted=True)) == everything - {"boat three"}
+    assert set(await ann.found("boat", importance_min=0.3)) >= {"boat one", "boat two"}
+    assert "boat four" not in await ann.found("boat", importance_min=0.3)
+    assert await ann.found("boat", source="nobody") == []
+
+
+async def test_what_ended_is_not_shown_and_takes_no_place(ann: Remembered) -> None:
+    """M-2: although full text still has most of what it finds."""
+    old = await ann.save(*(f"the harbour report {n}" for n in range(POOL_TEXT * 3)))
+    kept = await ann.save(*(f"some report, of a harbour perhaps {n}" for n in range(10)))
+    await ann.apply(forgotten, *(int(one, 16) for one in old), reason="expired")
+    recalled = await ann.recall("the harbour report")
+    assert {hit.memory.id for hit in recalled.hits} == set(kept)
+
+
+async def test_as_of_a_moment_what_stood_then_is_shown(ann: Remembered) -> None:
+    """M-4: what ended later is there, what was saved later isn't, what was forgotten never is."""
+    early = datetime(2026, 1, 1, tzinfo=UTC)
+    ended, secret = await ann.save("boat early", "boat secret", created_at=early)
+    await ann.save("boat late", created_at=NOW)
+    await ann.apply(forgotten, int(ended, 16), reason="decayed")
+    await ann.apply(forgotten, int(secret, 16))
+    assert await ann.found("boat") == ["boat late"]
+    assert await ann.found("boat", as_of=early + timedelta(seconds=30)) == ["boat early"]
+    assert await ann.found("boat", as_of=early - MINUTE) == []
+
+
+# ---------------------------------------------------------------- what is away, or hostile
+
+
+async def test_without_the_index_it_is_found_by_the_rest(ann: Remembered) -> None:
+    """Issue 4: Qdrant away: answers still come, marked degraded."""
+    await ann.save(*SMALL_TALK, "Mia: the accordion lesson was on Monday", "Noa: an accordion")
+    question = Recall(query="accordion lesson")
+    for parts, has_vector in (({"index": Away()}, True), ({"embedder": Away()}, False)):
+        recalled = await ann.recaller(**parts).recall(ANN, question, NOW)
+        assert recalled.degraded == ("vectors",)
+        best = recalled.hits[0]
+        assert best.memory.content == "Mia: the accordion lesson was on Monday"
+        assert best.parts.text > 0
+        assert best.parts.words > 0
+        assert (best.parts.vector > 0) == has_vector
+    text = msgspec.structs.replace(question, mode="text")
+    assert (await ann.recaller(index=Away()).recall(ANN, text, NOW)).degraded == ()
+
+
+@pytest.mark.parametrize(
+    "query",
+    ['"', "NEAR(a b)", "facets : x", "'; DROP TABLE memories; --", "???", "(", "*", "a" * 16_000,
+     "\u202e\ufeff", " ".join(f"w{n}" for n in range(3_000))],
+)  # fmt: skip
+async def test_no_question_is_syntax(ann: Remembered, query: str) -> None:
+    """Issue 4: bad input."""
+    await ann.save("a plain text")
+    for mode in ("hybrid", "text", "vector"):
+        await ann.recall(query, mode=mode, source=query[:200], thread=query[:200])
+
+
+async def test_an_answer_has_a_limit_and_says_what_it_left_out(ann: Remembered) -> None:
+    """Issue 4: everything has a limit."""
+    await ann.save(*(f"harbour {n} " + "é" * 8_000 for n in range(60)))
+    recalled = await ann.recall("harbour", limit=60)
+    assert recalled.left_out > 0
+    assert len(recalled.hits) + recalled.left_out == 60
+    assert len(msgspec.json.encode(recalled)) <= ANSWER_BYTES_MAX
+
+
+async def test_an_empty_memory_says_so(ann: Remembered) -> None:
+    assert (await ann.recall("anything")).is_empty
+    await ann.save("the harbour")
+    assert not (await ann.recall("xqv", mode="text")).is_empty
+
+
+async def test_what_is_shown_is_told_unless_it_does_not_count(ann: Remembered) -> None:
+    """M-7: accesses."""
+    ids = await ann.save("the harbour closes at nine")
+    await ann.recall("harbour", counts=False)
+    assert ann.shown == []
+    await ann.recall("harbour")
+    assert ann.shown == [(ANN, ids)]

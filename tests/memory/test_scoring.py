@@ -1,0 +1,138 @@
+"""Scores: sums of normalised parts, which add up, with ties that everybody breaks alike (M-3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.memory import scoring
+from services.memory.scoring import Candidates, Lending
+from vigil.config import Memory
+
+WEIGHTS = Memory()
+NOW = 1_800_000_000.0
+
+
+def candidates(count: int, **columns: Any) -> Candidates:
+    """So many candidates that differ in nothing but what is given."""
+    zeros: dict[str, Any] = {
+        name: np.zeros(count) for name in ("text", "cosine", "words", "gist", "importance")
+    }
+    given_ = {
+        name: np.array(column) for name, column in columns.items() if isinstance(column, list)
+    }
+    others = {name: column for name, column in columns.items() if not isinstance(column, list)}
+    fields = zeros | {
+        "nums": np.arange(1, count + 1),
+        "happened_at": np.full(count, NOW),
+        "is_speaker": np.zeros(count, dtype=np.bool_),
+        "is_tainted": np.zeros(count, dtype=np.bool_),
+    }
+    return Candidates(**(fields | given_ | others))
+
+
+def ranked(some: Candidates, mode: Any = "hybrid", **weights: float) -> list[int]:
+    weighed = msgspec.structs.replace(WEIGHTS, **weights)
+    return [int(some.nums[one.at]) for one in scoring.rank(some, weighed, mode, NOW, 10)]
+
+
+def lending(*links: tuple[int, int, float]) -> Lending:
+    borrowers, lenders, shares = zip(*links, strict=True)
+    return Lending(np.array(borrowers), np.array(lenders), np.array(shares))
+
+
+def test_text_and_vectors_alone_are_what_the_indexes_said() -> None:
+    some = candidates(3, text=[1.0, 9.0, 4.0], cosine=[0.9, 0.1, 0.5], words=[0.0, 0.0, 9.0])
+    assert ranked(some, "text") == [2, 3, 1]
+    assert ranked(some, "vector") == [1, 3, 2]
+    assert [one.score for one in scoring.rank(some, WEIGHTS, "vector", NOW, 2)] == [0.9, 0.5]
+
+
+def test_a_large_lead_in_one_part_counts_for_more_than_ranks() -> None:
+    """M-3: sums of scores, not a fusion of ranks, by which 1 and 2 would tie."""
+    some = candidates(3, text=[9.0, 8.9, 0.0], cosine=[0.1, 0.9, 0.0])
+    assert ranked(some)[:2] == [2, 1]
+
+
+def test_a_neighbour_lends_what_it_says_itself_only() -> None:
+    """M-3: of three in a row, the last borrows nothing of the first through the second."""
+    neighbours = lending((1, 0, 1.0), (0, 1, 1.0), (2, 1, 1.0), (1, 2, 1.0), (2, 0, 0.5))
+    some = candidates(4, text=[10.0, 0.0, 0.0, 0.0], neighbours=neighbours)
+    one, two, three, four = sorted(
+        scoring.rank(some, WEIGHTS, "hybrid", NOW, 4), key=lambda each: each.at
+    )
+    assert one.parts.neighbours == 0
+    assert two.parts.neighbours == pytest.approx(WEIGHTS.weight_neighbours)
+    assert three.parts.neighbours == pytest.approx(0.5 * WEIGHTS.weight_neighbours)
+    assert four.parts.neighbours == 0
+
+
+def test_many_associations_are_no_merit() -> None:
+    """M-3: the graph lends the best share, not the sum."""
+    associations = lending((2, 0, 0.9), (2, 1, 0.8), (3, 0, 0.9))
+    some = candidates(4, text=[10.0, 10.0, 0.0, 0.0], associations=associations)
+    found = {one.at: one.parts.graph for one in scoring.rank(some, WEIGHTS, "hybrid", NOW, 4)}
+    assert found[2] == found[3] == pytest.approx(0.9 * WEIGHTS.weight_graph)
+
+
+def test_small_terms_decide_among_equals() -> None:
+    """M-3, X-3: later, more important, trusted, said by whom was asked about."""
+    later = candidates(2, happened_at=[NOW - 90 * 86_400, NOW])
+    assert ranked(later) == [2, 1]
+    assert ranked(candidates(2, importance=[0.2, 0.9])) == [2, 1]
+    assert ranked(candidates(2, is_tainted=[False, True])) == [1, 2]
+    assert ranked(candidates(2, is_speaker=[True, False])) == [1, 2]
+
+
+def test_recency_halves_by_its_half_life() -> None:
+    half = candidates(1, happened_at=[NOW - 30 * 86_400])
+    (one,) = scoring.rank(half, WEIGHTS, "hybrid", NOW, 1)
+    assert one.parts.recency == pytest.approx(WEIGHTS.weight_recency / 2)
+
+
+def test_ties_go_to_the_later_then_to_the_one_saved_later() -> None:
+    some = candidates(4, happened_at=[NOW, NOW + 5, NOW, NOW + 5])
+    assert ranked(some, weight_recency=0.0) == [4, 2, 3, 1]
+
+
+def test_what_has_no_vector_yet_is_found_by_the_rest() -> None:
+    some = candidates(3, text=[5.0, 4.0, 0.0], cosine=[float("nan"), 0.2, 0.9])
+    assert ranked(some, weight_vector=0.1)[0] == 1
+    assert ranked(candidates(2, text=[1.0, 2.0], cosine=None)) == [2, 1]
+    assert ranked(some, "vector")[-1] == 1
+
+
+def test_nothing_is_ranked_as_nothing() -> None:
+    assert ranked(candidates(0)) == []
+
+
+_unit = st.floats(0, 1, allow_nan=False)
+
+
+@given(st.lists(st.tuples(_unit, _unit, _unit, _unit, st.booleans()), min_size=1, max_size=12))
+def test_parts_add_up_and_order_does_not_matter(rows: list[tuple[float, ...]]) -> None:
+    """Issue 4: each hit says why it was found; the same set gives the same answer."""
+    text, cosine, words, gist, tainted = map(list, zip(*rows, strict=True))
+    some = candidates(
+        len(rows), text=text, cosine=cosine, words=words, gist=gist, is_tainted=tainted
+    )
+    found = scoring.rank(some, WEIGHTS, "hybrid", NOW, len(rows))
+    for one in found:
+        parts = msgspec.structs.astuple(one.parts)
+        assert sum(parts) == pytest.approx(one.score, abs=1e-9)
+    assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+    turned = candidates(
+        len(rows),
+        nums=list(range(len(rows), 0, -1)),
+        text=text[::-1],
+        cosine=cosine[::-1],
+        words=words[::-1],
+        gist=gist[::-1],
+        is_tainted=tainted[::-1],
+    )
+    assert ranked(turned) == ranked(some)

@@ -1,0 +1,58 @@
+"""One way to make a dead letter, with the ids that services gave before there was one."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.support.stack import Stack
+from vigil import dead_letters
+from vigil.bus import Bus, Message
+from vigil.contracts import DEAD_LETTER_BYTES_MAX, DeadLetter, decode_dead_letter
+from vigil.dead_letters import NOBODY
+from vigil.subjects import SessionKey, token_of
+
+KEY = SessionKey("ann", "vigil", "t1")
+AT = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def letter_of(service: str, message: Message, key: SessionKey = KEY) -> DeadLetter:
+    return dead_letters.build(service, "SESSIONS", message, "it's no JSON", key, now=AT)
+
+
+@pytest.mark.parametrize(
+    ("service", "id_"),
+    [
+        ("cortex", "SESSIONS-7"),
+        ("gateway", "SESSIONS-7"),
+        ("delivery", "delivery-SESSIONS-7"),
+        ("memory", "memory-SESSIONS-7"),
+        ("scheduler", f"dead-{token_of('scheduler', 'SESSIONS', '7')}"),
+    ],
+)
+def test_ids_stay_what_they_were(service: str, id_: str) -> None:
+    """X-6: what died before an update, and again after it, is one letter."""
+    assert letter_of(service, Message(KEY.turn, b"{", {}, 7)).id == id_
+
+
+def test_a_letter_keeps_what_died_and_where() -> None:
+    message = Message(KEY.turn, b"x" * (DEAD_LETTER_BYTES_MAX + 1), {}, 7)
+    letter = letter_of("memory", message)
+    assert (letter.stream, letter.subject, letter.seq) == ("SESSIONS", KEY.turn, 7)
+    assert (letter.cause, letter.at, letter.session_key) == ("it's no JSON", AT, "ann:vigil:t1")
+    assert len(letter.data) == DEAD_LETTER_BYTES_MAX
+    assert letter_of("memory", message, SessionKey("ann", NOBODY, NOBODY)).session_key == ""
+
+
+async def stored(bus: Bus) -> list[DeadLetter]:
+    return [decode_dead_letter(message.data) for message in await bus.read("DEAD", ["dead.>"])]
+
+
+async def test_a_repeat_is_stored_once_and_two_services_bury_apart(bare: Stack) -> None:
+    """X-6: the broker knows ids for a whole stream."""
+    cortex, delivery, admin = [await bare.bus(r) for r in ("cortex", "delivery", "admin")]
+    message = Message(KEY.turn, b"{", {}, 7)
+    for bus, service in ((cortex, "cortex"), (delivery, "delivery"), (cortex, "cortex")):
+        await dead_letters.publish(bus, letter_of(service, message), message, KEY)
+    assert [one.service for one in await stored(admin)] == ["cortex", "delivery"]
