@@ -1,4 +1,7 @@
-"""The other family of topics and phrases: figures are reported on it, no weight is chosen by it.
+"""The other family of topics and phrases, which figures are reported on.
+
+Weights were chosen on the first family, on other seeds; but this one was seen while they were, and
+some limits (pools, spreading) were set on both. So it is held out, not blind.
 
 See `bench.topics`. No phrase, value or kind of event stands in both.
 """

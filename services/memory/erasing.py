@@ -139,6 +139,7 @@ class Erasing:
         for scope in there:
             async with self._replica.reading():
                 await self._replica.store.erase(scope)
+                self._replica.recaller.forget(scope)
             self._erased.add(scope)
         return found
 

@@ -72,15 +72,17 @@ class Projector:
         """Follow until cancelled. Raises only what is a fault of ours, or of the disk."""
         while True:
             try:
-                follower = await self._bus.follow(STREAM, [MEMORIES_ALL], self.position + 1)
+                await self._follow_once()
             except Unavailable as error:
                 log.warning("can't follow", action="memory.follow", error=str(error))
                 await asyncio.sleep(self._limits.again_first_s)
-                continue
-            try:
-                await self._follow(follower)
-            finally:
-                await follower.close()
+
+    async def _follow_once(self) -> None:
+        follower = await self._bus.follow(STREAM, [MEMORIES_ALL], self.position + 1)
+        try:
+            await self._follow(follower)
+        finally:
+            await follower.close()
 
     async def _follow(self, follower: Follower) -> None:
         while True:

@@ -115,26 +115,28 @@ class Vectorizer:
         store, embedder = self._store, self._embedder
         if not embedder.dimension:
             await embedder.embed(["dimension"])  # of a model elsewhere: it comes with a vector
-        must_fill = await self._index.open(embedder.name, embedder.dimension) or self._must_fill
-        if self._must_fill:
+        is_wanted = self._must_fill
+        must_fill = await self._index.open(embedder.name, embedder.dimension) or is_wanted
+        if is_wanted:
             await self._index.drop()
         is_other = await store.meta(EMBEDDER) != embedder.name
         if is_other or must_fill:
             log.info("filling", action="memory.vectors_fill", embedder=embedder.name)
             # In this order, so that after a kill in between it begins anew.
             await store.set_meta(FILLING, str(store.position))
-            if is_other or self._must_fill:
+            if is_other or is_wanted:
                 await store.drop_vectors()
             await store.set_vectors({}, position=0)
             await store.set_meta(EMBEDDER, embedder.name)
-        self._must_fill = False
         self.position = store.vectors_position
         filling = await store.meta(FILLING)
         self._filling = int(filling) if filling else None
         if self._filling is not None:
             self._total = await store.count_changed(after=0)
             self._done = self._total - await store.count_changed(after=self.position)
-        self._is_open = True
+        # Wanted meanwhile: then it's opened once more.
+        self._must_fill = self._must_fill and not is_wanted
+        self._is_open = not self._must_fill
         self.problem = ""
 
     async def _work_off(self) -> bool:
@@ -146,6 +148,8 @@ class Vectorizer:
             rows = await self._store.changed(self.position, self._limits.vectors_batch)
             if not rows:
                 self.position = max(self.position, seen)
+                if self.position > self._store.vectors_position:
+                    await self._last()
                 await self._end_filling()
                 self.is_settled.set()
                 break
@@ -192,7 +196,6 @@ class Vectorizer:
     async def _end_filling(self) -> None:
         if self._filling is None:
             return
-        await self._last()
         await self._store.set_meta(FILLING, "")
         self._filling = None
         log.info("filled", action="memory.vectors_filled", memories=self._done)

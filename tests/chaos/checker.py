@@ -329,6 +329,11 @@ def _before_loop(steps: list[tuple[State, Stored[Turn]]], number: int, cause_id:
     return before
 
 
+def _was_due(effect: ScheduleTimer, rules: Rules) -> bool:
+    """Whether it should have fired by the end; the look at a pause comes minutes later."""
+    return rules.ended_at is None or effect.payload.fire_at < rules.ended_at
+
+
 def every_timer_ends(log: SessionLog, rules: Rules) -> Iterator[str]:
     """I8: what was scheduled has fired, or was cancelled, void or replaced; none is early."""
     fired: set[tuple[str, int]] = set()
@@ -343,7 +348,9 @@ def every_timer_ends(log: SessionLog, rules: Rules) -> Iterator[str]:
     open_ = {(name, f.generation) for name, f in log.state.follow_ups.items()}
     for turn in log.turns:
         for effect in turn.record.effects:
-            if isinstance(effect, ScheduleTimer) and _pair(effect) not in fired | cancelled | open_:
+            if not isinstance(effect, ScheduleTimer) or not _was_due(effect, rules):
+                continue
+            if _pair(effect) not in fired | cancelled | open_:
                 yield f"I8 the timer {_pair(effect)} of turn {turn.record.ordinal} is lost"
     for timer_id, follow_up in log.state.follow_ups.items():
         if rules.ended_at is not None and follow_up.fire_at < rules.ended_at:

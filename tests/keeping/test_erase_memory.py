@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from services.memory import slots
+from services.memory.recall import Recaller
 from tests.keeping.test_erase import NOTHING, TEXT, USER, canaries, erased
 from tests.support.gateway import Gate, until
 from tests.support.remembering import contents, look, running_memories, save, until_vectors
@@ -80,6 +81,27 @@ async def until_made(home: Path, count: int) -> None:
         return all(any(f"memory/{n}/vectors/" in f for f in files) for n in range(count))
 
     await until(is_made, "vectors in every slot")
+
+
+async def test_how_rare_their_words_were_is_forgotten_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """X-8: a recall counts the words of a memory, and keeps that while the service runs."""
+    made: list[Recaller] = []
+    real = Recaller.__init__
+
+    def begin(self: Recaller, *parts: Any) -> None:
+        made.append(self)
+        real(self, *parts)
+
+    monkeypatch.setattr(Recaller, "__init__", begin)
+    async with running(tmp_path) as gate:
+        ann = await gate.person(USER)
+        await save(ann, f"{TEXT} is about a garden")
+        assert contents(await look(ann, q="garden")) == [f"{TEXT} is about a garden"]
+        assert any(THEIRS in one._frequencies._known for one in made)
+        await erased(gate.admin, USER)
+        assert not any(THEIRS in one._frequencies._known for one in made)
 
 
 async def test_a_question_alone_makes_nobody_forget(tmp_path: Path) -> None:

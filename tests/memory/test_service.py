@@ -547,7 +547,7 @@ async def test_what_comes_in_while_it_asks_is_no_other_log(
     real = bus.api
 
     async def api(where: str, *args: Any) -> dict[str, Any]:
-        answer = await real(where, *args)
+        answer: dict[str, Any] = await real(where, *args)
         if where == "STREAM.INFO.MEMORIES" and not asked.is_set():
             await ann.save("meanwhile")
             assert len(await ann.listed()) == 2
