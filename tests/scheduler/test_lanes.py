@@ -68,3 +68,26 @@ async def test_a_fault_in_a_lane_ends_the_group() -> None:
 
     with pytest.raises(ExceptionGroup):
         await run()
+
+
+async def test_nothing_is_begun_in_a_group_that_ends() -> None:
+    """X-5: what failed is what is told, not that something came in while the group ended."""
+
+    async def work(n: int) -> None:
+        await asyncio.sleep(0)
+
+    async def fail() -> None:
+        raise LookupError("the lease is lost")
+
+    with pytest.raises(ExceptionGroup) as found:  # noqa: PT012 - the group is what is tested
+        async with asyncio.TaskGroup() as group:
+            lanes: Lanes[int] = Lanes(group, work, in_flight=4)
+            failing = group.create_task(fail())
+            # Called back once it has failed, before the one who waits here is cancelled.
+            failing.add_done_callback(lambda _: waiting.set_result(None))
+            waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            try:
+                await waiting
+            finally:
+                lanes.put("lane", 1, 1)
+    assert [type(error) for error in found.value.exceptions] == [LookupError]
