@@ -22,25 +22,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterable
 from datetime import datetime
-from re import ASCII
-from re import compile as pattern
 from typing import Any, Final, Literal
 
 import msgspec
 
+from vigil import turns
 from vigil.contracts import (
     Receipt,
     Said,
     SendMessage,
     SendPayload,
     Turn,
-    decode_turn,
 )
-from vigil.errors import InvalidInput
 from vigil.subjects import SessionKey
 
 SERVICE: Final = "delivery"
-_EFFECT_ID: Final = pattern(r"[0-9A-Za-z_-]{1,64}", ASCII)
 _SEND_TAG: Final = b'"send_message"'
 
 
@@ -215,20 +211,8 @@ def may_speak(effects: str | None, data: bytes) -> bool:
 
 
 def read_turn(subject: str, data: bytes) -> tuple[SessionKey, Turn]:
-    """Decode a turn and the session that it was stored under.
-
-    Raises:
-        InvalidInput: it is no turn, not of a session of this stream, or names an effect by
-            what can't be part of a subject.
-    """
-    key = SessionKey.of_subject(subject)
-    if key.turn != subject:
-        raise InvalidInput("subject", f"{subject!r} holds no turns of a conversation")
-    turn = decode_turn(data)
-    for send in sends_of(turn):
-        if not _EFFECT_ID.fullmatch(send.id):
-            raise InvalidInput("effects", f"{send.id!r} is not the id of an effect")
-    return key, turn
+    """Decode a turn and the session that it was stored under. Raises: InvalidInput."""
+    return turns.read_turn(subject, data, sends_of)
 
 
 def sends_of(turn: Turn) -> list[SendMessage]:

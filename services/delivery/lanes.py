@@ -14,6 +14,7 @@ from enum import Enum
 from heapq import heappop, heappush
 
 from vigil.bus import Message
+from vigil.groups import begin
 
 
 class Fate(Enum):
@@ -105,7 +106,7 @@ class Lanes:
             return
         lane = self._lanes[turn.subject] = Lane(self)
         lane.put(turn)
-        lane.task = self._group.create_task(self._run(turn.subject, lane))
+        lane.task = begin(self._group, self._run(turn.subject, lane))
 
     async def _run(self, subject: str, lane: Lane) -> None:
         try:

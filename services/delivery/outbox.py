@@ -16,6 +16,7 @@ from vigil import crash
 from vigil.bus import Bus, Message, Puller
 from vigil.clock import Clock
 from vigil.errors import InvalidInput, Unavailable, VigilError
+from vigil.groups import begin
 from vigil.subjects import SessionKey
 
 from . import decide, orders
@@ -82,7 +83,7 @@ class Outbox:
             await self._give_back(message, self._limits.overflow_delay_s)
             return
         lane.in_hand += 1
-        task = self._group.create_task(self._work(lane, key, order, message))
+        task = begin(self._group, self._work(lane, key, order, message))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

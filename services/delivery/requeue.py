@@ -6,8 +6,7 @@ there is one. A turn that could not be read is handled once more, now that it ma
 
 from __future__ import annotations
 
-import asyncio
-from typing import Any, Final
+from typing import Any
 
 import structlog
 
@@ -15,8 +14,8 @@ from vigil import crash, requeue, trace
 from vigil.bus import Bus, Message
 from vigil.clock import Clock
 from vigil.contracts import Dispatch, encode
-from vigil.errors import InvalidInput, Unavailable, VigilError, WrongLastSequence
-from vigil.requeue import Question, Reply
+from vigil.errors import VigilError, WrongLastSequence
+from vigil.requeue import DONE, GONE, Question, Reply
 from vigil.runtime import Context
 from vigil.subjects import SessionKey
 
@@ -26,8 +25,6 @@ from .handlers import Speech
 from .orders import Order
 
 log = structlog.get_logger("vigil.delivery")
-
-DONE: Final = Reply(outcome="done")
 
 
 class Requeues:
@@ -40,24 +37,13 @@ class Requeues:
         self._carrier = carrier
 
     async def answer(self, msg: Any) -> None:
-        """Take one question; never raises, or the subscription would end."""
-        try:
-            question = requeue.decode_question(msg.data)
-            async with asyncio.timeout(requeue.WORK_TIMEOUT_S):
-                reply = await self._again(question)
-        except InvalidInput as error:
-            reply = Reply(outcome="refused", reason=f"still can't be read: {error}")
-        except (Unavailable, TimeoutError) as error:
-            reply = Reply(outcome="later", reason=str(error) or "it takes too long")
-        except Exception as error:
-            log.error("can't requeue", action="delivery.requeue", error=repr(error))
-            reply = Reply(outcome="refused", reason=_words(error))
-        await self._bus.send(msg.reply, requeue.encode(reply))
+        """Take one question."""
+        await self._bus.send(msg.reply, await requeue.reply_to(msg.data, self._again, _fault))
 
     async def _again(self, question: Question) -> Reply:
         message = await self._bus.get(STREAM, question.seq) if question.stream == STREAM else None
         if message is None or message.subject != question.subject:
-            return Reply(outcome="refused", reason="it is no longer in the log")
+            return GONE
         key = SessionKey.of_subject(message.subject)
         if message.subject == key.turn:
             reason = await self._speech.say_again(message)
@@ -95,5 +81,6 @@ class Requeues:
         )  # fmt: skip
 
 
-def _words(error: Exception) -> str:
-    return str(error) if isinstance(error, VigilError) else "something went wrong; it was logged"
+def _fault(error: Exception) -> str:
+    log.error("can't requeue", action="delivery.requeue", error=repr(error))
+    return str(error) if isinstance(error, VigilError) else requeue.FAULT

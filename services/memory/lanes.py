@@ -11,6 +11,7 @@ import heapq
 from collections.abc import Awaitable, Callable
 
 from vigil.bus import Message
+from vigil.groups import begin
 
 Handle = Callable[[Message], Awaitable[bool]]
 """Does what a turn asks and acknowledges it, or gives it back; returns whether it's done."""
@@ -52,7 +53,7 @@ class Lanes:
         lane = self._lanes.get(turn.subject)
         if lane is None:
             lane = self._lanes[turn.subject] = []
-            task = self._group.create_task(self._run(turn.subject, lane))
+            task = begin(self._group, self._run(turn.subject, lane))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         self._numbers += 1  # equal sequences, of a repeat, keep their order

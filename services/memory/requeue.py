@@ -7,15 +7,13 @@ rebuild reads it again where it stands.
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, Final
 
 import structlog
 
 from vigil import requeue, topology
 from vigil.bus import Bus
-from vigil.errors import InvalidInput, Unavailable
-from vigil.requeue import Question, Reply
+from vigil.requeue import DONE, GONE, Question, Reply
 
 from . import work
 from .calls import Calls
@@ -24,7 +22,6 @@ from .saving import STREAM as MEMORIES
 log = structlog.get_logger("vigil.memory")
 
 SUBJECT: Final = requeue.subject_of(work.SERVICE)
-GONE: Final = Reply(outcome="refused", reason="it is no longer in the log")
 REBUILD: Final = Reply(
     outcome="refused", reason="a record has its place in the log: `vigil memory rebuild` reads it"
 )
@@ -38,19 +35,9 @@ class Requeues:
         self._calls = calls
 
     async def answer(self, msg: Any) -> None:
-        """Take one question; never raises, or the subscription would end."""
-        try:
-            question = requeue.decode_question(msg.data)
-            async with asyncio.timeout(requeue.WORK_TIMEOUT_S):
-                reply = await self._again(question)
-        except InvalidInput as error:
-            reply = Reply(outcome="refused", reason=f"still can't be used: {error}")
-        except (Unavailable, TimeoutError) as error:
-            reply = Reply(outcome="later", reason=str(error) or "it takes too long")
-        except Exception as error:
-            log.error("can't requeue", action="memory.requeue", error=repr(error))
-            reply = Reply(outcome="refused", reason="something went wrong; it was logged")
-        await self._bus.send(msg.reply, requeue.encode(reply))
+        """Take one question."""
+        reply = await requeue.reply_to(msg.data, self._again, _fault, use="used")
+        await self._bus.send(msg.reply, reply)
 
     async def _again(self, question: Question) -> Reply:
         if question.stream == MEMORIES:
@@ -61,4 +48,9 @@ class Requeues:
         if turn is None or turn.subject != question.subject:
             return GONE
         await self._calls.carry_out(turn)
-        return Reply(outcome="done")
+        return DONE
+
+
+def _fault(error: Exception) -> str:
+    log.error("can't requeue", action="memory.requeue", error=repr(error))
+    return requeue.FAULT

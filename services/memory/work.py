@@ -7,12 +7,12 @@ the tool's types here, and what is wrong with it goes back to the model as the r
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 from typing import Any, Final
 
 import msgspec
 
+from vigil import turns
 from vigil.contracts import (
     CallClaim,
     CallTool,
@@ -21,7 +21,6 @@ from vigil.contracts import (
     ToolResultEvent,
     ToolResultPayload,
     Turn,
-    decode_turn,
 )
 from vigil.errors import InvalidInput
 from vigil.memory import tools
@@ -31,7 +30,6 @@ from vigil.subjects import SessionKey, token_of
 from . import checks
 
 SERVICE: Final = "memory"
-_EFFECT_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _TAGS: Final = (b'"type":"save_memory"', b'"type":"call_tool"')
 SUMMARY_LIMIT: Final = 30
 """Memories that `summarize` gathers."""
@@ -51,20 +49,8 @@ def has_work(effects: str | None, data: bytes) -> bool:
 
 
 def read_turn(subject: str, data: bytes) -> tuple[SessionKey, Turn]:
-    """Decode a turn and the session that it was stored under.
-
-    Raises:
-        InvalidInput: it is no turn, not of a session of this stream, or names an effect by what
-            can't be part of a subject.
-    """
-    key = SessionKey.of_subject(subject)
-    if key.turn != subject:
-        raise InvalidInput("subject", f"{subject!r} holds no turns of a conversation")
-    turn = decode_turn(data)
-    for one in work_of(turn):
-        if not _EFFECT_ID.fullmatch(one.id):
-            raise InvalidInput("effects", f"{one.id!r} is not the id of an effect")
-    return key, turn
+    """Decode a turn and the session that it was stored under. Raises: InvalidInput."""
+    return turns.read_turn(subject, data, work_of)
 
 
 def work_of(turn: Turn) -> list[Work]:

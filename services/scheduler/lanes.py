@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Awaitable, Callable, Coroutine, Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from typing import Any, Final, Generic, TypeVar
+
+from vigil.groups import begin
 
 T = TypeVar("T")
 
@@ -35,16 +37,8 @@ class Lanes(Generic[T]):
         heap = self._lanes.get(lane)
         if heap is None:
             heap = self._lanes[lane] = []
-            self._begin(self._run(lane, heap))
+            begin(self._group, self._run(lane, heap))
         heapq.heappush(heap, (order, self._count, item))
-
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        try:
-            self._group.create_task(work)
-        except RuntimeError as error:
-            # The group ends because another of its tasks failed, and is about to cancel us.
-            work.close()
-            raise asyncio.CancelledError from error
 
     async def below(self, size: int) -> None:
         """Wait until fewer than `size` items wait or are worked on."""

@@ -7,9 +7,13 @@ writes that the letter is ended, so a crash in between leaves it open, to be ask
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Final, Literal
 
 import msgspec
+
+from .errors import InvalidInput, Unavailable
 
 ANSWER_TIMEOUT_S: Final = 6.0
 WORK_TIMEOUT_S: Final = 4.0
@@ -36,6 +40,11 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str = ""
 
 
+DONE: Final = Reply(outcome="done")
+GONE: Final = Reply(outcome="refused", reason="it is no longer in the log")
+FAULT: Final = "something went wrong; it was logged"
+
+
 def subject_of(service: str) -> str:
     """Return where `service` is asked (it's one of ours)."""
     return f"rpc.requeue.{service}"
@@ -44,3 +53,31 @@ def subject_of(service: str) -> str:
 encode: Final = msgspec.json.Encoder().encode
 decode_question: Final = msgspec.json.Decoder(Question).decode
 decode_reply: Final = msgspec.json.Decoder(Reply).decode
+
+
+async def reply_to(
+    data: bytes,
+    again: Callable[[Question], Awaitable[Reply]],
+    on_fault: Callable[[Exception], str],
+    *,
+    use: str = "read",
+) -> bytes:
+    """Have `again` try it once more; return the answer to a question, as it goes out.
+
+    Never raises, or the subscription would end.
+
+    Args:
+        on_fault: logs what else went wrong, and returns what the person is told of it.
+        use: what can't be done with what is refused as before.
+    """
+    try:
+        question = decode_question(data)
+        async with asyncio.timeout(WORK_TIMEOUT_S):
+            reply = await again(question)
+    except InvalidInput as error:
+        reply = Reply(outcome="refused", reason=f"still can't be {use}: {error}")
+    except (Unavailable, TimeoutError) as error:
+        reply = Reply(outcome="later", reason=str(error) or "it takes too long")
+    except Exception as error:
+        reply = Reply(outcome="refused", reason=on_fault(error))
+    return encode(reply)
