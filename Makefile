@@ -33,7 +33,7 @@ up: $(VENV)/.installed ## Install into .venv, start Vigil in the background, pri
 down: ## Stop what `make up` started.
 	@$(BIN)/vigil down
 
-test: check $(VENV)/.installed-node ## All checks, then the whole test suite (ARGS="tests/docs -k why": a part of it).
+test: check $(VENV)/.installed-node $(VENV)/.installed-mcp $(VENV)/.installed-sandbox ## All checks, then the whole test suite (ARGS="tests/docs -k why": a part of it).
 ifeq ($(ARGS),)
 	$(BIN)/python -m pytest -m "not chaos" --numprocesses $(WORKERS) --dist loadfile
 	$(BIN)/python -m pytest -m chaos
@@ -79,6 +79,16 @@ $(VENV)/.installed-dev: requirements-dev.lock $(VENV)/.installed
 	@$(PIP) install --require-hashes --requirement requirements-dev.lock
 	@touch $@
 
+# Tests of the sandbox want bubblewrap, which is no Python package. Only root in a container or on a
+# machine for tests gets it installed; elsewhere, those tests are skipped and say so. Landlock, the
+# other sandbox, needs nothing.
+$(VENV)/.installed-sandbox: | $(BIN)/python
+	@if command -v bwrap >/dev/null; then touch $@; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+		{ apt-get update --quiet=2 && \
+		apt-get install --quiet=2 --yes --no-install-recommends bubblewrap; } >&2; then touch $@; \
+	else echo "No bubblewrap: its tests will be skipped." >&2; fi
+
 # For the examples in JavaScript. Without npm their tests are skipped, and say so.
 $(VENV)/.installed-node: examples/node/package-lock.json | $(BIN)/python
 	@if command -v npm >/dev/null; then \
@@ -87,3 +97,12 @@ $(VENV)/.installed-node: examples/node/package-lock.json | $(BIN)/python
 		npm ci --prefix $(VENV)/node --ignore-scripts --no-audit --no-fund --loglevel=error >&2; \
 		touch $@; \
 	else echo "No npm: the examples for Node won't be tested." >&2; fi
+
+# The reference servers of MCP, which tests run unchanged. Without npm their tests are skipped.
+$(VENV)/.installed-mcp: tests/mcp_servers/package-lock.json | $(BIN)/python
+	@if command -v npm >/dev/null; then \
+		mkdir -p $(VENV)/mcp; \
+		cp tests/mcp_servers/package.json tests/mcp_servers/package-lock.json tests/mcp_servers/.npmrc $(VENV)/mcp/; \
+		npm ci --prefix $(VENV)/mcp --ignore-scripts --no-audit --no-fund --loglevel=error >&2; \
+		touch $@; \
+	else echo "No npm: the reference servers of MCP won't be tested." >&2; fi

@@ -1,7 +1,7 @@
 """`make bench`: every figure in one run, one JSON object a line, most telling as ratios.
 
-python -m bench [PART ...]        turns timers voiding signals tracing retrieval resting; all
-                                  by default
+python -m bench [PART ...]        turns timers voiding tools signals tracing retrieval resting;
+                                  all by default
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 import uvloop
 
-from bench import floor, resting, retrieval, signals, system, timers, tracing, voiding
+from bench import floor, resting, retrieval, signals, system, timers, tools, tracing, voiding
 from bench.numbers import report
 from tests.support.stack import running_stack
 from vigil import telemetry
-from vigil.config import Nats
+from vigil.sections import Nats
 
 SESSIONS, MESSAGES = 100, 20
 ALONE = 300
@@ -121,6 +121,18 @@ async def measure_voiding(home: Path) -> None:
     report("void_p99_ms", found["p99_ms"], "ms", aim="< 100")
 
 
+async def measure_tools(home: Path) -> None:
+    """What a call costs beside its tool, fifty workers at once, a start in the sandbox."""
+    found = await tools.overhead(home / "calls")
+    report("tool_overhead_p50_ms", found.p50_ms, "ms", calls=tools.LOOPS * tools.CALLS)
+    report("tool_overhead_p99_ms", found.p99_ms, "ms")
+    report("tool_overhead_vs_floor1", found.p50_ms / found.floor_p50_ms, "ratio")
+    report("workers50_s", await tools.workers(home / "workers"), "s", workers=tools.WORKERS)
+    started = await tools.sandbox_start()
+    report("sandbox_start_ms", started.p50_ms, "ms", sandbox=started.kind,
+           bare_ms=round(started.bare_p50_ms, 3))  # fmt: skip
+
+
 async def measure_resting(home: Path) -> None:
     """Idle cost of everything in one process, and of 1,000 sessions."""
     async with system.running(home) as running:
@@ -184,6 +196,7 @@ PARTS: dict[str, Callable[[Path], Awaitable[None]]] = {
     "turns": measure_turns,
     "timers": measure_timers,
     "voiding": measure_voiding,
+    "tools": measure_tools,
     "signals": measure_signals,
     "tracing": measure_tracing,
     "retrieval": measure_retrieval,

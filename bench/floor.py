@@ -13,7 +13,7 @@ from pathlib import Path
 from bench.numbers import percentile
 from vigil.broker import Broker
 from vigil.bus import Bus, Puller
-from vigil.config import Nats
+from vigil.sections import Nats
 from vigil.topology import Consumer
 
 ONE = Consumer(stream="FLOOR", name="one", filters=("floor.1.*",), ack_wait_s=30)

@@ -111,6 +111,14 @@ ROWS: Final[dict[str, list[Panel]]] = {
          [value("vigil_memory_vectors_behind", "instance")]),
         ("Calls of memory tools", "ops", [rate("vigil_memory_calls_total", "outcome")]),
     ],
+    "Executor": [
+        ("Calls of tools", "ops", [rate("vigil_executor_calls_total", "outcome")]),
+        ("Time of a tool", "s", [quantile("vigil_executor_call_seconds", 95, "tool")]),
+        ("Tools at work; calls that wait", "short", [
+            ("sum(vigil_executor_calls_running{" + PICKED + "})", "at work"),
+            ("sum(vigil_executor_calls_waiting{" + PICKED + "})", "waiting"),
+        ]),
+    ],
     "Bus": [
         ("Reconnects, in an hour", "short", [increase("vigil_bus_reconnects_total", "service")]),
         ("Requests without an answer, in an hour", "short",

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
+
 from vigil import metrics, runtime
 from vigil.config import Config
 from vigil.lease import Leases
@@ -18,6 +20,8 @@ from vigil.switches import Switches
 from . import models
 from .budget import Budget
 from .core import Policy
+from .core.policy import AUTHORITIES
+from .core.profiles import Profile, profile_of
 from .engine import Engine
 from .identity import Identities
 from .prompting import Prompts
@@ -25,11 +29,13 @@ from .recollector import Recollector
 from .session import Session
 from .signals import Projector
 from .thinker import Thinker
+from .toolbox import Toolbox
 
 
 def policy_of(config: Config, key: SessionKey) -> Policy:
     """Return the core's policy in a session, as configured."""
     agent = config.agent_of(key.agent)
+    profile = _profile(config, key)
     return Policy(
         autonomy_enabled=config.autonomy.enabled,
         max_consecutive=config.autonomy.max_consecutive,
@@ -37,7 +43,20 @@ def policy_of(config: Config, key: SessionKey) -> Policy:
         ordered_per_hour=config.autonomy.ordered_per_hour,
         clear_policy=config.autonomy.clear_policy,
         follow_ups_max=config.autonomy.follow_ups_max,
-        calls_max=config.model.calls_max,
+        calls_max=profile.calls_max,
+        profile=profile,
+        authority=min(agent.authority, config.autonomy.authority_max, key=AUTHORITIES.index),
+        depth_max=config.sessions.depth_max,
+        fan_out_max=config.sessions.fan_out_max,
+        status_every_s=config.sessions.status_every_s,
+        timeouts_s={
+            "branch": config.sessions.branch_timeout_s,
+            "worker": config.sessions.worker_timeout_s,
+        },
+        approval_expires_s=config.approvals.expires_s,
+        approvals_max=config.approvals.open_max,
+        steps_max=config.jobs.steps_max,
+        note_days=config.jobs.note_days,
         tool_timeout_s=config.model.tool_timeout_s,
         result_length_max=min(Policy().result_length_max, config.model.context_tokens // 5),
         retries_max=config.model.retries_max,
@@ -52,6 +71,18 @@ def policy_of(config: Config, key: SessionKey) -> Policy:
     )
 
 
+def _profile(config: Config, key: SessionKey) -> Profile:
+    """Return the session's row of the table, with what is configured over its defaults."""
+    profile = profile_of(key.kind)
+    if key.kind != "channel":
+        return profile
+    return msgspec.structs.replace(
+        profile,
+        calls_max=config.model.calls_max,
+        children_max=config.sessions.children_max,
+    )
+
+
 async def serve(context: Context) -> None:
     """Run the cortex until cancelled."""
     settings, config = context.settings, context.settings.config
@@ -59,6 +90,7 @@ async def serve(context: Context) -> None:
     model = await asyncio.to_thread(models.choose, settings)
     context.facts["model"] = model.name
     switches = await Switches.watch(context.bus)
+    toolbox = await Toolbox.watch(context.bus)
     identities = Identities(settings.agents, context.clock)
     identities.ensure()
     budget = Budget(context.bus, config.model.daily_tokens, context.clock)
@@ -72,6 +104,7 @@ async def serve(context: Context) -> None:
         budget=budget,
         tracer=context.tracer,
         counts=context.metrics,
+        toolbox=toolbox,
     )
     recollector = Recollector(
         memory=MemoryClient(context.bus),
@@ -98,6 +131,7 @@ async def serve(context: Context) -> None:
             careful=careful,
             tracer=context.tracer,
             counts=context.metrics,
+            toolbox=toolbox,
         )
 
     engine = Engine(
@@ -119,6 +153,7 @@ async def serve(context: Context) -> None:
     finally:
         projecting.cancel()
         await asyncio.gather(projecting, return_exceptions=True)
+        await toolbox.close()
         await switches.close()
         await model.close()
 

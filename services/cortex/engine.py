@@ -14,11 +14,11 @@ from typing import Any, Final
 import structlog
 
 from vigil import crash
-from vigil.bus import Bus, Message
+from vigil.bus import Bus, Message, Puller
 from vigil.errors import InvalidInput, LeaseLost, Unavailable, VigilError
 from vigil.lease import RENEW_S, Lease, Leases
 from vigil.subjects import SessionKey
-from vigil.topology import WAKE
+from vigil.topology import WAKE, WAKE_SYSTEM
 
 from . import log as session_log
 from .session import Session
@@ -69,18 +69,25 @@ class Engine:
 
     async def run(self, on_ready: Callable[[], None]) -> None:
         """Serve wakes until cancelled, then give the leases back."""
-        puller = await self._bus.pull(WAKE)
-        # Without renewals replicas would take sessions from each other: both end together.
+        # People's sessions and those of the cortex itself are in streams of their own.
+        pullers = [await self._bus.pull(WAKE), await self._bus.pull(WAKE_SYSTEM)]
+        # Without renewals replicas would take sessions from each other: all end together.
         async with asyncio.TaskGroup() as group:
             renewing = group.create_task(self._renew_all(), name="cortex-renew")
             try:
                 on_ready()
-                async for wake in puller:
-                    await self._on_wake(wake)
+                async with asyncio.TaskGroup() as wakes:
+                    for puller in pullers:
+                        wakes.create_task(self._serve(puller), name="cortex-wakes")
             finally:
                 renewing.cancel()
-                await puller.close()
+                for puller in pullers:
+                    await puller.close()
                 await self._close_all()
+
+    async def _serve(self, puller: Puller) -> None:
+        async for wake in puller:
+            await self._on_wake(wake)
 
     async def _on_wake(self, wake: Message) -> None:
         crash.point("cortex.wake.received")
@@ -111,8 +118,10 @@ class Engine:
     def _key_of(wake: Message) -> SessionKey:
         """Return the session that the wake is for. Raises: InvalidInput."""
         key = SessionKey.of_subject(wake.subject)
-        if SessionKey.of(key.user, key.agent, key.thread).stream != WAKE.stream:
-            raise InvalidInput("threadId", "may not start with '_' in this stream")
+        SessionKey.of(key.user, key.agent, key.thread)
+        if not wake.subject.startswith(f"{key.root}."):
+            text = "starts with '_' in the stream of the cortex's own sessions, and nowhere else"
+            raise InvalidInput("threadId", text)
         return key
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:

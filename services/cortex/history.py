@@ -3,12 +3,39 @@
 from __future__ import annotations
 
 from collections import deque
+from typing import Final
+
+import msgspec
 
 from vigil.contracts import Row, TextBlock, Turn
 
 from .core.compaction import Cut, Plan, decide, summary_tokens
-from .core.history import FILL_MAX, Chunk, chunk_of, first_turn, measure, trim
+from .core.history import FILL_MAX, Chunk, chunk_of, first_turn, measure, swayed, trim
 from .core.window import Measured, Window, tokens_of_rows
+
+
+class Inherited(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of another session's history that a branch begins with."""
+
+    chunks: tuple[Chunk, ...] = ()
+    summary: Row | None = None
+    is_summary_tainted: bool = False
+
+    @property
+    def summary_tokens(self) -> int:
+        texts = [] if self.summary is None else self.summary.blocks
+        return summary_tokens("".join(b.text for b in texts if isinstance(b, TextBlock)))
+
+    @property
+    def tokens(self) -> int:
+        return sum(chunk.tokens for chunk in self.chunks) + self.summary_tokens
+
+    @property
+    def is_tainted(self) -> bool:
+        return self.is_summary_tainted or swayed(self.chunks)
+
+
+NOTHING: Final = Inherited()
 
 
 class History:
@@ -27,6 +54,12 @@ class History:
         self.summary = ""
         self._summary: Row | None = None
         self._is_summary_tainted = False
+        self.inherited: Inherited | None = None
+        """What another session knew when it started this one. It's shown before all that this one
+        has, for as long as it fits, and never compacted: that is its own session's."""
+        self.task: Row | None = None
+        """What the session was started for. It has one exchange, whose beginning may be too long
+        ago to be shown; this is shown all the same."""
 
     # ------------------------------------------------------------ growing
 
@@ -62,7 +95,8 @@ class History:
 
     @property
     def _row_tokens(self) -> int:
-        return self._tokens + summary_tokens(self.summary)
+        inherited = NOTHING if self.inherited is None else self.inherited
+        return self._tokens + summary_tokens(self.summary) + inherited.tokens
 
     def window(self, fixed_tokens: int) -> Window:
         """Return the context window, by what is known of the size of requests.
@@ -75,11 +109,28 @@ class History:
 
     def rows(self, more: list[Row], window: Window) -> tuple[Row, ...]:
         """Return what the model sees: the summary, and the newest rows with `more` at their end."""
-        known = [row for chunk in self._chunks for row in chunk.rows]
-        room = window.room(FILL_MAX) - summary_tokens(self.summary)
-        is_fitting = self._tokens + tokens_of_rows(more) <= room
+        inherited = NOTHING if self.inherited is None else self.inherited
+        known = [row for chunk in (*inherited.chunks, *self._chunks) for row in chunk.rows]
+        task = [] if self.task is None else [self.task]
+        taken = summary_tokens(self.summary) + inherited.summary_tokens
+        room = window.room(FILL_MAX) - taken - tokens_of_rows(task)
+        is_fitting = self._row_tokens - taken + tokens_of_rows(more) <= room
         shown = trim([*known, *more], self._limit, None if is_fitting else room)
-        return tuple(shown) if self._summary is None else (self._summary, *shown)
+        if not any(row.source == "task" and isinstance(row.blocks[0], TextBlock) for row in shown):
+            shown = [*task, *shown]
+        summaries = [row for row in (inherited.summary, self._summary) if row is not None]
+        return (*summaries, *shown)
+
+    @property
+    def is_tainted(self) -> bool:
+        """Whether untrusted content stands in what the model is shown (SPEC X-3)."""
+        is_inheritance_tainted = self.inherited is not None and self.inherited.is_tainted
+        return self._is_summary_tainted or is_inheritance_tainted or swayed(self._chunks)
+
+    @property
+    def newest(self) -> tuple[Row, ...]:
+        """The rows that are held, as they are."""
+        return tuple(row for chunk in self._chunks for row in chunk.rows)
 
     def first_turn(self, default: int) -> int:
         """Return from which turn on the history must be read back."""

@@ -17,6 +17,7 @@ from vigil.contracts import (
     OWES_HEADER,
     POSITION_HEADER,
     TURN_BYTES_MAX,
+    CallTool,
     State,
     Turn,
     decode_turn,
@@ -29,6 +30,7 @@ from .core import owes
 from .core.history import Chunk, chunk_of
 from .core.remembering import Offer
 from .history import History
+from .inheriting import inherited
 
 log = structlog.get_logger("vigil.cortex")
 
@@ -63,15 +65,16 @@ class Loaded(msgspec.Struct):
 _CARRIED: Final = {
     "s": {"send_message"},
     "t": {"schedule_timer", "cancel_timer"},
-    "m": {"call_tool", "save_memory"},
+    "m": {"save_memory"},
+    "x": {"spawn_session", "cancel_call", "tell_parent", "board_change"},
 }
-"""Letter of the effects header -> the effects that it tells of (all tools are memory's so far)."""
+"""Letter of the effects header -> the effects that it tells of; calls go by their service."""
+_SERVED: Final = {"memory": "m", "executor": "x"}
 
 
 def headers_of(turn: Turn, traceparent: str) -> dict[str, str]:
     """Headers that let others skip a turn, or find its position, without reading it."""
-    kinds = {effect.__struct_config__.tag for effect in turn.effects}
-    effects = "".join(letter for letter, carried in _CARRIED.items() if kinds & carried)
+    effects = effects_of(turn)
     headers = {
         POSITION_HEADER: str(turn.state.position),
         ORDINAL_HEADER: str(turn.ordinal),
@@ -82,6 +85,14 @@ def headers_of(turn: Turn, traceparent: str) -> dict[str, str]:
     if owes(turn.state):
         headers[OWES_HEADER] = "1"
     return headers
+
+
+def effects_of(turn: Turn) -> str:
+    """Return the letters of those who have something to do for the turn."""
+    kinds = {effect.__struct_config__.tag for effect in turn.effects}
+    letters = {letter for letter, carried in _CARRIED.items() if kinds & carried}
+    letters |= {_SERVED[e.payload.service] for e in turn.effects if isinstance(e, CallTool)}
+    return "".join(letter for letter in _CARRIED if letter in letters)
 
 
 async def is_settled(bus: Bus, key: SessionKey, seq: int) -> bool:
@@ -113,6 +124,8 @@ async def load(bus: Bus, key: SessionKey, clock: Clock, history: History) -> Loa
     except InvalidInput as error:
         return await _unreadable(bus, key, clock, last, history, str(error))
     state = state_after(turn, last.seq)
+    if state.start is not None:
+        history.inherited = await inherited(bus, key, state.start)
     for seq, earlier in await _earlier(bus, key, state, last.seq):
         history.add(seq, earlier)
     history.add(last.seq, turn)

@@ -48,6 +48,10 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """Where goes what the agent says on its own, unless it names a channel."""
     memories: tuple[Memory, ...] = ()
     """What was recalled for this exchange, the best first."""
+    under_way: tuple[str, ...] = ()
+    """What was started and is not waited for, each in a line."""
+    is_conversation: bool = True
+    """Whether a person is there."""
 
 
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,9 +64,13 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: int
     timeout_s: float
     situation: Situation
-    purpose: Literal["answer", "save", "compact"] = "answer"
-    """`save`: what of a part of the conversation is to be remembered; `compact`: its summary, too.
-    Nothing is said to anybody then."""
+    purpose: Literal["answer", "save", "compact", "plan"] = "answer"
+    """`save`: what of a part of the conversation is to be remembered; `compact`: its summary, too;
+    `plan`: the steps of a job. Nothing is said to anybody then."""
+    tier: Literal["main", "cheap"] = "main"
+    """Which model answers, where there are two."""
+    schema: dict[str, Any] | None = None
+    """The JSON Schema of the answer's text, if it has to be JSON."""
 
 
 class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,6 +7,8 @@ people or models wrote goes in as data; it is never read as a template.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -14,10 +16,11 @@ from zoneinfo import ZoneInfo
 
 import jinja2
 
-from vigil.contracts import ExternalBlock, FollowUp
+from vigil.contracts import ExternalBlock, FollowUp, Job, Row, TaskBlock, TextBlock
 
+from .core.job_record import is_named
 from .identity import Identity
-from .model import Situation
+from .model import Situation, ToolSpec
 
 FOLDER: Final = Path(__file__).resolve().parents[2] / "prompts" / "en"
 STABLE_MAX: Final = 1000
@@ -26,6 +29,8 @@ LINE_MAX: Final = 300
 MEMORY_LENGTH_MAX: Final = 1000
 """Characters of a memory that the situation shows; a tool shows it whole."""
 BAR: Final = "| "
+TASK: Final = "[Task]"
+"""Begins the first row of a session that was started."""
 _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
@@ -51,21 +56,59 @@ class Prompts:
         self._reflections = {
             purpose: environment.get_template(f"{purpose}.md.j2") for purpose in ("save", "compact")
         }
-        self._stable: dict[Identity, str] = {}
+        self._plan = environment.get_template("plan.md.j2")
+        self._plan_job = environment.get_template("plan_job.md.j2")
+        self._plan_again = environment.get_template("plan_again.md.j2")
+        self._task_result = environment.get_template("task_result.md.j2")
+        self._stable: dict[tuple[Identity, str], str] = {}
 
-    def system(self, identity: Identity, situation: Situation) -> tuple[str, ...]:
-        """Render the system prompt: (what stays the same, the situation)."""
-        stable = self._stable.get(identity)
+    def system(
+        self, identity: Identity, situation: Situation, prompt: str = "channel.md.j2"
+    ) -> tuple[str, ...]:
+        """Render the system prompt: (what stays the same, the situation).
+
+        Args:
+            prompt: the template that says what a session of this kind is for.
+        """
+        stable = self._stable.get((identity, prompt))
         if stable is None:
             if len(self._stable) >= STABLE_MAX:
                 self._stable.clear()
-            stable = self._system.render(identity=identity).strip()
-            self._stable[identity] = stable
+            stable = self._system.render(
+                identity=identity, prompt=prompt, is_conversation=situation.is_conversation
+            ).strip()
+            self._stable[identity, prompt] = stable
         return stable, self._situation.render(_variables(situation)).strip()
 
     def reflection(self, purpose: str, situation: Situation) -> str:
         """Render what a model is told that looks at a part of the conversation from outside."""
         return self._reflections[purpose].render(_variables(situation)).strip()
+
+    def planning(
+        self, situation: Situation, job: Job, tools: Sequence[ToolSpec], steps_max: int
+    ) -> str:
+        """Render what a model is told that plans a job."""
+        missing = [name for name in job.tools if not any(is_named(name, t.name) for t in tools)]
+        shown = [
+            {
+                "name": tool.name,
+                "description": tool.description,
+                "schema": json.dumps(tool.input_schema, ensure_ascii=False),
+            }
+            for tool in tools
+        ]
+        return self._plan.render(
+            _variables(situation), tools=shown, missing=missing, steps_max=steps_max
+        ).strip()
+
+    def job_rows(self, job: Job, tries: Sequence[Row], at: datetime) -> tuple[Row, ...]:
+        """Render the job, and after it what was tried: answers, and what is wrong with each."""
+        first = _told(self._plan_job.render(job=job), at)
+        return (first, *(row if row.role == "assistant" else self._again(row) for row in tries))
+
+    def _again(self, row: Row) -> Row:
+        reason = "".join(block.text for block in row.blocks if isinstance(block, TextBlock))
+        return _told(self._plan_again.render(reason=reason), row.at)
 
     def summary_row(self, summary: str) -> str:
         """Render the row that stands for the earlier part of the conversation."""
@@ -98,6 +141,18 @@ class Prompts:
             occurred_at="" if occurred_at is None else instant(occurred_at, UTC),
         ).strip()
 
+    def result_row(self, block: TaskBlock) -> str:
+        """Render the row that tells the model what became of something it started."""
+        return self._task_result.render(block=block).strip()
+
+    def task_row(self, task: str) -> str:
+        """Render the row that a session which was started begins with."""
+        return f"{TASK}\n\n{task.strip()}"
+
+
+def _told(text: str, at: datetime) -> Row:
+    return Row(role="user", source="system", blocks=(TextBlock(text=text.strip()),), at=at)
+
 
 def _variables(situation: Situation) -> dict[str, Any]:
     zone = ZoneInfo(situation.timezone)
@@ -111,6 +166,8 @@ def _variables(situation: Situation) -> dict[str, Any]:
         "autonomy_enabled": situation.autonomy_enabled,
         "channels": situation.channels,
         "route": situation.route,
+        "is_conversation": situation.is_conversation,
+        "under_way": situation.under_way,
         "follow_ups": [
             {
                 "id": timer_id,

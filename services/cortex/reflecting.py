@@ -19,7 +19,7 @@ from vigil.subjects import SessionKey
 from . import core
 from . import log as session_log
 from .core import Draft, Plan, Policy, Window
-from .core.history import Chunk
+from .core.history import Chunk, memorable
 from .core.remembering import was_offered
 from .history import History
 from .model import ModelAnswer, ModelError
@@ -146,7 +146,7 @@ class Reflector:
         def apply(draft: Draft, answer: ModelAnswer) -> None:
             core.conclude_saving(draft, answer, offer)
 
-        text = transcript(_rows_of(offer.chunks))
+        text = transcript(row for chunk in offer.chunks for row in memorable(chunk))
         return Question(self._ask(draft.state, text, "save", parent), apply, fail)
 
     async def _ask(

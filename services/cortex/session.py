@@ -13,17 +13,19 @@ import structlog
 from vigil import crash, metrics, trace
 from vigil.bus import Bus, Message
 from vigil.clock import Clock
-from vigil.config import Person, quiet_hours_of, zone_of
+from vigil.config import quiet_hours_of, zone_of
 from vigil.contracts import (
     Event,
     Loop,
     Queued,
     Row,
     State,
+    TextBlock,
     ToolResultEvent,
 )
 from vigil.errors import InvalidInput
 from vigil.metrics import Metrics
+from vigil.sections import Person
 from vigil.subjects import SessionKey
 from vigil.switches import Switches
 from vigil.trace import Tracer
@@ -34,10 +36,13 @@ from .core import Draft, Moment, Policy
 from .core.policy import quiet_until
 from .history import History
 from .incoming import Incoming
+from .inheriting import inherited
 from .model import ModelAnswer, ModelError
+from .planning import Planner
 from .recollector import LoopMemory, Recollector
 from .reflecting import Question, Reflector
 from .thinker import Thinker
+from .toolbox import Toolbox
 from .turn_span import TurnSpan
 from .wakes import Wakes
 
@@ -68,6 +73,7 @@ class Session:
         careful: asyncio.Lock,
         tracer: Tracer,
         counts: Metrics,
+        toolbox: Toolbox,
     ) -> None:
         self.key = key
         self._bus = bus
@@ -77,6 +83,7 @@ class Session:
         self._memory = LoopMemory(recollector, key)
         self._policy = policy
         self._switches = switches
+        self._toolbox = toolbox
         self._timezone = person.timezone
         self._zone = zone_of(person)
         self._quiet_hours = quiet_hours_of(person)
@@ -90,6 +97,7 @@ class Session:
             timezone=person.timezone,
             context_tokens=context_tokens,
         )
+        self._planner = Planner(key, thinker=thinker, policy=policy, timezone=person.timezone)
         self._idle_release_s = idle_release_s
         self._careful = careful
         """Shared by the sessions of a replica: see `_take_over`."""
@@ -270,6 +278,9 @@ class Session:
         reflector, history, parent = self._reflector, self._log.history, self._span.header
         if draft.loop.purpose == "save":
             return await reflector.look_back(draft, self._fail, parent)
+        if draft.loop.purpose == "plan":
+            return self._planner.question(draft, history.newest, self._fail, parent)
+        await self._inherit(draft)
         window = reflector.window(draft, history)
         plan = reflector.plan(draft, history, window)
         if plan is None:
@@ -280,6 +291,19 @@ class Session:
         if draft.is_dirty:
             return None  # what is owed then begins with a look at the history as it is then
         return reflector.compact(draft, lambda: self._log.history, plan, window, parent)
+
+    async def _inherit(self, draft: Draft) -> None:
+        """Read what a session that was just started knows from the one that started it."""
+        history, given = self._log.history, draft.state.start
+        if given is None:
+            return
+        task = TextBlock(text=given.prompt)
+        history.task = Row(role="user", source="task", blocks=(task,), at=draft.loop.begun_at)
+        if history.inherited is not None:
+            return
+        history.inherited = await inherited(self._bus, self.key, given)
+        if self.key.kind == "branch" and not history.inherited.chunks:
+            draft.note("nothing_inherited", "nothing of its parent's history is left", given.parent)
 
     # ------------------------------------------------------------ thinking
 
@@ -385,4 +409,6 @@ class Session:
             now=now,
             quiet_until=quiet_until(now, self._quiet_hours, self._zone),
             is_paused=self._switches.paused is not None,
+            tools=self._toolbox.tools,
+            is_history_tainted=self._log.history.is_tainted,
         )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
-from typing import Final, Literal
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, Literal
 
 import msgspec
 import structlog
@@ -13,19 +13,30 @@ import structlog
 from vigil import metrics, spans
 from vigil.bus import Bus, BusError
 from vigil.clock import Clock
-from vigil.config import Model as ModelConfig
-from vigil.contracts import ExternalBlock, Memory, Row, State, TextBlock, TimerBlock, Usage
+from vigil.contracts import (
+    ExternalBlock,
+    Job,
+    Memory,
+    Row,
+    State,
+    TaskBlock,
+    TextBlock,
+    TimerBlock,
+    Usage,
+)
 from vigil.errors import Unavailable
 from vigil.metrics import Metrics
+from vigil.sections import Model as ModelConfig
 from vigil.subjects import SessionKey
 from vigil.trace import Span, Tracer
 
 from .budget import Budget, BudgetExceeded, Reservation, estimate, tokens_of
 from .core import Policy
 from .identity import Identities
-from .model import Model, ModelAnswer, ModelError, ModelRequest, Situation
+from .model import Model, ModelAnswer, ModelError, ModelRequest, Situation, ToolSpec
 from .prompting import Prompts
-from .tools import REFLECTION_SPECS, SPECS
+from .toolbox import Toolbox
+from .tools import REFLECTION_SPECS
 
 log = structlog.get_logger("vigil.cortex")
 
@@ -58,6 +69,7 @@ class Thinker:
         budget: Budget,
         tracer: Tracer,
         counts: Metrics,
+        toolbox: Toolbox,
     ) -> None:
         self._bus = bus
         self._clock = clock
@@ -68,6 +80,7 @@ class Thinker:
         self._budget = budget
         self._tracer = tracer
         self._counts = counts
+        self._toolbox = toolbox
 
     async def think(
         self,
@@ -125,6 +138,42 @@ class Thinker:
         )
         return await self._answer(request, lambda _: None, parent)
 
+    async def plan(
+        self,
+        key: SessionKey,
+        state: State,
+        job: Job,
+        tries: Sequence[Row],
+        *,
+        tools: Sequence[ToolSpec],
+        schema: dict[str, Any],
+        timezone: str,
+        policy: Policy,
+        parent: str,
+    ) -> ModelAnswer:
+        """Ask the model for the steps of a job; nobody sees its words come.
+
+        Args:
+            tries: earlier answers that were no plan, each with what was wrong with it.
+
+        Raises:
+            ModelError: no answer, or the budget is used up.
+        """
+        situation = self._situation(key, state, timezone, policy, ())
+        system = self._prompts.planning(situation, job, tools, policy.steps_max)
+        request = ModelRequest(
+            session_key=str(key),
+            system=(system,),
+            rows=self._prompts.job_rows(job, tries, self._clock.now()),
+            tools=(),
+            max_tokens=self._config.max_tokens,
+            timeout_s=self._config.timeout_s,
+            situation=situation,
+            purpose="plan",
+            schema=schema,
+        )
+        return await self._answer(request, lambda _: None, parent)
+
     def fixed_tokens(self, key: SessionKey, state: State, timezone: str, policy: Policy) -> int:
         """Return the estimate for what a request holds beside the history."""
         request = self._request(key, state, (), timezone, policy, ())
@@ -149,7 +198,7 @@ class Thinker:
 
     def _tell(self, span: Span, session: str, outcome: str, usage: Usage | None) -> None:
         """Count a call that is over, and record its span."""
-        model = self.model.name
+        model = self.model.name if usage is None else usage.model
         self._counts.observe(metrics.MODEL_SECONDS, span.lasted_s, model, outcome)
         for direction, tokens in _tokens(usage):
             if tokens:
@@ -213,12 +262,13 @@ class Thinker:
         identity = self._identities.load(key.agent, key.user)
         return ModelRequest(
             session_key=str(key),
-            system=self._prompts.system(identity, situation),
+            system=self._prompts.system(identity, situation, policy.profile.prompt),
             rows=tuple([row if row.source in _AS_IT_IS else self._shown(row) for row in rows]),
-            tools=SPECS,
+            tools=self._toolbox.specs(policy.profile),
             max_tokens=self._config.max_tokens,
             timeout_s=self._config.timeout_s,
             situation=situation,
+            tier=policy.profile.tier,
         )
 
     def _situation(
@@ -239,20 +289,32 @@ class Thinker:
             channels=policy.channels,
             route=policy.route,
             memories=memories,
+            under_way=_under_way(state),
+            is_conversation=policy.profile.is_conversation,
         )
 
     def _shown(self, row: Row) -> Row:
-        """Put a timer, an event from outside or a summary into words; the rest stands as it is."""
+        """Put what is no word of the person's or the agent's into words."""
         match row.blocks[0]:
             case TimerBlock(timer_id=timer_id, follow_up=follow_up):
                 text = self._prompts.timer_row(follow_up, timer_id, row.at)
             case ExternalBlock() as block:
                 text = self._prompts.external_row(block, row.at)
+            case TaskBlock() as block:
+                text = self._prompts.result_row(block)
+            case TextBlock(text=task) if row.source == "task":
+                text = self._prompts.task_row(task)
             case TextBlock(text=summary) if row.source == "system":
                 text = self._prompts.summary_row(summary)
             case _:
                 return row
         return msgspec.structs.replace(row, blocks=(TextBlock(text=text),))
+
+
+def _under_way(state: State) -> tuple[str, ...]:
+    """Name what the session has under way and doesn't wait for."""
+    tasks = state.tasks.values()
+    return tuple(f"{t.tool}: {t.title}" for t in tasks if not (t.is_awaited or t.told_seq))
 
 
 def _tokens(usage: Usage | None) -> tuple[tuple[str, int], ...]:

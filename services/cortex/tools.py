@@ -48,16 +48,54 @@ class SendMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     channel: Annotated[str, msgspec.Meta(max_length=64)] | None = None
 
 
+class Branch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Think one question through in a fork of this conversation, and get what came of it.
+
+    The fork knows all that was said here; nothing that it does but its conclusion comes back. Use
+    it for what would take many steps of looking things up. You wait for it.
+    """
+
+    prompt: Annotated[str, msgspec.Meta(min_length=1, max_length=8000)]
+
+
+class SpawnWorker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Have a task done by a worker, who knows nothing of this conversation.
+
+    Write down all that it needs to know: goal, facts, what it is to hand back. It has tools of its
+    own and may take minutes.
+    """
+
+    task: Annotated[str, msgspec.Meta(min_length=1, max_length=8000)]
+
+
+class AskUser(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Ask the person a question that you can't go on without.
+
+    In a conversation their next message is the answer. Ask once, with all that they need to know.
+    """
+
+    question: Annotated[str, msgspec.Meta(min_length=1, max_length=8000)]
+
+
 TOOLS: Final[dict[str, type[msgspec.Struct]]] = {
     "schedule_followup": ScheduleFollowup,
     "cancel_followup": CancelFollowup,
     "send_message": SendMessage,
 }
 """Those that the core answers by itself."""
+ASKING: Final[dict[str, type[msgspec.Struct]]] = {"ask_user": AskUser}
+"""Those that a person answers."""
+SESSION_TOOLS: Final[dict[str, type[msgspec.Struct]]] = {
+    "branch": Branch,
+    "spawn_worker": SpawnWorker,
+}
+"""Those that start a session."""
 SERVED: Final[dict[str, ToolService]] = dict.fromkeys(MEMORY_TOOLS, "memory")
 """Those that another service runs, and which."""
-ARGUMENTS: Final[dict[str, type[msgspec.Struct]]] = {**TOOLS, **MEMORY_TOOLS}
-"""What each tool takes."""
+ARGUMENTS: Final[dict[str, type[msgspec.Struct]]] = {
+    **TOOLS, **MEMORY_TOOLS, **ASKING, **SESSION_TOOLS,
+}  # fmt: skip
+"""What each tool takes, but for those of the executor."""
 
 
 def _schema(kind: type[msgspec.Struct]) -> dict[str, Any]:

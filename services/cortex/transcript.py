@@ -15,6 +15,7 @@ from vigil.contracts import (
     ExternalBlock,
     OpaqueBlock,
     Row,
+    TaskBlock,
     TextBlock,
     TimerBlock,
     ToolResultBlock,
@@ -81,6 +82,17 @@ def _piece(row: Row, block: Block) -> tuple[str, str] | None:
         case ToolResultBlock():
             what = "an error" if block.is_error else "the result"
             return f"{what} of the call was:", _bounded(block.content, RESULT_LENGTH_MAX)
+        case TimerBlock() | ExternalBlock() | TaskBlock():
+            return _happened(block)
+        case OpaqueBlock():
+            return None
+        case _:
+            assert_never(block)
+
+
+def _happened(block: TimerBlock | ExternalBlock | TaskBlock) -> tuple[str, str]:
+    """Return the heading and the text of what neither of the two said."""
+    match block:
         case TimerBlock(follow_up=follow_up):
             whose = "a reminder that the person asked for" if follow_up.keep else "your follow-up"
             return f"{whose} came due:", _bounded(follow_up.reason, RESULT_LENGTH_MAX)
@@ -88,8 +100,10 @@ def _piece(row: Row, block: Block) -> tuple[str, str] | None:
             trust = "trusted" if event.is_trusted else "not from the person, and not trusted"
             heading = f"outside event from {line(event.source, 80)} ({trust}):"
             return heading, _bounded(event.content, PIECE_LENGTH_MAX)
-        case OpaqueBlock():
-            return None
+        case TaskBlock(is_tainted=is_tainted):
+            trust = ", not trusted" if is_tainted else ""
+            heading = f"what became of {line(block.tool, 80)} ({line(block.title, 80)}{trust}):"
+            return heading, _bounded(block.content, RESULT_LENGTH_MAX)
         case _:
             assert_never(block)
 

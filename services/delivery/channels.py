@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from vigil import config, ssrf
+from vigil import sections, ssrf
 from vigil.clock import Clock
 from vigil.contracts import SOCKET
 from vigil.errors import ConfigError, InvalidInput
@@ -44,7 +44,7 @@ class Channel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build(
-    channels: Mapping[str, config.Channel],
+    channels: Mapping[str, sections.Channel],
     clock: Clock,
     limits: Limits,
     *,
@@ -79,7 +79,7 @@ def build(
 
 
 def _channel(
-    one: config.Channel, clock: Clock, limits: Limits, home: Path, ports_never: Collection[int]
+    one: sections.Channel, clock: Clock, limits: Limits, home: Path, ports_never: Collection[int]
 ) -> Channel:
     rules = ssrf.Rules(ports=one.ports, ports_never=ports_never, allow_private=one.allow_private)
     ssrf.target_of(one.url, rules)
@@ -95,7 +95,7 @@ def _channel(
     return Channel(terms=terms, sender=sender)
 
 
-def secret_of(one: config.Channel, home: Path) -> str:
+def secret_of(one: sections.Channel, home: Path) -> str:
     """Return the secret that signs what goes over a channel.
 
     Raises:

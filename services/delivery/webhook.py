@@ -25,10 +25,10 @@ from standardwebhooks import Webhook
 from vigil import __version__
 from vigil.clock import Clock
 from vigil.contracts import Instant, Said
+from vigil.guard import GuardedTransport, Resolve
 from vigil.ssrf import Refused, Rules
 
 from .answers import Answer, NotTaken, Unclear, answer_of
-from .guard import GuardedTransport, Resolve
 
 BODY_BYTES_MAX: Final = 64 * 1024
 """How much of an answer's body is read."""

@@ -13,7 +13,7 @@ import socket
 
 import structlog
 
-from vigil import runtime
+from vigil import runtime, skills
 from vigil.runtime import Context
 from vigil.switches import Switches
 from vigil.tokens import Tokens
@@ -44,6 +44,7 @@ async def serve(context: Context) -> None:
         stack.push_async_callback(tokens.close)
         switches = await Switches.watch(context.bus)
         stack.push_async_callback(switches.close)
+        skills.ensure(context.settings.skills)
         edge = Edge(context, tokens, switches)
         stack.push_async_callback(edge.close)
         await _serve_http(context, edge, listener)

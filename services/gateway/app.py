@@ -20,17 +20,20 @@ from vigil.errors import InvalidInput, Unavailable
 from vigil.memory import wire as memory_wire
 
 from . import (
+    approvals,
     asyncapi,
     dead,
     events,
     explain,
     exposition,
     hooks,
+    jobs,
     mcp,
     memories,
     openapi,
     routes,
     signals,
+    tools,
 )
 from .body import ClientGone
 from .cloud_events import STRUCTURED
@@ -40,6 +43,7 @@ from .letters import DeadLetterDetail, DeadLetterPage
 from .messages import Messages
 from .problem import MEDIA_TYPE, Problem, of_error
 from .sockets import Sockets
+from .verdicts import ApprovalList, ApprovalView, Decide
 from .why.answer import WhyAnswer
 from .wire import (
     Accepted,
@@ -116,6 +120,13 @@ ENDPOINTS: Final = (
              (404, 409, 422, 429, 503)),
     Endpoint("POST", "/api/dead/{id}/discard", dead.discard_dead, {200: DeadLetterDetail},
              (404, 409, 422, 503)),
+    Endpoint("GET", "/api/approvals", approvals.list_approvals, {200: ApprovalList},
+             (403, 422, 503)),
+    Endpoint("GET", "/api/approvals/{id}", approvals.get_approval, {200: ApprovalView},
+             (*_INPUT, 503)),
+    Endpoint("PATCH", "/api/approvals/{id}", approvals.decide_approval, {202: Accepted},
+             (403, 404, 409, 413, 422, 503), Decide),
+    Endpoint("GET", "/api/tools", tools.list_tools, {200: tools.ToolList}, (503,)),
     Endpoint("POST", _M, memories.save_memory, {201: memory_wire.SavedMemory},
              (403, 409, 413, 422, 503), memory_wire.SaveBody),
     Endpoint("GET", _M, memories.find_memories, {200: memory_wire.MemoryPage}, (403, 422, 503),
@@ -139,6 +150,14 @@ ENDPOINTS: Final = (
              {200: memory_wire.MaintenanceDone}, (403, 413, 422, 503), memory_wire.MaintainBody),
     Endpoint("POST", "/mcp", mcp.post_mcp, {200: JsonRpc}, (403, 413, 422), JsonRpc,
              query=memory_wire.Whose),
+    Endpoint("POST", "/api/jobs", jobs.start_job, {202: jobs.JobAccepted}, (403, 413, 422, 503),
+             jobs.JobBody),
+    Endpoint("GET", "/api/jobs", jobs.list_jobs, {200: jobs.JobList}, (403, 422, 503),
+             query=jobs.JobLook),
+    Endpoint("GET", "/api/jobs/{id}", jobs.get_job, {200: jobs.JobDetail}, (*_INPUT, 503)),
+    Endpoint("PATCH", "/api/jobs/{id}", jobs.change_job, {202: Accepted},
+             (403, 404, 409, 413, 422, 503), jobs.JobChange),
+    Endpoint("GET", "/api/skills", jobs.list_skills, {200: jobs.SkillList}),
     Endpoint("GET", "/api/me", routes.get_me, {200: Me}),
     Endpoint("GET", "/api/status", routes.get_status, {200: Status}),
     Endpoint("PUT", "/api/pause", routes.pause, {200: PauseState}, (403, 503)),

@@ -13,7 +13,7 @@ from vigil.tokens import Principal
 
 from .decide import check_length
 from .edge import Edge
-from .messages import own_session
+from .messages import readable_session
 from .routes import Caller, Json, Shared
 from .why import finding
 from .why.answer import WhyAnswer, answer_of
@@ -54,7 +54,7 @@ async def explain(edge: Edge, caller: Principal, id_: str, session: str | None) 
     if not id_.isprintable():
         raise InvalidInput("id", "must not contain control characters")
     whose = None if caller.is_admin else caller.user
-    scope = finding.Scope(whose, None if session is None else own_session(session, caller))
+    scope = finding.Scope(whose, None if session is None else readable_session(session, caller))
     try:
         async with asyncio.timeout(STORY_TIMEOUT_S), edge.stories:
             place = await finding.find(edge.bus, scope, id_)

@@ -188,16 +188,24 @@ async def sessions(bus: Bus, user: str | None, after: str, limit: int) -> Sessio
 
 async def _count_by_session(bus: Bus, user: str | None) -> dict[SessionKey, int]:
     """Ask the stream which sessions have user messages, and how many."""
-    wanted = f"session.*.{user or '*'}.*.in.said.user"
-    counts: dict[SessionKey, int] = {}
+    found = await subjects_of(bus, "SESSIONS", f"session.*.{user or '*'}.*.in.said.user")
+    return {SessionKey.of_subject(subject): number for subject, number in found.items()}
+
+
+async def subjects_of(bus: Bus, stream: str, wanted: str) -> dict[str, int]:
+    """Return the subjects of a stream that a filter matches, and how many messages each has.
+
+    Raises:
+        BusError, Unavailable: the broker can't tell.
+    """
+    counts: dict[str, int] = {}
     offset = 0
     while True:
         reply = await bus.api(
-            "STREAM.INFO.SESSIONS", {"subjects_filter": wanted, "offset": offset}
+            f"STREAM.INFO.{stream}", {"subjects_filter": wanted, "offset": offset}
         )  # fmt: skip
         found = reply["state"].get("subjects") or {}
-        for subject, number in found.items():
-            counts[SessionKey.of_subject(subject)] = number
+        counts |= found
         offset += len(found)
         if not found or offset >= reply.get("total", 0):
             return counts

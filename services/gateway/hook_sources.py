@@ -10,8 +10,9 @@ from pathlib import Path
 
 import msgspec
 
-from vigil.config import Hook, Settings
+from vigil.config import Settings
 from vigil.errors import ConfigError
+from vigil.sections import Hook
 from vigil.subjects import SessionKey
 
 from . import signatures

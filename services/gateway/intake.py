@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -21,14 +21,16 @@ from vigil.contracts import (
     Control,
     ControlOp,
     ControlPayload,
+    Decision,
     Event,
     External,
     ExternalPayload,
+    Start,
     UserMessage,
     UserMessagePayload,
     encode,
 )
-from vigil.errors import InvalidInput, Unavailable
+from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.runtime import Context
 from vigil.subjects import SessionKey
 from vigil.tokens import Principal
@@ -103,17 +105,91 @@ class Intake:
         *,
         timer_id: str | None = None,
         reason: str = "",
+        start: Start | None = None,
+        event_id: str | None = None,
         parent: str | None = None,
     ) -> Accepted:
         """Store an order of the person about the session. Raises: Problem, 503."""
         self._check_disk()
         event = Control(
-            id=self._new_id(),
+            id=event_id or self._new_id(),
             session_key=str(session),
             created_at=self._clock.now(),
-            payload=ControlPayload(op=op, timer_id=timer_id, reason=reason),
+            payload=ControlPayload(op=op, timer_id=timer_id, reason=reason, start=start),
         )
         return await self._store(session.in_event("control"), event, parent)
+
+    async def start(
+        self,
+        session: SessionKey,
+        event_id: str,
+        start: Start,
+        *,
+        body: bytes,
+        is_keyed: bool,
+        parent: str | None = None,
+    ) -> Accepted:
+        """Store the first event of a session of the cortex; with the same id again, nothing.
+
+        Args:
+            body: what was asked for, for comparison with a repeat.
+            is_keyed: whether the id derives from a key of the caller's.
+
+        Raises:
+            InvalidInput: the key was used before, for something else.
+            Problem: 503, it can't be stored now.
+        """
+        self._check_disk()
+
+        async def store() -> Accepted:
+            event = Control(
+                id=event_id,
+                session_key=str(session),
+                created_at=self._clock.now(),
+                payload=ControlPayload(op="start", start=start),
+            )
+            try:
+                return await self._store(session.in_event("control"), event, parent, expect=0)
+            except WrongLastSequence as error:  # its name is made of the id: it is there already
+                return Accepted(event_id=event_id, seq=error.last)
+
+        if not is_keyed:
+            return await store()
+        conflict = InvalidInput("idempotency_key", "was used before, for something else")
+        return await self._repeats.once(event_id, _hash_of(body), store, conflict=conflict)
+
+    async def decide(
+        self,
+        session: SessionKey,
+        event_id: str,
+        decision: Decision,
+        *,
+        expect: int,
+        parent: str | None = None,
+    ) -> Accepted:
+        """Store a person's verdict, if `expect` is the last order of the session.
+
+        Raises:
+            WrongLastSequence: another order came first.
+            Problem: 503, it can't be stored now.
+        """
+        self._check_disk()
+        event = Control(
+            id=event_id,
+            session_key=str(session),
+            created_at=self._clock.now(),
+            payload=ControlPayload(op="approval", decision=decision),
+        )
+        return await self._store(session.in_event("control"), event, parent, expect=expect)
+
+    async def once(self, event_id: str, store: Callable[[], Awaitable[Accepted]]) -> Accepted:
+        """Call `store` unless the event of that id is stored; the id tells the whole of it.
+
+        Raises:
+            Problem: 503, the broker can't tell; and what `store` raises.
+        """
+        conflict = InvalidInput("id", "was used before, for another event")
+        return await self._repeats.once(event_id, "", store, conflict=conflict)
 
     async def close(self) -> None:
         """Finish what was left to write."""
@@ -241,9 +317,20 @@ class Intake:
         return await self._store(session.in_user, event, parent, among=session.transcript)
 
     async def _store(
-        self, subject: str, event: Event, parent: str | None, *, among: str = ""
+        self,
+        subject: str,
+        event: Event,
+        parent: str | None,
+        *,
+        among: str = "",
+        expect: int | None = None,
     ) -> Accepted:
-        """Store an event; with `among`, so that claims of that wildcard see it."""
+        """Store an event; with `among`, so that claims of that wildcard see it.
+
+        Raises:
+            WrongLastSequence: `expect` isn't the last sequence of the subject.
+            Problem: 503, it can't be stored now; 403, the person is being erased.
+        """
         if self.is_erasing(SessionKey.of_subject(subject).user):
             raise erasing()
         data = encode(event)
@@ -257,7 +344,7 @@ class Intake:
                     subject, data, headers, among=among, msg_id=event.id, timeout=TRY_TIMEOUT_S
                 )
             return await self._bus.publish(
-                subject, data, headers, msg_id=event.id, timeout=TRY_TIMEOUT_S
+                subject, data, headers, msg_id=event.id, expect=expect, timeout=TRY_TIMEOUT_S
             )
 
         ack = await patiently(publish)

@@ -122,7 +122,7 @@ class Never(msgspec.Struct, frozen=True):
 def way_back(letter: Letter) -> Ask | Copy | Never:
     """Decide how a dead letter is tried again (`letter` with its bytes)."""
     record = letter.record
-    if record.service in ("delivery", "memory", "scheduler"):
+    if record.service in ("delivery", "executor", "memory", "scheduler"):
         return Ask(record.service)
     if record.service != "cortex":
         return Never("what an outside program published can't be requeued: publish it again")

@@ -29,10 +29,20 @@ def own_session(text: str, principal: Principal) -> SessionKey:
         InvalidInput: it's no session key, or a session of the cortex itself.
         Problem: 404, it's somebody else's; whether it exists is not told.
     """
+    return plain_session(readable_session(text, principal))
+
+
+def readable_session(text: str, principal: Principal) -> SessionKey:
+    """Return the session that `text` names, if `principal` may read it: also a worker's.
+
+    Raises:
+        InvalidInput: it's no session key.
+        Problem: 404, it's somebody else's; whether it exists is not told.
+    """
     session = SessionKey.parse(text)
     if not principal.may_reach(session.user):
         raise Problem(404, "there is no such session")
-    return plain_session(session)
+    return session
 
 
 def plain_session(session: SessionKey) -> SessionKey:

@@ -29,8 +29,11 @@ from vigil.memory.wire import (
 )
 
 from .asyncapi import AsyncApi
+from .jobs import JobAccepted, JobBody, JobChange, JobDetail, JobList, SkillList
 from .letters import DeadLetterDetail, DeadLetterPage
 from .problem import MEDIA_TYPE, ProblemBody
+from .tools import ToolList
+from .verdicts import ApprovalList, ApprovalView, Decide
 from .why.answer import WhyAnswer
 from .wire import (
     Accepted,
@@ -56,12 +59,14 @@ from .wire import (
 
 REF: Final = "#/components/schemas/{name}"
 COMPONENTS: Final[tuple[Any, ...]] = (
-    Accepted, Alive, AssociateBody, AssociatedMemories, AsyncApi, ChatAnswer, ChatPending,
-    ChatRequest, ClientFrame, CloudEvent, DeadLetterDetail, DeadLetterPage, ForgottenMemories,
-    JsonRpc, MaintainBody, MaintenanceDone, Me, MemoryDetail, MemoryGraph, MemoryPage, MemoryStats,
+    Accepted, Alive, ApprovalList, ApprovalView, AssociateBody, AssociatedMemories, AsyncApi,
+    ChatAnswer, ChatPending, ChatRequest, ClientFrame, CloudEvent, DeadLetterDetail, DeadLetterPage,
+    Decide, ForgottenMemories,
+    JobAccepted, JobBody, JobChange, JobDetail, JobList, JsonRpc, MaintainBody, MaintenanceDone,
+    Me, MemoryDetail, MemoryGraph, MemoryPage, MemoryStats,
     PauseState, PostMessage, ProblemBody, Readiness, RebuildBody, RebuildStarted, SaveBody,
-    SavedMemory, ServerFrame, SessionList, Signal, Status, Ticket, TicketRequest, Timeline,
-    TimerList, Transcript, UndoBody, UndoneSource, WhyAnswer,
+    SavedMemory, ServerFrame, SessionList, Signal, SkillList, Status, Ticket, TicketRequest,
+    Timeline, TimerList, ToolList, Transcript, UndoBody, UndoneSource, WhyAnswer,
 )  # fmt: skip
 DESCRIPTION: Final = """\
 Talk to agents that come back by themselves. Every call but the public ones carries a token:

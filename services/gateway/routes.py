@@ -19,11 +19,11 @@ from vigil.runtime import Health
 from vigil.subjects import SessionKey, check_part
 from vigil.tokens import Principal
 
-from . import body, history
+from . import body, history, inner
 from . import chat as chats
 from .door import PRINCIPAL
 from .edge import Edge
-from .messages import own_session, parent_of
+from .messages import own_session, parent_of, readable_session
 from .problem import Problem
 from .tickets import TICKET_LIFE_S
 from .wire import (
@@ -84,6 +84,12 @@ async def _session(
     return own_session(key, request.scope[PRINCIPAL])
 
 
+async def _readable(
+    request: Request, key: Annotated[str, Path(description="userId:agentId:threadId")]
+) -> SessionKey:
+    return readable_session(key, request.scope[PRINCIPAL])
+
+
 async def _admin(request: Request) -> Principal:
     principal = cast(Principal, request.scope[PRINCIPAL])
     if not principal.is_admin:
@@ -95,6 +101,8 @@ Shared = Annotated[Edge, Depends(_edge)]
 Caller = Annotated[Principal, Depends(_principal)]
 Admin = Annotated[Principal, Depends(_admin)]
 Session = Annotated[SessionKey, Depends(_session)]
+Readable = Annotated[SessionKey, Depends(_readable)]
+"""Also a session of the agent's own, which nobody may say anything in."""
 After = Annotated[int, Query(ge=0, le=SEQ_MAX, description="Continue after this sequence")]
 
 
@@ -139,6 +147,9 @@ async def list_sessions(
     edge: Shared,
     caller: Caller,
     user: Annotated[str | None, Query(description="Whose; an admin may name anybody")] = None,
+    kind: Annotated[
+        inner.Kind, Query(description="channel: conversations; the others are the agent's own")
+    ] = "channel",
     after: Annotated[str, Query(description="Continue after this session key")] = "",
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> Response:
@@ -148,25 +159,29 @@ async def list_sessions(
         if not caller.may_reach(user):
             raise Problem(403, "only an admin may list another user's sessions", field="user")
     whose = user or (None if caller.is_admin else caller.user)
+    if kind != "channel":
+        return Json(await inner.sessions(edge.bus, whose, kind, after, limit))
     return Json(await history.sessions(edge.bus, whose, after, limit))
 
 
 async def get_transcript(
     edge: Shared,
-    session: Session,
+    session: Readable,
     after: Annotated[
         int | None,
         Query(ge=0, le=SEQ_MAX, description="Continue after this sequence; absent: the newest"),
     ] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 1000,
 ) -> Response:
-    """Read what was said, oldest first."""
+    """Read what was said, oldest first; of a session of the agent's own, its task and thoughts."""
+    if session.is_system:
+        return Json(await inner.transcript(edge.bus, session, after, limit))
     return Json(await history.transcript(edge.bus, session, after, limit))
 
 
 async def get_timeline(
     edge: Shared,
-    session: Session,
+    session: Readable,
     after: After = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 200,
 ) -> Response:
@@ -174,7 +189,7 @@ async def get_timeline(
     return Json(await history.timeline(edge.bus, session, after, limit))
 
 
-async def get_timers(edge: Shared, session: Session) -> Response:
+async def get_timers(edge: Shared, session: Readable) -> Response:
     """List the open follow-ups and reminders, soonest first."""
     return Json(await history.timers(edge.bus, session))
 
@@ -191,9 +206,14 @@ async def cancel_timer(
     return Json(accepted, 202)
 
 
-async def stop(request: Request, edge: Shared, session: Session) -> Response:
-    """Stop the running turn of a session."""
-    return Json(await edge.intake.control(session, "stop", parent=parent_of(request.scope)), 202)
+async def stop(request: Request, edge: Shared, session: Readable) -> Response:
+    """Stop the running turn of a session; one of the agent's own ends with all that it started."""
+    parent = parent_of(request.scope)
+    if session.is_system:
+        await inner.check_exists(edge.bus, session)
+        reason = "a person stopped it"
+        return Json(await edge.intake.control(session, "cancel", reason=reason, parent=parent), 202)
+    return Json(await edge.intake.control(session, "stop", parent=parent), 202)
 
 
 # ---------------------------------------------------------------- the whole

@@ -11,8 +11,8 @@ from typing import Any, Final
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from vigil.config import Gateway
 from vigil.errors import ConfigError
+from vigil.sections import Gateway
 
 from .decide import LOOPBACK
 from .problem import MEDIA_TYPE, Problem

@@ -22,7 +22,7 @@ from vigil.tokens import Principal
 
 from .edge import Edge
 from .feed import HEARTBEAT, STREAM, Reader
-from .messages import own_session
+from .messages import readable_session
 from .problem import Problem
 from .routes import Caller, Shared
 from .selection import Selection, event_of, position_of, select
@@ -58,7 +58,7 @@ async def _selection(
         if not caller.may_reach(user):
             raise Problem(403, "only an admin may read another user's signals", field="user")
     whose = user or (None if caller.is_admin else caller.user)
-    key: SessionKey | None = None if session is None else own_session(session, caller)
+    key: SessionKey | None = None if session is None else readable_session(session, caller)
     return select(user=whose, agent=agent, kind=kind, session=key)
 
 

@@ -105,7 +105,9 @@ class SessionSummary(Answer, frozen=True, kw_only=True):
     session_key: str
     messages: int
     last_at: Instant | None
-    """When the person last said something."""
+    """When the person last said something; of a session of the agent's own, its last turn."""
+    kind: str = "channel"
+    """`channel`: a conversation; `branch`, `worker`, `planner`: one of the agent's own."""
 
 
 class SessionList(Answer, frozen=True, kw_only=True):

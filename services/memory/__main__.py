@@ -20,6 +20,7 @@ from vigil import __version__, metrics, micro, runtime, topology
 from vigil.bus import Message
 from vigil.contracts import EFFECTS_HEADER
 from vigil.errors import Unavailable
+from vigil.lanes import Lanes
 from vigil.runtime import Context
 from vigil.switches import Switches
 
@@ -30,7 +31,6 @@ from .calls import Calls
 from .config import Limits
 from .embedding.choosing import choose as choose_embedder
 from .erasing import Erasing
-from .lanes import Lanes
 from .letters import Letters
 from .rebuilding import Parts, Replica
 from .saving import Log
@@ -133,12 +133,16 @@ async def _answer(
         lanes = Lanes(calls.handle, calls.give_back, group, turns_max=limits.turns_in_hand_max)
         group.create_task(_become_ready(context, limits, replica), name="memory-ready")
         await replica.projector.caught_up.wait()
-        turns = await bus.pull(topology.MEMORY_TURNS)
+        consumers = (topology.MEMORY_TURNS, topology.MEMORY_TURNS_SYSTEM)
+        pullers = [await bus.pull(consumer) for consumer in consumers]
         try:
-            await _pull(context, turns, lanes)
+            async with asyncio.TaskGroup() as pulling:
+                for turns in pullers:
+                    pulling.create_task(_pull(context, turns, lanes), name="memory-turns")
         finally:
             await lanes.stop(grace_s=limits.stop_grace_s)
-            await turns.close()
+            for turns in pullers:
+                await turns.close()
 
 
 async def _become_ready(context: Context, limits: Limits, replica: Replica) -> None:

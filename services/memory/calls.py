@@ -15,7 +15,7 @@ from typing import Final
 
 import structlog
 
-from vigil import crash, metrics, topology, trace
+from vigil import crash, metrics, trace, turns
 from vigil.bus import Bus, Message
 from vigil.contracts import CallTool, SaveMemory, Turn, decode_turn, encode
 from vigil.errors import InvalidInput, NotFound, Unavailable, VigilError, WrongLastSequence
@@ -23,7 +23,7 @@ from vigil.memory.client import Conflict
 from vigil.memory.questions import Listed, Recalled, Saved
 from vigil.memory.tools import TOOLS
 from vigil.runtime import Context
-from vigil.subjects import Scope, SessionKey
+from vigil.subjects import Scope, SessionKey, stream_of
 
 from . import checks, telling, work
 from .answering import Answering, Gone
@@ -33,7 +33,6 @@ from .telling import Told
 
 log = structlog.get_logger("vigil.memory")
 
-STREAM: Final = topology.MEMORY_TURNS.stream
 GIVEN_UP: Final = "Memory could not do this; it was logged."
 
 
@@ -62,7 +61,8 @@ class Calls:
         try:
             await self.carry_out(turn)
         except InvalidInput as error:
-            await self._letters.bury(STREAM, SessionKey.of_subject(turn.subject), turn, str(error))
+            key = SessionKey.of_subject(turn.subject)
+            await self._letters.bury(stream_of(turn.subject), key, turn, str(error))
         except Unavailable as error:
             log.info(
                 "turn given back", action="memory.give_back", subject=turn.subject, seq=turn.seq,
@@ -139,7 +139,7 @@ class Calls:
 
     async def _claim(self, key: SessionKey, call: CallTool) -> None:
         """Note that somebody is at it, unless that is noted."""
-        claim = work.claim_of(key, call, by=self._instance, now=self._clock.now())
+        claim = turns.claim_of(key, call, by=self._instance, now=self._clock.now())
         headers = {trace.HEADER: trace.passed_on(trace.current.get())}
         try:
             await self._bus.publish(key.call(call.id), encode(claim), headers, expect=0)
@@ -148,14 +148,14 @@ class Calls:
             log.info("claimed before", action="memory.claimed", session=str(key), effect=call.id)
 
     async def _is_open(self, key: SessionKey, call: CallTool) -> bool:
-        found = await self._bus.get_last(STREAM, key.turn)
+        found = await self._bus.get_last(key.stream, key.turn)
         if found is None:
             return False
         try:
             newest: Turn = decode_turn(found.data)
         except InvalidInput:
             return True  # nobody can tell; the fold will
-        return work.is_open(newest, call.id)
+        return turns.is_open(newest, call.id)
 
     async def _run(self, key: SessionKey, call: CallTool) -> Told:
         """Run a call. Raises: Unavailable, to be tried again."""
@@ -183,9 +183,10 @@ class Calls:
                 raise AssertionError(f"no tool answers with {type(reply).__name__}")
 
     async def _answer(self, key: SessionKey, call: CallTool, told: Told) -> None:
-        event = work.result_of(
+        event = turns.result_of(
+            work.SERVICE,
             key,
-            call,
+            call.id,
             told.content,
             now=self._clock.now(),
             is_error=told.is_error,
@@ -217,5 +218,5 @@ class Calls:
                 with contextlib.suppress(VigilError):  # its deadline ends it, then
                     await self._answer(key, call, Told(content=GIVEN_UP, is_error=True))
                     self._count(call, "failed")
-        await self._letters.bury(STREAM, key, turn, repr(error))
+        await self._letters.bury(key.stream, key, turn, repr(error))
         return True

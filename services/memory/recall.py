@@ -111,7 +111,7 @@ class Recaller:
         """Answer from these.
 
         Args:
-            weights: `vigil.config.Memory`.
+            weights: `vigil.sections.Memory`.
             shown: is told the ids of what each answer shows, if that counts as accessed.
         """
         self._store = store

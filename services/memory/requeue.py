@@ -11,9 +11,10 @@ from typing import Any, Final
 
 import structlog
 
-from vigil import requeue, topology
+from vigil import requeue
 from vigil.bus import Bus
 from vigil.requeue import DONE, GONE, Question, Reply
+from vigil.subjects import stream_of
 
 from . import work
 from .calls import Calls
@@ -42,7 +43,7 @@ class Requeues:
     async def _again(self, question: Question) -> Reply:
         if question.stream == MEMORIES:
             return REBUILD
-        if question.stream != topology.MEMORY_TURNS.stream:
+        if question.stream != stream_of(question.subject):
             return GONE
         turn = await self._bus.get(question.stream, question.seq)
         if turn is None or turn.subject != question.subject:

@@ -7,25 +7,21 @@ the tool's types here, and what is wrong with it goes back to the model as the r
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any, Final
 
 import msgspec
 
 from vigil import turns
 from vigil.contracts import (
-    CallClaim,
     CallTool,
     MemoryType,
     SaveMemory,
-    ToolResultEvent,
-    ToolResultPayload,
     Turn,
 )
 from vigil.errors import InvalidInput
 from vigil.memory import tools
 from vigil.memory.questions import ListMemories, Recall, Save
-from vigil.subjects import SessionKey, token_of
+from vigil.subjects import SessionKey
 
 from . import checks
 
@@ -61,14 +57,6 @@ def work_of(turn: Turn) -> list[Work]:
         if isinstance(effect, SaveMemory)
         or (isinstance(effect, CallTool) and effect.payload.service == SERVICE)
     ]
-
-
-def is_open(turn: Turn, effect_id: str) -> bool:
-    """Whether the session waits for that call, by its newest turn."""
-    loop = turn.state.loop
-    if loop is None or loop.waiting is None:
-        return False
-    return any(call.effect_id == effect_id for call in loop.waiting.calls)
 
 
 # ---------------------------------------------------------------- a call as a question
@@ -127,35 +115,4 @@ def _save(
         provenance=(call.payload.caused_by,),
         is_tainted=call.payload.is_tainted,
         key=call.id,
-    )
-
-
-# ---------------------------------------------------------------- records
-
-
-def claim_of(key: SessionKey, call: CallTool, *, by: str, now: datetime) -> CallClaim:
-    """Build the record that tells others that somebody is at it."""
-    return CallClaim(
-        effect_id=call.id, session_key=str(key), tool=call.payload.tool[:200], by=by, at=now
-    )
-
-
-def result_of(
-    key: SessionKey,
-    call: CallTool,
-    content: str,
-    *,
-    now: datetime,
-    is_error: bool = False,
-    is_tainted: bool = False,
-) -> ToolResultEvent:
-    """Build the answer to a call. Its id is the same for every try."""
-    return ToolResultEvent(
-        id=f"result-{token_of(SERVICE, call.id)}",
-        session_key=str(key),
-        created_at=now,
-        caused_by=call.id,
-        payload=ToolResultPayload(
-            call_id=call.id, content=content, is_error=is_error, is_tainted=is_tainted
-        ),
     )

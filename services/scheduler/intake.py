@@ -10,7 +10,8 @@ from vigil import crash, trace
 from vigil.bus import Bus, Message, Puller
 from vigil.contracts import EFFECTS_HEADER
 from vigil.errors import InvalidInput, Unavailable
-from vigil.topology import SCHEDULER_TURNS, Consumer
+from vigil.subjects import stream_of
+from vigil.topology import Consumer
 
 from . import decide
 from .config import Limits
@@ -41,7 +42,8 @@ async def follow_due(puller: Puller, promoter: Promoter) -> None:
 
 
 class Turns:
-    """Carries out the timer effects of turns: in order within a session, each at least once."""
+    """Carries out the timer effects of one stream's turns: in order within a session, each at
+    least once."""
 
     def __init__(
         self,
@@ -105,7 +107,7 @@ class Turns:
                 message.subject, message.data, message.headers.get(trace.HEADER)
             )
         except InvalidInput as error:
-            await self._store.bury(SCHEDULER_TURNS.stream, message, error)
+            await self._store.bury(stream_of(message.subject), message, error)
         else:
             await self.carry_out(changes)
         crash.point("scheduler.turn.before_ack")

@@ -21,7 +21,13 @@ def may_wait(turn: Turn) -> bool:
 
 def _has_deadlines(turn: Turn) -> bool:
     """Whether something is open that a deadline would go on with."""
-    return turn.state.loop is not None or turn.state.gathering is not None
+    state = turn.state
+    return (
+        state.loop is not None
+        or state.gathering is not None
+        or bool(state.tasks)
+        or bool(state.approvals)
+    )
 
 
 def open_schedules(key: SessionKey, last: Turn, changes: Iterable[Changes]) -> list[Scheduled]:

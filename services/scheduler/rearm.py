@@ -6,6 +6,8 @@ begins it anew. Storing a schedule twice replaces it by itself.
 
 from __future__ import annotations
 
+from typing import Final
+
 import structlog
 
 from vigil import crash
@@ -13,7 +15,7 @@ from vigil.bus import Bus, Message
 from vigil.contracts import decode_turn
 from vigil.errors import InvalidInput
 from vigil.keeping import rearm
-from vigil.subjects import TURNS_OF_ALL_SESSIONS
+from vigil.subjects import TURNS_OF_ALL_SESSIONS, TURNS_OF_ALL_SYSTEM
 from vigil.trace import HEADER
 
 from . import decide
@@ -24,7 +26,7 @@ from .store import TimerStore
 
 log = structlog.get_logger("vigil.scheduler")
 
-SESSIONS = "SESSIONS"
+TURNS: Final = {"SESSIONS": TURNS_OF_ALL_SESSIONS, "SYSTEM": TURNS_OF_ALL_SYSTEM}
 
 
 async def make_again(bus: Bus, store: TimerStore, promoter: Promoter) -> None:
@@ -33,16 +35,17 @@ async def make_again(bus: Bus, store: TimerStore, promoter: Promoter) -> None:
     if mark is None:
         return
     count = 0
-    for last in await _last_turns(bus):
-        count += await _of_session(bus, store, promoter, last)
+    for stream, turns in TURNS.items():
+        for last in await _last_turns(bus, stream, turns):
+            count += await _of_session(bus, store, promoter, last)
     crash.point("scheduler.rearm.before_done")
     await rearm.done(bus, mark)
     log.info("schedules made again", action="scheduler.rearm", count=count)
 
 
-async def _last_turns(bus: Bus) -> list[Message]:
+async def _last_turns(bus: Bus, stream: str, turns: str) -> list[Message]:
     """Return the last turn of each session that may wait for a timer."""
-    follower = await bus.follow(SESSIONS, [TURNS_OF_ALL_SESSIONS], 0)
+    follower = await bus.follow(stream, [turns], 0)
     found: list[Message] = []
     try:
         for _ in range(follower.waiting):
@@ -65,7 +68,7 @@ def _may_wait(message: Message) -> bool:
 
 async def _of_session(bus: Bus, store: TimerStore, promoter: Promoter, last: Message) -> int:
     key = decide.session_of(last.subject)
-    changes = [_changes(turn) for turn in await bus.read(SESSIONS, [key.turn])]
+    changes = [_changes(turn) for turn in await bus.read(key.stream, [key.turn])]
     count = 0
     for scheduled in open_schedules(key, decode_turn(last.data), changes):
         if promoter.agenda.is_known(scheduled.entry.subject):

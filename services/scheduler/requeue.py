@@ -16,7 +16,7 @@ import structlog
 from vigil import requeue
 from vigil.bus import Bus
 from vigil.requeue import DONE, GONE, Question, Reply
-from vigil.topology import SCHEDULER_TURNS
+from vigil.subjects import stream_of
 from vigil.trace import HEADER
 
 from . import decide
@@ -52,7 +52,7 @@ def _fault(error: Exception) -> str:
 
 
 async def _again(bus: Bus, carry_out: CarryOut, question: Question) -> Reply:
-    if question.stream != SCHEDULER_TURNS.stream:
+    if question.stream != stream_of(question.subject):
         return GONE
     message = await bus.get(question.stream, question.seq)
     if message is None or message.subject != question.subject:

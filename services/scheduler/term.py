@@ -18,7 +18,7 @@ from vigil.errors import InvalidInput, LeaseLost, Unavailable
 from vigil.lease import RENEW_S, TTL_S, Lease
 from vigil.runtime import Context
 from vigil.subjects import DUE_ALL, TIMERS_ALL
-from vigil.topology import DUE, SCHEDULER_TURNS
+from vigil.topology import DUE, SCHEDULER_TURNS, SCHEDULER_TURNS_SYSTEM
 
 from . import decide
 from .config import Limits
@@ -60,24 +60,37 @@ class Term:
             self._context.metrics.watch(metrics.TIMERS, lambda: len(promoter.agenda))
             await make_again(self._bus, self._store, promoter)
             async with (
-                pulling(self._bus, SCHEDULER_TURNS) as turns_in,
+                pulling(self._bus, SCHEDULER_TURNS) as of_people,
+                pulling(self._bus, SCHEDULER_TURNS_SYSTEM) as of_system,
                 pulling(self._bus, DUE) as due_in,
             ):
-                turns = Turns(self._bus, self._store, promoter, self._limits, group)
-                group.create_task(turns.follow(turns_in))
+                intakes = [(self._turns(promoter, group), p) for p in (of_people, of_system)]
+                for turns, turns_in in intakes:
+                    group.create_task(turns.follow(turns_in))
                 group.create_task(follow_due(due_in, promoter))
                 try:
-                    await turns.catch_up(turns_in)
-                    if self._bus.is_cluster:
-                        turns_in.interrupted.clear()
-                        group.create_task(_until_interrupted(turns_in))
-                    await self._clear(promoter)
-                    for _ in range(self._limits.removals_in_flight):
-                        group.create_task(promoter.clean())
-                    async with answering(self._bus, turns.carry_out):
-                        await promoter.fire()
+                    await self._serve(promoter, intakes, group)
                 finally:
-                    await turns.give_back()
+                    for turns, _ in intakes:
+                        await turns.give_back()
+
+    async def _serve(
+        self, promoter: Promoter, intakes: list[tuple[Turns, Puller]], group: asyncio.TaskGroup
+    ) -> None:
+        """Catch up with the turns of an outage; then fire what is due."""
+        await asyncio.gather(*(turns.catch_up(turns_in) for turns, turns_in in intakes))
+        if self._bus.is_cluster:
+            for _, turns_in in intakes:
+                turns_in.interrupted.clear()
+                group.create_task(_until_interrupted(turns_in))
+        await self._clear(promoter)
+        for _ in range(self._limits.removals_in_flight):
+            group.create_task(promoter.clean())
+        async with answering(self._bus, intakes[0][0].carry_out):
+            await promoter.fire()
+
+    def _turns(self, promoter: Promoter, group: asyncio.TaskGroup) -> Turns:
+        return Turns(self._bus, self._store, promoter, self._limits, group)
 
     def _upkeep(self) -> Upkeep:
         config = self._context.settings.config.memory

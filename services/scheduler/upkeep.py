@@ -15,10 +15,10 @@ import structlog
 from vigil import trace
 from vigil.bus import Bus
 from vigil.clock import Clock
-from vigil.config import Memory
 from vigil.errors import VigilError
 from vigil.memory.client import MemoryClient
 from vigil.memory.questions import Maintain
+from vigil.sections import Memory
 
 from . import rounds
 from .rounds import Round

@@ -16,6 +16,7 @@ from .asyncapi_examples import EXAMPLES
 from .cloud_event import CloudEvent
 from .contracts import (
     Attempt,
+    BoardEntry,
     CallClaim,
     Control,
     DeadLetter,
@@ -28,8 +29,10 @@ from .contracts import (
     MemoriesUndone,
     MemoryForgotten,
     MemorySaved,
+    Pins,
     Receipt,
     Said,
+    Shelf,
     Signal,
     Tick,
     TimerFired,
@@ -66,16 +69,27 @@ MESSAGES: Final[dict[str, Spoken]] = {
     "signal": Spoken(Signal, "Something happened here", ("signal",)),
     "userMessage": Spoken(UserMessage, "What the person said", ("event.user_message",)),
     "timerFired": Spoken(TimerFired, "A follow-up or a deadline is due", ("event.timer",)),
-    "control": Spoken(Control, "An order about the session", ("event.control",)),
+    "control": Spoken(
+        Control,
+        "An order about the session",
+        ("event.control", "event.start", "event.cancel", "event.status", "event.approval"),
+    ),
     "external": Spoken(External, "An event from outside, as it was let in", ("event.external",)),
     "toolResult": Spoken(ToolResultEvent, "What a tool answered", ("event.tool_result",)),
     "tick": Spoken(Tick, "A loop's next round"),
-    "turn": Spoken(Turn, "One atomic commit of a session", ("turn", "turn.remembering")),
+    "turn": Spoken(
+        Turn, "One atomic commit of a session", ("turn", "turn.remembering", "turn.working")
+    ),
     "said": Spoken(Said, "What the agent said", ("said",)),
     "receipt": Spoken(Receipt, "How a send ended", ("receipt",)),
     "dispatch": Spoken(Dispatch, "An order to carry a message over a channel", ("dispatch",)),
     "attempt": Spoken(Attempt, "One try of that", ("attempt",)),
     "callClaim": Spoken(CallClaim, "Somebody runs a tool call", ("call_claim",)),
+    "boardEntry": Spoken(
+        BoardEntry, "A state of a request or a job", ("board.approval", "board.job")
+    ),
+    "shelf": Spoken(Shelf, "What one source of tools offers", ("shelf",)),
+    "pins": Spoken(Pins, "What was approved of an MCP server", ("pins",)),
     "memorySaved": Spoken(MemorySaved, "Something is remembered", ("memory.save",)),
     "memoryForgotten": Spoken(
         MemoryForgotten, "Memories that are recalled no more", ("memory.forget",)
@@ -98,6 +112,7 @@ MESSAGES: Final[dict[str, Spoken]] = {
 """Message -> its record. One without an example is never published today."""
 
 _K: Final = "session.{agent}.{user}.{thread}"
+_OWN: Final = "system.{agent}.{user}.{thread}"
 _CHANNELS: Final[dict[str, tuple[str, str, tuple[str, ...]]]] = {
     "events": ("event.{user}.{credential}", "Where a credential may publish.", ("cloudEvent",)),
     "signals": (
@@ -118,6 +133,21 @@ _CHANNELS: Final[dict[str, tuple[str, str, tuple[str, ...]]]] = {
     "sessionSends": (f"{_K}.send.{{effect}}", "Orders to channels.", ("dispatch",)),
     "sessionAttempts": (f"{_K}.attempt.{{effect}}", "The tries of those.", ("attempt",)),
     "sessionCalls": (f"{_K}.call.{{effect}}", "Claims of tool calls.", ("callClaim",)),
+    "systemEvents": (
+        f"{_OWN}.in.{{type}}",
+        "What comes into a session of the agent's own (a worker, a branch, the planner of a job): "
+        "its start, what others tell it, its end.",
+        ("timerFired", "control", "toolResult"),
+    ),
+    "systemTurns": (f"{_OWN}.turn", "Commits of such a session.", ("turn",)),
+    "systemCalls": (f"{_OWN}.call.{{effect}}", "Claims of its tool calls.", ("callClaim",)),
+    "board": (
+        "board.{agent}.{user}.{kind}.{entity}",
+        "Requests to a person, and jobs: the newest states of each, made of turns.",
+        ("boardEntry",),
+    ),
+    "tools": ("$KV.TOOLS.{source}", "The tools there are: a key-value bucket.", ("shelf",)),
+    "pins": ("$KV.PINS.{source}", "Which tools of MCP servers were approved: a bucket.", ("pins",)),
     "memories": (
         "memory.{agent}.{owner}.{operation}",
         "What an agent knows of its owner: every change, in order. Databases and vectors are made "
@@ -146,7 +176,12 @@ _PARAMETERS: Final[dict[str, dict[str, Any]]] = {
         "description": "What the record does",
         "enum": ["access", "associate", "forget", "merge", "save", "undo"],
     },
-    "thread": {"description": f"The thread: {PART.pattern}"},
+    "thread": {
+        "description": f"The thread: {PART.pattern}; one that begins with `_` is the agent's own"
+    },
+    "kind": {"description": "What is on the board", "enum": ["approval", "job"]},
+    "entity": {"description": "The id of the request or the job, 32 hex digits"},
+    "source": {"description": "`builtin`, or the name of an MCP server"},
     "credential": {"description": "The name of the credential"},
     "about": {
         "description": "The first half of a kind",
@@ -162,6 +197,14 @@ _PARAMETERS: Final[dict[str, dict[str, Any]]] = {
     },
     "effect": {"description": "The id of the send or the tool call, 32 hex digits"},
     "service": {"description": "The service that could not use it"},
+}
+_OF_HANDS: Final = {
+    "systemEvents": "Read the log of the agent's own sessions",
+    "systemTurns": "Read the log of the agent's own sessions",
+    "systemCalls": "Read the log of the agent's own sessions",
+    "board": "Read requests and jobs",
+    "tools": "Read which tools there are",
+    "pins": "Read which tools were approved",
 }
 _SESSION_CHANNELS: Final = tuple(name for name in _CHANNELS if name.startswith("session"))
 
@@ -239,6 +282,12 @@ def _operations() -> dict[str, Any]:
                 "receive", name, "Read the log of sessions, with the installation's own credential."
             )
             for name in _SESSION_CHANNELS
+        },
+        **{
+            f"receive{name[0].upper()}{name[1:]}": _operation(
+                "receive", name, f"{what}, with the installation's own credential."
+            )
+            for name, what in _OF_HANDS.items()
         },
         "receiveMemories": _operation(
             "receive", "memories",

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from .asyncapi_hands import EXAMPLES_OF_HANDS
 from .asyncapi_memories import EXAMPLES_OF_MEMORY
 
-EXAMPLES: Final[dict[str, Any]] = EXAMPLES_OF_MEMORY | {
+_OF_OTHERS: Final = EXAMPLES_OF_HANDS | EXAMPLES_OF_MEMORY
+EXAMPLES: Final[dict[str, Any]] = _OF_OTHERS | {
     "cloud_event": {
         "specversion": "1.0",
         "id": "42",

@@ -25,10 +25,10 @@ import structlog
 
 from . import credentials
 from .bus import Bus, BusError
-from .config import Nats, Retention
 from .errors import ConfigError, Unavailable, VigilError
 from .outside import ACCOUNT, Outside, accounts
 from .provision import provision
+from .sections import Nats, Retention
 from .topology import ADMIN, PAYLOAD_BYTES_MAX, ROLES, permissions
 
 log = structlog.get_logger("vigil.broker")

@@ -25,7 +25,9 @@ from . import runfile
 from .cloud_event import MEDIA_TYPE as EVENT_MEDIA_TYPE
 from .cloud_event import cloud_event
 from .config import Settings
+from .deciding import DecidingCalls
 from .errors import ConfigError, OutcomeUnknown, Unavailable, VigilError
+from .job_calls import JobCalls
 from .memory.calls import MemoryCalls
 from .sse import ServerEvent, events
 
@@ -50,7 +52,7 @@ class ApiError(VigilError):
         super().__init__(f"{title}: {detail}" if detail and detail != title else title)
 
 
-class Client(MemoryCalls):
+class Client(MemoryCalls, DecidingCalls, JobCalls):
     """The API of one gateway, as one user.
 
     Every method raises `ApiError` if the gateway refuses, `Unavailable` if it can't be reached,
@@ -104,12 +106,18 @@ class Client(MemoryCalls):
             body["idempotency_key"] = idempotency_key
         return self._object("POST", f"/api/sessions/{_path(key)}/messages", body)
 
-    def sessions(self) -> Iterator[dict[str, Any]]:
-        """Yield the sessions of the token's user, by key, page after page."""
+    def sessions(self, *, kind: str = "channel") -> Iterator[dict[str, Any]]:
+        """Yield the sessions of the token's user, by key, page after page.
+
+        Args:
+            kind: ``channel``: conversations; ``worker``, ``branch``, ``planner``: the agent's own.
+        """
         after = ""
+        query = {} if kind == "channel" else {"kind": kind}
         while True:
-            query = f"?{urlencode({'after': after})}" if after else ""
-            page = self._object("GET", f"/api/sessions{query}")
+            wanted = query | ({"after": after} if after else {})
+            where = "/api/sessions" + (f"?{urlencode(wanted)}" if wanted else "")
+            page = self._object("GET", where)
             yield from page["sessions"]
             after = page.get("next_after") or ""
             if not after:
@@ -129,8 +137,13 @@ class Client(MemoryCalls):
         self.request("DELETE", f"/api/sessions/{_path(key)}/timers/{_path(timer_id)}")
 
     def stop(self, key: str) -> None:
-        """Stop the turn that is running in the session."""
+        """Stop the turn that is running in the session; a worker's session ends with it."""
         self.request("POST", f"/api/sessions/{_path(key)}/stop")
+
+    def tools(self) -> list[dict[str, Any]]:
+        """Return the tools there are, by source, with what is held back and why."""
+        found: list[dict[str, Any]] = self._object("GET", "/api/tools")["sources"]
+        return found
 
     def publish_event(
         self,

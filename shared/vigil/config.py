@@ -1,4 +1,4 @@
-"""One frozen struct with every setting, its default and its range.
+"""One frozen struct with every setting; the sections are in :mod:`vigil.sections`.
 
 Precedence: ``VIGIL_SECTION__KEY`` and the seed's variables over ``$VIGIL_HOME/vigil.toml`` over
 the defaults below. All mistakes are reported at once, each with its place and its reason, and
@@ -12,216 +12,34 @@ import tomllib
 from collections.abc import Mapping
 from datetime import time
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 import msgspec
 import platformdirs
 
 from .errors import ConfigError, VigilError
+from .sections import (
+    Agent,
+    Approvals,
+    Autonomy,
+    Channel,
+    Executor,
+    Gateway,
+    Hook,
+    Jobs,
+    McpServer,
+    Memory,
+    Metrics,
+    Model,
+    Nats,
+    Person,
+    Retention,
+    Section,
+    Sessions,
+)
 from .subjects import TEAM, Scope, SessionKey, check_part
-
-Positive = Annotated[int, msgspec.Meta(ge=1)]
-NotNegative = Annotated[int, msgspec.Meta(ge=0)]
-PositiveS = Annotated[float, msgspec.Meta(gt=0)]
-NotNegativeF = Annotated[float, msgspec.Meta(ge=0)]
-
-
-class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of the sections: an unknown key is an error, so a typing mistake can't hide."""
-
-
-class Gateway(Section, frozen=True, kw_only=True):
-    host: str = "127.0.0.1"
-    port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8420
-    """0 lets the system choose."""
-    allowed_hosts: tuple[str, ...] = ()
-    """Host names, beside the loopback ones, under which a browser may reach the gateway."""
-    allow_public: bool = False
-    """Listen on an address that is not loopback. Put TLS in front."""
-    body_bytes_max: Positive = 256 * 1024
-    text_bytes_max: Annotated[int, msgspec.Meta(ge=1, le=65536)] = 64 * 1024
-    json_depth_max: Positive = 32
-    rate_per_s: PositiveS = 2000.0
-    """Requests a second that one token may make, on average: more than a gateway can answer, so who
-    tells it a whole history is held up by their turn alone; only a flood is refused."""
-    rate_burst: Positive = 4000
-    backlog_max: Positive = 200
-    """Unprocessed events of one session from which on a message gets 429 (ARCHITECTURE 3)."""
-    chat_wait_s: PositiveS = 60.0
-    socket_queue_max: Positive = 1000
-    """Messages waiting for one slow reader before its socket is closed; none is lost."""
-    disk_free_bytes_min: NotNegative = 64 * 1024 * 1024
-    """With the embedded broker: below this the gateway answers 503, before the disk is full."""
-
-
-class Autonomy(Section, frozen=True, kw_only=True):
-    enabled: bool = False
-    """Gates follow-ups only (SPEC S-11)."""
-    max_consecutive: NotNegative = 3
-    cooldown_ms: NotNegative = 15_000
-    ordered_per_hour: NotNegative = 12
-    clear_policy: Literal["autonomous", "all"] = "autonomous"
-    restart_policy: Literal["keep", "clear"] = "keep"
-    follow_ups_max: Positive = 100
-
-
-class Model(Section, frozen=True, kw_only=True):
-    name: str = ""
-    """A model id, or "rehearsal"; empty picks the default model, or rehearsal without a key."""
-    max_tokens: Positive = 4096
-    timeout_s: PositiveS = 120.0
-    calls_max: Positive = 10
-    """Model calls for one event of a conversation (SPEC S-12)."""
-    tool_timeout_s: PositiveS = 30.0
-    """How long a conversation waits for tools that other services run."""
-    retries_max: NotNegative = 5
-    retry_base_s: PositiveS = 2.0
-    retry_cap_s: PositiveS = 120.0
-    context_tokens: Annotated[int, msgspec.Meta(ge=2000)] = 200_000
-    """The context window of the model: at 80 % of it the oldest part of a conversation is summed up
-    (SPEC I-4)."""
-    history_rows: Annotated[int, msgspec.Meta(ge=2)] = 80
-    daily_tokens: NotNegative = 2_000_000
-    """Input and output of all agents together in a UTC day; the rehearsal model is free."""
-    rehearsal_word_ms: NotNegative = 30
-    """How long the rehearsal model takes for a word, so that streaming can be seen."""
-
-
-class Memory(Section, frozen=True, kw_only=True):
-    """What is remembered, and how it is found (SPEC M)."""
-
-    recall_limit: Annotated[int, msgspec.Meta(ge=0, le=50)] = 8
-    """Memories that a conversation is given before it answers; 0: none."""
-    recall_timeout_s: PositiveS = 1.0
-    """How long an answer waits for them; without them it says so (`vigil why`)."""
-    pause_s: NotNegative = 600
-    """After so long without a word the model is asked once what to remember; 0: never."""
-    embedder: Literal["wordllama", "onnx", "openai"] = "wordllama"
-    """What makes vectors of texts. Another one makes all of them anew."""
-    embedder_model: str = ""
-    """`onnx`: a folder with model.onnx and tokenizer.json, or a name that fastembed knows.
-    `openai`: the model's name."""
-    embedder_url: str = ""
-    """`openai`: the endpoint's base, up to and with ``/v1``."""
-    qdrant_url: str = ""
-    """A Qdrant server; empty: the engine in this process, under the home."""
-    weight_text: NotNegativeF = 1.0
-    """Of BM25 over the best BM25. Of this and the next three, only the ratios matter."""
-    weight_vector: NotNegativeF = 0.3
-    """Of the embedder's cosine. A model that reads sentences (`onnx`, `openai`) is worth 1."""
-    weight_words: NotNegativeF = 1.0
-    """Of question words' nearest words."""
-    weight_gist: NotNegativeF = 1.0
-    """Of the cosine of means in which a word weighs as much as it is rare."""
-    weight_neighbours: NotNegativeF = 0.3
-    """Of the scores of what was said just before and after in the same conversation; half of it for
-    what was said two turns away."""
-    weight_speaker: NotNegativeF = 0.3
-    """For having been said by somebody whom the question names."""
-    weight_graph: NotNegativeF = 0.1
-    """Of the score of what it is associated with, times the association's weight."""
-    weight_recency: NotNegativeF = 0.02
-    recency_half_life_days: PositiveS = 30.0
-    weight_importance: NotNegativeF = 0.05
-    """Of its importance after decay."""
-    weight_taint: NotNegativeF = 0.2
-    """What it loses for descending from untrusted content."""
-    association_every_s: PositiveS = 300.0
-    maintenance_every_s: PositiveS = 6 * 3600.0
-
-
-class Nats(Section, frozen=True, kw_only=True):
-    url: str = ""
-    """Empty: start the embedded server."""
-    port: NotNegative = 0
-    """The embedded server's port on loopback; 0 lets the system choose."""
-    replicas: Annotated[int, msgspec.Meta(ge=1, le=5)] = 1
-    sync: Literal["always", "default"] = "always"
-    """`default` flushes to disk every two minutes: a power cut loses acknowledged data."""
-    max_file_bytes: Annotated[int, msgspec.Meta(ge=1024**3)] = 8 * 1024**3
-    """What the embedded server may keep; 384 MiB of it are set aside for EVENTS and DEAD."""
-
-
-class Sessions(Section, frozen=True, kw_only=True):
-    idle_release_s: PositiveS = 10.0
-    queue_max: Positive = 1000
-    """Events folded while a loop is open; beyond, only user messages are kept."""
-    concurrency_max: Positive = 5000
-    """Sessions that one cortex replica keeps open."""
-
-
-class Person(Section, frozen=True, kw_only=True):
-    timezone: str = "UTC"
-    quiet_hours: str = ""
-    """``HH:MM-HH:MM`` in the person's time zone; may wrap midnight; empty: none."""
-    channel: str = "socket"
-    """Where autonomous messages go, beside the transcript: "socket", or a name of [channels]."""
-
-
-class Agent(Section, frozen=True, kw_only=True):
-    """How an agent behaves. `[agent]` holds for all, `[agents.NAME]` for one."""
-
-    double_text: Literal["enqueue", "interrupt", "coalesce"] = "enqueue"
-    """What a message does that comes while another is worked on (SPEC S-13)."""
-    coalesce_ms: Annotated[int, msgspec.Meta(ge=1, le=60_000)] = 500
-    kind: Literal["personal", "team"] = "personal"
-    """`personal`: each user has a memory of their own; `team`: all who use it share one."""
-
-
-class Hook(Section, frozen=True, kw_only=True):
-    """`[hooks.NAME]`: what `POST /hooks/NAME` takes in, and into which session."""
-
-    scheme: Literal["standard", "github"] = "standard"
-    """Whose signatures: Standard Webhooks, or GitHub's `X-Hub-Signature-256`."""
-    user: str
-    thread: str
-    agent: str = "vigil"
-    secrets: tuple[str, ...] = ()
-    """Any of them may have signed, so that a secret can be replaced without a gap."""
-    secrets_file: str = ""
-    """A file with one secret a line, instead."""
-
-
-class Channel(Section, frozen=True, kw_only=True):
-    """`[channels.NAME]`: a way out beside the socket."""
-
-    kind: Literal["webhook"] = "webhook"
-    url: str
-    secret: str = ""
-    """`whsec_…` of Standard Webhooks, or `secret_file`."""
-    secret_file: str = ""
-    is_idempotent: bool = True
-    """The receiver drops repeats of a `webhook-id`, as Standard Webhooks asks: an unknown outcome
-    is tried again. False: it ends as `ambiguous`, for a person to look at."""
-    timeout_s: PositiveS = 10.0
-    attempts_max: Annotated[int, msgspec.Meta(ge=1, le=100)] = 8
-    backoff_base_s: PositiveS = 5.0
-    backoff_cap_s: PositiveS = 6 * 3600.0
-    ports: tuple[Annotated[int, msgspec.Meta(ge=1, le=65535)], ...] = (80, 443)
-    allow_private: bool = False
-    """Let it reach this machine and private networks: for receivers of one's own."""
-
-    def __repr__(self) -> str:
-        return f"Channel(kind={self.kind!r}, <url and secret hidden>)"
-
-
-class Retention(Section, frozen=True, kw_only=True):
-    """How long streams keep what they hold, in days; 0: for good."""
-
-    sessions_days: NotNegative = 0
-    """Older records of conversations go; a session whose state is gone starts anew."""
-    signals_days: Positive = 7
-    dead_days: Positive = 90
-    events_days: Positive = 7
-
-
-class Metrics(Section, frozen=True, kw_only=True):
-    """HTTP of the services without any: `/metrics`, `/healthz`, `/readyz`."""
-
-    host: str = "127.0.0.1"
-    port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
-    """Of a service that runs alone (`vigil serve`); 0: none."""
+from .topology import DAY_S
 
 
 class Config(Section, frozen=True, kw_only=True):
@@ -233,14 +51,18 @@ class Config(Section, frozen=True, kw_only=True):
     memory: Memory = Memory()
     nats: Nats = Nats()
     sessions: Sessions = Sessions()
+    executor: Executor = Executor()
+    approvals: Approvals = Approvals()
+    jobs: Jobs = Jobs()
+    mcp: dict[str, McpServer] = {}  # noqa: RUF012 - msgspec gives each its own
     person: Person = Person()
     """What holds for people without a section of their own."""
-    people: dict[str, Person] = {}
+    people: dict[str, Person] = {}  # noqa: RUF012 - msgspec gives each its own
     agent: Agent = Agent()
     """What holds for agents without a section of their own."""
-    agents: dict[str, Agent] = {}
-    hooks: dict[str, Hook] = {}
-    channels: dict[str, Channel] = {}
+    agents: dict[str, Agent] = {}  # noqa: RUF012 - msgspec gives each its own
+    hooks: dict[str, Hook] = {}  # noqa: RUF012 - msgspec gives each its own
+    channels: dict[str, Channel] = {}  # noqa: RUF012 - msgspec gives each its own
     retention: Retention = Retention()
     metrics: Metrics = Metrics()
 
@@ -292,6 +114,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def agents(self) -> Path:
         return self.home / "agents"
+
+    @property
+    def skills(self) -> Path:
+        """What jobs can do: one `*.md` for each skill."""
+        return self.home / "skills"
+
+    @property
+    def workspaces(self) -> Path:
+        """Where tools work: ``{agent}/{owner}``."""
+        return self.home / "workspaces"
 
     @property
     def memory(self) -> Path:
@@ -348,6 +180,11 @@ def load(environ: Mapping[str, str] | None = None, *, home: Path | None = None) 
     for person in (config.person, *config.people.values()):
         if person.channel not in ("socket", *config.channels):
             raise ConfigError(f"{file}: person.channel {person.channel!r} is no [channels.NAME]")
+    if config.approvals.expires_s >= config.retention.system_days * DAY_S:
+        raise ConfigError(
+            f"{file}: approvals.expires_s must be less than retention.system_days: a worker that "
+            "asks would be forgotten before"
+        )
     return Settings(
         config=config,
         home=home,
@@ -385,7 +222,7 @@ def _from_environment(
     return found
 
 
-NAMED_SECTIONS: Final = ("people", "agents", "hooks", "channels")
+NAMED_SECTIONS: Final = ("people", "agents", "hooks", "channels", "mcp")
 """Sections of sections, each with a name that people choose."""
 
 
@@ -418,9 +255,43 @@ def _check(raw: dict[str, Any]) -> list[str]:
                 check_part(section, name)
         for hook in config.hooks.values():
             SessionKey.of(hook.user, hook.agent, hook.thread)
+        for name, server in config.mcp.items():
+            check_mcp(name, server)
     except (msgspec.ValidationError, VigilError) as error:
         return [str(error)]
     return []
+
+
+MCP_NAME_LENGTH_MAX: Final = 32
+"""Of a server: with it and two underscores begin the names of its tools, which have 64."""
+
+
+def check_mcp(name: str, server: McpServer) -> None:
+    """Check what the types don't say of a section ``[mcp.NAME]``.
+
+    Raises:
+        ConfigError: naming the section and the reason.
+    """
+
+    def wrong(reason: str) -> ConfigError:
+        return ConfigError(f"[mcp.{name}]: {reason}")
+
+    if len(name) > MCP_NAME_LENGTH_MAX:
+        raise wrong(f"its name may have at most {MCP_NAME_LENGTH_MAX} characters")
+    if "__" in name or name != name.strip("_"):
+        raise wrong("its name may not begin or end with '_' or contain '__'")
+    if name == "builtin":
+        raise wrong("that is the name of Vigil's own tools")
+    if bool(server.command) == bool(server.url):
+        raise wrong("set either command or url")
+    for_a_url = server.headers or server.headers_file or server.allow_private
+    if server.command and for_a_url:
+        raise wrong("headers, headers_file and allow_private go with url, not with command")
+    for_a_command = (
+        server.args or server.env or server.folders or server.folders_read or server.network
+    )
+    if server.url and for_a_command:
+        raise wrong("args, env, folders, folders_read and network go with command, not with url")
 
 
 def zone_of(person: Person) -> ZoneInfo:

@@ -20,6 +20,7 @@ POINTS: Final = (
     "gateway.event.stored",
     "gateway.event.buried",
     "gateway.requeue.before_end",
+    "gateway.job.stored",
     "cortex.wake.received",
     "cortex.lease.acquired",
     "cortex.state.loaded",
@@ -76,6 +77,16 @@ POINTS: Final = (
     "memory.vectors.flushed",
     "memory.rebuild.before_swap",
     "memory.rebuild.swapping",
+    "executor.turn.received",
+    "executor.spawn.after",
+    "executor.tell.after",
+    "executor.cancel.after",
+    "executor.board.after",
+    "executor.call.before_claim",
+    "executor.call.claimed",
+    "executor.call.ran",
+    "executor.call.answered",
+    "executor.turn.before_ack",
     "erase.marked",
     "erase.tokens",
     "erase.message.after",
@@ -84,6 +95,7 @@ POINTS: Final = (
     "erase.scrubbed",
     "erase.before_done",
     "erase.projections",
+    "erase.workspaces",
 )
 
 EXIT_CODE: Final = 137

@@ -189,6 +189,21 @@ MEMORY_CALLS: Final = _counter(
     "Calls of memory tools: answered, failed, closed (nobody waits any more)", "tool", "outcome",
 )  # fmt: skip
 
+# ---------------------------------------------------------------- executor
+
+EXECUTOR_CALLS: Final = _counter(
+    "vigil_executor_calls_total", "executor",
+    "Calls of tools: answered, failed, ambiguous, cancelled, closed (nobody waits any more)",
+    "tool", "outcome",
+)  # fmt: skip
+EXECUTOR_SECONDS: Final = _histogram(
+    "vigil_executor_call_seconds", "executor", "From a tool begun to its end", MODEL_S, "tool"
+)
+EXECUTOR_RUNNING: Final = _watched("vigil_executor_calls_running", "executor", "Tools at work")
+EXECUTOR_WAITING: Final = _watched(
+    "vigil_executor_calls_waiting", "executor", "Calls in hand whose tool is not at work"
+)
+
 METRICS: Final[tuple[Metric, ...]] = tuple(
     value for value in list(globals().values()) if isinstance(value, Metric)
 )

@@ -14,9 +14,9 @@ from typing import Any, Final
 import msgspec
 
 from . import broker
-from .config import Nats
 from .errors import InvalidInput
 from .outside import Outside
+from .sections import Nats
 
 PORT: Final = 4222
 MONITOR_PORT: Final = 8222

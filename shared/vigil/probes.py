@@ -18,8 +18,8 @@ import msgspec
 import structlog
 
 from . import metrics
-from .config import Metrics as MetricsConfig
 from .errors import ConfigError
+from .sections import Metrics as MetricsConfig
 
 if TYPE_CHECKING:
     from .runtime import Context

@@ -13,9 +13,9 @@ from typing import Any, Final, Literal
 import structlog
 
 from .bus import Bus, BusError
-from .config import Retention
 from .errors import Unavailable, VigilError
 from .outside import Outside
+from .sections import Retention
 from .topology import (
     BUCKETS,
     CONSUMERS,
@@ -44,6 +44,8 @@ def max_age_s(stream: Stream, retention: Retention) -> int:
     """
     days = {
         "SESSIONS": retention.sessions_days,
+        "SYSTEM": retention.system_days,
+        "BOARD": retention.board_days,
         "DEAD": retention.dead_days,
         "EVENTS": retention.events_days,
         "SIGNALS": retention.signals_days,

@@ -32,6 +32,7 @@ GEN_AI_OPERATION: Final = "gen_ai.operation.name"
 GEN_AI_PROVIDER: Final = "gen_ai.provider.name"
 GEN_AI_MODEL: Final = "gen_ai.request.model"
 GEN_AI_CONVERSATION: Final = "gen_ai.conversation.id"
+GEN_AI_TOOL: Final = "gen_ai.tool.name"
 GEN_AI_INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
 """Those that a cache held, or was given, count too."""
 GEN_AI_OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
@@ -89,4 +90,11 @@ WEBHOOK: Final = SpanKind(
     attributes=(SESSION, EFFECT, CHANNEL, ATTEMPT, OUTCOME, HTTP_STATUS),
 )
 
-SPANS: Final = (ACCEPT, TURN, MODEL, PROMOTE, SAY, WEBHOOK)
+TOOL: Final = SpanKind(
+    name="execute_tool",
+    service="executor",
+    direction="consumer",
+    attributes=(GEN_AI_OPERATION, GEN_AI_TOOL, SESSION, EFFECT, OUTCOME),
+)
+
+SPANS: Final = (ACCEPT, TURN, MODEL, PROMOTE, SAY, WEBHOOK, TOOL)

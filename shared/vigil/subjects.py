@@ -21,6 +21,8 @@ name match another's records.
     dead.{service}.{agent}.{user}.{thread}   dead letters
     dead.ended.{agent}.{user}.{thread}       what a person did with one
     memory.{agent}.{owner}.{op}              what an agent knows of its owner
+    board.{agent}.{user}.{kind}.{id}         approvals and jobs, one subject each
+    rpc.executor.cancel                      a call that is to end (not stored)
     rpc.memory.{op}.{agent}.{owner}          questions about that
     event.{user}.{credential}                what outside programs publish
     signal.{agent}.{owner}.{kind}.{thread}   signals; a kind has two tokens ("message.sent")
@@ -40,7 +42,12 @@ PART: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _FIELDS: Final = ("userId", "agentId", "threadId")
 
 IN_ALL_SESSIONS: Final = "session.*.*.*.in.>"
+IN_ALL_SYSTEM: Final = "system.*.*.*.in.>"
 TURNS_OF_ALL_SESSIONS: Final = "session.*.*.*.turn"
+TURNS_OF_ALL_SYSTEM: Final = "system.*.*.*.turn"
+BOARD_ALL: Final = "board.*.*.*.*"
+EXECUTOR_CANCEL: Final = "rpc.executor.cancel"
+"""Tells every replica of the executor, at once and at most once, that nobody waits for a call."""
 CLAIMS_OF_ALL_SESSIONS: Final = "session.*.*.*.out.said.*"
 RECEIPTS_OF_ALL_SESSIONS: Final = "session.*.*.*.receipt.*"
 SENDS_OF_ALL_SESSIONS: Final = "session.*.*.*.send.*"
@@ -129,6 +136,24 @@ class SessionKey(msgspec.Struct, frozen=True, order=True):
         return self.thread.startswith("_")
 
     @property
+    def kind(self) -> str:
+        """What the session is, by its thread: ``channel``, or what is between ``_`` and ``-``.
+
+        >>> SessionKey("ann", "vigil", "_worker-1f").kind, SessionKey("ann", "vigil", "t1").kind
+        ('worker', 'channel')
+        """
+        return self.thread[1:].partition("-")[0] if self.is_system else "channel"
+
+    def of_kind(self, kind: str, id_: str) -> SessionKey:
+        """Return the session of the same person and agent that is named by `id_`: the effect that
+        starts it, or a job (both are ours: hex digits).
+
+        >>> str(SessionKey("ann", "vigil", "t1").of_kind("worker", "1f"))
+        'ann:vigil:_worker-1f'
+        """
+        return SessionKey(self.user, self.agent, f"_{kind}-{id_}")
+
+    @property
     def stream(self) -> str:
         """The stream that holds this session."""
         return "SYSTEM" if self.is_system else "SESSIONS"
@@ -196,6 +221,14 @@ class SessionKey(msgspec.Struct, frozen=True, order=True):
 
     def call(self, effect_id: str) -> str:
         return f"{self.root}.call.{effect_id}"
+
+    def board(self, kind: str, id_: str) -> str:
+        """Where an entity of this person and agent is on the board.
+
+        Args:
+            id_: of the entity: letters, digits, ``_`` and ``-``.
+        """
+        return f"board.{self.agent}.{self.user}.{kind}.{id_}"
 
     def signal(self, kind: str) -> str:
         """Where a signal of this session is published (`kind` is one of ours: two tokens)."""
@@ -305,6 +338,24 @@ def signals_of(user: str, *, agent: str = "*", kind: str = ">") -> str:
     """
     rest = kind if kind == ">" else f"{kind}.*"
     return f"signal.{agent}.{user}.{rest}"
+
+
+def board_of(user: str | None, kind: str = "*") -> str:
+    """Return the filter of a person's entities on the board; None: everybody's.
+
+    >>> board_of("ann", "job"), board_of(None)
+    ('board.*.ann.job.*', 'board.*.*.*.*')
+    """
+    return f"board.*.{user or '*'}.{kind}.*"
+
+
+def stream_of(subject: str) -> str:
+    """Return the stream that holds a session's subject, whether its thread belongs there or not.
+
+    >>> stream_of("system.vigil.ann._worker-1f.turn"), stream_of("session.vigil.ann.t1.turn")
+    ('SYSTEM', 'SESSIONS')
+    """
+    return "SYSTEM" if subject.startswith("system.") else "SESSIONS"
 
 
 def dead_of(user: str | None) -> str:

@@ -12,13 +12,17 @@ from typing import Final, Literal
 import msgspec
 
 from .subjects import (
+    BOARD_ALL,
     DUE_ALL,
+    EXECUTOR_CANCEL,
     IN_ALL_SESSIONS,
+    IN_ALL_SYSTEM,
     MEMORIES_ALL,
     OUTSIDE_ALL,
     SENDS_OF_ALL_SESSIONS,
     SIGNALS_ALL,
     TURNS_OF_ALL_SESSIONS,
+    TURNS_OF_ALL_SYSTEM,
 )
 
 SECOND_NS: Final = 1_000_000_000
@@ -74,6 +78,10 @@ STREAMS: Final = (
     # The server caps a stream at 1000 consumers, and -1 doesn't lift it (RELIABILITY 0.3); an
     # open session and an open socket have one each.
     Stream(name="SESSIONS", subjects=("session.>",), max_consumers=50_000),
+    # What the cortex does by itself: workers, branches, jobs.
+    Stream(name="SYSTEM", subjects=("system.>",), max_consumers=50_000),
+    # One subject for each approval and job, and its states.
+    Stream(name="BOARD", subjects=(BOARD_ALL,), per_subject_max=20, max_consumers=10_000),
     # No max_age: it would delete pending schedules (ARCHITECTURE 2).
     Stream(name="TIMERS", subjects=("timer.>", "due.>"), has_schedules=True),
     # Bounded, so that a flood of what can't be used takes no room from the sessions.
@@ -102,6 +110,10 @@ BUCKETS: Final = (
     Bucket(name="TOKENS"),
     Bucket(name="CURSORS"),
     Bucket(name="IDEMPOTENCY", ttl_s=DAY_S),
+    # What tools there are, by source; written by the executor at each start.
+    Bucket(name="TOOLS"),
+    # Which descriptions of MCP tools were approved, by server.
+    Bucket(name="PINS"),
 )
 
 CONSUMERS: Final = (
@@ -138,6 +150,38 @@ CONSUMERS: Final = (
         ack_wait_s=8,
     ),
     Consumer(stream="EVENTS", name="gateway-events", filters=(OUTSIDE_ALL,), ack_wait_s=5),
+    Consumer(
+        stream="SYSTEM",
+        name="cortex-wake-system",
+        filters=(IN_ALL_SYSTEM,),
+        ack_wait_s=ACK_WAIT_WAKE_S,
+        headers_only=True,
+    ),
+    Consumer(
+        stream="SYSTEM",
+        name="scheduler-turns-system",
+        filters=(TURNS_OF_ALL_SYSTEM,),
+        ack_wait_s=5,
+    ),
+    Consumer(
+        stream="SYSTEM",
+        name="memory-turns-system",
+        filters=(TURNS_OF_ALL_SYSTEM,),
+        ack_wait_s=8,
+    ),
+    # A turn stays in hand while its tools run; who has it says so every few seconds.
+    Consumer(
+        stream="SESSIONS",
+        name="executor-turns",
+        filters=(TURNS_OF_ALL_SESSIONS,),
+        ack_wait_s=8,
+    ),
+    Consumer(
+        stream="SYSTEM",
+        name="executor-turns-system",
+        filters=(TURNS_OF_ALL_SYSTEM,),
+        ack_wait_s=8,
+    ),
 )
 MAX_ACK_PENDING: Final = 100_000
 """Large and explicit: sessions wait on their own, so one of them never blocks the others."""
@@ -150,6 +194,11 @@ MAX_ACK_PENDING: Final = 100_000
     DELIVERY_SENDS,
     MEMORY_TURNS,
     OUTSIDE_EVENTS,
+    WAKE_SYSTEM,
+    SCHEDULER_TURNS_SYSTEM,
+    MEMORY_TURNS_SYSTEM,
+    EXECUTOR_TURNS,
+    EXECUTOR_TURNS_SYSTEM,
 ) = CONSUMERS
 
 
@@ -178,26 +227,30 @@ ROLES: Final[dict[str, Role]] = {
     "gateway": Role(
         publishes=(
             "session.*.*.*.in.said.user", "session.*.*.*.in.control", "session.*.*.*.in.external",
-            "dead.gateway.*.*.*", "dead.ended.*.*.*",
+            "system.*.*.*.in.control", "board.*.*.job.*", "dead.gateway.*.*.*",
+            "dead.ended.*.*.*",
         ),
         subscribes=("live.*.*.*",),
-        follows=("SESSIONS", "SIGNALS", "DEAD"),
+        follows=("SESSIONS", "SYSTEM", "BOARD", "SIGNALS", "DEAD"),
         pulls=(OUTSIDE_EVENTS,),
-        reads=("SESSIONS", "SIGNALS", "DEAD"),
-        buckets_r=("TOKENS", "CONFIG"),
+        reads=("SESSIONS", "SYSTEM", "BOARD", "SIGNALS", "DEAD"),
+        buckets_r=("TOKENS", "CONFIG", "TOOLS"),
         buckets_w=("CURSORS", "IDEMPOTENCY", "CONFIG"),
         # STREAM.INFO lists which sessions of a user exist.
         raw=(
             "rpc.health", "rpc.metrics", "rpc.requeue.*", "rpc.memory.>",
-            "$JS.API.STREAM.INFO.SESSIONS",
+            "$JS.API.STREAM.INFO.SESSIONS", "$JS.API.STREAM.INFO.SYSTEM",
         ),
     ),
     "cortex": Role(
-        publishes=("session.*.*.*.turn", "live.*.*.*", "dead.cortex.*.*.*", SIGNALS_ALL),
-        follows=("SESSIONS", "MEMORIES", "SIGNALS"),
-        pulls=(WAKE,),
-        reads=("SESSIONS", "MEMORIES", "SIGNALS"),
-        buckets_r=("CONFIG",),
+        publishes=(
+            "session.*.*.*.turn", "system.*.*.*.turn", "live.*.*.*", "dead.cortex.*.*.*",
+            SIGNALS_ALL,
+        ),
+        follows=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", "SIGNALS"),
+        pulls=(WAKE, WAKE_SYSTEM),
+        reads=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", "SIGNALS"),
+        buckets_r=("CONFIG", "TOOLS"),
         buckets_w=("LEASES", "BUDGETS"),
         # A broker that restarts forgets what is in memory. An append to SIGNALS expects its last
         # sequence, also if that message is gone.
@@ -209,29 +262,42 @@ ROLES: Final[dict[str, Role]] = {
     "memory": Role(
         publishes=(
             MEMORIES_ALL, "session.*.*.*.call.*", "session.*.*.*.in.tool_result",
-            "dead.memory.*.*.*",
+            "system.*.*.*.call.*", "system.*.*.*.in.tool_result", "dead.memory.*.*.*",
         ),
         subscribes=("rpc.memory.>",),
         follows=("MEMORIES",),
-        pulls=(MEMORY_TURNS,),
-        reads=("MEMORIES", "SESSIONS"),
+        pulls=(MEMORY_TURNS, MEMORY_TURNS_SYSTEM),
+        reads=("MEMORIES", "SESSIONS", "SYSTEM"),
         buckets_r=("CONFIG",),
         raw=("$JS.API.STREAM.INFO.MEMORIES",),
     ),
     "scheduler": Role(
         publishes=(
             "timer.>", "due.>", "session.*.*.*.in.timer", "session.*.*.*.in.control",
-            "dead.scheduler.*.*.*",
+            "system.*.*.*.in.timer", "dead.scheduler.*.*.*",
         ),
-        follows=("TIMERS", "SESSIONS"),
-        pulls=(SCHEDULER_TURNS, DUE),
-        reads=("TIMERS", "SESSIONS"),
+        follows=("TIMERS", "SESSIONS", "SYSTEM"),
+        pulls=(SCHEDULER_TURNS, SCHEDULER_TURNS_SYSTEM, DUE),
+        reads=("TIMERS", "SESSIONS", "SYSTEM"),
         buckets_r=("CONFIG",),
         buckets_w=("LEASES",),
         raw=(
             "$JS.API.STREAM.PURGE.TIMERS", "$JS.API.STREAM.MSG.DELETE.TIMERS",
             "$JS.API.STREAM.CREATE.KV_LEASES", "$KV.CONFIG.rearm", "rpc.memory.maintain",
         ),
+    ),
+    "executor": Role(
+        publishes=(
+            "session.*.*.*.call.*", "session.*.*.*.in.tool_result", "session.*.*.*.in.control",
+            "system.*.*.*.call.*", "system.*.*.*.in.tool_result", "system.*.*.*.in.control",
+            BOARD_ALL, EXECUTOR_CANCEL, "dead.executor.*.*.*",
+        ),
+        subscribes=(EXECUTOR_CANCEL,),
+        pulls=(EXECUTOR_TURNS, EXECUTOR_TURNS_SYSTEM),
+        reads=("SESSIONS", "SYSTEM", "BOARD"),
+        buckets_r=("CONFIG",),
+        buckets_w=("LEASES", "TOOLS", "PINS"),
+        raw=("$JS.API.STREAM.CREATE.KV_LEASES",),
     ),
     "delivery": Role(
         publishes=(
@@ -245,12 +311,13 @@ ROLES: Final[dict[str, Role]] = {
     ),
     # The command line: makes tokens, looks at the broker. Never a service.
     "operator": Role(
-        buckets_w=("TOKENS", "CONFIG"),
+        buckets_w=("TOKENS", "CONFIG", "PINS"),
+        buckets_r=("TOOLS",),
         raw=("rpc.health", "$SRV.PING", "$SRV.*.memory", "$SRV.*.memory.*"),
     ),
 }  # fmt: skip
 
-SERVICES: Final = ("gateway", "cortex", "memory", "scheduler", "delivery")
+SERVICES: Final = ("gateway", "cortex", "memory", "scheduler", "executor", "delivery")
 ADMIN: Final = "admin"
 """Creates and upgrades streams, and probes the embedded broker; may do everything."""
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import Awaitable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,7 +40,9 @@ async def test_every_kind_is_told_once_for_its_cause(
             "once": channel_of(careless, is_idempotent=False),
         }
         model = {"daily_tokens": 10, "retry_base_s": 5.0, "context_tokens": WINDOW}
-        async with running_world(tmp_path, monkeypatch, channels=channels, model=model) as world:
+        async with running_world(
+            tmp_path, monkeypatch, has_hands=True, channels=channels, model=model
+        ) as world:
             person = await world.person(has_socket=False)
             await person.exchange("hello")
             await _timers(world, person)
@@ -48,6 +52,9 @@ async def test_every_kind_is_told_once_for_its_cause(
                 await person.exchange(ask(tell("look", channel)))
             await _models(world, person)
             await _memories(world, person)
+            await _workers(world, person)
+            await _branches(world, person)
+            await _jobs(world, person)
             await _compaction(world)
             await world.admin.publish("session.vigil.bob.t1.in.said.user", b"{")
             made = await _all_told(world)
@@ -59,11 +66,18 @@ async def test_every_kind_is_told_once_for_its_cause(
     once = (
         "timer.voided", "timer.cancelled", "message.delivered", "message.blocked",
         "message.dropped", "message.failed", "message.ambiguous", "budget.exhausted",
-        "error.retry", "error.event", "memory.merged", "memory.forgotten",
+        "error.retry", "error.event", "memory.merged", "memory.forgotten", "worker.completed",
+        "worker.failed", "branch.completed", "branch.failed", "job.completed", "job.failed",
+        "job.cancelled",
     )  # fmt: skip
     assert {kind: counts[kind] for kind in once} == dict.fromkeys(once, 1)
     assert (counts["session.started"], counts["timer.fired"]) == (3, 3)
-    assert counts["memory.saved"] == 4
+    assert counts["memory.saved"] == 5, "one of them is the note of the job"
+    twice = ("worker.started", "worker.status", "branch.started", "approval.requested")
+    assert {kind: counts[kind] for kind in (*twice, "approval.decided")} == dict.fromkeys(
+        (*twice, "approval.decided"), 2
+    )
+    assert counts["job.started"] == 3
     made = [one for one in made if one.owner != "cid"]
     counts = Counter(one.kind for one in made)
     assert counts["timer.scheduled"] == 6
@@ -137,6 +151,93 @@ async def _memories(world: World, person: Person) -> None:
     done = (await person.http.post("/api/maintenance")).json()
     assert (done["pruned"], done["merged"]) == (0, 1)
     assert (await person.http.delete(f"/api/memories/{kept}")).status_code == 200
+
+
+async def _workers(world: World, person: Person) -> None:
+    """One asks the person and is done with the answer; another is stopped while it waits."""
+    question = ask(("ask_user", {"question": "which one?"}))
+    spawn = ask(("spawn_worker", {"task": question}))
+    await person.exchange(spawn)
+    (first,) = await _waiting(person)
+    answer = {"verdict": "answer", "text": "both", "digest": first["digest"]}
+    done = await person.http.patch(f"/api/approvals/{first['id']}", json=answer)
+    assert done.status_code == 202, done.text
+    await _ended(world, person, "worker.completed")
+    await person.exchange(spawn)
+    (second,) = await _waiting(person)
+    stopped = await person.http.post(f"/api/sessions/{second['session_key']}/stop")
+    assert stopped.status_code == 202, stopped.text
+    await _ended(world, person, "worker.failed")
+
+
+async def _waiting(person: Person) -> list[dict[str, Any]]:
+    """Wait until the person is asked for something."""
+    async with asyncio.timeout(signals.WAIT_S):
+        while True:
+            found: list[dict[str, Any]] = (await person.http.get("/api/approvals")).json()[
+                "approvals"
+            ]
+            if found:
+                return found
+            await asyncio.sleep(0.02)
+
+
+async def _ended(world: World, person: Person, kind: str) -> None:
+    async with asyncio.timeout(signals.WAIT_S):
+        while kind not in {one.kind for one in await signals.settled(world.admin)}:
+            await asyncio.sleep(0.02)
+    await world.at_rest()
+
+
+async def _branches(world: World, person: Person) -> None:
+    """A thought that comes to something, and one for which no model answers."""
+    agent, behave = world.agent, world.agent.behave
+
+    def fail(request: ModelRequest) -> ModelAnswer | Awaitable[ModelAnswer]:
+        if request.rows[-1].source == "task":
+            raise ModelError("401", is_retryable=False)
+        return behave(request)
+
+    await person.exchange(ask(("branch", {"prompt": "what if"})))
+    agent.behave = fail
+    await person.exchange(ask(("branch", {"prompt": "and what then"})))
+    agent.behave = behave
+
+
+async def _jobs(world: World, person: Person) -> None:
+    """One whose only step is unknown, one that is never planned, one that nobody waits for."""
+    agent, behave = world.agent, world.agent.behave
+    thinks = asyncio.Event()
+
+    async def plan(request: ModelRequest) -> ModelAnswer:
+        goal = agent.text_of(request)
+        if "think" in goal:
+            thinks.set()
+            await asyncio.sleep(signals.WAIT_S)
+        steps = [{"tool": "nothing", "input": {}}]
+        is_known = "tidy" in goal
+        return say(json.dumps({"steps": steps, "reasoning": "x"}) if is_known else "I can't")
+
+    agent.behave = plan
+    await _job(person, "tidy up", "succeeded")
+    await _job(person, "do what can't be", "failed")
+    answer = await person.http.post("/api/jobs", json={"goal": "think", "userId": "ann"})
+    await asyncio.wait_for(thinks.wait(), signals.WAIT_S)
+    id_ = answer.json()["id"]
+    await person.http.patch(f"/api/jobs/{id_}", json={"status": "cancelled"})
+    await _ended(world, person, "job.cancelled")
+    agent.behave = behave
+
+
+async def _job(person: Person, goal: str, end: str) -> None:
+    answer = await person.http.post("/api/jobs", json={"goal": goal, "userId": "ann"})
+    assert answer.status_code == 202, answer.text
+    async with asyncio.timeout(signals.WAIT_S):
+        while True:
+            job = (await person.http.get(f"/api/jobs/{answer.json()['id']}")).json()
+            if job["status"] == end:
+                return
+            await asyncio.sleep(0.02)
 
 
 async def _compaction(world: World) -> None:

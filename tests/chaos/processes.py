@@ -75,9 +75,16 @@ class _Slot:
 
 
 class Processes:
-    """The services of one run."""
+    """The services of one run.
 
-    def __init__(self, home: Path, environment: Mapping[str, str]) -> None:
+    Args:
+        modules: by service, what is run in the place of its own module.
+    """
+
+    def __init__(
+        self, home: Path, environment: Mapping[str, str], modules: Mapping[str, str] | None = None
+    ) -> None:
+        self._modules = modules or {}
         self._environment = {
             name: value
             for name, value in os.environ.items()
@@ -115,9 +122,11 @@ class Processes:
     async def _run(self, slot: _Slot, crash_at: str) -> int:
         """Run the process to its end; kill it if it doesn't get to its crash point."""
         environment = self._environment | ({"VIGIL_CRASH_AT": crash_at} if crash_at else {})
+        service = slot.name.partition(":")[0]
+        module = self._modules.get(service, f"services.{service}")
         with (self.logs / f"{slot.name.replace(':', '-')}.log").open("ab") as output:
             slot.process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", f"services.{slot.name.partition(':')[0]}",
+                sys.executable, "-m", module,
                 cwd=ROOT, env=environment, stdin=asyncio.subprocess.DEVNULL,
                 stdout=output, stderr=output, preexec_fn=die_with_parent,
             )  # fmt: skip
@@ -172,6 +181,15 @@ class Processes:
             return False
         with contextlib.suppress(ProcessLookupError):
             slot.process.kill()
+        return True
+
+    def signal(self, name: str, number: int) -> bool:
+        """Send a signal, as SIGSTOP, to what runs; False: it doesn't."""
+        process = self._slots[name].process
+        if process is None or process.returncode is not None:
+            return False
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(number)
         return True
 
     def faults(self) -> list[str]:

@@ -88,9 +88,11 @@ def test_every_point_is_covered() -> None:
     # Those of a message on a channel, and of a requeue, need a receiver and a wish.
     covered += test_channel_kills.POINTS
     covered += test_reflecting_kills.POINTS
+    covered.append("gateway.job.stored")  # tests/gateway/test_gateway_jobs.py
     # Those of `vigil erase` end a command, not a service: tests/keeping/test_erase.py. Those of
-    # memory have what they need in tests/memory/test_memory_kills.py.
-    others = ("erase.", "memory.")
+    # memory and the executor have what they need in tests/memory/test_memory_kills.py and
+    # tests/executor/test_executor_kills.py.
+    others = ("erase.", "memory.", "executor.")
     ours = [point for point in POINTS if not point.startswith(others)]
     assert sorted(covered) == sorted(ours)
 

@@ -19,7 +19,7 @@ from tests.support.cli import COMMAND, Cli, eventually, running_vigil
 from vigil import topology
 from vigil.cli import running
 
-SERVICES = {"gateway", "cortex", "memory", "scheduler", "delivery"}
+SERVICES = {"gateway", "cortex", "memory", "scheduler", "executor", "delivery"}
 
 
 def test_each_service_can_be_served() -> None:

@@ -23,8 +23,8 @@ import pytest
 from tests.support.cli import Cli, eventually
 from vigil import nats_conf
 from vigil.broker import binary, free_port
-from vigil.config import Nats
 from vigil.errors import InvalidInput
+from vigil.sections import Nats
 from vigil.topology import SERVICES
 
 ROOT = Path(__file__).parents[2]

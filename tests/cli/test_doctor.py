@@ -6,12 +6,13 @@ import socket
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.cli import Cli, running_vigil
 from tests.support.stack import settings_of
-from vigil.cli import doors
+from vigil.cli import doors, hands
 
 
 def checks(cli: Cli, code: int) -> dict[str, dict[str, str]]:
@@ -24,6 +25,7 @@ def test_a_new_machine_is_fine_but_for_a_model(tmp_path: Path) -> None:
     """P-2: nothing has run yet; nothing is made by looking."""
     cli = Cli(tmp_path / "home")
     found = checks(cli, 0)
+    assert found.pop("sandbox")["state"] in ("ok", "warn")  # by what this machine can
     assert {name: c["state"] for name, c in found.items()} == {
         "python": "ok", "services": "ok", "config": "ok", "broker": "ok", "home": "ok",
         "secrets": "ok", "disk": "ok", "model": "warn", "port": "ok", "token": "warn",
@@ -44,6 +46,35 @@ def test_what_runs_is_ours(tmp_path: Path) -> None:
         assert found["token"]["found"] == "of me, admin"
         (cli.home / "token").write_text("pat_" + "x" * 43)
         assert checks(cli, 1)["token"]["state"] == "fail"
+
+
+@pytest.mark.parametrize(
+    ("kind", "reasons", "is_offered", "asked", "state", "said"),
+    [
+        ("bubblewrap", (), True, "auto", "ok", "bubblewrap"),
+        ("landlock", (), True, "landlock", "ok", "landlock"),
+        ("landlock", ("bubblewrap: no",), True, "auto", "warn", "landlock; bubblewrap: no"),
+        ("off", ("bubblewrap: no", "landlock: old"), False, "auto", "warn", "not offered: bubblew"),
+        ("off", ("bubblewrap: no",), False, "bubblewrap", "fail", "not offered: bubblewrap: no"),
+        ("off", ("executor.sandbox is off",), False, "off", "ok", "by executor.sandbox"),
+        ("off", ("executor.sandbox is off",), True, "off", "warn", "by executor.allow_unsafe"),
+    ],
+)
+def test_the_sandbox(
+    kind: Any, reasons: tuple[str, ...], is_offered: bool, asked: str, state: str, said: str
+) -> None:
+    """Issue 5: which one works, and why not a better one."""
+    probed = hands._Found(kind=kind, reasons=reasons, is_offered=is_offered)
+    found = hands.check_of(probed, asked)
+    assert (found.name, found.state) == ("sandbox", state)
+    assert said in found.found
+
+
+def test_the_sandbox_is_tried(tmp_path: Path) -> None:
+    """Issue 5: by a process of its own, with the settings of this home."""
+    cli = Cli(tmp_path / "home", VIGIL_EXECUTOR__SANDBOX="off")
+    found = checks(cli, 0)["sandbox"]
+    assert found["found"] == "none, so the tool shell is not offered, by executor.sandbox"
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,7 @@ def test_the_makefile_has_what_the_contract_names() -> None:
         assert re.search(rf"make {target} +\S", shown), target
     assert "--require-hashes --requirement requirements.lock" in make("-n", "-B", "up")
     assert "pytest" in make("-n", "test")
+    assert "install --quiet=2 --yes --no-install-recommends bubblewrap" in make("-n", "-B", "test")
     assert "exec make test" in (ROOT / ".ci" / "run").read_text()
 
 
@@ -176,6 +177,23 @@ def test_compose_is_closed_to_the_network_and_to_root(compose: dict[str, Any]) -
             assert service["read_only"] is True
 
 
+def test_only_the_executor_and_the_command_line_have_the_files_of_tools(
+    compose: dict[str, Any],
+) -> None:
+    """X-4, X-8, X-9: what erases and backs up reaches them, too; the image makes the folders."""
+    services = compose["services"]
+    dockerfile = (ROOT / "deploy" / "Dockerfile").read_text()
+    for name in ("workspaces", "mcp"):
+        mount = f"{name}:/var/lib/vigil/{name}"
+        assert {n for n, s in services.items() if mount in s["volumes"]} == {
+            "executor",
+            "provision",
+        }
+        assert f"/var/lib/vigil/{name} " in dockerfile
+    assert re.search(r"AS executor\nUSER root\nRUN apt-get update .*?bubblewrap.*?\nUSER vigil",
+                     dockerfile, re.S)  # fmt: skip
+
+
 def test_only_memory_reaches_the_vectors(compose: dict[str, Any]) -> None:
     """X-4, M-2: the index knows no owners' keys, so nobody else is on its network."""
     services = compose["services"]
@@ -195,7 +213,7 @@ def test_compose_settings_are_accepted(compose: dict[str, Any], tmp_path: Path) 
         environ = {k: _filled(v) for k, v in compose["services"][name]["environment"].items()}
         settings = config.load(environ, home=tmp_path)
         assert settings.config.nats.url == "nats://nats:4222"
-        assert settings.config.autonomy.enabled or name in ("gateway", "memory")
+        assert settings.config.autonomy.enabled or name in ("gateway", "memory", "executor")
         assert bool(settings.config.memory.qdrant_url) is (name == "memory")
         if name == "gateway":
             assert settings.config.gateway.host == "0.0.0.0"  # noqa: S104

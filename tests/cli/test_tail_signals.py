@@ -102,7 +102,7 @@ def test_a_terminal_shows_a_table(cli: Cli) -> None:
                 seen += os.read(master, 65536).decode("utf-8", "replace")
         process.send_signal(signal.SIGINT)
         with contextlib.suppress(OSError):
-            while select.select([master], [], [], 1)[0]:
+            while time.monotonic() < deadline and select.select([master], [], [], 1)[0]:
                 os.read(master, 65536)
         assert process.wait(10) == 130
     finally:

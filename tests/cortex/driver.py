@@ -8,13 +8,17 @@ from typing import Any
 
 from services.cortex import core
 from services.cortex.core import Draft, Moment, Policy
+from services.cortex.history import History
 from services.cortex.model import ModelAnswer, StopReason
 from vigil.contracts import (
+    Approval,
     Block,
+    BoardChange,
     CallTool,
     CancelTimer,
     Control,
     ControlPayload,
+    Decision,
     Event,
     External,
     ExternalPayload,
@@ -24,6 +28,7 @@ from vigil.contracts import (
     TextBlock,
     TimerFired,
     TimerPayload,
+    Tool,
     ToolResultEvent,
     ToolResultPayload,
     ToolUseBlock,
@@ -62,6 +67,8 @@ def _conclude(draft: Draft, result: ModelAnswer | Exception, moment: Moment) -> 
     draft.moment = moment
     if isinstance(result, Exception):
         core.fail(draft, str(result), is_retryable=isinstance(result, TimeoutError))
+    elif draft.loop.purpose == "plan":
+        core.conclude_plan(draft, result)
     else:
         core.conclude(draft, result)
     return draft
@@ -78,6 +85,9 @@ class Driver:
         self.turns: list[Turn] = []
         self.events: dict[int, Event] = {}
         self.is_paused = False
+        self.history = History(80, 200_000)
+        self.tools: dict[str, Tool] = {}
+        """What the executor offers."""
         self.quiet_until: datetime | None = None
         self._seq = 0
         self._making: dict[Draft, list[Step]] = {}
@@ -161,6 +171,29 @@ class Driver:
         )
         return self.feed(TimerFired(payload=payload, **self._envelope()))
 
+    def decide(self, verdict: Any, approval_id: str = "", **of: Any) -> list[Turn]:
+        """Let the person decide on a request, by default the first one that is open."""
+        return self.feed(self.decision(verdict, approval_id, **of))
+
+    def decision(self, verdict: Any, approval_id: str = "", **of: Any) -> Control:
+        approval_id = approval_id or next(iter(self.state.approvals), "none")
+        approval = self.state.approvals.get(approval_id)
+        of.setdefault("digest", "" if approval is None else approval.digest)
+        of.setdefault("by", "ann")
+        decision = Decision(approval_id=approval_id, verdict=verdict, **of)
+        payload = ControlPayload(op="approval", decision=decision)
+        return Control(payload=payload, **self._envelope())
+
+    def approval_deadline(self, approval: Approval) -> list[Turn]:
+        """Fire the deadline of a request."""
+        payload = TimerPayload(
+            timer_id=f"_approval-{approval.id}",
+            generation=approval.generation,
+            fire_at=approval.expires_at,
+            kind="deadline",
+        )
+        return self.feed(TimerFired(payload=payload, **self._envelope()))
+
     def control(self, op: Any, timer_id: str | None = None) -> list[Turn]:
         payload = ControlPayload(op=op, timer_id=timer_id)
         return self.feed(Control(payload=payload, **self._envelope()))
@@ -207,7 +240,13 @@ class Driver:
     # ------------------------------------------------------------ folding
 
     def moment(self) -> Moment:
-        return Moment(now=self.now, quiet_until=self.quiet_until, is_paused=self.is_paused)
+        return Moment(
+            now=self.now,
+            quiet_until=self.quiet_until,
+            is_paused=self.is_paused,
+            tools=self.tools,
+            is_history_tainted=self.history.is_tainted,
+        )
 
     def fold(self, event: Event) -> Draft:
         """Fold without concluding: what the engine has while the model thinks."""
@@ -257,6 +296,7 @@ class Driver:
         assert decode_turn(encode(turn)) == turn
         self.turns.append(turn)
         self.state = turn.state
+        self.history.add(turn.ordinal, turn)
         self._made.append(self._making.pop(draft, turn))
         return turn
 
@@ -302,6 +342,13 @@ class Driver:
             for e in turn.effects
             if isinstance(e, ScheduleTimer)
         }
+
+    @property
+    def board(self) -> list[Approval]:
+        """The requests as they came onto the board, one entry for each change."""
+        changes = [e for turn in self.turns for e in turn.effects if isinstance(e, BoardChange)]
+        entities = [change.payload.entity for change in changes]
+        return [entity for entity in entities if isinstance(entity, Approval)]
 
     def open_in_log(self) -> set[tuple[str, int]]:
         """Timers that the turns scheduled and did not cancel, whoever fired them."""

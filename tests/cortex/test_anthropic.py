@@ -97,6 +97,18 @@ def text_of(answer: ModelAnswer) -> str:
 # ---------------------------------------------------------------- answers
 
 
+async def test_a_request_of_the_cheap_tier_goes_to_the_cheap_model(api: MessagesApi) -> None:
+    """C-1: without one, the same model answers all."""
+    for cheap, wanted in (("claude-small", "claude-small"), ("", "claude-test")):
+        model = AnthropicModel("claude-test", api_key=KEY, base_url=api.url, name_cheap=cheap)
+        answer = await ask(model, tier="cheap")
+        assert api.requests[-1].body["model"] == wanted
+        assert answer.usage.model == wanted
+        await ask(model)
+        assert api.requests[-1].body["model"] == "claude-test"
+        await model.close()
+
+
 async def test_text_streams_as_it_comes(api: MessagesApi, model: AnthropicModel) -> None:
     """I-3: each piece is handed on, and together they are the answer."""
     usage = {
@@ -139,6 +151,9 @@ async def test_the_request_is_what_the_api_wants(api: MessagesApi, model: Anthro
         "search",
         "list_memory",
         "summarize",
+        "ask_user",
+        "branch",
+        "spawn_worker",
     ]
     assert all(tool["description"] for tool in sent.body["tools"])
 

@@ -16,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from services.cortex import core
 from services.cortex.core import Draft, Policy
 from services.cortex.core.history import trim
+from services.cortex.history import History
 from services.cortex.model import ModelAnswer
 from services.cortex.models.messages import messages_of
 from tests.cortex.driver import KEY, Driver, answer, call
@@ -331,7 +332,10 @@ class Life(RuleBasedStateMachine):
         """X-3, S-7: not a reminder, not a channel, and what it leads to is marked. A reminder of
         the person's whose loop takes in such content is said all the same: once."""
         reminders: Counter[str] = Counter()
+        history = History(80, 200_000)
         for before, turn in self._steps():
+            is_swayed = history.is_tainted
+            history.add(turn.ordinal, turn)
             if turn.event is None:
                 continue
             is_tainted = self._is_tainted(before, turn.event) or self._took_in_taint(before, turn)
@@ -340,7 +344,7 @@ class Life(RuleBasedStateMachine):
             is_reminder |= before.loop is not None and before.loop.is_ordered
             for effect in turn.effects:
                 if isinstance(effect, CallTool):
-                    assert effect.payload.is_tainted is is_tainted
+                    assert effect.payload.is_tainted is (is_tainted or is_swayed)
                 if not isinstance(effect, SendMessage):
                     continue
                 payload = effect.payload

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from services.cortex.core.detached import HELD_REASON as RESULTS_HELD
 from services.cortex.core.external import HELD_REASON
 from services.cortex.model import ModelAnswer, ModelRequest, Situation
 from services.cortex.models.rehearsal import (
@@ -27,6 +28,7 @@ from vigil.contracts import (
     FollowUp,
     Memory,
     Row,
+    TaskBlock,
     TextBlock,
     ToolResultBlock,
     ToolUseBlock,
@@ -434,6 +436,26 @@ async def test_an_event_is_told_with_its_kind_its_source_and_its_first_words() -
 async def test_an_event_without_a_kind_or_with_a_long_content(content: str, words: str) -> None:
     said = text_of(await ask([outside(content)]))
     assert said == f"An event came in: something from hook:ci: {words}"
+
+
+def result(content: str) -> Row:
+    block = TaskBlock(call_id="1f", tool="spawn_worker", title="Research: tea", content=content)
+    return row("user", TextBlock(text=PROMPTS.result_row(block)), source="task")
+
+
+async def test_a_worker_is_sent_out_looks_into_memory_and_is_told_of() -> None:
+    """C-1: from the message to the result, so that a newcomer sees it work."""
+    asked = [user("Please research green tea in the background.")]
+    (spawn,) = calls_of(await ask(asked))
+    assert (spawn.name, spawn.input) == ("spawn_worker", {"task": "Research: green tea"})
+    task = row("user", TextBlock(text=PROMPTS.task_row("Research: green tea")), source="task")
+    (recall,) = calls_of(await ask([task]))
+    assert (recall.name, recall.input) == ("memory_recall", {"query": "green tea"})
+    back = text_of(await ask([*asked, result("My memory says: she likes it.")]))
+    assert back == "Here is what came of it: My memory says: she likes it."
+    held = FollowUp(generation=1, fire_at=NOW, reason=RESULTS_HELD)
+    due = row("user", TextBlock(text=PROMPTS.timer_row(held, "r", NOW)), source="timer")
+    assert text_of(await ask([result("Later."), due])) == "Here is what came of it: Later."
 
 
 async def test_events_that_were_held_back_are_told_together() -> None:

@@ -220,7 +220,9 @@ def test_every_kind_has_a_rule_and_every_rule_a_kind() -> None:
     made = {kind for kind, _ in (*_NOTES.values(), *_RECEIPTS.values())}
     made |= {"session.started", "turn.committed", "message.sent", "message.blocked"}
     made |= {"timer.scheduled", "timer.fired", "compaction.triggered"}
-    assert made | {"memory.saved", "memory.merged", "memory.forgotten"} == set(KINDS)
+    made |= {"memory.saved", "memory.merged", "memory.forgotten"}
+    elsewhere = ("worker.", "branch.", "approval.", "job.")  # test_signals_hands
+    assert made == {kind for kind in KINDS if not kind.startswith(elsewhere)}
     assert set(OUTCOMES) == set(get_args(Outcome))
 
 

@@ -25,7 +25,10 @@ from vigil.appending import BATCH_MIN, Entry, append, last_sequence
 from vigil.bus import Ack, Bus
 from vigil.clock import SystemClock, new_id
 from vigil.contracts import (
+    BoardEntry,
     Cause,
+    Job,
+    JobStatus,
     MemoriesAccessed,
     MemoriesMerged,
     MemoriesUndone,
@@ -38,7 +41,10 @@ from vigil.contracts import (
     Said,
     Signal,
     SignalSource,
+    Start,
     State,
+    TellParent,
+    TellParentPayload,
     Turn,
     encode,
 )
@@ -93,6 +99,34 @@ async def store(bus: Bus, number: int, random: Random) -> None:
     if number % 4 == 0:
         subject, data = memory(number)
         await bus.publish(subject, data if number % 100 else b"not a memory")
+    if number % 5 == 0:
+        await bus.publish(*child(number))
+    if number % 6 == 0:
+        await bus.publish(*on_board(number))
+
+
+def child(number: int, at: datetime | None = None) -> tuple[str, bytes]:
+    """Return one turn of a worker or a branch: its first, its last, or one that gives no signal."""
+    call, at = f"{number:032x}", at or datetime.now(UTC)
+    key = SessionKey("ann", "vigil", "t1").of_kind(("worker", "branch")[number % 2], call)
+    told = TellParentPayload(parent="ann:vigil:t1", call_id=call, state="done", content="CANARY")
+    record = Turn(
+        id=f"child-{number}", session_key=str(key), ordinal=1 + number // 5 % 3, event=None,
+        outcome="answered", state=State(start=Start(prompt="CANARY", call_id=call)), created_at=at,
+        effects=(TellParent(id="e", ordinal=1, payload=told),) if number // 5 % 3 else (),
+    )  # fmt: skip
+    return key.turn, encode(record)
+
+
+def on_board(number: int, at: datetime | None = None) -> tuple[str, bytes]:
+    """Return one state of a job; some give no signal."""
+    id_, at = f"{number:032x}", at or datetime.now(UTC)
+    key = SessionKey("ann", "vigil", "t1").of_kind("planner", id_)
+    states: tuple[JobStatus, ...] = ("queued", "running", "succeeded", "failed", "cancelled")
+    job = Job(
+        id=id_, session_key=str(key), goal="CANARY", status=states[number // 6 % 5], created_at=at
+    )
+    return key.board("job", id_), encode(BoardEntry(entity=job, turn_seq=number, at=at))
 
 
 def memory(number: int, at: datetime | None = None) -> tuple[str, bytes]:
@@ -193,6 +227,8 @@ async def test_two_hundred_kills_of_the_projector(bare: Stack) -> None:
     assert set().union(*(slot.crashed for slot in slots)) == set(POINTS)
     assert len(wanted) > KILLS
     kinds = {one.kind for one in stored}
+    assert kinds >= {"worker.started", "worker.completed", "branch.completed"}
+    assert kinds >= {"job.started", "job.completed", "job.failed", "job.cancelled"}
     assert kinds >= {"session.started", "message.sent", "message.dropped"}
     assert kinds >= {"memory.saved", "memory.merged", "memory.forgotten"}
 
@@ -362,6 +398,31 @@ async def test_each_source_goes_on_where_its_own_signals_end(bare: Stack) -> Non
     position = await tail.find(cortex, datetime.now(UTC) - timedelta(minutes=-6))
     assert last.seq <= position.begins["MEMORIES"] <= last.seq + 1
     assert position.begins["SESSIONS"] == stored[-1].source.seq + 1
+
+
+async def test_what_a_worker_does_moves_no_other_source(bare: Stack) -> None:
+    """C-4: SYSTEM and BOARD go on behind their own last signals, whatever the others did since."""
+    admin, cortex = await bare.bus("admin"), await bare.bus("cortex")
+    told = {
+        "SYSTEM": (await admin.publish(*child(0))).seq,
+        "BOARD": (await admin.publish(*on_board(12))).seq,
+    }
+    for number in range(4):
+        await put(admin, number, notes=3)
+    await projected(cortex)
+    position = await tail.find(cortex, datetime.now(UTC) - timedelta(days=7))
+    assert {name: position.begins[name] for name in told} == {n: s + 1 for n, s in told.items()}
+    # Without any of theirs, each begins with what is young enough to be kept.
+    old = datetime.now(UTC) - timedelta(days=30)
+    last = [
+        (await admin.publish(*make(n, old))).seq for make in (child, on_board) for n in (30, 60)
+    ]
+    await admin.api("STREAM.PURGE.SIGNALS", {"filter": "signal.*.*.worker.>"})
+    await admin.api("STREAM.PURGE.SIGNALS", {"filter": "signal.*.*.branch.>"})
+    await admin.api("STREAM.PURGE.SIGNALS", {"filter": "signal.*.*.job.>"})
+    position = await tail.find(cortex, datetime.now(UTC) - timedelta(minutes=-6))
+    assert last[1] <= position.begins["SYSTEM"] <= last[1] + 1
+    assert last[3] <= position.begins["BOARD"] <= last[3] + 1
 
 
 async def test_signals_of_a_record_are_never_apart(bare: Stack) -> None:

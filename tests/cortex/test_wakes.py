@@ -59,3 +59,23 @@ async def test_a_wake_that_comes_while_another_is_judged_is_not_lost(
     async with asyncio.timeout(ANSWERED_WITHIN_S):
         await talk.ended(last)
     await talk.close()
+
+
+@pytest.mark.parametrize("root", ["session.vigil.ann._worker-1f", "system.vigil.ann.t1"])
+async def test_a_thread_in_the_wrong_stream_is_no_session(bare: Stack, root: str) -> None:
+    """C-1, X-6: threads that begin with '_' are the cortex's own, in a stream of their own."""
+    admin = await bare.bus("admin")
+    await bare.start("cortex")
+    await admin.publish(f"{root}.in.control", b"{}")
+    talk = await Talk.open(bare, "ann:vigil:other")
+    await talk.ended(await talk.say("hello"))
+    for stream, consumer in (("SESSIONS", "cortex-wake"), ("SYSTEM", "cortex-wake-system")):
+        async with asyncio.timeout(10):
+            while True:
+                info = await admin.api(f"CONSUMER.INFO.{stream}.{consumer}", {})
+                if info["num_ack_pending"] + info["num_pending"] == 0:
+                    break
+                await asyncio.sleep(0.05)
+    turns = [m.subject for m in await admin.read("SESSIONS", ["session.>"])]
+    turns += [m.subject for m in await admin.read("SYSTEM", ["system.>"])]
+    assert [s for s in turns if s.endswith(".turn") and s != talk.key.turn] == []

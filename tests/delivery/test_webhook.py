@@ -19,7 +19,6 @@ import msgspec
 import pytest
 
 from services.delivery.answers import Answer, NotTaken, Taken, Unclear
-from services.delivery.guard import GuardedTransport
 from services.delivery.webhook import MessageSent, WebhookChannel, body_of
 from tests.support.receiver import (
     OK,
@@ -37,6 +36,7 @@ from tests.support.receiver import (
 from vigil.broker import free_port
 from vigil.clock import SystemClock
 from vigil.contracts import Said
+from vigil.guard import GuardedTransport
 from vigil.ssrf import Rules
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)

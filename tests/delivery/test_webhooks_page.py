@@ -16,7 +16,7 @@ from services.delivery.webhook import MessageSent, WebhookChannel, body_of
 from tests.delivery.test_webhook import BODY, SAID
 from tests.support.delivery import until
 from tests.support.receiver import SECRET
-from vigil import config
+from vigil import config, sections
 from vigil.broker import free_port
 from vigil.clock import SystemClock
 from vigil.ssrf import Rules
@@ -75,7 +75,7 @@ def test_every_key_of_a_channel_is_listed_with_its_default() -> None:
     part = page.split("\n### Channels\n")[1].split("\n### ")[0]
     cells = re.findall(r"^\| (`.*?`) \| (.*?) \|", part, re.MULTILINE)
     listed = {key: default for names, default in cells for key in re.findall(r"`(\w+)`", names)}
-    fields = {f.name: f for f in msgspec.structs.fields(config.Channel)}
+    fields = {f.name: f for f in msgspec.structs.fields(sections.Channel)}
     assert set(listed) == set(fields)
     for name, text in listed.items():
         if text.startswith("`"):

@@ -122,6 +122,7 @@ def pattern_of(address: str) -> str:
 def test_the_addresses_are_the_subjects() -> None:
     """P-7: as `vigil.subjects` builds them, and nobody else."""
     key = SessionKey("ann", "vigil", "t1")
+    worker = key.of_kind("worker", "1f")
     built = {
         "events": outside("ann", "laptop"),
         "signals": key.signal("message.sent"),
@@ -133,6 +134,12 @@ def test_the_addresses_are_the_subjects() -> None:
         "sessionSends": key.send("e"),
         "sessionAttempts": key.attempt("e"),
         "sessionCalls": key.call("e"),
+        "systemEvents": worker.in_event("control"),
+        "systemTurns": worker.turn,
+        "systemCalls": worker.call("e"),
+        "board": key.board("job", "1f"),
+        "tools": "$KV.TOOLS.builtin",
+        "pins": "$KV.PINS.files",
         "memories": Scope("vigil", "ann").record("save"),
         "deadLetters": key.dead("cortex"),
         "deadLetterEnds": key.dead("ended"),

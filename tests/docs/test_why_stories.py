@@ -1,7 +1,8 @@
 """The stories in docs/why.md are what `vigil why` prints: told by the real stack, word for word.
 
-The clock stands still where the test puts it, so that times are the same each time; ids appear
-in no story. After a change of the wording, write the page anew and read what changed:
+The clock stands still where the test puts it, so that times are the same each time; ids that
+appear in a story are replaced. After a change of the wording, write the page anew and read what
+changed:
 
     VIGIL_WRITE_WHY=1 .venv/bin/python -m pytest tests/docs/test_why_stories.py
 """
@@ -20,9 +21,11 @@ from typing import Any, Final
 
 import pytest
 
+from services.cortex.model import ModelAnswer, ModelRequest
+from tests.support.scripted_model import say
 from tests.support.world import Person, StoppedClock, World, running_world
 from vigil.cli.why import story
-from vigil.contracts import AGENT_FOLLOW_UP
+from vigil.contracts import AGENT_FOLLOW_UP, ToolUseBlock, Usage
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "why.md"
 WIDTH: Final = 90
@@ -41,7 +44,8 @@ async def morning(
     home: Path, monkeypatch: pytest.MonkeyPatch, **sections: Any
 ) -> AsyncIterator[tuple[World, Person]]:
     """All services with the rehearsal model, and Ann, who follows her session."""
-    async with running_world(home, monkeypatch, Clock(), has_agent=False, **sections) as world:
+    has_agent = sections.pop("has_agent", False)
+    async with running_world(home, monkeypatch, Clock(), has_agent, **sections) as world:
         yield world, await world.person()
 
 
@@ -56,7 +60,8 @@ async def told(person: Person, id_: str) -> dict[str, Any]:
 def on_the_page(heading: str) -> str:
     """Return the story under a heading of the page."""
     section = PAGE.read_text("utf-8").split(f"\n## {heading}\n")[1]
-    return re.findall(r"```text\n(.*?)```", section, re.S)[0]
+    shown: str = re.findall(r"```text\n(.*?)```", section, re.S)[0]
+    return shown
 
 
 def assert_on_the_page(heading: str, command: str, answer: dict[str, Any]) -> None:
@@ -64,6 +69,7 @@ def assert_on_the_page(heading: str, command: str, answer: dict[str, Any]) -> No
     lines = [f"$ vigil why {command}", *story(answer, width=WIDTH)]
     # The sequence depends on which service was first.
     text = re.sub(r"SESSIONS-\d+", "SESSIONS-12", "\n".join(lines) + "\n")
+    text = re.sub(r"\b[0-9a-f]{32}\b", "0f343b0931126a20f133d67c2b018a3b", text)
     shown = on_the_page(heading)
     if os.environ.get("VIGIL_WRITE_WHY"):
         before, after = PAGE.read_text("utf-8").split(f"\n## {heading}\n")
@@ -110,6 +116,56 @@ async def test_a_follow_up_that_the_person_voided(
         answer = await told(ann, "followup-1")
         assert (answer["kind"], answer["verdict"]) == ("timer", "void")
         assert_on_the_page("A follow-up that you voided", "followup-1", answer)
+
+
+# ---------------------------------------------------------------- workers and requests
+
+
+async def test_what_a_worker_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """D-3, C-1: from the answer back to the order, with the worker told where it was started."""
+    async with morning(tmp_path, monkeypatch, has_hands=True) as (world, ann):
+        await ann.exchange("remember that my locker code is 4711")
+        await ann.exchange("research my locker code in the background")
+        await ann.talk.until(lambda: len(ann.talk.said) == 3)
+        await world.at_rest()
+        answer = await told(ann, ann.talk.said[-1].id)
+        assert (answer["kind"], answer["verdict"]) == ("message", "said")
+        assert {step["stream"] for step in answer["steps"]} == {"SESSIONS", "SYSTEM"}
+        assert_on_the_page("What a worker found", "MESSAGE_ID", answer)
+
+
+def clean_up(request: ModelRequest) -> ModelAnswer:
+    """Want to run something because of what comes in, and say what came of it."""
+    source = request.rows[-1].source
+    if source == "external":
+        call = ToolUseBlock(id="c1", name="shell", input={"command": "echo 3 files removed"})
+        usage = Usage(model="scripted", input_tokens=1, output_tokens=1)
+        return ModelAnswer(blocks=(call,), stop_reason="tool_use", usage=usage)
+    return say("It is clean again." if source == "task" else "")
+
+
+async def test_a_request_that_was_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """D-3, X-2, X-3: what came from outside may only run with leave; who gave it is told."""
+    sections: dict[str, Any] = {"has_agent": True, "has_hands": True}
+    async with morning(tmp_path, monkeypatch, **sections) as (world, ann):
+        world.agent.behave = clean_up
+        event = {
+            "specversion": "1.0", "id": "1", "source": "https://ci.example/7", "type": "disk.full",
+            "subject": ann.key, "data": "clean up",
+        }  # fmt: skip
+        headers = {"content-type": "application/cloudevents+json"}
+        assert (await ann.http.post("/api/events", json=event, headers=headers)).is_success
+        await ann.talk.until(lambda: ann.talk.said)
+        await world.at_rest()
+        (request,) = (await ann.http.get("/api/approvals")).json()["approvals"]
+        verdict = {"verdict": "accept", "digest": request["digest"]}
+        path = f"/api/approvals/{request['id']}"
+        assert (await ann.http.patch(path, json=verdict)).is_success
+        await ann.talk.until(lambda: len(ann.talk.said) == 2)
+        await world.at_rest()
+        answer = await told(ann, request["id"])
+        assert (answer["kind"], answer["verdict"]) == ("approval", "accepted")
+        assert_on_the_page("A request that you accepted", "APPROVAL_ID", answer)
 
 
 # ---------------------------------------------------------------- a webhook that fails

@@ -103,7 +103,10 @@ async def test_the_openapi_document_is_whole(gate: Gate) -> None:
         ("GET", f"{memories}/{{id}}"), ("DELETE", f"{memories}/{{id}}"),
         ("POST", f"{memories}/associate"), ("GET", f"{memories}/graph"),
         ("POST", f"{memories}/undo"), ("GET", f"{memories}/stats"), ("POST", f"{memories}/rebuild"),
-        ("POST", "/api/maintenance"), ("POST", "/mcp"),
+        ("POST", "/api/maintenance"), ("POST", "/mcp"), ("GET", "/api/tools"),
+        ("GET", "/api/approvals"), ("GET", "/api/approvals/{id}"),
+        ("PATCH", "/api/approvals/{id}"), ("POST", "/api/jobs"), ("GET", "/api/jobs"),
+        ("GET", "/api/jobs/{id}"), ("PATCH", "/api/jobs/{id}"), ("GET", "/api/skills"),
     }  # fmt: skip
     ids = set()
     for path, operations in document["paths"].items():

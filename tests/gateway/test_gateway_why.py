@@ -146,7 +146,7 @@ async def test_bad_input_names_the_field(gate: Gate) -> None:
     ann = await gate.person("ann")
     for id_ in ("a\0b", "\x1b[2J", "x" * 257):
         assert_problem(await ann.get(f"/api/why/{quote(id_, safe='')}"), 422, "id")
-    for session in ("x", "ann:vigil:*", "ann:vigil:_health"):
+    for session in ("x", "ann:vigil:*", "ann:vigil:"):
         assert_problem(await ann.get("/api/why/x", params={"session": session}), 422)
 
 
@@ -283,9 +283,11 @@ async def test_a_slow_broker_takes_nothing_out_of_a_story(
 
 async def test_the_scope_of_a_search(gate: Gate) -> None:
     """X-4: subjects of the caller's own, and nothing wider."""
-    assert Scope("ann").root == "session.*.ann.*"
+    assert Scope("ann").roots == (("SESSIONS", "session.*.ann.*"), ("SYSTEM", "system.*.ann.*"))
     assert Scope("ann").letters == "dead.*.*.ann.*"
-    assert Scope(None).root == "session.*.*.*"
+    assert Scope(None).roots == (("SESSIONS", "session.*.*.*"), ("SYSTEM", "system.*.*.*"))
+    worker = SessionKey.parse("ann:vigil:_worker-1")
+    assert Scope("ann", worker).roots == (("SYSTEM", "system.vigil.ann._worker-1"),)
     assert Scope("ann", SessionKey.parse(ANN)).letters == "dead.*.vigil.ann.t1"
     assert not Scope("ann").includes(SessionKey.parse("bob:vigil:t1"))
     await gate.turn(ANN, State(turns=1))

@@ -21,10 +21,10 @@ from tests.support.stack import Stack, settings_of
 from tests.support.world import SERVICES, StoppedClock, World, running_world
 from vigil.broker import Broker
 from vigil.bus import Bus
-from vigil.config import Nats
 from vigil.errors import ConfigError
 from vigil.keeping import backup, rearm, snapshots
 from vigil.keeping.archive import Archive, ArchiveError
+from vigil.sections import Nats
 from vigil.subjects import SessionKey
 
 SESSIONS = 20

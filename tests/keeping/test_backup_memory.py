@@ -17,10 +17,10 @@ from tests.support.gateway import Gate
 from tests.support.remembering import contents, look, running_memories, save, until_vectors
 from tests.support.stack import Stack, settings_of
 from vigil.broker import Broker
-from vigil.config import Nats
 from vigil.contracts import Memory, MemorySaved, encode
 from vigil.keeping import backup
 from vigil.keeping.archive import Archive
+from vigil.sections import Nats
 from vigil.subjects import Scope
 
 QUESTIONS = ("pears and apples", "who sleeps on the sofa", "when does the train leave")

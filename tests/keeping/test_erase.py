@@ -13,8 +13,9 @@ from typing import Any
 
 import httpx2
 import pytest
+from msgspec.structs import replace
 
-from tests.support import timers
+from tests.support import hands_records, timers
 from tests.support.channels import channel_of
 from tests.support.cli import Cli, eventually, running_vigil
 from tests.support.receiver import running_receiver, status
@@ -24,7 +25,16 @@ from vigil import config, crash
 from vigil.bus import Bus
 from vigil.cli import erasing
 from vigil.clock import SystemClock
-from vigil.contracts import DeadLetter, Dispatch, encode
+from vigil.contracts import (
+    BoardEntry,
+    Control,
+    ControlPayload,
+    DeadLetter,
+    Dispatch,
+    Start,
+    decode_board,
+    encode,
+)
 from vigil.crash import POINTS
 from vigil.errors import InvalidInput
 from vigil.keeping import blocks, erase, erasure, reach, residue
@@ -94,6 +104,7 @@ def seed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         cli("send", "remind me in 4000 seconds to stretch", "--thread", "t1")
         cli("memory", "save", "has a cat and other pets")
     plant_on_the_bus(cli)
+    plant_files(cli.home)
     assert len(canaries(cli.home)) >= 5
     assert {name.split("/")[2] for name in canaries(cli.home) if name.startswith("memory/")} == {
         "memory.db", "vectors",
@@ -116,6 +127,40 @@ def past(rested: Cli) -> Iterator[Cli]:
         yield cli
 
 
+STATES = 45
+"""Of one job: more than the board keeps, so the broker removed some by itself."""
+
+
+async def plant_work(bus: Bus) -> None:
+    """What the person's work leaves: a session of the cortex, and its states on the board."""
+    job = replace(hands_records.JOB, goal=TEXT, session_key=f"{USER}:vigil:_planner-1")
+    child = SessionKey.parse(job.session_key)
+    payload = ControlPayload(op="start", start=Start(prompt=f"{TEXT} to do"))
+    start = Control(id="s", session_key=str(child), created_at=job.created_at, payload=payload)
+    await bus.publish(child.in_event("control"), encode(start))
+    for who, text in ((USER, TEXT), (OTHER, "theirs")):
+        key = SessionKey(who, "vigil", "t1")
+        for turn_seq in range(STATES):
+            entity = replace(job, session_key=str(key), goal=text, error=f"{text} {turn_seq}")
+            entry = BoardEntry(entity=entity, turn_seq=turn_seq, at=job.created_at)
+            await bus.publish(key.board("job", job.id), encode(entry))
+
+
+def plant_files(home: Path) -> None:
+    """Leave in the workspaces what is hard to remove, and what isn't the person's."""
+    theirs = home / "workspaces" / "vigil" / USER
+    (theirs / "closed" / "deep").mkdir(parents=True)
+    (theirs / "notes.txt").write_text(TEXT)
+    (theirs / "closed" / "deep" / "CANARYname").write_text(TEXT)
+    (theirs / "elsewhere").symlink_to(home / "workspaces" / "vigil" / OTHER)
+    (theirs / "closed" / "deep" / "CANARYname").chmod(0)
+    (theirs / "closed").chmod(0)
+    theirs.with_name(f"{USER}.marks.json").write_text('{"paths": ["CANARYname"]}')
+    others = home / "workspaces" / "vigil" / OTHER
+    others.mkdir()
+    (others / "kept.txt").write_text("theirs")
+
+
 def plant_on_the_bus(cli: Cli) -> None:
     """Records that need a fault, or another's hand, to come about."""
 
@@ -133,6 +178,7 @@ def plant_on_the_bus(cli: Cli) -> None:
             )
             await bus.publish(key.send("e"), encode(order))
             await bus.publish(f"event.{USER}.CANARYprogram", TEXT.encode())
+            await plant_work(bus)
             await switches.pause(bus, at=now, by=USER)
             await switches.pause(bus, at=now, by=OTHER)
             await switches.resume(bus)
@@ -150,19 +196,30 @@ def test_no_file_holds_a_canary_after_erasing_what_runs(past: Cli) -> None:
     assert outcome["files"] in ("clean", "pending")
     assert {r["kind"] for r in outcome["left"]} <= {"index"}
     assert outcome["deleted"]["SESSIONS"] > 20
-    streams = {"SESSIONS", "TIMERS", "DEAD", "EVENTS", "SIGNALS", "MEMORIES"}
+    streams = {"SESSIONS", "SYSTEM", "BOARD", "TIMERS", "DEAD", "EVENTS", "SIGNALS", "MEMORIES"}
     assert outcome["deleted"].keys() >= streams
     assert outcome["memory_replicas"] == 1
     assert outcome["credentials"] == [f"{USER}.CANARYprogram"]
     assert of_another(past) == before
     past.end()
     assert canaries(past.home) == []
+    assert (past.home / "workspaces" / "vigil" / OTHER / "kept.txt").read_text() == "theirs"
+    assert asyncio.run(board_of_another(past)) == STATES - 1
     assert past.json("erase", "--user", USER, "--yes")["files"] == "clean"
     assert canaries(past.home) == []
     with running_vigil(past.home) as again:  # replayed from the start: nothing reappears
         assert of_another(again) == before
         again("send", "and I go on", "--thread", "t1")
     assert canaries(past.home) == []
+
+
+async def board_of_another(cli: Cli) -> int:
+    """Return the newest state of somebody else's job."""
+    async with reach.admin(config.load({}, home=cli.home)) as reached:
+        subject = SessionKey(OTHER, "vigil", "t1").board("job", hands_records.JOB.id)
+        found = await reached.bus.get_last("BOARD", subject)
+        assert found is not None
+        return decode_board(found.data).turn_seq
 
 
 def test_erasing_what_does_not_run_is_verified_at_once(rested: Cli) -> None:
@@ -280,7 +337,7 @@ async def everything(cli: Cli) -> set[tuple[str, int, str, bytes]]:
     async with reach.admin(config.load({}, home=cli.home)) as reached:
         return {
             (stream, message.seq, message.subject, message.data)
-            for stream in ("SESSIONS", "SIGNALS", "DEAD")
+            for stream in ("SESSIONS", "SYSTEM", "SIGNALS", "DEAD")
             for message in await reached.bus.read(stream, [">"])
             if USER not in message.subject
         }

@@ -10,10 +10,12 @@ from tests.support.delivery import conversation
 from tests.support.stack import Stack, running_broker
 from tests.support.timers import until
 from tests.support.world import StoppedClock, World, running_world
+from vigil import config
 from vigil.bus import Bus
-from vigil.config import Nats, Retention
 from vigil.contracts import Turn
+from vigil.errors import ConfigError
 from vigil.provision import provision
+from vigil.sections import Nats, Retention
 from vigil.topology import DAY_S, SECOND_NS
 
 DAY_NS = DAY_S * SECOND_NS
@@ -21,7 +23,7 @@ DAY_NS = DAY_S * SECOND_NS
 
 async def ages(bus: Bus) -> dict[str, float]:
     """Return the age of each stream in days."""
-    names = ("SESSIONS", "TIMERS", "DEAD", "EVENTS", "SIGNALS")
+    names = ("SESSIONS", "SYSTEM", "BOARD", "TIMERS", "DEAD", "EVENTS", "SIGNALS")
     infos = {name: await bus.api(f"STREAM.INFO.{name}", {}) for name in names}
     return {name: info["config"]["max_age"] / DAY_NS for name, info in infos.items()}
 
@@ -29,13 +31,18 @@ async def ages(bus: Bus) -> dict[str, float]:
 async def test_settings_become_ages_and_may_be_changed(bare: Stack) -> None:
     """X-8: applied to what is there, up and down, twice without a change; TIMERS never ages."""
     admin = await bare.bus("admin")
-    default = {"SESSIONS": 0, "TIMERS": 0, "DEAD": 90, "EVENTS": 7, "SIGNALS": 7}
+    default = {
+        "SESSIONS": 0, "SYSTEM": 30, "BOARD": 0, "TIMERS": 0, "DEAD": 90, "EVENTS": 7, "SIGNALS": 7,
+    }  # fmt: skip
     assert await ages(admin) == default
-    changed = Retention(sessions_days=30, dead_days=10, events_days=1, signals_days=2)
+    changed = Retention(
+        sessions_days=30, system_days=3, board_days=4, dead_days=10, events_days=1, signals_days=2
+    )
     for _ in range(2):
         await provision(admin, changed)
         assert await ages(admin) == {
-            "SESSIONS": 30, "TIMERS": 0, "DEAD": 10, "EVENTS": 1, "SIGNALS": 2,
+            "SESSIONS": 30, "SYSTEM": 3, "BOARD": 4, "TIMERS": 0, "DEAD": 10, "EVENTS": 1,
+            "SIGNALS": 2,
         }  # fmt: skip
     await provision(admin, Retention())
     assert await ages(admin) == default
@@ -145,3 +152,13 @@ async def test_a_send_after_an_older_rest_of_the_transcript_is_said(bare: Stack)
     await bare.start("delivery")
     await talk.settled(send)
     assert await talk.said_ids() == [send.id]
+
+
+def test_a_request_may_not_outlive_who_asks(tmp_path: Path) -> None:
+    """X-2, X-6: a worker that waits for a verdict would be forgotten before it comes."""
+    (tmp_path / "vigil.toml").write_text(
+        "[retention]\nsystem_days = 1\n[approvals]\nexpires_s = 86400\n", "utf-8"
+    )
+    with pytest.raises(ConfigError, match=r"approvals\.expires_s must be less"):
+        config.load({}, home=tmp_path)
+    assert config.load({"VIGIL_APPROVALS__EXPIRES_S": "86399"}, home=tmp_path)

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from services.memory import telling, work
+from services.memory import telling
 from tests.support.memories import ANN, BOB, KEY, Asking, Session, asking, call_of, records, save_of
 from tests.support.stack import Stack, running_stack
-from vigil import contracts, metrics
+from vigil import contracts, metrics, turns
 from vigil.contracts import MemorySaved, decode_call_claim, decode_dead_letter, encode
 from vigil.keeping import erasure
 from vigil.memory.questions import Forget, Get
@@ -165,7 +165,7 @@ async def test_a_claim_without_a_result_is_run_again(bare: Stack) -> None:
     """ARCHITECTURE 4: another replica claimed it and is gone; every memory tool may run twice."""
     session = await session_of(bare)
     call = call_of("remember", {"text": "half done"})
-    claim = work.claim_of(KEY, call, by="somebody gone", now=call.payload.due_at)
+    claim = turns.claim_of(KEY, call, by="somebody gone", now=call.payload.due_at)
     await session.bus.publish(KEY.call(call.id), encode(claim), expect=0)
     await session.turn(call)
     await bare.start("memory")

@@ -21,9 +21,9 @@ from services.memory.vectors import Near, Point, Where
 from services.memory.vectors.edge import EdgeIndex
 from services.memory.words import Words
 from tests.support.memory_records import ANN, BOB, associated, edge, forgotten, memory_id, saved
-from vigil.config import Memory
 from vigil.errors import Unavailable
 from vigil.memory.questions import ANSWER_BYTES_MAX, Recall, Recalled
+from vigil.sections import Memory
 from vigil.subjects import Scope
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from services.memory import scoring
 from services.memory.scoring import Candidates, Lending
-from vigil.config import Memory
+from vigil.sections import Memory
 
 WEIGHTS = Memory()
 NOW = 1_800_000_000.0

@@ -14,9 +14,9 @@ from tests.support.stack import Stack, running_broker
 from vigil import broker as broker_module
 from vigil.broker import Broker
 from vigil.bus import Bus
-from vigil.config import Nats
 from vigil.errors import ConfigError, VigilError
 from vigil.provision import provision
+from vigil.sections import Nats
 from vigil.subjects import SessionKey
 from vigil.topology import BUCKETS, CONSUMERS, STREAMS
 

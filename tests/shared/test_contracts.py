@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support import hands_records
 from vigil import contracts
 from vigil.contracts import (
     Attempt,
@@ -378,6 +379,7 @@ SAMPLES: dict[str, tuple[Callable[[bytes], Any], Any]] = {
             data={"code": "cap"},
         ),
     ),
+    **hands_records.SAMPLES,
 }
 
 

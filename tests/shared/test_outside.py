@@ -17,11 +17,11 @@ from tests.support.programs import admit, connect, tell
 from tests.support.stack import Stack, running_broker
 from vigil import broker, credentials
 from vigil.broker import Broker, adopt_streams, configuration, users
-from vigil.config import Nats
 from vigil.errors import ConfigError, InvalidInput, Unavailable
 from vigil.outside import Outside, permissions
 from vigil.provision import provision, provision_outside, remove_outside
 from vigil.reloading import reload
+from vigil.sections import Nats
 from vigil.subjects import SessionKey
 
 KEY = SessionKey("ann", "vigil", "t1")

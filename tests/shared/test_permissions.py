@@ -151,7 +151,8 @@ async def test_a_reply_subject_leads_nowhere(bare: Stack) -> None:
 
 async def stored_elsewhere(admin: Bus) -> int:
     """Count what is stored in the streams that no program should reach."""
-    names = ["SESSIONS", "TIMERS", "DEAD", "KV_TOKENS", "KV_CONFIG", "KV_LEASES"]
+    names = ["SESSIONS", "SYSTEM", "BOARD", "TIMERS", "DEAD"]
+    names += [f"KV_{name}" for name in ("TOKENS", "CONFIG", "LEASES", "PINS", "TOOLS")]
     infos = [await admin.api(f"STREAM.INFO.{name}", {}) for name in names]
     probes = len(await admin.read("KV_CONFIG", ["$KV.CONFIG.probe"]))
     return sum(info["state"]["messages"] for info in infos) - probes

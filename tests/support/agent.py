@@ -21,10 +21,12 @@ from vigil.contracts import Row, TextBlock, ToolUseBlock, Usage
 Call = tuple[str, dict[str, Any]]
 """A tool's name and its input."""
 DONE: Final = "Done."
-BEGINNINGS: Final = ("person", "timer", "external")
+BEGINNINGS: Final = ("person", "timer", "external", "task")
 _ASK: Final = "please do "
 _REASON: Final = re.compile(r"^Reason you noted: (.*)$", re.MULTILINE)
 """How the prompt of a follow-up words its reason."""
+_HEADING: Final = re.compile(r"^\[\w+\]\n\n")
+"""How the prompt of a session that was started begins."""
 _BARRED: Final = re.compile(r"^\| (.*)$", re.MULTILINE)
 """How the prompt of an event from outside shows its content."""
 
@@ -71,6 +73,11 @@ class Agent(ScriptedModel):
         self.thinking = asyncio.Event()
         """Set as soon as it thinks about a text in `held`."""
 
+    @staticmethod
+    def text_of(request: ModelRequest) -> str:
+        """Return all that a request holds in words."""
+        return "\n".join(map(_text_of, request.rows))
+
     async def _respond(self, request: ModelRequest) -> ModelAnswer:
         begin = max(i for i, row in enumerate(request.rows) if row.source in BEGINNINGS)
         text = _text_of(request.rows[begin])
@@ -88,6 +95,8 @@ def _text_of(row: Row) -> str:
     text = "".join(block.text for block in row.blocks if isinstance(block, TextBlock))
     if row.source == "external":
         return "\n".join(_BARRED.findall(text.partition("\n|\n")[2]))
+    if row.source == "task":
+        return _HEADING.sub("", text)
     reason = _REASON.search(text) if row.source == "timer" else None
     return text if reason is None else reason[1]
 

@@ -19,9 +19,9 @@ from typing import Any, Final
 from vigil import credentials, nats_conf
 from vigil.broker import binary, die_with_parent, free_port
 from vigil.bus import Bus, BusError
-from vigil.config import Nats
 from vigil.errors import Unavailable
 from vigil.provision import provision
+from vigil.sections import Nats
 from vigil.topology import ADMIN, BUCKETS, CONSUMERS, STREAMS
 
 SIZE: Final = 3

@@ -17,10 +17,12 @@ from vigil.contracts import (
     Loop,
     MemoryRecord,
     OpenCall,
+    Risk,
     SaveMemory,
     SaveMemoryPayload,
     State,
     ToolResultEvent,
+    ToolService,
     Turn,
     Waiting,
     decode_event,
@@ -41,6 +43,7 @@ from vigil.memory.questions import (
     Stats,
 )
 from vigil.subjects import MEMORIES_ALL, Scope, SessionKey
+from vigil.topology import Consumer
 
 ANN: Final = Scope("vigil", "ann")
 BOB: Final = Scope("vigil", "bob")
@@ -128,18 +131,26 @@ async def records(bus: Bus) -> list[MemoryRecord]:
 
 
 def call_of(
-    tool: str, arguments: dict[str, Any], ordinal: int = 1, *, is_tainted: bool = False
+    tool: str,
+    arguments: dict[str, Any],
+    ordinal: int = 1,
+    *,
+    is_tainted: bool = False,
+    key: SessionKey = KEY,
+    service: ToolService = "memory",
+    risk: Risk = "read",
 ) -> CallTool:
     """Build a call as the core would."""
     payload = CallToolPayload(
-        service="memory",
+        service=service,
+        risk=risk,
         tool=tool,
         input=arguments,
         caused_by="event-1",
         due_at=datetime.now(UTC) + timedelta(seconds=60),
         is_tainted=is_tainted,
     )
-    id_ = effect_id(str(KEY), 1, ordinal, "call_tool", payload, "memory")
+    id_ = effect_id(str(key), 1, ordinal, "call_tool", payload, service)
     return CallTool(id=id_, ordinal=ordinal, payload=payload)
 
 
@@ -151,18 +162,38 @@ def save_of(content: str, ordinal: int = 1, **fields: Any) -> SaveMemory:
 
 
 class Session:
-    """One session whose cortex is the test."""
+    """One session whose cortex is the test.
 
-    def __init__(self, bus: Bus, key: SessionKey = KEY) -> None:
+    Args:
+        consumer: of the service that the turns are for.
+        letter: that service's in the header of a turn.
+    """
+
+    def __init__(
+        self,
+        bus: Bus,
+        key: SessionKey = KEY,
+        *,
+        consumer: Consumer = topology.MEMORY_TURNS,
+        letter: str = "m",
+    ) -> None:
         self.bus = bus
         self.key = key
+        self._consumer = consumer
+        self._letter = letter
         self.turns = 0
+        self._newest_seq = 0
 
     async def turn(self, *effects: Effect, is_waiting: bool = True) -> int:
         """Commit a turn with these effects; `is_waiting`: the loop waits for its calls."""
         self.turns += 1
         calls = tuple(
-            OpenCall(effect_id=one.id, tool_use_id=f"u{one.ordinal}", tool=one.payload.tool)
+            OpenCall(
+                effect_id=one.id,
+                tool_use_id=f"u{one.ordinal}",
+                tool=one.payload.tool,
+                service=one.payload.service,
+            )
             for one in effects
             if isinstance(one, CallTool)
         )
@@ -181,14 +212,15 @@ class Session:
             created_at=now,
             effects=effects,
         )
-        header = {"Vigil-Effects": "m"} if effects else {}
+        header = {"Vigil-Effects": self._letter} if effects else {}
         ack = await self.bus.publish(self.key.turn, encode(turn), header)
+        self._newest_seq = ack.seq
         return ack.seq
 
     async def results(self) -> dict[str, ToolResultEvent]:
         """Return the answers so far, by call."""
         found = {}
-        for message in await self.bus.read("SESSIONS", [self.key.in_event("tool_result")]):
+        for message in await self.bus.read(self.key.stream, [self.key.in_event("tool_result")]):
             event = decode_event(message.data)
             assert isinstance(event, ToolResultEvent)
             assert event.payload.call_id not in found, "answered twice"
@@ -211,14 +243,16 @@ class Session:
         return await self.result(call)
 
     async def claims(self) -> list[Message]:
-        return await self.bus.read("SESSIONS", [self.key.call("*")])
+        return await self.bus.read(self.key.stream, [self.key.call("*")])
 
     async def all_acked(self) -> None:
-        """Wait until memory has acknowledged every turn."""
-        consumer = topology.MEMORY_TURNS
+        """Wait until the service has acknowledged every turn."""
+        consumer = self._consumer
 
         async def is_done() -> bool:
             info = await self.bus.api(f"CONSUMER.INFO.{consumer.stream}.{consumer.name}", {})
+            if info["delivered"]["stream_seq"] < self._newest_seq:
+                return False  # what is stored counts as pending a moment later only
             return not info["num_pending"] + info["num_ack_pending"]
 
         await until(is_done, "every turn was acknowledged")

@@ -9,15 +9,18 @@ from __future__ import annotations
 from typing import Final
 
 from vigil.memory.questions import MAINTAIN_ALL, QUESTIONS, REBUILD
-from vigil.subjects import Scope, SessionKey, outside
+from vigil.subjects import EXECUTOR_CANCEL, Scope, SessionKey, outside
 from vigil.topology import BUCKETS, CONSUMERS, SERVICES, STREAMS
 
 KEY: Final = SessionKey("ann", "vigil", "t1")
+CHILD: Final = KEY.of_kind("worker", "1f")
 SCOPE: Final = Scope("vigil", "ann")
 _ALL: Final = set(SERVICES)
 
 _FOLLOWERS: Final[dict[str, set[str]]] = {
     "SESSIONS": {"gateway", "cortex", "delivery", "scheduler"},
+    "SYSTEM": {"gateway", "cortex", "scheduler"},
+    "BOARD": {"gateway", "cortex"},
     "MEMORIES": {"cortex", "memory"},
     "SIGNALS": {"gateway", "cortex"},
     "DEAD": {"gateway"},
@@ -26,19 +29,25 @@ _FOLLOWERS: Final[dict[str, set[str]]] = {
     "KV_CONFIG": {*_ALL, "operator"},
     "KV_CURSORS": {"gateway"},
     "KV_IDEMPOTENCY": {"gateway"},
-    "KV_LEASES": {"cortex", "scheduler"},
+    "KV_LEASES": {"cortex", "scheduler", "executor"},
     "KV_BUDGETS": {"cortex"},
+    "KV_TOOLS": {"gateway", "cortex", "executor", "operator"},
+    "KV_PINS": {"executor", "operator"},
 }
 """Who reads a stream: by consumers of their own, and single messages."""
 _SPECIAL: Final[dict[str, set[str]]] = {
     "STREAM.INFO.SESSIONS": {"gateway"},
+    "STREAM.INFO.SYSTEM": {"gateway"},
     "STREAM.INFO.SIGNALS": {"cortex"},
     "STREAM.INFO.MEMORIES": {"memory"},
-    # Memory reads a session's newest turn, and follows none.
-    "STREAM.MSG.GET.SESSIONS": _FOLLOWERS["SESSIONS"] | {"memory"},
+    # Memory and executor read a session's newest turn, and follow none; the executor, too, what is
+    # on the board.
+    "STREAM.MSG.GET.SESSIONS": _FOLLOWERS["SESSIONS"] | {"memory", "executor"},
+    "STREAM.MSG.GET.SYSTEM": _FOLLOWERS["SYSTEM"] | {"memory", "executor"},
+    "STREAM.MSG.GET.BOARD": _FOLLOWERS["BOARD"] | {"executor"},
     "STREAM.PURGE.TIMERS": {"scheduler"},
     "STREAM.MSG.DELETE.TIMERS": {"scheduler"},
-    "STREAM.CREATE.KV_LEASES": {"cortex", "scheduler"},
+    "STREAM.CREATE.KV_LEASES": {"cortex", "scheduler", "executor"},
 }
 _NAMES: Final = [*(s.name for s in STREAMS), *(f"KV_{b.name}" for b in BUCKETS)]
 _STREAM_VERBS: Final = (
@@ -82,9 +91,9 @@ API_UNDER_DOMAIN: Final = [f"$JS.vigil.API.{verb}" for verb in _API]
 
 EVERY_SUBJECT: Final[dict[str, set[str]]] = {
     KEY.in_user: {"gateway"},
-    KEY.in_event("control"): {"gateway", "scheduler"},
+    KEY.in_event("control"): {"gateway", "scheduler", "executor"},
     KEY.in_event("timer"): {"scheduler"},
-    KEY.in_event("tool_result"): {"memory"},
+    KEY.in_event("tool_result"): {"memory", "executor"},
     KEY.in_event("tick"): set(),
     KEY.in_event("external"): {"gateway"},
     KEY.turn: {"cortex"},
@@ -92,7 +101,23 @@ EVERY_SUBJECT: Final[dict[str, set[str]]] = {
     KEY.receipt("e"): {"delivery"},
     KEY.send("e"): {"delivery"},
     KEY.attempt("e"): {"delivery"},
-    KEY.call("e"): {"memory"},
+    KEY.call("e"): {"memory", "executor"},
+    # Nobody speaks in a session of the cortex, and nothing from outside comes in there.
+    CHILD.in_user: set(),
+    CHILD.in_event("control"): {"gateway", "executor"},
+    CHILD.in_event("timer"): {"scheduler"},
+    CHILD.in_event("tool_result"): {"memory", "executor"},
+    CHILD.in_event("tick"): set(),
+    CHILD.in_event("external"): set(),
+    CHILD.turn: {"cortex"},
+    CHILD.out_said("e"): set(),
+    CHILD.receipt("e"): set(),
+    CHILD.send("e"): set(),
+    CHILD.attempt("e"): set(),
+    CHILD.call("e"): {"memory", "executor"},
+    KEY.board("approval", "1f"): {"executor"},
+    KEY.board("job", "1f"): {"executor", "gateway"},
+    EXECUTOR_CANCEL: {"executor"},
     SCOPE.record("save"): {"memory"},
     KEY.signal("message.sent"): {"cortex"},
     KEY.dead("ended"): {"gateway"},
@@ -101,18 +126,21 @@ EVERY_SUBJECT: Final[dict[str, set[str]]] = {
     KEY.dead("memory"): {"memory"},
     KEY.dead("delivery"): {"delivery"},
     KEY.dead("scheduler"): {"scheduler"},
+    KEY.dead("executor"): {"executor"},
     outside("ann", "other"): set(),
     outside("bob", "ci"): set(),
     KEY.timer("t", 1): {"scheduler"},
     KEY.due("t", 1): {"scheduler"},
     KEY.live: {"cortex"},
-    "$KV.LEASES.a": {"cortex", "scheduler"},
+    "$KV.LEASES.a": {"cortex", "scheduler", "executor"},
     "$KV.TOKENS.a": {"operator"},
     "$KV.BUDGETS.a": {"cortex"},
     "$KV.CURSORS.a": {"gateway"},
     "$KV.IDEMPOTENCY.a": {"gateway"},
     "$KV.CONFIG.a": {"gateway", "operator"},
     "$KV.CONFIG.rearm": {"gateway", "operator", "scheduler"},
+    "$KV.TOOLS.a": {"executor"},
+    "$KV.PINS.a": {"executor", "operator"},
     **{f"$JS.API.{verb}": roles for verb, roles in _API.items()},
     **{f"$JS.ACK.{c.stream}.{c.name}.1.1.1.1.1": {c.name.partition("-")[0]} for c in CONSUMERS},
     **{f"$JS.ACK.{name}.x.1.1.1.1.1": set() for name in _NAMES},
@@ -141,6 +169,8 @@ LISTENERS: Final[dict[str, set[str]]] = {
     "*": set(),
     "session.>": set(),
     "system.>": set(),
+    "board.>": set(),
+    EXECUTOR_CANCEL: {"executor"},
     "timer.>": set(),
     "due.>": set(),
     "dead.>": set(),

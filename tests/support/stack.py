@@ -14,8 +14,9 @@ from vigil import config, credentials, runtime
 from vigil.broker import Broker
 from vigil.bus import Bus
 from vigil.clock import Clock
-from vigil.config import Config, Nats, Retention, Settings
+from vigil.config import Config, Settings
 from vigil.provision import provision
+from vigil.sections import Nats, Retention
 
 
 def settings_of(

@@ -53,7 +53,7 @@ class Talk:
         return talk
 
     async def _follow(self) -> None:
-        follower = await self.bus.follow("SESSIONS", [self.key.everything], 1)
+        follower = await self.bus.follow(self.key.stream, [self.key.everything], 1)
         async for message in follower:
             self.take(message)
 

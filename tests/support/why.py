@@ -9,8 +9,9 @@ from typing import Any, Final
 from services.gateway.why import asks
 from services.gateway.why.answer import WhyAnswer, answer_of
 from services.gateway.why.asks import Found
-from services.gateway.why.chain import Story
+from services.gateway.why.deeds import is_asked_by
 from services.gateway.why.facts import Fact, LetterFact, fact_of
+from services.gateway.why.telling import Story
 from services.gateway.why.voice import Voice
 from vigil.contracts import (
     Attempt,
@@ -39,7 +40,7 @@ from vigil.contracts import (
 from vigil.subjects import SessionKey
 
 KEY: Final = SessionKey("ann", "vigil", "t1")
-Single = asks.At | asks.Newest | asks.Next | asks.FirstTurn | asks.TurnWith
+Single = asks.At | asks.Newest | asks.Next | asks.FirstTurn | asks.TurnWith | asks.ResultOf
 START: Final = datetime(2031, 3, 3, 9, tzinfo=UTC)
 
 
@@ -180,6 +181,9 @@ class Log:
         return answer_of(story, voice, id_=story.id, kind=story.kind, session_key=str(KEY))
 
     def _answer(self, ask: asks.Ask) -> Any:
+        if isinstance(ask, asks.In):  # there is one session in here
+            several = isinstance(ask.ask, asks.All | asks.Turns | asks.Letters)
+            return Found() if several else None
         if isinstance(ask, asks.All | asks.Turns | asks.Letters):
             return Found(tuple(sorted(self._several(ask), key=lambda fact: fact.seq)))
         return next(iter(self._single(ask)), None)
@@ -206,8 +210,11 @@ class Log:
                 return [self.fact(seq) for seq, turn in turns if ask.test(turn)]
             case asks.TurnWith():
                 turns = self._turns_between(0, ask.before)
-                named = [s for s, t in turns if any(e.id == ask.effect_id for e in t.effects)]
+                named = [seq for seq, turn in turns if is_asked_by(turn, ask.effect_id)]
                 return [self.fact(seq) for seq in reversed(named)]
+            case asks.ResultOf():
+                results = self._on(KEY.in_event("tool_result"))
+                return [f for f in results if f.seq > ask.after and _answers(f, ask.call_id)]
 
     def _about(self, ask: asks.Turns) -> list[Fact]:
         facts = []
@@ -228,6 +235,10 @@ class Log:
             for seq, (subject, data) in enumerate(self.records, 1)
             if subject == KEY.turn and data and after < seq < (before or 2**62)
         ]
+
+
+def _answers(fact: Fact, call_id: str) -> bool:
+    return isinstance(fact.body, ToolResultEvent) and fact.body.payload.call_id == call_id
 
 
 def _is_about(fact: Fact, ask: asks.Letters) -> bool:

@@ -38,7 +38,20 @@ T = TypeVar("T")
 ANN: Final = "ann:vigil:t1"
 _LONG_AGO: Final = datetime(2001, 1, 1, tzinfo=UTC)
 SERVICES: Final = ("cortex", "memory", "scheduler", "delivery", "gateway")
-_CONSUMERS: Final = ("cortex-wake", "memory-turns", "scheduler-turns", "delivery-turns")
+_CONSUMERS: Final = {
+    "cortex-wake": "SESSIONS",
+    "memory-turns": "SESSIONS",
+    "scheduler-turns": "SESSIONS",
+    "delivery-turns": "SESSIONS",
+}
+_OF_HANDS: Final = {
+    "executor-turns": "SESSIONS",
+    "executor-turns-system": "SYSTEM",
+    "cortex-wake-system": "SYSTEM",
+    "memory-turns-system": "SYSTEM",
+    "scheduler-turns-system": "SYSTEM",
+}
+"""Consumers that have something to do only if there is an executor."""
 
 
 class StoppedClock:
@@ -159,8 +172,11 @@ class Person:
 class World:
     """The running services, everybody's log, and the clock."""
 
-    def __init__(self, gate: Gate, agent: Agent, clock: Clock) -> None:
+    def __init__(
+        self, gate: Gate, agent: Agent, clock: Clock, services: tuple[str, ...] = SERVICES
+    ) -> None:
         self.gate = gate
+        self.services = services
         self.stack: Stack = gate.stack
         self.admin: Bus = gate.admin
         self.agent = agent
@@ -209,18 +225,23 @@ class World:
     async def restart(self, *, away_s: float) -> None:
         """Stop every service and kill the broker; start all again `away_s` seconds later."""
         assert isinstance(self.clock, StoppedClock)
-        for service in reversed(SERVICES):
+        for service in reversed(self.services):
             await self.stack.stop(service)
         old = self.stack.broker.pid
         self.stack.broker.watch()
         self.stack.broker.kill()
         await self.until(lambda: self.stack.broker.pid != old)
         self.clock.move(away_s)
-        await self.stack.start(*SERVICES)
+        await self.stack.start(*self.services)
 
     async def at_rest(self, *, is_paused: bool = False, without: str = "") -> None:
         """Wait until no service has anything left to do at this time."""
-        consumers = [name for name in _CONSUMERS if not without or not name.startswith(without)]
+        known = _CONSUMERS | (_OF_HANDS if "executor" in self.services else {})
+        consumers = [
+            f"{stream}.{name}"
+            for name, stream in known.items()
+            if not without or not name.startswith(without)
+        ]
         async with asyncio.timeout(PATIENCE_S):
             while not await self._is_at_rest(consumers, is_paused=is_paused):
                 await asyncio.sleep(0.01)
@@ -231,7 +252,7 @@ class World:
             if not is_paused and await self._has_due():
                 return False
             for consumer in consumers:
-                info = await self.admin.api(f"CONSUMER.INFO.SESSIONS.{consumer}", {})
+                info = await self.admin.api(f"CONSUMER.INFO.{consumer}", {})
                 if info["num_pending"] + info["num_ack_pending"]:
                     return False
             return before == await self._last_seq() == self._seen
@@ -279,17 +300,19 @@ async def running_world(
     monkeypatch: pytest.MonkeyPatch,
     clock: Clock | None = None,
     has_agent: bool = True,
+    has_hands: bool = False,
     **sections: dict[str, Any],
 ) -> AsyncIterator[World]:
     """All services, with an :class:`Agent` as the model (or the configured one); the clock stands
-    still unless one is given."""
+    still unless one is given. With `has_hands` also the executor."""
     agent = Agent()
     if has_agent:
         agent.install(monkeypatch)
     clock = clock or StoppedClock()
-    async with running_stack(home, SERVICES, clock, None, **sections) as stack:
+    services = (*SERVICES, "executor") if has_hands else SERVICES
+    async with running_stack(home, services, clock, None, **sections) as stack:
         gate = Gate(stack, await stack.bus("admin"), await stack.bus("operator"))
-        world = World(gate, agent, clock)
+        world = World(gate, agent, clock, services)
         following = asyncio.create_task(world.follow())
         try:
             yield world

@@ -14,10 +14,10 @@ import pytest
 from tests.support.stack import Stack, settings_of
 from vigil import metrics
 from vigil.broker import free_port
-from vigil.config import Metrics as MetricsConfig
 from vigil.errors import ConfigError
 from vigil.probes import Probes
 from vigil.runtime import _serve_alone
+from vigil.sections import Metrics as MetricsConfig
 
 CHECK = (
     "import sys,urllib.request as u; "

@@ -16,6 +16,8 @@ from .loop import conclude, fail
 from .pausing import conclude as conclude_saving
 from .pausing import skip as skip_saving
 from .policy import Moment, Policy
+from .steps import advance as advance_job
+from .steps import conclude as conclude_plan
 from .waiting import head
 from .window import Window
 
@@ -25,9 +27,11 @@ __all__ = [
     "Plan",
     "Policy",
     "Window",
+    "advance_job",
     "begin_takeover",
     "cause_of",
     "conclude",
+    "conclude_plan",
     "conclude_saving",
     "drop_oldest",
     "fail",

@@ -1,116 +1,219 @@
 """Tool calls that other services run: asked for as effects, answered by events (SPEC S-12).
 
-A loop waits for all calls of one model answer, under one deadline, and asks the model again with
-the last result. What comes for a call that isn't open any more changes nothing: a repeat, a result
-after the deadline, or after the loop was closed.
+A loop waits for all calls of one model answer and asks the model again with the last result. Those
+that services run have one deadline together; a session that was started, or a person that is asked,
+has a deadline of its own. What comes for a call that isn't open any more changes nothing: a repeat,
+a result after the deadline, or after the loop was closed.
 """
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import Final
-
-import msgspec
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 from vigil.contracts import (
+    Approval,
     Block,
+    BoardChange,
+    CallTool,
+    CallToolPayload,
     Cause,
     Loop,
     OpenCall,
     TimerPayload,
+    Tool,
     ToolResultBlock,
     ToolResultEvent,
     ToolUseBlock,
     Waiting,
 )
 
-from ..tools import ARGUMENTS, SERVED
 from .collecting import replace
-from .draft import CALL_TIMER, Draft
+from .draft import CALL_TIMER, SERVICES, Draft
 from .waiting import stored_size
 
 INPUT_BYTES_MAX: Final = 64 * 1024
 """Arguments of the calls of one answer together, as stored: a turn holds them twice."""
+MARGIN_S: Final = 15.0
+"""How much longer than its tool a session waits: for the queue before it and the way back."""
+LAST_STEP: Final = "This was the last step for this message, so it was not run."
+TOO_MUCH: Final = "That is too much for one answer; call again with less, or with the rest."
 
 
-class Served:
-    """The calls of one model answer that other services are asked to run."""
+# ---------------------------------------------------------------- asking
 
-    def __init__(self, draft: Draft) -> None:
-        self._draft = draft
-        self._calls: list[ToolUseBlock] = []
-        self._left = INPUT_BYTES_MAX
 
-    def take(self, call: ToolUseBlock) -> str | None:
-        """Take a call if it can be asked for; return what to tell the model if it can't."""
-        if self._draft.loop.calls >= self._draft.policy.calls_max:
-            return "This was the last step for this message, so it was not run."
-        try:
-            msgspec.convert(call.input, ARGUMENTS[call.name])
-        except msgspec.ValidationError as error:
-            return f"The arguments don't fit the schema: {error}"
-        size = stored_size(call.input)
-        if size > self._left:
-            return "That is too much for one answer; call again with less, or with the rest."
-        self._left -= size
-        self._calls.append(call)
-        return None
+def refusal(draft: Draft, arguments: dict[str, Any]) -> str | None:
+    """Return why no call with these arguments may be asked for now; None: it may."""
+    loop = draft.loop
+    if loop.purpose == "answer" and loop.calls >= draft.policy.calls_max:
+        return LAST_STEP
+    if stored_size(arguments) > INPUT_BYTES_MAX - _spent(draft):
+        return TOO_MUCH
+    return None
 
-    def ask(self) -> None:
-        """Ask for what was taken, and let the loop wait for it."""
-        if not self._calls:
+
+def _spent(draft: Draft) -> int:
+    """Return how many bytes of arguments this turn's effects hold already."""
+    size = 0
+    for effect in draft.effects:
+        if isinstance(effect, CallTool):
+            size += stored_size(effect.payload.input)
+        elif isinstance(effect, BoardChange) and isinstance(effect.payload.entity, Approval):
+            size += stored_size(effect.payload.entity.input)
+    return size
+
+
+def call(
+    draft: Draft, use: ToolUseBlock, tool: Tool | None = None, approval_id: str = ""
+) -> OpenCall:
+    """Ask a service to run a call of the open loop: memory, or for `tool` the executor."""
+    loop = draft.loop
+    effect_id = draft.call_tool(
+        CallToolPayload(
+            service="memory" if tool is None else "executor",
+            tool=use.name,
+            input=use.input,
+            caused_by=loop.cause.id,
+            due_at=due_at(draft, tool),
+            is_tainted=draft.is_swayed,
+            risk="read" if tool is None else tool.risk,
+            approval_id=approval_id,
+        )
+    )
+    return OpenCall(
+        effect_id=effect_id,
+        tool_use_id=use.id,
+        tool=use.name,
+        service="memory" if tool is None else "executor",
+    )
+
+
+def due_at(draft: Draft, tool: Tool | None) -> datetime:
+    """Return when a call that is asked for now counts as lost."""
+    return draft.moment.now + timedelta(seconds=_patience_s(draft, tool))
+
+
+def _patience_s(draft: Draft, tool: Tool | None) -> float:
+    return draft.policy.tool_timeout_s if tool is None else tool.timeout_s + MARGIN_S
+
+
+def wait(draft: Draft, calls: Sequence[OpenCall], until: datetime | None = None) -> None:
+    """Let the loop wait for these calls, besides those that it waits for already.
+
+    Args:
+        until: the deadline of the services' calls among them; None: the latest of theirs.
+    """
+    if not calls:
+        return
+    waiting = draft.loop.waiting
+    before = () if waiting is None else waiting.calls
+    due = {e.id: e.payload.due_at for e in draft.effects if isinstance(e, CallTool)}
+    ends = [until or due[call.effect_id] for call in calls if call.service in SERVICES]
+    if waiting is not None and waiting.generation:
+        ends.append(waiting.due_at)
+        if not any(call.service in SERVICES for call in calls):
+            draft.update_loop(waiting=replace(waiting, calls=(*before, *calls)))
             return
-        draft = self._draft
-        due_at = draft.moment.now + timedelta(seconds=draft.policy.tool_timeout_s)
-        calls = tuple(draft.call_tool(SERVED[call.name], call, due_at) for call in self._calls)
-        draft.set_deadline(CALL_TIMER, due_at)
-        waiting = Waiting(calls=calls, generation=draft.ordinal, due_at=due_at)
-        draft.update_loop(waiting=waiting)
+        draft.cancel_deadline(CALL_TIMER, waiting.generation)
+    latest = max(ends, default=draft.moment.now)
+    if ends:
+        draft.set_deadline(CALL_TIMER, latest)
+    generation = draft.ordinal if ends else 0
+    draft.update_loop(
+        waiting=Waiting(calls=(*before, *calls), generation=generation, due_at=latest)
+    )
+
+
+def exchange(draft: Draft, before: OpenCall, after: OpenCall, until: datetime) -> None:
+    """Wait for another call in the place of one: a person let it be run."""
+    waiting = draft.loop.waiting
+    if waiting is None:
+        raise AssertionError("nothing is waited for")
+    rest = tuple(call for call in waiting.calls if call is not before)
+    draft.update_loop(waiting=replace(waiting, calls=rest))
+    wait(draft, (after,), until)
+
+
+# ---------------------------------------------------------------- answers
+
+
+def find(loop: Loop | None, call_id: str) -> OpenCall | None:
+    """Return the call with that effect id (or approval's id), if the loop waits for it."""
+    waiting = None if loop is None else loop.waiting
+    if waiting is None:
+        return None
+    return next((call for call in waiting.calls if call.effect_id == call_id), None)
 
 
 def receive(draft: Draft, cause: Cause, event: ToolResultEvent) -> None:
     """Fold a result; the first one of a call counts, while its loop waits for it."""
     payload = event.payload
-    waiting = None if draft.state.loop is None else draft.state.loop.waiting
-    call = None if waiting is None else _find(waiting, payload.call_id)
-    if waiting is None or call is None:
+    call = find(draft.state.loop, payload.call_id)
+    if call is None:
         text = "no call is open that this result could belong to"
         draft.note("late_result", text, payload.call_id)
         return
-    content = bounded(payload.content, draft.policy.result_length_max)
-    draft.row("user", "tool", _result(call, content, is_error=payload.is_error))
-    if payload.is_tainted:
-        draft.update_loop(is_tainted=True)
-    rest = tuple(other for other in waiting.calls if other is not call)
-    if rest:
-        draft.update_loop(waiting=replace(waiting, calls=rest))
-    else:
-        draft.cancel_deadline(CALL_TIMER, waiting.generation)
-        draft.update_loop(waiting=None)
     draft.ended.append(cause.id)
-    _go_on(draft)
+    is_tainted = payload.is_tainted
+    answer(draft, call, payload.content, is_error=payload.is_error, is_tainted=is_tainted)
+
+
+def answer(
+    draft: Draft, call: OpenCall, content: str, *, is_error: bool = False, is_tainted: bool = False
+) -> None:
+    """Give the loop the result of a call that it waits for; with the last one it goes on."""
+    content = bounded(content, draft.policy.result_length_max)
+    draft.row("user", "tool", _result(call, content, is_error=is_error))
+    if is_tainted:
+        draft.update_loop(is_tainted=True)
+    _forget(draft, (call,))
+    go_on(draft)
+
+
+def _forget(draft: Draft, calls: Sequence[OpenCall]) -> None:
+    """Wait for these calls no more; the deadline goes with the last that it is for."""
+    waiting = draft.loop.waiting
+    if waiting is None:
+        raise AssertionError("nothing is waited for")
+    for call in calls:
+        draft.close_task(call.effect_id)
+    rest = tuple(other for other in waiting.calls if other not in calls)
+    generation = waiting.generation
+    if generation and not any(other.service in SERVICES for other in rest):
+        draft.cancel_deadline(CALL_TIMER, generation)
+        generation = 0
+    changed = replace(waiting, calls=rest, generation=generation)
+    draft.update_loop(waiting=changed if rest else None)
 
 
 def are_ended_by(loop: Loop | None, payload: TimerPayload) -> bool:
     """Whether that deadline is the one of the calls that the loop waits for."""
     if loop is None or loop.waiting is None or payload.timer_id != CALL_TIMER:
         return False
-    return payload.generation == loop.waiting.generation
+    return payload.generation == loop.waiting.generation != 0
 
 
 def expire(draft: Draft, cause: Cause) -> None:
-    """Give up the calls that are still open; the model is told, and goes on without them."""
+    """Give up the services' calls that are still open; the model is told, and goes on without."""
     waiting = draft.loop.waiting
     if waiting is None:
         raise AssertionError("nothing is waited for")
-    text = f"no answer within {draft.policy.tool_timeout_s:g} s"
-    results = [_result(call, f"There was {text}.", is_error=True) for call in waiting.calls]
+    lost = [call for call in waiting.calls if call.service in SERVICES]
+    waited_s = max(_patience_s(draft, draft.moment.tools.get(call.tool)) for call in lost)
+    text = f"no answer within {waited_s:g} s"
+    results = [_result(call, f"There was {text}.", is_error=True) for call in lost]
     draft.row("user", "tool", *results)
-    tools = ", ".join(dict.fromkeys(call.tool for call in waiting.calls))
+    tools = ", ".join(dict.fromkeys(call.tool for call in lost))
     draft.note("no_result", f"{tools} gave {text}")
-    draft.update_loop(waiting=None)
+    for call in lost:
+        draft.abandon(call, "there was no answer in time")
+    rest = tuple(call for call in waiting.calls if call not in lost)
+    changed = replace(waiting, calls=rest, generation=0)
+    draft.update_loop(waiting=changed if rest else None)
     draft.ended.append(cause.id)
-    _go_on(draft)
+    go_on(draft)
 
 
 def bounded(content: str, length_max: int) -> str:
@@ -125,15 +228,11 @@ def bounded(content: str, length_max: int) -> str:
     return f"{content[:length_max]}… ({more} more characters are cut off)"
 
 
-def _find(waiting: Waiting, effect_id: str) -> OpenCall | None:
-    return next((call for call in waiting.calls if call.effect_id == effect_id), None)
-
-
 def _result(call: OpenCall, content: str, *, is_error: bool) -> Block:
     return ToolResultBlock(tool_use_id=call.tool_use_id, content=content, is_error=is_error)
 
 
-def _go_on(draft: Draft) -> None:
+def go_on(draft: Draft) -> None:
     """Continue the loop: its turns are about the event that began it."""
     draft.cause = draft.loop.cause
     draft.outcome = "continued"

@@ -9,6 +9,9 @@ import msgspec
 
 from vigil.contracts import (
     Block,
+    BoardChange,
+    BoardChangePayload,
+    BoardEntity,
     CancelTimer,
     CancelTimerPayload,
     Cause,
@@ -56,6 +59,8 @@ class Collecting:
         self.is_summary_tainted = False
         self.is_tainted = False
         """Whether the rows are of a tainted loop, which was ended."""
+        self.was_swayed = False
+        """Whether the model that answered was shown untrusted content."""
         self.history_from = 0
         """Set with a summary: the first turn that it doesn't stand for."""
         self.is_dirty = False
@@ -116,6 +121,12 @@ class Collecting:
         effect, ordinal = self._next_id("save_memory", payload, "memory")
         self.effects.append(SaveMemory(id=effect, ordinal=ordinal, payload=payload))
 
+    def change_board(self, entity: BoardEntity) -> None:
+        """Put an approval or a job onto the board, as it is now."""
+        payload = BoardChangePayload(entity=entity)
+        effect, ordinal = self._next_id("board_change", payload, "board")
+        self.effects.append(BoardChange(id=effect, ordinal=ordinal, payload=payload))
+
     def _schedule(self, timer_id: str, generation: int, at: datetime, kind: TimerKind) -> None:
         payload = ScheduleTimerPayload(
             timer_id=timer_id, generation=generation, fire_at=at, kind=kind
@@ -169,4 +180,5 @@ class Collecting:
             summary=self.summary,
             is_summary_tainted=self.is_summary_tainted,
             is_tainted=self.is_tainted,
+            is_swayed=self.was_swayed,
         )

@@ -21,7 +21,7 @@ from vigil.contracts import Row, TextBlock
 
 from ..model import ModelAnswer
 from .draft import Draft
-from .history import Chunk, begins
+from .history import Chunk, begins, swayed
 from .remembering import Offer, cut, observe, save_all, things, was_offered
 from .window import Window, tokens_of_rows, tokens_of_text
 
@@ -71,7 +71,7 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def offer(self) -> Offer:
-        return Offer(chunks=self.chunks, is_tainted=self.is_summary_tainted)
+        return Offer(chunks=self.chunks, is_tainted=self.is_summary_tainted or swayed(self.chunks))
 
 
 def decide(
@@ -205,7 +205,7 @@ def fail(draft: Draft, reason: str) -> None:
 
 def _replace(draft: Draft, cut_: Cut, summary: str) -> None:
     draft.summary = summary
-    draft.is_summary_tainted = cut_.is_summary_tainted or any(c.is_tainted for c in cut_.chunks)
+    draft.is_summary_tainted = cut_.is_summary_tainted or swayed(cut_.chunks)
     draft.history_from = cut_.keep_from
     draft.update(summary_seq=0)
     draft.outcome = "compacted"

@@ -13,21 +13,25 @@ from vigil.contracts import (
     Cause,
     FollowUp,
     Loop,
-    OpenCall,
     Outcome,
     Pause,
     SendMessage,
     SendPayload,
-    ToolService,
-    ToolUseBlock,
+    State,
+    Turn,
+    Waiting,
 )
 
-from . import gates
-from .collecting import Collecting, replace
+from . import gates, job_record
+from .collecting import replace
+from .policy import Moment, Policy
+from .spawning import Spawning, ending
 
 RETRY_TIMER: Final = "_retry"
 CALL_TIMER: Final = "_call"
 """The deadline of the tool calls that services run."""
+SERVICES: Final = ("memory", "executor")
+"""Who runs tools under that deadline; sessions and people have others."""
 PAUSE_TIMER: Final = "_pause"
 OUTSIDE: Final = "_outside"
 """Begins the ids of follow-ups that an event from outside caused, not a plan of the agent's."""
@@ -37,8 +41,26 @@ PAUSE_LOOK_AGAIN_S: Final = 5.0
 """A held follow-up comes back this soon; the scheduler keeps it until the pause ends."""
 
 
-class Draft(Collecting):
+class Draft(Spawning):
     """One turn in the making, by the rules of loops, sends and pauses."""
+
+    def __init__(
+        self, key: str, state: State, moment: Moment, policy: Policy, cause: Cause | None = None
+    ) -> None:
+        super().__init__(key, state, moment, policy, cause)
+        self._job_before = state.job
+        self.last_words = ""
+        """What a session that is no conversation said last: its parent is told."""
+
+    def finish(self, turn_id: str, *, history_from: int) -> Turn:
+        """Make the turn; a job whose loop was ended is over, and its change is on the board."""
+        job = self.state.job
+        if job is not None and self.state.loop is None and job_record.is_running(job):
+            job = job_record.closed(job, self.outcome, self.notes, self.moment.now)
+            self.update(job=job)
+        if job is not None and job is not self._job_before:
+            self.change_board(job)
+        return super().finish(turn_id, history_from=history_from)
 
     @property
     def wants_call(self) -> bool:
@@ -60,6 +82,11 @@ class Draft(Collecting):
         loop = self.loop
         return loop.is_ordered and not (loop.is_tainted and loop.sends)
 
+    @property
+    def is_swayed(self) -> bool:
+        """Whether content from outside had a part in what the loop decides (SPEC X-3)."""
+        return self.loop.is_tainted or self.moment.is_history_tainted
+
     def update_loop(self, **changes: Any) -> None:
         self.update(loop=replace(self.loop, **changes))
 
@@ -72,24 +99,29 @@ class Draft(Collecting):
         is_direct: bool,
         timer_id: str | None = None,
         follow_up: FollowUp | None = None,
+        is_ordered: bool = False,
         is_tainted: bool = False,
         joined: tuple[str, ...] = (),
-        purpose: Literal["answer", "save"] = "answer",
+        purpose: Literal["answer", "save", "plan"] = "answer",
+        task_id: str = "",
     ) -> None:
         """Open the loop for `cause`: the model will be asked."""
+        task = self.state.tasks.get(task_id)
         self.cause = cause
         loop = Loop(
             cause=cause,
             fence=self.state.fence,
             begun_at=self.moment.now,
             is_direct=is_direct,
-            is_ordered=follow_up is not None and follow_up.keep,
+            is_ordered=is_ordered or (follow_up is not None and follow_up.keep),
             tag=None if timer_id is None else AGENT_FOLLOW_UP,
             timer_id=timer_id,
             follow_up=follow_up,
             is_tainted=is_tainted or (follow_up is not None and follow_up.is_tainted),
             joined=joined,
             purpose=purpose,
+            task_id=task_id,
+            spawned=0 if task is None else task.spawned,
         )
         self.update(loop=loop)
         self.outcome = "begun"
@@ -103,28 +135,35 @@ class Draft(Collecting):
         if loop.retry is not None:
             self._cancel(RETRY_TIMER, loop.retry.generation)
         if loop.waiting is not None:
-            self.cancel_deadline(CALL_TIMER, loop.waiting.generation)
+            self._stop_waiting(loop.waiting)
         self.ended += (*loop.joined, loop.cause.id)
         self.update(loop=None)
+        self.close_task(loop.task_id)
+        self._tell_end(loop, outcome)
         self.is_tainted = self.is_tainted or (loop.is_tainted and bool(self.rows))
         if loop.is_direct:
             self._await_pause_after(loop)
         if outcome is not None:
             self.outcome = outcome
 
-    def call_tool(self, service: ToolService, call: ToolUseBlock, due_at: datetime) -> OpenCall:
-        """Ask a service to run a tool for the open loop."""
-        payload = CallToolPayload(
-            service=service,
-            tool=call.name,
-            input=call.input,
-            caused_by=self.loop.cause.id,
-            due_at=due_at,
-            is_tainted=self.loop.is_tainted,
-        )
-        effect, ordinal = self._next_id("call_tool", payload, service)
+    def _stop_waiting(self, waiting: Waiting) -> None:
+        """See to it that nobody works on what no loop waits for any more."""
+        if waiting.generation:
+            self.cancel_deadline(CALL_TIMER, waiting.generation)
+        for call in waiting.calls:
+            self.abandon(call, "nobody waits for it any more")
+
+    def _tell_end(self, loop: Loop, outcome: Outcome | None) -> None:
+        """Tell who started this session, if somebody did, that it is over and what came of it."""
+        if self.state.start is not None:
+            state, content = ending(outcome, self.notes, self.last_words, loop.unsaid)
+            self.tell_end(state, content, is_tainted=loop.is_tainted)
+
+    def call_tool(self, payload: CallToolPayload) -> str:
+        """Ask a service to run a tool; return the effect's id, which its result names."""
+        effect, ordinal = self._next_id("call_tool", payload, payload.service)
         self.effects.append(CallTool(id=effect, ordinal=ordinal, payload=payload))
-        return OpenCall(effect_id=effect, tool_use_id=call.id, tool=call.name)
+        return effect
 
     # ------------------------------------------------------------ what is said
 
@@ -137,14 +176,20 @@ class Draft(Collecting):
         tag: str | None = None,
         fence: int | None = None,
         channel: str | None = None,
+        is_tainted: bool = False,
     ) -> gates.Blocked | None:
         """Send `text`, unless the gates or the quiet hours say otherwise.
 
         `channel` None: autonomous messages go where the person wants them, others to the socket.
+        `is_tainted`: untrusted content had a part in the text, if not in the open loop.
 
         Returns the refusal, if it was blocked. A message held back by quiet hours or a pause
-        becomes a timer with a fixed text, and counts as sent as far as the caller goes.
+        becomes a timer with a fixed text, and counts as sent as far as the caller goes. A session
+        that is no conversation says nothing to the person: these are its last words.
         """
+        if not self.policy.profile.is_conversation:
+            self.last_words = text
+            return None
         if is_autonomous:
             blocked = self.gate(is_ordered=is_ordered) or self._no_room(text, is_ordered=is_ordered)
             if blocked is not None:
@@ -152,7 +197,7 @@ class Draft(Collecting):
                 self.is_dirty = True
                 return blocked
             if self.held_until() is not None:
-                self._hold_text(text, is_ordered=is_ordered, channel=channel)
+                self._hold_text(text, is_ordered=is_ordered, channel=channel, is_tainted=is_tainted)
                 return None
         is_voidable = is_autonomous and not is_ordered
         if not is_autonomous and self.policy.clear_policy == "all":
@@ -167,7 +212,7 @@ class Draft(Collecting):
             is_voidable=is_voidable,
             tag=tag,
             channel=channel or (self.policy.route if is_autonomous else SOCKET),
-            is_tainted=self.state.loop is not None and self.state.loop.is_tainted,
+            is_tainted=is_tainted or (self.state.loop is not None and self.state.loop.is_tainted),
         )
         effect, ordinal = self._next_id("send_message", payload, payload.channel)
         self.effects.append(SendMessage(id=effect, ordinal=ordinal, payload=payload))
@@ -238,7 +283,9 @@ class Draft(Collecting):
             ),
         )
 
-    def _hold_text(self, text: str, *, is_ordered: bool, channel: str | None) -> None:
+    def _hold_text(
+        self, text: str, *, is_ordered: bool, channel: str | None, is_tainted: bool
+    ) -> None:
         loop = self.loop
         is_outside = loop.cause.type == "external" or (loop.timer_id or "").startswith(OUTSIDE)
         timer_id = f"{OUTSIDE if is_outside else '_held'}-{self.state.effects + 1}"
@@ -248,7 +295,7 @@ class Draft(Collecting):
             reason="held back",
             message=text,
             keep=is_ordered,
-            is_tainted=loop.is_tainted,
+            is_tainted=is_tainted or loop.is_tainted,
             channel=channel,
         )
         self.hold(timer_id, follow_up)

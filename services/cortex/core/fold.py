@@ -18,7 +18,7 @@ from vigil.contracts import (
     UserMessage,
 )
 
-from . import calls, external, person, timers
+from . import approvals, calls, children, detached, external, person, steps, timers
 from .draft import Draft
 from .policy import Moment, Policy
 from .waiting import is_void
@@ -58,6 +58,8 @@ def fold(key: str, state: State, seq: int, event: Event, moment: Moment, policy:
     draft = Draft(key, state, moment, policy, cause)
     draft.update(position=seq, is_offered=state.is_offered or not state.turns)
     match event:
+        case UserMessage() | External() | Tick() if not policy.profile.is_conversation:
+            _not_served(draft, cause)
         case UserMessage():
             person.receive(draft, cause, event)
         case TimerFired():
@@ -65,14 +67,21 @@ def fold(key: str, state: State, seq: int, event: Event, moment: Moment, policy:
         case External():
             external.receive(draft, cause, event)
         case Control():
-            _control(draft, cause, event)
+            _control(draft, cause, event, is_first=state.position == 0)
         case ToolResultEvent():
-            calls.receive(draft, cause, event)
+            if not detached.receive(draft, cause, event):
+                calls.receive(draft, cause, event)
         case Tick():
-            draft.note("not_served", f"no profile of this session takes {cause.type} events")
+            _not_served(draft, cause)
         case _:
             assert_never(event)
+    steps.keep_up(draft)
     return draft
+
+
+def _not_served(draft: Draft, cause: Cause) -> None:
+    draft.note("not_served", f"no profile of this session takes {cause.type} events")
+    draft.ended.append(cause.id)
 
 
 def take(key: str, state: State, events: Sequence[Event], moment: Moment, policy: Policy) -> Draft:
@@ -102,9 +111,15 @@ def _take(draft: Draft, causes: Sequence[Cause], events: Sequence[Event]) -> int
             return external.remember(draft, [e for e in events if isinstance(e, External)])
         case External():
             external.consider(draft, cause, event)
+        case ToolResultEvent():
+            detached.take(draft, cause, event)
+        case TimerFired() if event.payload.kind == "deadline":
+            detached.take(draft, cause, event)
+        case Control():
+            detached.take(draft, cause, event)
         case TimerFired():
             timers.fire(draft, cause, event)
-        case ToolResultEvent() | Tick() | Control():
+        case Tick():
             raise AssertionError(f"{cause.type} events are never queued")
         case _:
             assert_never(event)
@@ -114,7 +129,7 @@ def _take(draft: Draft, causes: Sequence[Cause], events: Sequence[Event]) -> int
 # ---------------------------------------------------------------- control
 
 
-def _control(draft: Draft, cause: Cause, event: Control) -> None:
+def _control(draft: Draft, cause: Cause, event: Control, *, is_first: bool) -> None:
     payload = event.payload
     match payload.op:
         case "stop":
@@ -132,6 +147,16 @@ def _control(draft: Draft, cause: Cause, event: Control) -> None:
             else:
                 draft.note("cancelled", payload.reason or "a person cancelled it", payload.timer_id)
                 draft.outcome = "cleared"
+        case "start":
+            children.start(draft, cause, event, is_first=is_first)
+            return
+        case "cancel":
+            children.cancel(draft, event)
+        case "status":
+            children.hear(draft, cause, event)
+        case "approval":
+            approvals.decide(draft, cause, event)
+            return
         case _:
             assert_never(payload.op)
     draft.cause = cause
@@ -175,6 +200,8 @@ def poison(
         draft.say(APOLOGY, is_autonomous=False)
     elif isinstance(event, TimerFired):
         _drop_timer(draft, event)
+    elif isinstance(event, Control):
+        children.refuse(draft, event.payload.start)
     return draft
 
 
@@ -203,6 +230,7 @@ def give_up(
         draft.cause = Cause(id=name, seq=queued.seq, type=queued.type)
         draft.update(queue=state.queue[1:])
         draft.ended.append(name)
+        detached.forget(draft, queued.seq)
         if isinstance(event, TimerFired):
             _drop_timer(draft, event)
         is_direct = queued.type == "user_message"

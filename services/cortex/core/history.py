@@ -7,13 +7,13 @@ from typing import Final
 
 import msgspec
 
-from vigil.contracts import ExternalBlock, Row, TimerBlock, ToolResultBlock, Turn
+from vigil.contracts import ExternalBlock, Row, TaskBlock, TimerBlock, ToolResultBlock, Turn
 
 from .window import Measured, tokens_of_row, tokens_of_rows
 
 FILL_MAX: Final = 0.95
 """Of the context window: rows beyond it are not shown, if the compactor could not help."""
-_BEGINNERS: Final = ("person", "timer", "external")
+_BEGINNERS: Final = ("person", "timer", "external", "task")
 """Sources of the row that an exchange begins with."""
 _REFLECTED: Final = ("compacted", "saved", "begun")
 """Outcomes of the turns whose call was about a transcript: a summary (`begun` without one), or what
@@ -32,6 +32,8 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
     """Of the event that the turn is about."""
     is_tainted: bool = False
     """Whether something in it descends from untrusted content (SPEC X-3)."""
+    is_swayed: bool = False
+    """Whether a model wrote it that was shown such content, wherever that stood."""
 
     @property
     def count(self) -> int:
@@ -58,6 +60,7 @@ def chunk_of(seq: int, turn: Turn) -> Chunk:
         tokens=tokens_of_rows(turn.rows),
         event_id=None if turn.event is None else turn.event.id,
         is_tainted=_is_tainted(turn),
+        is_swayed=turn.is_swayed,
     )
 
 
@@ -70,6 +73,7 @@ def _is_tainted(turn: Turn) -> bool:
     return any(getattr(payload, "is_tainted", False) for payload in payloads) or any(
         (isinstance(block, ExternalBlock) and not block.event.is_trusted)
         or (isinstance(block, TimerBlock) and block.follow_up.is_tainted)
+        or (isinstance(block, TaskBlock) and block.is_tainted)
         for block in blocks
     )
 
@@ -77,6 +81,22 @@ def _is_tainted(turn: Turn) -> bool:
 def tainted(chunks: Iterable[Chunk]) -> bool:
     """Whether any of the chunks is tainted."""
     return any(chunk.is_tainted for chunk in chunks)
+
+
+def swayed(chunks: Iterable[Chunk]) -> bool:
+    """Whether any of them is tainted, or was written by a model that read what is."""
+    return any(chunk.is_tainted or chunk.is_swayed for chunk in chunks)
+
+
+def memorable(chunk: Chunk) -> tuple[Row, ...]:
+    """Return what of a chunk memory may be offered as the person's.
+
+    A model that had read untrusted content may have said what that told it to. What the person
+    said is theirs all the same.
+    """
+    if chunk.is_swayed and not chunk.is_tainted:
+        return tuple(row for row in chunk.rows if row.source == "person")
+    return chunk.rows
 
 
 def measure(turn: Turn, row_tokens: int) -> Measured | None:

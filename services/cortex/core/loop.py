@@ -8,6 +8,7 @@ from typing import Final
 from vigil.contracts import (
     Block,
     OpaqueBlock,
+    OpenCall,
     Retry,
     TextBlock,
     ToolResultBlock,
@@ -15,10 +16,10 @@ from vigil.contracts import (
 )
 
 from ..model import ModelAnswer
-from ..tools import SERVED, TOOLS
-from .calls import Served
+from . import calls, children
 from .draft import RETRY_TIMER, Draft
-from .schedule import run_tool
+from .routing import route
+from .schedule import Result
 
 TRUNCATING: Final = ("max_tokens", "model_context_window_exceeded")
 REFUSAL: Final = "I can't help with that."
@@ -31,21 +32,23 @@ def conclude(draft: Draft, answer: ModelAnswer) -> None:
     loop = draft.loop
     draft.update_loop(calls=loop.calls + 1, retries=0)
     draft.usage.append(answer.usage)
-    calls = [block for block in answer.blocks if isinstance(block, ToolUseBlock)]
+    draft.was_swayed = draft.was_swayed or draft.is_swayed
+    uses = [block for block in answer.blocks if isinstance(block, ToolUseBlock)]
     is_whole = answer.stop_reason not in TRUNCATING and answer.stop_reason != "refusal"
-    if calls and not is_whole:
+    if uses and not is_whole:
         # Half an answer may hold half a call: none of it is run.
-        draft.note("incomplete_calls", f"{len(calls)} tool calls were not run", loop.cause.id)
-        calls = []
-    blocks = _usable(answer.blocks, keep_calls=bool(calls))
+        draft.note("incomplete_calls", f"{len(uses)} tool calls were not run", loop.cause.id)
+        uses = []
+    blocks = _usable(answer.blocks, keep_calls=bool(uses))
     draft.row("assistant", "agent", *blocks)
     text = "".join(b.text for b in blocks if isinstance(b, TextBlock)).strip()
-    if calls:
-        _run_tools(draft, calls, text)
+    if uses:
+        _run_tools(draft, uses, text)
     elif answer.stop_reason == "pause_turn":
         _go_on(draft, text)
     else:
         _finish(draft, text, answer.stop_reason)
+    children.report(draft)
 
 
 def _usable(blocks: tuple[Block, ...], *, keep_calls: bool) -> list[Block]:
@@ -60,24 +63,22 @@ def _usable(blocks: tuple[Block, ...], *, keep_calls: bool) -> list[Block]:
     return kept
 
 
-def _run_tools(draft: Draft, calls: list[ToolUseBlock], text: str) -> None:
+def _run_tools(draft: Draft, uses: list[ToolUseBlock], text: str) -> None:
     results: list[Block] = []
-    served = Served(draft)
-    for index, call in enumerate(calls):
+    asked: list[OpenCall] = []
+    for index, use in enumerate(uses):
+        outcome: Result | OpenCall
         if index >= draft.policy.tool_calls_max:
-            content, is_error = "Too many tool calls in one answer.", True
-        elif call.name in SERVED:
-            problem = served.take(call)
-            if problem is None:
-                continue
-            content, is_error = problem, True
-        elif call.name not in TOOLS:
-            content, is_error = f"There is no tool named {call.name!r}.", True
+            outcome = "Too many tool calls in one answer.", True
         else:
-            content, is_error = run_tool(draft, call)
-        results.append(ToolResultBlock(tool_use_id=call.id, content=content, is_error=is_error))
+            outcome = route(draft, use)
+        if isinstance(outcome, OpenCall):
+            asked.append(outcome)
+            continue
+        content, is_error = outcome
+        results.append(ToolResultBlock(tool_use_id=use.id, content=content, is_error=is_error))
     draft.row("user", "tool", *results)
-    served.ask()
+    calls.wait(draft, asked)
     _go_on(draft, text)
 
 
@@ -146,6 +147,7 @@ def fail(
         draft.set_deadline(RETRY_TIMER, due_at)
         draft.note("model_retry", f"attempt {attempt} failed ({reason}); again in {delay_s:g} s")
         draft.outcome = "waiting"
+        children.report(draft)
         return
     if is_budget:
         draft.note("budget_exhausted", reason)

@@ -13,7 +13,7 @@ from typing import Final
 
 from vigil.contracts import Cause, Gathering, Queued, TimerPayload, UserMessage
 
-from . import gates, pausing
+from . import approvals, detached, gates, pausing
 from .collecting import replace
 from .draft import Draft
 from .waiting import QUEUE_MAX, enqueue, fitting, stored_size
@@ -47,6 +47,7 @@ def speak_first(draft: Draft, cause: Cause) -> None:
     """Do what every user message does, whether it can be read or not."""
     draft.update(fence=cause.seq, counters=gates.reset(draft.state.counters))
     void_follow_ups(draft, "the person spoke first")
+    approvals.supersede(draft)
     _close_undirected_loop(draft)
 
 
@@ -100,6 +101,7 @@ def _close_undirected_loop(draft: Draft) -> None:
     if loop.purpose == "save":
         pausing.give_way(draft, "the person spoke")
         return
+    task = draft.state.tasks.get(loop.task_id)
     draft.end_loop(None)
     is_unsaid = loop.is_ordered and loop.sends == 0  # what send_message said isn't said again
     if is_unsaid and loop.timer_id is not None and loop.follow_up is not None:
@@ -110,6 +112,8 @@ def _close_undirected_loop(draft: Draft) -> None:
         waiting = Queued(seq=loop.cause.seq, type="timer")
         draft.update(queue=(*draft.state.queue, waiting))
         draft.note("put_back", "the person spoke first; the reminder follows", loop.timer_id)
+    elif is_unsaid and task is not None:
+        detached.put_back(draft, loop.cause, loop.task_id, task)
     else:
         draft.note("void", "the person spoke first", loop.timer_id or loop.cause.id)
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from datetime import datetime, time, timedelta
-from typing import Literal
+from typing import Final, Literal
 from zoneinfo import ZoneInfo
 
 import msgspec
 
-from vigil.contracts import SOCKET
+from vigil.contracts import SOCKET, Tool
+
+from .profiles import PROFILES, Profile
+
+Authority = Literal["off", "observe", "suggest", "act"]
+AUTHORITIES: Final[tuple[Authority, ...]] = ("off", "observe", "suggest", "act")
+"""The levels, the least first."""
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +51,22 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """After so long without a word the model is asked what to remember; 0: never."""
     route: str = SOCKET
     """The channel of autonomous messages, unless the model names another."""
+    profile: Profile = PROFILES["channel"]
+    """Of the kind of session that this is."""
+    authority: Authority = "suggest"
+    """What the agent may do on its own without asking."""
+    depth_max: int = 3
+    fan_out_max: int = 20
+    """Sessions that may descend from one event."""
+    status_every_s: float = 30.0
+    """How often a session tells its parent how it goes, at most."""
+    timeouts_s: dict[str, float] = {}
+    approval_expires_s: float = 86400.0
+    approvals_max: int = 20
+    """Open requests of one session."""
+    steps_max: int = 20
+    note_days: int = 7
+    """How long a job's note is kept."""
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +76,10 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     quiet_until: datetime | None = None
     """When the person's quiet hours end, if they are on."""
     is_paused: bool = False
+    tools: dict[str, Tool] = {}
+    """What the executor offers at present, by name."""
+    is_history_tainted: bool = False
+    """Whether untrusted content stands in the history that the model is shown."""
 
     @property
     def now_ms(self) -> int:

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from vigil.contracts import ExternalBlock, Loop, Memory, Row, TextBlock
+from vigil.contracts import Block, ExternalBlock, Loop, Memory, Row, TaskBlock, TextBlock
 
 from .draft import OUTSIDE, Draft
 
@@ -46,8 +46,21 @@ def query_of(loop: Loop, rows: Sequence[Row]) -> str:
     if loop.follow_up is not None:
         is_own = not (loop.timer_id or "").startswith(OUTSIDE)
         return shortened(loop.follow_up.reason) if is_own else ""
-    blocks = [block for row in rows for block in row.blocks if isinstance(block, ExternalBlock)]
-    return shortened(blocks[-1].event.content) if blocks else ""
+    told = [text for row in rows for block in row.blocks if (text := _named(row, block))]
+    return shortened(told[-1]) if told else ""
+
+
+def _named(row: Row, block: Block) -> str:
+    """Return what a block names to look for, if nobody's own words began the loop."""
+    match block:
+        case ExternalBlock(event=event):
+            return event.content
+        case TaskBlock(title=title):
+            return title
+        case TextBlock(text=text) if row.source == "task":
+            return text
+        case _:
+            return ""
 
 
 def _text(row: Row) -> str:

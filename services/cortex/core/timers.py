@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from vigil.contracts import Cause, FollowUp, Loop, TimerBlock, TimerFired, TimerPayload
 
-from . import calls, gates, pausing, person
+from . import approvals, calls, children, gates, pausing, person
 from .draft import OUTSIDE, RETRY_TIMER, Draft
 from .waiting import enqueue
 
@@ -15,7 +15,7 @@ def receive(draft: Draft, cause: Cause, event: TimerFired) -> None:
     """Fold a timer's event; it counts only if its generation is open."""
     payload = event.payload
     if payload.kind == "deadline":
-        _deadline(draft, cause, payload)
+        _deadline(draft, cause, event)
     elif draft.state.turns == 0:
         text = "the session's records were older than what is kept; it starts from its defaults"
         draft.note("state_expired", text, payload.timer_id)
@@ -47,7 +47,8 @@ def _awaits(loop: Loop | None, payload: TimerPayload) -> bool:
     return loop.retry.generation == payload.generation
 
 
-def _deadline(draft: Draft, cause: Cause, payload: TimerPayload) -> None:
+def _deadline(draft: Draft, cause: Cause, event: TimerFired) -> None:
+    payload = event.payload
     loop, waiting, pause = draft.state.loop, draft.state.gathering, draft.state.pause
     if loop is not None and loop.retry is not None and _awaits(loop, payload):
         draft.update_loop(retry=None, retries=loop.retry.attempt)
@@ -59,6 +60,10 @@ def _deadline(draft: Draft, cause: Cause, payload: TimerPayload) -> None:
         person.look_again(draft, waiting, payload.fire_at)
     elif pause is not None and pausing.is_ended_by(pause, payload):
         pausing.receive(draft, cause, payload, pause)
+    elif (approval := approvals.is_ended_by(draft, payload)) is not None:
+        approvals.expire(draft, cause, event, approval)
+    elif (task_id := children.awaited_by(draft, payload)) is not None:
+        children.look(draft, cause, event, task_id)
     else:
         draft.note("stale_deadline", "what it waited for is over", payload.timer_id)
 
@@ -137,8 +142,9 @@ def drop(draft: Draft, payload: TimerPayload) -> Loop | None:
     if waiting is not None and person.is_ended_by(waiting, payload):
         draft.update(gathering=None)
     pausing.forget(draft, payload)
-    if loop is None or not (_awaits(loop, payload) or calls.are_ended_by(loop, payload)):
+    is_child_of_loop = children.drop(draft, payload) or approvals.drop(draft, payload)
+    is_of_loop = _awaits(loop, payload) or calls.are_ended_by(loop, payload) or is_child_of_loop
+    if loop is None or not is_of_loop:
         return None
-    draft.update_loop(retry=None, waiting=None)
     draft.end_loop("failed")
     return loop

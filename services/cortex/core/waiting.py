@@ -48,6 +48,12 @@ def is_void(state: State, queued: Queued) -> bool:
     return queued.type == "external" and queued.seq < state.fence
 
 
+def result_of(state: State, seq: int) -> str | None:
+    """Return the task that the event `seq` ended, if that waits to be taken up."""
+    found = (id_ for id_, task in state.tasks.items() if task.told_seq == seq)
+    return next(found, None)
+
+
 def head(state: State, policy: Policy) -> tuple[Queued, ...]:
     """Return the queued entries that the next turn may take, if no loop is open.
 

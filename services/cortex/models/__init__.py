@@ -37,7 +37,12 @@ def choose(settings: Settings) -> Model:
         from .anthropic import AnthropicModel
     except ModuleNotFoundError as error:
         raise ConfigError(f"a model needs {error.name}: pip install vigil[cortex]") from error
-    return AnthropicModel(name or DEFAULT_MODEL, api_key=key or NO_KEY, base_url=url)
+    return AnthropicModel(
+        name or DEFAULT_MODEL,
+        api_key=key or NO_KEY,
+        base_url=url,
+        name_cheap=settings.config.model.name_cheap,
+    )
 
 
 def _check(name: str, key: str | None, url: str | None) -> None:

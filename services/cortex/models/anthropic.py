@@ -48,8 +48,12 @@ class AnthropicModel:
 
     is_free: Final = False
 
-    def __init__(self, name: str, *, api_key: str, base_url: str | None = None) -> None:
+    def __init__(
+        self, name: str, *, api_key: str, base_url: str | None = None, name_cheap: str = ""
+    ) -> None:
+        """`name_cheap`: answers requests of that tier; empty: there is one model for all."""
         self._name = name
+        self._names = {"main": name, "cheap": name_cheap or name}
         self._api_key = api_key
         self._client = anthropic.AsyncAnthropic(
             api_key=api_key, base_url=base_url or API_URL, max_retries=0
@@ -89,7 +93,8 @@ class AnthropicModel:
     async def _stream(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelAnswer:
         room = Room()
         is_finished = False
-        body = body_of(self._name, request)
+        name = self._names[request.tier]
+        body = body_of(name, request)
         async with self._client.messages.stream(**body, timeout=request.timeout_s) as stream:
             async for event in stream:
                 if event.type == "text":
@@ -106,7 +111,7 @@ class AnthropicModel:
             message = stream.current_message_snapshot
         if not is_finished and not room.is_full:
             raise ModelError("the model's answer broke off in the middle", is_retryable=True)
-        return answer_of(message, self._name, is_cut=room.is_full)
+        return answer_of(message, name, is_cut=room.is_full)
 
     def _of_status(self, error: anthropic.APIStatusError) -> ModelError:
         headers = error.response.headers

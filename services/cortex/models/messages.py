@@ -15,6 +15,7 @@ from vigil.contracts import (
     ExternalBlock,
     OpaqueBlock,
     Row,
+    TaskBlock,
     TextBlock,
     TimerBlock,
     ToolResultBlock,
@@ -43,6 +44,8 @@ def body_of(model: str, request: ModelRequest) -> dict[str, Any]:
             {"name": t.name, "description": t.description, "input_schema": t.input_schema}
             for t in request.tools
         ]
+    if request.schema is not None:
+        body["output_config"] = {"format": {"type": "json_schema", "schema": request.schema}}
     return body
 
 
@@ -111,8 +114,8 @@ def _is_blank(block: Block) -> bool:
 
 def _sent(block: Block) -> dict[str, Any]:
     match block:
-        case TextBlock():
-            return {"type": "text", "text": block.text}
+        case TextBlock() | TimerBlock() | ExternalBlock() | TaskBlock():
+            return {"type": "text", "text": _text(block)}
         case ToolUseBlock():
             return {
                 "type": "tool_use",
@@ -127,13 +130,23 @@ def _sent(block: Block) -> dict[str, Any]:
                 "content": block.content or "(empty)",
                 "is_error": block.is_error,
             }
-        case TimerBlock():  # put into words before it comes here; never lose it
-            return {"type": "text", "text": f"[Follow-up due] {block.follow_up.reason}"}
-        case ExternalBlock():  # the same
-            content = " ".join(block.event.content.split())
-            return {"type": "text", "text": f"[Outside event] {content}"}
         case OpaqueBlock():
             return block.data
+        case _:
+            assert_never(block)
+
+
+def _text(block: TextBlock | TimerBlock | ExternalBlock | TaskBlock) -> str:
+    """Return what is said. All but text is put into words before it comes here; never lose it."""
+    match block:
+        case TextBlock():
+            return block.text
+        case TimerBlock():
+            return f"[Follow-up due] {block.follow_up.reason}"
+        case ExternalBlock():
+            return f"[Outside event] {' '.join(block.event.content.split())}"
+        case TaskBlock():
+            return f"[Result] {' '.join(block.content.split())}"
         case _:
             assert_never(block)
 

@@ -19,8 +19,10 @@ import msgspec
 
 from vigil.contracts import Block, Row, TextBlock, ToolResultBlock, ToolUseBlock, Usage
 
+from ..core.detached import HELD_REASON as RESULTS_HELD
 from ..core.external import HELD_REASON
 from ..model import ModelAnswer, ModelRequest, Situation
+from .planning import plan
 from .reflecting import reflect
 
 READ_MAX: Final = 4000
@@ -38,12 +40,15 @@ ABOUT: Final = (
     "I am the rehearsal model, a stand-in until a real model is configured; I only know a few "
     'phrases. Try "remind me in 20 seconds to stretch", "check back in 30 seconds", '
     '"what is pending", "never mind", "remember that my locker code is 4711" or, in any other '
-    'conversation, "what is my locker code?".'
+    'conversation, "what is my locker code?", and "research my locker code in the background".'
 )
 NOTHING_OPEN: Final = (
     "Nothing was open. What I had planned on my own ends as soon as you write; only reminders stay."
 )
 CANCELLING: Final = "Cancelling: "
+RESEARCH: Final = "Research: "
+TASK: Final = "[Task]"
+"""How the prompt of a task begins."""
 
 _IN: Final = (
     r"in\s+(?P<n>\d{1,9}(?:\.\d{1,3})?|an?|one)\s*"
@@ -71,6 +76,10 @@ _REMEMBER: Final = (
         rf"(?:^|[.!;\n])\s*(?P<what>my\s[^.!?;\n]{{1,60}}?\s(?:is|are)\s{_CHARACTER}++)(?!\?)", re.I
     ),
 )
+_RESEARCH: Final = (
+    re.compile(rf"\b(?:research|look into)\s+(?P<what>(?=\S){_CHARACTER}++)", re.I),
+    re.compile(rf"\bin the background[,:]?\s+(?P<what>(?=\S){_CHARACTER}++)", re.I),
+)
 _ASKED: Final = re.compile(
     r"\b(?:what|who|where|when)(?:'s|\s+is|\s+are|\s+was|\s+were)\s+my\b"
     r"|\bdo you (?:remember|know)\b|\bwhat (?:do|did) (?:you (?:know|remember)|i tell you)\b",
@@ -97,9 +106,11 @@ class RehearsalModel:
         """Answer; never raises ModelError."""
         if request.purpose == "answer":
             text, calls = reply(request.rows, request.situation)
+        elif request.purpose == "plan":
+            text, calls = plan(_text(request.rows[0])), []
         else:
             text, calls = reflect(request.purpose, _text(request.rows[-1]))
-        if self._word_s and text:
+        if self._word_s and text and request.purpose != "plan":
             await self._stream(text, on_text)
         elif text:
             on_text(text)
@@ -137,6 +148,8 @@ def reply(rows: Sequence[Row], situation: Situation) -> Reply:
         return _event(_text(last)), []
     if last.source == "timer":
         return _due(rows), []
+    if last.source == "task":
+        return _task(_text(last))
     return _answer(_text(last)[:READ_MAX].replace("’", "'"), situation)
 
 
@@ -153,6 +166,8 @@ def _answer(text: str, situation: Situation) -> Reply:
         text = _take((_CHECK_BACK,), text, _check_back, calls)
     if "remember" in lowered or "my" in lowered:
         text = _take(_REMEMBER, text, _remember, calls)
+    if any(word in lowered for word in ("research", "look into", "in the background")):
+        text = _take(_RESEARCH, text, _research, calls)
     if _NEVER_MIND.search(text):
         cancelling, cancels = _cancel(situation)
         if cancels or not calls:
@@ -197,6 +212,11 @@ def _check_back(match: re.Match[str]) -> Call:
 def _remember(match: re.Match[str]) -> Call:
     what = " ".join(match["what"][:WHAT_MAX].split())
     return "memory_save", {"content": what}
+
+
+def _research(match: re.Match[str]) -> Call:
+    what = " ".join(match["what"][:WHAT_MAX].split()).removesuffix(" in the background")
+    return "spawn_worker", {"task": f"{RESEARCH}{what}"}
 
 
 def _recall(text: str, situation: Situation) -> Reply:
@@ -244,8 +264,20 @@ def _event(text: str) -> str:
     )
 
 
+def _task(text: str) -> Reply:
+    """Do what a worker is told, which is to ask memory; or tell what came of it."""
+    if not text.startswith(TASK):
+        content = " ".join(_CONTENT.findall(text.partition("\n|\n")[2]))
+        return f"Here is what came of it: {content.strip()[:SAID_MAX] or 'nothing'}", []
+    task = " ".join(text.removeprefix(TASK).split()).removeprefix(RESEARCH)
+    return "", [("memory_recall", {"query": task[:WHAT_MAX] or "anything"})]
+
+
 def _due(rows: Sequence[Row]) -> str:
     """Answer to a follow-up: with the events that were held back, if it stands for those."""
+    if RESULTS_HELD in _text(rows[-1]):
+        texts = [_text(row) for row in rows if row.source == "task"]
+        return _task(texts[-1])[0] if texts else CHECK_BACK
     if HELD_REASON not in _text(rows[-1]):
         return CHECK_BACK
     told: list[str] = []
@@ -275,6 +307,7 @@ def _go_on(rows: Sequence[Row], situation: Situation) -> Reply:
     parts += [_scheduled(call.input) for call in done if call.name == "schedule_followup"]
     parts += [_saved(call.input) for call in done if call.name == "memory_save"]
     parts += [_found(results[call.id]) for call in done if call.name == "memory_recall"]
+    parts += [_started(call.input) for call in done if call.name == "spawn_worker"]
     parts += [f"That did not work: {r.content[:300]}" for r in results.values() if r.is_error]
     return " ".join(parts) or ABOUT, []
 
@@ -289,6 +322,11 @@ def _scheduled(arguments: dict[str, Any]) -> str:
 
 def _saved(arguments: dict[str, Any]) -> str:
     return f"I'll remember that {str(arguments.get('content', '')).rstrip('.')}."
+
+
+def _started(arguments: dict[str, Any]) -> str:
+    what = str(arguments.get("task", "")).removeprefix(RESEARCH)
+    return f"A worker is looking into {what}. I'll tell you what comes of it."
 
 
 def _found(result: ToolResultBlock) -> str:

@@ -46,6 +46,8 @@ OUTCOMES: Final[dict[Outcome, str]] = {
     "taken_over": "is tried again after a crash",
     "saved": "decided what to remember",
     "compacted": "made room for what is to come",
+    "cancelled": "was cancelled",
+    "decided": "took in a person's verdict",
 }
 _EVENTS: Final = {
     "user_message": "a message of the person",

@@ -1,4 +1,4 @@
-"""The projector: follows SESSIONS and MEMORIES, and appends to SIGNALS what they tell.
+"""The projector: follows the streams of `sources`, and appends to SIGNALS what they tell.
 
 One replica is active, by the lease `signals`, so that signals come in order and nobody's work is
 refused; the others stand by. The lease only saves work: what makes a signal be stored exactly

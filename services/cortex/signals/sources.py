@@ -8,23 +8,28 @@ from typing import Final
 
 import msgspec
 
-from vigil.contracts import Signal, decode_memory, decode_turn
+from vigil.contracts import Signal, decode_board, decode_memory, decode_turn
 from vigil.signals import KINDS
 from vigil.subjects import (
+    BOARD_ALL,
     CLAIMS_OF_ALL_SESSIONS,
     MEMORIES_ALL,
     RECEIPTS_OF_ALL_SESSIONS,
     TURNS_OF_ALL_SESSIONS,
+    TURNS_OF_ALL_SYSTEM,
     Scope,
     SessionKey,
     memories_of_all,
     signals_of,
 )
 
-from . import memories, projection
+from . import board, children, memories, projection
 
-_OF_MEMORIES: Final = "memory"
-"""The first half of the kinds that records of MEMORIES give; they give no others."""
+_OF_MEMORIES: Final = frozenset({"memory"})
+"""The first half of the kinds that records of MEMORIES give; they give no others. The same below:
+a kind is of one source alone, so that its last signal tells how far that source is told."""
+_OF_SYSTEM: Final = frozenset(children.KINDS_TOLD)
+_OF_BOARD: Final = frozenset({"approval", "job"})
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,11 +48,11 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     """Filters of SIGNALS that match the signals of this source and of no other."""
 
 
-def _signals_about(halves: set[str]) -> tuple[str, ...]:
+def _signals_about(halves: frozenset[str]) -> tuple[str, ...]:
     return tuple(signals_of("*", kind=f"{half}.*") for half in sorted(halves))
 
 
-_HALVES: Final = {kind.partition(".")[0] for kind in KINDS}
+_HALVES: Final = frozenset(kind.partition(".")[0] for kind in KINDS)
 SOURCES: Final = (
     Source(
         stream="SESSIONS",
@@ -55,7 +60,7 @@ SOURCES: Final = (
         project=projection.project,
         dated=TURNS_OF_ALL_SESSIONS,
         written_at=lambda data: decode_turn(data).created_at,
-        signals=_signals_about(_HALVES - {_OF_MEMORIES}),
+        signals=_signals_about(_HALVES - _OF_MEMORIES - _OF_SYSTEM - _OF_BOARD),
     ),
     Source(
         stream="MEMORIES",
@@ -63,7 +68,23 @@ SOURCES: Final = (
         project=memories.project,
         dated=MEMORIES_ALL,
         written_at=lambda data: decode_memory(data).at,
-        signals=_signals_about({_OF_MEMORIES}),
+        signals=_signals_about(_OF_MEMORIES),
+    ),
+    Source(
+        stream="SYSTEM",
+        filters=(TURNS_OF_ALL_SYSTEM,),
+        project=children.project,
+        dated=TURNS_OF_ALL_SYSTEM,
+        written_at=lambda data: decode_turn(data).created_at,
+        signals=_signals_about(_OF_SYSTEM),
+    ),
+    Source(
+        stream="BOARD",
+        filters=(BOARD_ALL,),
+        project=board.project,
+        dated=BOARD_ALL,
+        written_at=lambda data: decode_board(data).at,
+        signals=_signals_about(_OF_BOARD),
     ),
 )
 

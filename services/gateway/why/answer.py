@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from .chain import Story
+from .telling import Story
 from .verdict import verdict_of
 from .voice import Voice
 from .words import WhyStep, steps_of

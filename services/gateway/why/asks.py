@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from vigil.contracts import Turn
+from vigil.subjects import SessionKey
 
 from .facts import Fact
 
@@ -64,10 +65,20 @@ class Turns(msgspec.Struct, frozen=True):
 
 
 class TurnWith(msgspec.Struct, frozen=True):
-    """The turn that decided a send, before a sequence. Answer: a `Fact` or None."""
+    """The turn that decided an effect, or began a request or a job, before a sequence.
+
+    Answer: a `Fact` or None.
+    """
 
     effect_id: str
     before: int
+
+
+class ResultOf(msgspec.Struct, frozen=True):
+    """The result of a call or a session, after a sequence. Answer: a `Fact` or None."""
+
+    call_id: str
+    after: int
 
 
 class Letters(msgspec.Struct, frozen=True):
@@ -88,5 +99,24 @@ class Found(msgspec.Struct, frozen=True):
     is_cut: bool = False
 
 
-Ask = At | Newest | Next | All | FirstTurn | Turns | TurnWith | Letters
+class In(msgspec.Struct, frozen=True):
+    """A question about another session. Answer: that of the question."""
+
+    key: SessionKey
+    ask: At | Newest | Next | All | FirstTurn | Turns | TurnWith | ResultOf | Letters
+
+
+Ask = At | Newest | Next | All | FirstTurn | Turns | TurnWith | ResultOf | Letters | In
 Asking = Generator[Ask, Any, T]
+
+
+def within(key: SessionKey, asking: Asking[T]) -> Asking[T]:
+    """Ask about another session whatever `asking` asks about its own."""
+    answer: Any = None
+    while True:
+        try:
+            ask = asking.send(answer)
+        except StopIteration as end:
+            told: T = end.value
+            return told
+        answer = yield ask if isinstance(ask, In) else In(key, ask)

@@ -13,108 +13,98 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Final
 
-import msgspec
-
 from vigil.contracts import (
-    Attempt,
-    Dispatch,
+    ChildStatus,
+    Control,
+    ControlPayload,
+    Decision,
     Receipt,
     Said,
     SendPayload,
+    Start,
     TimerFired,
-    Turn,
+    ToolResultEvent,
 )
+from vigil.errors import InvalidInput
 from vigil.subjects import SessionKey
 
-from .asks import All, Asking, At, FirstTurn, Found, Letters, Newest, Next, Turns
+from .across import followed
+from .asks import All, Asking, At, FirstTurn, Found, In, Letters, Newest, Next, TurnWith, within
 from .facts import Fact, Gone, TurnFact, is_open
+from .telling import HOPS_MAX, SendStory, Story, Telling, turns_about
 
-HOPS_MAX: Final = 25
 RUN_MAX: Final = 5
 """Messages that are told because they filled the cap."""
 SENDS_MAX: Final = 8
 """Messages of one exchange whose delivery is told."""
 
 
-# ---------------------------------------------------------------- what comes of it
-
-
-class SendStory(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one decided message."""
-
-    id: str
-    payload: SendPayload | None
-    """None: the turn that decided it isn't there any more."""
-    trail: tuple[Fact, ...]
-    """Claim, orders, tries, receipt, dead letters: by sequence, dead letters last."""
-
-    @property
-    def said(self) -> Said | None:
-        return next((f.body for f in self.trail if isinstance(f.body, Said)), None)
-
-    @property
-    def last(self) -> Receipt | Dispatch | Attempt | Said | None:
-        """What counts now: the newest of them, a receipt after the tries it ends."""
-        found = None
-        for fact in self.trail:
-            if isinstance(fact.body, Receipt | Dispatch | Attempt | Said):
-                found = fact.body
-        return found
-
-
-class Story(msgspec.Struct, frozen=True, kw_only=True):
-    """A chain of records, oldest first, and what to say of it at the end."""
-
-    id: str
-    kind: str
-    """message, timer, event, turn, dead_letter or signal: what the id names."""
-    facts: tuple[Fact, ...]
-    focus: Fact | None = None
-    """The record that the id names, or that decided about it."""
-    sends: tuple[SendStory, ...] = ()
-    timer_id: str | None = None
-    is_cut: bool = False
-
-
-class Telling:
-    """Collects the records of a story, each once, in the order of the log."""
-
-    def __init__(self) -> None:
-        self._facts: dict[tuple[str, int], Fact] = {}
-        self.is_cut = False
-
-    def add(self, *facts: Fact | None) -> None:
-        for fact in facts:
-            if fact is not None:
-                self._facts[fact.stream, fact.seq] = fact
-
-    def take(self, found: Found) -> tuple[Fact, ...]:
-        self.add(*found.facts)
-        self.is_cut = self.is_cut or found.is_cut
-        return found.facts
-
-    def facts(self) -> tuple[Fact, ...]:
-        """Return them: those of the session by sequence, then dead letters."""
-        order = sorted(self._facts, key=lambda place: (place[0] != "SESSIONS", place[1]))
-        return tuple(self._facts[place] for place in order)
-
-
 # ---------------------------------------------------------------- back to the first cause
 
 
-def _back(telling: Telling, event: Fact) -> Asking[None]:
+def _back(telling: Telling, key: SessionKey, event: Fact) -> Asking[None]:
     """Tell how an event came about, back to the first cause."""
     for _ in range(HOPS_MAX):
         telling.add(event)
-        if not isinstance(event.body, TimerFired):
-            return
-        generation = event.body.payload.generation
-        planned: Fact | None = yield FirstTurn(0, event.seq, lambda t, g=generation: t.ordinal >= g)  # type: ignore[misc]
-        before = yield from _back_to_event(telling, planned, generation)
+        before = yield from _before(telling, key, event)
         if before is None:
             return
         event = before
     telling.is_cut = True
+
+
+def _before(telling: Telling, key: SessionKey, event: Fact) -> Asking[Fact | None]:
+    """Tell what brought an event about and return the event before it, if that is known."""
+    match event.body:
+        case TimerFired(payload=fired):
+            generation = fired.generation
+            planned = yield FirstTurn(0, event.seq, lambda turn: turn.ordinal >= generation)
+            return (yield from _back_to_event(telling, planned, generation))
+        case ToolResultEvent(payload=result):
+            return (yield from _asked(telling, result.call_id, event.seq))
+        case Control(payload=ControlPayload(decision=Decision() as decision)):
+            return (yield from _asked(telling, decision.approval_id, event.seq))
+        case Control(payload=ControlPayload(status=ChildStatus() as status)):
+            return (yield from _asked(telling, status.call_id, event.seq))
+        case Control(payload=ControlPayload(start=Start() as start)):
+            yield from _climb(telling, key, start)
+    return None
+
+
+def _asked(telling: Telling, id_: str, before: int) -> Asking[Fact | None]:
+    """Tell the turn that asked for something and return the event that it was about."""
+    turn: Fact | None = yield TurnWith(id_, before)
+    if turn is None or not isinstance(turn.body, TurnFact):
+        return None
+    telling.add(turn)
+    return (yield from _cause(telling, turn, turn.body))
+
+
+def _climb(telling: Telling, key: SessionKey, start: Start) -> Asking[None]:
+    """Tell how the session came about that started this one: back through all of them."""
+    parent = _parent_of(key, start)
+    if parent is None:
+        return
+    telling.place(key, parent, start.parent_turn)
+    turn: Fact | None = yield In(parent, At(start.parent_turn))
+    if turn is not None and isinstance(turn.body, TurnFact):
+        yield from within(parent, _up(telling, parent, turn, turn.body))
+
+
+def _up(telling: Telling, key: SessionKey, turn: Fact, body: TurnFact) -> Asking[None]:
+    telling.add(turn)
+    event = yield from _cause(telling, turn, body)
+    if event is not None:
+        yield from _back(telling, key, event)
+
+
+def _parent_of(key: SessionKey, start: Start) -> SessionKey | None:
+    """Return who started a session; a session of somebody else can't have."""
+    try:
+        parent = SessionKey.parse(start.parent)
+    except InvalidInput:
+        return None
+    return parent if (parent.user, parent.agent) == (key.user, key.agent) else None
 
 
 def _back_to_event(telling: Telling, planned: Fact | None, generation: int) -> Asking[Fact | None]:
@@ -137,25 +127,14 @@ def _cause(telling: Telling, turn: Fact, body: TurnFact) -> Asking[Fact | None]:
         event = Fact(
             seq=body.event.seq,
             stream=turn.stream,
+            subject=turn.subject,
             body=Gone(what="the event behind it, which is no longer in the log"),
         )
     telling.add(event)
     if event.seq + 1 < turn.seq:
-        found = yield _turns_about(event.seq, body.event.id, before=turn.seq)
+        found = yield turns_about(event.seq, body.event.id, before=turn.seq)
         telling.take(found)
     return event
-
-
-def _turns_about(seq: int, event_id: str, *, before: int | None = None) -> Turns:
-    def is_about(turn: Turn) -> bool:
-        if (turn.event is not None and turn.event.seq == seq) or event_id in turn.ended:
-            return True
-        return any(note.subject == event_id for note in turn.notes)
-
-    def is_last(turn: Turn) -> bool:
-        return event_id in turn.ended or (is_about(turn) and turn.outcome == "ignored")
-
-    return Turns(seq, before, is_about, is_last)
 
 
 # ---------------------------------------------------------------- on to what came of it
@@ -207,7 +186,7 @@ def _exchange(
     telling: Telling, key: SessionKey, event: Fact, event_id: str
 ) -> Asking[tuple[Fact | None, tuple[SendStory, ...]]]:
     """Tell the turns about an event and what they said -> (the last of them, the sends)."""
-    found: Found = yield _turns_about(event.seq, event_id)
+    found: Found = yield turns_about(event.seq, event_id)
     turns = telling.take(found)
     letters: Found = yield Letters(seq=event.seq)
     telling.take(letters)
@@ -242,19 +221,6 @@ def _run_before(telling: Telling, key: SessionKey, turns: Iterable[Fact]) -> Ask
         limit -= 1
 
 
-def _called(telling: Telling, key: SessionKey) -> Asking[None]:
-    """Tell who took up the tool calls of the turns so far, and what they answered."""
-    for fact in telling.facts():
-        if not isinstance(fact.body, TurnFact):
-            continue
-        if fact.body.asked:
-            claims: Found = yield All(tuple(key.call(asked.id) for asked in fact.body.asked))
-            telling.take(claims)
-        if fact.body.folded:
-            result: Fact | None = yield At(fact.body.folded)
-            telling.add(result)
-
-
 # ---------------------------------------------------------------- stories
 
 
@@ -267,9 +233,9 @@ def of_send(key: SessionKey, effect_id: str, turn: Fact | None) -> Asking[Story]
         telling.add(turn)
         event = yield from _cause(telling, turn, turn.body)
         if event is not None:
-            yield from _back(telling, event)
+            yield from _back(telling, key, event)
     sent = yield from _sent(telling, key, effect_id, payload)
-    yield from _called(telling, key)
+    yield from followed(telling, key)
     return Story(
         id=effect_id, kind="message", facts=telling.facts(), focus=turn, sends=(sent,),
         is_cut=telling.is_cut,
@@ -279,9 +245,9 @@ def of_send(key: SessionKey, effect_id: str, turn: Fact | None) -> Asking[Story]
 def of_event(key: SessionKey, event: Fact, event_id: str) -> Asking[Story]:
     """Tell how an event came about and what was done about it."""
     telling = Telling()
-    yield from _back(telling, event)
+    yield from _back(telling, key, event)
     last, sends = yield from _exchange(telling, key, event, event_id)
-    yield from _called(telling, key)
+    yield from followed(telling, key)
     return Story(
         id=event_id, kind="event", facts=telling.facts(), focus=last or event, sends=sends,
         is_cut=telling.is_cut,
@@ -294,10 +260,10 @@ def of_turn(key: SessionKey, turn: Fact, body: TurnFact) -> Asking[Story]:
     telling.add(turn)
     event = yield from _cause(telling, turn, body)
     if event is not None:
-        yield from _back(telling, event)
+        yield from _back(telling, key, event)
     yield from _run_before(telling, key, [turn])
     sends = yield from _all_sent(telling, key, [turn])
-    yield from _called(telling, key)
+    yield from followed(telling, key)
     return Story(
         id=body.id, kind="turn", facts=telling.facts(), focus=turn, sends=sends,
         is_cut=telling.is_cut,
@@ -314,7 +280,7 @@ def of_timer(key: SessionKey, timer_id: str, generation: int) -> Asking[Story]:
     if not telling.facts():
         planned = None  # deleted since
     if before is not None:
-        yield from _back(telling, before)
+        yield from _back(telling, key, before)
     for _ in range(HOPS_MAX):
         if planned is None:
             break
@@ -333,7 +299,7 @@ def of_timer(key: SessionKey, timer_id: str, generation: int) -> Asking[Story]:
             break
     else:
         telling.is_cut = True
-    yield from _called(telling, key)
+    yield from followed(telling, key)
     return Story(
         id=timer_id, kind="timer", facts=telling.facts(), focus=focus, sends=sends,
         timer_id=timer_id, is_cut=telling.is_cut,

@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, assert_never
 
-from vigil.contracts import Control, External, Tick, TimerFired, UserMessage
+import msgspec
 
-from .facts import clip
+from vigil.contracts import (
+    Control,
+    ControlOp,
+    ControlPayload,
+    External,
+    Tick,
+    TimerFired,
+    UserMessage,
+    Verdict,
+)
+
+from .cutting import clip
 from .voice import Voice, quote
 
 LATE_S: Final = 1.0
 """A timer that is later than this is told to be late."""
+_RETRY: Final = "The wait before the model is asked again was over"
+_DEADLINES: Final = {
+    "_coalesce": "The wait for more messages was over",
+    "_call": "The wait for tools was over",
+    "_pause": "It was time to look whether the conversation had paused",
+    "_child": "It was time to look whether a session that it started is still at it",
+    "_approval": "The time for a verdict on a request was over",
+}
+"""Name of a deadline -> what it means; any other is that of a model call."""
 
 
 def event_words(
@@ -36,14 +57,9 @@ def _due(event: TimerFired) -> str:
     payload = event.payload
     late_s = (event.created_at - payload.fire_at).total_seconds()
     late = f", {late_s:.1f} s late" if late_s > LATE_S else ""
-    if payload.kind == "deadline" and payload.timer_id == "_coalesce":
-        return f"The wait for more messages was over{late}."
-    if payload.kind == "deadline" and payload.timer_id == "_call":
-        return f"The wait for tools was over{late}."
-    if payload.kind == "deadline" and payload.timer_id == "_pause":
-        return f"It was time to look whether the conversation had paused{late}."
     if payload.kind == "deadline":
-        return f"The wait before the model is asked again was over{late}."
+        name = payload.timer_id.partition("-")[0]
+        return f"{_DEADLINES.get(name, _RETRY)}{late}."
     return f"The follow-up {quote(payload.timer_id)} came due{late}."
 
 
@@ -58,14 +74,56 @@ def _external(event: External) -> str:
 
 
 def _control(event: Control, voice: Voice) -> str:
-    payload = event.payload
-    why = f" ({clip(payload.reason)})" if payload.reason else ""
-    match payload.op:
-        case "stop":
-            return f"{voice.start} asked to stop the running turn{why}."
-        case "cancel_timer":
-            return f"{voice.start} cancelled {quote(payload.timer_id or '')}{why}."
-        case "clear_follow_ups":
-            return f"All follow-ups but reminders were cleared{why}."
-        case _:
-            assert_never(payload.op)
+    return _ORDERS[event.payload.op](event.payload, voice)
+
+
+def _why(payload: ControlPayload) -> str:
+    return f" ({clip(payload.reason)})" if payload.reason else ""
+
+
+def _start(payload: ControlPayload, voice: Voice) -> str:
+    start = payload.start
+    if start is None:
+        return "The session was started."
+    taint = "; it descends from untrusted content" if start.is_tainted else ""
+    if not start.parent:
+        return f"The job was handed in: {quote(start.prompt)}{taint}"
+    return f"The session was started for: {quote(start.prompt)}{taint}"
+
+
+def _status(payload: ControlPayload, voice: Voice) -> str:
+    status = payload.status
+    if status is None:
+        return "A session that it started told how it goes."
+    how = "waits for a person" if status.state == "asking" else "told how it goes"
+    return f"A session that it started {how}: {quote(status.text)}"
+
+
+def _approval(payload: ControlPayload, voice: Voice) -> str:
+    decision = payload.decision
+    if decision is None:
+        return f"{voice.start} decided on a request."
+    who = voice.start if decision.by == voice.person else clip(decision.by, 64)
+    text = f": {quote(decision.text)}" if decision.text else "."
+    if decision.input is not None:
+        text = f": {quote(msgspec.json.encode(decision.input).decode())}"
+    return f"{who} {_VERDICTS[decision.verdict]}{text}"
+
+
+_VERDICTS: Final[dict[Verdict, str]] = {
+    "accept": "accepted the request",
+    "edit": "accepted the request with other arguments",
+    "answer": "answered the request",
+    "reject": "rejected the request",
+}
+_ORDERS: Final[dict[ControlOp, Callable[[ControlPayload, Voice], str]]] = {
+    "stop": lambda told, voice: f"{voice.start} asked to stop the running turn{_why(told)}.",
+    "cancel_timer": lambda told, voice: (
+        f"{voice.start} cancelled {quote(told.timer_id or '')}{_why(told)}."
+    ),
+    "clear_follow_ups": lambda told, _: f"All follow-ups but reminders were cleared{_why(told)}.",
+    "start": _start,
+    "cancel": lambda told, _: f"The session was cancelled{_why(told)}.",
+    "status": _status,
+    "approval": _approval,
+}

@@ -18,6 +18,8 @@ from vigil.contracts import (
     CallTool,
     CancelTimer,
     Cause,
+    Control,
+    ControlPayload,
     DeadLetter,
     DeadLetterEnd,
     Dispatch,
@@ -52,9 +54,12 @@ from vigil.contracts import (
 from vigil.errors import InvalidInput
 from vigil.subjects import ENDED
 
+from .cutting import clip
+from .deeds import Deed, deeds_of
+
 replace = msgspec.structs.replace
-TEXT_LENGTH_MAX: Final = 300
-"""Characters of a text that a story quotes."""
+SESSION_STREAMS: Final = ("SESSIONS", "SYSTEM")
+"""Where sessions are: conversations, and those of the cortex itself."""
 PARTS_MAX: Final = 20
 """Notes, plans, sends and tool calls of one turn that a story tells, of each."""
 
@@ -90,6 +95,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """Empty: something to save, which no tool asked for."""
     text: str
     """The arguments, or what is to be saved."""
+    is_accepted: bool = False
+    """Whether a person had to accept it."""
 
 
 class TurnFact(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,6 +114,7 @@ class TurnFact(msgspec.Struct, frozen=True, kw_only=True):
     sends: tuple[Send, ...] = ()
     calls: tuple[ToolCall, ...] = ()
     asked: tuple[Asked, ...] = ()
+    deeds: tuple[Deed, ...] = ()
     folded: int = 0
     """Where the result is, or the deadline, that the turn took; 0: it took none."""
     model: str | None = None
@@ -152,23 +160,13 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
     traceparent: str | None = None
 
 
-def clip(text: str, length_max: int = TEXT_LENGTH_MAX) -> str:
-    """Join the lines of a text and cut what is too long.
-
-    >>> clip("a  b\\nc", 10), clip("abcdef", 4)
-    ('a b c', 'abc…')
-    """
-    line = " ".join(text[: 4 * length_max].split())
-    return line if len(line) <= length_max else line[: length_max - 1] + "…"
-
-
 # ---------------------------------------------------------------- from bytes
 
 
 def fact_of(
     stream: str, seq: int, subject: str, data: bytes, traceparent: str | None = None
 ) -> Fact:
-    """Decode a record of SESSIONS or DEAD by its subject; what can't be read is `Gone`."""
+    """Decode a record of a session, or of DEAD, by its subject; what can't be read is `Gone`."""
     try:
         body = _body(subject.split("."), data)
     except InvalidInput as error:
@@ -197,8 +195,8 @@ _DELIVERY: Final[dict[str, Callable[[bytes], Receipt | Dispatch | Attempt | Call
     "receipt": decode_receipt, "send": decode_dispatch, "attempt": decode_attempt,
     "call": decode_call_claim,
 }  # fmt: skip
-_NOT_TOLD: Final = ("_call", "_pause")
-"""Deadlines that end no wait for a model: nobody asks when they are."""
+_NOT_TOLD: Final = ("_call", "_pause", "_child", "_approval")
+"""Names of deadlines that end no wait for a model: nobody asks when they are."""
 
 
 def _letter(data: bytes) -> LetterFact:
@@ -206,7 +204,7 @@ def _letter(data: bytes) -> LetterFact:
     return LetterFact(
         id=letter.id,
         service=letter.service,
-        seq=letter.seq if letter.stream == "SESSIONS" else 0,
+        seq=letter.seq if letter.stream in SESSION_STREAMS else 0,
         cause=clip(letter.cause),
         at=letter.at,
         effect_id=letter.effect_id,
@@ -220,8 +218,21 @@ def _clipped(event: Event) -> Event:
         case External() | ToolResultEvent():
             text = clip(event.payload.content)
             return replace(event, payload=replace(event.payload, content=text))
+        case Control(payload=payload):
+            return replace(event, payload=_order(payload))
         case _:
             return event
+
+
+def _order(payload: ControlPayload) -> ControlPayload:
+    start, decision, status = payload.start, payload.decision, payload.status
+    if start is not None:
+        start = replace(start, prompt=clip(start.prompt), job=None)
+    if decision is not None:
+        decision = replace(decision, text=clip(decision.text))
+    if status is not None:
+        status = replace(status, text=clip(status.text))
+    return replace(payload, start=start, decision=decision, status=status)
 
 
 # ---------------------------------------------------------------- turns
@@ -248,8 +259,8 @@ def reduced(turn: Turn) -> TurnFact:
     ]
     sends = [_send(e) for e in turn.effects if isinstance(e, SendMessage)]
     cancels = [e.payload for e in turn.effects if isinstance(e, CancelTimer)]
-    calls, asked = _calls(turn), _asked(turn)
-    parts = (turn.notes, plans, sends, calls, asked, cancels)
+    calls, asked, deeds = _calls(turn), _asked(turn), deeds_of(turn)
+    parts = (turn.notes, plans, sends, calls, asked, deeds, cancels)
     return TurnFact(
         id=turn.id,
         ordinal=turn.ordinal,
@@ -263,6 +274,7 @@ def reduced(turn: Turn) -> TurnFact:
         sends=tuple(sends[:PARTS_MAX]),
         calls=tuple(calls[:PARTS_MAX]),
         asked=tuple(asked[:PARTS_MAX]),
+        deeds=tuple(deeds[:PARTS_MAX]),
         folded=turn.state.position if _takes_result(turn) else 0,
         model=turn.usage[-1].model if turn.usage else None,
         last_send=turn.state.last_send,
@@ -272,7 +284,7 @@ def reduced(turn: Turn) -> TurnFact:
 
 
 def _is_retry(timer: ScheduleTimerPayload) -> bool:
-    return timer.kind == "deadline" and timer.timer_id not in _NOT_TOLD
+    return timer.kind == "deadline" and timer.timer_id.partition("-")[0] not in _NOT_TOLD
 
 
 def _follow_up(turn: Turn, timer_id: str, generation: int) -> FollowUp | None:
@@ -306,7 +318,8 @@ def _asked(turn: Turn) -> list[Asked]:
     for effect in turn.effects:
         if isinstance(effect, CallTool):
             text = clip(msgspec.json.encode(effect.payload.input).decode())
-            asked.append(Asked(id=effect.id, tool=clip(effect.payload.tool, 64), text=text))
+            tool, is_accepted = clip(effect.payload.tool, 64), bool(effect.payload.approval_id)
+            asked.append(Asked(id=effect.id, tool=tool, text=text, is_accepted=is_accepted))
         elif isinstance(effect, SaveMemory):
             asked.append(Asked(id=effect.id, tool="", text=clip(effect.payload.content)))
     return asked

@@ -1,7 +1,8 @@
 """From an id to a place in the log: whose session it is, and which record.
 
-An id of a message is part of a subject, so the broker finds it at once. The ids of signals
-and of dead letters name a record by its sequence. All others (an event's, a turn's, a timer's)
+An id of a message, of a tool call that somebody took up, of a session that an effect started, of a
+request or of a job is part of a subject, so the broker finds it at once. The ids of signals and of
+dead letters name a record by its sequence. All others (an event's, a turn's, a timer's)
 stand inside records only: the newest of the caller's are looked through, in windows that grow,
 up to `SCAN_RECORDS_MAX` and `SCAN_BYTES_MAX`; naming the session makes that reach much further.
 """
@@ -17,12 +18,14 @@ import msgspec
 
 from vigil.bus import Bus, Message
 from vigil.contracts import (
-    CallTool,
+    CancelTimer,
     Control,
-    SaveMemory,
+    Job,
+    ScheduleTimer,
     SendMessage,
     TimerFired,
     Turn,
+    decode_board,
     decode_event,
     decode_turn,
 )
@@ -32,20 +35,24 @@ from vigil.subjects import SessionKey
 from ..problem import Problem
 from . import chain, stories
 from .asks import Asking
-from .chain import Story
 from .facts import Fact, LetterFact, TurnFact
 from .reading import Budget, scan, to_fact
+from .telling import Story
 
 T = TypeVar("T")
-STREAM: Final = "SESSIONS"
+BOARD: Final = "BOARD"
 SCAN_RECORDS_MAX: Final = 50_000
 SCAN_BYTES_MAX: Final = 64 * 1024 * 1024
 WINDOW: Final = 256
 """Sequences that the first window spans; each later one twice as many."""
 _EFFECT: Final = re.compile(r"[0-9A-Za-z_-]{1,64}", re.ASCII)
 _SEQ: Final = re.compile(r"seq-(\d{1,15})", re.ASCII)
-_SIGNAL: Final = re.compile(r"SESSIONS-(\d{1,15})-([a-z_]+\.[a-z_]+)(?:-(\d{1,4}))?", re.ASCII)
-_LETTER: Final = re.compile(r"(?:[a-z]+-)?SESSIONS-(\d{1,15})", re.ASCII)
+_SIGNAL: Final = re.compile(
+    r"(SESSIONS|SYSTEM|BOARD)-(\d{1,15})-([a-z_]+\.[a-z_]+)(?:-(\d{1,4}))?", re.ASCII
+)
+_LETTER: Final = re.compile(r"(?:[a-z]+-)?(SESSIONS|SYSTEM)-(\d{1,15})", re.ASCII)
+_KINDS: Final = ("worker", "branch")
+"""Sessions whose threads are made of the id of the effect that started them."""
 
 
 class Scope(msgspec.Struct, frozen=True):
@@ -61,11 +68,12 @@ class Scope(msgspec.Struct, frozen=True):
         return self.user is None or key.user == self.user
 
     @property
-    def root(self) -> str:
-        """What replaces ``{K}`` in a filter."""
+    def roots(self) -> tuple[tuple[str, str], ...]:
+        """Streams, and what replaces ``{K}`` in a filter there."""
         if self.session is not None:
-            return self.session.root
-        return f"session.*.{self.user or '*'}.*"
+            return ((self.session.stream, self.session.root),)
+        whose = self.user or "*"
+        return (("SESSIONS", f"session.*.{whose}.*"), ("SYSTEM", f"system.*.{whose}.*"))
 
     @property
     def letters(self) -> str:
@@ -91,7 +99,7 @@ async def find(bus: Bus, scope: Scope, id_: str) -> Place:
     Raises:
         Problem: 404, nothing of the caller's is known by it; 422, several sessions have it.
     """
-    for look in (_by_sequence, _by_effect, _by_letter, _by_content):
+    for look in (_by_sequence, _by_effect, _by_session, _on_board, _by_letter, _by_content):
         place = await look(bus, scope, id_)
         if place is not None:
             return place
@@ -102,41 +110,90 @@ async def find(bus: Bus, scope: Scope, id_: str) -> Place:
 
 async def _by_sequence(bus: Bus, scope: Scope, id_: str) -> Place | None:
     if (named := _SEQ.fullmatch(id_)) is not None:
-        return await _at(bus, scope, int(named[1]), "")
+        return await _at(bus, scope, scope.roots[0][0], int(named[1]), "")
     if (named := _SIGNAL.fullmatch(id_)) is None:
         return None
-    found = await _record(bus, scope, int(named[1]))
+    if named[1] == BOARD:
+        return await _on_board_at(bus, scope, int(named[2]))
+    found = await _record(bus, scope, named[1], int(named[2]))
     if found is None:
         return None
     key, fact = found
-    return Place(key, stories.of_signal(key, fact, named[2], int(named[3] or 1)), "signal")
+    return Place(key, stories.of_signal(key, fact, named[3], int(named[4] or 1)), "signal")
 
 
-async def _at(bus: Bus, scope: Scope, seq: int, kind: str) -> Place | None:
-    found = await _record(bus, scope, seq)
+async def _at(bus: Bus, scope: Scope, stream: str, seq: int, kind: str) -> Place | None:
+    found = await _record(bus, scope, stream, seq)
     return None if found is None else Place(found[0], stories.of_record(*found), kind)
 
 
-async def _record(bus: Bus, scope: Scope, seq: int) -> tuple[SessionKey, Fact] | None:
+async def _record(bus: Bus, scope: Scope, stream: str, seq: int) -> tuple[SessionKey, Fact] | None:
     """Return the record at a sequence, if it may be told about."""
-    message = await bus.get(STREAM, seq) if seq else None
+    message = await bus.get(stream, seq) if seq else None
     if message is None:
         return None
     key = SessionKey.of_subject(message.subject)
-    return (key, to_fact(STREAM, message)) if scope.includes(key) else None
+    return (key, to_fact(stream, message)) if scope.includes(key) else None
 
 
 async def _by_effect(bus: Bus, scope: Scope, id_: str) -> Place | None:
     """Ask for the subjects that end in the id; it was checked, so it can't be a wildcard."""
     if not _EFFECT.fullmatch(id_):
         return None
-    for what in ("out.said", "receipt", "send"):
-        message = await bus.get_last(STREAM, f"{scope.root}.{what}.{id_}")
+    for stream, root in scope.roots:
+        for what in ("out.said", "receipt", "send", "call"):
+            message = await bus.get_last(stream, f"{root}.{what}.{id_}")
+            if message is not None:
+                key = SessionKey.of_subject(message.subject)
+                asking = stories.of_record(key, to_fact(stream, message))
+                return Place(key, asking, "" if what == "call" else "message")
+    return None
+
+
+async def _by_session(bus: Bus, scope: Scope, id_: str) -> Place | None:
+    """Look for a session that was started by an effect of that id."""
+    if not _EFFECT.fullmatch(id_):
+        return None
+    whose = scope.user or "*" if scope.session is None else scope.session.user
+    for kind in _KINDS:
+        message = await bus.get_last("SYSTEM", f"system.*.{whose}._{kind}-{id_}.in.control")
         if message is not None:
             key = SessionKey.of_subject(message.subject)
-            fact = to_fact(STREAM, message)
-            return Place(key, stories.of_record(key, fact), "message")
+            return Place(key, stories.of_session(key, id_, kind), kind)
     return None
+
+
+# ---------------------------------------------------------------- the board
+
+
+async def _on_board(bus: Bus, scope: Scope, id_: str) -> Place | None:
+    """Look for a request or a job of that id."""
+    if not _EFFECT.fullmatch(id_):
+        return None
+    whose = scope.user or "*" if scope.session is None else scope.session.user
+    message = await bus.get_last(BOARD, f"board.*.{whose}.*.{id_}")
+    return None if message is None else _entity(scope, message)
+
+
+async def _on_board_at(bus: Bus, scope: Scope, seq: int) -> Place | None:
+    message = await bus.get(BOARD, seq) if seq else None
+    return None if message is None else _entity(scope, message)
+
+
+def _entity(scope: Scope, message: Message) -> Place | None:
+    try:
+        entity = decode_board(message.data).entity
+        key = SessionKey.parse(entity.session_key)
+    except InvalidInput:
+        return None
+    if not scope.includes(key):
+        return None
+    if isinstance(entity, Job):
+        return Place(key, stories.of_session(key, entity.id, "job"), "job")
+    return Place(key, stories.of_request(key, entity.id), "approval")
+
+
+# ---------------------------------------------------------------- dead letters
 
 
 async def _by_letter(bus: Bus, scope: Scope, id_: str) -> Place | None:
@@ -153,7 +210,7 @@ async def _by_letter(bus: Bus, scope: Scope, id_: str) -> Place | None:
         asking = stories.of_letter(key, fact, fact.body.effect_id, fact.body.seq)
         return Place(key, asking, "dead_letter")
     match = _LETTER.fullmatch(id_)  # the letter is gone; what died may still be there
-    return await _at(bus, scope, int(match[1]), "dead_letter") if match else None
+    return await _at(bus, scope, match[1], int(match[2]), "dead_letter") if match else None
 
 
 # ---------------------------------------------------------------- ids inside records
@@ -180,16 +237,17 @@ async def _by_content(bus: Bus, scope: Scope, id_: str) -> Place | None:
         return _match(message, id_) if needle in message.data else None
 
     budget = Budget(SCAN_RECORDS_MAX, SCAN_BYTES_MAX)
-    filters = [f"{scope.root}.in.>", f"{scope.root}.turn"]
-    async with aclosing(_newest_first(bus, STREAM, filters, budget, matches)) as found:
-        async for match in found:
-            if match.is_weak:
-                weak = weak or match
-            elif match.timer is None or scope.session is not None:
-                return await _place(bus, match, id_)
-            else:
-                # A name like "tea" may well be that of several: they are all looked for.
-                timers.setdefault(match.key, match)
+    for stream, root in scope.roots:
+        filters = [f"{root}.in.>", f"{root}.turn"]
+        async with aclosing(_newest_first(bus, stream, filters, budget, matches)) as found:
+            async for match in found:
+                if match.is_weak:
+                    weak = weak or match
+                elif match.timer is None or scope.session is not None:
+                    return await _place(bus, match, id_)
+                else:
+                    # A name like "tea" may well be that of several: they are all looked for.
+                    timers.setdefault(match.key, match)
     if len(timers) > 1:
         keys = ", ".join(str(key) for key in list(timers)[:5])
         detail = f"{len(timers)} sessions have a timer of that id; name one with session=: {keys}"
@@ -223,7 +281,7 @@ def _in_turn(key: SessionKey, seq: int, turn: Turn, id_: str) -> _Match | None:
         if isinstance(effect, SendMessage):
             if effect.id == id_:
                 return _Match(key, seq, is_send=True)
-        elif isinstance(effect, CallTool | SaveMemory):
+        elif not isinstance(effect, ScheduleTimer | CancelTimer):
             if effect.id == id_:
                 return _Match(key, seq)
         elif id_ in (effect.id, effect.payload.timer_id):
@@ -235,10 +293,10 @@ async def _place(bus: Bus, match: _Match, id_: str) -> Place | None:
     key = match.key
     if match.timer is not None:
         return Place(key, chain.of_timer(key, *match.timer), "timer")
-    message = await bus.get(STREAM, match.seq)
+    message = await bus.get(key.stream, match.seq)
     if message is None:
         return None
-    fact = to_fact(STREAM, message)
+    fact = to_fact(key.stream, message)
     if match.is_send:
         return Place(key, chain.of_send(key, id_, fact), "message")
     kind = "turn" if isinstance(fact.body, TurnFact) else "event"

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 from vigil import trace
 from vigil.bus import Bus, Message
-from vigil.contracts import DeadLetterEnd, Turn, decode_turn
+from vigil.contracts import DeadLetterEnd, ToolResultEvent, Turn, decode_turn
 from vigil.errors import InvalidInput
 from vigil.subjects import SessionKey
 
@@ -22,12 +22,15 @@ from .asks import (
     At,
     FirstTurn,
     Found,
+    In,
     Letters,
     Newest,
     Next,
+    ResultOf,
     Turns,
     TurnWith,
 )
+from .deeds import is_asked_by
 from .facts import Fact, LetterFact, fact_of
 
 T = TypeVar("T")
@@ -123,19 +126,28 @@ class Reader:
             answer = await self._one(ask)
 
     async def _one(self, ask: Ask) -> Any:
+        if isinstance(ask, In):
+            return await Reader(self._bus, ask.key)._one(ask.ask)
         if isinstance(ask, At | Newest | Next):
             return await self._single(ask)
+        if isinstance(ask, FirstTurn | Turns | TurnWith):
+            return await self._among_turns(ask)
         match ask:
             case All():
                 return await self._all(ask)
+            case ResultOf():
+                return await self._result_of(ask)
+            case Letters():
+                return await self._letters(ask)
+
+    async def _among_turns(self, ask: FirstTurn | Turns | TurnWith) -> Any:
+        match ask:
             case FirstTurn():
                 return await self._first_turn(ask)
             case Turns():
                 return await self._turns(ask)
             case TurnWith():
                 return await self._turn_with(ask)
-            case Letters():
-                return await self._letters(ask)
 
     async def _single(self, ask: At | Newest | Next) -> Fact | None:
         match ask:
@@ -219,6 +231,21 @@ class Reader:
             span, end = span * 8, start
         return found.facts[0] if found.facts else None
 
+    async def _result_of(self, ask: ResultOf) -> Fact | None:
+        needle = ask.call_id.encode()
+        found = _Finds(self._stream)
+
+        def visit(message: Message) -> bool:
+            body = to_fact(self._stream, message).body if needle in message.data else None
+            is_it = isinstance(body, ToolResultEvent) and body.payload.call_id == ask.call_id
+            return found.visit(message, is_wanted=is_it) or is_it
+
+        where = self._key.in_event("tool_result")
+        newest = await self._bus.get_last(self._stream, where)
+        if newest is not None and newest.seq > ask.after:
+            await scan(self._bus, self._stream, [where], visit, after=ask.after)
+        return found.facts[0] if found.facts else None
+
     # ------------------------------------------------------------ dead letters
 
     async def _letters(self, ask: Letters) -> Found:
@@ -280,7 +307,7 @@ def _is_about(letter: LetterFact, ask: Letters) -> bool:
 
 
 def _decides(effect_id: str) -> Callable[[Turn], bool]:
-    return lambda turn: any(effect.id == effect_id for effect in turn.effects)
+    return lambda turn: is_asked_by(turn, effect_id)
 
 
 def _turn_of(message: Message) -> Turn | None:

@@ -9,9 +9,11 @@ import msgspec
 from vigil.contracts import Attempt, CallClaim, Dispatch, Receipt, Said
 from vigil.subjects import SessionKey
 
-from .asks import Asking, At, Found, Letters, Newest, TurnWith
-from .chain import SendStory, Story, Telling, of_event, of_send, of_timer, of_turn
+from .asks import Asking, At, Found, Letters, Newest, Next, TurnWith
+from .chain import of_event, of_send, of_timer, of_turn
+from .deeds import Requested
 from .facts import Fact, TurnFact
+from .telling import SendStory, Story, Telling
 
 _OPEN: Final = ("begun", "continued", "queued", "waiting", "taken_over")
 """Outcomes of turns after which something is still to be done about their event."""
@@ -77,6 +79,38 @@ def _of_turn(key: SessionKey, turn: Fact, body: TurnFact) -> Asking[Story]:
             story = yield from of_event(key, event, body.event.id)
             return msgspec.structs.replace(story, kind="turn")
     return (yield from of_turn(key, turn, body))
+
+
+def of_request(key: SessionKey, id_: str) -> Asking[Story]:
+    """Tell why a person was asked, and what became of that."""
+    turn = yield from _begun(key, id_)
+    if turn is None or not isinstance(turn.body, TurnFact):
+        return Story(id=id_, kind="approval", facts=())
+    story = yield from of_turn(key, turn, turn.body)
+    about = [f for f in story.facts if isinstance(f.body, TurnFact) and _is_about(f.body, id_)]
+    focus = about[-1] if about else turn
+    return msgspec.structs.replace(story, id=id_, kind="approval", focus=focus, sends=())
+
+
+def _begun(key: SessionKey, id_: str) -> Asking[Fact | None]:
+    newest: Fact | None = yield Newest(key.turn)
+    if newest is None:
+        return None
+    found: Fact | None = yield TurnWith(id_, newest.seq + 1)
+    return found
+
+
+def _is_about(turn: TurnFact, id_: str) -> bool:
+    return any(isinstance(deed, Requested) and deed.id == id_ for deed in turn.deeds)
+
+
+def of_session(key: SessionKey, id_: str, kind: str) -> Asking[Story]:
+    """Tell what a session of the cortex was started for, by whom, and what came of it."""
+    begun: Fact | None = yield Next(key.in_event("control"), 0)
+    if begun is None:
+        return Story(id=id_, kind=kind, facts=())
+    story = yield from of_event(key, begun, getattr(begun.body, "id", ""))
+    return msgspec.structs.replace(story, id=id_, kind=kind)
 
 
 def deciding(key: SessionKey, effect_id: str) -> Asking[Fact | None]:

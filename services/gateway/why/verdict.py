@@ -6,10 +6,13 @@ from typing import Final, Literal
 
 from vigil.contracts import (
     SOCKET,
+    ApprovalState,
     Attempt,
+    Control,
     DeadLetterEnd,
     Dispatch,
     External,
+    JobStatus,
     Note,
     Receipt,
     Said,
@@ -17,15 +20,17 @@ from vigil.contracts import (
     ToolResultEvent,
 )
 
-from .chain import SendStory, Story
-from .facts import Gone, LetterFact, TurnFact, clip
+from .cutting import clip
+from .deeds import Reported, Requested, Working
+from .facts import Gone, LetterFact, TurnFact
 from .notes import NOTES, reason
+from .telling import SendStory, Story
 from .voice import Voice, instant, quote
 
 Verdict = Literal[
     "said", "sent", "delivered", "void", "blocked", "held", "dropped", "failed", "ambiguous",
     "pending", "retrying", "silent", "stopped", "cancelled", "replaced", "ignored", "done",
-    "unknown",
+    "accepted", "rejected", "answered", "expired", "unknown",
 ]  # fmt: skip
 End = tuple[Verdict, str]
 
@@ -53,6 +58,8 @@ _OUTCOMES: Final[dict[str, End]] = {
     "taken_over": ("pending", "It isn't over yet: another process took it over."),
     "saved": ("done", "The conversation had paused, and what matters was handed to memory."),
     "compacted": ("pending", "It isn't over yet: room was made for the answer first."),
+    "cancelled": ("cancelled", "It was ended before it was done."),
+    "decided": ("done", "The agent took note of it."),
 }
 """Outcome of the last turn -> what it means if no note says more."""
 _OVER: Final[End] = ("done", "The wait was over, and what waited for that went on.")
@@ -68,6 +75,8 @@ def verdict_of(story: Story, voice: Voice) -> End:
 def _end(story: Story, voice: Voice) -> End:
     if story.kind == "dead_letter":
         return _letter(story, voice)
+    if story.kind == "approval":
+        return _request(story, voice)
     if story.sends:
         return _sends(story, voice)
     if story.timer_id is not None:
@@ -166,7 +175,9 @@ def _because(send: SendStory, story: Story, voice: Voice) -> str:
         isinstance(f.body, TimerFired) and f.body.payload.kind == "follow_up" for f in story.facts
     )
     if send.payload is not None and not send.payload.is_voidable:
-        return f": {voice.they} had asked for it, and it came due"
+        is_result = _has_result(story, send.payload.caused_by)
+        how = "this is what came of it" if is_result else "it came due"
+        return f": {voice.they} had asked for it, and {how}"
     if is_timed:
         return ": it came due as planned, and the gates let it through"
     return ": the agent decided to by itself, and the gates let it through"
@@ -223,12 +234,36 @@ def _ended(story: Story, turn: TurnFact, voice: Voice) -> End:
         return "done", "It was the answer of a tool, and the agent went on with it."
     if is_elsewhere and _is_deadline(story, story.id):
         return _OVER
+    if (end := _told_to_others(turn, voice)) is not None:
+        return end
     telling = [note for note in turn.notes if _is_telling(note, turn, is_elsewhere=is_elsewhere)]
     if not telling:
         return _plain(story, turn)
     if telling[-1].code == "void":
         return "void", _voided(story, telling[-1], voice)
     return _noted(telling[-1])
+
+
+def _told_to_others(turn: TurnFact, voice: Voice) -> End | None:
+    """Tell what a turn told to who started its session, how its job ended, or what it awaits."""
+    for deed in reversed(turn.deeds):
+        if isinstance(deed, Working) and deed.status in _JOBS:
+            word, text = _JOBS[deed.status]
+            return word, f"{text}: {deed.text}." if deed.text and word != "done" else f"{text}."
+        if isinstance(deed, Reported) and deed.state == "done":
+            return "done", "It is done, and its result was told to who started it."
+        if isinstance(deed, Reported) and deed.state == "failed":
+            return "failed", f"It failed: {deed.text}"
+        if isinstance(deed, Requested) and deed.state == "open" and turn.outcome == "continued":
+            return _waits(deed, voice)
+    return None
+
+
+_JOBS: Final[dict[JobStatus, End]] = {
+    "succeeded": ("done", "The job is done"),
+    "failed": ("failed", "The job failed"),
+    "cancelled": ("cancelled", "The job was cancelled"),
+}
 
 
 def _plain(story: Story, turn: TurnFact) -> End:
@@ -264,7 +299,12 @@ def _is_ended_elsewhere(story: Story, turn: TurnFact) -> bool:
 
 def _is_result(story: Story) -> bool:
     """Tell whether a tool's result is asked about."""
-    return any(isinstance(f.body, ToolResultEvent) and f.body.id == story.id for f in story.facts)
+    return _has_result(story, story.id)
+
+
+def _has_result(story: Story, id_: str) -> bool:
+    """Tell whether the event of that id is a result of a call or a session."""
+    return any(isinstance(f.body, ToolResultEvent) and f.body.id == id_ for f in story.facts)
 
 
 def _is_telling(note: Note, turn: TurnFact, *, is_elsewhere: bool) -> bool:
@@ -286,6 +326,38 @@ def _noted(note: Note) -> End:
         return word, f"Nothing was said: it was {why}."
     start = _STARTS.get(word, "It was not said" if word in _NOT_SAID else "It ended")
     return word, f"{start}: {why}."
+
+
+# ---------------------------------------------------------------- requests to a person
+
+
+def _request(story: Story, voice: Voice) -> End:
+    deeds = story.focus.body.deeds if story.focus and isinstance(story.focus.body, TurnFact) else ()
+    found = [deed for deed in deeds if isinstance(deed, Requested) and deed.id == story.id]
+    if not found:
+        return _GONE
+    request = found[-1]
+    decisions = (
+        fact.body.payload.decision for fact in story.facts if isinstance(fact.body, Control)
+    )
+    by = [one.by for one in decisions if one is not None and one.approval_id == story.id]
+    who = _who(by[-1], voice) if by else voice.start
+    ends: dict[ApprovalState, End] = {
+        "open": _waits(request, voice),
+        "accepted": ("accepted", f"{who} accepted it, and the call went out."),
+        "edited": ("accepted", f"{who} accepted it with other arguments, and the call went out."),
+        "answered": ("answered", f"{who} answered it."),
+        "rejected": ("rejected", f"{who} rejected it, and nothing was run."),
+        "expired": ("expired", "Nobody decided in time, and nothing was run."),
+        "superseded": ("void", f"{voice.start} wrote instead of deciding, and nothing was run."),
+        "closed": ("cancelled", "What asked for it was ended, and nothing was run."),
+    }
+    return ends[request.state]
+
+
+def _waits(request: Requested, voice: Voice) -> End:
+    until = instant(request.expires_at)
+    return "pending", f"It waits for {voice.they} to decide on {request.tool}, until {until}."
 
 
 # ---------------------------------------------------------------- dead letters

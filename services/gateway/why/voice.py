@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from .facts import clip
+from .cutting import clip
 
 
 class Voice(msgspec.Struct, frozen=True):

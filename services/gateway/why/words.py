@@ -18,6 +18,7 @@ from vigil.contracts import (
     DeadLetterEnd,
     Dispatch,
     External,
+    Note,
     Receipt,
     Said,
     TimerFired,
@@ -25,10 +26,13 @@ from vigil.contracts import (
     UserMessage,
 )
 
-from .chain import Story
+from .cutting import clip
+from .deed_words import deed_words, is_verdict
+from .deeds import Requested, Started, Working
 from .event_words import event_words
-from .facts import Asked, Fact, Gone, LetterFact, Plan, Send, TurnFact, clip
+from .facts import Asked, Fact, Gone, LetterFact, Plan, Send, TurnFact
 from .notes import told
+from .telling import Story
 from .voice import Voice, instant, quote
 
 P = TypeVar("P")
@@ -84,9 +88,15 @@ def _scene(story: Story, voice: Voice) -> _Scene:
         about=frozenset(timers | events | ({story.timer_id} if story.timer_id else set())),
         events=frozenset(events),
         decided=frozenset(sends),
-        tools={asked.id: asked.tool for asked in asks},
+        tools={asked.id: asked.tool for asked in asks} | _sessions_of(bodies),
         aside=_aside(story),
     )
+
+
+def _sessions_of(bodies: Iterable[object]) -> dict[str, str]:
+    """Name the sessions that were started, by the effects that did."""
+    deeds = (deed for body in bodies if isinstance(body, TurnFact) for deed in body.deeds)
+    return {deed.id: f"The {deed.kind}" for deed in deeds if isinstance(deed, Started)}
 
 
 def _aside(story: Story) -> int | None:
@@ -182,6 +192,8 @@ _OUTCOMES: Final = {
     "taken_over": "Another process took the step over",
     "saved": "The conversation paused, and the agent looked back",
     "compacted": "The conversation grew too long, and room was made",
+    "cancelled": "The session was ended",
+    "decided": "The agent took note of how a request ended",
 }
 """Outcome of a turn -> the sentence that it begins with."""
 
@@ -196,12 +208,9 @@ def _turn(fact: Fact, turn: TurnFact, scene: _Scene) -> Iterator[WhyStep]:
         begin = "The agent took note"
     model = f", model {turn.model}" if turn.model else ""
     yield step(f"turn.{turn.outcome}", f"{begin} (turn {turn.ordinal}{model}).", turn.id)
-    for call in turn.calls:
-        if call.refusal is not None:
-            yield step("tool.refused", f"It called {call.name}: {quote(call.refusal)}")
-    for asked in turn.asked if fact.seq != scene.aside else ():
-        yield step("tool.asked" if asked.tool else "memory.given", _asked(asked), asked.id)
-    for note in scene.relevant(turn.notes, lambda note: note.subject):
+    yield from _begun(fact, turn, scene)
+    notes = [note for note in turn.notes if not _is_told(note, turn)]
+    for note in scene.relevant(notes, lambda note: note.subject):
         sentence = told(note, is_named=note.subject not in scene.events)
         yield step(f"note.{note.code}", voice.tell(sentence), note.subject)
     plans = scene.relevant(turn.plans, lambda plan: plan.timer_id)
@@ -218,7 +227,36 @@ def _turn(fact: Fact, turn: TurnFact, scene: _Scene) -> Iterator[WhyStep]:
         yield step("more", f"{turn.more} more things of this turn are left out.")
 
 
+def _begun(fact: Fact, turn: TurnFact, scene: _Scene) -> Iterator[WhyStep]:
+    """Tell what a turn set in motion, but for messages and timers."""
+    for call in turn.calls:
+        if call.refusal is not None:
+            text = f"It called {call.name}: {quote(call.refusal)}"
+            yield _step(fact, turn.at, "tool.refused", text)
+    if fact.seq == scene.aside:
+        return
+    verdicts = [deed for deed in turn.deeds if is_verdict(deed)]
+    for deed in verdicts:
+        yield _step(fact, turn.at, *deed_words(deed, scene.voice), deed.id)
+    for asked in turn.asked:
+        what = "tool.asked" if asked.tool else "memory.given"
+        yield _step(fact, turn.at, what, _asked(asked), asked.id)
+    for deed in turn.deeds:
+        if deed not in verdicts:
+            yield _step(fact, turn.at, *deed_words(deed, scene.voice), deed.id)
+
+
+def _is_told(note: Note, turn: TurnFact) -> bool:
+    """Tell whether a note says less than what is told of a request or a job anyway."""
+    if note.code in ("planned", "job_done"):
+        return any(isinstance(deed, Working) for deed in turn.deeds)
+    requests = {deed.id for deed in turn.deeds if isinstance(deed, Requested)}
+    return note.subject in requests and note.code.startswith("approval_")
+
+
 def _asked(asked: Asked) -> str:
+    if asked.is_accepted:
+        return f"It asked for {asked.tool}, which was accepted: {quote(asked.text)}"
     if asked.tool:
         return f"It asked for {asked.tool}: {quote(asked.text)}"
     return f"It gave memory something to save: {quote(asked.text)}"

@@ -11,10 +11,12 @@ from vigil import __version__
 from vigil.errors import VigilError
 
 from . import (
+    approvals,
     dead,
     doctor,
     erasing,
     exits,
+    jobs,
     keeping,
     looking,
     mcp,
@@ -62,6 +64,7 @@ _START = "Start and stop"
 _TALK = "Talk"
 _LOOK = "Look"
 _REMEMBER = "Remember"
+_WORK = "Work"
 _STEER = "Steer"
 _KEEP = "Keep and erase"
 
@@ -78,10 +81,12 @@ looking.tail.command("signals")(watching.tail_signals)
 app.add_typer(looking.tail, name="tail", rich_help_panel=_LOOK)
 app.command(rich_help_panel=_LOOK)(looking.version)
 app.add_typer(memory.app, name="memory", rich_help_panel=_REMEMBER)
-app.command(rich_help_panel=_REMEMBER)(mcp.mcp)
+app.add_typer(mcp.app, name="mcp", rich_help_panel=_REMEMBER)
+app.add_typer(jobs.app, name="jobs", rich_help_panel=_WORK)
 app.command(rich_help_panel=_STEER)(steering.pause)
 app.command(rich_help_panel=_STEER)(steering.resume)
 app.command(rich_help_panel=_STEER)(steering.stop)
+app.add_typer(approvals.app, name="approvals", rich_help_panel=_STEER)
 app.add_typer(dead.app, name="dead", rich_help_panel=_STEER)
 app.add_typer(token.app, name="token", rich_help_panel=_STEER)
 app.command(rich_help_panel=_KEEP)(keeping.backup)

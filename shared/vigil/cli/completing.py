@@ -34,9 +34,24 @@ def timer_ids(context: typer.Context, incomplete: str) -> list[str]:
     return _within(lambda: _timers(str(key)), incomplete) if key else []
 
 
+def approval_ids(incomplete: str) -> list[str]:
+    """Offer the requests that wait for a verdict."""
+    return _within(_approvals, incomplete)
+
+
 def agents(incomplete: str) -> list[str]:
     """Offer the agents that have a folder in this home."""
     return _within(_agents, incomplete)
+
+
+def job_ids(incomplete: str) -> list[str]:
+    """Offer the newest of one's own jobs."""
+    return _within(lambda: (job["id"] for job in _client().jobs()), incomplete)
+
+
+def skills(incomplete: str) -> list[str]:
+    """Offer the skills that there are."""
+    return _within(lambda: (s["name"] for s in _client().skills()["skills"]), incomplete)
 
 
 def memory_types(incomplete: str) -> list[str]:
@@ -51,6 +66,10 @@ def _sessions() -> Iterable[str]:
 def _timers(key: str) -> Iterable[str]:
     found = _client().timers(str(SessionKey.parse(key)))
     return (timer["timer_id"] for timer in found["timers"])
+
+
+def _approvals() -> Iterable[str]:
+    return (approval["id"] for approval in _client().approvals())
 
 
 def _agents() -> Iterable[str]:

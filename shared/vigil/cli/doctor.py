@@ -26,7 +26,7 @@ from vigil.client import connect, token_file
 from vigil.config import Settings
 from vigil.errors import ConfigError, VigilError
 
-from . import doors, exits, knowledge, options, output
+from . import doors, exits, hands, knowledge, options, output
 from .checks import Check, fail, ok, warn
 
 PYTHON_MIN: Final[tuple[int, ...]] = (3, 11)
@@ -37,6 +37,7 @@ _NEEDED: Final = {
     "cortex": ("anthropic", "jinja2"),
     "memory": ("aiosqlite", "numpy", "wordllama", "qdrant_edge"),
     "scheduler": (),
+    "executor": ("httpx2", "mcp"),
     "delivery": (),
 }
 
@@ -76,6 +77,7 @@ def examine() -> Iterator[Check]:
     for check in checks:
         yield check(settings)
     yield from knowledge.examine(settings)
+    yield from hands.examine(settings)
     yield from doors.examine(settings)
 
 

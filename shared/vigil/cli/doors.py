@@ -13,8 +13,9 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from vigil import ssrf
-from vigil.config import Channel, Hook, Settings
+from vigil.config import Settings
 from vigil.errors import InvalidInput
+from vigil.sections import Channel, Hook
 
 from .checks import Check, fail, ok, warn
 

@@ -38,6 +38,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int
     memory_replicas: int
     """Memory services that ran, and hold nothing any more. Others must have their files here."""
+    workspaces: int
+    """Folders of theirs in which tools worked, under this home."""
     credentials: tuple[str, ...]
     files: Verdict
     left: tuple[Residue, ...]
@@ -65,7 +67,7 @@ def erase(
         output.json(outcome)
     else:
         _show(outcome)
-    if not (outcome.deleted or outcome.tokens or outcome.credentials):
+    if not (outcome.deleted or outcome.tokens or outcome.credentials or outcome.workspaces):
         output.message(f"Nothing of {user} was there: erased before, or another spelling?")
     output.message("Backups made before still hold the data: delete them.")
     if outcome.files == "not clean":
@@ -95,7 +97,7 @@ def _erase(settings: Settings, user: str, wait_s: float) -> Outcome:
 async def _from_streams(settings: Settings, user: str) -> tuple[Where, dict[str, Any]]:
     from vigil import crash
     from vigil.clock import SystemClock
-    from vigil.keeping import erasure, projections, reach, residue
+    from vigil.keeping import erasure, projections, reach, residue, workspaces
     from vigil.keeping.erase import Eraser
 
     clock = SystemClock()
@@ -107,6 +109,10 @@ async def _from_streams(settings: Settings, user: str) -> tuple[Where, dict[str,
             await eraser.run()
             await asyncio.to_thread(projections.scrub, settings.memory)
             crash.point("erase.projections")
+            folders = await asyncio.to_thread(
+                workspaces.scrub, settings.workspaces, lambda owner: owner == user
+            )
+            crash.point("erase.workspaces")
             if reached.where != "external":
                 known = residue.schedules_of(settings.home, user)
                 await eraser.forget_schedules(known)
@@ -121,6 +127,7 @@ async def _from_streams(settings: Settings, user: str) -> tuple[Where, dict[str,
         "deleted": swept.deleted,
         "tokens": len(swept.tokens),
         "memory_replicas": swept.replicas,
+        "workspaces": folders,
         "credentials": tuple(ended),
         "token_ids": swept.tokens,
         "swept_ns": swept_ns,
@@ -233,7 +240,8 @@ _WORDS: Final[dict[Verdict, str]] = {
 
 def _show(outcome: Outcome) -> None:
     rows = sorted(outcome.deleted.items())
-    output.table(("STREAM", "ERASED"), [*rows, ("tokens", outcome.tokens)])
+    rows += [("tokens", outcome.tokens), ("workspaces", outcome.workspaces)]
+    output.table(("STREAM", "ERASED"), rows)
     but = ", but for what isn't Vigil's to change" if outcome.left else ""
     output.data(f"Files: {_WORDS[outcome.files]}{but if outcome.files == 'clean' else ''}.")
     shown: Callable[[Residue], str] = lambda r: f"  {r.file} ({r.count}): {r.why}"  # noqa: E731

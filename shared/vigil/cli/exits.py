@@ -47,6 +47,10 @@ class NotReady(VigilError):
     """What was asked for isn't there, or not yet."""
 
 
+class Conflict(VigilError):
+    """There is something of that name already."""
+
+
 def code_of(error: VigilError) -> int:
     """Map an error to its exit code.
 
@@ -62,7 +66,7 @@ def code_of(error: VigilError) -> int:
             return TIMEOUT
         case NotReady() | Unavailable():
             return NOT_READY
-        case AlreadyRunning() | WrongLastSequence():
+        case AlreadyRunning() | Conflict() | WrongLastSequence():
             return CONFLICT
         case _:
             return FAILURE

@@ -67,6 +67,7 @@ def _show_status(url: str, run: RunFile | None, found: dict[str, Any]) -> None:
         output.data(f"{how}, pid {run.pid}, since {run.started_at:%Y-%m-%d %H:%M:%S} UTC")
     output.data(f"model {output.printable(found.get('model') or 'unknown')}")
     _show_memory(found["services"])
+    _show_tools(found["services"])
     if paused := found.get("paused"):
         output.data(f"PAUSED by {paused['by']} at {paused['at']}: `vigil resume` ends it")
     rows = [
@@ -89,6 +90,30 @@ def _show_memory(services: list[dict[str, Any]]) -> None:
         if service["service"] == "memory" and "embedder" in facts:
             output.data(output.printable(f"memory {facts['embedder']}, {facts.get('index', '-')}"))
             return
+
+
+def _show_tools(services: list[dict[str, Any]]) -> None:
+    """Tell what the first executor that knows can run, and what is held back of it."""
+    for service in services:
+        sources = service.get("facts", {}).get("sources")
+        if service["service"] == "executor" and sources is not None:
+            for name, facts in sources.items():
+                output.data(output.printable(f"tools {name}: {_shelf(facts)}"))
+            return
+
+
+def _shelf(facts: dict[str, Any]) -> str:
+    """Say in one line what a source offers.
+
+    >>> _shelf({"tools": 5, "held": 1, "problem": "", "sandbox": "bubblewrap"})
+    '5, 1 held back, sandbox bubblewrap'
+    """
+    known = ("tools", "held", "problem")
+    parts = [str(facts.get("tools", 0))]
+    parts += [f"{facts['held']} held back"] if facts.get("held") else []
+    parts += [f"{name} {value}" for name, value in facts.items() if name not in known and value]
+    parts += [str(facts["problem"])] if facts.get("problem") else []
+    return ", ".join(parts)
 
 
 def _problems(service: dict[str, Any]) -> str:

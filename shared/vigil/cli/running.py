@@ -207,7 +207,7 @@ def down(json: options.Json = False) -> None:
         output.message("Stopped.")
 
 
-Service = Literal["gateway", "cortex", "memory", "scheduler", "delivery"]
+Service = Literal["gateway", "cortex", "memory", "scheduler", "executor", "delivery"]
 
 
 def serve(service: Annotated[Service, typer.Argument(help="Which one.")]) -> None:

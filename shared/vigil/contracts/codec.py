@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from ..errors import InvalidInput
+from .board import BoardEntry
 from .events import Event
 from .memories import MemoryRecord
 from .outcomes import (
@@ -21,6 +22,7 @@ from .outcomes import (
     TimerRecord,
 )
 from .signals import Signal
+from .tools import Pins, Shelf
 from .turns import Turn
 
 T = TypeVar("T")
@@ -29,6 +31,7 @@ Lift = Callable[[dict[str, Any]], dict[str, Any]]
 VERSIONS: Final[dict[str, int]] = {
     "event": 1, "turn": 1, "said": 1, "receipt": 1, "timer": 1, "dead_letter": 1,
     "dispatch": 1, "attempt": 1, "dead_letter_end": 1, "signal": 1, "memory": 1, "call_claim": 1,
+    "board": 1, "shelf": 1, "pins": 1,
 }  # fmt: skip
 """The version that is written today, by record."""
 
@@ -40,7 +43,7 @@ _TYPES: Final[dict[str, Any]] = {
     "event": Event, "turn": Turn, "said": Said, "receipt": Receipt, "timer": TimerRecord,
     "dead_letter": DeadLetter, "dispatch": Dispatch, "attempt": Attempt,
     "dead_letter_end": DeadLetterEnd, "signal": Signal, "memory": MemoryRecord,
-    "call_claim": CallClaim,
+    "call_claim": CallClaim, "board": BoardEntry, "shelf": Shelf, "pins": Pins,
 }  # fmt: skip
 _DECODERS: Final = {name: msgspec.json.Decoder(kind) for name, kind in _TYPES.items()}
 
@@ -147,3 +150,21 @@ def decode_call_claim(data: bytes) -> CallClaim:
     """Decode the claim of a tool call. Raises: InvalidInput."""
     claim: CallClaim = _decode("call_claim", data)
     return claim
+
+
+def decode_board(data: bytes) -> BoardEntry:
+    """Decode an entry of the board. Raises: InvalidInput."""
+    entry: BoardEntry = _decode("board", data)
+    return entry
+
+
+def decode_shelf(data: bytes) -> Shelf:
+    """Decode what a source of tools offers. Raises: InvalidInput."""
+    shelf: Shelf = _decode("shelf", data)
+    return shelf
+
+
+def decode_pins(data: bytes) -> Pins:
+    """Decode what was approved of an MCP server. Raises: InvalidInput."""
+    pins: Pins = _decode("pins", data)
+    return pins

@@ -8,8 +8,10 @@ from typing import Any, Literal
 import msgspec
 
 from .base import SOCKET, Instant, Record
-from .events import TimerKind
+from .board import BoardEntity
+from .events import ChildKind, TimerKind
 from .memories import MemoryType, Stability
+from .tools import Risk
 
 
 class EffectEnvelope(Record, frozen=True, kw_only=True, tag_field="type"):
@@ -61,7 +63,7 @@ class CancelTimer(EffectEnvelope, frozen=True, kw_only=True, tag="cancel_timer")
     payload: CancelTimerPayload
 
 
-ToolService = Literal["memory"]
+ToolService = Literal["memory", "executor"]
 """The services that run tools."""
 
 
@@ -78,6 +80,10 @@ class CallToolPayload(Record, frozen=True, kw_only=True):
     """When the session stops waiting for the result."""
     is_tainted: bool = False
     """Decided by a loop that descends from untrusted content (SPEC X-3)."""
+    risk: Risk = "read"
+    """As which it was let through."""
+    approval_id: str = ""
+    """The request that a person accepted; empty: it needed none."""
 
 
 class CallTool(EffectEnvelope, frozen=True, kw_only=True, tag="call_tool"):
@@ -105,8 +111,90 @@ class SaveMemory(EffectEnvelope, frozen=True, kw_only=True, tag="save_memory"):
     payload: SaveMemoryPayload
 
 
-Effect = SendMessage | ScheduleTimer | CancelTimer | CallTool | SaveMemory
-EffectType = Literal["send_message", "schedule_timer", "cancel_timer", "call_tool", "save_memory"]
+class SpawnSessionPayload(Record, frozen=True, kw_only=True):
+    """A session to be started. Its thread is made of this effect's id (`SessionKey.child`)."""
+
+    kind: ChildKind
+    prompt: str
+    caused_by: str
+    """The id of the event that began the loop."""
+    root_id: str
+    """The id of the event that all of it descends from."""
+    depth: int
+    """1 for what a conversation starts."""
+    allowance: int = 0
+    """How many sessions it may start in its turn, theirs included."""
+    is_ordered: bool = False
+    is_tainted: bool = False
+
+
+class SpawnSession(EffectEnvelope, frozen=True, kw_only=True, tag="spawn_session"):
+    payload: SpawnSessionPayload
+
+
+class CancelCallPayload(Record, frozen=True, kw_only=True):
+    """Nobody waits for a call or a child any more: end it, or see that it never begins."""
+
+    call_id: str
+    """The effect that asked for it."""
+    tool: str
+    child: str = ""
+    """The child's session key, if it is one."""
+    reason: str = ""
+
+
+class CancelCall(EffectEnvelope, frozen=True, kw_only=True, tag="cancel_call"):
+    payload: CancelCallPayload
+
+
+class TellParentPayload(Record, frozen=True, kw_only=True):
+    """What a session tells the one that started it."""
+
+    parent: str
+    """Its session key."""
+    call_id: str
+    """The effect that started this one."""
+    state: Literal["running", "asking", "done", "failed"]
+    """`running`, `asking`: a status; the others are the result, of which there is one."""
+    content: str
+    is_tainted: bool = False
+
+
+class TellParent(EffectEnvelope, frozen=True, kw_only=True, tag="tell_parent"):
+    payload: TellParentPayload
+
+
+class BoardChangePayload(Record, frozen=True, kw_only=True):
+    entity: BoardEntity
+    """As it is now, whole."""
+
+
+class BoardChange(EffectEnvelope, frozen=True, kw_only=True, tag="board_change"):
+    payload: BoardChangePayload
+
+
+Effect = (
+    SendMessage
+    | ScheduleTimer
+    | CancelTimer
+    | CallTool
+    | SaveMemory
+    | SpawnSession
+    | CancelCall
+    | TellParent
+    | BoardChange
+)
+EffectType = Literal[
+    "send_message",
+    "schedule_timer",
+    "cancel_timer",
+    "call_tool",
+    "save_memory",
+    "spawn_session",
+    "cancel_call",
+    "tell_parent",
+    "board_change",
+]
 
 
 def canonical(payload: Any) -> bytes:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from .base import VERSION_1, EventType, Instant, Record
+from .board import Job, Verdict
 
 
 class Envelope(Record, frozen=True, kw_only=True, tag_field="type"):
@@ -84,13 +85,68 @@ class External(Envelope, frozen=True, kw_only=True, tag="external"):
     payload: ExternalPayload
 
 
-ControlOp = Literal["stop", "clear_follow_ups", "cancel_timer"]
+ChildKind = Literal["branch", "worker"]
+"""A forked thought that inherits its parent's transcript; or a task, and no conversation."""
+
+
+class Start(Record, frozen=True, kw_only=True):
+    """What a session of the cortex begins with: its first event, which makes all the others."""
+
+    prompt: str
+    """The thought to think, the task to do; of a job its goal."""
+    parent: str = ""
+    """The session key of who started it, to be told how it ends; empty: nobody (a job)."""
+    call_id: str = ""
+    """The parent's effect that started it: what its result answers."""
+    parent_turn: int = 0
+    """Stream sequence of the parent's turn with that effect; a branch inherits what was before."""
+    root_id: str = ""
+    """The id of the event that all of it descends from."""
+    depth: int = 0
+    allowance: int = 0
+    """How many sessions it may start, theirs included."""
+    is_ordered: bool = False
+    is_tainted: bool = False
+    job: Job | None = None
+
+
+class Decision(Record, frozen=True, kw_only=True):
+    """A person's verdict on an approval. It holds for the arguments that `digest` stands for."""
+
+    approval_id: str
+    verdict: Verdict
+    digest: str
+    by: str
+    """The user who gave it."""
+    input: dict[str, Any] | None = None
+    """`edit`: the arguments to run instead."""
+    text: str = ""
+    """`answer`: what to tell the model; `reject`: why."""
+
+
+class ChildStatus(Record, frozen=True, kw_only=True):
+    """What a child is at, told to the session that started it."""
+
+    call_id: str
+    state: Literal["running", "asking"]
+    text: str = ""
+    is_tainted: bool = False
+    """Whether untrusted content had a part in the text (SPEC X-3)."""
+
+
+ControlOp = Literal[
+    "stop", "clear_follow_ups", "cancel_timer", "start", "cancel", "status", "approval"
+]
+"""`stop` ends the turn that runs, `cancel` the whole of a session that was started."""
 
 
 class ControlPayload(Record, frozen=True, kw_only=True):
     op: ControlOp
     timer_id: str | None = None
     reason: str = ""
+    start: Start | None = None
+    decision: Decision | None = None
+    status: ChildStatus | None = None
 
 
 class Control(Envelope, frozen=True, kw_only=True, tag="control"):

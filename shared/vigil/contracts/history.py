@@ -65,7 +65,27 @@ class ExternalBlock(Record, frozen=True, kw_only=True, tag_field="type", tag="ex
     """How many characters of the content were cut off."""
 
 
-Block = TextBlock | ToolUseBlock | ToolResultBlock | OpaqueBlock | TimerBlock | ExternalBlock
+class TaskBlock(Record, frozen=True, kw_only=True, tag_field="type", tag="task"):
+    """What became of a call or a child that no loop waited for, as a fact; the prompt puts it into
+    words, behind bars if it is tainted."""
+
+    call_id: str
+    tool: str
+    title: str
+    content: str
+    is_error: bool = False
+    is_tainted: bool = False
+
+
+Block = (
+    TextBlock
+    | ToolUseBlock
+    | ToolResultBlock
+    | OpaqueBlock
+    | TimerBlock
+    | ExternalBlock
+    | TaskBlock
+)
 
 
 class Row(Record, frozen=True, kw_only=True):
@@ -74,4 +94,4 @@ class Row(Record, frozen=True, kw_only=True):
     role: Literal["user", "assistant"]
     blocks: tuple[Block, ...]
     at: Instant
-    source: Literal["person", "agent", "timer", "tool", "external", "system"]
+    source: Literal["person", "agent", "timer", "tool", "external", "system", "task"]

@@ -82,15 +82,16 @@ class Attempt(Record, frozen=True, kw_only=True):
 class CallClaim(Record, frozen=True, kw_only=True):
     """The claim of a tool call: from here on somebody may be running it (ARCHITECTURE 4).
 
-    There is one for a call, ever: it is published with expected sequence 0. A claim without a
-    result is a crash in the middle. Then an idempotent tool is run again, by whoever finds it.
+    The first one is published with expected sequence 0. A claim without a result is a crash in the
+    middle. Then an idempotent tool is run again by whoever finds it; the executor claims it anew
+    for that, expecting the claim that it found.
     """
 
     effect_id: str
     session_key: str
     tool: str
     by: str
-    """The instance that claimed it."""
+    """The instance that claimed it; empty: nobody, it was withdrawn before it was run."""
     at: Instant
     v: int = VERSION_1
 

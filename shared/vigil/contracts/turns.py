@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from .base import VERSION_1, EventType, Instant, Record
-from .effects import Effect
-from .events import Cause
+from .board import Approval, Job
+from .effects import Effect, ToolService
+from .events import Cause, ChildKind, Start
 from .history import FollowUp, Row
 
 
@@ -32,8 +33,42 @@ class OpenCall(Record, frozen=True, kw_only=True):
     """A tool call that a service was asked for and has not answered yet."""
 
     effect_id: str
+    """Of the call; of one that waits for a person, the id of the approval."""
     tool_use_id: str
     tool: str
+    service: ToolService | Literal["session", "person"] = "memory"
+    """Who will answer: a service, a session that was started, a person."""
+
+
+class Task(Record, frozen=True, kw_only=True):
+    """A call or a child whose result comes back as an event of its own: no loop waits for it, or
+    the one that does gets it as a result."""
+
+    tool: str
+    title: str
+    """What it's for, in a line."""
+    due_at: Instant
+    """When it counts as lost, unless it tells something before."""
+    generation: int
+    """Of the deadline that ends it."""
+    kind: ChildKind | Literal["call"] = "call"
+    child: str = ""
+    """The child's session key, if it is one."""
+    is_awaited: bool = False
+    """Whether the open loop waits for it."""
+    is_ordered: bool = False
+    """Whether the person ordered it: its result is said like a reminder that is kept."""
+    is_tainted: bool = False
+    caused_by: str = ""
+    root_id: str = ""
+    """The id of the event that all of it descends from."""
+    spawned: int = 0
+    """Sessions that descend from that event so far, of all that this session knows of."""
+    is_late: bool = False
+    """Of a request to a person: nobody decided in time, whatever the event says that ended it."""
+    told_seq: int = 0
+    """Stream sequence of the event that ended it, while that waits in the queue, or while the loop
+    that it opened is open. 0: it is under way."""
 
 
 class Waiting(Record, frozen=True, kw_only=True):
@@ -42,7 +77,8 @@ class Waiting(Record, frozen=True, kw_only=True):
     calls: tuple[OpenCall, ...]
     """Those without a result; with the last one the loop goes on."""
     generation: int
-    """Of the deadline after which they count as failed."""
+    """Of the deadline after which the services' calls among them count as failed; sessions and
+    people have deadlines of their own. 0: there is none."""
     due_at: Instant
 
 
@@ -73,8 +109,13 @@ class Loop(Record, frozen=True, kw_only=True):
     """Ids of the messages that it answers together with the one that began it (`coalesce`)."""
     waiting: Waiting | None = None
     """Set while services run tools for it; no model call is owed then."""
-    purpose: Literal["answer", "save"] = "answer"
-    """`save`: nothing is said; the model is asked what of the conversation to remember."""
+    purpose: Literal["answer", "save", "plan"] = "answer"
+    """`save`: nothing is said; the model is asked what of the conversation to remember. `plan`: the
+    model is asked for the steps of a job, which are then run one after the other."""
+    spawned: int = 0
+    """Sessions that it started, with all that those may start."""
+    task_id: str = ""
+    """The task whose result began it; it stays in the state's `tasks` until the loop ends."""
 
 
 class Queued(Record, frozen=True, kw_only=True, array_like=True):
@@ -142,6 +183,15 @@ class State(Record, frozen=True, kw_only=True):
     """Stream sequence of the turn whose `summary` stands for what was before `history_from`."""
     is_locked: bool = False
     """The state could not be read once: autonomous sends are refused until a user message."""
+    start: Start | None = None
+    """Of a session that was started: what for, and by whom."""
+    told_ms: int = 0
+    """When it last told its parent how it goes, in epoch ms."""
+    tasks: dict[str, Task] = {}  # noqa: RUF012
+    """What is under way for this session, by the effect's id."""
+    approvals: dict[str, Approval] = {}  # noqa: RUF012
+    """The open requests to the person, by id."""
+    job: Job | None = None
 
 
 class Usage(Record, frozen=True, kw_only=True):
@@ -179,6 +229,8 @@ Outcome = Literal[
     "taken_over",  # another attempt at the next step after a crash
     "saved",  # what a pause of the conversation left to remember was decided
     "compacted",  # the oldest rows were replaced by a summary, or dropped
+    "cancelled",  # who started the session, or a person, ended it
+    "decided",  # a person's verdict on an approval was taken in
 ]
 
 
@@ -205,6 +257,9 @@ class Turn(Record, frozen=True, kw_only=True):
     """Whether the summary was made of untrusted content, too (SPEC X-3)."""
     is_tainted: bool = False
     """Whether its rows are of a tainted loop that it ended; if it goes on, its state tells."""
+    is_swayed: bool = False
+    """Whether a model was asked for it that was shown untrusted content, wherever that stood: what
+    such a model says may hand on what it read."""
     v: int = VERSION_1
 
 
@@ -215,4 +270,6 @@ OWES_HEADER: Final = "Vigil-Owes"
 """Present if the session has something to do by itself; its wake isn't acked before."""
 EFFECTS_HEADER: Final = "Vigil-Effects"
 """Contains "s" if there is a send, "t" if a timer is scheduled or cancelled, "m" if memory has
-something to do (a call of one of its tools, something to save); else absent."""
+something to do (a call of one of its tools, something to save), "x" if the executor has (a call of
+its tools or its end, a session to start or to tell something, a change of the board); else absent.
+"""

@@ -1,7 +1,7 @@
 """The file of a backup: a tar that checks itself.
 
     streams/SESSIONS, streams/KV_TOKENS, …     snapshots, in the broker's own format
-    home/vigil.toml, home/nkeys/…, …           files of the home
+    home/vigil.toml, home/workspaces/…, …      files of the home
     manifest.json                              what there is, with versions and a SHA-256 of each
     digest                                     SHA-256 of every byte before this part
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import tarfile
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from ..contracts import Instant
 from ..errors import VigilError
@@ -40,10 +42,13 @@ class ArchiveError(VigilError):
     """The file is no backup, or not the one that was written."""
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     size: int
     sha256: str
+    is_executable: bool = False
+    uid: int = 0
+    """Whose file it was, where that matters."""
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,11 +61,15 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     streams: dict[str, Snapshot]
     """In the order in which they were taken."""
     parts: tuple[Part, ...]
+    floors: dict[str, int] = {}
+    """By stream, up to which turn BOARD has everything (`board`)."""
 
 
-def _header(name: str, size: int, at: datetime) -> bytes:
-    info = tarfile.TarInfo(name)
-    info.size, info.mode, info.mtime = size, 0o600, int(at.timestamp())
+def _header(part: Part, at: datetime) -> bytes:
+    info = tarfile.TarInfo(part.name)
+    info.size, info.mtime = part.size, int(at.timestamp())
+    info.mode = 0o700 if part.is_executable else 0o600
+    info.uid = info.gid = part.uid
     return info.tobuf(tarfile.GNU_FORMAT)
 
 
@@ -80,9 +89,10 @@ class Writer:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
         self._file: BufferedRandom = os.fdopen(os.open(self._temporary, flags, 0o600), "w+b")
 
-    def part(self, name: str) -> PartWriter:
+    def part(self, name: str, *, is_executable: bool = False, uid: int = 0) -> PartWriter:
         """Begin a part, whose size isn't known yet; close it before the next."""
-        return PartWriter(self._file, name, self._made_at)
+        part = Part(name=name, size=0, sha256="", is_executable=is_executable, uid=uid)
+        return PartWriter(self._file, part, self._made_at)
 
     def add(self, writer: PartWriter) -> None:
         """End a part."""
@@ -93,7 +103,20 @@ class Writer:
         writer.write(data)
         self.add(writer)
 
-    def finish(self, *, vigil: str, nats_server: str, streams: dict[str, Snapshot]) -> Manifest:
+    def add_file(self, name: str, descriptor: int) -> None:
+        """Add an opened file as it is now, and close it."""
+        with os.fdopen(descriptor, "rb") as file:
+            found = os.fstat(descriptor)
+            is_executable = bool(found.st_mode & stat.S_IXUSR)
+            uid = found.st_uid if os.geteuid() == 0 else 0
+            writer = self.part(name, is_executable=is_executable, uid=uid)
+            while chunk := file.read(READ_BYTES):
+                writer.write(chunk)
+            self.add(writer)
+
+    def finish(
+        self, *, vigil: str, nats_server: str, streams: dict[str, Snapshot], floors: dict[str, int]
+    ) -> Manifest:
         """Write the manifest and the digest, and give the file its name."""
         manifest = Manifest(
             format=FORMAT,
@@ -101,6 +124,7 @@ class Writer:
             nats_server=nats_server,
             made_at=self._made_at,
             streams=streams,
+            floors=floors,
             parts=tuple(self._parts),
         )
         self.part(MANIFEST).close(msgspec.json.encode(manifest))
@@ -125,12 +149,12 @@ class Writer:
 class PartWriter:
     """One part; its header is written again once its size is known."""
 
-    def __init__(self, file: BufferedRandom, name: str, at: datetime) -> None:
-        self._file, self._name, self._at = file, name, at
+    def __init__(self, file: BufferedRandom, part: Part, at: datetime) -> None:
+        self._file, self._part, self._at = file, part, at
         self._start = file.tell()
         self._hash = hashlib.sha256()
         self.size = 0
-        file.write(_header(name, 0, at))
+        file.write(_header(part, at))
 
     def write(self, data: bytes) -> None:
         self._file.write(data)
@@ -141,9 +165,10 @@ class PartWriter:
         self.write(data)
         self._file.write(b"\0" * (-self.size % BLOCK))
         self._file.seek(self._start)
-        self._file.write(_header(self._name, self.size, self._at))
+        part = replace(self._part, size=self.size, sha256=self._hash.hexdigest())
+        self._file.write(_header(part, self._at))
         self._file.seek(0, os.SEEK_END)
-        return Part(name=self._name, size=self.size, sha256=self._hash.hexdigest())
+        return part
 
 
 class Archive:
@@ -212,7 +237,13 @@ def _part(path: Path, info: tarfile.TarInfo, report: Report) -> Part:
         report(info.name, size)
     if size < info.size:
         raise ArchiveError(f"{path} is not whole: it ends within {info.name}")
-    return Part(name=info.name, size=size, sha256=digest.hexdigest())
+    return Part(
+        name=info.name,
+        size=size,
+        sha256=digest.hexdigest(),
+        is_executable=bool(info.mode & stat.S_IXUSR),
+        uid=info.uid,
+    )
 
 
 def _chunks(path: Path, offset: int, size: int) -> Iterator[bytes]:

@@ -4,13 +4,19 @@ Snapshots are taken one after another while everything runs, so they are of diff
 The order makes that harmless: SESSIONS, which is the truth, comes after what is made of it. What
 is older than it lacks the newest changes, which are found again from SESSIONS or by a repeat; the
 other way round a cursor or an idempotency key could point to what isn't there any more. MEMORIES
-comes last: a turn that is acknowledged in SESSIONS has what it saved in there.
+comes last: a turn that is acknowledged in SESSIONS has what it saved in there. Before SESSIONS
+comes SYSTEM: what a worker of it has told is in SESSIONS. Only the other way round is there a gap,
+and it has an end: a worker or a job that SYSTEM lacks is missed at its deadline.
 
     EVENTS     taken in again, and known as a repeat
     TIMERS     schedules that it lacks are made again (`rearm`); those that are over are stale
     CURSORS    a client gets the last messages once more
     SIGNALS    those of the last moments are projected again
+    BOARD      what changed in the last moments is taken from the turns (`board`)
     MEMORIES   has what turns saved that SESSIONS lacks; done again, it's the same memory
+
+Workspaces and the folders of MCP servers are copied after all streams: a tool may write there while
+they are read, so a file may be newer than what a session knows of it. Plain files only, no links.
 
 The files of memory services aren't in it: they are made of MEMORIES. A restored MEMORIES is another
 log than the one that a file was made of, so what was there is made anew.
@@ -25,6 +31,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
@@ -43,14 +50,14 @@ from ..home import connect_admin
 from ..provision import ERR_STREAM_NOT_FOUND, provision
 from ..runfile import Lock
 from ..topology import BUCKETS, STREAMS
-from . import rearm, snapshots
+from . import board, rearm, snapshots, workspaces
 from .archive import Archive, ArchiveError, Manifest, Report, Writer
 from .snapshots import Snapshot, StreamState
 
 STREAM_PREFIX: Final = "streams/"
 HOME_PREFIX: Final = "home/"
-FILES: Final = ("vigil.toml", "token", "nkeys", "agents")
-"""What of a home is kept, beside the streams."""
+FILES: Final = ("vigil.toml", "token", "nkeys", "agents", "skills")
+"""What of a home is kept, beside the streams and the workspaces."""
 RESTORING: Final = "restoring"
 _OF_A_START: Final = frozenset({"run", "logs", "memory", RESTORING})
 """What a home may hold and still be empty; memory services make theirs of the log."""
@@ -68,7 +75,7 @@ class Begun(msgspec.Struct, frozen=True, kw_only=True):
 def stream_names() -> list[str]:
     """Return the streams of a backup, in the order in which they are taken."""
     buckets = [f"KV_{bucket.name}" for bucket in BUCKETS if bucket.storage == "file"]
-    truths = ("SESSIONS", "MEMORIES")
+    truths = ("SYSTEM", "SESSIONS", "MEMORIES")
     return [*buckets, *(s.name for s in STREAMS if s.name not in truths), *truths]
 
 
@@ -84,6 +91,7 @@ async def save(bus: Bus, settings: Settings, path: Path, now: datetime, report: 
     """
     writer = Writer(path, now)
     try:
+        floors = await board.floors(bus)
         taken: dict[str, Snapshot] = {}
         for name in stream_names():
             part = writer.part(STREAM_PREFIX + name)
@@ -97,8 +105,14 @@ async def save(bus: Bus, settings: Settings, path: Path, now: datetime, report: 
         for file in home_files(settings.home):
             name = file.relative_to(settings.home).as_posix()
             writer.add_bytes(HOME_PREFIX + name, file.read_bytes())
+        for file in workspaces.files(settings.home):
+            name = file.relative_to(settings.home).as_posix()
+            report(name, 0)
+            opened = workspaces.open_plain(settings.home, file)
+            if opened is not None:
+                writer.add_file(HOME_PREFIX + name, opened)
         server = str(bus.connection.connected_server_version)
-        return writer.finish(vigil=__version__, nats_server=server, streams=taken)
+        return writer.finish(vigil=__version__, nats_server=server, streams=taken, floors=floors)
     finally:
         writer.abort()
 
@@ -173,6 +187,7 @@ async def restore(
             bus = await _broker(settings, stack)
             found = await _streams(archive, bus, settings, report)
             await provision(bus, settings.config.retention, replicas=settings.config.nats.replicas)
+            await board.catch_up(bus, archive.manifest.floors)
             await rearm.request(bus)
         (home / RESTORING).unlink()
         return found
@@ -187,7 +202,21 @@ def write_files(archive: Archive, home: Path) -> None:
     for part in archive.manifest.parts:
         if part.name.startswith(HOME_PREFIX):
             path = home / _safe(part.name.removeprefix(HOME_PREFIX))
-            write_private(path, archive.read(part.name))
+            _write_file(path, archive.chunks(part.name), is_executable=part.is_executable)
+            workspaces.give(home, path, part.uid)
+
+
+def _write_file(path: Path, chunks: Iterator[bytes], *, is_executable: bool) -> None:
+    """Write a file that only its owner may read. Repeated, it is written anew."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path.unlink(missing_ok=True)
+    mode = 0o700 if is_executable else 0o600
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with os.fdopen(descriptor, "wb") as file:
+        for chunk in chunks:
+            file.write(chunk)
+        file.flush()
+        os.fsync(descriptor)
 
 
 def _make_home(home: Path) -> None:
@@ -197,7 +226,11 @@ def _make_home(home: Path) -> None:
 def _safe(name: str) -> PurePosixPath:
     """Return a path that stays in the home. Raises: ArchiveError."""
     path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts or path.parts[0] not in FILES:
+    if (
+        path.is_absolute()
+        or ".." in path.parts
+        or path.parts[0] not in (*FILES, *workspaces.FOLDERS)
+    ):
         raise ArchiveError(f"{name} is no file of a home")
     return path
 

@@ -80,6 +80,7 @@ def _subjects(name: str) -> re.Pattern[bytes]:
     forms = (
         rf"(?:timer\.|due\.)?(?:session|system|signal)\.{_PART}\.{name}\.",
         rf"dead\.{_PART}\.{_PART}\.{name}\.",
+        rf"board\.{_PART}\.{name}\.",
         rf"event\.{name}\.",
         rf"memory\.{_PART}\.{name}\.",
     )

@@ -8,9 +8,10 @@ it is given up (measured; docs/adr/0012). So there are three steps.
             team shares, again and again, until a while has passed in which nothing came. The
             services refuse the person meanwhile (`erasure`).
     ask     have the memory services that run remove what they made of it (`projections`).
-    scrub   in TIMERS and the buckets that name people: fill the block that is written to, store
-            every live record once more behind that, and so leave the old blocks without one. The
-            broker removes such a block's file, and with it what was dead in there.
+    scrub   in TIMERS, BOARD and the buckets that name people: fill the block that is written to,
+            store every live record once more behind that, and so leave the old blocks without
+            one. The broker removes such a block's file, and with it what was dead in there. Of
+            the states of an entity on the board only the newest is stored again.
 
 Everything may be repeated: killed anywhere, the next call begins at the sweep, which is short when
 there is little left. Only the admin may do this.
@@ -39,7 +40,7 @@ from ..contracts import (
     encode,
 )
 from ..errors import InvalidInput, OutcomeUnknown, Unavailable, WrongLastSequence
-from ..subjects import TEAM, Scope, SessionKey, check_part, token_of
+from ..subjects import BOARD_ALL, TEAM, Scope, SessionKey, check_part, token_of
 from ..switches import PAUSED, Paused
 from . import erasure, projections
 from .erasure import Erasure
@@ -54,8 +55,23 @@ FILL_BYTES: Final = 900 * 1024
 FILL_COUNT: Final = 10
 """Together more than a block of any stream: 8 MiB is the broker's largest (measured)."""
 FILL: Final = "erase-fill"
-SCRUBBED: Final = ("TIMERS", "KV_TOKENS", "KV_CONFIG")
-"""Streams with records that name people and are replaced or purged. Other buckets hold hashes."""
+SCRUBBED: Final = ("TIMERS", "BOARD", "KV_TOKENS", "KV_CONFIG")
+"""Streams with records that name people and are replaced or purged. Other buckets hold hashes, or
+nothing of a person."""
+LIVE: Final = {
+    "TIMERS": ("timer.>", "due.>"),
+    "BOARD": (BOARD_ALL,),
+    "KV_TOKENS": ("$KV.TOKENS.>",),
+    "KV_CONFIG": ("$KV.CONFIG.>",),
+}
+"""What is in a stream that is scrubbed."""
+FILLS: Final = {
+    "TIMERS": f"timer.{FILL}",
+    "BOARD": f"board.{FILL}.{FILL}.{FILL}",
+    "KV_TOKENS": f"$KV.TOKENS.{FILL}",
+    "KV_CONFIG": f"$KV.CONFIG.{FILL}",
+}
+"""Under what subject a stream's block is filled."""
 ERR_NO_MESSAGE: Final = 10043
 ERR_SEQUENCE_NOT_FOUND: Final = 10037
 _NOT_AGAIN: Final = (MSG_ID, "Nats-Expected-")
@@ -86,7 +102,10 @@ def filters_of(user: str) -> dict[str, list[str]]:
     if user == TEAM:
         raise InvalidInput("user", "is nobody: memories that a team shares have this name")
     return {
+        # Before what they started: a session that is gone starts nothing and tells nobody.
         "SESSIONS": [f"session.*.{user}.>"],
+        "SYSTEM": [f"system.*.{user}.>"],
+        "BOARD": [f"board.*.{user}.>"],
         "TIMERS": [f"timer.*.*.{user}.>", f"due.*.*.{user}.>"],
         "DEAD": [f"dead.*.*.{user}.>"],
         "EVENTS": [f"event.{user}.>"],
@@ -238,7 +257,7 @@ class Eraser:
 
     async def _erase(self, stream: str, message: Message) -> None:
         """Delete a record, after what hangs on it: killed in between, it is found again."""
-        if stream == "SESSIONS":
+        if stream in ("SESSIONS", "SYSTEM"):
             await self._forget_id(message)
             await self._forget_schedules(message)
         elif stream == "TIMERS":
@@ -290,26 +309,30 @@ class Eraser:
 
     async def scrub(self, stream: str) -> None:
         """Rewrite a stream's live records, so that no block with dead ones is left."""
-        prefix = f"$KV.{stream.removeprefix('KV_')}." if stream.startswith("KV_") else "timer."
-        await self._empty(stream, prefix)
-        await self._fill(prefix)
-        all_of_it = [f"{prefix}>"] if prefix != "timer." else ["timer.>", "due.>"]
-        for count, message in enumerate(await self._bus.read(stream, all_of_it), 1):
+        await self._empty(stream)
+        await self._fill(stream)
+        newest: dict[str, Message] = {}
+        for message in await self._bus.read(stream, LIVE[stream]):
+            if older := newest.get(message.subject):
+                await erase_message(self._bus, stream, older.seq, is_secret=False)
+            newest[message.subject] = message
+        for count, message in enumerate(newest.values(), 1):
             if FILL not in message.subject:
                 await self._again(stream, message)
                 self._report(f"scrub {stream}", count)
-        await self._empty(stream, prefix)
+        await self._empty(stream)
 
-    async def _fill(self, prefix: str) -> None:
+    async def _fill(self, stream: str) -> None:
         """Roll the block that is written to: all that follows is in another."""
         # To the watchers of a bucket it is a key that was deleted; the scheduler never fires it.
         headers = {"KV-Operation": "DEL"}
         for n in range(FILL_COUNT):
-            publish = partial(self._bus.publish, f"{prefix}{FILL}.{n}", b"\0" * FILL_BYTES, headers)
+            subject = f"{FILLS[stream]}.{n}"
+            publish = partial(self._bus.publish, subject, b"\0" * FILL_BYTES, headers)
             await _patiently(publish)
 
-    async def _empty(self, stream: str, prefix: str) -> None:
-        for message in await self._bus.read(stream, [f"{prefix}{FILL}.>"]):
+    async def _empty(self, stream: str) -> None:
+        for message in await self._bus.read(stream, [f"{FILLS[stream]}.>"]):
             await erase_message(self._bus, stream, message.seq, is_secret=False)
 
     async def _again(self, stream: str, message: Message) -> None:

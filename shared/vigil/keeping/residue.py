@@ -9,17 +9,21 @@ apart from what stays.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
+import stat
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
 
 from ..subjects import check_part
-from . import blocks, projections
+from . import blocks, projections, workspaces
 
-Kind = Literal["log", "index", "records", "memory", "others", "settings", "files"]
+Kind = Literal["log", "index", "records", "memory", "workspace", "others", "settings", "files"]
 SUBJECTS: Final = "index.db"
 SCHEDULES: Final = "sched.db"
 INDEXES: Final = (SUBJECTS, SCHEDULES, "thw.db")
@@ -39,6 +43,7 @@ WHY: Final[dict[Kind, str]] = {
     "(`vigil down`) and run this again: then it's overwritten",
     "memory": "a memory service made it and did not remove it; end Vigil (`vigil down`) and run "
     "this again: then it's overwritten",
+    "workspace": "a tool wrote it, and the folder isn't theirs: look at it, remove it by hand",
     "others": "it is in what belongs to somebody else, whose dead letter they ordered to be tried "
     "again, say; it stays",
     "settings": "a person wrote it: change it by hand",
@@ -71,7 +76,7 @@ def names_of(user: str) -> re.Pattern[bytes]:
     """
     name = re.escape(check_part("user", user))
     forms = (
-        rf"{_EDGE}(?:session|system|signal|live)\.{_ANY}\.(?P<a>{name})\.",
+        rf"{_EDGE}(?:session|system|signal|live|board)\.{_ANY}\.(?P<a>{name})\.",
         rf"{_EDGE}dead\.{_ANY}\.{_ANY}\.(?P<b>{name})\.",
         rf"{_EDGE}event\.(?P<c>{name})\.",
         rf"{_EDGE}memory\.{_ANY}\.(?P<g>{name})\.",
@@ -126,26 +131,58 @@ def scan(home: Path, user: str, *, swept_ns: int | None = None, files: str = "*"
         files: a pattern of file names, to look at some only.
     """
     found: list[Residue] = []
-    for path in sorted(path for path in home.rglob(files) if path.is_file()):
-        kind, name = kind_of(home, path), path.relative_to(home).as_posix()
+    for path in sorted(_files(home, files)):
+        kind, name = kind_of(home, path), _name(home, path)
         if kind == "memory" and path.name.startswith(projections.DATABASE):
             # Rows, not bytes: a database that others' memories are in may well have the name.
             count = projections.owners(path).count(user) if path.suffix == ".db" else 0
             found += [Residue(file=name, kind=kind, count=count)] if count else []
             continue
-        if path.name == SUBJECTS and _is_fresh(path, swept_ns):
+        is_subjects = kind == "index" and path.name == SUBJECTS
+        if is_subjects and _is_fresh(path, swept_ns):
             continue
-        pattern = _in_index(user) if path.name == SUBJECTS else _pattern_of(kind, user)
+        pattern = _in_index(user) if is_subjects else _pattern_of(kind, user)
         try:
             places = [start for start, _ in _found(path, user.encode(), pattern)]
             of_others = _of_others(path, places, user) if kind == "records" else 0
         except FileNotFoundError:  # the broker removed it meanwhile
             continue
+        except OSError:
+            if kind != "workspace":
+                raise
+            continue  # a tool of somebody else locked it, or hid it too deep
         if count := len(places) - of_others:
             found.append(Residue(file=name, kind=kind, count=count))
         if of_others:
             found.append(Residue(file=name, kind="others", count=of_others))
     return found
+
+
+def _files(home: Path, pattern: str) -> Iterator[Path]:
+    """Yield files by the pattern of their names; links among them, but for those that tools made:
+    such lead to where there is no end."""
+    waiting = [home]
+    while waiting:
+        folder = waiting.pop()
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                path = Path(entry.path)
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(path)
+                elif fnmatch(entry.name, pattern) and _is_file(home, path):
+                    yield path
+
+
+def _is_file(home: Path, path: Path) -> bool:
+    with contextlib.suppress(OSError):
+        is_tools = path.relative_to(home).parts[0] in workspaces.FOLDERS
+        return stat.S_ISREG((path.lstat() if is_tools else path.stat()).st_mode)
+    return False
+
+
+def _name(home: Path, path: Path) -> str:
+    """Return the name of a file as it can be written down."""
+    return os.fsencode(path.relative_to(home).as_posix()).decode("utf-8", "replace")
 
 
 def _of_others(path: Path, places: Sequence[int], user: str) -> int:
@@ -186,7 +223,7 @@ def _is_fresh(index: Path, swept_ns: int | None) -> bool:
 
 
 def _pattern_of(kind: Kind, user: str) -> re.Pattern[bytes]:
-    if kind in ("settings", "files"):
+    if kind in ("settings", "workspace", "files"):
         return re.compile(rf"{_EDGE}(?P<a>{re.escape(user)})(?![A-Za-z0-9_-])".encode())
     return names_of(user)
 
@@ -194,11 +231,13 @@ def _pattern_of(kind: Kind, user: str) -> re.Pattern[bytes]:
 def kind_of(home: Path, path: Path) -> Kind:
     """Tell what a file of a home is."""
     parts = path.relative_to(home).parts
+    if parts[0] in workspaces.FOLDERS:
+        return "workspace"
     if path.name in INDEXES:
         return "index"
     if parts[0] == "logs" or path.suffix == ".log":
         return "log"
-    if parts[0] in ("vigil.toml", "agents"):
+    if parts[0] in ("vigil.toml", "agents", "skills"):
         return "settings"
     if parts[0] == MEMORY:
         return "memory"

@@ -19,20 +19,20 @@ from typing import Final
 
 import httpx2
 
-from vigil import ssrf
-from vigil.ssrf import Rules, Target
+from . import ssrf
+from .ssrf import Rules, Target
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 """(host, port) -> its addresses as text."""
 LOOKUPS_AT_ONCE: Final = 8
-"""Of one channel; as many as requests."""
+"""Of one transport."""
 
 
 class SystemResolver:
-    """Asks the system, in threads of its own: names that hang hold up no other channel's."""
+    """Asks the system, in threads of its own: names that hang hold up no other transport's."""
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(LOOKUPS_AT_ONCE, "delivery-names")
+        self._threads = ThreadPoolExecutor(LOOKUPS_AT_ONCE, "names")
 
     async def __call__(self, host: str, port: int) -> list[str]:
         """Return the addresses. Raises: OSError, the name can't be resolved now."""

@@ -1,0 +1,343 @@
+"""Calls that need a person's leave, and questions to a person (SPEC X-2).
+
+A request holds for one call with exactly these arguments; a verdict names their digest, counts
+once, and leaves nothing behind that could be used again. It ends by a verdict, by its deadline, by
+the person's next message, or with what asked.
+
+A conversation never waits: the model is told that the person was asked, and what comes of it is an
+event of its own (`detached`). Every other session waits, as for a call; the question is told to the
+session that started it, until it comes to one with a person (`children`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import timedelta
+from typing import Any, Final
+
+import msgspec
+
+from vigil.contracts import (
+    RISKS,
+    Approval,
+    ApprovalState,
+    CallToolPayload,
+    Cause,
+    Control,
+    Decision,
+    Event,
+    OpenCall,
+    Task,
+    TimerFired,
+    TimerPayload,
+    Tool,
+    ToolUseBlock,
+    Verdict,
+    canonical,
+)
+
+from ..tools import AskUser
+from . import arguments, calls, children, detached, gates, request_text
+from .asking import APPROVAL_TIMER
+from .calls import INPUT_BYTES_MAX
+from .draft import Draft
+from .schedule import Result
+from .waiting import stored_size
+
+ASK_USER: Final = "ask_user"
+ENDS: Final[dict[Verdict, ApprovalState]] = {
+    "accept": "accepted", "edit": "edited", "answer": "answered", "reject": "rejected",
+}  # fmt: skip
+ASKED: Final = (
+    "This needs the person's leave: {reason}. They were asked just now (request {id}). Don't call "
+    "it again and don't wait: end your turn. You will be told what they decided as a message that "
+    "begins with [Result]. If they write something else first, the request is withdrawn."
+)
+QUESTION_ASKED: Final = (
+    "The question was said to the person. End your turn now, without repeating it: their next "
+    "message is the answer."
+)
+NOBODY_THERE: Final = (
+    "No person began this exchange, so nobody waits for a question. Decide it yourself, or "
+    "leave it."
+)
+
+
+# ---------------------------------------------------------------- asking
+
+
+def ask(draft: Draft, use: ToolUseBlock, tool: Tool, reason: str) -> OpenCall | Result:
+    """Ask a person whether a call may be run.
+
+    Returns what the loop waits for, or what to tell the model at once.
+    """
+    approval = _request(draft, use, tool.risk, reason)
+    refusal = _refusal(draft, approval)
+    if refusal is not None:
+        return f"It was not run, and the person was not asked: {refusal}.", True
+    if not draft.policy.profile.is_conversation:
+        return _wait(draft, use, approval, request_text.request(approval))
+    loop = draft.loop
+    blocked = draft.say(
+        request_text.request(approval),
+        is_autonomous=not loop.is_direct,
+        is_ordered=draft.is_ordered,
+        tag=loop.tag,
+        fence=loop.fence,
+    )
+    if blocked is not None:
+        return f"It was not run, and the person can't be asked now: {blocked.text}.", True
+    draft.update_loop(sends=loop.sends + 1)
+    _open(draft, approval)
+    return ASKED.format(reason=reason, id=approval.id), False
+
+
+def ask_user(draft: Draft, use: ToolUseBlock) -> OpenCall | Result:
+    """Ask a person something: in a conversation as a message, elsewhere as a request."""
+    try:
+        question = msgspec.convert(use.input, AskUser).question
+    except msgspec.ValidationError as error:
+        return f"The arguments don't fit the schema: {error}", True
+    loop = draft.loop
+    if draft.policy.profile.is_conversation:
+        if not loop.is_direct:
+            return NOBODY_THERE, True
+        draft.say(question, is_autonomous=False, fence=loop.fence)
+        draft.update_loop(sends=loop.sends + 1)
+        return QUESTION_ASKED, False
+    approval = _request(draft, use, "read", "it asks for an answer")
+    refusal = calls.refusal(draft, use.input) or _refusal(draft, approval)
+    if refusal is not None:
+        return f"The person was not asked: {refusal}.", True
+    return _wait(draft, use, approval, request_text.question(approval))
+
+
+def digest_of(key: str, tool: str, given: dict[str, Any]) -> str:
+    """Return what a verdict is bound to: SHA-256 over session, tool and canonical arguments.
+
+    >>> digest_of("k", "t", {"a": 1, "b": 2}) == digest_of("k", "t", {"b": 2, "a": 1})
+    True
+    """
+    return hashlib.sha256(canonical([key, tool, given])).hexdigest()
+
+
+def _request(draft: Draft, use: ToolUseBlock, risk: Any, reason: str) -> Approval:
+    digest = digest_of(draft.key, use.name, use.input)
+    # The effects of a session are counted through its life, so no other request has this id.
+    name = canonical([draft.key, draft.ordinal, draft.state.effects, digest])
+    loop, now = draft.loop, draft.moment.now
+    return Approval(
+        id=hashlib.sha256(name).hexdigest()[:32],
+        session_key=draft.key,
+        tool=use.name,
+        input=use.input,
+        digest=digest,
+        risk=risk,
+        reason=reason,
+        asked_at=now,
+        expires_at=now + timedelta(seconds=draft.policy.approval_expires_s),
+        caused_by=loop.cause.id,
+        is_tainted=draft.is_swayed,
+        is_ordered=loop.is_direct or loop.is_ordered,
+    )
+
+
+def _refusal(draft: Draft, approval: Approval) -> str | None:
+    """Return why the person can't be asked this, too."""
+    if children.holds_up(draft):
+        return "a conversation waits for you; end with what you know and what you would call"
+    others = draft.state.approvals.values()
+    if any(other.digest == approval.digest for other in others):
+        return "the same request is open already; end your turn and wait for the verdict"
+    if len(others) >= draft.policy.approvals_max:
+        return f"{len(others)} requests are open already"
+    size = sum(stored_size(other.input) for other in others)
+    if size + stored_size(approval.input) > INPUT_BYTES_MAX:
+        return "the open requests hold too much already"
+    return None
+
+
+def _open(draft: Draft, approval: Approval) -> None:
+    draft.open_approval(approval)
+    draft.note("approval_asked", f"{approval.tool}: {approval.reason}", approval.id)
+
+
+def _wait(draft: Draft, use: ToolUseBlock, approval: Approval, text: str) -> OpenCall:
+    _open(draft, approval)
+    children.tell_status(draft, "asking", text)
+    return OpenCall(effect_id=approval.id, tool_use_id=use.id, tool=use.name, service="person")
+
+
+# ---------------------------------------------------------------- verdicts
+
+
+def decide(draft: Draft, cause: Cause, event: Control) -> None:
+    """Take in a person's verdict, if it fits an open request; else it changes nothing."""
+    decision = event.payload.decision
+    draft.cause = cause
+    draft.ended.append(cause.id)
+    if decision is None:
+        draft.note("not_served", "an approval event without a decision")
+        return
+    approval = draft.state.approvals.get(decision.approval_id)
+    if approval is None:
+        draft.note("no_such_approval", "it is not open", decision.approval_id)
+        return
+    if draft.moment.now >= approval.expires_at:
+        _expire(draft, cause, event, approval, has_fired=False)
+        return
+    problem = _problem(draft, approval, decision)
+    if problem is not None:
+        draft.note("verdict_refused", problem, approval.id)
+        return
+    # A verdict is a word of the person's: cap and cooldown start anew.
+    draft.update(counters=gates.reset(draft.state.counters))
+    draft.note("approval_decided", f"{approval.tool}: {decision.verdict}", approval.id)
+    draft.outcome = "decided"
+    if decision.verdict in ("accept", "edit"):
+        _run(draft, approval, decision)
+    else:
+        text = request_text.bounded(decision.text)
+        draft.close_approval(approval.id, ENDS[decision.verdict], text=text)
+        _tell(draft, cause, event, approval)
+
+
+def _problem(draft: Draft, approval: Approval, decision: Decision) -> str | None:
+    """Return why the verdict doesn't count."""
+    if decision.by != draft.key.partition(":")[0]:
+        return f"{decision.by!r} is not the person who was asked"
+    if decision.digest != approval.digest:
+        return "it is about other arguments"
+    if decision.verdict in ("accept", "edit"):
+        return _obstacle(draft, approval, decision)
+    if decision.verdict == "answer" and not decision.text.strip():
+        return "an answer needs a text"
+    return None
+
+
+def _obstacle(draft: Draft, approval: Approval, decision: Decision) -> str | None:
+    """Return why the call can't be run, although it was accepted."""
+    tool = draft.moment.tools.get(approval.tool)
+    if approval.tool == ASK_USER:
+        return "a question is answered or rejected"
+    if tool is None:
+        return f"{approval.tool} is not offered any more"
+    if RISKS.index(tool.risk) > RISKS.index(approval.risk):
+        return f"{approval.tool} is {tool.risk} now, and was {approval.risk} when it was asked for"
+    if (decision.verdict == "edit") != (decision.input is not None):
+        return "arguments go with the verdict 'edit', and with no other"
+    given = approval.input if decision.input is None else decision.input
+    if stored_size(given) > INPUT_BYTES_MAX:
+        return "the arguments are too large"
+    problem = arguments.problem(tool, given)
+    return None if problem is None else f"the arguments don't fit the schema: {problem}"
+
+
+def _run(draft: Draft, approval: Approval, decision: Decision) -> None:
+    """Ask for the call, with exactly the arguments that the person saw or wrote."""
+    tool = draft.moment.tools[approval.tool]
+    due_at = calls.due_at(draft, tool)
+    given = approval.input if decision.input is None else decision.input
+    call_id = draft.call_tool(
+        CallToolPayload(
+            service="executor",
+            tool=approval.tool,
+            input=given,
+            caused_by=approval.caused_by,
+            due_at=due_at,
+            is_tainted=approval.is_tainted,
+            risk=approval.risk,
+            approval_id=approval.id,
+        )
+    )
+    draft.close_approval(
+        approval.id, ENDS[decision.verdict], edited=decision.input, call_id=call_id
+    )
+    waiting = calls.find(draft.state.loop, approval.id)
+    if waiting is not None:
+        running = OpenCall(
+            effect_id=call_id,
+            tool_use_id=waiting.tool_use_id,
+            tool=approval.tool,
+            service="executor",
+        )
+        calls.exchange(draft, waiting, running, due_at)
+    else:
+        task = _task(draft, approval, title=request_text.title(approval.tool, given))
+        detached.open(draft, call_id, msgspec.structs.replace(task, due_at=due_at))
+
+
+def _task(draft: Draft, approval: Approval, title: str) -> Task:
+    return Task(
+        tool=approval.tool,
+        title=title,
+        due_at=draft.moment.now,
+        generation=draft.ordinal,
+        is_ordered=approval.is_ordered,
+        is_tainted=approval.is_tainted,
+        caused_by=approval.caused_by,
+    )
+
+
+# ---------------------------------------------------------------- other ends
+
+
+def is_ended_by(draft: Draft, payload: TimerPayload) -> Approval | None:
+    """Return the request whose deadline this is, if it is open."""
+    approval = draft.state.approvals.get(payload.timer_id.removeprefix(APPROVAL_TIMER))
+    if approval is None or not payload.timer_id.startswith(APPROVAL_TIMER):
+        return None
+    return approval if payload.generation == approval.generation else None
+
+
+def expire(draft: Draft, cause: Cause, event: TimerFired, approval: Approval) -> None:
+    """End a request that nobody decided in time."""
+    draft.ended.append(cause.id)
+    _expire(draft, cause, event, approval, has_fired=True)
+
+
+def _expire(
+    draft: Draft, cause: Cause, event: Event, approval: Approval, *, has_fired: bool
+) -> None:
+    draft.close_approval(approval.id, "expired", has_fired=has_fired)
+    draft.note("approval_expired", f"{approval.tool}: nobody decided in time", approval.id)
+    draft.outcome = "decided"
+    _tell(draft, cause, event, approval, is_late=True)
+
+
+def supersede(draft: Draft) -> None:
+    """Withdraw what a conversation asked: the person wrote something else."""
+    for approval in draft.state.approvals.values():
+        draft.close_approval(approval.id, "superseded")
+        draft.note("approval_superseded", f"{approval.tool}: the person wrote", approval.id)
+
+
+def drop(draft: Draft, payload: TimerPayload) -> bool:
+    """Close the request of a deadline that is passed over; whether the open loop waited for it."""
+    approval = is_ended_by(draft, payload)
+    if approval is None:
+        return False
+    draft.close_approval(approval.id, "expired", has_fired=True)
+    return calls.find(draft.state.loop, approval.id) is not None
+
+
+# ---------------------------------------------------------------- telling what came of it
+
+
+def _tell(
+    draft: Draft, cause: Cause, event: Event, approval: Approval, *, is_late: bool = False
+) -> None:
+    """Tell the model how a request ended without a call."""
+    waiting = calls.find(draft.state.loop, approval.id)
+    if waiting is not None:
+        content, is_error = request_text.outcome(event, is_late=is_late)
+        calls.answer(draft, waiting, content, is_error=is_error)
+        return
+    title = request_text.title(approval.tool, approval.input)
+    draft.ended.remove(cause.id)
+    task = _task(draft, approval, title)
+    if is_late:
+        # The person gave no word, and outside content orders nothing (SPEC S-7).
+        is_ordered = approval.is_ordered and not approval.is_tainted
+        task = msgspec.structs.replace(task, is_late=True, is_ordered=is_ordered)
+    detached.settle(draft, cause, event, approval.id, task)

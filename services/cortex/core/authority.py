@@ -1,0 +1,63 @@
+"""What a loop may do with the executor's tools without asking a person (SPEC X-2, X-3). Pure.
+
+Two things decide: who is behind the loop, and whether content from outside had a part in it. Such
+content may say anything, and a model may obey what it reads. So whatever descends from it may look,
+and no more: neither the person's order nor the agent's authority is lent to a stranger.
+
+    behind the loop                                read   write   external   destructive
+    ---------------------------------------------------------------------------------------
+    a person, who began or ordered it              runs   runs    runs       asks
+    nobody, authority "act"                        runs   runs    runs       asks
+    nobody, authority "suggest"                    runs   runs    asks       asks
+    nobody, authority "observe"                    runs   asks    asks       asks
+    nobody, authority "off"                        asks   asks    asks       asks
+    any of these, and outside content, at most     runs   asks    asks       asks
+
+The tools of the core and of memory have rules of their own (`schedule`, `calls`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from vigil.contracts import Risk
+
+from .policy import Authority
+
+ORDERED: Final[tuple[Risk, ...]] = ("read", "write", "external")
+"""What runs in a loop that a person began or ordered."""
+ALONE: Final[dict[Authority, tuple[Risk, ...]]] = {
+    "off": (),
+    "observe": ("read",),
+    "suggest": ("read", "write"),
+    "act": ("read", "write", "external"),
+}
+"""What runs in any other."""
+SWAYED: Final[tuple[Risk, ...]] = ("read",)
+"""What runs at most, once outside content had a part in it."""
+
+
+def reason_to_ask(
+    risk: Risk, *, is_ordered: bool, is_swayed: bool, authority: Authority
+) -> str | None:
+    """Return why a person has to be asked before such a call is run, or None if it may run.
+
+    Args:
+        is_ordered: a person began the loop, or ordered it (a reminder that is kept, a job).
+        is_swayed: content from outside had a part in it.
+
+    >>> reason_to_ask("external", is_ordered=True, is_swayed=False, authority="off")
+    >>> reason_to_ask("external", is_ordered=True, is_swayed=True, authority="act")
+    'content from outside had a part in the decision'
+    >>> reason_to_ask("external", is_ordered=False, is_swayed=False, authority="suggest")
+    "nobody ordered it, and the agent's authority is 'suggest'"
+    >>> reason_to_ask("destructive", is_ordered=True, is_swayed=False, authority="act")
+    "it can't be undone"
+    """
+    if risk == "destructive":
+        return "it can't be undone"
+    if not is_ordered and risk not in ALONE[authority]:
+        return f"nobody ordered it, and the agent's authority is {authority!r}"
+    if is_swayed and risk not in SWAYED:
+        return "content from outside had a part in the decision"
+    return None if not is_ordered or risk in ORDERED else "it is beyond what an order covers"

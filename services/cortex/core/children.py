@@ -1,0 +1,332 @@
+"""Sessions that start other sessions: a forked thought, or a worker with a task (SPEC C-1).
+
+A branch is waited for, and so is a worker that no conversation started. A worker of a conversation
+isn't: its result comes back as an event of its own (`detached`). Whoever has children under way has
+a deadline for each, and a child tells its end once, however it ends; so nobody waits for ever.
+
+The bounds need no coordination. Depth is counted down the tree; the width is what is under way in
+one session; and how many sessions may descend from one event is an allowance that is handed down:
+what a child is given is taken from what its parent has left.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal
+
+import msgspec
+
+from vigil.contracts import (
+    Cause,
+    ChildKind,
+    ChildStatus,
+    Control,
+    OpenCall,
+    SpawnSessionPayload,
+    Start,
+    Task,
+    TellParentPayload,
+    TimerFired,
+    TimerPayload,
+    ToolUseBlock,
+)
+from vigil.subjects import SessionKey
+
+from ..tools import SESSION_TOOLS, Branch
+from . import calls, detached, jobs
+from .draft import INSTANT, Draft
+from .profiles import profile_of
+from .schedule import Result
+from .spawning import CHILD_TIMER, STATUS_LENGTH_MAX, lost, shortened
+
+TITLE_LENGTH_MAX: Final = 100
+ASKING_LENGTH_MAX: Final = 8_000
+"""Characters of a request to a person: its arguments, and how to answer."""
+KINDS: Final[dict[str, ChildKind]] = {"branch": "branch", "spawn_worker": "worker"}
+STARTED: Final = (
+    "The worker has begun, beside this conversation. Its result comes to you by itself, as a "
+    "message that begins with [Result]. Don't wait for it: tell the person that you are at it."
+)
+
+
+# ---------------------------------------------------------------- starting one
+
+
+def spawn(draft: Draft, call: ToolUseBlock) -> OpenCall | Result:
+    """Start what the model asks for, if there may be one more.
+
+    Returns what the loop waits for, or what to tell the model at once.
+    """
+    try:
+        arguments: Any = msgspec.convert(call.input, SESSION_TOOLS[call.name])
+    except msgspec.ValidationError as error:
+        return f"The arguments don't fit the schema: {error}", True
+    prompt = arguments.prompt if isinstance(arguments, Branch) else arguments.task
+    kind = KINDS[call.name]
+    is_awaited = kind == "branch" or not draft.policy.profile.is_conversation
+    problem = _problem(draft, is_awaited=is_awaited)
+    if problem is not None:
+        return problem, True
+    effect_id = _begin(draft, kind, call.name, prompt, is_awaited=is_awaited)
+    if not is_awaited:
+        return STARTED, False
+    return OpenCall(effect_id=effect_id, tool_use_id=call.id, tool=call.name, service="session")
+
+
+def _problem(draft: Draft, *, is_awaited: bool) -> str | None:
+    policy = draft.policy
+    if is_awaited and draft.loop.calls >= policy.calls_max:
+        return calls.LAST_STEP
+    if _depth(draft) >= policy.depth_max:
+        return f"This is {_depth(draft)} deep already; do it yourself."
+    count = len(under_way(draft))
+    if count >= policy.profile.children_max:
+        return f"{count} are under way already; wait for their results, or do it yourself."
+    if _left(draft) < 1:
+        return f"{_allowance(draft)} were started for this already; do it yourself."
+    return None
+
+
+def _begin(draft: Draft, kind: ChildKind, tool: str, prompt: str, *, is_awaited: bool) -> str:
+    """Have the session started, and note that it is under way; return the effect's id."""
+    loop, root_id = draft.loop, _root_id(draft)
+    allowance = min(_left(draft) - 1, profile_of(kind).children_max)
+    is_ordered = (loop.is_direct or loop.is_ordered) and not loop.is_tainted
+    is_tainted = loop.is_tainted or draft.moment.is_history_tainted
+    effect_id = draft.spawn_session(
+        SpawnSessionPayload(
+            kind=kind,
+            prompt=prompt,
+            caused_by=loop.cause.id,
+            root_id=root_id,
+            depth=_depth(draft) + 1,
+            allowance=allowance,
+            is_ordered=is_ordered,
+            is_tainted=is_tainted,
+        )
+    )
+    spawned = loop.spawned + 1 + allowance
+    draft.update_loop(spawned=spawned)
+    task = Task(
+        tool=tool,
+        title=shortened(" ".join(prompt.split()), TITLE_LENGTH_MAX),
+        due_at=_due_at(draft, kind),
+        generation=draft.ordinal,
+        kind=kind,
+        child=str(SessionKey.parse(draft.key).of_kind(kind, effect_id)),
+        is_awaited=is_awaited,
+        is_ordered=is_ordered,
+        is_tainted=is_tainted,
+        caused_by=loop.cause.id,
+        root_id=root_id,
+    )
+    draft.open_task(effect_id, task)
+    draft.count_spawned(root_id, spawned)
+    return effect_id
+
+
+def under_way(draft: Draft) -> list[str]:
+    """Return the ids of the children that have not told their end."""
+    tasks = draft.state.tasks.items()
+    return [id_ for id_, task in tasks if task.kind != "call" and not task.told_seq]
+
+
+def holds_up(draft: Draft) -> bool:
+    """Whether a conversation waits for this session: for a branch, or a worker of one. Nobody
+    can be asked there: the person could say nothing else for as long as they don't decide."""
+    start = draft.state.start
+    waited_for = (draft.key, "" if start is None else start.parent)
+    return any(key and SessionKey.parse(key).kind == "branch" for key in waited_for)
+
+
+def _depth(draft: Draft) -> int:
+    return 0 if draft.state.start is None else draft.state.start.depth
+
+
+def _allowance(draft: Draft) -> int:
+    """Return how many sessions may descend from what the open loop is about."""
+    start = draft.state.start
+    return draft.policy.fan_out_max if start is None else start.allowance
+
+
+def _left(draft: Draft) -> int:
+    return _allowance(draft) - draft.loop.spawned
+
+
+def _root_id(draft: Draft) -> str:
+    loop, start = draft.loop, draft.state.start
+    task = draft.state.tasks.get(loop.task_id)
+    inherited = "" if start is None else start.root_id
+    return inherited or ("" if task is None else task.root_id) or loop.cause.id
+
+
+def _due_at(draft: Draft, kind: ChildKind) -> datetime:
+    timeout_s = draft.policy.timeouts_s.get(kind, profile_of(kind).timeout_s)
+    return draft.moment.now + timedelta(seconds=timeout_s)
+
+
+# ---------------------------------------------------------------- being one
+
+
+def start(draft: Draft, cause: Cause, event: Control, *, is_first: bool) -> None:
+    """Begin with what this session was started for.
+
+    Args:
+        is_first: whether nothing came into the session before. A child that heard something else
+            first was cancelled before it began, or is none of ours: it begins nothing.
+    """
+    given = event.payload.start
+    if given is None or draft.policy.profile.is_conversation:
+        draft.note("not_served", "no profile of this session takes 'start' events")
+    elif given.job is not None:
+        jobs.begin(draft, cause, given)
+        return
+    elif is_first:
+        _begin_with(draft, cause, given)
+        return
+    elif draft.state.start is not None:
+        draft.note("repeat", "it was started before", event.id)
+    else:
+        draft.note("not_begun", "it was cancelled before it began", event.id)
+        draft.tell_end("failed", "It was cancelled before it began.", start=given)
+    draft.ended.append(cause.id)
+
+
+def _begin_with(draft: Draft, cause: Cause, given: Start) -> None:
+    draft.update(start=given, told_ms=draft.moment.now_ms)
+    draft.row_text("user", "task", given.prompt)
+    draft.begin_loop(
+        cause, is_direct=False, is_ordered=given.is_ordered, is_tainted=given.is_tainted
+    )
+
+
+def cancel(draft: Draft, event: Control) -> None:
+    """End this session and what it started; if it has not begun, it never will."""
+    why = event.payload.reason or "nobody waits for it any more"
+    if draft.policy.profile.is_conversation:
+        draft.note("not_served", "no profile of this session takes 'cancel' events")
+    elif draft.state.loop is not None:
+        draft.note("session_cancelled", why)
+        draft.end_loop("cancelled")
+    elif draft.state.start is None:
+        draft.note("session_cancelled", f"{why}: it will not begin")
+        draft.outcome = "cancelled"
+    else:
+        draft.note("nothing_to_stop", "it has ended")
+
+
+def refuse(draft: Draft, given: Start | None) -> None:
+    """Tell the parent of a start that was passed over; nobody else would."""
+    if given is not None and draft.state.start is None:
+        draft.tell_end("failed", "It could not be started.", start=given)
+    if given is not None:
+        jobs.refuse(draft, given)
+
+
+def report(draft: Draft) -> None:
+    """Tell the parent what this session is at, unless it was told a moment ago."""
+    loop, given = draft.state.loop, draft.state.start
+    if loop is None or given is None or loop.purpose == "plan":
+        return
+    quiet_ms = draft.moment.now_ms - draft.state.told_ms
+    if quiet_ms >= draft.policy.status_every_s * 1000:
+        tell_status(draft, "running", _present(draft))
+
+
+def tell_status(
+    draft: Draft, state: Literal["running", "asking"], text: str, *, is_tainted: bool = False
+) -> None:
+    """Tell the parent how it goes; a conversation and a job have none."""
+    given = draft.state.start
+    if given is None or not given.parent:
+        return
+    draft.update(told_ms=draft.moment.now_ms)
+    draft.tell_parent(
+        TellParentPayload(
+            parent=given.parent,
+            call_id=given.call_id,
+            state=state,
+            content=shortened(text, ASKING_LENGTH_MAX if state == "asking" else STATUS_LENGTH_MAX),
+            is_tainted=is_tainted or draft.is_swayed,
+        )
+    )
+
+
+def _present(draft: Draft) -> str:
+    loop = draft.loop
+    calls = () if loop.waiting is None else loop.waiting.calls
+    tools = ", ".join(dict.fromkeys(call.tool for call in calls))
+    at = f"step {loop.calls}, {tools}" if tools else f"step {loop.calls}"
+    return f"{at}: {' '.join(loop.unsaid.split())}" if loop.unsaid else at
+
+
+# ---------------------------------------------------------------- having one
+
+
+def hear(draft: Draft, cause: Cause, event: Control) -> None:
+    """Take in what a child tells of how it goes: it is alive, so it may take longer."""
+    status = event.payload.status
+    task = None if status is None else draft.state.tasks.get(status.call_id)
+    if status is None or task is None or task.kind == "call" or task.told_seq:
+        draft.note("late_status", "nothing is under way that this could be of", event.id)
+    else:
+        due_at = _due_at(draft, task.kind)
+        is_held_up = task.is_awaited and draft.policy.profile.is_conversation
+        if status.state == "asking" and not is_held_up:
+            due_at += timedelta(seconds=draft.policy.approval_expires_s)
+        draft.expect_by(status.call_id, due_at)
+        _pass_on(draft, cause, task, status)
+
+
+def _pass_on(draft: Draft, cause: Cause, task: Task, status: ChildStatus) -> None:
+    """Let who is behind this session know; of a question the person, as a message."""
+    if status.state == "asking" and draft.policy.profile.is_conversation:
+        detached.ask_for(draft, cause, task, status)
+    elif status.state == "asking" and draft.state.loop is not None:
+        tell_status(draft, "asking", status.text, is_tainted=status.is_tainted)
+    else:
+        report(draft)
+
+
+def awaited_by(draft: Draft, payload: TimerPayload) -> str | None:
+    """Return the task whose deadline this is, if it is the one that counts."""
+    task_id = payload.timer_id.removeprefix(CHILD_TIMER)
+    task = draft.state.tasks.get(task_id)
+    if task is None or payload.timer_id == task_id or payload.generation != task.generation:
+        return None
+    return None if task.told_seq else task_id
+
+
+def look(draft: Draft, cause: Cause, event: TimerFired, task_id: str) -> None:
+    """See whether a task is lost, now that its deadline fired; it may have been put off since."""
+    task = draft.state.tasks[task_id]
+    if event.payload.fire_at < task.due_at:
+        draft.open_task(task_id, task)
+        draft.note("child_alive", f"looked at again at {task.due_at:{INSTANT}}", task_id)
+        draft.ended.append(cause.id)
+        return
+    draft.note("child_lost", f"{task.tool} told nothing in time", task_id)
+    if not task.is_awaited:
+        detached.expire(draft, cause, event, task_id)
+        return
+    draft.cancel_task(task_id, "no word of it in time")
+    draft.ended.append(cause.id)
+    call = calls.find(draft.state.loop, task_id)
+    if call is not None:
+        calls.answer(draft, call, lost(task), is_error=True)
+
+
+def drop(draft: Draft, payload: TimerPayload) -> bool:
+    """Close the task of a deadline that is passed over; whether the open loop waited for it."""
+    task_id = awaited_by(draft, payload)
+    if task_id is None:
+        return False
+    task = draft.state.tasks[task_id]
+    draft.cancel_task(task_id, "its deadline could not be used")
+    return task.is_awaited
+
+
+__all__ = [
+    "awaited_by", "cancel", "drop", "hear", "holds_up", "look", "refuse", "report", "spawn",
+    "start", "tell_status", "under_way",
+]  # fmt: skip

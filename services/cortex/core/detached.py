@@ -1,0 +1,235 @@
+"""Calls and workers that no loop waits for: their result opens a loop of its own.
+
+It is gated like an event from outside is, unless the person ordered it: then it is said like a
+reminder that is kept. Whatever becomes of it, what it told is a row of the history, so that the
+next exchange knows of it.
+
+Its task stays in the state until that loop has ended, so that a result which the person's message
+pushes aside can be taken up again, and what descends from it counts as one with what it came from.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from vigil.contracts import (
+    Cause,
+    ChildStatus,
+    Control,
+    Event,
+    FollowUp,
+    Queued,
+    Task,
+    TaskBlock,
+    TimerFired,
+    ToolResultEvent,
+)
+
+from . import pausing, request_text
+from .asking import APPROVAL_TIMER
+from .collecting import replace
+from .draft import INSTANT, OUTSIDE, Draft
+from .external import TOLD_MAX
+from .spawning import lost
+from .waiting import enqueue, result_of
+
+CONTENT_MAX: Final = 16_000
+"""Characters of a result that a row holds."""
+RESULTS: Final = f"{OUTSIDE}-results"
+"""The follow-up that takes up results which quiet hours or a pause held back."""
+HELD_REASON: Final = "Results came in meanwhile; they stand above."
+
+
+def open(draft: Draft, effect_id: str, task: Task) -> None:  # noqa: A001 - the counterpart of close
+    """Note that the result of an effect will come as an event of its own."""
+    root_id = task.root_id or task.caused_by
+    spawned = 0 if draft.state.loop is None else draft.state.loop.spawned
+    draft.open_task(effect_id, replace(task, root_id=root_id, spawned=spawned))
+
+
+def receive(draft: Draft, cause: Cause, event: ToolResultEvent) -> bool:
+    """Fold a result that no loop waits for; return whether it is one."""
+    task = draft.state.tasks.get(event.payload.call_id)
+    if task is None or task.is_awaited or task.told_seq:
+        return False
+    about = f"{task.tool}: {task.title}"
+    if task.kind != "call" and event.payload.is_error:
+        draft.note("child_failed", about, event.payload.call_id)
+    elif task.kind != "call":
+        draft.note("child_done", about, event.payload.call_id)
+    _take_in(draft, cause, event, event.payload.call_id)
+    return True
+
+
+def expire(draft: Draft, cause: Cause, event: TimerFired, task_id: str) -> None:
+    """Take a task that told nothing in time for lost; what is left of it is ended."""
+    task = draft.state.tasks[task_id]
+    draft.cancel_call(task_id, task.tool, "no word of it in time", task.child)
+    _take_in(draft, cause, event, task_id)
+
+
+def _take_in(draft: Draft, cause: Cause, event: ToolResultEvent | TimerFired, task_id: str) -> None:
+    """Let the end of a task open a loop, at once or after what is open."""
+    draft.end_task(task_id, cause.seq)
+    _take_up(draft, cause, event, task_id)
+
+
+def settle(draft: Draft, cause: Cause, event: Event, task_id: str, task: Task) -> None:
+    """Let the end of a request to the person, which no loop waits for, open a loop."""
+    task = replace(task, root_id=task.root_id or task.caused_by, told_seq=cause.seq)
+    draft.update(tasks={**draft.state.tasks, task_id: task})
+    _take_up(draft, cause, event, task_id)
+
+
+def _take_up(draft: Draft, cause: Cause, event: Event, task_id: str) -> None:
+    task = draft.state.tasks[task_id]
+    if draft.gate(is_ordered=task.is_ordered) is None and draft.held_until() is None:
+        pausing.give_way(draft, "a result came in")
+    is_saving = pausing.is_saving(draft)
+    if (draft.state.loop is not None and not is_saving) or draft.state.queue:
+        enqueue(draft, cause)
+    else:
+        take(draft, cause, event)
+
+
+def take(draft: Draft, cause: Cause, event: Event) -> None:
+    """Write down what became of the task that `event` ended; ask the model about it, or say why
+    not."""
+    task_id = result_of(draft.state, cause.seq)
+    if task_id is None:
+        draft.note("late_result", "what it belongs to is over", event.id)
+        draft.ended.append(cause.id)
+        return
+    task = draft.state.tasks[task_id]
+    block = _block(task_id, task, event)
+    draft.row("user", "task", block)
+    is_void = not task.is_ordered and cause.seq < draft.state.fence
+    refusal, until = draft.gate(is_ordered=task.is_ordered), draft.held_until()
+    if not is_void and refusal is None and until is None:
+        draft.begin_loop(
+            cause,
+            is_direct=False,
+            is_ordered=task.is_ordered,
+            is_tainted=block.is_tainted,
+            task_id=task_id,
+        )
+        return
+    draft.close_task(task_id)
+    draft.ended.append(cause.id)
+    if is_void:
+        draft.note("void", "the person spoke first", event.id)
+    elif refusal is not None:
+        draft.note(f"blocked_{refusal.code}", refusal.text, event.id)
+        draft.outcome = "blocked"
+    elif until is not None:
+        _hold(draft, event, task, until, is_tainted=block.is_tainted)
+        draft.outcome = "held"
+
+
+def _block(task_id: str, task: Task, event: Event) -> TaskBlock:
+    content, is_error, is_tainted = lost(task), True, False
+    if is_of_request(event):
+        content, is_error = request_text.outcome(event, is_late=task.is_late)
+    elif isinstance(event, ToolResultEvent):
+        payload = event.payload
+        content, is_error, is_tainted = payload.content, payload.is_error, payload.is_tainted
+    more = len(content) - CONTENT_MAX
+    return TaskBlock(
+        call_id=task_id,
+        tool=task.tool,
+        title=task.title,
+        content=f"{content[:CONTENT_MAX]}… ({more} more characters are cut off)"
+        if more > 0
+        else content,
+        is_error=is_error,
+        is_tainted=task.is_tainted or is_tainted,
+    )
+
+
+def is_of_request(event: Event) -> bool:
+    """Whether the event ended a request to the person."""
+    is_deadline = isinstance(event, TimerFired) and event.payload.timer_id.startswith(
+        APPROVAL_TIMER
+    )
+    return is_deadline or isinstance(event, Control)
+
+
+def _hold(draft: Draft, event: Event, task: Task, until: datetime, *, is_tainted: bool) -> None:
+    """Plan to ask the model when quiet hours or the pause are over: once, about all that came.
+
+    If the person ordered one of them, that plan is kept like a reminder.
+    """
+    planned = draft.state.follow_ups.get(RESULTS)
+    if planned is None:
+        planned = FollowUp(
+            generation=draft.ordinal,
+            fire_at=until,
+            reason=HELD_REASON,
+            held_from=draft.moment.now,
+            keep=task.is_ordered,
+            is_tainted=is_tainted,
+        )
+        draft.open_follow_up(RESULTS, planned)
+    else:
+        changed = replace(
+            planned,
+            keep=planned.keep or task.is_ordered,
+            is_tainted=planned.is_tainted or is_tainted,
+        )
+        draft.update(follow_ups={**draft.state.follow_ups, RESULTS: changed})
+    draft.note("held", f"{draft.holds_by}: put off to {planned.fire_at:{INSTANT}}", event.id)
+
+
+def put_back(draft: Draft, cause: Cause, task_id: str, task: Task) -> None:
+    """Take up later a result that the person ordered and whose loop their message closed."""
+    draft.ended.remove(cause.id)
+    draft.update(
+        tasks={**draft.state.tasks, task_id: replace(task, told_seq=cause.seq)},
+        queue=(*draft.state.queue, Queued(seq=cause.seq, type=cause.type)),
+    )
+    draft.note("put_back", "the person spoke first; the result follows", task_id)
+
+
+def forget(draft: Draft, seq: int) -> None:
+    """Close the task whose end is in an event that is given up."""
+    task_id = result_of(draft.state, seq)
+    if task_id is not None:
+        draft.close_task(task_id)
+
+
+def ask_for(draft: Draft, cause: Cause, task: Task, status: ChildStatus) -> None:
+    """Say to the person, once, that something which was started for them waits for their word.
+
+    Beside an open loop it is said in that; otherwise it is a message of its own.
+    """
+    if cause.id in draft.state.told:
+        draft.note("repeat", "an event with this id was folded before", cause.id)
+        return
+    draft.update(told=(*draft.state.told, cause.id)[-TOLD_MAX:])
+    text, is_tainted = status.text, task.is_tainted or status.is_tainted
+    draft.note("child_asks", text, cause.id)
+    if draft.state.loop is not None and not pausing.is_saving(draft):
+        loop = draft.loop
+        is_of_exchange = loop.is_direct and task.caused_by == loop.cause.id
+        draft.say(
+            text,
+            is_autonomous=not is_of_exchange,
+            is_ordered=task.is_ordered,
+            is_tainted=is_tainted,
+        )
+        return
+    pausing.give_way(draft, "a question came in")
+    before = draft.cause
+    draft.begin_loop(cause, is_direct=False, is_ordered=task.is_ordered, is_tainted=is_tainted)
+    blocked = draft.say(text, is_autonomous=True, is_ordered=task.is_ordered)
+    if blocked is None:
+        draft.row_text("assistant", "agent", text)
+    draft.end_loop("answered" if blocked is None else "blocked")
+    draft.ended.remove(cause.id)
+    draft.cause = before
+
+
+__all__ = [
+    "HELD_REASON", "ask_for", "expire", "forget", "open", "put_back", "receive", "settle", "take",
+]  # fmt: skip

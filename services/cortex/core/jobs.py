@@ -1,0 +1,49 @@
+"""A job: the session that plans it once and runs its steps (SPEC J-1). Here is how it begins.
+
+One question for a plan, then its steps, one after the other: :mod:`.steps`. How the record changes
+is in `job_record`. That every change comes onto the board, and that a job never outlives its loop,
+is seen to by `Draft.finish`.
+"""
+
+from __future__ import annotations
+
+from vigil.contracts import Cause, Start
+
+from . import job_record
+from .collecting import replace
+from .draft import Draft
+
+
+def begin(draft: Draft, cause: Cause, start: Start) -> None:
+    """Begin the job that `start` brings, or run it again after it ended."""
+    job, held = start.job, draft.state.job
+    if job is None:
+        raise AssertionError("a start without a job")
+    if draft.state.loop is not None or (held is not None and held.runs != job.runs):
+        draft.note("job_repeat", "it is running, or was run since it was asked for", job.id)
+        if held is not None:
+            draft.change_board(held)  # whoever asked may have put it there as queued
+        draft.ended.append(cause.id)
+        return
+    # The state, which every turn holds, has the job once; the start only says who ordered it.
+    draft.update(
+        job=job_record.begun(job, draft.moment.now), start=replace(start, prompt="", job=None)
+    )
+    draft.begin_loop(
+        cause,
+        is_direct=False,
+        is_ordered=start.is_ordered,
+        is_tainted=start.is_tainted,
+        purpose="plan",
+    )
+
+
+def refuse(draft: Draft, start: Start) -> None:
+    """End a job whose start was passed over: nothing else would take it off the board's queue."""
+    if start.job is None:
+        return
+    if draft.state.job is None:
+        reason = "it could not be started"
+        draft.update(job=job_record.ended(start.job, "failed", draft.moment.now, reason))
+    else:
+        draft.change_board(draft.state.job)

@@ -1,0 +1,124 @@
+"""What a person reads before they decide on a call (SPEC X-2). Pure.
+
+The arguments were written by a model, perhaps after somebody's dictation, to be read by a person
+who has to trust their eyes. So each stands on a line of its own behind a bar, as JSON, and what
+can't be seen, or changes how the rest is seen, is written out as ``\\uXXXX``: nothing can pose as
+another line, hide, or turn around the order of what is shown.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from typing import Any, Final
+
+from vigil.contracts import Approval, Control, Event, Risk
+
+from .draft import INSTANT
+
+SHOWN_MAX: Final = 4_000
+"""Characters of the arguments that a message shows."""
+TEXT_LENGTH_MAX: Final = 16_000
+"""Characters of a person's answer, or of their reason."""
+MEANING: Final[dict[Risk, str]] = {
+    "read": "looks at something",
+    "write": "changes what is the agent's own",
+    "external": "acts upon the world outside",
+    "destructive": "can't be undone",
+}
+_UNSEEN: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
+"""Categories of what is written out, but for the plain blank."""
+_BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800")
+"""Letters, marks and signs that show nothing."""
+
+
+def visible(text: str) -> str:
+    """Write out what can't be seen, or changes how the rest is seen.
+
+    >>> print(visible("rm\\u202e -rf\\u200b\\n"))
+    rm\\u202e -rf\\u200b\\n
+    """
+    return "".join(json.dumps(char)[1:-1] if _is_unseen(char) else char for char in text)
+
+
+def _is_unseen(char: str) -> bool:
+    if " " <= char <= "~":
+        return False
+    is_selector = "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
+    return is_selector or char in _BLANK or unicodedata.category(char) in _UNSEEN
+
+
+def arguments(given: dict[str, Any]) -> str:
+    """Write the arguments down exactly, one on a line.
+
+    >>> print(arguments({"command": 'echo "a\\nb"', "n": 1}))
+    | command: "echo \\"a\\nb\\""
+    | n: 1
+    """
+    lines = [
+        f"| {visible(name)}: {visible(json.dumps(value, ensure_ascii=False))}"
+        for name, value in given.items()
+    ]
+    return "\n".join(lines) or "| (none)"
+
+
+def request(approval: Approval) -> str:
+    """Return the message that asks a person for leave."""
+    shown = arguments(approval.input)
+    left_out = len(shown) - SHOWN_MAX
+    if left_out > 0:
+        shown = (
+            f"{shown[:SHOWN_MAX]}…\n({left_out} more characters are not shown here. Read all of "
+            f"it before you accept: vigil approvals show {approval.id})"
+        )
+    risk = f"{approval.risk}: {MEANING[approval.risk]}"
+    return (
+        f"I need your leave to call {visible(approval.tool)} ({risk}).\n"
+        f"Why I ask: {visible(approval.reason)}.\n"
+        f"With exactly these arguments:\n{shown}\n"
+        f"To decide: vigil approvals accept {approval.id}\n"
+        "(or reject it, edit the arguments, or answer in words). "
+        f"It expires at {approval.expires_at:{INSTANT}}."
+    )
+
+
+def question(approval: Approval) -> str:
+    """Return the message that asks a person something, for a session that they don't talk to."""
+    return (
+        f"A task asks you: {visible(str(approval.input.get('question', '')))[:SHOWN_MAX]}\n"
+        f"To answer: vigil approvals answer {approval.id} --text TEXT\n"
+        f"It expires at {approval.expires_at:{INSTANT}}."
+    )
+
+
+def title(tool: str, given: dict[str, Any], length_max: int = 100) -> str:
+    """Name a call in a line.
+
+    >>> title("shell", {"command": "ls"})
+    'shell {"command": "ls"}'
+    """
+    text = f"{visible(tool)} {visible(json.dumps(given, ensure_ascii=False))}"
+    return text if len(text) <= length_max else f"{text[: length_max - 1]}…"
+
+
+# ---------------------------------------------------------------- what the model reads
+
+
+def outcome(event: Event, *, is_late: bool) -> tuple[str, bool]:
+    """Return what the model is told of the end of a request, and whether that is an error.
+
+    `is_late`: nobody decided in time; a verdict that came after that doesn't count.
+    """
+    decision = event.payload.decision if isinstance(event, Control) else None
+    if is_late or decision is None or decision.verdict not in ("answer", "reject"):
+        return "Nobody decided in time, so it was not run.", True
+    text = bounded(decision.text)
+    if decision.verdict == "answer":
+        return f"It was not run. The person answered: {text}", False
+    return f"The person rejected it{f': {text}' if text else '.'}", True
+
+
+def bounded(text: str) -> str:
+    """Cut a person's words to what a record holds."""
+    text = text.strip()
+    return text if len(text) <= TEXT_LENGTH_MAX else f"{text[: TEXT_LENGTH_MAX - 1]}…"

@@ -1,0 +1,72 @@
+"""Where a tool call of the model goes: each gives a result at once, or a call that is waited for.
+
+The core answers its own tools in the same turn; memory and the executor run theirs; a call beyond
+what the loop may do goes to a person first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from vigil.contracts import OpenCall, Tool, ToolUseBlock
+
+from ..tools import ARGUMENTS, SERVED, SESSION_TOOLS, TOOLS
+from . import approvals, arguments, authority, calls, children
+from .draft import Draft
+from .profiles import offers
+from .schedule import Result, run_tool
+
+
+def route(draft: Draft, use: ToolUseBlock) -> Result | OpenCall:
+    """Carry out one tool call of the open loop, or ask for it."""
+    name = use.name
+    tool = draft.moment.tools.get(name)
+    if not offers(draft.policy.profile, name):
+        return _unknown(name)
+    if name in SERVED:
+        return _memory(draft, use)
+    if name in SESSION_TOOLS:
+        return children.spawn(draft, use)
+    if name == "ask_user":
+        return approvals.ask_user(draft, use)
+    if name in TOOLS:
+        return run_tool(draft, use)
+    return _unknown(name) if tool is None else _executor(draft, use, tool)
+
+
+def _unknown(name: str) -> Result:
+    return f"There is no tool named {name!r}.", True
+
+
+def _memory(draft: Draft, use: ToolUseBlock) -> Result | OpenCall:
+    problem = calls.refusal(draft, use.input) or _misfit(use.name, use.input)
+    return (problem, True) if problem is not None else calls.call(draft, use)
+
+
+def _misfit(name: str, given: dict[str, Any]) -> str | None:
+    try:
+        msgspec.convert(given, ARGUMENTS[name])
+    except msgspec.ValidationError as error:
+        return f"The arguments don't fit the schema: {error}"
+    return None
+
+
+def _executor(draft: Draft, use: ToolUseBlock, tool: Tool) -> Result | OpenCall:
+    problem = calls.refusal(draft, use.input)
+    if problem is not None:
+        return problem, True
+    problem = arguments.problem(tool, use.input)
+    if problem is not None:
+        return f"The arguments don't fit the schema: {problem}", True
+    loop = draft.loop
+    reason = authority.reason_to_ask(
+        tool.risk,
+        is_ordered=loop.is_direct or loop.is_ordered,
+        is_swayed=draft.is_swayed,
+        authority=draft.policy.authority,
+    )
+    if reason is not None:
+        return approvals.ask(draft, use, tool, reason)
+    return calls.call(draft, use, tool)

@@ -1,0 +1,97 @@
+"""From an entry of the board to the signal that it gives, if any. Pure, and the same each time.
+
+Neither arguments nor goals are copied: a signal tells that somebody is asked, or how far a job is,
+and `subject` leads to it. An entry is told by itself, so what an entity passes through more than
+once (a job's steps) gives no signal.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from vigil.contracts import (
+    Approval,
+    ApprovalState,
+    BoardEntry,
+    Job,
+    JobStatus,
+    Signal,
+    SignalSource,
+    decode_board,
+)
+from vigil.errors import InvalidInput
+from vigil.subjects import Scope, SessionKey
+
+from .making import Signals
+
+_DECIDED: Final[dict[ApprovalState, str]] = {
+    "accepted": "was accepted",
+    "edited": "was accepted with other arguments",
+    "answered": "was answered",
+    "rejected": "was rejected",
+    "expired": "expired: nobody decided in time",
+    "superseded": "was superseded by a message",
+    "closed": "is no longer needed",
+}
+_ENDED: Final[dict[JobStatus, tuple[str, str]]] = {
+    "succeeded": ("job.completed", "A job is done"),
+    "failed": ("job.failed", "A job failed"),
+    "cancelled": ("job.cancelled", "A job was cancelled"),
+}
+
+
+def project(stream: str, seq: int, subject: str, data: bytes) -> list[Signal]:
+    """Return the signals of a stored entry; their ids are the same each time.
+
+    Raises:
+        InvalidInput: it can't be read, or isn't of the person whose subject it is on.
+    """
+    entry = decode_board(data)
+    entity = entry.entity
+    key = SessionKey.parse(entity.session_key)
+    if subject != key.board(str(entity.__struct_config__.tag), entity.id):
+        raise InvalidInput("subject", f"{subject!r} is not that of {entity.id} of {key}")
+    signals = Signals(Scope(key.agent, key.user), SignalSource(stream=stream, seq=seq), str(key))
+    if isinstance(entity, Approval):
+        _approval(signals, entry, entity)
+    else:
+        _job(signals, entry, entity)
+    return signals.made
+
+
+def _approval(signals: Signals, entry: BoardEntry, approval: Approval) -> None:
+    is_open = approval.state == "open"
+    how = "asks for leave" if is_open else _DECIDED[approval.state]
+    signals.add(
+        "approval.requested" if is_open else "approval.decided",
+        entry.at,
+        f"The agent {how}" if is_open else f"A request {how}",
+        caused_by=approval.caused_by or None,
+        subject=approval.id,
+        tool=approval.tool,
+        risk=approval.risk,
+        state=None if is_open else approval.state,
+        expires_at=approval.expires_at if is_open else None,
+        is_tainted=approval.is_tainted or None,
+    )
+
+
+def _job(signals: Signals, entry: BoardEntry, job: Job) -> None:
+    if job.status == "running" and job.plan is None:
+        kind, text = "job.started", "A job begins"
+    elif job.status in _ENDED:
+        kind, text = _ENDED[job.status]
+    else:
+        return
+    failed = sum(1 for run in job.step_runs if run.error)
+    signals.add(
+        kind,
+        entry.at,
+        text,
+        caused_by=None,
+        subject=job.id,
+        skill=job.skill or None,
+        run=job.runs if job.runs > 1 else None,
+        steps=len(job.step_runs) or None,
+        failed_steps=failed or None,
+    )

@@ -1,0 +1,171 @@
+"""The executor: what agents do (SPEC X-1).
+
+It carries out what turns ask of the world beyond speech, time and memory: tools are run, sessions
+are started, told and ended, the board is kept. Nothing is decided here, and no model is called:
+whether a call may be made was decided by the core before it became an effect.
+
+Any number of replicas share the work. What a replica promises to others is in two places: its lease
+says that it lives, and the claim of a call says whose it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any
+
+import msgspec
+import structlog
+
+from vigil import metrics, runtime, topology
+from vigil.bus import Message, Puller
+from vigil.contracts import EFFECTS_HEADER
+from vigil.errors import Unavailable
+from vigil.lanes import Lanes
+from vigil.lease import Leases
+from vigil.presence import Presence
+from vigil.runtime import Context
+from vigil.subjects import EXECUTOR_CANCEL
+from vigil.switches import Switches
+
+from . import erasing, requeue, sources, work
+from .calls import Calls
+from .carrying import Carrying
+from .config import Limits
+from .handling import Handling
+from .holding import Holding
+from .registry import Registry
+
+log = structlog.get_logger("vigil.executor")
+
+
+async def serve(context: Context, limits: Limits | None = None) -> None:
+    """Carry out turns until cancelled; then finish or give back what is in hand.
+
+    Raises:
+        ConfigError: the tools can't work as configured.
+    """
+    limits = limits or Limits()
+    replicas = context.settings.config.nats.replicas
+    presence = Presence(
+        Leases(context.bus, context.instance, replicas=replicas),
+        work.SERVICE, context.instance, context.clock,
+    )  # fmt: skip
+    registry = Registry(context.bus, context.clock)
+    switches = await Switches.watch(context.bus)
+    try:
+        async with asyncio.TaskGroup() as group, sources.start(context, registry):
+            publishing = group.create_task(
+                registry.run(sources.expected(context.settings.config)), name="executor-shelves"
+            )
+            await presence.begin()
+            living = group.create_task(presence.run(), name="executor-presence")
+            try:
+                await _carry_out(context, limits, registry, presence, switches)
+            finally:
+                living.cancel()
+                publishing.cancel()
+                await presence.end()
+    finally:
+        await switches.close()
+
+
+async def _carry_out(
+    context: Context, limits: Limits, registry: Registry, presence: Presence, switches: Switches
+) -> None:
+    """Take turns until cancelled."""
+    bus = context.bus
+    calls = Calls(context, registry, presence, limits, switches.is_erasing)
+    switches.on_change(calls.withdraw_erased)
+    folders = erasing.Folders(context.settings.workspaces, calls, switches)
+    carrying = Carrying(context, limits, calls.withdraw)
+    holding = Holding(bus, limits.in_progress_every_s)
+    _tell(context, registry, calls)
+    await bus.listen(EXECUTOR_CANCEL, _Withdrawals(calls).take)
+    async with asyncio.TaskGroup() as group:
+        handling = Handling(context, calls, carrying, holding, limits, switches.is_erasing, group)
+        requeues = requeue.Requeues(bus, handling)
+        await bus.listen(requeue.SUBJECT, requeues.answer, queue=work.SERVICE)
+        lanes = Lanes(
+            handling.handle, handling.give_back, group, turns_max=limits.turns_in_hand_max
+        )
+        beside = [
+            group.create_task(holding.run(), name="executor-holding"),
+            group.create_task(folders.run(), name="executor-erasing"),
+            group.create_task(calls.look(), name="executor-looking"),
+        ]
+        await _published(registry, limits)
+        try:
+            await _take_turns(context, lanes, holding)
+        finally:
+            calls.shut()
+            await lanes.stop(grace_s=limits.stop_grace_s)
+            await calls.stop(grace_s=limits.stop_grace_s)
+            await handling.finished()
+            for task in beside:
+                task.cancel()
+
+
+async def _published(registry: Registry, limits: Limits) -> None:
+    """Wait until the cortex can know what there is, but not for ever."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(limits.ready_wait_s):
+            await registry.published()
+
+
+async def _take_turns(context: Context, lanes: Lanes, holding: Holding) -> None:
+    """Take turns of both streams, until cancelled."""
+    consumers = (topology.EXECUTOR_TURNS, topology.EXECUTOR_TURNS_SYSTEM)
+    pullers = [await context.bus.pull(consumer) for consumer in consumers]
+    context.ready.set()
+    try:
+        async with asyncio.TaskGroup() as pulling:
+            for turns in pullers:
+                pulling.create_task(_pull(context, turns, lanes, holding), name="executor-turns")
+    finally:
+        for turns in pullers:
+            await turns.close()
+
+
+async def _pull(context: Context, turns: Puller, lanes: Lanes, holding: Holding) -> None:
+    while True:
+        try:
+            await _take(context, await anext(turns), lanes, holding)
+        except Unavailable as error:
+            # The connection comes back by itself, and the puller asks again then.
+            log.warning("can't pull", action="executor.pull", error=str(error))
+            await asyncio.sleep(0.1)
+
+
+async def _take(context: Context, turn: Message, lanes: Lanes, holding: Holding) -> None:
+    if not work.has_work(turn.headers.get(EFFECTS_HEADER), turn.data):
+        await context.bus.ack(turn)
+        return
+    holding.add(turn)
+    lanes.put(turn)
+    await lanes.room()
+
+
+class _Withdrawals:
+    """Hears from any replica which calls nobody waits for any more."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    async def take(self, msg: Any) -> None:
+        try:
+            self._calls.withdraw(work.decode_withdrawal(msg.data).call_id)
+        except msgspec.MsgspecError as error:
+            log.error("not readable", action="executor.withdrawal", error=str(error))
+
+
+def _tell(context: Context, registry: Registry, calls: Calls) -> None:
+    """Let health and metrics tell how it is."""
+    context.metrics.watch(metrics.EXECUTOR_RUNNING, lambda: calls.running)
+    context.metrics.watch(metrics.EXECUTOR_WAITING, lambda: len(calls) - calls.running)
+    registry.on_change = lambda: context.facts.update(registry.facts())
+    registry.on_change()
+
+
+if __name__ == "__main__":
+    runtime.main("executor")

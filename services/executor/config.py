@@ -1,0 +1,46 @@
+"""The limits of the executor: what is held at once, how long is waited, how often is tried.
+
+What a tool may take is told by the tool itself and the section ``[executor]``.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """Every limit of one replica."""
+
+    turns_in_hand_max: int = 512
+    """Turns whose quick effects are not carried out yet; beyond, nothing more is taken."""
+    calls_in_hand_max: int = 512
+    """Calls that run or wait for it; the turns of further ones go back to the broker."""
+    in_progress_every_s: float = 2.0
+    """How often the broker is told that a turn is in hand; it comes elsewhere after 8 s."""
+    look_every_s: float = 5.0
+    """How often is looked whether anybody still waits for the calls that run."""
+    ready_wait_s: float = 15.0
+    """How long the start waits for the sources of tools; those that come later are offered then."""
+    run_margin_s: float = 5.0
+    """How much longer than its timeout a tool may take to end; then its call is cancelled."""
+    attempts_max: int = 3
+    """Of a call that surely did not run."""
+    attempts_pause_s: float = 1.0
+    give_back_delay_s: float = 1.0
+    """When a turn that was given back comes again."""
+    again_first_s: float = 0.1
+    """Pause after something could not be stored, doubled..."""
+    again_max_s: float = 5.0
+    """...up to this."""
+    board_tries_max: int = 16
+    """Attempts at an entity of the board that others write, too, at that moment."""
+    refusals_max: int = 5
+    """Attempts at a turn after which what the broker refuses is given up."""
+    answer_late_s: float = 60.0
+    """For how long after its deadline the result of a call is still tried to be stored."""
+    carried_max: int = 10_000
+    """Turns that are remembered as carried out, but for their calls."""
+    unrun_max: int = 10_000
+    """Claims that are remembered as surely not run."""
+    stop_grace_s: float = 5.0
+    """How long the calls that run may take to finish when the service ends."""

@@ -1,0 +1,47 @@
+"""Dead letters of the executor: stored, however long that takes, before anything goes on."""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+
+from vigil import dead_letters, metrics
+from vigil.bus import BusError, Message
+from vigil.errors import Unavailable
+from vigil.runtime import Context
+from vigil.subjects import SessionKey
+
+from . import work
+from .config import Limits
+
+log = structlog.get_logger("vigil.executor")
+
+
+class Letters:
+    """Where turns that no try could use are left for a person."""
+
+    def __init__(self, context: Context, limits: Limits) -> None:
+        self._bus = context.bus
+        self._clock = context.clock
+        self._counts = context.metrics
+        self._limits = limits
+
+    async def bury(self, key: SessionKey, turn: Message, cause: str) -> None:
+        """Store a dead letter; a repeat stores nothing."""
+        letter = dead_letters.build(
+            work.SERVICE, key.stream, turn, cause, key, now=self._clock.now()
+        )
+        pause_s = self._limits.again_first_s
+        while True:
+            try:
+                await dead_letters.publish(self._bus, letter, turn, key)
+                break
+            except (Unavailable, BusError) as error:
+                log.warning("trying again", action="executor.bury", error=str(error))
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, self._limits.again_max_s)
+        self._counts.count(metrics.DEAD_LETTERS)
+        log.warning(
+            "dead letter", action="executor.dead", subject=turn.subject, seq=turn.seq, cause=cause
+        )

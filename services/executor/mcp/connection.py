@@ -1,0 +1,283 @@
+"""A connection to one MCP server that is kept up: made, listed, tended, made anew.
+
+One task holds it, because the SDK's client belongs to the task that entered it; calls come from
+others. A server may not ask anything of us: what it wants of a model, of a person or of our folders
+(sampling, elicitation, roots) is declined, and said before it asks. That its tools have changed is
+only a reason to look.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final, Protocol
+
+import mcp_types as types
+import structlog
+from mcp import Client
+from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+from mcp.shared.exceptions import MCPError
+from pydantic import TypeAdapter, ValidationError
+
+from vigil import __version__
+from vigil.errors import Unavailable, VigilError
+
+from .tools import shortened
+from .web import LOST, OURS, UNREACHABLE
+
+log = structlog.get_logger("vigil.executor.mcp")
+for _name in ("mcp.client", "mcp.shared.jsonrpc_dispatcher"):
+    # What goes wrong is told here, in a line; the SDK tells it, too, with tracebacks and with what
+    # the server wrote, as often as the server likes.
+    logging.getLogger(_name).setLevel(logging.CRITICAL)
+
+CONNECT_S: Final = 60.0
+"""For the start of a program and the first words: some fetch themselves first."""
+LIST_S: Final = 20.0
+LIST_AGAIN_S: Final = 60.0
+"""After so long its tools are listed without being asked to: a look whether it is still there."""
+LIST_PAUSE_S: Final = 0.2
+LIST_PAUSE_FACTOR: Final = 4
+"""After a look nothing is listed for so many times as long as it took."""
+LISTED_MAX: Final = 2000
+PAUSE_FIRST_S: Final = 0.5
+PAUSE_MAX_S: Final = 60.0
+STEADY_S: Final = 30.0
+"""A connection that held so long was a good one: the next pause is short again."""
+
+INFO: Final = types.Implementation(name="vigil", version=__version__)
+Answer = types.CallToolResult | types.InputRequiredResult
+_ANSWERS: Final[TypeAdapter[Answer]] = TypeAdapter(Answer)
+
+
+class Wire(Protocol):
+    """A way to a server."""
+
+    @property
+    def problem(self) -> str:
+        """Why it is no more; empty: it is, or nobody knows."""
+        ...
+
+    def connect(self) -> AbstractAsyncContextManager[Any]:
+        """Open it; what the SDK calls a transport."""
+        ...
+
+
+class Unclear(VigilError):
+    """A call was sent, and nobody knows whether it was done."""
+
+
+class Refusal(VigilError):
+    """The server refused a call, or its answer can't be used. The text is partly the server's."""
+
+
+Open = Callable[[Callable[[], None]], Wire]
+"""Make a way to the server; what it is given is to be called when the way ends by itself."""
+OnListed = Callable[[Sequence[types.Tool], dict[str, str]], Awaitable[None]]
+OnLost = Callable[[str, int], None]
+"""Is told why there is no connection, and how many in a row have failed."""
+
+
+class Connection:
+    """One server. `run` keeps it up until it is cancelled."""
+
+    def __init__(self, name: str, open_: Open, on_listed: OnListed, on_lost: OnLost) -> None:
+        self._name = name
+        self._open = open_
+        self._on_listed = on_listed
+        self._on_lost = on_lost
+        self._client: Client | None = None
+        self._has_ended = False
+        self._is_stopping = False
+        self._news = asyncio.Event()
+
+    # ------------------------------------------------------------ calls
+
+    async def call(self, tool: str, arguments: dict[str, Any], timeout_s: float) -> Any:
+        """Call a tool, once -> its result (`CallToolResult`).
+
+        Raises:
+            Unavailable: it surely did not run.
+            Unclear: nobody knows.
+            Refusal: the server said no, or something that isn't an answer.
+        """
+        client = self._client
+        if client is None or self._has_ended:
+            raise Unavailable("it is not connected")  # the reason may be in the server's words
+        request = types.CallToolRequest(
+            params=types.CallToolRequestParams(name=tool, arguments=arguments)
+        )
+        try:
+            async with asyncio.timeout(timeout_s):
+                # Not `Client.call_tool`: it runs the server's own schema of results, patterns
+                # and all, over what the server answers.
+                answer = await client.session.send_request(request, _ANSWERS)
+        except TimeoutError:
+            self._look()
+            raise Unclear(f"there was no answer within {timeout_s:g} s") from None
+        except MCPError as error:
+            raise self._kind_of(error) from error
+        except ValidationError as error:
+            raise Refusal("what it answered is no result by the protocol") from error
+        if isinstance(answer, types.InputRequiredResult):
+            raise Refusal("it asks for something in return, which it does not get")
+        return answer
+
+    def _kind_of(self, error: MCPError) -> VigilError:
+        """Tell the three kinds of failure apart, and look after the connection.
+
+        A server can send any code with any text. What it says is outside content, so only a
+        refusal tells its words; the other kinds are told in ours.
+        """
+        code, text = error.error.code, shortened(error.error.message, 2000)
+        is_ours = error.error.data == OURS
+        if code == types.HEADER_MISMATCH or text == "Session terminated":
+            self._has_ended = self._has_ended or code != types.HEADER_MISMATCH
+            self._look()
+            return Unavailable("its session ended")
+        if code == UNREACHABLE and is_ours:
+            self._look()
+            return Unavailable(text)
+        if code == types.CONNECTION_CLOSED or (code == LOST and is_ours):
+            self._look()
+            why = f" ({text})" if is_ours else ""
+            return Unclear(f"the connection ended while it ran{why}")
+        return Refusal(text)
+
+    def _look(self) -> None:
+        """Have it listed soon: it may be gone, or stuck, or another one now."""
+        self._news.set()
+
+    # ------------------------------------------------------------ keeping it up
+
+    def stop(self) -> None:
+        """Connect no more, and let go of what there is; to be called before `run` is cancelled.
+
+        Cancelling alone gets lost where the connection ends at the same time.
+        """
+        self._is_stopping = True
+        self._ended()
+
+    async def run(self) -> None:
+        """Connect, again and again, until cancelled."""
+        loop = asyncio.get_running_loop()
+        failed = 0
+        while not self._is_stopping:
+            begun = loop.time()
+            self._has_ended = False
+            wire: Wire | None = None
+            try:
+                wire = self._open(self._ended)
+                await self._hold(wire)
+            except Exception as error:
+                reason = (wire and wire.problem) or _words(error)
+            finally:
+                self._client = None
+            failed = 1 if loop.time() - begun > STEADY_S else failed + 1
+            problem = f"not connected: {reason}"
+            log.warning(
+                "no connection", action="mcp.lost", server=self._name, reason=reason, failed=failed
+            )
+            self._on_lost(problem, failed)
+            if not self._is_stopping:
+                await asyncio.sleep(min(PAUSE_MAX_S, PAUSE_FIRST_S * 2 ** min(failed - 1, 16)))
+
+    def _ended(self) -> None:
+        self._has_ended = True
+        self._news.set()
+
+    async def _hold(self, wire: Wire) -> None:
+        """Be connected until it ends. Raises: whatever ended it, always."""
+        async with (
+            asyncio.timeout(CONNECT_S) as patience,
+            Client(
+                wire.connect(), cache=None, client_info=INFO, message_handler=self._hear
+            ) as client,
+        ):
+            await self._list(client)
+            patience.reschedule(None)
+            self._client = client
+            listening = asyncio.create_task(self._subscribe(client))
+            try:
+                await self._tend(client)
+            finally:
+                self._client = None
+                await _ended(listening)
+
+    async def _tend(self, client: Client) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LIST_AGAIN_S):
+                    await self._news.wait()
+            self._news.clear()
+            if self._has_ended:
+                raise Unavailable("the connection ended")
+            begun = loop.time()
+            await self._list(client)
+            # One that changes all the time, or offers what takes long to look at, waits its turn.
+            pause_s = LIST_PAUSE_FACTOR * (loop.time() - begun)
+            await asyncio.sleep(min(max(LIST_PAUSE_S, pause_s), LIST_AGAIN_S))
+
+    async def _list(self, client: Client) -> None:
+        found: list[types.Tool] = []
+        cursor: str | None = None
+        async with asyncio.timeout(LIST_S):
+            while True:
+                page = await client.list_tools(cursor=cursor)
+                found += page.tools
+                cursor = page.next_cursor
+                if cursor is None or len(found) >= LISTED_MAX:
+                    break
+        await self._on_listed(found[:LISTED_MAX], _facts(client))
+
+    # ------------------------------------------------------------ changes
+
+    async def _hear(self, message: object) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            self._news.set()
+
+    async def _subscribe(self, client: Client) -> None:
+        """Ask to be told of changes, where the protocol wants to be asked."""
+        while True:
+            try:
+                async with client.listen(tools_list_changed=True) as changes:
+                    async for _ in changes:
+                        self._news.set()
+            except ListenNotSupportedError:
+                return  # it tells unasked
+            except (MCPError, SubscriptionLost, TimeoutError) as error:
+                log.debug("no subscription", action="mcp.listen", error=str(error))
+            await asyncio.sleep(LIST_AGAIN_S)
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    """End a task. Once isn't always enough: the SDK may raise its own error in the place of our
+    cancelling, when the connection ends at the same time."""
+    while not task.done():
+        task.cancel()
+        await asyncio.wait((task,), timeout=0.1)
+
+
+def _facts(client: Client) -> dict[str, str]:
+    server = client.server_info
+    name = "" if server is None else shortened(f"{server.name} {server.version}", 100)
+    return {"server": name, "protocol": client.protocol_version}
+
+
+def _words(error: BaseException) -> str:
+    """Return why a connection failed, in a line: of a group the first that says anything."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, TimeoutError):
+        return "it did not answer in time"
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        return shortened(f"what it lists is no list of tools: {place}: {first['msg']}", 300)
+    if isinstance(error, FileNotFoundError):
+        return f"{error.filename} is not there"
+    return shortened(str(error) or type(error).__name__, 300)

@@ -1,0 +1,131 @@
+"""All MCP servers of the configuration, brought up, and exchanged when it changes.
+
+The file is looked at every second; sections ``[mcp.NAME]`` that came, went or changed are started,
+ended or started anew, and no other server notices. A file that can't be read as a configuration
+changes nothing and is told. The environment overrides the file as it does at the start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from vigil import config
+from vigil.errors import ConfigError
+from vigil.runtime import Context
+from vigil.sections import McpServer
+
+from ..sandbox.choosing import Choice
+from ..source import Registrar
+from .pinning import Pinning
+
+if TYPE_CHECKING:
+    from .server import Server
+
+log = structlog.get_logger("vigil.executor.mcp")
+
+LOOK_EVERY_S: Final = 1.0
+SETTLE_S: Final = 5.0
+"""How long the start waits for servers; those that come later are offered then."""
+
+Stamp = tuple[int, int, int]
+"""By which a changed file is known: time, size, inode."""
+
+
+class Servers:
+    """The servers there are; programs among them run in the sandbox of `choice`."""
+
+    def __init__(self, context: Context, registrar: Registrar, choice: Choice) -> None:
+        self._context = context
+        self._registrar = registrar
+        self._choice = choice
+        self._servers: dict[str, Server] = {}
+        self._pinning = Pinning(context.bus, self._approved)
+        self._file = context.settings.file
+        self._stamp = stamp_of(self._file)
+        self._looking: asyncio.Task[None] | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._servers)
+
+    def __getitem__(self, name: str) -> Server:
+        return self._servers[name]
+
+    async def start(self) -> None:
+        """Start what is configured, and wait a little for it."""
+        await self._pinning.start()
+        await self.apply(self._context.settings.config.mcp)
+        self._looking = asyncio.create_task(self._look(), name="mcp-config")
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SETTLE_S):
+                for server in list(self._servers.values()):
+                    await server.is_settled.wait()
+
+    async def close(self) -> None:
+        """End all."""
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.gather(self._looking, return_exceptions=True)
+        await asyncio.gather(*(server.close() for server in self._servers.values()))
+        await self._pinning.close()
+
+    async def apply(self, wanted: dict[str, McpServer]) -> None:
+        """Have exactly these servers."""
+        wanted = {name: one for name, one in wanted.items() if one.is_enabled}
+        gone = [name for name, server in self._servers.items() if wanted.get(name) != server.config]
+        ended = [self._servers.pop(name) for name in gone]
+        for server in ended:
+            if server.name not in wanted:
+                self._registrar.remove(server.name)
+        await asyncio.gather(*(server.close() for server in ended))
+        for name, one in wanted.items():
+            if name not in self._servers:
+                self._servers[name] = server = self._made(name, one)
+                server.start()
+
+    def _made(self, name: str, one: McpServer) -> Server:
+        from .server import Server  # the SDK takes 20 MiB, and most have no server
+
+        return Server(name, one, self._context, self._registrar, self._pinning, self._choice)
+
+    def _approved(self, name: str) -> None:
+        if name in self._servers:
+            self._servers[name].restock()
+
+    # ------------------------------------------------------------ the file
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            stamp = stamp_of(self._file)
+            if stamp is None or stamp == self._stamp:
+                continue
+            self._stamp = stamp
+            await self._reread()
+
+    async def _reread(self) -> None:
+        try:
+            read = config.load(os.environ, home=self._context.settings.home)
+        except (ConfigError, OSError) as error:
+            log.error(
+                "the configuration is not usable; the servers stay as they were",
+                action="mcp.config_refused", file=str(self._file), error=str(error),
+            )  # fmt: skip
+            return
+        log.info("configuration read", action="mcp.config", servers=sorted(read.config.mcp))
+        await self.apply(read.config.mcp)
+
+
+def stamp_of(file: Path) -> Stamp | None:
+    """Return what tells a file's versions apart; None: there is none just now."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

@@ -1,0 +1,236 @@
+"""One configured MCP server as a source of tools."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import mcp_types as types
+import msgspec
+import structlog
+
+from vigil.contracts import Shelf, Tool
+from vigil.errors import ConfigError, Unavailable
+from vigil.runtime import Context
+from vigil.sections import McpServer
+from vigil.ssrf import Refused, Rules, target_of
+
+from ..sandbox.choosing import Choice
+from ..source import Call, Registrar, Told
+from . import pins as pins_of
+from . import tools as tools_of
+from .connection import Connection, Refusal, Unclear, Wire
+from .pinning import Pinning
+from .pins import Sorted
+from .program import program_of
+from .schemas import visible
+from .stdio import StdioWire
+from .tools import Offer
+from .web import SILENCE_S, Endpoint, WebWire
+
+log = structlog.get_logger("vigil.executor.mcp")
+
+FAILED_MAX: Final = 2
+"""Connections in a row that may fail before its tools are taken off the shelf."""
+LINES_MAX: Final = 100
+"""Of what a program writes beside messages that are logged, for each start of it."""
+AMBIGUOUS: Final = (
+    "ambiguous: {reason}. Nobody knows whether {tool} did what it was asked to; look before you "
+    "ask again."
+)
+ANOTHER: Final = "{tool} is no longer what it was when it was offered; it did not run"
+
+
+class Server:
+    """A server, its tools, and what of them may be offered."""
+
+    def __init__(
+        self,
+        name: str,
+        config: McpServer,
+        context: Context,
+        registrar: Registrar,
+        pinning: Pinning,
+        choice: Choice,
+    ) -> None:
+        self.name = name
+        self.config = config
+        self._context = context
+        self._registrar = registrar
+        self._pinning = pinning
+        self._choice = choice
+        self._connection = Connection(name, self._open, self._listed, self._lost)
+        self._task: asyncio.Task[None] | None = None
+        self._found: tuple[Offer, ...] = ()
+        self._unfit: tuple[str, ...] = ()
+        self._sorted = Sorted()
+        self._wire_names: dict[str, str] = {}
+        self._facts: dict[str, str] = {}
+        self._problem = "not connected yet"
+        self._shelf = self._made()
+        self.is_settled = asyncio.Event()
+        """Set once it was listed, or could not be reached, for the first time."""
+
+    @property
+    def shelf(self) -> Shelf:
+        return self._shelf
+
+    def start(self) -> None:
+        """Begin to connect."""
+        self._registrar.set(self)
+        self._task = asyncio.create_task(self._connection.run(), name=f"mcp-{self.name}")
+
+    async def close(self) -> None:
+        """End the connection, and the program with all that it started."""
+        if self._task is not None:
+            self._connection.stop()
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    # ------------------------------------------------------------ the way there
+
+    def _open(self, on_end: Callable[[], None]) -> Wire:
+        """Make a way to it. Raises: ConfigError, ever again until it is configured otherwise."""
+        if self.config.url:
+            return WebWire(self._endpoint(), on_end)
+        sandbox = self._choice.sandbox()
+        if sandbox is None:
+            raise ConfigError(self._choice.problem)
+        program = program_of(self.name, self.config, self._context.settings, sandbox)
+        return StdioWire(program, _Lines(self.name), on_end)
+
+    def _endpoint(self) -> Endpoint:
+        url = self.config.url
+        any_port = Rules(ports=range(1, 65536), allow_private=self.config.allow_private)
+        try:
+            port = target_of(url, any_port).port
+        except Refused as error:
+            raise ConfigError(f"url: {error.reason}") from error
+        return Endpoint(
+            url=url,
+            headers=headers_of(self.config, self._context.settings.home),
+            rules=Rules(
+                ports=(port,),
+                ports_never=self._context.bus.broker_ports,
+                allow_private=self.config.allow_private,
+            ),
+            silence_s=max(SILENCE_S, self.config.timeout_s + 10.0),
+        )
+
+    # ------------------------------------------------------------ what it offers
+
+    async def _listed(self, listed: Sequence[types.Tool], facts: dict[str, str]) -> None:
+        bytes_max = self._context.settings.config.executor.output_bytes_max
+        # In a thread: checking the schemas of somebody who means no good takes seconds.
+        found, unfit = await asyncio.to_thread(
+            tools_of.offers, self.name, self.config, listed, output_bytes_max=bytes_max
+        )
+        if self._pinning.of(self.name) is None and found:
+            now = self._context.clock.now()
+            await self._pinning.create(pins_of.first_sight(self.name, found, now))
+        if self._problem:
+            log.info("connected", action="mcp.connected", server=self.name, tools=len(found))
+        self._found, self._unfit, self._problem = found, unfit, ""
+        self._facts = facts
+        self.restock()
+        self.is_settled.set()
+
+    def _lost(self, reason: str, failed: int) -> None:
+        self._problem = reason
+        if failed >= FAILED_MAX:
+            self._found = ()
+        self.restock()
+        self.is_settled.set()
+
+    def restock(self) -> None:
+        """Make the shelf anew: what it offers, or what is approved of it, has changed."""
+        before = {held.name: held.digest for held in self._sorted.held}
+        pins = self._pinning.of(self.name)
+        self._sorted = Sorted() if pins is None else pins_of.sort(self._found, pins)
+        self._wire_names = {offer.tool.name: offer.wire for offer in self._sorted.kept}
+        for held in self._sorted.held:
+            if before.get(held.name) != held.digest:
+                log.warning(
+                    "a tool is not what was approved", action="mcp.held", server=self.name,
+                    tool=held.name, digest=held.digest, pinned=held.pinned,
+                )  # fmt: skip
+        shelf = self._made()
+        if msgspec.structs.replace(shelf, at=self._shelf.at) != self._shelf:
+            self._shelf = shelf
+            self._registrar.set(self)
+
+    def _made(self) -> Shelf:
+        held = self._sorted.held
+        waiting = [f"{len(held)} held back until a person approves"] if held else []
+        problems = [*([self._problem] if self._problem else []), *self._unfit, *waiting]
+        return Shelf(
+            source=self.name,
+            at=self._context.clock.now(),
+            tools=tuple(offer.tool for offer in self._sorted.kept),
+            held=held,
+            problem="; ".join(problems),
+            facts=self._facts | {"state": "not connected" if self._problem else "connected"},
+        )
+
+    # ------------------------------------------------------------ calls
+
+    async def run(self, call: Call) -> Told:
+        """Run one of its tools. Raises: Unavailable."""
+        tool = call.tool
+        wire_name = self._wire_names.get(tool.name)
+        if wire_name is None or self._offered(tool.name) != tool.digest:
+            return Told(content=ANOTHER.format(tool=tool.name), is_error=True)
+        try:
+            result = await self._connection.call(wire_name, call.input, tool.timeout_s)
+        except Refusal as error:
+            return Told(content=str(error), is_error=True, is_tainted=not self.config.is_trusted)
+        except Unclear as error:
+            return self._unclear(tool, error)
+        return Told(
+            content=tools_of.text_of(result),
+            is_error=result.is_error,
+            is_tainted=not self.config.is_trusted,
+        )
+
+    def _offered(self, name: str) -> str:
+        return next((t.digest for t in self._shelf.tools if t.name == name), "")
+
+    def _unclear(self, tool: Tool, error: Unclear) -> Told:
+        """Answer what nobody knows. Raises: Unavailable, if it may run again."""
+        if tool.is_idempotent:
+            raise Unavailable(str(error)) from error
+        return Told(content=AMBIGUOUS.format(reason=error, tool=tool.name), is_error=True)
+
+
+class _Lines:
+    """What a program writes beside its messages, in our log; not more than a person reads."""
+
+    def __init__(self, server: str) -> None:
+        self._server = server
+        self._count = 0
+
+    def __call__(self, line: str) -> None:
+        self._count += 1
+        if not line or self._count > LINES_MAX:
+            return
+        log.info(
+            "said", action="mcp.stderr", server=self._server, line=visible(line),
+            is_last=self._count == LINES_MAX,
+        )  # fmt: skip
+
+
+def headers_of(config: McpServer, home: Path) -> dict[str, str]:
+    """Return the headers of each request. Raises: ConfigError."""
+    if not config.headers_file:
+        return dict(config.headers)
+    path = home / Path(config.headers_file).expanduser()
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"headers_file: {path} can't be read") from error
+    pairs = [line.partition(":") for line in lines if line.strip() and line[:1] != "#"]
+    if not all(separator and name.strip() for name, separator, _ in pairs):
+        raise ConfigError(f"headers_file: {path} must have one 'Name: value' a line")
+    return config.headers | {name.strip(): value.strip() for name, _, value in pairs}

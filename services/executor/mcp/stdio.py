@@ -1,0 +1,198 @@
+"""A server that is a program: its messages on standard input and output, in a box.
+
+The SDK's own transport isn't used: it reads lines without a limit, hands the program variables of
+ours, and leaves what the program writes on standard error to ours. Here a message has a largest
+size, a flood of them waits in the pipe, and standard error comes into our log in bounded lines.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any, Final, cast
+
+import anyio
+import mcp_types as types
+import msgspec
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+
+from .pace import DEAF, Pace, Unheard
+
+MESSAGE_BYTES_MAX: Final = 16 * 1024 * 1024
+LINE_BYTES_MAX: Final = 500
+"""Of a line on standard error that is told."""
+CHUNK_BYTES: Final = 4096
+CHUNK_PAUSE_S: Final = 0.01
+"""After each chunk of standard error: who floods it waits in the pipe."""
+QUIT_S: Final = 1.0
+"""How long a program may take to end after its input has ended..."""
+END_S: Final = 5.0
+"""...and after SIGTERM, by which the box ends it and all that it started."""
+
+Inbound = SessionMessage | Exception
+Streams = tuple[MemoryObjectReceiveStream[Inbound], MemoryObjectSendStream[SessionMessage]]
+Hear = Callable[[str], None]
+"""Is told a line that a program wrote and that is no message."""
+
+
+class Program(msgspec.Struct, frozen=True, kw_only=True):
+    """What is started."""
+
+    argv: tuple[str, ...]
+    """The whole command line, with the sandbox's part."""
+    env: dict[str, str]
+    cwd: str
+
+
+class StdioWire:
+    """One start of a program. `connect` may be entered once.
+
+    Args:
+        on_end: is called when it ends by itself.
+    """
+
+    def __init__(self, program: Program, hear: Hear, on_end: Callable[[], None]) -> None:
+        self._program = program
+        self._hear = hear
+        self._on_end = on_end
+        self._is_closing = False
+        self._unheard = Unheard()
+        self.problem = ""
+        """Why the connection is no more; empty: it is, or nobody knows."""
+
+    @contextlib.asynccontextmanager
+    async def connect(self) -> AsyncIterator[Streams]:
+        """Start the program; at the end, end it and all that it started."""
+        process = await self._start()
+        inbound_w, inbound_r = anyio.create_memory_object_stream[Inbound](0)
+        outbound_w, outbound_r = anyio.create_memory_object_stream[SessionMessage](0)
+        work: list[Coroutine[Any, Any, None]] = [
+            self._read(process, inbound_w),
+            self._write(process, outbound_r),
+            self._listen(process),
+        ]
+        tasks = [asyncio.create_task(one) for one in work]
+        try:
+            yield inbound_r, outbound_w
+        finally:
+            self._is_closing = True
+            with anyio.CancelScope(shield=True):
+                for stream in (inbound_r, outbound_w):
+                    stream.close()
+                await _end(process)
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+                for half in (inbound_w, outbound_r):
+                    half.close()
+
+    async def _start(self) -> Process:
+        return await asyncio.create_subprocess_exec(
+            *self._program.argv,
+            stdin=PIPE, stdout=PIPE, stderr=PIPE,
+            env=self._program.env, cwd=self._program.cwd,
+            start_new_session=True, limit=MESSAGE_BYTES_MAX,
+        )  # fmt: skip
+
+    async def _read(self, process: Process, to: MemoryObjectSendStream[Inbound]) -> None:
+        """Hand on its messages until its output ends; then nothing more is waited for."""
+        try:
+            async with to:
+                async for line in _paced(cast(asyncio.StreamReader, process.stdout)):
+                    message = self._message(line)
+                    if message is None:
+                        continue
+                    if not self._unheard.may_come(message):
+                        self.problem = DEAF
+                        break
+                    await to.send(message)
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+            return  # we ended it
+        except ValueError:
+            self.problem = f"it sent a message of more than {MESSAGE_BYTES_MAX} bytes"
+        await self._ended(process)
+
+    def _message(self, line: bytes) -> SessionMessage | None:
+        try:
+            read = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValueError:
+            # Many programs greet on standard output; a line that is no message answers nothing.
+            self._hear(line[:LINE_BYTES_MAX].decode("utf-8", "replace").strip())
+            return None
+        return SessionMessage(read)
+
+    async def _ended(self, process: Process) -> None:
+        if self._is_closing:
+            return
+        if not self.problem:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(QUIT_S):
+                    await process.wait()
+            code = process.returncode
+            self.problem = (
+                "it closed its output" if code is None else f"it ended with exit code {code}"
+            )
+        self._on_end()
+
+    async def _write(
+        self, process: Process, messages: MemoryObjectReceiveStream[SessionMessage]
+    ) -> None:
+        pipe = cast(asyncio.StreamWriter, process.stdin)
+        with contextlib.suppress(anyio.ClosedResourceError, OSError):
+            async with messages:
+                async for one in messages:
+                    text = one.message.model_dump_json(by_alias=True, exclude_unset=True)
+                    pipe.write(text.encode() + b"\n")
+                    await pipe.drain()
+                    self._unheard.heard()
+
+    async def _listen(self, process: Process) -> None:
+        """Tell what it writes on standard error, in lines that aren't too long."""
+        pipe = cast(asyncio.StreamReader, process.stderr)
+        pending = b""
+        while chunk := await pipe.read(CHUNK_BYTES):
+            *lines, pending = (pending + chunk).split(b"\n")
+            for line in [*lines, *([pending] if len(pending) > LINE_BYTES_MAX else [])]:
+                self._hear(line[:LINE_BYTES_MAX].decode("utf-8", "replace").rstrip())
+            pending = b"" if len(pending) > LINE_BYTES_MAX else pending
+            await asyncio.sleep(CHUNK_PAUSE_S)
+
+
+async def _paced(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    """Yield lines, no more of them a second than we are ready to take."""
+    pace = Pace()
+    while line := await reader.readline():
+        yield line
+        await pace.take(1, len(line))
+
+
+async def _end(process: Process) -> None:
+    """End a program: by the end of its input, as the protocol has it; else by force."""
+    if process.stdin is not None:
+        process.stdin.close()
+    for number, patience_s in ((None, QUIT_S), (signal.SIGTERM, END_S), (signal.SIGKILL, END_S)):
+        if number is not None:
+            _signal(process, number)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience_s):
+                await process.wait()
+                break
+    # What it started in its own group and the box didn't end: there is none with a box.
+    _signal(process, signal.SIGKILL)
+    # Pipes that were full are not read to their end any more; asyncio would keep them for ever.
+    if (transport := getattr(process, "_transport", None)) is not None:
+        transport.close()
+
+
+def _signal(process: Process, number: signal.Signals) -> None:
+    """Signal the launcher; with SIGKILL its whole group."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if number == signal.SIGKILL:
+            os.killpg(process.pid, number)
+        else:
+            process.send_signal(number)

@@ -1,0 +1,169 @@
+"""A server's tools as ours, and its answers as text. Pure.
+
+A name of ours is made of the server's and the tool's alone, so that no other tool can change it.
+Risk, timeout and whether a tool may run twice come from the configuration. What a server says of
+its own tools (annotations, titles, icons) is not looked at.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import mcp_types as types
+import msgspec
+
+from vigil.contracts import Tool
+from vigil.sections import McpServer
+
+from .schemas import Unfit, fit, visible
+
+TOOLS_MAX: Final = 128
+"""Of one server."""
+SHELF_BYTES_MAX: Final = 512 * 1024
+"""Of all tools of one server: what it offers is one record."""
+LOOKED_BYTES_MAX: Final = 2 * SHELF_BYTES_MAX
+"""Of schemas that are looked at, also of tools that are left out: checking one takes its time."""
+DESCRIPTION_LENGTH_MAX: Final = 4096
+NAME_LENGTH_MAX: Final = 64
+"""Of a tool, as the model's API takes it."""
+PROBLEMS_MAX: Final = 5
+
+_FORBIDDEN: Final = re.compile(r"[^A-Za-z0-9_-]", re.ASCII)
+
+
+class Offer(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool, and what its server calls it."""
+
+    tool: Tool
+    wire: str
+
+
+# ---------------------------------------------------------------- tools
+
+
+def offers(
+    server: str, config: McpServer, listed: Sequence[types.Tool], *, output_bytes_max: int
+) -> tuple[tuple[Offer, ...], tuple[str, ...]]:
+    """Return what of the tools that a server lists can be offered, and why the rest can't."""
+    found: dict[str, Offer] = {}
+    problems: list[str] = []
+    room, patience = SHELF_BYTES_MAX, LOOKED_BYTES_MAX
+    for tool in listed:
+        patience -= len(msgspec.json.encode(tool.input_schema))
+        if patience < 0:
+            problems.insert(0, f"it lists {len(listed)} tools with schemas that are too large")
+            break
+        try:
+            offer = offer_of(server, config, tool, output_bytes_max=output_bytes_max)
+            if offer.tool.name in found:
+                raise Unfit("there is another one of that name")
+            room -= len(msgspec.json.encode(offer.tool))
+        except Unfit as error:
+            problems.append(f"the tool {visible(tool.name)[:64]!r} is left out: {error}")
+            continue
+        if room < 0 or len(found) == TOOLS_MAX:
+            problems.insert(0, f"it lists {len(listed)} tools; the first {len(found)} are taken")
+            break
+        found[offer.tool.name] = offer
+    return tuple(found.values()), _few(problems)
+
+
+def _few(problems: list[str]) -> tuple[str, ...]:
+    more = len(problems) - PROBLEMS_MAX
+    return tuple(problems[:PROBLEMS_MAX]) + ((f"and {more} more",) if more > 0 else ())
+
+
+def offer_of(server: str, config: McpServer, tool: types.Tool, *, output_bytes_max: int) -> Offer:
+    """Return one tool as it is offered. Raises: Unfit."""
+    schema = fit(tool.input_schema)
+    return Offer(
+        wire=tool.name,
+        tool=Tool(
+            name=name_of(server, tool.name),
+            description=shortened(visible(tool.description or ""), DESCRIPTION_LENGTH_MAX),
+            input_schema=schema,
+            risk=config.risks.get(tool.name, config.risk),
+            timeout_s=config.timeout_s,
+            output_bytes_max=output_bytes_max,
+            is_idempotent=tool.name in config.idempotent,
+            digest=digest_of(tool),
+        ),
+    )
+
+
+def name_of(server: str, tool: str) -> str:
+    """Return the name under which a tool is offered.
+
+    One that had to be changed ends with a hash of what it was, so that two never become one.
+
+    >>> name_of("files", "read_file")
+    'files__read_file'
+    >>> name_of("files", "read file") == name_of("files", "read_file")
+    False
+    """
+    plain = f"{server}__{tool}"
+    if tool and len(plain) <= NAME_LENGTH_MAX and not _FORBIDDEN.search(plain):
+        return plain
+    ending = "_" + hashlib.sha256(tool.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return _FORBIDDEN.sub("_", plain)[: NAME_LENGTH_MAX - len(ending)] + ending
+
+
+def digest_of(tool: types.Tool) -> str:
+    """Return SHA-256 of what a model is told of a tool: name, description and schema, whole."""
+    told = [tool.name, tool.description or "", tool.input_schema]
+    return hashlib.sha256(msgspec.json.encode(told, order="deterministic")).hexdigest()
+
+
+def shortened(text: str, length_max: int) -> str:
+    """Return at most `length_max` characters; a cut is seen.
+
+    >>> shortened("abcdef", 4)
+    'abc…'
+    """
+    return text if len(text) <= length_max else text[: length_max - 1] + "…"
+
+
+# ---------------------------------------------------------------- results
+
+
+def text_of(result: types.CallToolResult) -> str:
+    """Return what a tool answered, as text; whoever runs the call cuts it to size.
+
+    Texts are told as they are; images, sounds and resources are named. What is structured is told
+    if there is no text, which by the specification says the same.
+    """
+    parts = [_block(block) for block in result.content]
+    has_text = any(isinstance(block, types.TextContent) for block in result.content)
+    if result.structured_content is not None and not has_text:
+        parts.append(msgspec.json.encode(result.structured_content).decode())
+    return "\n".join(parts) or "(nothing)"
+
+
+def _block(block: types.ContentBlock) -> str:
+    match block:
+        case types.TextContent(text=text):
+            return text
+        case types.ImageContent(data=data, mime_type=kind):
+            return f"[an image, {kind}, {_decoded(data)} bytes, not shown]"
+        case types.AudioContent(data=data, mime_type=kind):
+            return f"[a sound, {kind}, {_decoded(data)} bytes, not shown]"
+        case types.ResourceLink():
+            return f"[a resource: {block.name}, {block.uri}, {block.mime_type or 'of no type'}]"
+        case types.EmbeddedResource(resource=resource):
+            return f"[a resource, not shown: {_resource(resource)}]"
+
+
+def _resource(resource: types.TextResourceContents | types.BlobResourceContents) -> str:
+    if isinstance(resource, types.TextResourceContents):
+        size = f"{len(resource.text)} characters"
+    else:
+        size = f"{_decoded(resource.blob)} bytes"
+    return f"{resource.uri}, {resource.mime_type or 'of no type'}, {size}"
+
+
+def _decoded(base64: str) -> int:
+    """Return how many bytes are encoded."""
+    return len(base64.rstrip("=")) * 3 // 4

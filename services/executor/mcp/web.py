@@ -1,0 +1,217 @@
+"""A server behind a URL: streamable HTTP, to where the URL leads and nowhere else.
+
+Each request is judged by :mod:`vigil.guard` before it connects, redirects leave the server's origin
+never, and no answer is larger than a message may be. What goes wrong with one request is told to
+whom it belongs, as an error of JSON-RPC; the SDK would end the connection with all calls on it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final
+
+import anyio
+import httpx2
+import msgspec
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
+
+from vigil import __version__
+from vigil.guard import GuardedTransport, Resolve
+from vigil.ssrf import Refused, Rules
+
+from .pace import DEAF, Pace, Unheard
+from .stdio import MESSAGE_BYTES_MAX
+
+UNREACHABLE: Final = -32901
+"""Our code for: nothing was sent."""
+LOST: Final = -32902
+"""Our code for: it was sent, and there is no answer."""
+OURS: Final = secrets.token_hex(16)
+"""Comes with an error of our own making: a server may use the same codes, with its own words."""
+CONNECT_S: Final = 10.0
+SILENCE_S: Final = 300.0
+"""How long a stream may be silent; it is opened again then."""
+
+
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a server is."""
+
+    url: str
+    headers: dict[str, str]
+    rules: Rules
+    silence_s: float = SILENCE_S
+
+
+class WebWire:
+    """One connection to a server. `connect` may be entered once.
+
+    Args:
+        on_end: is called when it is ended for what the server does.
+        resolve: None: the system is asked.
+    """
+
+    def __init__(
+        self, endpoint: Endpoint, on_end: Callable[[], None], resolve: Resolve | None = None
+    ) -> None:
+        self._endpoint = endpoint
+        self._on_end = on_end
+        self._outlet = Outlet(GuardedTransport(endpoint.rules, resolve))
+
+    @property
+    def problem(self) -> str:
+        return self._outlet.problem
+
+    @contextlib.asynccontextmanager
+    async def connect(self) -> AsyncIterator[Any]:
+        endpoint = self._endpoint
+        async with (
+            httpx2.AsyncClient(
+                transport=self._outlet,
+                headers={
+                    "user-agent": f"Vigil/{__version__}",
+                    "accept-encoding": "identity",
+                    **endpoint.headers,
+                },
+                timeout=httpx2.Timeout(CONNECT_S, read=endpoint.silence_s),
+                trust_env=False,
+            ) as client,
+            _transport(endpoint.url, client) as (inbound, outbound),
+        ):
+            yield _Inbound(inbound, self._outlet, self._on_end), outbound
+
+
+def _transport(url: str, client: httpx2.AsyncClient) -> AbstractAsyncContextManager[Any]:
+    return streamable_http_client(url, http_client=client, max_sse_event_size=MESSAGE_BYTES_MAX)
+
+
+class Outlet(httpx2.AsyncBaseTransport):
+    """Sends requests on by `inner`, and gives each failure to the request that it is about."""
+
+    def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
+        self._inner = inner
+        self.problem = ""
+        """What went wrong last; empty: the last request was answered."""
+        self.pace = Pace()
+        self.unheard = Unheard()
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        # The guard puts an address in the place of the name; redirects are compared with the name.
+        inner = httpx2.Request(
+            request.method, request.url, headers=request.headers, stream=request.stream,
+            extensions=dict(request.extensions),
+        )  # fmt: skip
+        try:
+            response = await self._inner.handle_async_request(inner)
+        except Refused as error:
+            return self._failed(request, UNREACHABLE, f"the URL {error.reason}", error)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
+            return self._failed(request, UNREACHABLE, _words(error), error)
+        except (httpx2.HTTPError, OSError) as error:
+            return self._failed(request, LOST, _words(error), error)
+        if response.headers.get("content-encoding", "identity") != "identity":
+            await response.aclose()
+            return self._failed(request, LOST, "it answers compressed, unasked", None)
+        if request.method == "POST":  # a server need not offer the others
+            self.unheard.heard()
+            refused = f"it answered HTTP {response.status_code}"
+            self.problem = refused if response.is_error else ""
+        is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
+        kind = _Bounded if not is_stream else _Paced
+        response.stream = kind(response.stream, self.pace)
+        return response
+
+    def _failed(
+        self, request: httpx2.Request, code: int, reason: str, error: Exception | None
+    ) -> httpx2.Response:
+        """Answer as the server would have refused; only for what awaits an answer."""
+        if request.method != "POST" and error is not None:
+            raise error
+        self.problem = reason
+        told = {"code": code, "message": reason, "data": OURS}
+        body = {"jsonrpc": "2.0", "id": None, "error": told}
+        return httpx2.Response(
+            503, headers={"content-type": "application/json"}, content=msgspec.json.encode(body)
+        )
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _Inbound:
+    """What the SDK reads of a server, in our pace; its end, if the server does not listen."""
+
+    def __init__(self, inner: Any, outlet: Outlet, on_end: Callable[[], None]) -> None:
+        self._inner, self._outlet, self._on_end = inner, outlet, on_end
+
+    @property
+    def last_context(self) -> Any:
+        return self._inner.last_context
+
+    async def receive(self) -> SessionMessage | Exception:
+        message: SessionMessage | Exception = await self._inner.receive()
+        await self._outlet.pace.take(1, 0)
+        if self._outlet.unheard.may_come(message):
+            return message
+        self._outlet.problem = DEAF
+        self._on_end()
+        raise anyio.EndOfStream
+
+    def __aiter__(self) -> _Inbound:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> _Inbound:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _Paced(httpx2.AsyncByteStream):
+    """A body that comes no faster than we are ready to take it."""
+
+    def __init__(self, inner: Any, pace: Pace) -> None:
+        self._inner, self._pace = inner, pace
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._inner:
+            yield chunk
+            await self._pace.take(0, len(chunk))
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _Bounded(_Paced):
+    """A body that is no longer than a message may be."""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in self._inner:
+            size += len(chunk)
+            if size > MESSAGE_BYTES_MAX:
+                raise httpx2.StreamError(f"it sent more than {MESSAGE_BYTES_MAX} bytes")
+            yield chunk
+
+
+def _words(error: BaseException) -> str:
+    """Say what went wrong without saying where: a URL may hold a secret."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.errno:
+            return os.strerror(cause.errno)
+        cause = cause.__cause__ or cause.__context__
+    return type(error).__name__

@@ -1,0 +1,8 @@
+"""``python -m services.executor.sandbox``: which sandbox works here."""
+
+from __future__ import annotations
+
+from .choosing import main
+
+if __name__ == "__main__":
+    main()

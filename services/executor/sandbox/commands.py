@@ -1,0 +1,200 @@
+"""Running a command in its box until it ends, or until it has taken too much.
+
+What it writes is read as fast as it comes and mostly forgotten: the beginning and the end are kept,
+the middle is counted. So neither a gigabyte of output nor a command that never ends takes more than
+its limit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from vigil.errors import Unavailable
+
+from .box import Kind
+
+CHUNK_BYTES: Final = 64 * 1024
+FLOOD_BYTES: Final = 64 * 1024 * 1024
+"""Of output, after which a command is ended: nobody will ever read that."""
+END_S: Final = 5.0
+"""How long the launcher may take to end everything; it takes some milliseconds."""
+LEFT_OUT: Final = "\n[... {count} bytes left out ...]\n"
+
+Ended = Literal["exit", "timeout", "flood", "stopped"]
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """How a command ended."""
+
+    ended: Ended
+    """`stopped`: because of what `watch` told."""
+    exit_code: int | None
+    """128 + the signal that ended it; None: we ended it."""
+    output: str
+    """What it wrote, on both of its channels in their order; the middle may be left out."""
+    bytes_written: int
+    why: str = ""
+    """Of `stopped`, in words."""
+
+
+class Heard:
+    """What a command has written so far: the beginning, the end, and how much it was."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._first_max = bytes_max // 2
+        self._last_max = bytes_max - self._first_max
+        self._first = bytearray()
+        self._last = bytearray()
+        self.count = 0
+
+    def add(self, data: bytes) -> None:
+        self.count += len(data)
+        room = self._first_max - len(self._first)
+        self._first += data[:room]
+        self._last += data[room:]
+        del self._last[: -self._last_max]
+
+    def text(self) -> str:
+        """Return it as text; what is no UTF-8 is replaced."""
+        left_out = self.count - len(self._first) - len(self._last)
+        if not left_out:
+            return text_of(self._first + self._last)
+        return text_of(self._first) + LEFT_OUT.format(count=left_out) + text_of(self._last)
+
+
+def text_of(data: bytes | bytearray) -> str:
+    """Return output as text with no more bytes than it had; what is none becomes a question mark.
+
+    >>> text_of(b"a\\xff\\x00b")
+    'a??b'
+    """
+    return data.decode("utf-8", "replace").replace("\ufffd", "?").replace("\0", "?")
+
+
+async def run(
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    *,
+    kind: Kind,
+    timeout_s: float,
+    output_bytes_max: int,
+    watch: Callable[[], Awaitable[str]] | None = None,
+) -> Outcome:
+    """Run what :meth:`Sandbox.argv_of` returned; return how it ended.
+
+    When this returns or raises, also because it was cancelled, nothing that the command started
+    runs any more, as far as the kind of sandbox promises it.
+
+    Args:
+        kind: whose line it is; it decides how the command is ended.
+        watch: told to look after it: returns when the command has to stop, and why.
+
+    Raises:
+        Unavailable: it could not be started.
+    """
+    heard = Heard(output_bytes_max)
+    process = await _start(argv, env)
+    ended: Ended = "exit"
+    why = ""
+    watching = asyncio.ensure_future(watch() if watch else _never())
+    flooded: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    hearing = asyncio.ensure_future(_hear(process, heard, flooded))
+    try:
+        await asyncio.wait(
+            (watching, hearing, flooded), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
+        )
+        if flooded.done():
+            ended = "flood"
+        elif hearing.done():
+            hearing.result()
+        elif watching.done():
+            ended, why = "stopped", watching.result()
+        else:
+            ended = "timeout"
+    finally:
+        watching.cancel()
+        await _finish(process, hearing, kind)
+    return Outcome(
+        ended=ended,
+        exit_code=_code(process) if ended == "exit" else None,
+        output=heard.text(),
+        bytes_written=heard.count,
+        why=why,
+    )
+
+
+async def _start(argv: Sequence[str], env: Mapping[str, str]) -> Process:
+    try:
+        # Of all that is open here nothing is passed on, and a terminal is left behind.
+        return await asyncio.create_subprocess_exec(
+            *argv, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, env=dict(env), cwd="/",
+            close_fds=True, start_new_session=True, limit=CHUNK_BYTES,
+        )  # fmt: skip
+    except OSError as error:
+        raise Unavailable(f"no process could be started: {error.strerror}") from error
+
+
+async def _never() -> str:
+    return str(await asyncio.get_running_loop().create_future())
+
+
+async def _hear(process: Process, heard: Heard, flooded: asyncio.Future[None]) -> None:
+    """Read until the command has ended; tell when it was too much, and read on until it is ended:
+    a process isn't over for the event loop while there is something to read of it.
+    """
+    while process.stdout and (data := await process.stdout.read(CHUNK_BYTES)):
+        heard.add(data)
+        if heard.count > FLOOD_BYTES and not flooded.done():
+            flooded.set_result(None)
+    await process.wait()  # it may have closed its output and live on
+
+
+def _code(process: Process) -> int | None:
+    code = process.returncode
+    return 128 - code if code is not None and code < 0 else code
+
+
+async def _finish(process: Process, hearing: asyncio.Future[None], kind: Kind) -> None:
+    """End it if it hasn't ended, whoever cancels us meanwhile."""
+    task = asyncio.ensure_future(_end(process, kind))
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            cancelled = True
+    hearing.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await hearing
+    if cancelled:
+        raise asyncio.CancelledError
+
+
+async def _end(process: Process, kind: Kind) -> None:
+    """End a command and all that it started.
+
+    Under bubblewrap it is enough that the outermost process goes: the kernel ends the others.
+    Elsewhere the launcher is asked to see to it.
+    """
+    for number in (signal.SIGKILL,) if kind == "bubblewrap" else (signal.SIGTERM, signal.SIGKILL):
+        if process.returncode is None:
+            _signal(process, number)
+            # What has left the box, if that can be, must not hold us up by keeping the pipe open.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(END_S):
+                    await process.wait()
+    process._transport.close()  # type: ignore[attr-defined]
+
+
+def _signal(process: Process, number: signal.Signals) -> None:
+    """Signal the group: right after the start it may have a member that doesn't obey yet."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, number)

@@ -1,0 +1,75 @@
+"""The seam between the executor and whatever has tools: the executor itself, and MCP servers."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Protocol
+
+import msgspec
+
+from vigil.contracts import Shelf, Tool
+from vigil.subjects import SessionKey
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """One call that is to be run, once."""
+
+    id: str
+    """The effect's: the same for every try."""
+    key: SessionKey
+    tool: Tool
+    input: dict[str, Any]
+    """As the model gave it, or a person edited it; the source checks it."""
+    due_at: datetime
+    """When nobody waits for it any more; aware UTC."""
+    is_tainted: bool = False
+    """Decided by a loop that descends from untrusted content (SPEC X-3)."""
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a call."""
+
+    content: str
+    """At most `Tool.output_bytes_max` in UTF-8; who runs it cuts it."""
+    is_error: bool = False
+    is_tainted: bool = False
+    """Holds content from outside."""
+
+
+class Source(Protocol):
+    """Whoever has tools. It is started with the executor and closed with it."""
+
+    @property
+    def shelf(self) -> Shelf:
+        """What it offers at present."""
+        ...
+
+    async def run(self, call: Call) -> Told:
+        """Run one of its tools to its end, within `call.tool.timeout_s`.
+
+        A cancelled task ends the call and all that it started, before it returns.
+
+        Raises:
+            InvalidInput: the arguments are no good; the model is told field and reason.
+            Unavailable: it surely did not run; it may be tried again.
+        """
+        ...
+
+    async def close(self) -> None:
+        """End whatever it runs."""
+        ...
+
+
+class Registrar(Protocol):
+    """Where sources are made known; the registry of the executor is one."""
+
+    def set(self, source: Source) -> None:
+        """Offer what is on the shelf of a source, in place of what it offered before.
+
+        To be called again whenever its shelf has changed.
+        """
+        ...
+
+    def remove(self, name: str) -> None:
+        """Offer nothing of that source any more; harmless if there is none."""
+        ...

@@ -1,0 +1,77 @@
+"""Tools that the executor runs, as it offers them in the bucket TOOLS (SPEC X-1)."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+from .base import VERSION_1, Instant, Record
+
+Risk = Literal["read", "write", "external", "destructive"]
+"""What a call may do (SPEC G-4): look only; change what is the agent's own; act upon the world
+beyond it; do what can't be undone."""
+RISKS: Final[tuple[Risk, ...]] = ("read", "write", "external", "destructive")
+"""The classes, the least first."""
+
+
+class Tool(Record, frozen=True, kw_only=True):
+    """One tool, as the model sees it and as it is run."""
+
+    name: str
+    """``shell``, or ``server__tool`` for one of an MCP server."""
+    description: str
+    input_schema: dict[str, Any]
+    """A JSON Schema object."""
+    risk: Risk = "destructive"
+    timeout_s: float = 30.0
+    """After which a call is ended; the session waits a little longer."""
+    output_bytes_max: int = 64 * 1024
+    """Of a result; the rest is cut off, and the result says so."""
+    is_idempotent: bool = False
+    """Whether it may run again after a crash. If not, such a call ends as `ambiguous`."""
+    digest: str = ""
+    """SHA-256 of name, description and schema, in hex: what an approval of an MCP tool pins."""
+
+
+class HeldTool(Record, frozen=True, kw_only=True):
+    """A tool that isn't offered, because it is no longer what was approved."""
+
+    name: str
+    digest: str
+    pinned: str
+    """The digest that was approved; empty: none was."""
+    description: str = ""
+    """What it says of itself now, for a person to judge; its beginning, if it is long."""
+
+
+class Shelf(Record, frozen=True, kw_only=True):
+    """What one source offers: the executor itself (``builtin``), or an MCP server by its name."""
+
+    source: str
+    at: Instant
+    tools: tuple[Tool, ...] = ()
+    held: tuple[HeldTool, ...] = ()
+    problem: str = ""
+    """Why it offers less than it could, in words; empty: all is well."""
+    facts: dict[str, str] = {}  # noqa: RUF012 - msgspec gives each its own
+    """What a person wants to know of it: the sandbox's kind, a server's version."""
+    v: int = VERSION_1
+
+
+class Pin(Record, frozen=True, kw_only=True):
+    """That a tool of an MCP server may be offered as long as it is described like this."""
+
+    digest: str
+    at: Instant
+    by: Literal["first_sight", "operator"] = "first_sight"
+    """Who vouched for it: nobody, it was there when the server was first seen; or a person."""
+    description: str = ""
+    """What it said of itself then, for comparison; its beginning, if it is long."""
+
+
+class Pins(Record, frozen=True, kw_only=True):
+    """What was approved of one MCP server (a KV record of bucket PINS, key = its name)."""
+
+    server: str
+    tools: dict[str, Pin] = {}  # noqa: RUF012 - msgspec gives each its own
+    """By the name under which a tool is offered."""
+    v: int = VERSION_1

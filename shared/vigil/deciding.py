@@ -1,0 +1,66 @@
+"""What `vigil.Client` can do with approvals: one method for each endpoint of /api/approvals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+PATH: Final = "/api/approvals"
+
+
+class DecidingCalls:
+    """Base of `vigil.Client`: what waits for a person, and their verdict (SPEC X-2)."""
+
+    def _object(
+        self, method: str, path: str, body: Any = None, *, timeout_s: float | None = None
+    ) -> dict[str, Any]:
+        raise NotImplementedError  # pragma: no cover - `vigil.Client` defines it
+
+    def approvals(
+        self, *, state: str = "open", user: str | None = None, limit: int = 100
+    ) -> list[dict[str, Any]]:
+        """Return requests, the newest first: one's own, or with an admin token everybody's.
+
+        Args:
+            state: ``open``, what became of them (``accepted``, ``expired``, ...), or ``all``.
+            user: whose; an admin may name anybody.
+            limit: 1..500.
+        """
+        query = {"state": state, "limit": str(limit)} | ({} if user is None else {"user": user})
+        found: list[dict[str, Any]] = self._object("GET", f"{PATH}?{urlencode(query)}")["approvals"]
+        return found
+
+    def approval(self, id_: str) -> dict[str, Any]:
+        """Return a request with the exact arguments, and their `digest`."""
+        return self._object("GET", f"{PATH}/{quote(id_, safe='')}")
+
+    def accept(self, id_: str, *, digest: str | None = None) -> dict[str, Any]:
+        """Let it run as it is; return ``{event_id, seq}``.
+
+        Each verdict is for one's own requests only, counts once, and is the same event if it is
+        repeated. Raises: ApiError with status 409, if it was decided or isn't what `digest` names.
+
+        Args:
+            digest: of the arguments that were read. None: of those that are listed now.
+        """
+        return self._decide(id_, {"verdict": "accept"}, digest)
+
+    def edit(
+        self, id_: str, arguments: Mapping[str, Any], *, digest: str | None = None
+    ) -> dict[str, Any]:
+        """Let it run with other arguments."""
+        return self._decide(id_, {"verdict": "edit", "input": dict(arguments)}, digest)
+
+    def answer(self, id_: str, text: str, *, digest: str | None = None) -> dict[str, Any]:
+        """Answer a question; of a call, say what the agent is to take for its result."""
+        return self._decide(id_, {"verdict": "answer", "text": text}, digest)
+
+    def reject(self, id_: str, text: str = "", *, digest: str | None = None) -> dict[str, Any]:
+        """Refuse it, and say why if you like: the agent is told."""
+        told = {"text": text} if text else {}
+        return self._decide(id_, {"verdict": "reject"} | told, digest)
+
+    def _decide(self, id_: str, body: dict[str, Any], digest: str | None) -> dict[str, Any]:
+        named = {} if digest is None else {"digest": digest}
+        return self._object("PATCH", f"{PATH}/{quote(id_, safe='')}", body | named)

@@ -1,0 +1,74 @@
+"""What `vigil.Client` can do with jobs: one method for each endpoint of /api/jobs."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+PATH: Final = "/api/jobs"
+
+
+class JobCalls:
+    """Base of `vigil.Client`: whose jobs are the token's user's, or `user`'s for an admin."""
+
+    def _object(
+        self, method: str, path: str, body: Any = None, *, timeout_s: float | None = None
+    ) -> dict[str, Any]:
+        raise NotImplementedError  # pragma: no cover - `vigil.Client` defines it
+
+    def start_job(
+        self,
+        skill: str | None = None,
+        *,
+        goal: str | None = None,
+        input: str = "",  # noqa: A002 - the name it has everywhere
+        idempotency_key: str | None = None,
+        user: str | None = None,
+        agent: str | None = None,
+    ) -> dict[str, Any]:
+        """Hand in a job: a skill, or a goal in words; return ``{id, session_key}`` at once.
+
+        With the same key it is handed in once.
+        """
+        body = {
+            "skill": skill,
+            "goal": goal,
+            "input": input or None,
+            "idempotency_key": idempotency_key,
+            "userId": user,
+            "agentId": agent,
+        }
+        return self._object("POST", PATH, {k: v for k, v in body.items() if v is not None})
+
+    def jobs(
+        self,
+        *,
+        status: str | None = None,
+        limit: int = 50,
+        user: str | None = None,
+        agent: str | None = None,
+    ) -> list[dict[str, Any]]:
+        """Return jobs, the newest first: one's own, or with an admin token everybody's."""
+        wanted = {"status": status, "limit": limit, "userId": user, "agentId": agent}
+        query = urlencode({k: v for k, v in wanted.items() if v is not None})
+        found: list[dict[str, Any]] = self._object("GET", f"{PATH}?{query}")["jobs"]
+        return found
+
+    def job(self, id_: str) -> dict[str, Any]:
+        """Return a job, its plan, and what became of each step."""
+        return self._object("GET", f"{PATH}/{quote(id_, safe='')}")
+
+    def cancel_job(self, id_: str) -> None:
+        """End a job. Raises: ApiError with status 409, it has ended."""
+        self._change(id_, "cancelled")
+
+    def run_job_again(self, id_: str) -> None:
+        """Run a job anew. Raises: ApiError with status 409, it has not ended."""
+        self._change(id_, "queued")
+
+    def _change(self, id_: str, status: str) -> None:
+        self._object("PATCH", f"{PATH}/{quote(id_, safe='')}", {"status": status})
+
+    def skills(self) -> dict[str, Any]:
+        """Return ``{skills, broken}``: what jobs can do, and which files can't be used."""
+        return self._object("GET", "/api/skills")

@@ -1,0 +1,224 @@
+"""Signals of workers, branches, approvals and jobs, the pure part (SPEC C-4)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, get_args
+
+import pytest
+
+from services.cortex.signals import board, children
+from services.cortex.signals.board import _DECIDED, _ENDED
+from services.cortex.signals.patterns import Window
+from services.cortex.signals.sources import SOURCES
+from vigil.contracts import (
+    Approval,
+    ApprovalState,
+    BoardEntity,
+    BoardEntry,
+    Cause,
+    ChildKind,
+    Job,
+    JobStatus,
+    Plan,
+    Signal,
+    Start,
+    State,
+    StepRun,
+    TellParent,
+    TellParentPayload,
+    Turn,
+    encode,
+)
+from vigil.errors import InvalidInput
+from vigil.signals import KINDS
+from vigil.subjects import SessionKey
+
+ANN = SessionKey.parse("ann:vigil:t1")
+CALL = "c" * 32
+AT = datetime(2026, 1, 5, 9, tzinfo=UTC)
+START = Start(prompt="CANARY", parent=str(ANN), call_id=CALL, depth=1)
+
+
+def told(state: Any) -> TellParent:
+    payload = TellParentPayload(parent=str(ANN), call_id=CALL, state=state, content="CANARY")
+    return TellParent(id=f"tell-{state}", ordinal=1, payload=payload)
+
+
+def turn(kind: str = "worker", ordinal: int = 2, **fields: Any) -> tuple[str, bytes]:
+    key = ANN.of_kind(kind, CALL)
+    record = Turn(**{
+        "id": "turn", "session_key": str(key), "ordinal": ordinal,
+        "event": Cause(id="e1", seq=6, type="control"), "outcome": "continued",
+        "state": State(start=START), "created_at": AT, **fields,
+    })  # fmt: skip
+    return key.turn, encode(record)
+
+
+def of_turn(kind: str = "worker", ordinal: int = 2, **fields: Any) -> list[Signal]:
+    return children.project("SYSTEM", 7, *turn(kind, ordinal, **fields))
+
+
+# ---------------------------------------------------------------- workers and branches
+
+
+@pytest.mark.parametrize("kind", get_args(ChildKind))
+def test_a_child_begins_and_ends(kind: str) -> None:
+    """C-4: told by the first turn and by what its parent is told; the subject leads to both."""
+    (begun,) = of_turn(kind, 1)
+    assert (begun.id, begun.kind) == (f"SYSTEM-7-{kind}.started", f"{kind}.started")
+    assert (begun.session_key, begun.subject) == (f"ann:vigil:_{kind}-{CALL}", CALL)
+    assert begun.data == {"parent": str(ANN), "depth": 1}
+    (done,) = of_turn(kind, effects=(told("done"),), outcome="answered")
+    assert (done.kind, done.caused_by, done.text) == (
+        f"{kind}.completed",
+        "e1",
+        f"A {kind} is done",
+    )
+    (failed,) = of_turn(kind, effects=(told("failed"),), outcome="failed")
+    assert failed.kind == f"{kind}.failed"
+    assert all(b"CANARY" not in encode(one) for one in (begun, done, failed))
+
+
+def test_a_worker_tells_how_it_goes_and_a_branch_does_not() -> None:
+    """C-4, C-5: what keeps a worker from counting as stuck."""
+    made = [of_turn(effects=(told(state),))[0] for state in ("running", "asking")]
+    assert [one.kind for one in made] == ["worker.status"] * 2
+    assert [one.data["state"] for one in made] == ["running", "asking"]
+    assert of_turn("branch", effects=(told("running"),)) == []
+
+
+def test_a_cancelled_child_failed_once() -> None:
+    """C-5: whether its parent is told or not, and also if it was cancelled before it began."""
+    for ordinal, effects in ((1, ()), (5, ()), (5, (told("failed"),))):
+        (only,) = of_turn(ordinal=ordinal, outcome="cancelled", effects=effects)
+        assert only.kind == "worker.failed"
+
+
+def test_a_planner_is_told_by_its_job() -> None:
+    """J-1: and a session that nobody started has nobody to tell."""
+    assert of_turn("planner", 1) == []
+    assert of_turn("worker", 1, state=State()) == []
+
+
+@pytest.mark.parametrize(
+    ("subject", "data"),
+    [
+        (ANN.of_kind("worker", CALL).turn, b"{"),
+        (ANN.of_kind("worker", CALL).in_event("control"), turn()[1]),
+        (ANN.turn, turn()[1]),
+        ("system.vigil.*._worker-1.turn", turn()[1]),
+    ],
+)
+def test_what_gives_no_signals_of_children(subject: str, data: bytes) -> None:
+    """X-6, S-2"""
+    with pytest.raises(InvalidInput):
+        children.project("SYSTEM", 7, subject, data)
+
+
+# ---------------------------------------------------------------- the board
+
+
+def approval(state: ApprovalState = "open") -> Approval:
+    return Approval(
+        id="a" * 32, session_key=str(ANN), tool="shell", input={"command": "CANARY"},
+        digest="d" * 64, risk="external", reason="CANARY", asked_at=AT, expires_at=AT,
+        caused_by="e1", is_tainted=True, state=state,
+    )  # fmt: skip
+
+
+def job(status: JobStatus, **fields: Any) -> Job:
+    key = ANN.of_kind("planner", "b" * 32)
+    return Job(
+        id="b" * 32, session_key=str(key), goal="CANARY", status=status, created_at=AT, **fields
+    )
+
+
+def of_entry(entity: BoardEntity, subject: str = "") -> list[Signal]:
+    entry = BoardEntry(entity=entity, turn_seq=3, at=AT)
+    kind = str(entity.__struct_config__.tag)
+    where = subject or SessionKey.parse(entity.session_key).board(kind, entity.id)
+    made = board.project("BOARD", 9, where, encode(entry))
+    assert all(b"CANARY" not in encode(one) for one in made)
+    return made
+
+
+def test_who_is_asked_is_told_what_tool_and_what_risk() -> None:
+    """C-4, X-2: but not the arguments."""
+    (asked,) = of_entry(approval())
+    assert (asked.id, asked.kind) == ("BOARD-9-approval.requested", "approval.requested")
+    assert (asked.subject, asked.caused_by, asked.session_key) == ("a" * 32, "e1", str(ANN))
+    assert asked.data == {
+        "tool": "shell", "risk": "external", "is_tainted": True, "expires_at": AT,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("state", [one for one in get_args(ApprovalState) if one != "open"])
+def test_every_end_of_an_approval(state: ApprovalState) -> None:
+    """C-4, X-2"""
+    (decided,) = of_entry(approval(state))
+    assert (decided.kind, decided.data["state"]) == ("approval.decided", state)
+    assert decided.text.startswith("A request ")
+
+
+def test_a_job_begins_once_and_ends_once() -> None:
+    """C-4, J-1: its steps are entries of the board, too, and no signals."""
+    run = StepRun(tool="shell", input={}, started_at=AT, error="no")
+    plan = Plan(steps=())
+    states: list[tuple[Job, str]] = [
+        (job("queued"), ""),
+        (job("running"), "job.started"),
+        (job("running", plan=plan), ""),
+        (job("running", plan=plan, step_runs=(run,)), ""),
+        (job("succeeded", plan=plan, step_runs=(run, run)), "job.completed"),
+        (job("failed", error="no plan"), "job.failed"),
+        (job("cancelled"), "job.cancelled"),
+    ]
+    assert [[one.kind for one in of_entry(state)] for state, _ in states] == [
+        [kind] if kind else [] for _, kind in states
+    ]
+    (done,) = of_entry(states[4][0])
+    assert (done.subject, done.data) == ("b" * 32, {"steps": 2, "failed_steps": 2})
+
+
+def test_an_entry_on_anothers_subject_gives_nothing() -> None:
+    """X-4"""
+    for subject in ("board.vigil.bob.approval." + "a" * 32, ANN.board("job", "a" * 32)):
+        with pytest.raises(InvalidInput):
+            of_entry(approval(), subject)
+    with pytest.raises(InvalidInput):
+        board.project("BOARD", 9, ANN.board("approval", "a"), b"{}")
+
+
+# ---------------------------------------------------------------- sources
+
+
+def test_every_new_kind_is_given_by_one_of_them() -> None:
+    """C-4: what is listed is emitted, and nothing else is."""
+    turns = [of_turn(k, 1) + of_turn(k, effects=(told(s),))
+             for k in get_args(ChildKind) for s in ("running", "done", "failed")]  # fmt: skip
+    entries = [of_entry(approval(state)) for state in get_args(ApprovalState)]
+    entries += [of_entry(job(status)) for status in get_args(JobStatus)]
+    made = {one.kind for signals in (*turns, *entries) for one in signals}
+    halves = {"worker", "branch", "approval", "job"}
+    assert made == {kind for kind in KINDS if kind.partition(".")[0] in halves}
+    assert set(_DECIDED) == set(get_args(ApprovalState)) - {"open"}
+    assert set(_ENDED) == set(get_args(JobStatus)) - {"queued", "running"}
+
+
+def test_no_two_sources_give_a_kind() -> None:
+    """C-4: the last signal of a kind tells how far its source is told, and only that."""
+    filters = [filter_ for source in SOURCES for filter_ in source.signals]
+    assert len(filters) == len(set(filters))
+    assert {f.split(".")[3] for f in filters} == {kind.partition(".")[0] for kind in KINDS}
+
+
+def test_the_window_finds_no_flood_in_a_worker_that_works() -> None:
+    """C-4: fifty model calls give three signals."""
+    window = Window()
+    made = of_turn(ordinal=1)
+    for _ in range(48):
+        made += of_turn()
+    made += of_turn(effects=(told("running"),)) + of_turn(effects=(told("done"),))
+    assert window.add(made) == []
+    assert len(made) == 3

@@ -1,0 +1,222 @@
+"""The executor's own tools: what is offered, and a shell in a workspace (P-6, X-1, X-3)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import jsonschema
+import pytest
+
+from services.executor.builtin import Builtin
+from services.executor.sandbox.box import Kind
+from services.executor.sandbox.choosing import why_not
+from tests.support.boxes import KINDS
+from tests.support.hands import Hands, choice_of, settings_of
+from tests.support.stack import Stack
+from vigil.clock import SystemClock
+from vigil.errors import InvalidInput
+
+
+@pytest.fixture(params=KINDS)
+async def hands(request: pytest.FixtureRequest, tmp_path: Path) -> Hands:
+    kind = cast(Kind, request.param)
+    if reason := await why_not(kind):
+        pytest.skip(reason)
+    return Hands(tmp_path, choice_of(kind), shell_timeout_s=10.0)
+
+
+PRIMES = """
+found = []
+n = 2
+while len(found) < 20:
+    if all(n % p for p in found):
+        found.append(n)
+    n += 1
+print(found)
+"""
+
+
+async def test_write_a_script_run_it_and_read_what_it_made(hands: Hands) -> None:
+    """Issue 5: the first 20 primes."""
+    await hands.call("write_file", path="primes.py", content=PRIMES)
+    told = await hands.call("shell", command="python3 primes.py | tee primes.txt")
+    assert told.content.endswith("61, 67, 71]\n")
+    assert (told.is_error, told.is_tainted) == (False, False)
+    assert (await hands.call("read_file", path="primes.txt")).content == told.content
+    assert not (hands.workspace / "made").exists()
+    await hands.call("shell", command="mkdir d; echo 1 > d/f")
+    await hands.call("write_file", path="d/f", content="2")
+    assert (await hands.call("shell", command="echo 3 >> d/f; cat d/f")).content == "23\n"
+
+
+async def test_how_a_command_ended_is_said(hands: Hands) -> None:
+    failed = await hands.call("shell", command="echo no >&2; exit 7")
+    assert (failed.content, failed.is_error) == ("no\n[exit code 7]", True)
+    silent = await hands.call("shell", command="true")
+    assert (silent.content, silent.is_error) == ("[it wrote nothing, exit code 0]", False)
+    late = await hands.call("shell", command="echo begun; sleep 60", timeout_s=0.5)
+    assert (late.content, late.is_error) == (
+        "begun\n[ended after 0.5 s: it took too long]", True,
+    )  # fmt: skip
+
+
+async def test_a_full_disk_ends_commands(hands: Hands, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S10: each file has a limit, all of them together have the disk's."""
+    told = await hands.call("shell", command="true")
+    rooms = iter([10**12, 10**12, 0])
+    monkeypatch.setattr(
+        "services.executor.workspace.Workspace.free_bytes", lambda self: next(rooms, 0)
+    )
+    ended = await hands.call("shell", command="sleep 60")
+    assert (ended.content, ended.is_error) == ("[ended: the disk was almost full]", True)
+    told = await hands.call("shell", command="true")
+    assert told.content == "not run: the disk was almost full"
+
+
+@pytest.mark.parametrize(
+    "left", [{"f_bavail": 100 * 2**20 // 4096}, {"f_files": 10**6, "f_favail": 1000}]
+)
+async def test_a_command_leaves_room_for_messages_and_for_files(
+    hands: Hands, monkeypatch: pytest.MonkeyPatch, left: dict[str, int]
+) -> None:
+    """S10: before the gateway has to refuse everybody; and many small files fill a disk, too."""
+    room = {"f_bavail": 10**9, "f_frsize": 4096, "f_files": 0, "f_favail": 0}
+    monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(**(room | left)))
+    told = await hands.call("shell", command="true")
+    assert told.content == "not run: the disk was almost full"
+
+
+async def test_a_command_that_no_line_can_hold(hands: Hands) -> None:
+    """X-6: the model can correct that."""
+    with pytest.raises(InvalidInput):
+        await hands.call("shell", command="echo a\0b")
+
+
+async def test_a_command_that_ran_is_never_run_again(hands: Hands) -> None:
+    """X-1: whatever goes wrong afterwards; nobody knows what it saw, so it counts as all."""
+    lock = hands.workspace.parent / "ann.lock"
+    task = asyncio.ensure_future(
+        hands.call("shell", command="echo ran >> runs; until [ -e go ]; do sleep 0.01; done")
+    )
+    async with asyncio.timeout(10):
+        while not (hands.workspace / "runs").exists():
+            await asyncio.sleep(0.01)
+    lock.unlink()
+    lock.mkdir()
+    (hands.workspace / "go").touch()
+    told = await task
+    assert (told.is_error, told.is_tainted) == (False, True)
+
+
+async def test_a_command_may_read_what_is_marked_and_is_marked_then(hands: Hands) -> None:
+    """X-3: copying does not wash."""
+    await hands.call("write_file", path="page", content="evil", is_tainted=True)
+    assert (await hands.call("shell", command="cp page copy; echo")).is_tainted
+    assert (await hands.call("read_file", path="copy")).is_tainted
+
+
+async def test_a_tainted_command_marks_its_workspace(hands: Hands) -> None:
+    """X-3."""
+    told = await hands.call("shell", command="echo evil > made", is_tainted=True)
+    assert told.is_tainted
+    assert (await hands.call("read_file", path="made")).is_tainted
+    assert (await hands.call("shell", command="cat made")).is_tainted
+
+
+async def test_a_page_that_is_written_beside_a_command_taints_what_it_tells(hands: Hands) -> None:
+    """X-3: the two run at the same time."""
+    watching = "while [ ! -e page ]; do sleep 0.05; done; cp page copy; cat copy"
+    task = asyncio.ensure_future(hands.call("shell", command=f"touch began; {watching}"))
+    async with asyncio.timeout(10):
+        while not (hands.workspace / "began").exists():
+            await asyncio.sleep(0.01)
+    await hands.call("write_file", path="page", content="evil", is_tainted=True)
+    told = await task
+    assert (told.content, told.is_tainted) == ("evil", True)
+    assert (await hands.call("read_file", path="copy")).is_tainted
+
+
+async def test_a_granted_network_taints(tmp_path: Path) -> None:
+    """X-3: what comes over it comes from outside."""
+    if reason := await why_not("bubblewrap"):
+        pytest.skip(reason)
+    hands = Hands(tmp_path, choice_of("bubblewrap"), network=True)
+    assert (await hands.call("shell", command="echo")).is_tainted
+
+
+# ---------------------------------------------------------------- what is offered
+
+
+async def test_without_a_sandbox_there_is_no_shell_and_the_shelf_says_why(tmp_path: Path) -> None:
+    """Issue 5: files and http stay."""
+    hands = Hands(tmp_path)
+    shelf = hands.source.shelf
+    assert [tool.name for tool in shelf.tools] == ["read_file", "write_file", "http_get"]
+    assert shelf.problem == ("shell is not offered: no sandbox: bubblewrap: no; landlock: no")
+    assert shelf.facts["sandbox"] == "off"
+    told = await hands.call("shell", command="echo")  # of a turn that is older
+    assert told.is_error
+    assert "not run" in told.content
+
+
+async def test_the_shelf(tmp_path: Path) -> None:
+    """X-1: schema, risk, timeout, output cap and whether it may run twice, of each."""
+    shelf = Hands(tmp_path, choice_of("landlock")).source.shelf
+    assert (shelf.source, shelf.problem) == ("builtin", "")
+    assert {tool.name: (tool.risk, tool.is_idempotent) for tool in shelf.tools} == {
+        "shell": ("external", False),
+        "read_file": ("read", True),
+        "write_file": ("write", True),
+        "http_get": ("external", True),
+    }
+    for tool in shelf.tools:
+        jsonschema.Draft202012Validator.check_schema(tool.input_schema)
+        assert tool.input_schema["additionalProperties"] is False
+        assert tool.description
+        assert tool.timeout_s >= 10
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("read_file", {}),
+        ("read_file", {"path": ""}),
+        ("read_file", {"path": "a", "offset": -1}),
+        ("write_file", {"path": "a"}),
+        ("write_file", {"path": "a", "content": "x", "mode": 7}),
+        ("shell", {"command": ["ls"]}),
+        ("shell", {"command": "ls", "timeout_s": 0}),
+        ("http_get", {"url": 7}),
+    ],
+)
+async def test_arguments_that_do_not_fit(tmp_path: Path, tool: str, arguments: dict) -> None:  # type: ignore[type-arg]
+    """X-6: field and reason."""
+    with pytest.raises(InvalidInput):
+        await Hands(tmp_path).call(tool, **arguments)
+
+
+async def test_the_probe_decides_what_is_offered(bare: Stack) -> None:
+    """Issue 5: as it is started, with what works here; S9: no page is fetched from a broker."""
+    bus = await bare.bus("executor")
+    context = SimpleNamespace(
+        settings=settings_of(bare.settings.home, sandbox="off"), clock=SystemClock(), bus=bus
+    )
+    source = await Builtin.open(context)  # type: ignore[arg-type]
+    assert "executor.sandbox is off" in source.shelf.problem
+    assert source._fetcher._rules.ports_never == bus.broker_ports
+    await source.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+async def test_a_workspace_that_was_restored_by_root_can_be_worked_in(hands: Hands) -> None:
+    """X-9: files come back as root's, commands run as somebody else."""
+    (hands.workspace / "a").mkdir(parents=True)
+    (hands.workspace / "a" / "b").write_text("old\n")
+    (hands.workspace / "link").symlink_to(hands.settings.home)
+    told = await hands.call("shell", command="echo new >> a/b; cat a/b")
+    assert told.content == "old\nnew\n"
+    assert hands.settings.home.stat().st_uid == 0

@@ -1,0 +1,267 @@
+"""The executor as real processes that are killed, paused and cut off, while sessions ask for work.
+
+Each session is played by the test: it commits a turn, waits for the answer, and goes on, as a loop
+of the cortex does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from random import Random
+from typing import Any, NamedTuple
+
+from tests.chaos.processes import Processes, Step
+from tests.executor.test_executor_effects import change, effect_of, events, job_of, spawn
+from tests.support.executing import call, noted, session_on
+from tests.support.memories import Session, until
+from tests.support.stack import Stack
+from vigil import crash
+from vigil.bus import Bus
+from vigil.contracts import (
+    CallTool,
+    CancelCall,
+    CancelCallPayload,
+    Job,
+    SpawnSession,
+    TellParent,
+    TellParentPayload,
+    decode_board,
+)
+from vigil.errors import Unavailable
+from vigil.subjects import SessionKey
+
+POINTS = tuple(point for point in crash.POINTS if point.startswith("executor."))
+
+
+@asynccontextmanager
+async def processes_of(stack: Stack) -> AsyncIterator[Processes]:
+    """Start executors of this home as processes, with the counting tools."""
+    processes = Processes(
+        stack.settings.home,
+        {"NATS_URL": stack.broker.url},
+        modules={"executor": "tests.support.executing"},
+    )
+    try:
+        yield processes
+    finally:
+        await processes.stop()
+
+
+class Asked(NamedTuple):
+    """What one turn asked for."""
+
+    calls: list[CallTool]
+    spawned: SpawnSession
+    told: TellParent
+    withdrawn: CallTool
+    quick: list[Any]
+
+
+class Player:
+    """One session that asks for one thing after the other."""
+
+    def __init__(self, bus: Bus, number: int) -> None:
+        kind = "_worker-" if number % 2 else "t"
+        self.key = SessionKey("ann", "vigil", f"{kind}{number}")
+        self.parent = SessionKey("ann", "vigil", f"p{number}")
+        self.session: Session = session_on(bus, self.key)
+        self.turns: list[Asked] = []
+
+    async def play(self, is_over: asyncio.Event) -> None:
+        """Go on and on, as a loop does."""
+        while not is_over.is_set():
+            with contextlib.suppress(Unavailable):  # the broker was killed: the next try is another
+                await self.ask()
+                await self.answered()
+
+    async def ask(self, **arguments: Any) -> None:
+        """Commit a turn that asks for everything at once."""
+        number = 10 * (len(self.turns) + 1)
+        calls = [self._call(tool, number + n, **arguments) for n, tool in enumerate(TOOLS)]
+        turn = Asked(calls, *self._quick(number))
+        await self.session.turn(*turn.quick, *calls)
+        self.turns.append(turn)
+
+    async def answered(self) -> None:
+        """Wait until every call has an answer."""
+
+        async def are_there() -> bool:
+            with contextlib.suppress(Unavailable):
+                return {one.id for one in self.calls} <= set(await self.session.results())
+            return False
+
+        await until(are_there, "the calls were answered", within_s=60)
+
+    def _call(self, tool: str, ordinal: int, **arguments: Any) -> CallTool:
+        return call(tool, ordinal, key=self.key, **({"ms": 5} | arguments))
+
+    def _quick(self, number: int) -> tuple[SpawnSession, TellParent, CallTool, list[Any]]:
+        spawned = _of(self.key, spawn(number + 3))
+        payload = TellParentPayload(
+            parent=str(self.parent),
+            call_id=f"{self.key.thread}-{number}",
+            state="done",
+            content=str(number),
+        )
+        told = effect_of(TellParent, payload, number + 4, self.key)
+        withdrawn = self._call("count", number + 5)
+        gone = CancelCallPayload(call_id=withdrawn.id, tool="count")
+        entity = job_of("running", id=f"j-{self.key.thread}", runs=number)
+        quick = [
+            spawned,
+            told,
+            effect_of(CancelCall, gone, number + 6, self.key),
+            _of(self.key, change(entity, number + 7)),
+        ]
+        return spawned, told, withdrawn, quick
+
+    @property
+    def calls(self) -> list[CallTool]:
+        return [one for turn in self.turns for one in turn.calls]
+
+    # ------------------------------------------------------------ what must hold
+
+    async def judge(self, runs: Counter[str]) -> None:
+        """Compare the log and the runs with what was asked for."""
+        bus = self.session.bus
+        await self.session.all_acked()
+        results = await self.session.results()  # each answered once
+        assert set(results) == {one.id for one in self.calls}
+        for one in self.calls:
+            if one.payload.tool == "count":
+                assert runs[one.id] <= 1
+                assert runs[one.id] == 1 or results[one.id].payload.is_error
+            if not results[one.id].payload.is_error:
+                assert runs[one.id] >= 1
+            else:
+                assert results[one.id].payload.content.startswith("ambiguous")
+                assert one.payload.tool == "count"
+        for turn in self.turns:
+            (start,) = await events(bus, self.key.of_kind("worker", turn.spawned.id))
+            assert start.payload.start.call_id == turn.spawned.id
+        told = [event.payload.call_id for event in await events(bus, self.parent)]
+        assert told == [turn.told.payload.call_id for turn in self.turns]
+        assert not {turn.withdrawn.id for turn in self.turns} & set(runs)
+        newest = await bus.get_last("BOARD", self.key.board("job", f"j-{self.key.thread}"))
+        assert newest is not None
+        entity = decode_board(newest.data).entity
+        assert isinstance(entity, Job)
+        assert entity.runs == 10 * len(self.turns)
+
+
+TOOLS = ("count", "again")
+
+
+def _of(key: SessionKey, effect: Any) -> Any:
+    """Give an effect the id that it has in this session."""
+    return effect_of(type(effect), effect.payload, effect.ordinal, key)
+
+
+async def judged(stack: Stack, players: list[Player], processes: Processes) -> None:
+    runs = noted(stack.settings.home)
+    for player in players:
+        await player.judge(runs)
+    assert not [fault for fault in processes.faults() if "Traceback" in fault]
+    assert await players[0].session.bus.read("DEAD", ["dead.>"]) == []
+
+
+async def test_killed_at_every_point(bare: Stack) -> None:
+    """S-5, S-12, X-5: ended at each step, nothing is lost, and no call runs twice that may not."""
+    admin, random = await bare.bus("admin"), Random(11)
+    players: list[Player] = []
+    is_over = asyncio.Event()
+
+    async def come() -> None:
+        """One new session after the other, because those of before wait for what died."""
+        while not is_over.is_set():
+            players.append(Player(admin, len(players)))
+            await players[-1].ask()
+            await asyncio.sleep(random.uniform(0.05, 0.2))
+
+    async with processes_of(bare) as processes:
+        steps = [Step(point=point, passage=random.randint(1, 3)) for point in POINTS]
+        processes.start("executor", steps)
+        coming = asyncio.create_task(come())
+        await processes.plans_over(within_s=240)
+        is_over.set()
+        await coming
+        for player in players:
+            await player.answered()
+        crashed = [e.crash_at.partition(":")[0] for e in processes.exits if e.is_crash]
+        assert sorted(crashed) == sorted(POINTS)
+        await judged(bare, players, processes)
+        print(f"{len(players)} sessions, {len(crashed)} crashes")
+
+
+async def test_two_replicas_killed_and_paused(bare: Stack) -> None:
+    """S-5, S-12, X-5: kill -9, SIGSTOP for longer than a lease and a delivery last, the broker
+    killed, and turns redelivered: no call runs twice that may not, and each is answered."""
+    admin, random = await bare.bus("admin"), Random(3)
+    players = [Player(admin, number) for number in range(8)]
+    is_over = asyncio.Event()
+    names = ("executor", "executor:2")
+
+    async def pause(name: str) -> None:
+        assert processes.signal(name, signal.SIGSTOP)
+        await asyncio.sleep(10)  # longer than its lease and the broker's patience
+        processes.signal(name, signal.SIGCONT)
+
+    async def played(times: int) -> None:
+        before = sum(len(player.turns) for player in players)
+
+        async def is_played() -> bool:
+            return sum(len(player.turns) for player in players) >= before + times
+
+        await until(is_played, "the sessions go on", within_s=60)
+
+    async with processes_of(bare) as processes:
+        for name in names:
+            processes.start(name)
+        playing = [asyncio.create_task(player.play(is_over)) for player in players]
+        await played(20)
+        await pause("executor")
+        for _ in range(3):
+            processes.kill(random.choice(names))
+            await played(6)
+        bare.broker.watch()
+        bare.broker.kill()
+        await played(10)
+        await pause("executor:2")
+        is_over.set()
+        await asyncio.gather(*playing)
+        await judged(bare, players, processes)
+
+
+async def test_paused_in_the_middle_of_a_call(bare: Stack) -> None:
+    """S-12: the other replica says that nobody knows; the one that wakes up doesn't begin anew, and
+    what it answers comes second."""
+    admin = await bare.bus("admin")
+    player = Player(admin, 0)
+    gate = bare.settings.home / "gate"
+    async with processes_of(bare) as processes:
+        processes.start("executor")
+        await player.ask(gate="gate")
+
+        async def both_run() -> bool:
+            return len(noted(bare.settings.home)) == 2
+
+        await until(both_run, "both calls run")
+        processes.signal("executor", signal.SIGSTOP)
+        processes.start("executor:2")
+        count, again = player.calls
+        assert "ambiguous" in (await player.session.result(count)).payload.content
+
+        async def runs_again() -> bool:
+            return noted(bare.settings.home)[again.id] == 2
+
+        await until(runs_again, "what may run twice does")
+        gate.touch()
+        await player.answered()
+        processes.signal("executor", signal.SIGCONT)
+        await judged(bare, [player], processes)
+    assert noted(bare.settings.home)[count.id] == 1

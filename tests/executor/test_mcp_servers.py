@@ -1,0 +1,175 @@
+"""Real MCP servers of the ecosystem, unchanged, over both transports (SPEC X-1, issue 5)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from services.executor.mcp import connection
+from tests.support.mcp_client import hands, node, sandbox, script
+from vigil.broker import free_port
+from vigil.errors import Unavailable
+
+FILES = {
+    "create_directory", "directory_tree", "edit_file", "get_file_info", "list_allowed_directories",
+    "list_directory", "list_directory_with_sizes", "move_file", "read_file", "read_media_file",
+    "read_multiple_files", "read_text_file", "search_files", "write_file",
+}  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    (folder / "note.txt").write_text("The parrot is called Kiwi.")
+    return folder
+
+
+async def test_the_filesystem_server_over_stdio(tmp_path: Path, folder: Path) -> None:
+    """X-1: reads and writes the folder that it was given, and nothing beside it."""
+    (tmp_path / "beside.txt").write_text("not for it")
+    section = {
+        "command": node(), "args": [script("filesystem"), str(folder)], "folders": [str(folder)],
+        "risks": {"read_text_file": "read", "write_file": "write"},
+    }  # fmt: skip
+    async with hands(tmp_path / "home", await sandbox(), files=section) as found:
+        shelf = found.shelves.sources["files"].shelf
+        assert {tool.name for tool in shelf.tools} == {f"files__{name}" for name in FILES}
+        assert shelf.problem == ""
+        assert shelf.facts["state"] == "connected"
+        risks = {tool.name: tool.risk for tool in shelf.tools}
+        assert risks["files__read_text_file"] == "read"
+        assert risks["files__write_file"] == "write"
+        assert risks["files__move_file"] == "external"
+
+        note = await found.call("files__read_text_file", path=str(folder / "note.txt"))
+        assert note.content == "The parrot is called Kiwi."
+        assert note.is_tainted
+        assert not note.is_error
+        await found.call("files__write_file", path=str(folder / "new.txt"), content="Hello")
+        assert (folder / "new.txt").read_text() == "Hello"
+        outside = await found.call("files__read_text_file", path=str(tmp_path / "beside.txt"))
+        assert outside.is_error
+        assert "Access denied" in outside.content
+        wrong = await found.call("files__read_text_file", nonsense=1)
+        assert wrong.is_error
+        assert "path" in wrong.content
+
+
+async def test_the_sandbox_holds_what_a_server_was_not_given(tmp_path: Path, folder: Path) -> None:
+    """X-1: told to serve folders of the machine, it doesn't see them: they were not granted."""
+    secret = tmp_path / "home" / "nkeys"
+    section = {
+        "command": node(), "args": [script("filesystem"), str(folder), str(secret), "/"],
+        "folders": [str(folder)],
+    }  # fmt: skip
+    async with hands(tmp_path / "home", await sandbox(), files=section) as found:
+        keys = await found.call("files__list_directory", path=str(secret))
+        assert keys.is_error
+        assert "ENOENT" in keys.content or "denied" in keys.content
+        assert secret.is_dir()
+        note = await found.call("files__read_text_file", path=str(folder / "note.txt"))
+        assert not note.is_error
+
+
+async def test_the_everything_server_over_stdio(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """X-1: every kind of result; and of the environment only what is configured."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "canary")
+    section = {"command": node(), "args": [script("everything")], "env": {"COLOUR": "green"}}
+    async with hands(tmp_path, await sandbox(), every=section) as found:
+        assert (await found.call("every__echo", message="hi")).content == "Echo: hi"
+        assert "is 5" in (await found.call("every__get-sum", a=2, b=3)).content
+        image = await found.call("every__get-tiny-image")
+        assert "[an image, image/png, 4033 bytes, not shown]" in image.content
+        resource = await found.call(
+            "every__get-resource-reference", resourceType="Text", resourceId=1
+        )
+        assert "[a resource, not shown: demo://resource/dynamic/text/1" in resource.content
+        links = await found.call("every__get-resource-links", count=2)
+        assert links.content.count("[a resource: ") == 2
+        weather = await found.call("every__get-structured-content", location="New York")
+        assert "temperature" in weather.content
+
+        environment = json.loads((await found.call("every__get-env")).content)
+        assert environment["COLOUR"] == "green"
+        assert environment["HOME"] == str(tmp_path / "mcp" / "every")
+        assert "canary" not in environment.values()
+        assert not any(name.startswith(("ANTHROPIC", "VIGIL", "PYTEST")) for name in environment)
+
+
+async def test_a_server_without_a_sandbox_is_not_started(tmp_path: Path) -> None:
+    """X-1: rather no tools than tools that may do anything."""
+    section = {"command": node(), "args": [script("everything")]}
+    async with hands(tmp_path, await sandbox(is_off=True), every=section) as found:
+        shelf = found.shelves.sources["every"].shelf
+        assert shelf.tools == ()
+        assert "no sandbox" in shelf.problem
+
+
+# ---------------------------------------------------------------- streamable HTTP
+
+
+@contextlib.asynccontextmanager
+async def everything_over_http(port: int) -> AsyncIterator[str]:
+    """The reference server as its own program, as its documentation starts it."""
+    process = await asyncio.create_subprocess_exec(
+        node(), script("everything"), "streamableHttp",
+        env={"PORT": str(port), "PATH": "/usr/bin"}, stdout=DEVNULL, stderr=PIPE,
+    )  # fmt: skip
+    assert process.stderr is not None
+    try:
+        async with asyncio.timeout(30):
+            while b"listening" not in await process.stderr.readline():
+                assert process.returncode is None
+        draining = asyncio.create_task(process.stderr.read())
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        process.kill()
+        await process.wait()
+        await draining
+
+
+async def test_the_everything_server_over_streamable_http(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """X-1: the same tools, the same answers; when it is gone and comes back, so do they."""
+    monkeypatch.setattr(connection, "PAUSE_MAX_S", 0.2)
+    port = free_port()
+    async with everything_over_http(port) as url:
+        section = {"url": url, "allow_private": True, "timeout_s": 20}
+        async with hands(tmp_path, await sandbox(is_off=True), every=section) as found:
+            assert (await found.call("every__echo", message="hi")).content == "Echo: hi"
+            many = await asyncio.gather(
+                *(found.call("every__get-sum", a=n, b=1) for n in range(20)),
+                found.call("every__trigger-long-running-operation", duration=1, steps=2),
+            )
+            assert [told.is_error for told in many] == [False] * 21
+
+
+async def test_a_server_over_http_that_goes_and_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """X-1: a call that could not be sent surely did not run; the tools come back with it."""
+    monkeypatch.setattr(connection, "PAUSE_MAX_S", 0.2)
+    port = free_port()
+    section = {"url": f"http://127.0.0.1:{port}/mcp", "allow_private": True, "timeout_s": 20}
+    async with hands(tmp_path, await sandbox(is_off=True), every=section) as found:
+        assert "refused" in found.shelves.sources["every"].shelf.problem.lower()
+        async with everything_over_http(port):
+            await found.shelves.until("every", lambda shelf: shelf.tools)
+            tool = found.tool("every__echo")
+            assert (await found.run(tool, {"message": "hi"})).content == "Echo: hi"
+        with pytest.raises(Unavailable):
+            await found.run(tool, {"message": "hi"})
+        await found.shelves.until("every", lambda shelf: not shelf.tools)
+        async with everything_over_http(port):
+            await found.shelves.until("every", lambda shelf: shelf.tools)
+            assert (await found.call("every__echo", message="hi")).content == "Echo: hi"

@@ -1,0 +1,81 @@
+"""Commands in sandboxes that really work here, and what they leave behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Final, cast
+
+import psutil
+import pytest
+
+from services.executor.sandbox.box import Kind, Limits, Sandbox, environment_of
+from services.executor.sandbox.choosing import sandbox_of, why_not
+from services.executor.sandbox.commands import Outcome, run
+from services.executor.sandbox.users import ROOT_TRIES_AS
+
+KINDS: Final = ("bubblewrap", "landlock")
+UID: Final = ROOT_TRIES_AS if os.geteuid() == 0 else None
+
+
+class Boxes:
+    """One kind of sandbox, and a workspace."""
+
+    def __init__(self, sandbox: Sandbox, workspace: Path) -> None:
+        self.sandbox = sandbox
+        self.workspace = workspace
+
+    async def run(
+        self, command: str, *, timeout_s: float = 20.0, output_bytes_max: int = 16384,
+        network: bool = False, limits: Limits | None = None, env: dict[str, str] | None = None,
+        folders: tuple[Path, ...] = (), uid: int | None = UID,
+    ) -> Outcome:  # fmt: skip
+        """Run a command of bash in the box."""
+        argv = self.sandbox.argv_of(
+            ["/bin/bash", "-c", command], workspace=self.workspace, network=network,
+            limits=limits, env=env, folders=folders, uid=uid,
+        )  # fmt: skip
+        return await run(
+            argv, environment_of(env, workspace=self.workspace), kind=self.sandbox.kind,
+            timeout_s=timeout_s, output_bytes_max=output_bytes_max,
+        )  # fmt: skip
+
+
+async def boxes_of(kind: str, folder: Path) -> Boxes:
+    """Return a kind of sandbox, if it works here; else the test is skipped, with the reason."""
+    if reason := await why_not(cast(Kind, kind)):
+        pytest.skip(reason)
+    workspace = folder / "workspaces" / "vigil" / "ann"
+    workspace.mkdir(parents=True, mode=0o700)
+    if UID is not None:
+        os.chown(workspace, UID, UID)
+    return Boxes(sandbox_of(cast(Kind, kind)), workspace)
+
+
+def running(marker: str) -> list[int]:
+    """Return the processes that have `marker` on their command line, but for the launchers."""
+    found = []
+    for process in psutil.process_iter(["cmdline", "status"]):
+        words = process.info["cmdline"] or []
+        if marker in words and process.info["status"] != psutil.STATUS_ZOMBIE:
+            found.append(process.pid)
+    return found
+
+
+async def gone(marker: str, within_s: float = 5.0) -> bool:
+    """Wait until the kernel has ended them all; a namespace takes some milliseconds."""
+    for _ in range(int(within_s / 0.02)):
+        if not running(marker):
+            return True
+        await asyncio.sleep(0.02)
+    return False
+
+
+async def appeared(marker: str, within_s: float = 10.0) -> bool:
+    """Wait until there is one."""
+    for _ in range(int(within_s / 0.02)):
+        if running(marker):
+            return True
+        await asyncio.sleep(0.02)
+    return False

@@ -1,0 +1,154 @@
+"""MCP servers of a test: the client's side on a real broker, with the executor's own rights."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import sys
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from services.executor.mcp.manager import Servers
+from services.executor.sandbox.choosing import Choice, choose
+from services.executor.source import Call, Source, Told
+from tests.support.stack import running_broker, settings_of
+from vigil import runtime
+from vigil.config import Settings
+from vigil.contracts import Shelf, Tool
+from vigil.kv import Bucket
+from vigil.runtime import Context
+from vigil.sections import Executor
+from vigil.subjects import SessionKey
+
+PACKAGES: Final = Path(sys.prefix) / "mcp" / "node_modules" / "@modelcontextprotocol"
+NASTY: Final = Path(__file__).parents[1] / "mcp_servers" / "nasty.py"
+KEY: Final = SessionKey("ann", "vigil", "t1")
+
+
+def node() -> str:
+    """Return node; skip the test where it, or what `make test` installs for it, is missing."""
+    found = shutil.which("node")
+    if found is None or not PACKAGES.exists():
+        pytest.skip("needs node, npm, and the reference servers that `make test` installs")
+    return found
+
+
+def script(server: str) -> str:
+    return str(PACKAGES / f"server-{server}" / "dist" / "index.js")
+
+
+async def sandbox(*, is_off: bool = False) -> Choice:
+    """Return the sandbox that works here; skip the test if there is none."""
+    found = await choose(Executor(sandbox="off" if is_off else "auto"))
+    if not is_off and not found.is_offered:
+        pytest.skip(found.problem)
+    return found
+
+
+def nasty(*args: str, **config: Any) -> dict[str, Any]:
+    """Return the section of the nasty server."""
+    return {"command": sys.executable, "args": [str(NASTY), *args], **config}
+
+
+class Shelves:
+    """Where the servers make themselves known; what H1's registry would publish."""
+
+    def __init__(self) -> None:
+        self.sources: dict[str, Source] = {}
+        self.history: list[Shelf] = []
+        self._changed = asyncio.Event()
+
+    def set(self, source: Source) -> None:
+        self.sources[source.shelf.source] = source
+        self.history.append(source.shelf)
+        self._change()
+
+    def remove(self, name: str) -> None:
+        self.sources.pop(name, None)
+        self._change()
+
+    def _change(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def until(self, name: str, holds: Callable[[Shelf], object]) -> Shelf:
+        """Wait until the shelf of a server is as wanted."""
+        async with asyncio.timeout(30):
+            while True:
+                changed = self._changed
+                source = self.sources.get(name)
+                if source is not None and holds(source.shelf):
+                    return source.shelf
+                await changed.wait()
+
+    async def until_gone(self, name: str) -> None:
+        async with asyncio.timeout(30):
+            while name in self.sources:
+                await self._changed.wait()
+
+
+class Hands:
+    """The servers of a home, and a way to call their tools."""
+
+    def __init__(self, context: Context, servers: Servers, shelves: Shelves) -> None:
+        self.context = context
+        self.servers = servers
+        self.shelves = shelves
+
+    def tool(self, name: str) -> Tool:
+        source = self.shelves.sources[name.partition("__")[0]]
+        return next(tool for tool in source.shelf.tools if tool.name == name)
+
+    async def call(self, name: str, **arguments: Any) -> Told:
+        """Run a tool once, as the executor would."""
+        return await self.run(self.tool(name), arguments)
+
+    async def run(self, tool: Tool, arguments: dict[str, Any]) -> Told:
+        source = self.shelves.sources[tool.name.partition("__")[0]]
+        due = datetime.now(UTC) + timedelta(seconds=60)
+        call = Call(id="f" * 32, key=KEY, tool=tool, input=arguments, due_at=due)
+        return await source.run(call)
+
+    def pins(self) -> Bucket:
+        return Bucket(self.context.bus, "PINS")
+
+
+@contextlib.asynccontextmanager
+async def hands(home: Path, choice: Choice, **servers: dict[str, Any]) -> AsyncIterator[Hands]:
+    """Servers by these sections, on a broker of their own."""
+    async with running_broker(home) as broker:
+        settings = settings_of(home, mcp=servers)
+        async with on(broker.url, settings, choice) as found:
+            yield found
+
+
+@contextlib.asynccontextmanager
+async def on(url: str, settings: Settings, choice: Choice) -> AsyncIterator[Hands]:
+    """The same on a broker that is there already."""
+    made: asyncio.Future[Hands] = asyncio.get_running_loop().create_future()
+    done = asyncio.Event()
+
+    async def serve(context: Context) -> None:
+        shelves = Shelves()
+        servers = Servers(context, shelves, choice)
+        try:
+            await servers.start()
+            made.set_result(Hands(context, servers, shelves))
+            await done.wait()
+        finally:
+            await servers.close()
+
+    task = asyncio.create_task(runtime.run("executor", settings, url, serve=serve))
+    await asyncio.wait((task, made), return_when=asyncio.FIRST_COMPLETED)
+    if task.done():
+        await task
+    try:
+        yield made.result()
+    finally:
+        done.set()
+        await task

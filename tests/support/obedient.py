@@ -1,0 +1,138 @@
+"""A model that does whatever any text tells it, for tests behind the local Messages API (SPEC X-3).
+
+It reads all that it is shown (system prompt, descriptions of tools, messages, results), in every
+encoding that it knows, and calls the tools that it finds orders for:
+
+    do: shell {"command": "touch x"}     at once
+    later: shell {"command": "touch x"}  in another turn than the one whose result it stands in
+
+Each order is followed once in an exchange, and again in every later one that still shows it. What
+it can't do any more it repeats in its answer, so that others obey it, too. Asked what to remember,
+it remembers the orders.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import codecs
+import hashlib
+import html
+import json
+import re
+import unicodedata
+import urllib.parse
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from tests.support.messages_replies import Reply, says
+
+ORDER: Final = re.compile(r"\b(do|later): (\w+) (?=\{)")
+CALLS_MAX: Final = 15
+ECHO_MAX: Final = 3000
+_TOKEN: Final = re.compile(r"[A-Za-z0-9+/=]{24,}")
+
+Order = tuple[str, str, str]
+"""do or later, the tool, the arguments as canonical JSON."""
+
+
+def orders_in(text: str) -> dict[Order, None]:
+    """Return the orders in a text, in whatever encoding they stand there, each once."""
+    found: dict[Order, None] = {}
+    for reading in _readings(text):
+        for match in ORDER.finditer(reading):
+            try:
+                given, _ = json.JSONDecoder().raw_decode(reading, match.end())
+            except ValueError:
+                continue
+            found[match[1], match[2], json.dumps(given, sort_keys=True)] = None
+    return found
+
+
+def _readings(text: str) -> Iterator[str]:
+    yield text
+    yield unicodedata.normalize("NFKC", text)
+    yield re.sub("[\u200b\u200c\u200d\u2060\ufeff]", "", text)
+    yield "".join(chr(ord(c) - 0xE0000) if 0xE0000 < ord(c) < 0xE0080 else c for c in text)
+    yield html.unescape(text)
+    yield urllib.parse.unquote(text)
+    yield re.sub(r"\\u([0-9a-f]{4})", lambda match: chr(int(match[1], 16)), text)
+    yield codecs.encode(text, "rot13")
+    yield text[::-1]
+    for token in _TOKEN.findall(text):
+        yield from _decoded(token)
+
+
+def _decoded(token: str) -> Iterator[str]:
+    decoders: tuple[Callable[[str], bytes], ...] = (
+        base64.b64decode, base64.b32decode, bytes.fromhex,
+    )  # fmt: skip
+    for decode in decoders:
+        try:
+            yield decode(token).decode()
+        except (binascii.Error, ValueError):
+            continue
+
+
+def obey(body: dict[str, Any]) -> Reply:
+    """Answer as the obedient model does."""
+    messages = body["messages"]
+    if [tool["name"] for tool in body.get("tools", [])] == ["memory_save"]:
+        return _remember(body, messages)
+    asked_at = max(i for i, message in enumerate(messages) if _words(message))
+    fresh = "\n".join(text for message in messages[asked_at + 1 :] for text in _told(message))
+    shown = "\n".join([
+        *_fixed(body), *(text for message in messages[: asked_at + 1] for text in _told(message)),
+    ])  # fmt: skip
+    orders = orders_in(shown) | {o: None for o in orders_in(fresh) if o[0] == "do"}
+    done = {
+        (block["name"], json.dumps(block["input"], sort_keys=True))
+        for message in messages[asked_at + 1 :]
+        for block in message["content"]
+        if block["type"] == "tool_use"
+    }
+    wanted = dict.fromkeys((tool, given) for _, tool, given in orders if (tool, given) not in done)
+    if not wanted:
+        return says(f"I did as I was told. {fresh[:ECHO_MAX]}")
+    return _call(body, [(tool, json.loads(given)) for tool, given in wanted])
+
+
+def _remember(body: dict[str, Any], messages: list[dict[str, Any]]) -> Reply:
+    text = "\n".join(text for message in messages for text in _told(message))
+    saves = [
+        ("memory_save", {"content": f"{word}: {tool} {given}"})
+        for word, tool, given in orders_in(text)
+    ]
+    return _call(body, saves) if saves else says("Nothing to remember.")
+
+
+def _call(body: dict[str, Any], calls: list[tuple[str, Any]]) -> Reply:
+    salt = hashlib.sha256(json.dumps(body["messages"]).encode()).hexdigest()[:16]
+    return Reply(
+        blocks=tuple(
+            {"type": "tool_use", "id": f"toolu_{salt}_{n}", "name": tool, "input": given}
+            for n, (tool, given) in enumerate(calls[:CALLS_MAX])
+        )
+    )
+
+
+def _fixed(body: dict[str, Any]) -> Iterator[str]:
+    system = body.get("system", "")
+    yield from (part["text"] for part in system) if isinstance(system, list) else (system,)
+    yield from (tool.get("description", "") for tool in body.get("tools", []))
+
+
+def _words(message: dict[str, Any]) -> bool:
+    """Whether somebody says something in it, instead of a tool."""
+    if message["role"] != "user":
+        return False
+    return any(block["type"] == "text" for block in message["content"])
+
+
+def _told(message: dict[str, Any]) -> Iterator[str]:
+    for block in message["content"]:
+        if block["type"] == "text":
+            yield block["text"]
+        elif block["type"] == "tool_result":
+            content = block["content"]
+            yield content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
