@@ -41,6 +41,9 @@ from .sections import (
 from .subjects import TEAM, Scope, SessionKey, check_part
 from .topology import DAY_S
 
+TOOL_MARGIN_S: Final = 15.0
+"""How much longer than a tool may take a session waits for its result."""
+
 
 class Config(Section, frozen=True, kw_only=True):
     """Everything. `home` and `secrets` come from the environment, never from the file."""
@@ -177,14 +180,8 @@ def load(environ: Mapping[str, str] | None = None, *, home: Path | None = None) 
     if problems:
         raise ConfigError("\n".join(problems))
     config = msgspec.convert(raw, Config, strict=False)
-    for person in (config.person, *config.people.values()):
-        if person.channel not in ("socket", *config.channels):
-            raise ConfigError(f"{file}: person.channel {person.channel!r} is no [channels.NAME]")
-    if config.approvals.expires_s >= config.retention.system_days * DAY_S:
-        raise ConfigError(
-            f"{file}: approvals.expires_s must be less than retention.system_days: a worker that "
-            "asks would be forgotten before"
-        )
+    if problems := [f"{file}: {p}" for p in _contradictions(config)]:
+        raise ConfigError("\n".join(problems))
     return Settings(
         config=config,
         home=home,
@@ -194,6 +191,33 @@ def load(environ: Mapping[str, str] | None = None, *, home: Path | None = None) 
         embedder_api_key=_secret(environ, "EMBEDDER_API_KEY"),
         remarks=tuple(remarks),
     )
+
+
+def _contradictions(config: Config) -> list[str]:
+    """List what can't be together, though each may be alone."""
+    found = [
+        f"person.channel {person.channel!r} is no [channels.NAME]"
+        for person in (config.person, *config.people.values())
+        if person.channel not in ("socket", *config.channels)
+    ]
+    if config.approvals.expires_s >= config.retention.system_days * DAY_S:
+        found.append(
+            "approvals.expires_s must be less than retention.system_days: a worker that asks would "
+            "be forgotten before"
+        )
+    timeouts_s = {
+        "executor.shell_timeout_s": config.executor.shell_timeout_s,
+        "executor.http_timeout_s": config.executor.http_timeout_s,
+        **{f"mcp.{name}.timeout_s": server.timeout_s for name, server in config.mcp.items()},
+    }
+    # A worker tells nothing while it waits for a tool, nor for a while before.
+    longest_s = config.sessions.worker_timeout_s - config.sessions.status_every_s - TOOL_MARGIN_S
+    return found + [
+        f"{name} may be {longest_s:g} at most with sessions.worker_timeout_s and status_every_s as "
+        "they are: a worker that uses it would count as lost"
+        for name, timeout_s in timeouts_s.items()
+        if timeout_s > longest_s
+    ]
 
 
 def _secret(environ: Mapping[str, str], name: str) -> str | None:

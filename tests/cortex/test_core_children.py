@@ -331,6 +331,23 @@ def test_a_child_that_waits_for_a_person_may_take_as_long_as_they_do() -> None:
     assert "child_lost" in codes(family.root.turns)
 
 
+def test_a_branch_has_its_time_and_no_more() -> None:
+    """C-1: a conversation waits for it, however often it tells that it is at work."""
+    family = Family(scripted(channel=[answer(*uses("branch", "why?")), answer("No idea.")]))
+    family.say()
+    ((call_id, task),) = family.root.state.tasks.items()
+    family.wait(40)
+    status = ChildStatus(call_id=call_id, state="running", text="at it")
+    family.control(ROOT, op="status", status=status)
+    family.wait(19)
+    assert texts(family) == []
+    family.wait(2)
+    assert "child_lost" in codes(family.root.turns)
+    assert texts(family) == ["No idea."]
+    (cancel,) = family.effects(CancelCall)
+    assert cancel.payload.child == task.child
+
+
 def test_nobody_is_asked_while_a_conversation_waits() -> None:
     """X-2: a request to a person can't hold up what they would rather say."""
     family = Family(

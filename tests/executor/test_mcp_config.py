@@ -195,3 +195,17 @@ def test_a_workspace_may_be_shown(tmp_path: Path) -> None:
 def test_a_program_that_can_not_be_started(tmp_path: Path, section: McpServer, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         box_of(tmp_path, section)
+
+
+def test_no_tool_may_take_longer_than_a_worker_is_waited_for(tmp_path: Path) -> None:
+    """C-1, X-6: each mistake is named, and its limit."""
+    (tmp_path / "vigil.toml").write_text(
+        '[executor]\nshell_timeout_s = 256\n[mcp.slow]\ncommand = "x"\ntimeout_s = 600\n', "utf-8"
+    )
+    with pytest.raises(ConfigError) as caught:
+        config.load({}, home=tmp_path)
+    lines = str(caught.value).splitlines()
+    assert [line.partition(" may be 255 ")[0].rpartition(" ")[2] for line in lines] == [
+        "executor.shell_timeout_s", "mcp.slow.timeout_s",
+    ]  # fmt: skip
+    assert config.load({"VIGIL_SESSIONS__WORKER_TIMEOUT_S": "645"}, home=tmp_path)

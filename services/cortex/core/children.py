@@ -270,12 +270,16 @@ def hear(draft: Draft, cause: Cause, event: Control) -> None:
     if status is None or task is None or task.kind == "call" or task.told_seq:
         draft.note("late_status", "nothing is under way that this could be of", event.id)
     else:
-        due_at = _due_at(draft, task.kind)
-        is_held_up = task.is_awaited and draft.policy.profile.is_conversation
-        if status.state == "asking" and not is_held_up:
-            due_at += timedelta(seconds=draft.policy.approval_expires_s)
-        draft.expect_by(status.call_id, due_at)
+        if task.kind != "branch":  # a conversation waits for that one, so its time is all it has
+            _put_off(draft, status)
         _pass_on(draft, cause, task, status)
+
+
+def _put_off(draft: Draft, status: ChildStatus) -> None:
+    due_at = _due_at(draft, "worker")
+    if status.state == "asking":
+        due_at += timedelta(seconds=draft.policy.approval_expires_s)
+    draft.expect_by(status.call_id, due_at)
 
 
 def _pass_on(draft: Draft, cause: Cause, task: Task, status: ChildStatus) -> None:
