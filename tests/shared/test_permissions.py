@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tests.support.memories import until
 from tests.support.programs import Program, admit, connect
 from tests.support.rights import API_UNDER_DOMAIN, EVERY_SUBJECT, KEY, LISTENERS
 from tests.support.stack import Stack
@@ -247,7 +248,11 @@ async def test_known_limit_a_service_may_misplace_the_brokers_own_words(bare: St
     an acknowledgement stored under a foreign subject. It chooses the place, not the words."""
     gateway, admin = await bare.bus("gateway"), await bare.bus("admin")
     await gateway.send(KEY.in_user, b"forged", KEY.turn)
-    await settle(gateway)
+
+    async def is_there() -> bool:
+        return await admin.get_last("SESSIONS", KEY.turn) is not None
+
+    await until(is_there, "the broker's own words")
     (found,) = await admin.read("SESSIONS", [KEY.turn])
     assert found.data == b'{"stream":"SESSIONS","seq":1}'
     assert gateway.violations == []

@@ -31,6 +31,7 @@ from vigil.contracts import (
     encode,
 )
 from vigil.contracts.events import Cause
+from vigil.errors import Unavailable
 from vigil.memory.client import MemoryClient
 from vigil.memory.questions import (
     GetStats,
@@ -213,9 +214,18 @@ class Session:
             effects=effects,
         )
         header = {"Vigil-Effects": self._letter} if effects else {}
-        ack = await self.bus.publish(self.key.turn, encode(turn), header)
-        self._newest_seq = ack.seq
-        return ack.seq
+        self._newest_seq = await self._stored(encode(turn), header, f"{self.key}-{turn.id}")
+        return self._newest_seq
+
+    async def _stored(self, data: bytes, headers: dict[str, str], msg_id: str) -> int:
+        """Publish until it is acknowledged: a broker that is killed may have stored it or not."""
+        async with asyncio.timeout(30):
+            while True:
+                try:
+                    ack = await self.bus.publish(self.key.turn, data, headers, msg_id=msg_id)
+                    return ack.seq
+                except Unavailable:
+                    await asyncio.sleep(0.1)
 
     async def results(self) -> dict[str, ToolResultEvent]:
         """Return the answers so far, by call."""
