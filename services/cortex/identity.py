@@ -12,10 +12,8 @@ its content and never the conversation.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
-import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +21,7 @@ import msgspec
 import structlog
 
 from vigil.clock import Clock, SystemClock
+from vigil.creating import create
 from vigil.subjects import check_part
 
 log = structlog.get_logger("vigil.identity")
@@ -135,7 +134,7 @@ class Identities:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             for name in FILES:
                 if not os.path.lexists(folder / name):
-                    _create(folder / name, (self._templates / name).read_bytes())
+                    create(folder / name, (self._templates / name).read_bytes())
         except OSError as error:
             log.warning(
                 "an identity file can't be made",
@@ -170,16 +169,3 @@ def read_text(path: Path) -> str:
     while end > FILE_BYTES_MAX - 3 and data[end] & 0xC0 == 0x80:
         end -= 1
     return data[:end].decode("utf-8-sig", "replace").strip() + CUT
-
-
-def _create(path: Path, data: bytes) -> None:
-    """Create `path` whole or not at all; whoever was first wins."""
-    # A random name: replicas may share the folder, and in containers even the process id.
-    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        with contextlib.suppress(FileExistsError):
-            os.link(draft, path)
-    finally:
-        Path(draft).unlink(missing_ok=True)

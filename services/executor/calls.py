@@ -19,8 +19,9 @@ from typing import Final
 import structlog
 
 from vigil import crash, metrics, spans, trace, turns
+from vigil.awaiting import is_awaited
 from vigil.bus import BusError, Message
-from vigil.contracts import CallTool, Tool, Turn, decode_call_claim, decode_turn, encode
+from vigil.contracts import CallTool, Tool, decode_call_claim, encode
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.presence import Presence
 from vigil.runtime import Context
@@ -143,7 +144,7 @@ class Calls:
             await asyncio.sleep(self._limits.look_every_s)
             for place in [place for place in self._places.values() if place.is_begun]:
                 with contextlib.suppress(Unavailable, BusError):
-                    if not await self._is_open(place.key, place.call):
+                    if not await is_awaited(self._bus, place.key, place.call.id):
                         self.withdraw(place.call.id)
 
     def withdraw_erased(self) -> None:
@@ -210,7 +211,7 @@ class Calls:
         tool = self._tool(call)
         is_idempotent = tool is not None and tool.is_idempotent
         if claimed is None:
-            next_: work.Next = "run" if await self._is_open(key, call) else "leave"
+            next_: work.Next = "run" if await is_awaited(self._bus, key, call.id) else "leave"
         else:
             next_ = await self._judge(key, call, claimed, is_idempotent=is_idempotent)
         match next_:
@@ -286,7 +287,7 @@ class Calls:
     ) -> work.Next:
         """Decide what becomes of a call that was claimed before. Raises: Unavailable."""
         log.info("claimed before", action="executor.claimed", session=str(key), effect=call.id)
-        if not await self._is_open(key, call):
+        if not await is_awaited(self._bus, key, call.id):
             return "leave"
         owner = await self._owner(claimed)
         is_unrun = owner == "ours" and call.id in self._unrun
@@ -318,16 +319,6 @@ class Calls:
         if claim.by == self._instance:
             return "ours"
         return "gone" if await self._presence.is_gone(claim.by) else "alive"
-
-    async def _is_open(self, key: SessionKey, call: CallTool) -> bool:
-        found = await self._bus.get_last(key.stream, key.turn)
-        if found is None:
-            return False
-        try:
-            newest: Turn = decode_turn(found.data)
-        except InvalidInput:
-            return True  # nobody can tell; the fold will
-        return turns.is_open(newest, call.id)
 
     # ------------------------------------------------------------ telling
 

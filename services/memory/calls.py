@@ -16,8 +16,9 @@ from typing import Final
 import structlog
 
 from vigil import crash, metrics, trace, turns
+from vigil.awaiting import is_awaited
 from vigil.bus import Bus, Message
-from vigil.contracts import CallTool, SaveMemory, Turn, decode_turn, encode
+from vigil.contracts import CallTool, SaveMemory, encode
 from vigil.errors import InvalidInput, NotFound, Unavailable, VigilError, WrongLastSequence
 from vigil.memory.client import Conflict
 from vigil.memory.questions import Listed, Recalled, Saved
@@ -125,7 +126,7 @@ class Calls:
         crash.point("memory.call.before_claim")
         await self._claim(key, call)
         crash.point("memory.call.claimed")
-        if not await self._is_open(key, call):
+        if not await is_awaited(self._bus, key, call.id):
             self._count(call, "closed")
             log.info(
                 "call is closed", action="memory.call_closed", session=str(key), effect=call.id
@@ -146,16 +147,6 @@ class Calls:
         except WrongLastSequence:
             # Ours, whose answer never came; of a replica that crashed; of one that is at it.
             log.info("claimed before", action="memory.claimed", session=str(key), effect=call.id)
-
-    async def _is_open(self, key: SessionKey, call: CallTool) -> bool:
-        found = await self._bus.get_last(key.stream, key.turn)
-        if found is None:
-            return False
-        try:
-            newest: Turn = decode_turn(found.data)
-        except InvalidInput:
-            return True  # nobody can tell; the fold will
-        return turns.is_open(newest, call.id)
 
     async def _run(self, key: SessionKey, call: CallTool) -> Told:
         """Run a call. Raises: Unavailable, to be tried again."""

@@ -19,11 +19,8 @@ name and line, wherever skills are listed or asked for.
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
 import stat
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -31,6 +28,7 @@ from typing import Final
 import msgspec
 import structlog
 
+from .creating import create
 from .errors import InvalidInput, NotFound
 
 log = structlog.get_logger("vigil.skills")
@@ -220,8 +218,8 @@ def ensure(folder: Path, shipped: Path = SHIPPED) -> None:
         if any(folder.iterdir()):
             return
         for path in sorted(shipped.glob("*.md")):
-            _create(folder / path.name, path.read_bytes())
-        _create(folder / MARK, b"The examples were put here once.\n")
+            create(folder / path.name, path.read_bytes())
+        create(folder / MARK, b"The examples were put here once.\n")
     except OSError as error:
         log.warning(
             "the skills can't be made",
@@ -229,15 +227,3 @@ def ensure(folder: Path, shipped: Path = SHIPPED) -> None:
             folder=str(folder),
             error=str(error),
         )
-
-
-def _create(path: Path, data: bytes) -> None:
-    """Create `path` whole or not at all; whoever was first wins."""
-    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        with contextlib.suppress(FileExistsError):
-            os.link(draft, path)
-    finally:
-        Path(draft).unlink(missing_ok=True)
