@@ -23,7 +23,7 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from . import credentials
+from . import credentials, environ
 from .bus import Bus, BusError
 from .errors import ConfigError, Unavailable, VigilError
 from .outside import ACCOUNT, Outside, accounts
@@ -186,7 +186,7 @@ class Broker:
             self._process = await asyncio.create_subprocess_exec(
                 str(binary()), "-c", str(folder / "nats.conf"),
                 stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output,
-                preexec_fn=die_with_parent,
+                env=environ.of_program(os.environ), preexec_fn=die_with_parent,
             )  # fmt: skip
         await self._wait_ready()
         log.info("broker ready", action="broker.ready", url=self.url, pid=self.pid)

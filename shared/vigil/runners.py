@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 import structlog
 
-from . import runtime
+from . import environ, runtime
 from .broker import die_with_parent
 from .config import Settings
 from .errors import ConfigError
@@ -98,7 +98,8 @@ class ProcessRunner:
         try:
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", f"services.{name}",
-                stdin=asyncio.subprocess.DEVNULL, env=self._environ, preexec_fn=die_with_parent,
+                stdin=asyncio.subprocess.DEVNULL, preexec_fn=die_with_parent,
+                env=environ.of_service(self._environ, name),
             )  # fmt: skip
         except OSError as error:
             return f"no process: {error}"

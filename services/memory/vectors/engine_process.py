@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sys
 from collections import deque
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Final, TypeVar
 import msgspec
 import structlog
 
+from vigil import environ
 from vigil.errors import Unavailable
 
 from .engine_calls import LENGTH_BYTES, LOCKED, Done, Failed, Reply, Request, frame
@@ -67,7 +69,7 @@ class EngineProcess:
         try:
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", f"{__package__}.engine", str(folder),
-                stdin=pipe, stdout=pipe, stderr=pipe,
+                stdin=pipe, stdout=pipe, stderr=pipe, env=environ.of_program(os.environ),
             )  # fmt: skip
         except OSError as error:
             raise EngineGone(f"the vector engine can't be started: {error}") from error

