@@ -16,7 +16,9 @@ WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-INSTALL_SELF := $(PIP) install --no-deps --no-build-isolation --editable .
+# The distribution was called `vigil` once: what is left of it would own the same command.
+INSTALL_SELF := $(PIP) uninstall --yes vigil 2>/dev/null; \
+	$(PIP) install --no-deps --no-build-isolation --editable .
 LOCK := $(UV) pip compile pyproject.toml deploy/build-requirements.in --universal \
 	--python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --quiet
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from . import __version__, trace
+from . import __version__, distribution, trace
 from .spans import Direction, SpanKind
 from .trace import Attributes, Span, Tracer
 
@@ -58,7 +58,7 @@ async def tracer_for(service: str, instance: str) -> Tracer:
         return await asyncio.to_thread(_recorder, service, instance)
     except ImportError as error:
         log.warning(
-            "traces are wanted, but not installed: pip install vigil[otel]",
+            f"traces are wanted, but not installed: {distribution.command_for('otel')}",
             action="trace.unavailable", service=service, error=str(error),
         )  # fmt: skip
     except Exception as error:  # a variable that the SDK can't read must not stop a service

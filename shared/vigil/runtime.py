@@ -21,7 +21,7 @@ import msgspec
 import structlog
 import uvloop
 
-from . import __version__, config, credentials, metrics, otlp, telemetry, trace
+from . import __version__, config, credentials, distribution, metrics, otlp, telemetry, trace
 from .bus import Bus
 from .clock import Clock, SystemClock, new_id
 from .config import Settings
@@ -89,7 +89,7 @@ def load_service(name: str) -> Serve:
         module = importlib.import_module(f"services.{name}.__main__")
     except ModuleNotFoundError as error:
         raise ConfigError(
-            f"the service {name} needs {error.name}: pip install vigil[{name}]"
+            f"the service {name} needs {error.name}: {distribution.command_for(name)}"
         ) from error
     return cast(Serve, module.serve)
 
@@ -216,6 +216,7 @@ def main(name: str) -> None:
 
 def serve_alone(name: str, settings: Settings) -> None:
     """Run one service in this process until a signal ends it. Raises: ConfigError."""
+    distribution.check_services()
     url = settings.config.nats.url
     if not url:
         raise ConfigError(f"set NATS_URL: {name} runs alone, beside a broker that is there")

@@ -94,7 +94,7 @@ def test_without_the_extra_it_says_what_to_install(
     write_model(tmp_path)
     monkeypatch.setitem(sys.modules, package, None)
     model = str(tmp_path) if package == "onnxruntime" else "BAAI/bge-small-en-v1.5"
-    with pytest.raises(ConfigError, match=r"pip install 'vigil\[onnx\]'"):
+    with pytest.raises(ConfigError, match=r"pip install 'vigil-agents\[onnx\]'"):
         load(model)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from vigil import distribution
 from vigil.config import Settings
 from vigil.errors import ConfigError
 
@@ -36,7 +37,9 @@ def choose(settings: Settings) -> Model:
     try:
         from .anthropic import AnthropicModel
     except ModuleNotFoundError as error:
-        raise ConfigError(f"a model needs {error.name}: pip install vigil[cortex]") from error
+        raise ConfigError(
+            f"a model needs {error.name}: {distribution.command_for('cortex')}"
+        ) from error
     return AnthropicModel(
         name or DEFAULT_MODEL,
         api_key=key or NO_KEY,

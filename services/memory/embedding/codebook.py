@@ -18,6 +18,7 @@ import numpy.typing as npt
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
+from vigil import distribution
 from vigil.errors import ConfigError
 
 DIMENSION: Final = 256
@@ -52,7 +53,7 @@ def load() -> Codebook:
     """
     package = importlib.util.find_spec("wordllama")
     if package is None or not package.submodule_search_locations:
-        raise ConfigError("WordLlama isn't installed: pip install 'vigil[memory]'")
+        raise ConfigError(f"WordLlama isn't installed: {distribution.command_for('memory')}")
     folder = Path(package.submodule_search_locations[0])
     try:
         weights = load_file(folder / _WEIGHTS)["embedding.weight"].astype(np.float32)

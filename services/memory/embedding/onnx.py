@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from vigil import distribution
 from vigil.errors import ConfigError, Unavailable
 
 from . import Embedder, Vectors
@@ -29,7 +30,7 @@ TOKENS_MAX: Final = 512
 """Of a text, where the tokenizer's own file sets no limit: what most of these models know."""
 TEXTS_MAX: Final = 16
 """Of one run: all are padded to the longest."""
-INSTALL: Final = "pip install 'vigil[onnx]'"
+INSTALL: Final = distribution.command_for("onnx")
 
 
 class Layout(msgspec.Struct, frozen=True, kw_only=True):

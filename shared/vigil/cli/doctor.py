@@ -7,7 +7,6 @@ know) or fail (doesn't work), with advice.
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import platform
 import re
@@ -21,7 +20,7 @@ from typing import Final
 
 import typer
 
-from vigil import config, environ, runfile
+from vigil import config, distribution, environ, runfile
 from vigil.client import connect, token_file
 from vigil.config import Settings
 from vigil.errors import ConfigError, VigilError
@@ -93,19 +92,12 @@ def services_installed() -> Check:
         needed
         for service, libraries in _NEEDED.items()
         for needed in (f"services.{service}", *libraries)
-        if not _is_importable(needed)
+        if not distribution.is_importable(needed)
     ]
     if not missing:
         return ok("services", "all can be started here")
-    advice = "run from a checkout: `make up`, or pip install -e '.[all]'"
+    advice = f"{distribution.CHECKOUT}; there, {distribution.command_for('all')}"
     return fail("services", f"not installed: {', '.join(missing)}", advice)
-
-
-def _is_importable(name: str) -> bool:
-    try:
-        return importlib.util.find_spec(name) is not None
-    except ModuleNotFoundError:
-        return False
 
 
 def config_valid(settings: Settings) -> Check:

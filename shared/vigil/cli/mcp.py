@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 
-from vigil import config
+from vigil import config, distribution
 from vigil.config import Settings
 from vigil.contracts import HeldTool, Pin, Pins, Shelf, decode_pins, decode_shelf, encode
 from vigil.errors import ConfigError, VigilError
@@ -60,7 +60,9 @@ def _serve(agent: str, user: str | None) -> None:
     try:
         from vigil.memory import mcp_server
     except ModuleNotFoundError as error:
-        raise ConfigError(f"this needs {error.name}: pip install vigil[gateway]") from error
+        raise ConfigError(
+            f"this needs {error.name}: {distribution.command_for('gateway')}"
+        ) from error
     from vigil.memory.mcp_tools import Acting
     from vigil.memory.over_http import MemoriesOverHttp
     from vigil.memory.wire import Whose

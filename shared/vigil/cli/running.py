@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import msgspec
 import typer
 
-from vigil import config, runfile
+from vigil import config, distribution, runfile
 from vigil.client import read_token
 from vigil.config import Settings
 from vigil.errors import ConfigError
@@ -44,7 +44,11 @@ def up(
     is_child: Annotated[bool, typer.Option("--is-child", hidden=True)] = False,
     json: options.Json = False,
 ) -> None:
-    """Start the broker and all services, and print the URL, a token and the model in use."""
+    """Start the broker and all services, and print the URL, a token and the model in use.
+
+    The services run from a checkout or an image. From the wheel alone: exit code 1, nothing made.
+    """
+    distribution.check_services()
     settings = config.load()
     mode: runfile.Mode = "processes" if processes else "tasks"
     if not is_child:

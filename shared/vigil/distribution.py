@@ -1,0 +1,45 @@
+"""What is installed here: the name that pip knows Vigil by, and whether the services came with it.
+
+The package is `vigil`, the distribution `vigil-agents`: on PyPI the shorter name is somebody
+else's. The wheel holds the package and the command line, for a client of a gateway elsewhere; the
+services run from a checkout, or from its images.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Final
+
+from .errors import ConfigError
+from .topology import SERVICES
+
+NAME: Final = "vigil-agents"
+CHECKOUT: Final = "run `make up` in a checkout of Vigil, or its images"
+
+
+def command_for(extra: str) -> str:
+    """Return what installs the libraries of an extra.
+
+    >>> command_for("memory")
+    "pip install 'vigil-agents[memory]'"
+    """
+    return f"pip install '{NAME}[{extra}]'"
+
+
+def is_importable(name: str) -> bool:
+    """Whether there is a module of that name; its packages are imported, not itself."""
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def check_services() -> None:
+    """Raise ConfigError where the services can't be started, since they aren't there."""
+    missing = [name for name in SERVICES if not is_importable(f"services.{name}.__main__")]
+    if missing:
+        raise ConfigError(
+            f"the services aren't installed here ({', '.join(missing)}): the wheel of {NAME} holds "
+            f"the command line and the client library. To start Vigil, {CHECKOUT}; to use one that "
+            "runs elsewhere, set VIGIL_URL and VIGIL_TOKEN"
+        )

@@ -1,0 +1,118 @@
+"""The name that pip knows Vigil by, and what its wheel can and can't do."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import venv
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from vigil import distribution
+from vigil.topology import SERVICES
+
+ROOT = Path(__file__).parents[2]
+OTHERS = re.compile(r"\bpip install (-\S+ )*['\"]?vigil(?!-agents)|\bvigil\[")
+"""Whoever types that gets a package of somebody else, and runs its build."""
+
+
+def texts() -> Iterator[Path]:
+    for folder in ("bench", "deploy", "docs", "examples", "prompts", "services", "shared", "tests"):
+        yield from (ROOT / folder).rglob("*")
+    yield from ROOT.glob("*")
+    yield from (ROOT / ".github").rglob("*")
+
+
+def test_no_text_sends_anybody_to_a_package_of_that_name() -> None:
+    suffixes = {"", ".md", ".py", ".toml", ".yml", ".yaml", ".sh", ".txt", ".in", ".lock", ".json"}
+    found = [
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for path in texts()
+        if path.is_file() and path.suffix in suffixes and path != Path(__file__)
+        for line in path.read_text("utf-8", "replace").splitlines()
+        if OTHERS.search(line)
+    ]
+    assert found == []
+
+
+def test_one_name_in_the_project_and_in_the_messages() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["name"] == distribution.NAME
+    for extra in SERVICES:
+        assert extra in project["optional-dependencies"]
+        assert distribution.command_for(extra) == f"pip install 'vigil-agents[{extra}]'"
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder],
+        cwd=ROOT, capture_output=True, timeout=60, check=True,
+    )  # fmt: skip
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def elsewhere(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A machine that has the wheel and the libraries, and no checkout."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    venv.create(folder, with_pip=False)
+    subprocess.run(
+        [sys.executable, "-m", "pip", "--python", folder / "bin" / "python", "install",
+         "--no-deps", "--no-index", "--quiet", "--disable-pip-version-check", wheel],
+        capture_output=True, timeout=60, check=True,
+    )  # fmt: skip
+    return folder
+
+
+def run(elsewhere: Path, home: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    # On PYTHONPATH, `.pth` files aren't read: the libraries are there, the checkout isn't.
+    environ = {k: v for k, v in os.environ.items() if not k.startswith(("VIGIL_", "NATS_"))}
+    environ |= {"PYTHONPATH": sysconfig.get_path("purelib"), "VIGIL_HOME": str(home)}
+    return subprocess.run(
+        [elsewhere / "bin" / "vigil", *args],
+        cwd=elsewhere, env=environ, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+def test_the_wheel_is_named_after_the_distribution(wheel: Path) -> None:
+    assert wheel.name.startswith("vigil_agents-")
+
+
+@pytest.mark.parametrize("args", [("up",), ("up", "--detach"), ("up", "--processes")])
+def test_up_from_the_wheel_refuses_at_once(
+    elsewhere: Path, tmp_path: Path, args: tuple[str, ...]
+) -> None:
+    """P-1: no home, no broker; exit code 1, and what to do instead."""
+    done = run(elsewhere, tmp_path / "home", *args)
+    assert done.returncode == 1, done.stderr
+    assert done.stdout == ""
+    assert "the services aren't installed here" in done.stderr
+    assert "make up" in done.stderr
+    assert "VIGIL_URL" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "home").exists()
+
+
+def test_serve_and_doctor_from_the_wheel_say_the_same(elsewhere: Path, tmp_path: Path) -> None:
+    done = run(elsewhere, tmp_path / "home", "serve", "gateway")
+    assert done.returncode == 1
+    assert "the services aren't installed here" in done.stderr
+    done = run(elsewhere, tmp_path / "home", "doctor")
+    assert done.returncode == 1
+    assert "run `make up` in a checkout" in done.stdout
+    assert not (tmp_path / "home").exists()
+
+
+def test_the_rest_of_the_command_line_works_from_the_wheel(elsewhere: Path, tmp_path: Path) -> None:
+    assert run(elsewhere, tmp_path / "home", "--help").returncode == 0
+    done = run(elsewhere, tmp_path / "home", "provision", "--credentials-only")
+    assert done.returncode == 0, done.stderr
