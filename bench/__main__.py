@@ -1,7 +1,7 @@
 """`make bench`: every figure in one run, one JSON object a line, most telling as ratios.
 
-python -m bench [PART ...]        turns timers voiding tools signals tracing retrieval resting;
-                                  all by default
+python -m bench [PART ...]        turns timers voiding tools signals tracing retrieval resting
+                                  neighbours; all by default
 """
 
 from __future__ import annotations
@@ -17,7 +17,19 @@ from typing import NamedTuple
 
 import uvloop
 
-from bench import floor, resting, retrieval, signals, system, timers, tools, tracing, voiding
+from bench import (
+    attacks,
+    floor,
+    neighbours,
+    resting,
+    retrieval,
+    signals,
+    system,
+    timers,
+    tools,
+    tracing,
+    voiding,
+)
 from bench.numbers import report
 from tests.support.stack import running_stack
 from vigil import telemetry
@@ -192,6 +204,13 @@ async def _report_latency(running: system.System, size: int, name: str, *, quest
     report(f"hybrid_vs_slower_{name}", found["hybrid", False].p50_ms / slower, "ratio", **aim)
 
 
+async def measure_neighbours(home: Path) -> None:
+    """A quiet person beside one who attacks, with the limits that the system ships with."""
+    settings = {**neighbours.SETTINGS, **attacks.SETTINGS}
+    async with system.running(home, files=neighbours.FILES, **settings) as running:
+        await neighbours.measure(running)
+
+
 PARTS: dict[str, Callable[[Path], Awaitable[None]]] = {
     "turns": measure_turns,
     "timers": measure_timers,
@@ -201,6 +220,7 @@ PARTS: dict[str, Callable[[Path], Awaitable[None]]] = {
     "tracing": measure_tracing,
     "retrieval": measure_retrieval,
     "resting": measure_resting,
+    "neighbours": measure_neighbours,
 }
 
 

@@ -53,8 +53,11 @@ class System:
 
 
 @contextlib.asynccontextmanager
-async def running(home: Path, **settings: str) -> AsyncIterator[System]:
-    """Run `vigil up` in one process with the rehearsal model, as fast as it answers."""
+async def running(home: Path, files: int = 0, **settings: str) -> AsyncIterator[System]:
+    """Run `vigil up` in one process with the rehearsal model, as fast as it answers.
+
+    With `files`, it can't have more open than so many.
+    """
     environment = {
         **os.environ,
         "VIGIL_HOME": str(home),
@@ -67,8 +70,9 @@ async def running(home: Path, **settings: str) -> AsyncIterator[System]:
     }
     log = (home / "bench.log").open("wb")
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "vigil.cli", "up", env=environment, stdout=log, stderr=log
-    )
+        *([] if not files else ["prlimit", f"--nofile={files}:{files}"]),
+        sys.executable, "-m", "vigil.cli", "up", env=environment, stdout=log, stderr=log,
+    )  # fmt: skip
     try:
         yield await _ready(home, process)
     finally:
