@@ -22,13 +22,12 @@ import heapq
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
-import nats
 import nats.errors
 import structlog
-from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from .asking import Asker
+from .connection import Connection
 from .consumers import Follower, Puller
 from .errors import OutcomeUnknown, Unavailable, VigilError, WrongLastSequence
 from .message import Message, from_delivery
@@ -59,6 +58,7 @@ MSG_ID: Final = "Nats-Msg-Id"
 EXPECT_SEQ: Final = "Nats-Expected-Last-Subject-Sequence"
 EXPECT_SUBJECT: Final = "Nats-Expected-Last-Subject-Sequence-Subject"
 UNDER_WAY_WAIT_S: Final = 0.005
+LISTEN_TIMEOUT_S: Final = 10.0
 _ACK: Final = "$JS.ACK."
 """What the reply subject of a delivery begins with."""
 VIOLATIONS_MAX: Final = 1000
@@ -67,7 +67,7 @@ VIOLATIONS_MAX: Final = 1000
 class Bus(Reads):
     """One connection of one service."""
 
-    def __init__(self, connection: Client, role: str) -> None:
+    def __init__(self, connection: Connection, role: str) -> None:
         self._nc = connection
         self.role = role
         self._inbox = f"{inbox_prefix(role)}.{connection._nuid.next().decode()}"
@@ -111,16 +111,16 @@ class Bus(Reads):
             if holder:
                 holder[0]._on_disconnect()
 
-        options: dict[str, Any] = {}
+        options: dict[str, Any] = {"reconnect_time_wait": 0.1}
         if seed is not None:
             options["nkeys_seed_str"] = seed.decode()
+        connection = Connection()
         try:
-            connecting = nats.connect(
+            connecting = connection.connect(
                 [one.strip() for one in url.split(",") if one.strip()],
                 name=f"vigil-{role}",
                 inbox_prefix=inbox_prefix(role).encode(),
                 max_reconnect_attempts=-1,
-                reconnect_time_wait=0.1,
                 connect_timeout=2,
                 ping_interval=10,
                 max_outstanding_pings=2,
@@ -132,7 +132,7 @@ class Bus(Reads):
             )
             # With endless reconnects nats-py would try the first connection for ever, too.
             async with asyncio.timeout(wait_s):
-                connection = await connecting
+                await connecting
         except (TimeoutError, OSError, nats.errors.Error) as error:
             raise Unavailable(f"no broker at {url} for {role}: {error!r}") from error
         bus = cls(connection, role)
@@ -342,13 +342,20 @@ class Bus(Reads):
 
         try:
             subscription = await self._nc.subscribe(subject, queue=queue, cb=on_message)
-            await self._nc.flush()
-        except (nats.errors.Error, TimeoutError) as error:
+        except nats.errors.Error as error:
+            raise Unavailable(f"{subject}: {error!r}") from error
+        try:
+            async with asyncio.timeout(LISTEN_TIMEOUT_S):
+                await self._nc.flush()
+        except BaseException as error:
+            await self._nc.end(subscription, 0)
+            if not isinstance(error, nats.errors.Error | TimeoutError):
+                raise
             raise Unavailable(f"{subject}: {error!r}") from error
         return subscription
 
     @property
-    def connection(self) -> Client:
+    def connection(self) -> Connection:
         """The nats-py connection, for its micro-service API."""
         return self._nc
 

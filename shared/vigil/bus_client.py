@@ -17,14 +17,13 @@ from types import TracebackType
 from typing import Any, Final
 
 import msgspec
-import nats
 import nats.errors
-from nats.aio.client import Client as Connection
 from nats.aio.msg import Msg
 from nats.js.client import JetStreamContext
 from nats.js.errors import APIError
 
 from .cloud_event import cloud_event
+from .connection import Connection
 from .contracts import Signal, decode_signal
 from .errors import InvalidInput, OutcomeUnknown, Unavailable
 
@@ -143,13 +142,15 @@ class BusClient:
 
 
 async def _connected(known: BusCredential, seed: str) -> Connection:
-    return await nats.connect(
+    connection = Connection()
+    await connection.connect(
         known.url,
         nkeys_seed_str=seed,
         inbox_prefix=known.inbox_prefix.encode(),
         max_reconnect_attempts=-1,
         error_cb=_ignore,
     )
+    return connection
 
 
 async def _ignore(error: Exception) -> None:

@@ -324,10 +324,8 @@ class Puller(_Deliveries):
 
     async def close(self) -> None:
         """End the request, and give back at once what was not taken."""
-        if self._subscription is not None and self._bus.is_connected:
-            with contextlib.suppress(nats.errors.Error, TimeoutError):
-                async with asyncio.timeout(DRAIN_TIMEOUT_S):
-                    await self._subscription.drain()
+        if self._subscription is not None:
+            await self._bus.connection.end(self._subscription, DRAIN_TIMEOUT_S)
         left = [item for item in self._queue if isinstance(item, Message)]
         self._bus.route(self._consumer, None)
         await super().close()

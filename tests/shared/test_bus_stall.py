@@ -1,0 +1,120 @@
+"""A broker that stands still, and goes on: nobody stays deaf after it (SPEC X-5)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any
+
+import pytest
+
+from tests.support.stack import Stack
+from vigil import bus as bus_module
+from vigil import consumers
+from vigil.bus import Bus
+from vigil.errors import Unavailable
+from vigil.subjects import SessionKey
+from vigil.topology import DELIVERY_TURNS, SCHEDULER_TURNS, WAKE
+
+KEY = SessionKey("ann", "vigil", "t1")
+
+
+async def publish(bus: Bus, data: bytes) -> None:
+    """Publish to the session until somebody confirms it."""
+    while True:
+        with contextlib.suppress(Unavailable):
+            await bus.publish(KEY.turn, data, msg_id=data.decode())
+            return
+
+
+async def test_who_gave_up_waiting_in_a_stall_makes_nobody_deaf(
+    bare: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer to a ping whose sender is gone came in, and ended the reading for 25 s."""
+    monkeypatch.setattr(consumers, "DRAIN_TIMEOUT_S", 0.01)
+    bus = await bare.bus("admin")
+    follower = await bus.follow("SESSIONS", [KEY.turn], 1)
+    pullers = [await bus.pull(one) for one in (SCHEDULER_TURNS, DELIVERY_TURNS)]
+    leaving = [await bus.pull(WAKE) for _ in range(3)]
+    before = len(bus.connection._subs)
+    await bare.broker.pause()
+    try:
+        await asyncio.gather(*(one.close() for one in leaving))
+    finally:
+        await bare.broker.unpause()
+    async with asyncio.timeout(10):
+        await publish(bus, b"after")
+        got = [await anext(one) for one in (follower, *pullers)]
+    assert {message.data for message in got} == {b"after"}
+    assert bus.reconnects == 0
+    assert len(bus.connection._subs) == before - len(leaving)
+
+
+async def test_a_connection_that_nobody_reads_is_made_anew(
+    bare: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever fault ends the reading: it doesn't take missing pongs, and 30 s, to see it."""
+    bus = await bare.bus("admin")
+    follower = await bus.follow("SESSIONS", [KEY.turn], 1)
+
+    async def fail(data: bytes) -> None:
+        monkeypatch.undo()
+        raise RuntimeError("a fault in the parser")
+
+    monkeypatch.setattr(bus.connection._ps, "parse", fail)
+    async with asyncio.timeout(10):
+        await publish(bus, b"after")
+        assert (await anext(follower)).data == b"after"
+    assert bus.reconnects == 1
+
+
+async def test_nobody_listens_after_a_stall_cut_the_asking_short(
+    bare: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or who tries again would hear everything twice."""
+    monkeypatch.setattr(bus_module, "LISTEN_TIMEOUT_S", 0.05)
+    bus = await bare.bus("admin")
+    heard: list[Any] = []
+
+    async def hear(msg: Any) -> None:
+        heard.append(msg.data)
+
+    await bare.broker.pause()
+    try:
+        with pytest.raises(Unavailable):
+            await bus.listen("live.a.b.c", hear)
+    finally:
+        await bare.broker.unpause()
+    monkeypatch.setattr(bus_module, "LISTEN_TIMEOUT_S", 5.0)
+    async with asyncio.timeout(10):
+        await bus.listen("live.a.b.c", hear)
+        await bus.send("live.a.b.c", b"once")
+        await bus.connection.flush()
+        while not heard:
+            await bus.connection.flush()
+    assert heard == [b"once"]
+
+
+async def test_a_flush_confirms_what_was_sent_before_it(
+    bare: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A listener that is confirmed hears; its ping went first, and who asked met nobody."""
+    bus = await bare.bus("admin")
+    await bus.connection.flush()
+    sent: list[bytes] = []
+    transport: Any = bus.connection._transport
+    write, writelines = transport.write, transport.writelines
+
+    def note(data: bytes) -> None:
+        sent.append(data)
+        write(data)
+
+    def note_lines(lines: list[bytes]) -> None:
+        sent.extend(lines)
+        writelines(lines)
+
+    monkeypatch.setattr(transport, "write", note)
+    monkeypatch.setattr(transport, "writelines", note_lines)
+    await bus.connection.subscribe("live.a.b.c")
+    await bus.connection.flush()
+    assert [line.split()[0] for line in sent] == [b"SUB", b"PING"]
