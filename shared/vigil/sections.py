@@ -127,7 +127,7 @@ class Nats(Section, frozen=True, kw_only=True):
     url: str = ""
     """Empty: start the embedded server."""
     port: NotNegative = 0
-    """The embedded server's port on loopback; 0 lets the system choose."""
+    """The embedded server's port on loopback; 0: the one it had before, or a free one."""
     replicas: Annotated[int, msgspec.Meta(ge=1, le=5)] = 1
     sync: Literal["always", "default"] = "always"
     """`default` flushes to disk every two minutes: a power cut loses acknowledged data."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,25 @@ def test_a_program_publishes_at_once(cli: Cli) -> None:
     shown = cli("token", "create", "--bus", "--user", "eve").stdout
     assert "event.eve.default" in shown
     assert shown.count("\n") == 8
+
+
+def test_a_credential_outlives_a_restart(tmp_path: Path) -> None:
+    """Its address, too: the port is kept in the home, and a change of it is told."""
+    with running_vigil(tmp_path / "home") as cli:
+        made = cli.json("token", "create", "--bus", "--user", "ann", "--name", "ci")
+        cli("down")
+        done = cli("up", "--detach")
+        assert "no longer on port" not in done.stderr
+        assert cli.run_state.nats_url == made["url"]
+        asyncio.run(publish(made, subject="ann:vigil:t1"))
+        cli("down")
+        port = int(made["url"].rpartition(":")[2])
+        with socket.create_server(("127.0.0.1", port)):
+            done = cli("up", "--detach")
+            assert cli.run_state.nats_url != made["url"]
+            assert f"no longer on port {port}" in done.stderr
+            assert "broker.port_taken" in (cli.home / "logs" / "up.log").read_text()
+        asyncio.run(publish(made | {"url": cli.run_state.nats_url}, subject="ann:vigil:t1"))
 
 
 def test_it_is_listed_and_revoked(cli: Cli) -> None:

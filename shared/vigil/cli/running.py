@@ -58,13 +58,18 @@ def up(
         for remark in prepare_home(settings):
             output.message(remark)
         output.message("Starting …")
-    if detach:
-        announce(settings, _detached(settings, mode), is_json=json)
-        return
+    from vigil.broker import kept_port
+
+    port_before = kept_port(settings.home)
 
     def on_ready(run: RunFile) -> None:
         if not is_child:
             announce(settings, run, is_json=json)
+            _tell_moved(settings, run, port_before)
+
+    if detach:
+        on_ready(_detached(settings, mode))
+        return
 
     _serve_all(settings, mode, on_ready)
 
@@ -177,6 +182,16 @@ def announce(settings: Settings, run: RunFile, *, is_json: bool) -> None:
         f"  State   {settings.home}\n"
         f"Talk to it:  {command()} chat\n"
         f"Stop it:     {command()} down"
+    )
+
+
+def _tell_moved(settings: Settings, run: RunFile, port_before: int | None) -> None:
+    """Say it if programs on the bus don't find the broker where it was."""
+    if port_before is None or settings.config.nats.url or run.nats_url.endswith(f":{port_before}"):
+        return
+    output.message(
+        f"The broker listens at {run.nats_url} now, no longer on port {port_before}. Programs with "
+        "a credential of `vigil token create --bus` need that address; the credential stays."
     )
 
 
