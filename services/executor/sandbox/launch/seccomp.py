@@ -19,7 +19,7 @@ from . import kernel, landlock
 
 Instruction = tuple[int, int, int, int]
 
-LOAD, JUMP_EQ, JUMP_GE, JUMP_ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+LOAD, AND, JUMP_EQ, JUMP_GE, JUMP_ANY_BIT, RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
 ALLOW, ERROR, KILL = 0x7FFF0000, 0x00050000, 0x80000000
 NUMBER_AT, ARCHITECTURE_AT, ARGUMENTS_AT = 0, 4, 16
 X32 = 0x40000000
@@ -40,34 +40,63 @@ _EVERYWHERE: dict[str, tuple[int | None, int | None]] = {
     "io_uring_enter": (426, 426), "io_uring_register": (427, 427), "kexec_load": (246, 104),
     "init_module": (175, 105), "finit_module": (313, 273), "delete_module": (176, 106),
     "swapon": (167, 224), "reboot": (169, 142), "process_vm_readv": (310, 270),
-    "process_vm_writev": (311, 271), "quotactl": (179, 60), "acct": (163, 89),
+    "process_vm_writev": (311, 271), "quotactl": (179, 60), "quotactl_fd": (443, 443),
+    "acct": (163, 89), "syslog": (103, 116), "fanotify_init": (300, 262),
+    "pidfd_getfd": (438, 438), "process_madvise": (440, 440), "process_mrelease": (448, 448),
+    "kcmp": (312, 272), "migrate_pages": (256, 238), "file_setattr": (469, 469),
 }  # fmt: skip
 """Roads to the kernel that no tool needs; io_uring would be one around this filter."""
+_ABSENT: dict[str, tuple[int | None, int | None]] = {
+    "fallocate": (285, 47), "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7),
+    "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16),
+    "setxattrat": (463, 463), "removexattrat": (466, 466),
+}  # fmt: skip
+"""What counts as missing from the file system. A disk that is filled by writing is seen while it
+fills; `fallocate` takes all of it at once. What lies in attributes isn't seen by who looks whether
+a folder is empty. Libraries write zeros, and copy without attributes, then."""
+_RESERVATIONS = (0x40305828, 0x4030582A, 0x40305839, 0x401C5820)
+"""ioctl: FS_IOC_RESVSP, FS_IOC_RESVSP64 and FS_IOC_ZERO_RANGE are `fallocate` by another name;
+FS_IOC_FSSETXATTR makes each write take as much as it likes, or changes whose quota counts."""
 _BY_PATH: dict[str, tuple[int | None, int | None]] = {
     "chmod": (90, None), "fchmodat": (268, 53), "fchmodat2": (452, 452), "chown": (92, None),
-    "lchown": (94, None), "fchownat": (260, 54), "setxattr": (188, 5), "lsetxattr": (189, 6),
-    "removexattr": (197, 14), "lremovexattr": (198, 15), "setxattrat": (463, 463),
-    "removexattrat": (466, 466), "utime": (132, None), "utimes": (235, None),
-    "futimesat": (261, None), "file_setattr": (469, 469),
+    "lchown": (94, None), "fchownat": (260, 54), "utime": (132, None), "utimes": (235, None),
+    "futimesat": (261, None), "inotify_add_watch": (254, 27),
 }  # fmt: skip
-"""What changes a file that can't be opened: Landlock doesn't look at these."""
+"""What changes, or listens to, a file that can't be opened: Landlock doesn't look at these."""
 _SHARED: dict[str, tuple[int | None, int | None]] = {
-    "shmget": (29, 194), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180),
-    "ptrace": (101, 117),
+    "shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195), "semget": (64, 190),
+    "semop": (65, 193), "semtimedop": (220, 192), "semctl": (66, 191), "msgget": (68, 186),
+    "msgsnd": (69, 189), "msgrcv": (70, 188), "msgctl": (71, 187), "mq_open": (240, 180),
+    "mq_unlink": (241, 181), "ptrace": (101, 117),
 }  # fmt: skip
-"""What a user's processes share by name, without a namespace of their own."""
+"""What a user's processes share by name or number, without a namespace of their own."""
 _SIGNALS: dict[str, tuple[int | None, int | None]] = {
     "kill": (62, 129), "tkill": (200, 130), "tgkill": (234, 131), "rt_sigqueueinfo": (129, 138),
     "rt_tgsigqueueinfo": (297, 240), "pidfd_send_signal": (424, 424),
 }  # fmt: skip
-_CLONE, _CLONE3, _SOCKET = (56, 220), (435, 435), (41, 198)
-_UTIMENSAT, _PRLIMIT = (280, 88), (302, 261)
-_OWNERS = (((72, 25), (8, 15)), ((16, 29), (0x8901, 0x8902)))
+_CLONE, _CLONE3, _SOCKET, _SOCKETPAIR = (56, 220), (435, 435), (41, 198), (53, 199)
+_IOCTL = (16, 29)
+_ONLY: tuple[tuple[tuple[int, int], tuple[tuple[int, int], ...]], ...] = (
+    ((280, 88), ((1, 0),)),  # utimensat: of what is open
+    ((302, 261), ((0, 0),)),  # prlimit64
+    ((141, 140), ((0, 0), (1, 0))),  # setpriority: PRIO_PROCESS, oneself
+    ((251, 30), ((0, 1), (1, 0))),  # ioprio_set: IOPRIO_WHO_PROCESS, oneself
+    ((203, 122), ((0, 0),)),  # sched_setaffinity
+    ((142, 118), ((0, 0),)),  # sched_setparam
+    ((144, 119), ((0, 0),)),  # sched_setscheduler
+    ((314, 274), ((0, 0),)),  # sched_setattr
+    ((279, 239), ((0, 0),)),  # move_pages
+    ((274, 100), ((0, 0),)),  # get_robust_list
+)
+"""Calls that are about oneself with these values (argument, value), and with any other about any
+process of the same user."""
+_OWNERS = (((72, 25), (8, 15)), (_IOCTL, (0x8901, 0x8902)))
 """fcntl and ioctl, with what names the process that is signalled when a file can be read: any of
 the same user, with any signal."""
 
 NEW_NAMESPACES = 0x7E020000
 UNIX, INET, INET6, NETLINK = 1, 2, 10, 16
+STREAM, SEQPACKET, KIND = 1, 5, 0xF
 FAMILIES = {
     "namespace": (UNIX, INET, INET6, NETLINK),
     "network": (INET, INET6, NETLINK),
@@ -116,11 +145,18 @@ def program_of(kind: str, machine: str, abi: int) -> list[Instruction]:
         program += [(JUMP_GE, 0, 1, X32), _refusal(errno.ENOSYS)]
     for number in _refused(kind, column, abi):
         program += [(JUMP_EQ, 0, 1, number), _refusal(errno.EPERM)]
+    for numbers in _ABSENT.values():
+        if absent := numbers[column]:
+            program += [(JUMP_EQ, 0, 1, absent), _refusal(errno.EOPNOTSUPP)]
+    program += _unless(_IOCTL[column], _RESERVATIONS, errno.EOPNOTSUPP)
     # What its arguments are is in memory, where no filter can look: libraries then use the old one.
     program += [(JUMP_EQ, 0, 1, _CLONE3[column]), _refusal(errno.ENOSYS)]
     program += _namespaces(_CLONE[column]) + _sockets(_SOCKET[column], FAMILIES[kind])
+    if UNIX not in FAMILIES[kind]:
+        program += _pairs(_SOCKETPAIR[column])
     if kind.startswith("landlock"):
-        program += _unless_zero(_PRLIMIT[column], 0) + _unless_zero(_UTIMENSAT[column], 1)
+        for call, values in _ONLY:
+            program += [one for index, value in values for one in _only(call[column], index, value)]
         if abi < landlock.ABI_SIGNALS:
             program += [one for call, wishes in _OWNERS for one in _unless(call[column], wishes)]
     return [*program, (RETURN, 0, 0, ALLOW)]
@@ -156,21 +192,31 @@ def _sockets(number: int, families: tuple[int, ...]) -> list[Instruction]:
     return _only_for(number, [*body, _refusal(errno.EACCES)])
 
 
-def _unless_zero(number: int, index: int) -> list[Instruction]:
-    """Allow it with zero as the argument: about oneself, or about what is open."""
+def _pairs(number: int) -> list[Instruction]:
+    """Pairs of sockets that are connected for good: one of packets (also asked for as a raw one)
+    may still send to whoever has a name."""
+    body = [
+        _argument(1), (AND, 0, 0, KIND), (JUMP_EQ, 2, 0, STREAM), (JUMP_EQ, 1, 0, SEQPACKET),
+        _refusal(errno.EACCES),
+    ]  # fmt: skip
+    return _only_for(number, body)
+
+
+def _only(number: int, index: int, value: int) -> list[Instruction]:
+    """Allow it with this value as that argument alone."""
     low, high = ARGUMENTS_AT + 8 * index, ARGUMENTS_AT + 8 * index + 4
     body = [
-        (LOAD, 0, 0, low), (JUMP_EQ, 0, 2, 0), (LOAD, 0, 0, high), (JUMP_EQ, 1, 0, 0),
+        (LOAD, 0, 0, low), (JUMP_EQ, 0, 2, value), (LOAD, 0, 0, high), (JUMP_EQ, 1, 0, 0),
         _refusal(errno.EPERM),
     ]  # fmt: skip
     return _only_for(number, body)
 
 
-def _unless(number: int, wishes: tuple[int, ...]) -> list[Instruction]:
+def _unless(number: int, wishes: tuple[int, ...], code: int = errno.EPERM) -> list[Instruction]:
     """Refuse it with one of these as its second argument, which says what it shall do."""
     body = [_argument(1)]
     for wish in wishes:
-        body += [(JUMP_EQ, 0, 1, wish), _refusal(errno.EPERM)]
+        body += [(JUMP_EQ, 0, 1, wish), _refusal(code)]
     return _only_for(number, body)
 
 
