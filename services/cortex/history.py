@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection
 from typing import Final
 
 import msgspec
@@ -10,7 +11,7 @@ import msgspec
 from vigil.contracts import Row, TextBlock, Turn
 
 from .core.compaction import Cut, Plan, decide, summary_tokens
-from .core.history import FILL_MAX, Chunk, chunk_of, first_turn, measure, swayed, trim
+from .core.history import FILL_MAX, Chunk, chunk_of, first_turn, measure, swayed, trim, without
 from .core.window import Measured, Window, tokens_of_rows
 
 
@@ -77,6 +78,7 @@ class History:
         """Append the rows of the turn with stream sequence `turn_seq`, and its summary."""
         if turn.summary:
             self.summarise(turn)
+        self.take_out(turn.unsaid)
         if turn.rows:
             chunk = chunk_of(turn_seq, turn)
             self._chunks.append(chunk)
@@ -85,6 +87,13 @@ class History:
             while self._count - self._chunks[0].count >= self._limit:
                 self._forget_oldest()
         self._measured = measure(turn, self._row_tokens) or self._measured
+
+    def take_out(self, unsaid: Collection[str]) -> None:
+        """Take out what was decided and not said; the same twice changes nothing."""
+        if unsaid:
+            self._chunks = deque(without(self._chunks, unsaid))
+            self._count = sum(chunk.count for chunk in self._chunks)
+            self._tokens = sum(chunk.tokens for chunk in self._chunks)
 
     def _forget_oldest(self) -> None:
         chunk = self._chunks.popleft()

@@ -14,7 +14,7 @@ from vigil.contracts import Row, Start, TextBlock, ToolUseBlock, Turn, decode_tu
 from vigil.errors import InvalidInput
 from vigil.subjects import SessionKey
 
-from .core.history import chunk_of
+from .core.history import chunk_of, without
 from .history import NOTHING, Inherited
 
 log = structlog.get_logger("vigil.cortex")
@@ -37,9 +37,10 @@ async def inherited(bus: Bus, key: SessionKey, start: Start | None) -> Inherited
     turns = [(m.seq, _readable(m)) for m in earlier if m.seq < last.seq]
     known = [(seq, t) for seq, t in turns if t is not None and t.rows]
     chunks = [chunk_of(seq, t) for seq, t in (*known, (last.seq, without_answer(turn)))]
+    unsaid = {id_ for _, t in (*turns, (last.seq, turn)) if t is not None for id_ in t.unsaid}
     summary = await _summary(bus, parent, turn)
     return Inherited(
-        chunks=tuple(chunk for chunk in chunks if chunk.rows),
+        chunks=tuple(chunk for chunk in without(chunks, unsaid) if chunk.rows),
         summary=None if summary is None else _row(summary),
         is_summary_tainted=summary is not None and summary.is_summary_tainted,
     )

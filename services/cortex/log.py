@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -27,7 +28,7 @@ from vigil.errors import InvalidInput, Unavailable, VigilError, WrongLastSequenc
 from vigil.subjects import SessionKey
 
 from .core import owes
-from .core.history import Chunk, chunk_of
+from .core.history import Chunk, chunk_of, without
 from .core.remembering import Offer
 from .history import History
 from .inheriting import inherited
@@ -95,6 +96,16 @@ def effects_of(turn: Turn) -> str:
     return "".join(letter for letter in _CARRIED if letter in letters)
 
 
+async def voided(bus: Bus, key: SessionKey, sends: Iterable[str]) -> frozenset[str]:
+    """Return which of the session's voidable sends are not said, and never will be.
+
+    To be asked when a newer user message is stored: no claim of theirs is accepted after it, so
+    what isn't in the transcript by then never comes into it.
+    """
+    found = {effect: await bus.get_last(key.stream, key.out_said(effect)) for effect in sends}
+    return frozenset(effect for effect, said in found.items() if said is None)
+
+
 async def is_settled(bus: Bus, key: SessionKey, seq: int) -> bool:
     """Return whether the event `seq` needs no wake any more (ARCHITECTURE 3, wake)."""
     turn = await bus.get_last(key.stream, key.turn)
@@ -159,21 +170,24 @@ async def unsaved(bus: Bus, key: SessionKey, start: int, tokens_max: int) -> Off
     Only whole turns are taken, and one at least.
     """
     chunks: list[Chunk] = []
+    unsaid: set[str] = set()
     while True:
         page, has_more = await bus.page(
             key.stream, [key.turn], start, limit=UNSAVED_PAGE, bytes_max=UNSAVED_BYTES_MAX
         )
         for message in page:
             turn = _readable(message)
+            if turn is not None:
+                unsaid.update(turn.unsaid)
             if turn is None or not turn.rows:
                 continue
             chunk = chunk_of(message.seq, turn)
             tokens_max -= chunk.tokens
             if tokens_max < 0 and chunks:
-                return Offer(chunks=tuple(chunks), next_from=message.seq)
+                return Offer(chunks=tuple(without(chunks, unsaid)), next_from=message.seq)
             chunks.append(chunk)
         if not has_more or not page:
-            return Offer(chunks=tuple(chunks))
+            return Offer(chunks=tuple(without(chunks, unsaid)))
         start = page[-1].seq + 1
 
 

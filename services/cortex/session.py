@@ -8,6 +8,7 @@ import functools
 from collections.abc import Callable
 from typing import Final
 
+import msgspec
 import structlog
 
 from vigil import crash, metrics, trace
@@ -22,6 +23,7 @@ from vigil.contracts import (
     State,
     TextBlock,
     ToolResultEvent,
+    UserMessage,
 )
 from vigil.errors import InvalidInput
 from vigil.metrics import Metrics
@@ -227,15 +229,25 @@ class Session:
             return None
         if isinstance(event, ToolResultEvent):
             self._memory.may_have_news()
-        return core.fold(
-            str(self.key), self._log.state, message.seq, event, self._moment(), self._policy
-        )
+        moment = await self._moment_of(event)
+        state, policy = self._log.state, self._policy
+        draft = core.fold(str(self.key), state, message.seq, event, moment, policy)
+        self._log.history.take_out(draft.unsaid)  # the model is asked before the turn is stored
+        return draft
+
+    async def _moment_of(self, event: Event | None) -> Moment:
+        """Return the moment, with what a message of the person's came before."""
+        sends = self._log.state.unheard
+        if not sends or not (event is None or isinstance(event, UserMessage)):
+            return self._moment()
+        unsaid = await session_log.voided(self._bus, self.key, sends)
+        return msgspec.structs.replace(self._moment(), unsaid=unsaid)
 
     async def _poison(self, message: Message, reason: str) -> None:
         await session_log.dead_letter(self._bus, self.key, message, reason, self._clock)
         self._counts.count(metrics.DEAD_LETTERS)
         cause, event = self._incoming.decode_poison(message)
-        state, moment = self._log.state, self._moment()
+        state, moment = self._log.state, await self._moment_of(event)
         draft = core.poison(str(self.key), state, cause, reason, moment, self._policy, event)
         await self._commit(draft)
 

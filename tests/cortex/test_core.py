@@ -21,6 +21,7 @@ from vigil.contracts import (
     Queued,
     Row,
     ScheduleTimer,
+    Task,
     TextBlock,
     TimerFired,
     TimerPayload,
@@ -656,3 +657,95 @@ def test_the_same_inputs_give_byte_identical_turns() -> None:
         return [encode(turn) for turn in driver.turns]
 
     assert run() == run()
+
+
+@pytest.mark.parametrize("failure", [ValueError("401"), answer(stop="refusal"), answer("")])
+def test_what_the_person_ordered_is_said_without_the_model(failure: Exception) -> None:
+    """S-6: only cancelling ends a reminder; but a model that has nothing to say is silent."""
+    plan = call("schedule_followup", timer_id="tea", delay_seconds=5, reason="drink tea", keep=True)
+    driver = Driver(scripted(answer(plan), answer("I will."), failure))
+    driver.user()
+    driver.timer("tea")
+    is_silent = isinstance(failure, ModelAnswer) and failure.stop_reason == "end_turn"
+    assert driver.texts[1:] == ([] if is_silent else ["Reminder: drink tea"])
+    assert not driver.state.follow_ups
+
+
+def test_a_reminder_whose_step_kills_is_said_plainly() -> None:
+    """S-6, X-5: its loop is given up, or its queued event, or that is passed over."""
+    for way in ("loop", "queued", "poison", "night"):
+        driver = Driver(lambda _: answer("Hello."))
+        for name in ("a", "b"):
+            kept = FollowUp(generation=1, fire_at=START, reason=name, keep=True)
+            draft = Draft(KEY, driver.state, driver.moment(), driver.policy)
+            draft.open_follow_up(name, msgspec.structs.replace(kept, generation=draft.ordinal))
+            driver.commit(draft)
+        event = driver.timer_event("a")
+        if way == "loop":
+            driver.commit(driver.fold(event))
+            given_up = core.give_up(KEY, driver.state, driver.moment(), driver.policy)
+        elif way == "queued":
+            state = msgspec.structs.replace(driver.state, queue=(Queued(seq=9, type="timer"),))
+            given_up = core.give_up(KEY, state, driver.moment(), driver.policy, event)
+        else:
+            driver.quiet_until = START + timedelta(hours=8) if way == "night" else None
+            cause = core.cause_of(driver.store(event), event)
+            moment = driver.moment()
+            given_up = core.poison(KEY, driver.state, cause, "x", moment, driver.policy, event)
+        driver.commit(given_up)
+        if way == "night":
+            assert driver.state.follow_ups["a"].message == "Reminder: a"
+            assert driver.texts == []
+        else:
+            assert driver.texts == ["Reminder: a"]
+            assert list(driver.state.follow_ups) == ["b"]
+
+
+def test_a_result_that_was_ordered_is_told_of_without_the_model() -> None:
+    """The same for what a worker found."""
+    task = Task(
+        tool="spawn_worker", title="look it up", due_at=START, generation=1, is_ordered=True
+    )
+    driver = Driver(scripted(ValueError("401")))
+    driver.state = msgspec.structs.replace(driver.state, tasks={"x": task})
+    driver.feed(driver.result_event("x", "found"))
+    (text,) = driver.texts
+    assert "look it up" in text
+    assert not driver.state.tasks
+
+
+def test_an_interrupted_reminder_keeps_its_place() -> None:
+    """S-8: those that are due together come in their order, however often the person writes."""
+    driver = Driver(lambda draft: answer(f"re: {draft.loop.timer_id or 'person'}"))
+    for name in ("a", "b", "c"):
+        draft = Draft(KEY, driver.state, driver.moment(), driver.policy)
+        kept = FollowUp(generation=draft.ordinal, fire_at=START, reason=name, keep=True)
+        draft.open_follow_up(name, kept)
+        driver.commit(draft)
+    first = driver.fold(driver.timer_event("a"))
+    driver.commit(first)
+    for name in ("b", "c"):
+        driver.commit(driver.fold(driver.timer_event(name)))
+    driver.commit(driver.fold(driver.message("hi")))
+    assert "put_back" in driver.notes
+    driver.settle()
+    assert driver.texts == ["re: person", "re: a", "re: b", "re: c"]
+
+
+def test_a_follow_up_that_an_overtaken_answer_makes_is_void() -> None:
+    """S-6: it was planned without the newest message; a reminder stays, and so does one that a
+    repeat of the same message only seems to overtake."""
+    plan = {"delay_seconds": 5, "reason": "r"}
+    made = answer(
+        call("schedule_followup", timer_id="mine", **plan),
+        call("schedule_followup", timer_id="theirs", keep=True, **plan),
+    )
+    for other, names in (("two", ["theirs"]), ("one", ["mine", "theirs"])):
+        driver = Driver(scripted(made, answer("planned")))
+        first = UserMessage(
+            id="one", session_key=KEY, created_at=START,
+            payload=UserMessagePayload(text="one", is_keyed=True),
+        )  # fmt: skip
+        driver.meanwhile(first, msgspec.structs.replace(first, id=other))
+        assert sorted(driver.state.follow_ups) == names
+        assert driver.notes.count("void") == (other == "two")

@@ -300,16 +300,22 @@ class Life(RuleBasedStateMachine):
         assert len(state.follow_ups) <= POLICY.follow_ups_max
 
     @invariant()
-    def a_user_message_leaves_only_what_is_kept_or_newer(self) -> None:
-        folded_at, fence = 0, 0
+    def a_user_message_leaves_only_what_is_kept_or_knows_of_it(self) -> None:
+        """S-6: what was planned without the newest message is void, also if that was folded before
+        the plan was made, and waits for its turn."""
+        newest, folded_at, ids = 0, 0, set[str]()
+        causes: dict[int, int] = {}
         for turn in self.driver.turns:
+            event = self.driver.events.get(turn.state.position)
             # A repeat moves the fence, but says nothing new.
-            is_repeat = "repeat" in {note.code for note in turn.notes}
-            if turn.state.fence > fence and not is_repeat:
-                folded_at = turn.ordinal
-            fence = turn.state.fence
+            if isinstance(event, UserMessage) and event.id not in ids:
+                ids.add(event.id)
+                newest, folded_at = turn.state.position, turn.ordinal
+            causes[turn.ordinal] = turn.event.seq if turn.event is not None else 0
         for follow_up in self.driver.state.follow_ups.values():
-            assert follow_up.keep or follow_up.generation >= folded_at
+            if not follow_up.keep:
+                assert follow_up.generation >= folded_at
+                assert causes[follow_up.generation] >= newest
 
     @invariant()
     def nothing_waits_without_a_deadline(self) -> None:

@@ -55,6 +55,7 @@ class Collecting:
         self.notes: list[Note] = []
         self.usage: list[Usage] = []
         self.ended: list[str] = []
+        self.unsaid: list[str] = []
         self.summary = ""
         self.is_summary_tainted = False
         self.is_tainted = False
@@ -177,6 +178,7 @@ class Collecting:
             notes=tuple(self.notes),
             usage=tuple(self.usage),
             ended=tuple(self.ended),
+            unsaid=tuple(self.unsaid),
             summary=self.summary,
             is_summary_tainted=self.is_summary_tainted,
             is_tainted=self.is_tainted,

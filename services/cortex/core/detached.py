@@ -32,7 +32,7 @@ from .collecting import replace
 from .draft import INSTANT, OUTSIDE, Draft
 from .external import TOLD_MAX
 from .spawning import lost
-from .waiting import enqueue, result_of
+from .waiting import enqueue, in_its_place, result_of
 
 CONTENT_MAX: Final = 16_000
 """Characters of a result that a row holds."""
@@ -186,16 +186,19 @@ def put_back(draft: Draft, cause: Cause, task_id: str, task: Task) -> None:
     draft.ended.remove(cause.id)
     draft.update(
         tasks={**draft.state.tasks, task_id: replace(task, told_seq=cause.seq)},
-        queue=(*draft.state.queue, Queued(seq=cause.seq, type=cause.type)),
+        queue=in_its_place(draft.state.queue, Queued(seq=cause.seq, type=cause.type)),
     )
     draft.note("put_back", "the person spoke first; the result follows", task_id)
 
 
-def forget(draft: Draft, seq: int) -> None:
-    """Close the task whose end is in an event that is given up."""
+def forget(draft: Draft, seq: int) -> Task | None:
+    """Close the task whose end is in an event that is given up, and return it."""
     task_id = result_of(draft.state, seq)
-    if task_id is not None:
-        draft.close_task(task_id)
+    if task_id is None:
+        return None
+    task = draft.state.tasks[task_id]
+    draft.close_task(task_id)
+    return task
 
 
 def ask_for(draft: Draft, cause: Cause, task: Task, status: ChildStatus) -> None:

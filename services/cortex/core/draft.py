@@ -87,6 +87,12 @@ class Draft(Spawning):
         """Whether content from outside had a part in what the loop decides (SPEC X-3)."""
         return self.loop.is_tainted or self.moment.is_history_tainted
 
+    @property
+    def is_overtaken(self) -> bool:
+        """Whether the person has written since the loop began, which it doesn't know of: their
+        message was folded beside it, and waits."""
+        return self.loop.fence < self.state.fence
+
     def update_loop(self, **changes: Any) -> None:
         self.update(loop=replace(self.loop, **changes))
 
@@ -217,12 +223,21 @@ class Draft(Spawning):
         effect, ordinal = self._next_id("send_message", payload, payload.channel)
         self.effects.append(SendMessage(id=effect, ordinal=ordinal, payload=payload))
         self.update(last_send=effect)
+        if is_voidable:
+            self.update(unheard=(*self.state.unheard, effect))
         if is_autonomous:
             counters = gates.count(
                 self.state.counters, is_ordered=is_ordered, now_ms=self.moment.now_ms
             )
             self.update(counters=counters)
         return None
+
+    def take_back(self) -> None:
+        """Take note of what the person's message came before: that was not said, and won't be."""
+        sends = self.state.unheard
+        if sends:
+            self.unsaid += [effect for effect in sends if effect in self.moment.unsaid]
+            self.update(unheard=())
 
     def gate(self, *, is_ordered: bool) -> gates.Blocked | None:
         return gates.check(

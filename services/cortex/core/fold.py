@@ -18,7 +18,7 @@ from vigil.contracts import (
     UserMessage,
 )
 
-from . import approvals, calls, children, detached, external, person, steps, timers
+from . import approvals, calls, children, detached, external, person, plainly, steps, timers
 from .draft import Draft
 from .policy import Moment, Policy
 from .waiting import is_void
@@ -206,6 +206,7 @@ def poison(
 
 
 def _drop_timer(draft: Draft, event: TimerFired) -> None:
+    plainly.say_of_timer(draft, event.payload)
     loop = timers.drop(draft, event.payload)
     if loop is not None and loop.is_direct:
         draft.cause = loop.cause
@@ -223,6 +224,7 @@ def give_up(
     draft = Draft(key, state, moment, policy)
     if state.loop is not None:
         is_direct = state.loop.is_direct
+        plainly.say_of_loop(draft)
         draft.end_loop("failed")
     else:
         queued = state.queue[0]
@@ -230,7 +232,8 @@ def give_up(
         draft.cause = Cause(id=name, seq=queued.seq, type=queued.type)
         draft.update(queue=state.queue[1:])
         draft.ended.append(name)
-        detached.forget(draft, queued.seq)
+        if (task := detached.forget(draft, queued.seq)) is not None:
+            plainly.say_of_task(draft, task)
         if isinstance(event, TimerFired):
             _drop_timer(draft, event)
         is_direct = queued.type == "user_message"

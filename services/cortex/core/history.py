@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 import msgspec
 
-from vigil.contracts import ExternalBlock, Row, TaskBlock, TimerBlock, ToolResultBlock, Turn
+from vigil.contracts import (
+    ExternalBlock,
+    Row,
+    SendMessage,
+    TaskBlock,
+    TextBlock,
+    TimerBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    Turn,
+)
 
 from .window import Measured, tokens_of_row, tokens_of_rows
 
 FILL_MAX: Final = 0.95
 """Of the context window: rows beyond it are not shown, if the compactor could not help."""
+NOT_SAID: Final = "Not sent: the person wrote before it was said."
 _BEGINNERS: Final = ("person", "timer", "external", "task")
 """Sources of the row that an exchange begins with."""
 _REFLECTED: Final = ("compacted", "saved", "begun")
@@ -34,6 +45,8 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
     """Whether something in it descends from untrusted content (SPEC X-3)."""
     is_swayed: bool = False
     """Whether a model wrote it that was shown such content, wherever that stood."""
+    sends: tuple[tuple[str, str], ...] = ()
+    """Id and text of what it said, as far as a user message may void it."""
 
     @property
     def count(self) -> int:
@@ -61,7 +74,63 @@ def chunk_of(seq: int, turn: Turn) -> Chunk:
         event_id=None if turn.event is None else turn.event.id,
         is_tainted=_is_tainted(turn),
         is_swayed=turn.is_swayed,
+        sends=tuple(
+            (effect.id, effect.payload.text.strip())
+            for effect in turn.effects
+            if isinstance(effect, SendMessage) and effect.payload.is_voidable
+        ),
     )
+
+
+def without(chunks: Sequence[Chunk], unsaid: Collection[str]) -> list[Chunk]:
+    """Take out of the history what was decided, and not said: the person spoke first.
+
+    A model would go on as if they had read it. What led to it stays. The text may stand in an
+    earlier turn of the same loop, beside a call of a tool.
+
+    Args:
+        unsaid: ids of sends.
+    """
+    texts = {
+        (chunk.event_id, text) for chunk in chunks for id_, text in chunk.sends if id_ in unsaid
+    }
+    if not texts:
+        return list(chunks)
+    kept = [
+        _without(chunk, {t for event, t in texts if event == chunk.event_id}) for chunk in chunks
+    ]
+    return [chunk for chunk in kept if chunk.rows]
+
+
+def _without(chunk: Chunk, texts: set[str]) -> Chunk:
+    if not texts:
+        return chunk
+    uses = {
+        block.id
+        for row in chunk.rows
+        for block in row.blocks
+        if isinstance(block, ToolUseBlock)
+        and block.name == "send_message"
+        and str(block.input.get("text", "")).strip() in texts
+    }
+    rows = tuple(row for row in (_unsaid(row, texts, uses) for row in chunk.rows) if row.blocks)
+    return msgspec.structs.replace(chunk, rows=rows, tokens=tokens_of_rows(rows))
+
+
+def _unsaid(row: Row, texts: set[str], uses: set[str]) -> Row:
+    blocks = row.blocks
+    if row.role == "assistant":
+        spoken = "".join(block.text for block in blocks if isinstance(block, TextBlock)).strip()
+        if spoken in texts:
+            blocks = tuple(block for block in blocks if not isinstance(block, TextBlock))
+    else:
+        blocks = tuple(
+            ToolResultBlock(tool_use_id=block.tool_use_id, content=NOT_SAID, is_error=True)
+            if isinstance(block, ToolResultBlock) and block.tool_use_id in uses
+            else block
+            for block in blocks
+        )
+    return msgspec.structs.replace(row, blocks=blocks)
 
 
 def _is_tainted(turn: Turn) -> bool:

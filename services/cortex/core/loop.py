@@ -16,7 +16,7 @@ from vigil.contracts import (
 )
 
 from ..model import ModelAnswer
-from . import calls, children
+from . import calls, children, plainly
 from .draft import RETRY_TIMER, Draft
 from .routing import route
 from .schedule import Result
@@ -90,7 +90,8 @@ def _go_on(draft: Draft, text: str) -> None:
     if draft.loop.calls >= draft.policy.calls_max:
         draft.note("calls_max", f"{draft.loop.calls} model calls for one event are the limit")
         unsaid = draft.loop.unsaid if draft.loop.sends == 0 else ""
-        _say_last(draft, unsaid or (OUT_OF_STEPS if draft.loop.is_direct else ""))
+        fallback = OUT_OF_STEPS if draft.loop.is_direct else plainly.of_loop(draft)
+        _say_last(draft, unsaid or fallback)
 
 
 def _finish(draft: Draft, text: str, stop_reason: str) -> None:
@@ -106,6 +107,8 @@ def _finish(draft: Draft, text: str, stop_reason: str) -> None:
             text = REFUSAL
         elif stop_reason in TRUNCATING:
             text = NO_ROOM
+    if not text and stop_reason in (*TRUNCATING, "refusal"):
+        text = plainly.of_loop(draft)
     _say_last(draft, text)
 
 
@@ -156,6 +159,8 @@ def fail(
         text = f"I could not answer: {reason}"
         draft.say(text, is_autonomous=False, fence=loop.fence)
         draft.row_text("assistant", "agent", text)
+    else:
+        plainly.say_of_loop(draft)
     draft.end_loop("failed")
 
 

@@ -16,7 +16,7 @@ from vigil.contracts import Cause, Gathering, Queued, TimerPayload, UserMessage
 from . import approvals, detached, gates, pausing
 from .collecting import replace
 from .draft import Draft
-from .waiting import QUEUE_MAX, enqueue, fitting, stored_size
+from .waiting import QUEUE_MAX, enqueue, fitting, in_its_place, stored_size
 
 KEYED_MAX: Final = 32
 """Ids of keyed messages that the state remembers; older repeats are the gateway's to catch."""
@@ -29,8 +29,12 @@ def receive(draft: Draft, cause: Cause, event: UserMessage) -> None:
     """Fold a user message."""
     state = draft.state
     if event.payload.is_keyed and event.id in state.keyed:
-        # Delivery can't tell a repeat from news: what is decided from here on knows of it.
+        # Delivery can't tell a repeat from news: what is decided from here on knows of it, also by
+        # the loop that is open, if that knew of all that was said.
+        if state.loop is not None and not draft.is_overtaken:
+            draft.update_loop(fence=cause.seq)
         draft.update(fence=cause.seq)
+        draft.take_back()
         draft.note("repeat", "an event with this id was folded before", event.id)
         return
     if event.payload.is_keyed:
@@ -46,6 +50,7 @@ def receive(draft: Draft, cause: Cause, event: UserMessage) -> None:
 def speak_first(draft: Draft, cause: Cause) -> None:
     """Do what every user message does, whether it can be read or not."""
     draft.update(fence=cause.seq, counters=gates.reset(draft.state.counters))
+    draft.take_back()
     void_follow_ups(draft, "the person spoke first")
     approvals.supersede(draft)
     _close_undirected_loop(draft)
@@ -110,7 +115,7 @@ def _close_undirected_loop(draft: Draft) -> None:
             reopened = {**draft.state.follow_ups, loop.timer_id: loop.follow_up}
             draft.update(follow_ups=reopened)
         waiting = Queued(seq=loop.cause.seq, type="timer")
-        draft.update(queue=(*draft.state.queue, waiting))
+        draft.update(queue=in_its_place(draft.state.queue, waiting))
         draft.note("put_back", "the person spoke first; the reminder follows", loop.timer_id)
     elif is_unsaid and task is not None:
         detached.put_back(draft, loop.cause, loop.task_id, task)

@@ -81,6 +81,9 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     is_history_tainted: bool = False
     """Whether untrusted content stands in the history that the model is shown."""
 
+    unsaid: frozenset[str] = frozenset()
+    """Of the sends that a user message may void, those that were not said before this one."""
+
     @property
     def now_ms(self) -> int:
         return int(self.now.timestamp() * 1000)

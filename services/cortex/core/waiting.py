@@ -28,15 +28,27 @@ def enqueue(draft: Draft, cause: Cause, *, is_person_first: bool = False) -> Non
     `is_person_first`: a user message goes before what else is waiting. Only events from outside
     stay before it: it voids them, so no model is asked, and its answer is to know of them.
     """
-    queue = (*draft.state.queue, Queued(seq=cause.seq, type=cause.type))
-    if is_person_first:
-        queue = tuple(sorted(queue, key=_rank))
+    queue, queued = draft.state.queue, Queued(seq=cause.seq, type=cause.type)
+    queue = in_its_place(queue, queued) if is_person_first else (*queue, queued)
     draft.update(queue=queue)
     draft.outcome = "queued"
 
 
-def _rank(queued: Queued) -> int:
-    return {"external": 0, "user_message": 1}.get(queued.type, 2)
+def in_its_place(queue: tuple[Queued, ...], queued: Queued) -> tuple[Queued, ...]:
+    """Return the queue with one more entry, which came in before others that wait.
+
+    What was begun and put back keeps its place: timers come in by the order in which they are due.
+
+    >>> timers = Queued(seq=5, type="timer"), Queued(seq=6, type="timer")
+    >>> spoken = Queued(seq=7, type="user_message")
+    >>> [q.seq for q in in_its_place((*timers, spoken), Queued(seq=4, type="timer"))]
+    [7, 4, 5, 6]
+    """
+    return tuple(sorted((*queue, queued), key=_rank))
+
+
+def _rank(queued: Queued) -> tuple[int, int]:
+    return {"external": 0, "user_message": 1}.get(queued.type, 2), queued.seq
 
 
 def is_void(state: State, queued: Queued) -> bool:

@@ -183,6 +183,9 @@ class State(Record, frozen=True, kw_only=True):
     """Stream sequence of the turn whose `summary` stands for what was before `history_from`."""
     is_locked: bool = False
     """The state could not be read once: autonomous sends are refused until a user message."""
+    unheard: tuple[str, ...] = ()
+    """Ids of the sends since the last user message that the next one may void: when that is folded,
+    it is looked up which of them were said."""
     start: Start | None = None
     """Of a session that was started: what for, and by whom."""
     told_ms: int = 0
@@ -251,6 +254,9 @@ class Turn(Record, frozen=True, kw_only=True):
     usage: tuple[Usage, ...] = ()
     ended: tuple[str, ...] = ()
     """Ids of the events whose exchange is over with this turn."""
+    unsaid: tuple[str, ...] = ()
+    """Ids of sends of earlier turns that were not said, since the person spoke first: they are no
+    part of the history from here on."""
     summary: str = ""
     """What stands for all rows before `state.history_from`, from this turn on."""
     is_summary_tainted: bool = False

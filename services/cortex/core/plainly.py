@@ -1,0 +1,85 @@
+"""What is said without a model: what the person ordered goes out, late and plainly (SPEC S-6, S-7).
+
+A reminder that is kept ends only by cancelling it, and a result that was ordered is waited for. If
+the model is away, out of budget, declines, or its step kills, a text that is made here stands in.
+"""
+
+from __future__ import annotations
+
+from vigil.contracts import AGENT_FOLLOW_UP, FollowUp, Task, TimerPayload
+
+from .collecting import replace
+from .draft import OUTSIDE, Draft
+
+
+def of_loop(draft: Draft) -> str:
+    """Return what to say in the place of the open loop's model; "" if nobody ordered anything, or
+    it was said."""
+    loop = draft.loop
+    if not loop.is_ordered or loop.sends:
+        return ""
+    if loop.follow_up is not None:
+        return of_follow_up(loop.timer_id or "", loop.follow_up)
+    task = draft.state.tasks.get(loop.task_id)
+    return "" if task is None else of_task(task)
+
+
+def of_follow_up(timer_id: str, follow_up: FollowUp) -> str:
+    """
+    >>> from datetime import UTC, datetime
+    >>> of_follow_up("tea", FollowUp(generation=1, fire_at=datetime.now(UTC), reason="drink tea"))
+    'Reminder: drink tea'
+    """
+    if follow_up.message is not None:
+        return follow_up.message
+    if timer_id.startswith(OUTSIDE):
+        return "What you asked for came in meanwhile, but I can't put it into words. Please ask me."
+    return f"Reminder: {follow_up.reason}".strip()
+
+
+def of_task(task: Task) -> str:
+    return f"This is over, but I can't put it into words. Please ask me: {task.title or task.tool}"
+
+
+def say_of_loop(draft: Draft) -> None:
+    """Say it in the open loop, which is about to end without its model."""
+    text, loop = of_loop(draft), draft.loop
+    if not text:
+        return
+    blocked = draft.say(
+        text, is_autonomous=True, is_ordered=draft.is_ordered, tag=loop.tag, fence=loop.fence
+    )
+    if blocked is None:
+        draft.row_text("assistant", "agent", text)
+
+
+def say_of_timer(draft: Draft, payload: TimerPayload) -> None:
+    """Say a kept reminder whose event is passed over; it is open still."""
+    follow_up = draft.state.follow_ups.get(payload.timer_id)
+    if follow_up is None or not follow_up.keep or follow_up.generation != payload.generation:
+        return
+    text = of_follow_up(payload.timer_id, follow_up)
+    draft.close_follow_up(payload.timer_id, has_fired=True)
+    if draft.gate(is_ordered=True) is None and draft.held_until() is not None:
+        draft.hold(payload.timer_id, replace(follow_up, message=text))
+        return
+    _say(draft, text, channel=follow_up.channel)
+
+
+def say_of_task(draft: Draft, task: Task) -> None:
+    """Say that what the person ordered is over, whose event is passed over."""
+    if task.is_ordered and draft.held_until() is None:
+        _say(draft, of_task(task), is_tainted=task.is_tainted)
+
+
+def _say(draft: Draft, text: str, *, channel: str | None = None, is_tainted: bool = False) -> None:
+    blocked = draft.say(
+        text,
+        is_autonomous=True,
+        is_ordered=True,
+        tag=AGENT_FOLLOW_UP,
+        channel=channel,
+        is_tainted=is_tainted,
+    )
+    if blocked is None:
+        draft.row_text("assistant", "agent", text)
