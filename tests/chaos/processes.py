@@ -18,6 +18,7 @@ from typing import Final
 
 import msgspec
 
+from tests.support import warm
 from vigil.broker import die_with_parent
 from vigil.crash import EXIT_CODE
 
@@ -66,7 +67,7 @@ class _Slot:
         self.name = name
         self.steps = deque(steps)
         self.tries = 0
-        self.process: asyncio.subprocess.Process | None = None
+        self.process: asyncio.subprocess.Process | warm.Process | None = None
         self.task: asyncio.Task[None] | None = None
         self.plan_over = asyncio.Event()
         self.is_kept = True
@@ -125,11 +126,7 @@ class Processes:
         service = slot.name.partition(":")[0]
         module = self._modules.get(service, f"services.{service}")
         with (self.logs / f"{slot.name.replace(':', '-')}.log").open("ab") as output:
-            slot.process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", module,
-                cwd=ROOT, env=environment, stdin=asyncio.subprocess.DEVNULL,
-                stdout=output, stderr=output, preexec_fn=die_with_parent,
-            )  # fmt: skip
+            slot.process = await _start(module, environment, output.fileno())
         try:
             return await asyncio.wait_for(slot.process.wait(), PATIENCE_S if crash_at else None)
         except TimeoutError:
@@ -216,6 +213,22 @@ class Processes:
             self.kill(slot.name, for_good=True)
             if slot.process is not None:
                 await slot.process.wait()
+
+
+async def _start(
+    module: str, environment: Mapping[str, str], output: int
+) -> asyncio.subprocess.Process | warm.Process:
+    if not warm.IS_OFFERED:
+        return await asyncio.create_subprocess_exec(
+            sys.executable, "-m", module,
+            cwd=ROOT, env=environment, stdin=asyncio.subprocess.DEVNULL,
+            stdout=output, stderr=output, preexec_fn=die_with_parent,
+        )  # fmt: skip
+    with Path(os.devnull).open("rb") as nothing:
+        return warm.start(
+            module, env=environment, cwd=ROOT,
+            stdin=nothing.fileno(), stdout=output, stderr=output,
+        )  # fmt: skip
 
 
 async def _all(waiting: Sequence[asyncio.Task[bool]]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import Cli, eventually, is_alive, running_vigil
+from tests.support.cli import Cli, ColdCli, eventually, is_alive, running_vigil
 from vigil import runfile
 from vigil.topology import SERVICES
 
@@ -28,7 +28,7 @@ def mode_of(path: Path) -> int:
 
 def test_first_start_tells_everything_a_person_needs(tmp_path: Path) -> None:
     """P-1, P-3, S-11: URL, a ready-to-use token, the model in use; autonomy is announced."""
-    cli = Cli(tmp_path / "home")
+    cli = ColdCli(tmp_path / "home")
     try:
         done = cli("up", "--detach")
         run = cli.run_state

@@ -50,6 +50,8 @@ async def running_broker(
         await admin.close()
         yield broker
     finally:
+        # Nobody reads what it stored after this: its goodbye would take 0.2 s.
+        broker.kill()
         await broker.stop()
 
 

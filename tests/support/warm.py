@@ -1,0 +1,280 @@
+"""Programs of ours without the second that an interpreter takes to import them.
+
+:func:`start` runs ``python -m MODULE ARGS`` as a process of its own, with its own pid, environment,
+files and end. It is forked from a process that has imported our modules and done nothing else, so
+that it begins where ``python -m`` gets to after 0.6 to 1.5 s of work. Tests of how a program starts
+use the interpreter itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import gc
+import importlib
+import json
+import os
+import random
+import runpy
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from vigil import crash
+from vigil.broker import die_with_parent
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+IMPORTED: Final = (
+    "vigil.cli.app", "vigil.up", "vigil.telemetry", "uvloop",
+    *(f"services.{name}.__main__" for name in
+      ("gateway", "cortex", "memory", "scheduler", "delivery", "executor")),
+)  # fmt: skip
+IS_OFFERED: Final = hasattr(os, "pidfd_open")
+"""Linux; elsewhere programs are started the slow way."""
+REQUEST_BYTES_MAX: Final = 256 * 1024
+
+
+class Process:
+    """A forked program, as `subprocess.Popen` shows one, and to be waited for in both ways."""
+
+    def __init__(self, request: Mapping[str, Any], files: Sequence[int]) -> None:
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._socket.connect(_address())
+        message = json.dumps(request).encode()
+        assert len(message) < REQUEST_BYTES_MAX
+        socket.send_fds(self._socket, [message], list(files))
+        self.pid = int(self._socket.recv(64))
+        self._code: int | None = None
+
+    @property
+    def returncode(self) -> int | None:
+        """How it ended: its exit code, or the signal below zero; None: it runs."""
+        if self._code is None:
+            with contextlib.suppress(BlockingIOError):
+                self._take(self._socket.recv(64, socket.MSG_DONTWAIT))
+        return self._code
+
+    def wait_within(self, seconds: float) -> int:
+        """Wait until it ended. Raises: TimeoutError."""
+        if self._code is None:
+            self._socket.settimeout(seconds)
+            self._take(self._socket.recv(64))
+        assert self._code is not None
+        return self._code
+
+    async def wait(self) -> int:
+        """Wait until it ended."""
+        loop = asyncio.get_running_loop()
+        while (code := self.returncode) is None:
+            readable = asyncio.Event()
+            loop.add_reader(self._socket, readable.set)
+            try:
+                await readable.wait()
+            finally:
+                loop.remove_reader(self._socket)
+        return code
+
+    def _take(self, status: bytes) -> None:
+        # Empty: the process that forks is gone, and all that it forked with it.
+        self._code = os.waitstatus_to_exitcode(int(status)) if status else -signal.SIGKILL
+        self._socket.close()
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, if it runs."""
+        if self.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+
+def start(
+    module: str,
+    args: Sequence[str] = (),
+    *,
+    env: Mapping[str, str],
+    stdin: int,
+    stdout: int,
+    stderr: int,
+    cwd: Path | None = None,
+) -> Process:
+    """Run ``python -m module args`` with those open files; it ends with this process."""
+    request = {
+        "module": module, "args": list(args), "env": dict(env), "cwd": str(cwd or Path.cwd()),
+    }  # fmt: skip
+    return Process(request, (stdin, stdout, stderr))
+
+
+def run(
+    module: str, args: Sequence[str], *, env: Mapping[str, str], stdin: str, timeout_s: float
+) -> subprocess.CompletedProcess[str]:
+    """Run ``python -m module args`` to its end, as `subprocess.run` would."""
+    with contextlib.ExitStack() as stack:
+        given, out, err = (stack.enter_context(tempfile.TemporaryFile("w+")) for _ in range(3))
+        given.write(stdin)
+        given.seek(0)
+        process = start(
+            module, args, env=env,
+            stdin=given.fileno(), stdout=out.fileno(), stderr=err.fileno(),
+        )  # fmt: skip
+        try:
+            code = process.wait_within(timeout_s)
+        except TimeoutError:
+            process.kill()
+            raise
+        for file in (out, err):
+            file.seek(0)
+        return subprocess.CompletedProcess([module, *args], code, out.read(), err.read())
+
+
+@functools.cache
+def _address() -> bytes:
+    """Start the process that forks; return its socket, which is nowhere in the file system."""
+    name = f"\0vigil-warm-{os.getpid()}-{random.SystemRandom().randrange(2**64):x}"
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listener.bind(name)
+    listener.listen(64)
+    # One thread: what is forked has only the one that forks.
+    environ = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "NO_COLOR": "1"}
+    subprocess.Popen(
+        [sys.executable, "-m", "tests.support.warm", str(listener.fileno())],
+        cwd=ROOT, env=environ, pass_fds=[listener.fileno()], stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    listener.close()
+    return name.encode()
+
+
+# ---------------------------------------------------------------- in the process that forks
+
+
+def _serve(listener: socket.socket) -> NoReturn:
+    """Fork for whoever asks; tell the pid, and how it ended."""
+    events = selectors.DefaultSelector()
+    events.register(listener, selectors.EVENT_READ)
+    while True:
+        for key, _ in events.select():
+            if key.fileobj is listener:
+                asking, _ = listener.accept()
+                pid = _fork(asking, events, listener)
+                asking.send(str(pid).encode())
+                events.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, asking))
+            else:
+                events.unregister(key.fileobj)
+                os.close(key.fd)
+                pid, asking = key.data
+                _, status = os.waitpid(pid, 0)
+                with contextlib.suppress(OSError):
+                    asking.send(str(status).encode())
+                asking.close()
+
+
+def _fork(asking: socket.socket, events: selectors.BaseSelector, listener: socket.socket) -> int:
+    message, files, _, _ = socket.recv_fds(asking, REQUEST_BYTES_MAX, 3)
+    pid = os.fork()
+    if not pid:
+        events.close()
+        listener.close()
+        for number, file in enumerate(files):
+            os.dup2(file, number)
+        os.closerange(3, 65536)
+        die_with_parent()
+        _run(json.loads(message))
+    for file in files:
+        os.close(file)
+    return pid
+
+
+def _run(request: Mapping[str, Any]) -> NoReturn:
+    """Be that program, from its first line to its exit code."""
+    os.environ.clear()
+    os.environ.update(request["env"])
+    os.chdir(request["cwd"])
+    random.seed()
+    _arm()
+    with contextlib.suppress(ModuleNotFoundError):
+        importlib.import_module("vigil.cli.running").subprocess = _Subprocess
+    sys.stdin = os.fdopen(0, "r", closefd=False)
+    sys.stdout = os.fdopen(1, "w", closefd=False)
+    sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
+    sys.argv = [request["module"], *request["args"]]
+    os._exit(_code_of(lambda: runpy.run_module(request["module"], run_name="__main__")))
+
+
+def _arm() -> None:
+    """Read the crash point, which a program reads at its start."""
+    crash._name, crash._left = crash._parse(os.environ.get("VIGIL_CRASH_AT", ""))
+
+
+def _code_of(main: Callable[[], object]) -> int:
+    """Run to the end, as an interpreter does; return the exit code."""
+    code: object = 0
+    try:
+        main()
+    except SystemExit as exit_:
+        code = exit_.code
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    if isinstance(code, str):
+        print(code, file=sys.stderr)
+        code = 1
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    return code if isinstance(code, int) else 0
+
+
+class _Subprocess:
+    """For `vigil up --detach`: what it starts is forked as well."""
+
+    DEVNULL: Final = subprocess.DEVNULL
+
+    class Popen:
+        def __init__(self, command: Sequence[str], *, stdout: Any, **_: Any) -> None:
+            assert list(command[:2]) == [sys.executable, "-m"]
+            self.returncode: int | None = None
+            self.pid = os.fork()
+            if self.pid:
+                return
+            os.setsid()
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            os.dup2(stdout.fileno(), 1)
+            os.dup2(stdout.fileno(), 2)
+            os.closerange(3, 65536)
+            _run({"module": command[2], "args": command[3:], "env": dict(os.environ),
+                  "cwd": str(Path.cwd())})  # fmt: skip
+
+        def poll(self) -> int | None:
+            if self.returncode is None:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+                self.returncode = os.waitstatus_to_exitcode(status) if pid else None
+            return self.returncode
+
+        def terminate(self) -> None:
+            os.kill(self.pid, signal.SIGTERM)
+
+
+def main() -> NoReturn:
+    """Import what programs import, and wait for who wants one."""
+    die_with_parent()
+    for name in IMPORTED:
+        importlib.import_module(name)
+    assert len(list(Path("/proc/self/task").iterdir())) == 1, "with threads, nothing can be forked"
+    gc.freeze()
+    _serve(socket.socket(fileno=int(sys.argv[1])))
+
+
+if __name__ == "__main__":
+    main()
