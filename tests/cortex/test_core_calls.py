@@ -389,16 +389,16 @@ def test_a_tainted_result_taints_the_loop() -> None:
     assert not driver.called[0].payload.is_tainted
     (turn,) = driver.result(content="From a web page: …", is_tainted=True)
     assert turn.state.loop is not None
-    assert turn.state.loop.is_tainted
+    assert turn.state.loop.taint
     assert "r" not in turn.state.follow_ups
     assert turn.state.follow_ups["p"].is_tainted
     assert driver.called[1].payload.is_tainted
-    assert any("may not choose a channel" in block.content for block in results_of(turn))
+    assert [a.tool for a in turn.state.approvals.values()] == ["schedule_followup", "send_message"]
     driver.result()
-    (send,) = driver.sends
-    assert send.payload.text == "Done."
-    assert send.payload.is_tainted
-    assert not send.payload.is_autonomous, "an answer all the same"
+    assert {send.payload.channel for send in driver.sends} == {"socket"}
+    assert driver.texts[-1] == "Done."
+    assert all(send.payload.is_tainted for send in driver.sends)
+    assert not driver.sends[-1].payload.is_autonomous, "an answer all the same"
 
 
 def test_a_reminder_that_takes_in_untrusted_content_is_said_once() -> None:

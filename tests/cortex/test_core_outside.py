@@ -392,15 +392,22 @@ def test_the_taint_goes_with_the_plans_that_are_made_of_it() -> None:
 
 
 def test_the_person_may_make_a_plan_of_it_their_own() -> None:
-    """A direct loop is not tainted, although it reads what came from outside."""
+    """A direct loop that was shown what came from outside asks them for exactly that reminder."""
     schedule = call("schedule_followup", timer_id="a", delay_seconds=60, reason="r")
     keep = call("schedule_followup", timer_id="a", delay_seconds=60, reason="r", keep=True)
-    driver = Driver(scripted(answer(schedule), answer(), answer(keep), answer("Kept.")))
+    replies = answer(schedule), answer(), answer(keep), answer("Asked."), answer("Kept.")
+    driver = Driver(scripted(*replies))
     driver.outside()
     driver.user("yes, remind me of that")
+    assert driver.state.follow_ups == {}
+    asked_at = driver.now
+    driver.wait(30)
+    driver.decide("accept")
     follow_up = driver.state.follow_ups["a"]
     assert (follow_up.keep, follow_up.is_tainted) == (True, False)
-    assert not driver.sends[-1].payload.is_tainted
+    assert follow_up.fire_at == asked_at + timedelta(seconds=60)
+    assert "The person accepted it, and it is done." in str(driver.turns[-1].rows)
+    assert [send.payload.is_tainted for send in driver.sends] == [True] * 3, "words of a model"
 
 
 # ---------------------------------------------------------------- channels

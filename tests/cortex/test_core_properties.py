@@ -340,7 +340,7 @@ class Life(RuleBasedStateMachine):
         reminders: Counter[str] = Counter()
         history = History(80, 200_000)
         for before, turn in self._steps():
-            is_swayed = history.is_tainted
+            is_swayed = history.is_tainted or bool(before.taint)
             history.add(turn.ordinal, turn)
             if turn.event is None:
                 continue
@@ -354,7 +354,8 @@ class Life(RuleBasedStateMachine):
                 if not isinstance(effect, SendMessage):
                     continue
                 payload = effect.payload
-                assert payload.is_tainted is is_tainted
+                is_fixed = due is not None and payload.text == before.follow_ups[due].message
+                assert payload.is_tainted is (is_tainted or (is_swayed and not is_fixed))
                 if is_tainted and payload.is_autonomous:
                     reminders[payload.caused_by] += not payload.is_voidable
                     assert payload.is_voidable or is_reminder
@@ -366,9 +367,10 @@ class Life(RuleBasedStateMachine):
                     assert payload.fence < turn.event.seq, "the person has spoken since"
             for follow_up in turn.state.follow_ups.values():
                 if follow_up.generation == turn.ordinal:
-                    assert follow_up.is_tainted is is_tainted
-                    assert not (is_tainted and follow_up.keep) or is_reminder
-            if is_tainted:
+                    is_made = follow_up.held_from is None
+                    assert follow_up.is_tainted is (is_tainted or is_swayed) or not is_made
+                    assert not (follow_up.is_tainted and follow_up.keep) or is_reminder
+            if is_tainted or (is_swayed and turn.event.type == "user_message"):
                 kept = {n: f for n, f in before.follow_ups.items() if f.keep and n != due}
                 assert kept.items() <= turn.state.follow_ups.items()
         assert max(reminders.values(), default=0) <= 1
@@ -382,7 +384,7 @@ class Life(RuleBasedStateMachine):
     def _is_tainted(self, before: State, cause: Cause) -> bool:
         """Whether what begins or goes on with `cause` descends from untrusted content."""
         if before.loop is not None and before.loop.cause == cause:
-            return before.loop.is_tainted
+            return bool(before.loop.taint)
         event = self.driver.events[cause.seq]
         if isinstance(event, TimerFired):
             follow_up = before.follow_ups.get(event.payload.timer_id)

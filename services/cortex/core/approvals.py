@@ -27,21 +27,23 @@ from vigil.contracts import (
     Decision,
     Event,
     OpenCall,
+    Risk,
     Task,
     TimerFired,
     TimerPayload,
-    Tool,
     ToolUseBlock,
     Verdict,
     canonical,
 )
 
-from ..tools import AskUser
-from . import arguments, calls, children, detached, gates, request_text
+from ..tools import TOOLS, AskUser, ScheduleFollowup
+from . import arguments, calls, children, detached, gates, request_text, schedule
+from . import sway as sways
 from .asking import APPROVAL_TIMER
 from .calls import INPUT_BYTES_MAX
 from .draft import Draft
 from .schedule import Result
+from .sway import Sway
 from .waiting import stored_size
 
 ASK_USER: Final = "ask_user"
@@ -66,12 +68,12 @@ NOBODY_THERE: Final = (
 # ---------------------------------------------------------------- asking
 
 
-def ask(draft: Draft, use: ToolUseBlock, tool: Tool, reason: str) -> OpenCall | Result:
+def ask(draft: Draft, use: ToolUseBlock, risk: Risk, reason: str) -> OpenCall | Result:
     """Ask a person whether a call may be run.
 
     Returns what the loop waits for, or what to tell the model at once.
     """
-    approval = _request(draft, use, tool.risk, reason)
+    approval = _request(draft, use, risk, reason)
     refusal = _refusal(draft, approval)
     if refusal is not None:
         return f"It was not run, and the person was not asked: {refusal}.", True
@@ -80,6 +82,7 @@ def ask(draft: Draft, use: ToolUseBlock, tool: Tool, reason: str) -> OpenCall | 
     loop = draft.loop
     blocked = draft.say(
         request_text.request(approval),
+        draft.sway,
         is_autonomous=not loop.is_direct,
         is_ordered=draft.is_ordered,
         tag=loop.tag,
@@ -102,7 +105,7 @@ def ask_user(draft: Draft, use: ToolUseBlock) -> OpenCall | Result:
     if draft.policy.profile.is_conversation:
         if not loop.is_direct:
             return NOBODY_THERE, True
-        draft.say(question, is_autonomous=False, fence=loop.fence)
+        draft.say(question, draft.sway, is_autonomous=False, fence=loop.fence)
         draft.update_loop(sends=loop.sends + 1)
         return QUESTION_ASKED, False
     approval = _request(draft, use, "read", "it asks for an answer")
@@ -121,7 +124,7 @@ def digest_of(key: str, tool: str, given: dict[str, Any]) -> str:
     return hashlib.sha256(canonical([key, tool, given])).hexdigest()
 
 
-def _request(draft: Draft, use: ToolUseBlock, risk: Any, reason: str) -> Approval:
+def _request(draft: Draft, use: ToolUseBlock, risk: Risk, reason: str) -> Approval:
     digest = digest_of(draft.key, use.name, use.input)
     # The effects of a session are counted through its life, so no other request has this id.
     name = canonical([draft.key, draft.ordinal, draft.state.effects, digest])
@@ -137,7 +140,7 @@ def _request(draft: Draft, use: ToolUseBlock, risk: Any, reason: str) -> Approva
         asked_at=now,
         expires_at=now + timedelta(seconds=draft.policy.approval_expires_s),
         caused_by=loop.cause.id,
-        is_tainted=draft.is_swayed,
+        is_tainted=draft.sway.is_outside,
         is_ordered=loop.is_direct or loop.is_ordered,
     )
 
@@ -164,7 +167,7 @@ def _open(draft: Draft, approval: Approval) -> None:
 
 def _wait(draft: Draft, use: ToolUseBlock, approval: Approval, text: str) -> OpenCall:
     _open(draft, approval)
-    children.tell_status(draft, "asking", text)
+    children.tell_status(draft, "asking", text, draft.sway)
     return OpenCall(effect_id=approval.id, tool_use_id=use.id, tool=use.name, service="person")
 
 
@@ -194,7 +197,9 @@ def decide(draft: Draft, cause: Cause, event: Control) -> None:
     draft.update(counters=gates.reset(draft.state.counters))
     draft.note("approval_decided", f"{approval.tool}: {decision.verdict}", approval.id)
     draft.outcome = "decided"
-    if decision.verdict in ("accept", "edit"):
+    if decision.verdict in ("accept", "edit") and approval.tool in TOOLS:
+        _carry_out(draft, cause, event, approval, decision)
+    elif decision.verdict in ("accept", "edit"):
         _run(draft, approval, decision)
     else:
         text = request_text.bounded(decision.text)
@@ -217,20 +222,48 @@ def _problem(draft: Draft, approval: Approval, decision: Decision) -> str | None
 
 def _obstacle(draft: Draft, approval: Approval, decision: Decision) -> str | None:
     """Return why the call can't be run, although it was accepted."""
-    tool = draft.moment.tools.get(approval.tool)
     if approval.tool == ASK_USER:
         return "a question is answered or rejected"
-    if tool is None:
-        return f"{approval.tool} is not offered any more"
-    if RISKS.index(tool.risk) > RISKS.index(approval.risk):
-        return f"{approval.tool} is {tool.risk} now, and was {approval.risk} when it was asked for"
     if (decision.verdict == "edit") != (decision.input is not None):
         return "arguments go with the verdict 'edit', and with no other"
     given = approval.input if decision.input is None else decision.input
     if stored_size(given) > INPUT_BYTES_MAX:
         return "the arguments are too large"
+    if approval.tool in TOOLS:
+        return _own_obstacle(draft, approval, given)
+    return _call_obstacle(draft, approval, given)
+
+
+def _call_obstacle(draft: Draft, approval: Approval, given: dict[str, Any]) -> str | None:
+    tool = draft.moment.tools.get(approval.tool)
+    if tool is None:
+        return f"{approval.tool} is not offered any more"
+    if RISKS.index(tool.risk) > RISKS.index(approval.risk):
+        return f"{approval.tool} is {tool.risk} now, and was {approval.risk} when it was asked for"
     problem = arguments.problem(tool, given)
     return None if problem is None else f"the arguments don't fit the schema: {problem}"
+
+
+def _own_obstacle(draft: Draft, approval: Approval, given: dict[str, Any]) -> str | None:
+    wish = schedule.read(approval.tool, given)
+    if isinstance(wish, str):
+        return wish
+    keep = isinstance(wish, ScheduleFollowup) and wish.keep
+    return schedule.obstacle(draft, wish, keep=keep, now=approval.asked_at)
+
+
+def _carry_out(
+    draft: Draft, cause: Cause, event: Control, approval: Approval, decision: Decision
+) -> None:
+    """Do at once what is the core's own, with exactly the arguments that the person saw or wrote:
+    it is their word, whatever had a part in asking for it."""
+    given = approval.input if decision.input is None else decision.input
+    wish = schedule.read(approval.tool, given)
+    if isinstance(wish, str):
+        raise AssertionError(wish)
+    schedule.carry_out_for_person(draft, wish, approval.asked_at)
+    draft.close_approval(approval.id, ENDS[decision.verdict], edited=decision.input)
+    _tell(draft, cause, event, approval)
 
 
 def _run(draft: Draft, approval: Approval, decision: Decision) -> None:
@@ -245,10 +278,10 @@ def _run(draft: Draft, approval: Approval, decision: Decision) -> None:
             input=given,
             caused_by=approval.caused_by,
             due_at=due_at,
-            is_tainted=approval.is_tainted,
             risk=approval.risk,
             approval_id=approval.id,
-        )
+        ),
+        sways.of(approval),
     )
     draft.close_approval(
         approval.id, ENDS[decision.verdict], edited=decision.input, call_id=call_id
@@ -274,7 +307,7 @@ def _task(draft: Draft, approval: Approval, title: str) -> Task:
         due_at=draft.moment.now,
         generation=draft.ordinal,
         is_ordered=approval.is_ordered,
-        is_tainted=approval.is_tainted,
+        is_tainted=sways.of(approval).is_outside,
         caused_by=approval.caused_by,
     )
 
@@ -331,7 +364,7 @@ def _tell(
     waiting = calls.find(draft.state.loop, approval.id)
     if waiting is not None:
         content, is_error = request_text.outcome(event, is_late=is_late)
-        calls.answer(draft, waiting, content, is_error=is_error)
+        calls.answer(draft, waiting, content, Sway.NONE, is_error=is_error)
         return
     title = request_text.title(approval.tool, approval.input)
     draft.ended.remove(cause.id)

@@ -23,6 +23,7 @@ from typing import Final
 from vigil.contracts import Risk
 
 from .policy import Authority
+from .sway import Sway
 
 ORDERED: Final[tuple[Risk, ...]] = ("read", "write", "external")
 """What runs in a loop that a person began or ordered."""
@@ -35,29 +36,28 @@ ALONE: Final[dict[Authority, tuple[Risk, ...]]] = {
 """What runs in any other."""
 SWAYED: Final[tuple[Risk, ...]] = ("read",)
 """What runs at most, once outside content had a part in it."""
+SWAYED_BY: Final = "content from outside had a part in the decision"
 
 
-def reason_to_ask(
-    risk: Risk, *, is_ordered: bool, is_swayed: bool, authority: Authority
-) -> str | None:
+def reason_to_ask(risk: Risk, sway: Sway, *, is_ordered: bool, authority: Authority) -> str | None:
     """Return why a person has to be asked before such a call is run, or None if it may run.
 
     Args:
+        sway: whether content from outside has a part in the decision.
         is_ordered: a person began the loop, or ordered it (a reminder that is kept, a job).
-        is_swayed: content from outside had a part in it.
 
-    >>> reason_to_ask("external", is_ordered=True, is_swayed=False, authority="off")
-    >>> reason_to_ask("external", is_ordered=True, is_swayed=True, authority="act")
+    >>> reason_to_ask("external", Sway.NONE, is_ordered=True, authority="off")
+    >>> reason_to_ask("external", Sway.OUTSIDE, is_ordered=True, authority="act")
     'content from outside had a part in the decision'
-    >>> reason_to_ask("external", is_ordered=False, is_swayed=False, authority="suggest")
+    >>> reason_to_ask("external", Sway.NONE, is_ordered=False, authority="suggest")
     "nobody ordered it, and the agent's authority is 'suggest'"
-    >>> reason_to_ask("destructive", is_ordered=True, is_swayed=False, authority="act")
+    >>> reason_to_ask("destructive", Sway.NONE, is_ordered=True, authority="act")
     "it can't be undone"
     """
     if risk == "destructive":
         return "it can't be undone"
     if not is_ordered and risk not in ALONE[authority]:
         return f"nobody ordered it, and the agent's authority is {authority!r}"
-    if is_swayed and risk not in SWAYED:
-        return "content from outside had a part in the decision"
+    if sway.is_outside and risk not in SWAYED:
+        return SWAYED_BY
     return None if not is_ordered or risk in ORDERED else "it is beyond what an order covers"

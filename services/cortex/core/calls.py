@@ -29,8 +29,10 @@ from vigil.contracts import (
     Waiting,
 )
 
+from . import sway as sways
 from .collecting import replace
 from .draft import CALL_TIMER, SERVICES, Draft
+from .sway import Sway
 from .waiting import stored_size
 
 INPUT_BYTES_MAX: Final = 64 * 1024
@@ -77,10 +79,10 @@ def call(
             input=use.input,
             caused_by=loop.cause.id,
             due_at=due_at(draft, tool),
-            is_tainted=draft.is_swayed,
             risk="read" if tool is None else tool.risk,
             approval_id=approval_id,
-        )
+        ),
+        draft.sway,
     )
     return OpenCall(
         effect_id=effect_id,
@@ -156,18 +158,16 @@ def receive(draft: Draft, cause: Cause, event: ToolResultEvent) -> None:
         draft.note("late_result", text, payload.call_id)
         return
     draft.ended.append(cause.id)
-    is_tainted = payload.is_tainted
-    answer(draft, call, payload.content, is_error=payload.is_error, is_tainted=is_tainted)
+    answer(draft, call, payload.content, sways.of(payload), is_error=payload.is_error)
 
 
 def answer(
-    draft: Draft, call: OpenCall, content: str, *, is_error: bool = False, is_tainted: bool = False
+    draft: Draft, call: OpenCall, content: str, sway: Sway, *, is_error: bool = False
 ) -> None:
     """Give the loop the result of a call that it waits for; with the last one it goes on."""
     content = bounded(content, draft.policy.result_length_max)
     draft.row("user", "tool", _result(call, content, is_error=is_error))
-    if is_tainted:
-        draft.update_loop(is_tainted=True)
+    draft.take_in(sway)
     _forget(draft, (call,))
     go_on(draft)
 

@@ -34,10 +34,12 @@ from vigil.subjects import SessionKey
 
 from ..tools import SESSION_TOOLS, Branch
 from . import calls, detached, jobs
+from . import sway as sways
 from .draft import INSTANT, Draft
 from .profiles import profile_of
 from .schedule import Result
 from .spawning import CHILD_TIMER, STATUS_LENGTH_MAX, lost, shortened
+from .sway import Sway
 
 TITLE_LENGTH_MAX: Final = 100
 ASKING_LENGTH_MAX: Final = 8_000
@@ -91,8 +93,8 @@ def _begin(draft: Draft, kind: ChildKind, tool: str, prompt: str, *, is_awaited:
     """Have the session started, and note that it is under way; return the effect's id."""
     loop, root_id = draft.loop, _root_id(draft)
     allowance = min(_left(draft) - 1, profile_of(kind).children_max)
-    is_ordered = (loop.is_direct or loop.is_ordered) and not loop.is_tainted
-    is_tainted = loop.is_tainted or draft.moment.is_history_tainted
+    sway = draft.sway
+    is_ordered = (loop.is_direct or loop.is_ordered) and not sway.is_outside
     effect_id = draft.spawn_session(
         SpawnSessionPayload(
             kind=kind,
@@ -102,8 +104,8 @@ def _begin(draft: Draft, kind: ChildKind, tool: str, prompt: str, *, is_awaited:
             depth=_depth(draft) + 1,
             allowance=allowance,
             is_ordered=is_ordered,
-            is_tainted=is_tainted,
-        )
+        ),
+        sway,
     )
     spawned = loop.spawned + 1 + allowance
     draft.update_loop(spawned=spawned)
@@ -116,7 +118,7 @@ def _begin(draft: Draft, kind: ChildKind, tool: str, prompt: str, *, is_awaited:
         child=str(SessionKey.parse(draft.key).of_kind(kind, effect_id)),
         is_awaited=is_awaited,
         is_ordered=is_ordered,
-        is_tainted=is_tainted,
+        is_tainted=sway.is_outside,
         caused_by=loop.cause.id,
         root_id=root_id,
     )
@@ -188,16 +190,14 @@ def start(draft: Draft, cause: Cause, event: Control, *, is_first: bool) -> None
         draft.note("repeat", "it was started before", event.id)
     else:
         draft.note("not_begun", "it was cancelled before it began", event.id)
-        draft.tell_end("failed", "It was cancelled before it began.", start=given)
+        draft.tell_end("failed", "It was cancelled before it began.", Sway.NONE, start=given)
     draft.ended.append(cause.id)
 
 
 def _begin_with(draft: Draft, cause: Cause, given: Start) -> None:
     draft.update(start=given, told_ms=draft.moment.now_ms)
     draft.row_text("user", "task", given.prompt)
-    draft.begin_loop(
-        cause, is_direct=False, is_ordered=given.is_ordered, is_tainted=given.is_tainted
-    )
+    draft.begin_loop(cause, is_direct=False, is_ordered=given.is_ordered, sway=sways.of(given))
 
 
 def cancel(draft: Draft, event: Control) -> None:
@@ -218,7 +218,7 @@ def cancel(draft: Draft, event: Control) -> None:
 def refuse(draft: Draft, given: Start | None) -> None:
     """Tell the parent of a start that was passed over; nobody else would."""
     if given is not None and draft.state.start is None:
-        draft.tell_end("failed", "It could not be started.", start=given)
+        draft.tell_end("failed", "It could not be started.", Sway.NONE, start=given)
     if given is not None:
         jobs.refuse(draft, given)
 
@@ -230,12 +230,10 @@ def report(draft: Draft) -> None:
         return
     quiet_ms = draft.moment.now_ms - draft.state.told_ms
     if quiet_ms >= draft.policy.status_every_s * 1000:
-        tell_status(draft, "running", _present(draft))
+        tell_status(draft, "running", _present(draft), draft.sway)
 
 
-def tell_status(
-    draft: Draft, state: Literal["running", "asking"], text: str, *, is_tainted: bool = False
-) -> None:
+def tell_status(draft: Draft, state: Literal["running", "asking"], text: str, sway: Sway) -> None:
     """Tell the parent how it goes; a conversation and a job have none."""
     given = draft.state.start
     if given is None or not given.parent:
@@ -247,8 +245,8 @@ def tell_status(
             call_id=given.call_id,
             state=state,
             content=shortened(text, ASKING_LENGTH_MAX if state == "asking" else STATUS_LENGTH_MAX),
-            is_tainted=is_tainted or draft.is_swayed,
-        )
+        ),
+        sway,
     )
 
 
@@ -287,7 +285,7 @@ def _pass_on(draft: Draft, cause: Cause, task: Task, status: ChildStatus) -> Non
     if status.state == "asking" and draft.policy.profile.is_conversation:
         detached.ask_for(draft, cause, task, status)
     elif status.state == "asking" and draft.state.loop is not None:
-        tell_status(draft, "asking", status.text, is_tainted=status.is_tainted)
+        tell_status(draft, "asking", status.text, draft.sway | sways.of(status))
     else:
         report(draft)
 
@@ -317,7 +315,7 @@ def look(draft: Draft, cause: Cause, event: TimerFired, task_id: str) -> None:
     draft.ended.append(cause.id)
     call = calls.find(draft.state.loop, task_id)
     if call is not None:
-        calls.answer(draft, call, lost(task), is_error=True)
+        calls.answer(draft, call, lost(task), Sway.NONE, is_error=True)
 
 
 def drop(draft: Draft, payload: TimerPayload) -> bool:

@@ -34,6 +34,7 @@ from vigil.contracts import (
 )
 
 from .policy import Moment, Policy
+from .sway import Sway
 
 replace = msgspec.structs.replace
 
@@ -117,8 +118,9 @@ class Collecting:
 
     # ------------------------------------------------------------ effects
 
-    def save_memory(self, payload: SaveMemoryPayload) -> None:
+    def save_memory(self, payload: SaveMemoryPayload, sway: Sway) -> None:
         """Hand something to memory; nobody waits for it."""
+        payload = replace(payload, is_tainted=sway.is_outside)
         effect, ordinal = self._next_id("save_memory", payload, "memory")
         self.effects.append(SaveMemory(id=effect, ordinal=ordinal, payload=payload))
 

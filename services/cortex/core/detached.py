@@ -27,11 +27,13 @@ from vigil.contracts import (
 )
 
 from . import pausing, request_text
+from . import sway as sways
 from .asking import APPROVAL_TIMER
 from .collecting import replace
 from .draft import INSTANT, OUTSIDE, Draft
 from .external import TOLD_MAX
 from .spawning import lost
+from .sway import Sway
 from .waiting import enqueue, in_its_place, result_of
 
 CONTENT_MAX: Final = 16_000
@@ -111,7 +113,7 @@ def take(draft: Draft, cause: Cause, event: Event) -> None:
             cause,
             is_direct=False,
             is_ordered=task.is_ordered,
-            is_tainted=block.is_tainted,
+            sway=sways.of(block),
             task_id=task_id,
         )
         return
@@ -123,17 +125,17 @@ def take(draft: Draft, cause: Cause, event: Event) -> None:
         draft.note(f"blocked_{refusal.code}", refusal.text, event.id)
         draft.outcome = "blocked"
     elif until is not None:
-        _hold(draft, event, task, until, is_tainted=block.is_tainted)
+        _hold(draft, event, task, until, sways.of(block))
         draft.outcome = "held"
 
 
 def _block(task_id: str, task: Task, event: Event) -> TaskBlock:
-    content, is_error, is_tainted = lost(task), True, False
+    content, is_error, sway = lost(task), True, sways.of(task)
     if is_of_request(event):
         content, is_error = request_text.outcome(event, is_late=task.is_late)
     elif isinstance(event, ToolResultEvent):
         payload = event.payload
-        content, is_error, is_tainted = payload.content, payload.is_error, payload.is_tainted
+        content, is_error, sway = payload.content, payload.is_error, sways.of(task, payload)
     more = len(content) - CONTENT_MAX
     return TaskBlock(
         call_id=task_id,
@@ -143,7 +145,7 @@ def _block(task_id: str, task: Task, event: Event) -> TaskBlock:
         if more > 0
         else content,
         is_error=is_error,
-        is_tainted=task.is_tainted or is_tainted,
+        is_tainted=sway.is_outside,
     )
 
 
@@ -155,7 +157,7 @@ def is_of_request(event: Event) -> bool:
     return is_deadline or isinstance(event, Control)
 
 
-def _hold(draft: Draft, event: Event, task: Task, until: datetime, *, is_tainted: bool) -> None:
+def _hold(draft: Draft, event: Event, task: Task, until: datetime, sway: Sway) -> None:
     """Plan to ask the model when quiet hours or the pause are over: once, about all that came.
 
     If the person ordered one of them, that plan is kept like a reminder.
@@ -168,14 +170,14 @@ def _hold(draft: Draft, event: Event, task: Task, until: datetime, *, is_tainted
             reason=HELD_REASON,
             held_from=draft.moment.now,
             keep=task.is_ordered,
-            is_tainted=is_tainted,
+            is_tainted=sway.is_outside,
         )
         draft.open_follow_up(RESULTS, planned)
     else:
         changed = replace(
             planned,
             keep=planned.keep or task.is_ordered,
-            is_tainted=planned.is_tainted or is_tainted,
+            is_tainted=(sway | sways.of(planned)).is_outside,
         )
         draft.update(follow_ups={**draft.state.follow_ups, RESULTS: changed})
     draft.note("held", f"{draft.holds_by}: put off to {planned.fire_at:{INSTANT}}", event.id)
@@ -210,22 +212,17 @@ def ask_for(draft: Draft, cause: Cause, task: Task, status: ChildStatus) -> None
         draft.note("repeat", "an event with this id was folded before", cause.id)
         return
     draft.update(told=(*draft.state.told, cause.id)[-TOLD_MAX:])
-    text, is_tainted = status.text, task.is_tainted or status.is_tainted
+    text, sway = status.text, sways.of(task, status)
     draft.note("child_asks", text, cause.id)
     if draft.state.loop is not None and not pausing.is_saving(draft):
         loop = draft.loop
         is_of_exchange = loop.is_direct and task.caused_by == loop.cause.id
-        draft.say(
-            text,
-            is_autonomous=not is_of_exchange,
-            is_ordered=task.is_ordered,
-            is_tainted=is_tainted,
-        )
+        draft.say(text, sway, is_autonomous=not is_of_exchange, is_ordered=task.is_ordered)
         return
     pausing.give_way(draft, "a question came in")
     before = draft.cause
-    draft.begin_loop(cause, is_direct=False, is_ordered=task.is_ordered, is_tainted=is_tainted)
-    blocked = draft.say(text, is_autonomous=True, is_ordered=task.is_ordered)
+    draft.begin_loop(cause, is_direct=False, is_ordered=task.is_ordered, sway=sway)
+    blocked = draft.say(text, sway, is_autonomous=True, is_ordered=task.is_ordered)
     if blocked is None:
         draft.row_text("assistant", "agent", text)
     draft.end_loop("answered" if blocked is None else "blocked")

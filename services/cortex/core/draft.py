@@ -23,9 +23,11 @@ from vigil.contracts import (
 )
 
 from . import gates, job_record
+from . import sway as sways
 from .collecting import replace
 from .policy import Moment, Policy
 from .spawning import Spawning, ending
+from .sway import Sway
 
 RETRY_TIMER: Final = "_retry"
 CALL_TIMER: Final = "_call"
@@ -60,7 +62,10 @@ class Draft(Spawning):
             self.update(job=job)
         if job is not None and job is not self._job_before:
             self.change_board(job)
-        return super().finish(turn_id, history_from=history_from)
+        turn = super().finish(turn_id, history_from=history_from)
+        is_known = sways.of_thread(turn.state)
+        taint = sways.taint(is_known | sways.of_what_stays(turn))
+        return replace(turn, state=replace(turn.state, taint=taint))
 
     @property
     def wants_call(self) -> bool:
@@ -80,12 +85,12 @@ class Draft(Spawning):
         """Whether the person ordered what the loop says next. Of one that took in untrusted
         content, that is one message: the reminder itself."""
         loop = self.loop
-        return loop.is_ordered and not (loop.is_tainted and loop.sends)
+        return loop.is_ordered and not (self.sway.is_outside and loop.sends)
 
     @property
-    def is_swayed(self) -> bool:
-        """Whether content from outside had a part in what the loop decides (SPEC X-3)."""
-        return self.loop.is_tainted or self.moment.is_history_tainted
+    def sway(self) -> Sway:
+        """Whether content from outside has a part in what the open loop decides (SPEC X-3)."""
+        return sways.of_decision(self.state, self.moment)
 
     @property
     def is_overtaken(self) -> bool:
@@ -106,12 +111,16 @@ class Draft(Spawning):
         timer_id: str | None = None,
         follow_up: FollowUp | None = None,
         is_ordered: bool = False,
-        is_tainted: bool = False,
+        sway: Sway = Sway.NONE,
         joined: tuple[str, ...] = (),
         purpose: Literal["answer", "save", "plan"] = "answer",
         task_id: str = "",
     ) -> None:
-        """Open the loop for `cause`: the model will be asked."""
+        """Open the loop for `cause`: the model will be asked.
+
+        Args:
+            sway: of what begins it, beside the follow-up.
+        """
         task = self.state.tasks.get(task_id)
         self.cause = cause
         loop = Loop(
@@ -123,7 +132,7 @@ class Draft(Spawning):
             tag=None if timer_id is None else AGENT_FOLLOW_UP,
             timer_id=timer_id,
             follow_up=follow_up,
-            is_tainted=is_tainted or (follow_up is not None and follow_up.is_tainted),
+            taint=sways.taint(sway if follow_up is None else sway | sways.of(follow_up)),
             joined=joined,
             purpose=purpose,
             task_id=task_id,
@@ -137,7 +146,7 @@ class Draft(Spawning):
 
         `outcome` None: another event ends it, and gives the turn its outcome.
         """
-        loop = self.loop
+        loop, sway = self.loop, self.sway
         if loop.retry is not None:
             self._cancel(RETRY_TIMER, loop.retry.generation)
         if loop.waiting is not None:
@@ -145,8 +154,8 @@ class Draft(Spawning):
         self.ended += (*loop.joined, loop.cause.id)
         self.update(loop=None)
         self.close_task(loop.task_id)
-        self._tell_end(loop, outcome)
-        self.is_tainted = self.is_tainted or (loop.is_tainted and bool(self.rows))
+        self._tell_end(loop, outcome, sway)
+        self.is_tainted = self.is_tainted or (sways.of_loop(loop).is_outside and bool(self.rows))
         if loop.is_direct:
             self._await_pause_after(loop)
         if outcome is not None:
@@ -159,14 +168,20 @@ class Draft(Spawning):
         for call in waiting.calls:
             self.abandon(call, "nobody waits for it any more")
 
-    def _tell_end(self, loop: Loop, outcome: Outcome | None) -> None:
+    def _tell_end(self, loop: Loop, outcome: Outcome | None, sway: Sway) -> None:
         """Tell who started this session, if somebody did, that it is over and what came of it."""
         if self.state.start is not None:
             state, content = ending(outcome, self.notes, self.last_words, loop.unsaid)
-            self.tell_end(state, content, is_tainted=loop.is_tainted)
+            self.tell_end(state, content, sway)
 
-    def call_tool(self, payload: CallToolPayload) -> str:
+    def take_in(self, sway: Sway) -> None:
+        """Let what a result brings have its part in all that the open loop decides from now on."""
+        if sway.is_outside:
+            self.update_loop(taint=sways.taint(sway))
+
+    def call_tool(self, payload: CallToolPayload, sway: Sway) -> str:
         """Ask a service to run a tool; return the effect's id, which its result names."""
+        payload = replace(payload, is_tainted=sway.is_outside)
         effect, ordinal = self._next_id("call_tool", payload, payload.service)
         self.effects.append(CallTool(id=effect, ordinal=ordinal, payload=payload))
         return effect
@@ -176,18 +191,18 @@ class Draft(Spawning):
     def say(
         self,
         text: str,
+        sway: Sway,
         *,
         is_autonomous: bool,
         is_ordered: bool = False,
         tag: str | None = None,
         fence: int | None = None,
         channel: str | None = None,
-        is_tainted: bool = False,
     ) -> gates.Blocked | None:
         """Send `text`, unless the gates or the quiet hours say otherwise.
 
         `channel` None: autonomous messages go where the person wants them, others to the socket.
-        `is_tainted`: untrusted content had a part in the text, if not in the open loop.
+        `sway`: of the text, which need not be the open loop's.
 
         Returns the refusal, if it was blocked. A message held back by quiet hours or a pause
         becomes a timer with a fixed text, and counts as sent as far as the caller goes. A session
@@ -203,7 +218,7 @@ class Draft(Spawning):
                 self.is_dirty = True
                 return blocked
             if self.held_until() is not None:
-                self._hold_text(text, is_ordered=is_ordered, channel=channel, is_tainted=is_tainted)
+                self._hold_text(text, sway, is_ordered=is_ordered, channel=channel)
                 return None
         is_voidable = is_autonomous and not is_ordered
         if not is_autonomous and self.policy.clear_policy == "all":
@@ -218,7 +233,7 @@ class Draft(Spawning):
             is_voidable=is_voidable,
             tag=tag,
             channel=channel or (self.policy.route if is_autonomous else SOCKET),
-            is_tainted=is_tainted or (self.state.loop is not None and self.state.loop.is_tainted),
+            is_tainted=sway.is_outside,
         )
         effect, ordinal = self._next_id("send_message", payload, payload.channel)
         self.effects.append(SendMessage(id=effect, ordinal=ordinal, payload=payload))
@@ -298,9 +313,7 @@ class Draft(Spawning):
             ),
         )
 
-    def _hold_text(
-        self, text: str, *, is_ordered: bool, channel: str | None, is_tainted: bool
-    ) -> None:
+    def _hold_text(self, text: str, sway: Sway, *, is_ordered: bool, channel: str | None) -> None:
         loop = self.loop
         is_outside = loop.cause.type == "external" or (loop.timer_id or "").startswith(OUTSIDE)
         timer_id = f"{OUTSIDE if is_outside else '_held'}-{self.state.effects + 1}"
@@ -310,7 +323,7 @@ class Draft(Spawning):
             reason="held back",
             message=text,
             keep=is_ordered,
-            is_tainted=is_tainted or loop.is_tainted,
+            is_tainted=sway.is_outside,
             channel=channel,
         )
         self.hold(timer_id, follow_up)

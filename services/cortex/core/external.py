@@ -14,6 +14,7 @@ from typing import Final
 from vigil.contracts import Cause, External, ExternalBlock, ExternalPayload, FollowUp
 
 from . import pausing
+from . import sway as sways
 from .collecting import replace
 from .draft import INSTANT, OUTSIDE, Draft
 from .waiting import enqueue, fitting, stored_size
@@ -62,7 +63,7 @@ def consider(draft: Draft, cause: Cause, event: External) -> None:
         draft.outcome = "held"
         draft.ended.append(cause.id)
     else:
-        draft.begin_loop(cause, is_direct=False, is_tainted=not event.payload.is_trusted)
+        draft.begin_loop(cause, is_direct=False, sway=sways.of_event(event.payload))
 
 
 def remember(draft: Draft, events: Sequence[External]) -> int:
@@ -101,7 +102,7 @@ def _block(event: External) -> ExternalBlock:
 
 def _hold(draft: Draft, event: External, until: datetime) -> None:
     """Plan to ask the model when quiet hours or the pause are over: once, about all that came."""
-    is_tainted = not event.payload.is_trusted
+    sway = sways.of_event(event.payload)
     planned = draft.state.follow_ups.get(OUTSIDE)
     if planned is None:
         planned = FollowUp(
@@ -109,10 +110,10 @@ def _hold(draft: Draft, event: External, until: datetime) -> None:
             fire_at=until,
             reason=HELD_REASON,
             held_from=draft.moment.now,
-            is_tainted=is_tainted,
+            is_tainted=sway.is_outside,
         )
         draft.open_follow_up(OUTSIDE, planned)
-    elif is_tainted and not planned.is_tainted:
-        tainted = replace(planned, is_tainted=True)
-        draft.update(follow_ups={**draft.state.follow_ups, OUTSIDE: tainted})
+    else:
+        changed = replace(planned, is_tainted=(sway | sways.of(planned)).is_outside)
+        draft.update(follow_ups={**draft.state.follow_ups, OUTSIDE: changed})
     draft.note("held", f"{draft.holds_by}: put off to {planned.fire_at:{INSTANT}}", event.id)

@@ -21,6 +21,7 @@ from vigil.contracts import (
 from . import approvals, calls, children, detached, external, person, plainly, steps, timers
 from .draft import Draft
 from .policy import Moment, Policy
+from .sway import Sway
 from .waiting import is_void
 
 TYPES: dict[type, EventType] = {
@@ -197,7 +198,7 @@ def poison(
         person.speak_first(draft, cause)
         draft.cause = cause
         draft.outcome = "failed"
-        draft.say(APOLOGY, is_autonomous=False)
+        draft.say(APOLOGY, Sway.NONE, is_autonomous=False)
     elif isinstance(event, TimerFired):
         _drop_timer(draft, event)
     elif isinstance(event, Control):
@@ -210,7 +211,7 @@ def _drop_timer(draft: Draft, event: TimerFired) -> None:
     loop = timers.drop(draft, event.payload)
     if loop is not None and loop.is_direct:
         draft.cause = loop.cause
-        draft.say(APOLOGY, is_autonomous=False)
+        draft.say(APOLOGY, Sway.NONE, is_autonomous=False)
         draft.row_text("assistant", "agent", APOLOGY)
 
 
@@ -240,7 +241,7 @@ def give_up(
     draft.note("gave_up", f"after {state.attempt} attempts")
     draft.outcome = "failed"
     if is_direct:
-        draft.say(APOLOGY, is_autonomous=False)
+        draft.say(APOLOGY, Sway.NONE, is_autonomous=False)
         draft.row_text("assistant", "agent", APOLOGY)
     return draft
 

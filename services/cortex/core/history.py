@@ -7,18 +7,9 @@ from typing import Final
 
 import msgspec
 
-from vigil.contracts import (
-    ExternalBlock,
-    Row,
-    SendMessage,
-    TaskBlock,
-    TextBlock,
-    TimerBlock,
-    ToolResultBlock,
-    ToolUseBlock,
-    Turn,
-)
+from vigil.contracts import Row, SendMessage, TextBlock, ToolResultBlock, ToolUseBlock, Turn
 
+from . import sway as sways
 from .window import Measured, tokens_of_row, tokens_of_rows
 
 FILL_MAX: Final = 0.95
@@ -72,8 +63,8 @@ def chunk_of(seq: int, turn: Turn) -> Chunk:
         rows=turn.rows,
         tokens=tokens_of_rows(turn.rows),
         event_id=None if turn.event is None else turn.event.id,
-        is_tainted=_is_tainted(turn),
-        is_swayed=turn.is_swayed,
+        is_tainted=sways.of_rows(turn).is_outside,
+        is_swayed=sways.of_writing(turn).is_outside,
         sends=tuple(
             (effect.id, effect.payload.text.strip())
             for effect in turn.effects
@@ -131,25 +122,6 @@ def _unsaid(row: Row, texts: set[str], uses: set[str]) -> Row:
             for block in blocks
         )
     return msgspec.structs.replace(row, blocks=blocks)
-
-
-def _is_tainted(turn: Turn) -> bool:
-    loop = turn.state.loop
-    if turn.is_tainted or (loop is not None and loop.is_tainted):
-        return True
-    payloads = [effect.payload for effect in turn.effects]
-    blocks = [block for row in turn.rows for block in row.blocks]
-    return any(getattr(payload, "is_tainted", False) for payload in payloads) or any(
-        (isinstance(block, ExternalBlock) and not block.event.is_trusted)
-        or (isinstance(block, TimerBlock) and block.follow_up.is_tainted)
-        or (isinstance(block, TaskBlock) and block.is_tainted)
-        for block in blocks
-    )
-
-
-def tainted(chunks: Iterable[Chunk]) -> bool:
-    """Whether any of the chunks is tainted."""
-    return any(chunk.is_tainted for chunk in chunks)
 
 
 def swayed(chunks: Iterable[Chunk]) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from vigil.contracts import Cause, Start
 
 from . import job_record
+from . import sway as sways
 from .collecting import replace
 from .draft import Draft
 
@@ -33,7 +34,7 @@ def begin(draft: Draft, cause: Cause, start: Start) -> None:
         cause,
         is_direct=False,
         is_ordered=start.is_ordered,
-        is_tainted=start.is_tainted,
+        sway=sways.of(start),
         purpose="plan",
     )
 

@@ -32,7 +32,7 @@ def conclude(draft: Draft, answer: ModelAnswer) -> None:
     loop = draft.loop
     draft.update_loop(calls=loop.calls + 1, retries=0)
     draft.usage.append(answer.usage)
-    draft.was_swayed = draft.was_swayed or draft.is_swayed
+    draft.was_swayed = draft.was_swayed or draft.sway.is_outside
     uses = [block for block in answer.blocks if isinstance(block, ToolUseBlock)]
     is_whole = answer.stop_reason not in TRUNCATING and answer.stop_reason != "refusal"
     if uses and not is_whole:
@@ -121,6 +121,7 @@ def _say_last(draft: Draft, text: str) -> None:
         return
     blocked = draft.say(
         text,
+        draft.sway,
         is_autonomous=not loop.is_direct,
         is_ordered=draft.is_ordered,
         tag=loop.tag,
@@ -157,7 +158,7 @@ def fail(
     draft.note("model_failed", reason)
     if loop.is_direct:
         text = f"I could not answer: {reason}"
-        draft.say(text, is_autonomous=False, fence=loop.fence)
+        draft.say(text, draft.sway, is_autonomous=False, fence=loop.fence)
         draft.row_text("assistant", "agent", text)
     else:
         plainly.say_of_loop(draft)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from vigil.contracts import AGENT_FOLLOW_UP, FollowUp, Task, TimerPayload
 
+from . import sway as sways
 from .collecting import replace
 from .draft import OUTSIDE, Draft
+from .sway import Sway
 
 
 def of_loop(draft: Draft) -> str:
@@ -47,7 +49,12 @@ def say_of_loop(draft: Draft) -> None:
     if not text:
         return
     blocked = draft.say(
-        text, is_autonomous=True, is_ordered=draft.is_ordered, tag=loop.tag, fence=loop.fence
+        text,
+        draft.sway,
+        is_autonomous=True,
+        is_ordered=draft.is_ordered,
+        tag=loop.tag,
+        fence=loop.fence,
     )
     if blocked is None:
         draft.row_text("assistant", "agent", text)
@@ -63,23 +70,23 @@ def say_of_timer(draft: Draft, payload: TimerPayload) -> None:
     if draft.gate(is_ordered=True) is None and draft.held_until() is not None:
         draft.hold(payload.timer_id, replace(follow_up, message=text))
         return
-    _say(draft, text, channel=follow_up.channel)
+    _say(draft, text, sways.of(follow_up), channel=follow_up.channel)
 
 
 def say_of_task(draft: Draft, task: Task) -> None:
     """Say that what the person ordered is over, whose event is passed over."""
     if task.is_ordered and draft.held_until() is None:
-        _say(draft, of_task(task), is_tainted=task.is_tainted)
+        _say(draft, of_task(task), sways.of(task))
 
 
-def _say(draft: Draft, text: str, *, channel: str | None = None, is_tainted: bool = False) -> None:
+def _say(draft: Draft, text: str, sway: Sway, *, channel: str | None = None) -> None:
     blocked = draft.say(
         text,
+        sway,
         is_autonomous=True,
         is_ordered=True,
         tag=AGENT_FOLLOW_UP,
         channel=channel,
-        is_tainted=is_tainted,
     )
     if blocked is None:
         draft.row_text("assistant", "agent", text)

@@ -17,8 +17,10 @@ from vigil.memory.questions import CONTENT_BYTES_MAX
 from vigil.memory.tools import MemorySave
 
 from ..model import ModelAnswer
+from . import sway as sways
 from .draft import Draft
-from .history import Chunk, tainted
+from .history import Chunk
+from .sway import Sway
 from .waiting import stored_size
 
 TRUNCATING: Final = ("max_tokens", "model_context_window_exceeded")
@@ -78,7 +80,7 @@ def save_all(draft: Draft, answer: ModelAnswer, offer: Offer) -> int:
         # Half an answer may end in half a call.
         draft.note("truncated", f"the model stopped early: {answer.stop_reason}")
         calls.pop()
-    is_tainted = offer.is_tainted or tainted(offer.chunks)
+    sway = sways.of(offer, *offer.chunks)
     count, left = 0, SAVES_BYTES_MAX
     for call in calls[:SAVES_MAX]:
         saved = _arguments(draft, call)
@@ -97,8 +99,8 @@ def save_all(draft: Draft, answer: ModelAnswer, offer: Offer) -> int:
                 thread=_thread(draft),
                 occurred_at=offer.ends_at,
                 provenance=offer.provenance,
-                is_tainted=is_tainted,
-            )
+            ),
+            sway,
         )
         count += 1
     if len(calls) > SAVES_MAX:
@@ -149,7 +151,8 @@ def observe(draft: Draft, chunks: Sequence[Chunk]) -> int:
                 thread=_thread(draft),
                 occurred_at=at,
                 provenance=() if event_id is None else (event_id,),
-            )
+            ),
+            Sway.NONE,
         )
     return kept
 

@@ -110,8 +110,12 @@ def outcome(event: Event, *, is_late: bool) -> tuple[str, bool]:
     `is_late`: nobody decided in time; a verdict that came after that doesn't count.
     """
     decision = event.payload.decision if isinstance(event, Control) else None
-    if is_late or decision is None or decision.verdict not in ("answer", "reject"):
+    if is_late or decision is None:
         return "Nobody decided in time, so it was not run.", True
+    if decision.verdict == "accept":
+        return "The person accepted it, and it is done.", False
+    if decision.verdict == "edit":
+        return f"The person changed it, and that is done: {json.dumps(decision.input)}", False
     text = bounded(decision.text)
     if decision.verdict == "answer":
         return f"It was not run. The person answered: {text}", False

@@ -13,10 +13,10 @@ import msgspec
 from vigil.contracts import OpenCall, Tool, ToolUseBlock
 
 from ..tools import ARGUMENTS, SERVED, SESSION_TOOLS, TOOLS
-from . import approvals, arguments, authority, calls, children
+from . import approvals, arguments, authority, calls, children, schedule
 from .draft import Draft
 from .profiles import offers
-from .schedule import Result, run_tool
+from .schedule import Result
 
 
 def route(draft: Draft, use: ToolUseBlock) -> Result | OpenCall:
@@ -32,8 +32,21 @@ def route(draft: Draft, use: ToolUseBlock) -> Result | OpenCall:
     if name == "ask_user":
         return approvals.ask_user(draft, use)
     if name in TOOLS:
-        return run_tool(draft, use)
+        return _own(draft, use)
     return _unknown(name) if tool is None else _executor(draft, use, tool)
+
+
+def _own(draft: Draft, use: ToolUseBlock) -> Result | OpenCall:
+    wish = schedule.read(use.name, use.input)
+    if isinstance(wish, str):
+        return wish, True
+    problem = schedule.refusal(draft, wish)
+    if problem is None and not schedule.is_the_persons(draft, wish):
+        return schedule.carry_out(draft, wish)
+    problem = problem or calls.refusal(draft, use.input)
+    if problem is not None:
+        return problem, True
+    return approvals.ask(draft, use, schedule.risk_of(wish), authority.SWAYED_BY)
 
 
 def _unknown(name: str) -> Result:
@@ -63,10 +76,10 @@ def _executor(draft: Draft, use: ToolUseBlock, tool: Tool) -> Result | OpenCall:
     loop = draft.loop
     reason = authority.reason_to_ask(
         tool.risk,
+        draft.sway,
         is_ordered=loop.is_direct or loop.is_ordered,
-        is_swayed=draft.is_swayed,
         authority=draft.policy.authority,
     )
     if reason is not None:
-        return approvals.ask(draft, use, tool, reason)
+        return approvals.ask(draft, use, tool.risk, reason)
     return calls.call(draft, use, tool)

@@ -27,6 +27,7 @@ from vigil.contracts import (
 
 from .asking import Asking
 from .collecting import replace
+from .sway import Sway
 
 CHILD_TIMER: Final = "_child-"
 """Begins the id of a task's deadline; the effect's id follows."""
@@ -93,8 +94,9 @@ class Spawning(Asking):
 
     # ------------------------------------------------------------ effects
 
-    def spawn_session(self, payload: SpawnSessionPayload) -> str:
+    def spawn_session(self, payload: SpawnSessionPayload, sway: Sway) -> str:
         """Have a session started; return the effect's id, of which its thread is made."""
+        payload = replace(payload, is_tainted=sway.is_outside)
         effect, ordinal = self._next_id("spawn_session", payload, "executor")
         self.effects.append(SpawnSession(id=effect, ordinal=ordinal, payload=payload))
         return effect
@@ -105,10 +107,11 @@ class Spawning(Asking):
         effect, ordinal = self._next_id("cancel_call", payload, "executor")
         self.effects.append(CancelCall(id=effect, ordinal=ordinal, payload=payload))
 
-    def tell_parent(self, payload: TellParentPayload) -> None:
+    def tell_parent(self, payload: TellParentPayload, sway: Sway) -> None:
         """Tell the session that started this one; what has no parent tells nobody."""
         if not payload.parent:
             return
+        payload = replace(payload, is_tainted=sway.is_outside)
         effect, ordinal = self._next_id("tell_parent", payload, payload.parent)
         self.effects.append(TellParent(id=effect, ordinal=ordinal, payload=payload))
 
@@ -132,8 +135,8 @@ class Spawning(Asking):
         self,
         state: Literal["done", "failed"],
         content: str,
+        sway: Sway,
         *,
-        is_tainted: bool = False,
         start: Start | None = None,
     ) -> None:
         """Tell the parent how this session ended.
@@ -149,9 +152,8 @@ class Spawning(Asking):
             call_id=start.call_id,
             state=state,
             content=shortened(content, TOLD_LENGTH_MAX),
-            is_tainted=is_tainted or self.moment.is_history_tainted,
         )
-        self.tell_parent(payload)
+        self.tell_parent(payload, sway)
 
 
 def ending(

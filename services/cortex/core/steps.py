@@ -25,10 +25,12 @@ from vigil.errors import InvalidInput
 
 from ..model import ModelAnswer
 from . import calls, job_record, plans
+from . import sway as sways
 from .collecting import replace
 from .draft import Draft
 from .remembering import TRUNCATING, cut
 from .routing import route
+from .sway import Sway
 
 ASKED_MAX: Final = 2
 """How often the model is asked for a plan: a second time with what was wrong with the first."""
@@ -40,6 +42,7 @@ def conclude(draft: Draft, answer: ModelAnswer) -> None:
     """Take the model's answer as the plan, and begin with its first step."""
     draft.update_loop(calls=draft.loop.calls + 1, retries=0)
     draft.usage.append(answer.usage)
+    draft.was_swayed = draft.was_swayed or draft.sway.is_outside
     text = "".join(block.text for block in answer.blocks if isinstance(block, TextBlock))
     try:
         plan = plans.read(_whole(answer, text), draft.policy.steps_max)
@@ -109,13 +112,16 @@ def _complete(draft: Draft, job: Job) -> None:
         if results:
             content, is_error = results[-1].content, results[-1].is_error
             draft.rows.remove(row)
-    was_tainted = draft.state.start is not None and draft.state.start.is_tainted
-    now, is_tainted = draft.moment.now, draft.loop.is_tainted
+    is_tainted = draft.sway.is_outside
     draft.update(
-        job=job_record.with_result(job, content, now, is_error=is_error, is_tainted=is_tainted)
+        job=job_record.with_result(
+            job, content, draft.moment.now, is_error=is_error, is_tainted=is_tainted
+        )
     )
     # The steps to come were decided before this one told anything: they don't descend from it.
-    draft.update_loop(is_tainted=was_tainted)
+    # What began the job does, of which the plan was made.
+    start = draft.state.start
+    draft.update_loop(taint=sways.taint(Sway.NONE if start is None else sways.of(start)))
 
 
 def _go_on(draft: Draft) -> None:
@@ -168,8 +174,8 @@ def _finish(draft: Draft) -> None:
             thread=draft.key.rpartition(":")[2],
             occurred_at=now,
             provenance=(loop.cause.id,),
-            is_tainted=loop.is_tainted or any(run.is_tainted for run in job.step_runs),
-        )
+        ),
+        draft.sway | sways.of(*job.step_runs),
     )
     draft.end_loop("answered")
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 from vigil.contracts import Cause, FollowUp, Loop, TimerBlock, TimerFired, TimerPayload
 
 from . import approvals, calls, children, gates, pausing, person
+from . import sway as sways
 from .draft import OUTSIDE, RETRY_TIMER, Draft
 from .waiting import enqueue
 
@@ -98,6 +99,7 @@ def _begin(draft: Draft, cause: Cause, timer_id: str, follow_up: FollowUp) -> No
     loop = draft.loop
     draft.say(
         follow_up.message,
+        sways.of(follow_up),
         is_autonomous=True,
         is_ordered=loop.is_ordered,
         tag=loop.tag,

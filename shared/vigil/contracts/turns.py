@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
+
+import msgspec
 
 from .base import VERSION_1, EventType, Instant, Record
 from .board import Approval, Job
 from .effects import Effect, ToolService
 from .events import Cause, ChildKind, Start
 from .history import FollowUp, Row
+
+if TYPE_CHECKING:
+
+    class Taint:
+        """A mark of untrusted content that is only a part of the answer: nobody may test it but
+        the module that knows the rest (the cortex's `core.sway`). So the type checker takes it for
+        no bool; in a record it is one."""
+
+        def __init__(self, value: bool = False) -> None: ...
+
+else:
+    Taint = bool
 
 
 class Counters(Record, frozen=True, kw_only=True):
@@ -103,8 +117,8 @@ class Loop(Record, frozen=True, kw_only=True):
     timer_id: str | None = None
     """The timer that began it, if one did, and what it stood for."""
     follow_up: FollowUp | None = None
-    is_tainted: bool = False
-    """Whether untrusted content, or a plan made of it, began it."""
+    taint: Taint = msgspec.field(default=Taint(), name="is_tainted")
+    """Whether untrusted content, or a plan made of it, began it, or came with a result."""
     joined: tuple[str, ...] = ()
     """Ids of the messages that it answers together with the one that began it (`coalesce`)."""
     waiting: Waiting | None = None
@@ -195,6 +209,9 @@ class State(Record, frozen=True, kw_only=True):
     approvals: dict[str, Approval] = {}  # noqa: RUF012
     """The open requests to the person, by id."""
     job: Job | None = None
+    taint: Taint = msgspec.field(default=Taint(), name="is_swayed")
+    """Whether untrusted content ever stood in what a model may be shown here. It stays, whatever
+    becomes of the rows."""
 
 
 class Usage(Record, frozen=True, kw_only=True):

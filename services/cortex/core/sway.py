@@ -1,0 +1,137 @@
+"""Whether content from outside had a part in what a session decides: the one place that asks.
+
+Such content may say anything, and a model may obey what it reads (SPEC X-3). So what counts is what
+a model was *shown*: by the event that began the loop, by a result, or by whatever stands in the
+thread, be it a row, a summary, or the text of an open plan. What it decides then is swayed, and
+whatever it makes is marked: a message, a plan, a memory, a call, a session, a request.
+
+Rules take a `Sway`, which no bool stands in for; it is made here alone. The marks that it is made
+of are a `Taint`, which the type checker lets nobody else test. A mark isn't taken off again, but
+for what a person accepted word for word.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Protocol
+
+from vigil.contracts import (
+    ExternalBlock,
+    ExternalPayload,
+    Loop,
+    State,
+    Taint,
+    TaskBlock,
+    TimerBlock,
+    Turn,
+)
+
+from .policy import Moment
+
+
+class Sway(enum.Enum):
+    """What had a part in a decision, or in a text.
+
+    >>> Sway.NONE | Sway.OUTSIDE
+    <Sway.OUTSIDE: 'outside'>
+    """
+
+    NONE = "none"
+    """The person, the agent, and what they may trust."""
+    OUTSIDE = "outside"
+
+    @property
+    def is_outside(self) -> bool:
+        return self is Sway.OUTSIDE
+
+    def __or__(self, other: Sway) -> Sway:
+        return other if self is Sway.NONE else self
+
+
+class Marked(Protocol):
+    """A record that tells whether it descends from untrusted content. A `Loop` is none: its mark
+    is only a part of what sways it."""
+
+    @property
+    def is_tainted(self) -> bool: ...
+
+
+def of(*records: Marked) -> Sway:
+    """Return the sway of what is made of these records, and of nothing else."""
+    return _sway(any(record.is_tainted for record in records))
+
+
+def of_event(event: ExternalPayload) -> Sway:
+    """Return the sway of what an event from outside tells."""
+    return _sway(not event.is_trusted)
+
+
+def of_decision(state: State, moment: Moment) -> Sway:
+    """Return the sway of what the open loop decides.
+
+    The thread has a part in an answer. Who plans a job, or looks back at a pause, is shown only
+    what the job, or the offer, holds.
+    """
+    loop = state.loop
+    if loop is None:
+        raise AssertionError("no loop is open")
+    is_of_thread = moment.is_history_tainted or bool(state.taint)
+    return _sway(bool(loop.taint) or (loop.purpose == "answer" and is_of_thread))
+
+
+def of_loop(loop: Loop | None) -> Sway:
+    """Return the sway of what stands in the rows of a loop: what began it, and its results."""
+    return _sway(loop is not None and bool(loop.taint))
+
+
+def of_thread(state: State) -> Sway:
+    """Return the sway of what a session was ever shown."""
+    return _sway(bool(state.taint))
+
+
+def taint(sway: Sway) -> Taint:
+    """Return the mark to keep."""
+    return Taint(sway.is_outside)
+
+
+def _sway(is_outside: bool) -> Sway:
+    return Sway.OUTSIDE if is_outside else Sway.NONE
+
+
+# ---------------------------------------------------------------- turns
+
+
+def of_rows(turn: Turn) -> Sway:
+    """Return the sway of what a turn's rows say: untrusted content stands in them, or began the
+    loop that they are of."""
+    blocks = [block for row in turn.rows for block in row.blocks]
+    is_told = any(
+        (isinstance(block, ExternalBlock) and not block.event.is_trusted)
+        or (isinstance(block, TimerBlock) and block.follow_up.is_tainted)
+        or (isinstance(block, TaskBlock) and block.is_tainted)
+        for block in blocks
+    )
+    return _sway(is_told or turn.is_tainted) | of_loop(turn.state.loop)
+
+
+def of_writing(turn: Turn) -> Sway:
+    """Return the sway of who wrote a turn's rows: what a model says that was shown untrusted
+    content may hand on what it read, wherever that stood."""
+    payloads = [effect.payload for effect in turn.effects]
+    is_marked = any(getattr(payload, "is_tainted", False) for payload in payloads)
+    return _sway(turn.is_swayed or is_marked)
+
+
+def of_what_stays(turn: Turn) -> Sway:
+    """Return the sway of what a model may be shown of a turn later: its rows, its summary, and
+    the plans, tasks and requests that its state holds."""
+    state = turn.state
+    rows = of_rows(turn) | of_writing(turn) if turn.rows else Sway.NONE
+    plans = of(*state.follow_ups.values(), *state.tasks.values(), *state.approvals.values())
+    return rows | plans | _sway(bool(turn.summary) and turn.is_summary_tainted)
+
+
+__all__ = [
+    "Marked", "Sway", "of", "of_decision", "of_event", "of_loop", "of_rows", "of_thread",
+    "of_what_stays", "of_writing", "taint",
+]  # fmt: skip
