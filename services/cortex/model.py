@@ -17,9 +17,10 @@ from vigil.errors import VigilError
 
 StopReason = Literal[
     "end_turn", "tool_use", "max_tokens", "stop_sequence", "pause_turn", "refusal",
-    "model_context_window_exceeded",
+    "model_context_window_exceeded", "unknown",
 ]  # fmt: skip
-"""Every stop reason of the Messages API (anthropic SDK 2.10)."""
+"""Every stop reason of the Messages API (anthropic SDK 2.10), and one for those to come: what was
+said by then counts, and a call may be half of one."""
 
 
 class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):

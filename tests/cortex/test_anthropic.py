@@ -17,7 +17,6 @@ from services.cortex.model import ModelAnswer, ModelError, ModelRequest, Situati
 from services.cortex.models import DEFAULT_MODEL, choose
 from services.cortex.models.anthropic import (
     ANSWER_BYTES_MAX,
-    CUT,
     AnthropicModel,
     mend,
     plain,
@@ -25,6 +24,7 @@ from services.cortex.models.anthropic import (
 from services.cortex.models.messages import EARLIER, NO_RESULT, messages_of
 from services.cortex.models.rehearsal import RehearsalModel
 from services.cortex.tools import SPECS
+from tests.cortex.driver import Driver
 from tests.support.messages_api import Fault, MessagesApi, Reply, calls, fails, messages_api, says
 from tests.support.stack import settings_of
 from vigil.contracts import (
@@ -199,6 +199,48 @@ async def test_a_made_up_tool_does_not_spoil_the_next_call(
     assert call["id"] == answered["tool_use_id"] == "call_1"
 
 
+@pytest.mark.parametrize("stop_reason", ["bored", None])
+async def test_an_answer_counts_whatever_ended_it(
+    api: MessagesApi, model: AnthropicModel, stop_reason: str | None
+) -> None:
+    """A provider may have new reasons: what was said is not thrown away for that."""
+    api.replies.append(says("all of it", stop_reason=stop_reason))
+    answer = await ask(model)
+    assert (text_of(answer), answer.stop_reason) == ("all of it", "unknown")
+
+
+async def test_a_paused_turn_goes_on_from_what_the_provider_did(
+    api: MessagesApi, model: AnthropicModel
+) -> None:
+    """Its own tool's call goes back as it came, and gets its result in the answer that follows; in
+    later requests both are there, and a call that nothing came of is left out."""
+    thinking = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+    search = {
+        "type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {"query": "x"},
+    }  # fmt: skip
+    found = {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": []}
+    for ending in ((found, {"type": "text", "text": "Found it."}), ()):
+        made: list[ModelAnswer] = []
+        driver = Driver(lambda _, made=made: made.pop())
+        api.replies.append(Reply(blocks=(thinking, search), stop_reason="pause_turn"))
+        made.append(await ask(model, user("hi")))
+        driver.finish(driver.fold(driver.message("hi")))
+        assert driver.state.loop is not None
+        api.replies.append(Reply(blocks=ending))
+        made.append(await ask(model, *_rows(driver)))
+        assert api.last["messages"][-1] == {"role": "assistant", "content": [thinking, search]}
+        driver.settle()
+        assert driver.texts == ["Found it."][: len(ending)]
+        api.replies.append(says("yes"))
+        await ask(model, *_rows(driver), user("and?"))
+        sent = [block for message in api.last["messages"] for block in message["content"]]
+        assert (search in sent, found in sent) == (bool(ending), bool(ending))
+
+
+def _rows(driver: Driver) -> list[Row]:
+    return [row for turn in driver.turns for row in turn.rows]
+
+
 @pytest.mark.parametrize("stop_reason", get_args(StopReason))
 async def test_every_stop_reason_passes(
     api: MessagesApi, model: AnthropicModel, stop_reason: str
@@ -247,7 +289,6 @@ async def test_a_text_without_end_is_cut_and_marked(
     answer = await model.answer(request(), pieces.append)
     assert answer.stop_reason == "max_tokens"
     text = text_of(answer)
-    assert text.endswith(CUT)
     assert 2 * len(msgspec.json.encode(text)) <= ANSWER_BYTES_MAX + 4
     assert ANSWER_BYTES_MAX + 128 * 1024 < TURN_BYTES_MAX
     assert answer.usage.output_tokens > 20_000
@@ -400,8 +441,8 @@ async def test_a_server_that_is_not_there(unused_tcp_port_factory: Callable[[], 
         (calls("schedule_followup", '{"delay_seconds": tomorrow}'), True),
         (calls("schedule_followup", "[1, 2]"), False),
         (calls("schedule_followup", '"x"'), False),
-        (says("hi", stop_reason="bored"), False),
-        (says("hi", stop_reason=None), False),
+        (says(" ", stop_reason="bored"), False),
+        (Reply(stop_reason=None), False),
         (says("hi", usage={}), False),
         (says("hi", usage={"input_tokens": -5, "output_tokens": 1}), False),
         (says("hi", usage={"input_tokens": "many", "output_tokens": 1}), False),

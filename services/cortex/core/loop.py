@@ -23,6 +23,9 @@ from .schedule import Result
 
 TRUNCATING: Final = ("max_tokens", "model_context_window_exceeded")
 REFUSAL: Final = "I can't help with that."
+CUT_OFF: Final = "[My answer ends here because it became too long. Ask me to go on.]"
+THINKING: Final = ("thinking", "redacted_thinking")
+"""Of a provider's own blocks those that belong to the call after them, and to nothing else."""
 OUT_OF_STEPS: Final = "I stopped here: this took more steps than I may take for one message."
 NO_ROOM: Final = "My answer did not fit. Please ask for a smaller piece of it."
 
@@ -34,30 +37,40 @@ def conclude(draft: Draft, answer: ModelAnswer) -> None:
     draft.usage.append(answer.usage)
     draft.was_swayed = draft.was_swayed or draft.sway.is_outside
     uses = [block for block in answer.blocks if isinstance(block, ToolUseBlock)]
-    is_whole = answer.stop_reason not in TRUNCATING and answer.stop_reason != "refusal"
+    is_whole = answer.stop_reason not in (*TRUNCATING, "refusal", "unknown")
     if uses and not is_whole:
         # Half an answer may hold half a call: none of it is run.
         draft.note("incomplete_calls", f"{len(uses)} tool calls were not run", loop.cause.id)
         uses = []
-    blocks = _usable(answer.blocks, keep_calls=bool(uses))
+    is_paused = answer.stop_reason == "pause_turn" and not uses
+    blocks = _usable(answer.blocks, keep_calls=bool(uses), keep_thinking=bool(uses) or is_paused)
+    if answer.stop_reason in TRUNCATING and any(isinstance(b, TextBlock) for b in blocks):
+        # In the history, too: the model is to know where it stopped when it is asked to go on.
+        blocks.append(TextBlock(text=f"\n\n{CUT_OFF}"))
     draft.row("assistant", "agent", *blocks)
     text = "".join(b.text for b in blocks if isinstance(b, TextBlock)).strip()
     if uses:
         _run_tools(draft, uses, text)
-    elif answer.stop_reason == "pause_turn":
+    elif is_paused:
         _go_on(draft, text)
     else:
         _finish(draft, text, answer.stop_reason)
     children.report(draft)
 
 
-def _usable(blocks: tuple[Block, ...], *, keep_calls: bool) -> list[Block]:
-    """Drop empty text, and calls that won't be run with the thinking that led to them."""
+def _usable(blocks: tuple[Block, ...], *, keep_calls: bool, keep_thinking: bool) -> list[Block]:
+    """Drop empty text, and calls that won't be run with the thinking that led to them.
+
+    What the provider's own tools did stays: a turn that it paused goes on from there.
+    """
     kept: list[Block] = []
     for block in blocks:
         if isinstance(block, TextBlock) and not block.text.strip():
             continue
-        if isinstance(block, ToolUseBlock | OpaqueBlock) and not keep_calls:
+        if isinstance(block, ToolUseBlock) and not keep_calls:
+            continue
+        is_thinking = isinstance(block, OpaqueBlock) and block.data.get("type") in THINKING
+        if is_thinking and not keep_thinking:
             continue
         kept.append(block)
     return kept
@@ -100,6 +113,8 @@ def _finish(draft: Draft, text: str, stop_reason: str) -> None:
         draft.note("truncated", f"the model stopped early: {stop_reason}")
     if stop_reason == "refusal":
         draft.note("refusal", "the model declined to answer")
+    if stop_reason == "unknown":
+        draft.note("unknown_stop", "the model stopped for a reason that is not known here")
     if not text and loop.sends == 0:
         text = loop.unsaid
     if not text and loop.is_direct and loop.sends == 0:

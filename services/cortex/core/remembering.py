@@ -76,7 +76,7 @@ def was_offered(draft: Draft, chunk: Chunk) -> bool:
 def save_all(draft: Draft, answer: ModelAnswer, offer: Offer) -> int:
     """Let memory save what the model called `memory_save` with; return how many that are."""
     calls = [block for block in answer.blocks if isinstance(block, ToolUseBlock)]
-    if answer.stop_reason in TRUNCATING and calls:
+    if answer.stop_reason in (*TRUNCATING, "unknown") and calls:
         # Half an answer may end in half a call.
         draft.note("truncated", f"the model stopped early: {answer.stop_reason}")
         calls.pop()

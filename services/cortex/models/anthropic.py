@@ -17,6 +17,7 @@ from typing import Any, Final, cast, get_args
 
 import anthropic
 import msgspec
+import structlog
 
 from vigil.contracts import (
     Block,
@@ -30,6 +31,8 @@ from vigil.telemetry import mask
 from ..model import ModelAnswer, ModelError, ModelRequest, StopReason
 from .messages import body_of
 
+log = structlog.get_logger("vigil.cortex")
+
 API_URL: Final = "https://api.anthropic.com"
 ANSWER_BYTES_MAX: Final = 360_000
 """JSON bytes of one answer, text counted twice: a turn holds it as a row and as a send, beside
@@ -38,7 +41,6 @@ ARGUMENT_BYTES_MAX: Final = 64_000
 """All tool arguments of one answer; the SDK parses them anew with every delta."""
 DEPTH_MAX: Final = 64
 RETRY_AFTER_S_MAX: Final = 86_400.0
-CUT: Final = "\n\n[cut here: the answer was longer than can be kept]"
 
 _STOP_REASONS: Final[frozenset[str]] = frozenset(get_args(StopReason))
 
@@ -223,7 +225,8 @@ def answer_of(message: Any, model: str, *, is_cut: bool) -> ModelAnswer:
     """Turn the SDK's message into ours.
 
     Raises:
-        ModelError: it hasn't the shape of a message; asking again would not change that.
+        ModelError: it hasn't the shape of a message, or stopped for a reason that is not known
+            here without a word; asking again would not change that.
     """
     try:
         blocks = tuple(_received(block) for block in message.content)
@@ -236,24 +239,32 @@ def answer_of(message: Any, model: str, *, is_cut: bool) -> ModelAnswer:
     if is_cut or sum(size_of(b.text) for b in blocks if isinstance(b, TextBlock)) > TEXT_MAX:
         return _cut(blocks, usage)
     if stop_reason not in _STOP_REASONS:
-        reason = f"the model stopped for an unknown reason: {mend(str(stop_reason))[:64]}"
-        raise ModelError(reason, is_retryable=False)
+        reason = mend(str(stop_reason))[:64]
+        if not any(isinstance(block, TextBlock) and block.text.strip() for block in blocks):
+            text = f"the model stopped for an unknown reason: {reason}"
+            raise ModelError(text, is_retryable=False)
+        log.warning("unknown stop reason", action="cortex.model", reason=reason, model=model)
+        stop_reason = "unknown"
     return ModelAnswer(blocks=blocks, stop_reason=cast(StopReason, stop_reason), usage=usage)
 
 
 TEXT_MAX: Final = ANSWER_BYTES_MAX // 2
+MARK_BYTES: Final = 200
+"""Room for the mark that the reader sees below a text that was cut."""
 
 
 def _cut(blocks: tuple[Block, ...], usage: Usage) -> ModelAnswer:
-    """Keep the beginning of the text alone; half an answer may hold half a tool call."""
+    """Keep the beginning of the text alone; half an answer may hold half a tool call.
+
+    The core marks it for the reader, as it does what a provider cut.
+    """
     text = "".join(block.text for block in blocks if isinstance(block, TextBlock))
     spoken = len(text.encode()) // 3
-    room = TEXT_MAX - size_of(CUT)
-    while (size := size_of(text)) > room:
-        text = text[: min(len(text) - 1, len(text) * room // size)]
+    while (size := size_of(text)) > TEXT_MAX - MARK_BYTES:
+        text = text[: min(len(text) - 1, len(text) * (TEXT_MAX - MARK_BYTES) // size)]
     # The server's count comes at the end, which was not waited for.
     usage = msgspec.structs.replace(usage, output_tokens=max(usage.output_tokens, spoken))
-    return ModelAnswer(blocks=(TextBlock(text=text + CUT),), stop_reason="max_tokens", usage=usage)
+    return ModelAnswer(blocks=(TextBlock(text=text),), stop_reason="max_tokens", usage=usage)
 
 
 def _received(block: Any) -> Block:

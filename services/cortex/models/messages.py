@@ -61,7 +61,9 @@ def messages_of(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Turn history into messages that the API accepts, whatever the history looks like.
 
     Roles alternate and the first is the user's; nothing is empty; every tool call is followed
-    by its result, first thing in the next message, and no result comes without its call.
+    by its result, first thing in the next message, and no result comes without its call. The same
+    holds for the provider's own tools, whose results stand in the same message; only the last
+    message may end in such a call, which the provider is still at.
     """
     messages: list[dict[str, Any]] = []
     for row in rows:
@@ -80,7 +82,31 @@ def messages_of(rows: Sequence[Row]) -> list[dict[str, Any]]:
         if message["role"] == "user":
             called = _called(messages[index - 1]) if index else []
             message["content"] = _paired(called, message["content"])
+        else:
+            is_last = index == len(messages) - 1
+            message["content"] = _served(message["content"], is_open=is_last)
     return messages
+
+
+def _served(content: list[dict[str, Any]], *, is_open: bool) -> list[dict[str, Any]]:
+    """Leave out calls of the provider's own tools without a result, and results without a call."""
+    told = {block.get("tool_use_id") for block in content if _is_served_result(block)}
+    used = {block.get("id") for block in content if _is_served_call(block)}
+    kept = [
+        block
+        for block in content
+        if not (_is_served_result(block) and block.get("tool_use_id") not in used)
+        and not (_is_served_call(block) and not is_open and block.get("id") not in told)
+    ]
+    return kept or [{"type": "text", "text": EARLIER}]
+
+
+def _is_served_call(block: dict[str, Any]) -> bool:
+    return block["type"].endswith("_tool_use")
+
+
+def _is_served_result(block: dict[str, Any]) -> bool:
+    return block["type"].endswith("_tool_result")
 
 
 def _paired(called: list[str], content: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -93,6 +93,7 @@ NOTES: Final[dict[str, Telling]] = {
     "stopped": Telling("It was stopped: {text}.", "stopped"),
     "taken_over": Telling("The process that worked on it was gone; {text}."),
     "truncated": Telling("The answer is not whole: {text}."),
+    "unknown_stop": Telling("Only the words of the answer count: {text}."),
     "verdict_refused": Telling("The verdict did not count: {text}.", "ignored"),
     "void": Telling("{about} became void: {text}.", "void"),
 }
