@@ -6,6 +6,7 @@ It carries out no effect; the scheduler and delivery read those from the turns.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import msgspec
 
@@ -93,7 +94,12 @@ async def serve(context: Context) -> None:
     toolbox = await Toolbox.watch(context.bus)
     identities = Identities(settings.agents, context.clock)
     identities.ensure()
-    budget = Budget(context.bus, config.model.daily_tokens, context.clock)
+    budget = Budget(
+        context.bus,
+        config.model.daily_tokens,
+        context.clock,
+        share_per_user=config.model.daily_share_per_user,
+    )
     thinker = Thinker(
         bus=context.bus,
         clock=context.clock,
@@ -114,7 +120,7 @@ async def serve(context: Context) -> None:
     )
     careful = asyncio.Lock()
 
-    def open_session(key: SessionKey) -> Session:
+    def open_session(key: SessionKey, on_rest: Callable[[], None]) -> Session:
         return Session(
             key,
             bus=context.bus,
@@ -132,6 +138,7 @@ async def serve(context: Context) -> None:
             tracer=context.tracer,
             counts=context.metrics,
             toolbox=toolbox,
+            on_rest=on_rest,
         )
 
     engine = Engine(
@@ -141,10 +148,12 @@ async def serve(context: Context) -> None:
         ),
         open_session=open_session,
         sessions_max=config.sessions.concurrency_max,
+        busy_per_user_max=config.sessions.busy_per_user_max,
         is_erasing=switches.is_erasing,
     )
     switches.on_change(engine.close_erased)
     context.metrics.watch(metrics.SESSIONS, lambda: engine.open_count)
+    context.metrics.watch(metrics.SESSIONS_WAITING, lambda: engine.waiting_count)
     context.metrics.watch(metrics.BUDGET, budget.seen)
     # Beside the sessions, which never wait for it.
     projecting = asyncio.create_task(Projector(context).run(), name="cortex-signals")

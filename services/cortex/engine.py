@@ -22,6 +22,7 @@ from vigil.topology import WAKE, WAKE_SYSTEM
 
 from . import log as session_log
 from .session import Session
+from .shares import Shares
 
 log = structlog.get_logger("vigil.cortex")
 
@@ -48,24 +49,35 @@ class Engine:
         *,
         bus: Bus,
         leases: Leases,
-        open_session: Callable[[SessionKey], Session],
+        open_session: Callable[[SessionKey, Callable[[], None]], Session],
         sessions_max: int,
+        busy_per_user_max: int,
         is_erasing: Callable[[str], bool] = lambda user: False,
     ) -> None:
+        """`open_session`: gets what to call when the session holds no wake any more."""
         self._bus = bus
         self._leases = leases
+        self._shares = Shares(busy_per_user_max)
+        self._first: dict[SessionKey, int] = {}
+        """How often the wake of a session had been delivered when it was put aside: that it comes
+        again while it waits here is no sign of a replica that died."""
         self._open_session = open_session
         self._sessions_max = sessions_max
         self._is_erasing = is_erasing
         """Whether a person is being erased: their sessions are closed and stay so."""
         self._open: dict[SessionKey, _Open] = {}
         self._pending: dict[SessionKey, Message] = {}
-        """The newest wake of sessions that are being opened or closed."""
+        """The newest wake of sessions that are being opened or closed, or wait for their turn."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
     def open_count(self) -> int:
         return len(self._open)
+
+    @property
+    def waiting_count(self) -> int:
+        """How many sessions wait, since others of the same person are busy."""
+        return self._shares.waiting
 
     async def run(self, on_ready: Callable[[], None]) -> None:
         """Serve wakes until cancelled, then give the leases back."""
@@ -103,6 +115,7 @@ class Engine:
             return
         entry = self._open.get(key)
         if entry is not None and not entry.session.is_closing:
+            self._shares.go_on(key)
             await entry.session.hold(wake)
         elif key in self._pending:
             other = self._pending[key]
@@ -112,7 +125,18 @@ class Engine:
                 await self._bus.ack(min(other, wake, key=lambda message: message.seq))
         else:
             self._pending[key] = wake
-            self._spawn(self._consider(key), f"open-{key}")
+            if self._shares.begin(key):
+                self._spawn(self._consider(key), f"open-{key}")
+            else:
+                self._first[key] = wake.delivered
+
+    def _rest(self, key: SessionKey) -> None:
+        """Let another session of the same person begin: this one is busy no more."""
+        following = self._shares.end(key)
+        if following is not None and following in self._pending:
+            self._spawn(self._consider(following), f"open-{following}")
+        elif following is not None:
+            self._rest(following)
 
     @staticmethod
     def _key_of(wake: Message) -> SessionKey:
@@ -147,6 +171,10 @@ class Engine:
         except BaseException:
             self._pending.pop(key, None)
             raise
+        finally:
+            self._first.pop(key, None)
+            if key not in self._open:
+                self._rest(key)
         if delay_s is not None:
             await self._give_back(self._pending.pop(key), delay_s)
 
@@ -171,11 +199,11 @@ class Engine:
                 await self._bus.ack(wake)
             return None
         crash.point("cortex.lease.acquired")
-        entry = _Open(self._open_session(key), lease)
+        entry = _Open(self._open_session(key, lambda: self._rest(key)), lease)
         self._open[key] = entry
         wake = self._pending.pop(key)
         await entry.session.hold(wake)
-        is_takeover = wake.delivered > 1
+        is_takeover = min(wake.delivered, self._first.get(key, wake.delivered)) > 1
         entry.task = asyncio.create_task(self._run(key, entry, is_takeover), name=f"session-{key}")
         entry.task.add_done_callback(_report)
         return None
@@ -204,6 +232,7 @@ class Engine:
             session.is_closing = True
             if self._open.get(key) is entry:
                 del self._open[key]
+            self._rest(key)
             with contextlib.suppress(VigilError):
                 await entry.lease.release()
             await self._give_back(session.wake, RETRY_DELAY_S if failed else 0.0)
@@ -238,6 +267,8 @@ class Engine:
         for task in [*tasks, *self._tasks]:
             task.cancel()
         await asyncio.gather(*tasks, *self._tasks, return_exceptions=True)
+        for wake in self._pending.values():  # those that wait for their turn: others may go on
+            await self._give_back(wake, 0.0)
 
 
 def _report(task: asyncio.Task[None]) -> None:

@@ -76,7 +76,9 @@ class Session:
         tracer: Tracer,
         counts: Metrics,
         toolbox: Toolbox,
+        on_rest: Callable[[], None] = lambda: None,
     ) -> None:
+        """`on_rest`: called when it holds no wake any more."""
         self.key = key
         self._bus = bus
         self._clock = clock
@@ -107,7 +109,7 @@ class Session:
         self._log = session_log.Loaded(state=State(), turn_seq=0, history=self._new_history())
         self._counts = counts
         self._span = TurnSpan(tracer, counts)
-        self._wakes = Wakes(bus, key, lambda: self._log.state)
+        self._wakes = Wakes(bus, key, lambda: self._log.state, on_rest)
         self.is_closing = False
 
     @property

@@ -227,7 +227,8 @@ class Thinker:
 
     async def _paid(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelAnswer:
         try:
-            reservation = await self._budget.reserve(estimate(request))
+            user = SessionKey.parse(request.session_key).user
+            reservation = await self._budget.reserve(estimate(request), user)
         except BudgetExceeded as error:
             raise ModelError(error.reason, is_retryable=False, is_budget=True) from error
         except (Unavailable, BusError) as error:

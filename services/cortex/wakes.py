@@ -15,11 +15,22 @@ from . import core
 class Wakes:
     """Holds the newest wake of one session until nothing is owed for it."""
 
-    def __init__(self, bus: Bus, key: SessionKey, state: Callable[[], State]) -> None:
-        """`state`: gives that of the session as it is when it is called."""
+    def __init__(
+        self,
+        bus: Bus,
+        key: SessionKey,
+        state: Callable[[], State],
+        on_rest: Callable[[], None] = lambda: None,
+    ) -> None:
+        """
+        Args:
+            state: gives that of the session as it is when it is called.
+            on_rest: called when no wake is held any more.
+        """
         self._bus = bus
         self._stream = key.stream
         self._state = state
+        self._on_rest = on_rest
         self.held: Message | None = None
 
     async def hold(self, wake: Message) -> None:
@@ -39,6 +50,7 @@ class Wakes:
         if wake is None or state.position < wake.seq or core.owes(state):
             return
         self.held = None
+        self._on_rest()
         crash.point("cortex.wake.before_ack")
         await self._bus.ack(wake)
 
@@ -49,4 +61,5 @@ class Wakes:
             return
         if self.held is wake:
             self.held = None
+            self._on_rest()
             await self._bus.ack(wake)

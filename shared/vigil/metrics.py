@@ -114,6 +114,9 @@ TAKEOVERS: Final = _counter(
     "vigil_takeovers_total", "cortex", "Steps tried again after a replica went away"
 )
 SESSIONS: Final = _watched("vigil_sessions_open", "cortex", "Sessions open in this replica")
+SESSIONS_WAITING: Final = _watched(
+    "vigil_sessions_waiting", "cortex", "Sessions that wait behind others of the same person"
+)
 MODEL_SECONDS: Final = _histogram(
     "vigil_model_call_seconds", "cortex", "Model calls: answered, failed, retryable, cancelled",
     MODEL_S, "model", "outcome",

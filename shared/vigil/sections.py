@@ -76,6 +76,8 @@ class Model(Section, frozen=True, kw_only=True):
     history_rows: Annotated[int, msgspec.Meta(ge=2)] = 80
     daily_tokens: NotNegative = 2_000_000
     """Input and output of all agents together in a UTC day; the rehearsal model is free."""
+    daily_share_per_user: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
+    """Of `daily_tokens`, what one person's sessions may use; 1: all of it."""
     rehearsal_word_ms: NotNegative = 30
     """How long the rehearsal model takes for a word, so that streaming can be seen."""
 
@@ -141,6 +143,9 @@ class Sessions(Section, frozen=True, kw_only=True):
     """Events folded while a loop is open; beyond, only user messages are kept."""
     concurrency_max: Positive = 5000
     """Sessions that one cortex replica keeps open."""
+    busy_per_user_max: Positive = 8
+    """Of one person, the sessions that think at once in one cortex replica; others of theirs wait,
+    and nobody waits behind them."""
     depth_max: Annotated[int, msgspec.Meta(ge=0, le=10)] = 3
     """How deep sessions may start sessions: 1, only a conversation may."""
     children_max: Annotated[int, msgspec.Meta(ge=0, le=200)] = 5

@@ -102,11 +102,11 @@ def _served(content: list[dict[str, Any]], *, is_open: bool) -> list[dict[str, A
 
 
 def _is_served_call(block: dict[str, Any]) -> bool:
-    return block["type"].endswith("_tool_use")
+    return str(block["type"]).endswith("_tool_use")
 
 
 def _is_served_result(block: dict[str, Any]) -> bool:
-    return block["type"].endswith("_tool_result")
+    return str(block["type"]).endswith("_tool_result")
 
 
 def _paired(called: list[str], content: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -1,0 +1,153 @@
+"""A share for each person: of a day's tokens, and of what a replica does at once (C-9, S-1)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.cortex.budget import Budget, BudgetExceeded
+from services.cortex.model import ModelAnswer, ModelRequest
+from services.cortex.shares import Shares
+from tests.cortex.test_budget import HandClock
+from tests.support.scripted_model import ScriptedModel, say
+from tests.support.stack import Stack, running_stack
+from tests.support.talk import Talk
+from vigil.subjects import SessionKey
+
+BUSY_MAX = 3
+keys = st.builds(
+    lambda user, thread: SessionKey.of(user, "vigil", f"t{thread}"),
+    st.sampled_from(["ann", "bob"]),
+    st.integers(0, 9),
+)
+
+
+# ---------------------------------------------------------------- sessions at once
+
+
+@given(st.lists(st.tuples(keys, st.sampled_from(["begin", "go_on", "end"])), max_size=60))
+def test_nobody_waits_for_another_and_nothing_gets_lost(moves: list[tuple[Any, str]]) -> None:
+    """Whatever comes in whatever order: bounded, in order, and in the end everybody had a turn."""
+    shares = Shares(BUSY_MAX)
+    busy, waiting = set[SessionKey](), list[SessionKey]()
+    for key, move in moves:
+        mine = {other for other in busy if other.user == key.user}
+        if move == "begin" and key not in waiting:
+            may_begin = shares.begin(key)
+            assert may_begin == (key in mine or len(mine) < BUSY_MAX)
+            (busy.add if may_begin else waiting.append)(key)
+        elif move == "go_on" and key in busy:
+            shares.go_on(key)
+        elif move == "end" and key not in waiting:
+            _end(shares, key, busy, waiting)
+        assert max(Counter(other.user for other in busy).values(), default=0) <= BUSY_MAX
+        assert shares.waiting == len(waiting)
+    while busy:
+        _end(shares, min(busy, key=str), busy, waiting)
+    assert not waiting
+
+
+def _end(shares: Shares, key: SessionKey, busy: set[SessionKey], waiting: list[SessionKey]) -> None:
+    busy.discard(key)
+    following = shares.end(key)
+    if following is not None:
+        assert following == next(other for other in waiting if other.user == key.user)
+        waiting.remove(following)
+        busy.add(following)
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> ScriptedModel:
+    return ScriptedModel().install(monkeypatch)
+
+
+@pytest.fixture
+async def stack(tmp_path: Path, model: ScriptedModel) -> AsyncIterator[Stack]:
+    sections = {"sessions": {"idle_release_s": 0.2, "busy_per_user_max": BUSY_MAX}}
+    async with running_stack(tmp_path, services=("cortex",), **sections) as running:
+        yield running
+
+
+async def test_a_quiet_person_is_answered_while_another_one_has_hundreds_waiting(
+    stack: Stack, model: ScriptedModel
+) -> None:
+    """S-1: of the one who floods so many think at once, the rest waits, and nobody behind them; in
+    the end each is answered, once, and none counts as taken over from a replica that died."""
+    thinking: set[str] = set()
+    most = 0
+
+    async def behave(request: ModelRequest) -> ModelAnswer:
+        nonlocal most
+        if request.session_key.startswith("ann:"):
+            return say("yes")
+        thinking.add(request.session_key)
+        most = max(most, len(thinking))
+        await model.gate.wait()
+        thinking.discard(request.session_key)
+        return say("later")
+
+    model.behave = behave
+    flood = [await Talk.open(stack, f"mallory:vigil:t{n}") for n in range(60)]
+    await asyncio.gather(*(talk.say("me") for talk in flood))
+    quiet = await Talk.open(stack, "ann:vigil:t1")
+    await quiet.ended(await quiet.say("hello"))
+    assert len(thinking) <= BUSY_MAX
+    model.gate.set()
+    for talk in flood:
+        await talk.until(lambda talk=talk: talk.turns and talk.turns[-1].ended)
+        assert "taken_over" not in talk.notes
+    assert most == BUSY_MAX
+    assert sum(request.session_key.startswith("mallory:") for request in model.requests) == 60
+
+
+async def test_one_who_waits_is_served_by_another_replica_or_the_next_start(
+    stack: Stack, model: ScriptedModel
+) -> None:
+    """X-5: what was put aside is given back when a replica stops."""
+
+    async def behave(request: ModelRequest) -> ModelAnswer:
+        await model.gate.wait()
+        return say("yes")
+
+    model.behave = behave
+    talks = [await Talk.open(stack, f"mallory:vigil:t{n}") for n in range(BUSY_MAX + 3)]
+    for talk in talks:
+        await talk.say("me")
+    async with asyncio.timeout(10):
+        while len(model.requests) < BUSY_MAX:
+            await asyncio.sleep(0.01)
+    await stack.stop("cortex")
+    model.gate.set()
+    await stack.start("cortex")
+    for talk in talks:
+        await talk.until(lambda talk=talk: talk.turns and talk.turns[-1].ended)
+
+
+# ---------------------------------------------------------------- tokens of a day
+
+
+async def test_one_person_can_not_use_up_the_day_for_all(bare: Stack) -> None:
+    """C-9: the message names which limit it is; another person goes on."""
+    budget = Budget(await bare.bus("cortex"), 1000, HandClock(), share_per_user=0.5)
+    reservation = await budget.reserve(400, "mallory")
+    await budget.settle(reservation, 450)
+    with pytest.raises(BudgetExceeded, match=r"500 tokens for one person.*daily_share_per_user"):
+        await budget.reserve(51, "mallory")
+    assert budget.seen() == {"used": 450, "reserved": 0, "limit": 1000}
+    await budget.settle(await budget.reserve(500, "ann"), 500)
+    with pytest.raises(BudgetExceeded, match=r"1000 tokens is reached.*model\.daily_tokens"):
+        await budget.reserve(51, "bob")
+    # What the whole refused isn't counted against the person.
+    await budget.settle(await budget.reserve(50, "bob"), 0)
+
+
+async def test_whoever_is_alone_may_have_all_of_it(bare: Stack) -> None:
+    budget = Budget(await bare.bus("cortex"), 1000, HandClock(), share_per_user=1.0)
+    await budget.reserve(1000, "ann")
