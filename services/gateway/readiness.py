@@ -13,7 +13,8 @@ import msgspec
 
 from vigil.bus import BusError
 from vigil.errors import Unavailable
-from vigil.runtime import HEALTH, Context, Health
+from vigil.health import BROKER, HEALTH, Health
+from vigil.runtime import Context
 
 NEEDED: Final = ("cortex", "scheduler", "delivery")
 WINDOW_S: Final = 0.3
@@ -43,7 +44,11 @@ class Readiness:
         """Return what must be true for a message to be answered, and whether it is."""
         replicas = await self.replicas()
         ready = {replica.service for replica in replicas if replica.ready}
-        return {"bus": self._bus.is_connected} | {name: name in ready for name in NEEDED}
+        stores = not self._bus.unconfirmed and all(
+            replica.ready for replica in replicas if replica.service == BROKER
+        )
+        checks = {"bus": self._bus.is_connected, "storage": stores}
+        return checks | {name: name in ready for name in NEEDED}
 
     async def _ask(self) -> tuple[Health, ...]:
         if not self._bus.is_connected:

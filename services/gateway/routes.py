@@ -15,7 +15,7 @@ from fastapi import Depends, Path, Query, Request, Response
 from vigil import switches
 from vigil.contracts import TIMER_ID_LENGTH_MAX
 from vigil.errors import InvalidInput
-from vigil.runtime import Health
+from vigil.health import Health
 from vigil.subjects import SessionKey, check_part
 from vigil.tokens import Principal
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from vigil.contracts import Instant
-from vigil.runtime import Health
+from vigil.health import Health
 from vigil.switches import Paused
 
 CursorValue = Annotated[int, msgspec.Meta(ge=0, le=2**53)]

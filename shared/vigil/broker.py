@@ -24,8 +24,10 @@ import msgspec
 import structlog
 
 from . import credentials, environ
+from .broker_log import BrokerLog
 from .bus import Bus, BusError
 from .errors import ConfigError, Unavailable, VigilError
+from .health import BROKER, HEALTH, Health
 from .outside import ACCOUNT, Outside, accounts
 from .provision import provision
 from .sections import Nats, Retention
@@ -36,8 +38,12 @@ log = structlog.get_logger("vigil.broker")
 START_TIMEOUT_S: Final = 15.0
 PROBE_INTERVAL_S: Final = 5.0
 PROBES_FAILED_MAX: Final = 2
-LOG_READ_MAX: Final = 1024 * 1024
-"""How much of the server's log is looked at in one go, in bytes."""
+ROOM_INTERVAL_S: Final = 0.5
+"""How often a full disk is looked at."""
+PROBES: Final = ("$KV.CONFIG.probe", "$KV.IDEMPOTENCY.probe")
+"""Written each time, one message each: every message with a key is noted in the second first."""
+RESTART_PAUSE_S: Final = 5.0
+"""A server that doesn't store is given so long before it is restarted again."""
 
 
 def binary() -> Path:
@@ -182,7 +188,10 @@ class Broker:
         self._process: asyncio.subprocess.Process | None = None
         self._watch: asyncio.Task[None] | None = None
         self._is_stopping = False
-        self._log_read = 0
+        self._log = BrokerLog(home / "nats" / "nats.log")
+        self._admin: Bus | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._spawned_at_s = 0.0
         self.on_spawn: Callable[[], None] = lambda: None
         """Called each time that the server was started: its pid is another one."""
 
@@ -216,12 +225,17 @@ class Broker:
 
     async def _spawn(self) -> None:
         folder = self._home / "nats"
-        with (folder / "nats.log").open("ab") as output:
-            self._process = await asyncio.create_subprocess_exec(
-                str(binary()), "-c", str(folder / "nats.conf"),
-                stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output,
-                env=environ.of_program(os.environ), preexec_fn=die_with_parent,
-            )  # fmt: skip
+        self._log.begin()
+        self._process = await asyncio.create_subprocess_exec(
+            str(binary()), "-c", str(folder / "nats.conf"),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+            env=environ.of_program(os.environ),
+            preexec_fn=die_with_parent,
+        )  # fmt: skip
+        assert self._process.stdout is not None  # noqa: S101 - a pipe, as asked
+        self._reading = asyncio.create_task(self._log.read(self._process.stdout), name="broker-log")
+        self._spawned_at_s = asyncio.get_running_loop().time()
         await self._wait_ready()
         log.info("broker ready", action="broker.ready", url=self.url, pid=self.pid)
         self.on_spawn()
@@ -232,9 +246,9 @@ class Broker:
         while True:
             assert self._process is not None  # noqa: S101 - just spawned
             if self._process.returncode is not None:
-                log_file = self._home / "nats" / "nats.log"
-                words = log_file.read_text("utf-8", "replace").splitlines()[-5:]
-                raise ConfigError("nats-server ended at start:\n" + "\n".join(words))
+                await self._last_words()
+                words = "\n".join(self._log.last(5))
+                raise ConfigError(f"nats-server ended at start:\n{words}")
             try:
                 bus = await self.admin(wait_s=1.0)
                 try:
@@ -253,59 +267,105 @@ class Broker:
         return await Bus.connect(self.url, role=ADMIN, seed=seed, wait_s=wait_s)
 
     def watch(self) -> None:
-        """Restart the server when it ends, and when it stops storing.
+        """Restart the server when it ends, and when it stops storing; tell how it is.
 
-        A full disk gives no error: publishes time out until the server is restarted, also
-        after there is room again (RELIABILITY 0.8).
+        A full disk gives no error: publishes to each stream that met it time out until the server
+        is restarted, also after there is room again (RELIABILITY 0.8). The server says so in its
+        log, once for each; a probe of a stream that stayed whole would tell nothing of them.
         """
         self._watch = asyncio.create_task(self._keep(), name="broker-watch")
 
     async def _keep(self) -> None:
+        loop = asyncio.get_running_loop()
         failed = 0
-        is_broken = False
-        admin: Bus | None = None
-        self._has_failed_write()  # what was logged before is over
+        telling = asyncio.create_task(self._tell(), name="broker-tell")
         try:
             # A cancellation may be lost on the way: with Python 3.11, `wait_for`, which the client
             # library uses, drops one that comes just when it's done.
             while not self._is_stopping:
+                await self._wait_for_trouble()
                 assert self._process is not None  # noqa: S101 - started before
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(PROBE_INTERVAL_S):
-                        await self._process.wait()
                 if self._process.returncode is not None:
                     log.warning("broker ended", action="broker.ended", pid=self.pid)
                     failed = 0
                     await self._respawn()
                     continue
-                try:
-                    if admin is None:
-                        admin = await self.admin(wait_s=2.0)
-                    await admin.publish("$KV.CONFIG.probe", b"", timeout=2.0)
-                    failed = 0
-                except (VigilError, OSError) as error:
-                    failed += 1
-                    log.warning("probe failed", action="broker.probe", error=str(error))
-                is_broken = self._has_failed_write() or is_broken
-                if (is_broken or failed >= PROBES_FAILED_MAX) and self._has_room():
-                    failed, is_broken = 0, False
-                    log.warning("broker stuck", action="broker.restart", pid=self.pid)
-                    await self._end()
-                    await self._respawn()
+                if not self._log.broken:
+                    failed = 0 if await self._probe() else failed + 1
+                if not self._log.broken and failed < PROBES_FAILED_MAX:
+                    continue
+                if not self._has_room() or loop.time() < self._spawned_at_s + RESTART_PAUSE_S:
+                    await asyncio.sleep(ROOM_INTERVAL_S)
+                    continue
+                log.warning(
+                    "broker stuck", action="broker.restart", pid=self.pid,
+                    streams=sorted(self._log.broken),
+                )  # fmt: skip
+                failed = 0
+                await self._end()
+                await self._respawn()
         finally:
-            if admin is not None:
-                await admin.close()
+            while not telling.done():
+                telling.cancel()
+                await asyncio.wait({telling}, timeout=0.1)
+            if self._admin is not None:
+                await self._admin.close()
 
-    def _has_failed_write(self) -> bool:
-        """Whether the server has logged, since the last look, that a stream can't be written.
+    async def _wait_for_trouble(self) -> None:
+        """Wait until the server ended, or told of a broken stream, or it's time for a probe."""
+        assert self._process is not None  # noqa: S101 - started before
+        ends = [
+            asyncio.ensure_future(self._process.wait()),
+            asyncio.ensure_future(self._log.has_broken.wait()),
+        ]
+        try:
+            await asyncio.wait(ends, timeout=PROBE_INTERVAL_S, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for end in ends:
+                end.cancel()
 
-        Such a stream stays broken while all others work, so a probe of one tells nothing of it.
-        """
-        with (self._home / "nats" / "nats.log").open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(self._log_read, size - LOG_READ_MAX))
-            self._log_read = size
-            return b"critical write error" in file.read().lower()
+    async def _tell(self) -> None:
+        """Connect for probes, and to answer who asks for the health of all."""
+        while self._admin is None and not self._is_stopping:
+            try:
+                admin = await self.admin()
+            except (VigilError, OSError) as error:
+                log.warning("probe failed", action="broker.probe", error=str(error))
+                await asyncio.sleep(ROOM_INTERVAL_S)
+                continue
+
+            async def answer(msg: Any, admin: Bus = admin) -> None:
+                await admin.send(msg.reply, msgspec.json.encode(self.health(admin.version)))
+
+            try:
+                await admin.listen(HEALTH, answer)
+                self._admin = admin
+            except Unavailable as error:
+                log.warning("probe failed", action="broker.probe", error=str(error))
+            finally:
+                if self._admin is None:
+                    await admin.close()
+
+    async def _probe(self) -> bool:
+        """Whether what every message needs can be written."""
+        if self._admin is None:
+            return False
+        try:
+            for subject in PROBES:
+                await self._admin.publish(subject, b"", timeout=2.0)
+        except (VigilError, OSError) as error:
+            log.warning("probe failed", action="broker.probe", error=str(error))
+            return False
+        return True
+
+    def health(self, version: str) -> Health:
+        """Return what is told to those who ask every replica how it is."""
+        streams = ", ".join(sorted(self._log.broken))
+        problems = (f"can't store in {streams} (full disk?)",) if streams else ()
+        return Health(
+            service=BROKER, instance=BROKER, pid=self.pid or 0, version=version,
+            ready=not problems, problems=problems,
+        )  # fmt: skip
 
     def _has_room(self) -> bool:
         """Whether a restart can help: on a disk that is still full it can't."""
@@ -343,6 +403,12 @@ class Broker:
         except TimeoutError:
             process.kill()
             await process.wait()
+        await self._last_words()
+
+    async def _last_words(self) -> None:
+        """Wait until all is read that a server said that has ended."""
+        if self._reading is not None:
+            await asyncio.wait({self._reading}, timeout=1)
 
     def kill(self) -> None:
         """SIGKILL, for tests of what that must not lose."""

@@ -62,6 +62,14 @@ LISTEN_TIMEOUT_S: Final = 10.0
 _ACK: Final = "$JS.ACK."
 """What the reply subject of a delivery begins with."""
 VIOLATIONS_MAX: Final = 1000
+UNCONFIRMED_S: Final = 10.0
+"""How long a write that nobody confirmed counts against the broker."""
+
+
+def _root(subject: str) -> str:
+    """Return what tells streams apart: ``session``, ``$KV.CONFIG``."""
+    parts = subject.split(".", 2)
+    return ".".join(parts[:2]) if parts[0] == "$KV" else parts[0]
 
 
 class Bus(Reads):
@@ -78,6 +86,7 @@ class Bus(Reads):
         self._handlers: dict[str, Callable[[Msg], None]] = {}
         self._consumers: dict[str, Callable[[Message, int, str], None]] = {}
         self._restarts: dict[str, Callable[[], None]] = {}
+        self._silent: dict[str, float] = {}
         self._sweeper: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
         self.violations: list[str] = []
@@ -161,6 +170,21 @@ class Bus(Reads):
         return bool(self._nc._server_info.get("cluster"))
 
     @property
+    def version(self) -> str:
+        """The broker's."""
+        return str(self._nc._server_info.get("version", ""))
+
+    @property
+    def unconfirmed(self) -> list[str]:
+        """First parts of the subjects where the last write met silence, a few seconds ago.
+
+        A stream that met a full disk doesn't refuse: it doesn't answer, and all others do. After
+        some seconds it counts as well again, or nobody would ever try.
+        """
+        since = self._loop.time() - UNCONFIRMED_S
+        return sorted(root for root, at in self._silent.items() if at > since)
+
+    @property
     def followers(self) -> int:
         """How many followers and pullers are open."""
         return len(self._restarts)
@@ -228,7 +252,13 @@ class Bus(Reads):
         deadline = self._loop.time() + timeout
         while True:
             left_s = max(deadline - self._loop.time(), UNDER_WAY_WAIT_S)
-            msg = await self._request(subject, data, headers or None, left_s)
+            try:
+                msg = await self._request(subject, data, headers or None, left_s)
+            except OutcomeUnknown:
+                if self.is_connected:
+                    self._silent[_root(subject)] = self._loop.time()
+                raise
+            self._silent.pop(_root(subject), None)
             reply = decode_reply(msg.data)
             if reply.error is None:
                 return Ack(reply.seq, reply.duplicate)

@@ -26,27 +26,14 @@ from .bus import Bus
 from .clock import Clock, SystemClock, new_id
 from .config import Settings
 from .errors import ConfigError, Unavailable
+from .health import HEALTH, Health
 from .metrics import Metrics
 from .probes import Probes
 from .trace import Tracer
 
 log = structlog.get_logger("vigil.runtime")
 
-HEALTH: Final = "rpc.health"
 STOP_GRACE_S: Final = 25.0
-
-
-class Health(msgspec.Struct, frozen=True, kw_only=True):
-    """What a replica answers to `rpc.health`."""
-
-    service: str
-    instance: str
-    pid: int
-    version: str
-    ready: bool
-    problems: tuple[str, ...] = ()
-    facts: dict[str, Any] = {}
-    """What a person wants to know about it: the gateway's port, the cortex's model."""
 
 
 class Context(msgspec.Struct, kw_only=True):
@@ -69,6 +56,7 @@ class Context(msgspec.Struct, kw_only=True):
         problems = list(self.bus.violations[:3])
         if not self.bus.is_connected:
             problems.append("not connected to the broker")
+        problems += [f"the broker confirms no write to {root}" for root in self.bus.unconfirmed]
         return Health(
             service=self.service,
             instance=self.instance,

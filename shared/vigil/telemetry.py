@@ -5,6 +5,7 @@ A person at a terminal gets readable lines, everything else gets JSON, always on
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
 import sys
@@ -37,13 +38,33 @@ def _mask_values(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMap
     return event
 
 
+class _Lossy:
+    """A stream that drops what it can't take: no line is worth ending the work that it tells of.
+
+    Where the log is a file on a disk that is full, each line would raise in whoever writes it.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        with contextlib.suppress(OSError):
+            self._stream.write(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            self._stream.flush()
+
+
 def configure(*, level: int = logging.INFO, stream: Any = None) -> None:
     """Set up logging for this process; safe to call again."""
     stream = stream or sys.stderr
+    is_terminal = stream.isatty()
+    stream = _Lossy(stream)
     renderer: Any = (
         # Not the default, which prints local variables: secrets among them.
         structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
-        if stream.isatty()
+        if is_terminal
         else structlog.processors.JSONRenderer(ensure_ascii=False)
     )
     structlog.configure(

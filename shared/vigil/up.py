@@ -27,6 +27,7 @@ from .broker import Broker, free_port
 from .bus import Bus
 from .config import Settings
 from .errors import ConfigError, Unavailable
+from .health import HEALTH, Health
 from .home import connect_admin, ensure_token
 from .keeping.backup import check_whole
 from .provision import provision, provision_outside
@@ -149,14 +150,14 @@ class Supervisor:
             )
             await asyncio.sleep(delay_s)
 
-    async def _wait_ready(self, bus: Bus) -> dict[str, runtime.Health]:
+    async def _wait_ready(self, bus: Bus) -> dict[str, Health]:
         """Wait until each of our own services says that it is ready."""
         deadline = asyncio.get_running_loop().time() + START_TIMEOUT_S
-        count = REPLICAS_ASKED if self.settings.config.nats.url else len(SERVICES)
+        count = REPLICAS_ASKED if self.settings.config.nats.url else len(SERVICES) + 1
         while True:
             self._raise_if_given_up()
-            answers = await bus.ask_all(runtime.HEALTH, b"", count=count, timeout=0.3)
-            found = [msgspec.json.decode(answer, type=runtime.Health) for answer in answers]
+            answers = await bus.ask_all(HEALTH, b"", count=count, timeout=0.3)
+            found = [msgspec.json.decode(answer, type=Health) for answer in answers]
             ours = {h.service: h for h in found if self._run.services.get(h.service) == h.pid}
             missing = [name for name in SERVICES if name not in ours or not ours[name].ready]
             if not missing:
@@ -173,7 +174,7 @@ class Supervisor:
             if task.done():
                 task.result()
 
-    def _note_ready(self, health: dict[str, runtime.Health]) -> None:
+    def _note_ready(self, health: dict[str, Health]) -> None:
         model = str(health["cortex"].facts.get("model", "unknown"))
         self._note(msgspec.structs.replace(self._run, model=model, is_ready=True))
 

@@ -48,7 +48,7 @@ def test_status_tells_of_services_that_do_not_answer(tmp_path: Path) -> None:
         finally:
             os.kill(pid, signal.SIGCONT)
         found = {s["service"]: s for s in json.loads(silent.stdout)["services"]}
-        assert set(found) == SERVICES
+        assert set(found) == SERVICES | {"broker"}
         assert (found["cortex"]["pid"], found["cortex"]["ready"]) == (None, False)
         assert found["gateway"]["ready"]
 
@@ -57,10 +57,11 @@ def test_status_lists_each_service(cli: Cli) -> None:
     """P-2: pid, version and readiness of each."""
     found = cli.json("status")
     assert found["running"] is True
-    assert {s["service"] for s in found["services"]} == SERVICES
+    assert {s["service"] for s in found["services"]} == SERVICES | {"broker"}
     for service in found["services"]:
         assert service["ready"] is True
-        assert service["pid"] == cli.run_state.pid
+        is_ours = service["service"] != "broker"
+        assert service["pid"] == (cli.run_state.pid if is_ours else cli.run_state.broker_pid)
         assert service["version"]
     plain = cli("status").stdout
     assert all(name in plain for name in SERVICES)

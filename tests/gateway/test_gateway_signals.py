@@ -22,7 +22,7 @@ from services.gateway.selection import Selection, event_of
 from tests.support.gateway import WAIT_S, Gate, assert_problem, running_gateway, until
 from vigil import tokens
 from vigil.contracts import Signal, SignalSource, decode_signal, encode
-from vigil.runtime import Health
+from vigil.health import Health
 from vigil.signals import KINDS
 from vigil.subjects import SessionKey
 from vigil.tokens import Principal

@@ -20,7 +20,7 @@ from services.gateway import history
 from tests.support.gateway import Gate, assert_problem, frame_of, running_gateway, until
 from vigil.broker import free_port
 from vigil.crash import EXIT_CODE
-from vigil.runtime import Health
+from vigil.health import Health
 
 ANN = "ann:vigil:t1"
 MESSAGES = f"/api/sessions/{ANN}/messages"
@@ -46,7 +46,13 @@ async def test_ready_means_that_a_message_would_be_answered(gate: Gate) -> None:
     assert first.status_code == 503
     assert first.json() == {
         "ready": False,
-        "checks": {"bus": True, "cortex": False, "scheduler": False, "delivery": False},
+        "checks": {
+            "bus": True,
+            "storage": True,
+            "cortex": False,
+            "scheduler": False,
+            "delivery": False,
+        },
     }
     for service in ("cortex", "scheduler", "delivery"):
         await _answer_health(gate, service)

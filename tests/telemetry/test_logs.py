@@ -68,3 +68,12 @@ def test_a_line_carries_the_trace_that_it_belongs_to(output: io.StringIO) -> Non
     assert "trace_id" not in before
     assert within["trace_id"] == header[3:35]
     assert within["action"] == "test.within"
+
+
+def test_a_log_on_a_full_disk_ends_nobody(output: io.StringIO) -> None:
+    """X-6: lines are lost there, and nothing else; a watch over the disk logs, too."""
+    full = Path("/dev/full").open("w", buffering=1)  # noqa: SIM115 - closing it fails, too
+    telemetry.configure(stream=full)
+    structlog.get_logger("test").error("lost", action="test.lost")
+    with pytest.raises(OSError, match="No space left"):
+        full.close()

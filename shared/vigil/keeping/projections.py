@@ -26,8 +26,8 @@ import msgspec
 
 from ..bus import Bus
 from ..errors import Unavailable
+from ..health import HEALTH, Health
 from ..memory.questions import ERASE, SERVICE, Erased
-from ..runtime import HEALTH, Health
 from . import erasure
 
 DATABASE: Final = "memory.db"
