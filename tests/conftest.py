@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from hypothesis import settings
 
+from tests.support import examples
 from tests.support.stack import Stack, running_stack
 
 _MEMORY: Final = Path("/dev/shm")
@@ -23,6 +25,8 @@ _MEMORY_FREE_MIN: Final = 4 * 1024**3
 # disk does is tested on file systems that those tests mount.
 if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free >= _MEMORY_FREE_MIN:
     tempfile.tempdir = str(_MEMORY)
+
+settings.load_profile(examples.FAST)
 
 
 @pytest.fixture

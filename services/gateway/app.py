@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -228,7 +229,18 @@ def _add(app: FastAPI, endpoint: Endpoint) -> None:
 
 
 def _add_document(app: FastAPI) -> None:
-    made = openapi.document(
+    @functools.cache  # made when somebody first asks: it takes as long as all else of a start
+    def made() -> bytes:
+        return _document(app)
+
+    async def document(request: Request) -> Response:
+        return Response(made(), media_type="application/json")
+
+    app.router.routes.append(Route("/openapi.json", document, methods=["GET"]))
+
+
+def _document(app: FastAPI) -> bytes:
+    return openapi.document(
         app,
         {
             MESSAGES_PATH: {
@@ -262,11 +274,6 @@ def _add_document(app: FastAPI) -> None:
             },
         },
     )  # fmt: skip
-
-    async def document(request: Request) -> Response:
-        return Response(made, media_type="application/json")
-
-    app.router.routes.append(Route("/openapi.json", document, methods=["GET"]))
 
 
 # ---------------------------------------------------------------- errors

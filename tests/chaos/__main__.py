@@ -1,4 +1,7 @@
-"""``make chaos``: the long form, with counts; further arguments go to pytest."""
+"""``make chaos``: the long form, with counts; further arguments go to pytest.
+
+Without arguments also every property, with all of its examples.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.examples import FULL
+
 if __name__ == "__main__":
     folder = str(Path(__file__).parent)
-    sys.exit(pytest.main([folder, "-m", "chaos", "--long", "-s", *sys.argv[1:]]))
+    code = pytest.main([folder, "-m", "chaos", "--long", "-s", *sys.argv[1:]])
+    if not sys.argv[1:]:
+        code = code or pytest.main(["-m", "hypothesis", "--hypothesis-profile", FULL])
+    sys.exit(code)

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 import msgspec
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
@@ -16,6 +15,7 @@ from services.cortex.core.profiles import PROFILES
 from services.cortex.model import ModelAnswer
 from tests.cortex.driver import KEY, Driver, answer, call
 from tests.cortex.test_core_approvals import TOOLS
+from tests.support.examples import up_to
 from vigil.contracts import (
     Approval,
     CallTool,
@@ -295,9 +295,8 @@ class Worker(Life):
             assert any(approval.id in content for content in told)
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("life", [Life, Alone, Worker])
 def test_whatever_happens(life: type[Life]) -> None:
     """X-2, X-3: no call beyond the authority without leave; one end for each; nothing for ever."""
-    run_state_machine_as_test(
-        life, settings=settings(max_examples=60, stateful_step_count=20, deadline=None)
-    )
+    run_state_machine_as_test(life, settings=up_to(60, stateful_step_count=20))

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
@@ -18,6 +17,7 @@ from services.cortex.model import ModelAnswer
 from tests.cortex.driver import answer, call
 from tests.cortex.family import ROOT, Family, Member
 from tests.cortex.test_core_approvals import TOOLS
+from tests.support.examples import up_to
 from vigil.contracts import (
     BoardChange,
     CancelCall,
@@ -696,8 +696,7 @@ class Kin(RuleBasedStateMachine):
                 assert member.state.start.call_id in told
 
 
+@pytest.mark.hypothesis
 def test_no_child_is_without_an_end_and_no_bound_is_exceeded() -> None:
     """C-1, S-12: over any interleaving of starts, results, cancels, deadlines and repeats."""
-    run_state_machine_as_test(
-        Kin, settings=settings(max_examples=300, stateful_step_count=40, deadline=None)
-    )
+    run_state_machine_as_test(Kin, settings=up_to(300, stateful_step_count=40))

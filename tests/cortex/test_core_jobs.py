@@ -8,13 +8,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from services.cortex.core import Draft, Policy, job_record, plans
 from services.cortex.core.profiles import PROFILES
 from services.cortex.model import ModelAnswer
 from tests.cortex.driver import KEY, START, Driver, answer
+from tests.support.examples import up_to
 from vigil.contracts import (
     TURN_BYTES_MAX,
     BoardChange,
@@ -284,7 +285,7 @@ def test_a_plan_may_stand_among_words(said: str) -> None:
     assert (step.tool, step.input) == ("shell", {"command": "date"})
 
 
-@settings(max_examples=300, deadline=None)
+@up_to(300)
 @given(st.text(max_size=200) | st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=9),
     lambda inner: st.lists(inner, max_size=4)
@@ -431,7 +432,7 @@ def test_a_job_that_is_cancelled_while_it_asks_asks_no_more() -> None:
 # ---------------------------------------------------------------- bounds
 
 
-@settings(max_examples=25, deadline=None)
+@up_to(25)
 @given(
     steps=st.integers(1, 100),
     told=st.sampled_from(["a", "é", "\x01", "日", "\U0001f600"]),

@@ -9,7 +9,6 @@ from typing import Final
 
 import msgspec
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
@@ -20,6 +19,7 @@ from services.cortex.history import History
 from services.cortex.model import ModelAnswer
 from services.cortex.models.messages import messages_of
 from tests.cortex.driver import KEY, Driver, answer, call
+from tests.support.examples import up_to
 from vigil.contracts import (
     SOCKET,
     CallTool,
@@ -480,10 +480,11 @@ def _ms(at: datetime) -> int:
     return int(at.timestamp() * 1000)
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("double_text", ["enqueue", "interrupt", "coalesce"])
 def test_life(double_text: str) -> None:
     """Whatever an agent does with double texts (S-13)."""
     policy = msgspec.structs.replace(POLICY, double_text=double_text)
     machine = type(f"Life_{double_text}", (Life,), {"policy": policy})
-    limits = settings(max_examples=120, stateful_step_count=40, deadline=None)
+    limits = up_to(120, stateful_step_count=40)
     run_state_machine_as_test(machine, settings=limits)  # type: ignore[no-untyped-call]

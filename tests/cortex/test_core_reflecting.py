@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import msgspec
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -37,6 +36,7 @@ from services.cortex.model import ModelAnswer
 from tests.cortex.driver import KEY, START, answer, call
 from tests.cortex.reflecting import POLICY, ROWS_MAX, WINDOW, ReflectingDriver
 from tests.cortex.test_core import scripted
+from tests.support.examples import up_to
 from vigil.contracts import (
     Cause,
     Row,
@@ -441,6 +441,7 @@ def _codes(turn: Turn) -> list[str]:
     return [note.code for note in turn.notes]
 
 
+@pytest.mark.hypothesis
 def test_life() -> None:
-    limits = settings(max_examples=60, stateful_step_count=40, deadline=None)
+    limits = up_to(60, stateful_step_count=40)
     run_state_machine_as_test(Life, settings=limits)

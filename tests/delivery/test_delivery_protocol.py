@@ -7,12 +7,13 @@ from typing import Any
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from services.delivery import decide
 from services.delivery.decide import Ask, Await, Claim, Close, Find, Heard, Read, Tail
 from tests.support.delivery import send_of
+from tests.support.examples import up_to
 from vigil.contracts import SendMessage, SendPayload
 from vigil.errors import InvalidInput
 from vigil.subjects import SessionKey
@@ -206,7 +207,7 @@ class DeliveryMachine(RuleBasedStateMachine):
 
 
 TestDeliveryProtocol = DeliveryMachine.TestCase
-TestDeliveryProtocol.settings = settings(max_examples=400, stateful_step_count=60, deadline=None)
+TestDeliveryProtocol.settings = up_to(400, stateful_step_count=60)
 TestDeliveryProtocol.__doc__ = "S-5, S-6, S-10: once, in order, nothing void, nothing stuck."
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import hypothesis.strategies as st
 import msgspec
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from services.delivery import answers, dispatch, orders
@@ -27,6 +27,7 @@ from services.delivery.dispatch import (
     Terms,
 )
 from services.delivery.orders import Order, Seen
+from tests.support.examples import up_to
 from vigil.contracts import Attempt, Dispatch, Receipt
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -279,7 +280,7 @@ class CarryMachine(RuleBasedStateMachine):
 
 
 TestCarry = CarryMachine.TestCase
-TestCarry.settings = settings(max_examples=400, stateful_step_count=50, deadline=None)
+TestCarry.settings = up_to(400, stateful_step_count=50)
 TestCarry.__doc__ = "S-10, D-2: bounded, at most once without idempotency, nothing stuck."
 
 

@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from services.executor import work
+from tests.support.examples import up_to
 from tests.support.memories import KEY, call_of
 from vigil.contracts import (
     RISKS,
@@ -148,7 +149,7 @@ class World:
 ACTIONS = st.sampled_from(["step", "step", "step", "kill", "pause", "wake", "withdraw"])
 
 
-@settings(max_examples=1000, deadline=None)
+@up_to(1000)
 @given(st.lists(st.tuples(ACTIONS, st.integers(0, 1)), max_size=60), st.booleans())
 def test_no_interleaving_runs_a_call_twice(
     actions: list[tuple[str, int]], is_idempotent: bool

@@ -13,10 +13,11 @@ from typing import Any
 
 import httpx2
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from services.gateway.board import Board
+from tests.support.examples import up_to
 from tests.support.gateway import Gate, assert_problem, running_gateway
 from vigil import crash
 from vigil.contracts import BoardEntry, Control, Job, JobStatus, Plan, Step, decode_event, encode
@@ -144,9 +145,7 @@ async def test_bad_bodies_are_refused_with_field_and_reason(gate: Gate) -> None:
     assert not await gate.admin.read("BOARD", ["board.>"])
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@up_to(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_nothing_that_is_sent_is_a_fault(gate_loop: Any, data: st.DataObject) -> None:
     """X-6: whatever a body or a query holds, the answer is one of those that are listed."""

@@ -10,9 +10,10 @@ from urllib.parse import quote
 
 import httpx2
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from tests.support.examples import up_to
 from tests.support.gateway import Gate, assert_problem
 from tests.support.remembering import MEMORIES, contents, look, running_memories, save
 
@@ -224,6 +225,7 @@ REQUESTS = st.one_of(
 )
 
 
+@pytest.mark.hypothesis
 async def test_whatever_bob_sends_he_gets_no_fault_and_nothing_of_anns(tmp_path: Path) -> None:
     """X-4, X-6, issue 4: SQL and FTS syntax in every string: clear errors, no cross-talk, ever."""
     limits = {"rate_per_s": 100_000.0, "rate_burst": 100_000}
@@ -246,9 +248,7 @@ def _fuzz(port: int, token: str, ids: list[str]) -> None:
     url = f"http://127.0.0.1:{port}"
     with httpx2.Client(base_url=url, headers=headers, timeout=30) as bob:
 
-        @settings(
-            max_examples=400, deadline=None, suppress_health_check=list(HealthCheck), database=None
-        )
+        @up_to(400, suppress_health_check=list(HealthCheck), database=None)
         @given(REQUESTS, st.sampled_from(ids))
         def try_one(wanted: Any, id_: str) -> None:
             method, path, query, body = wanted

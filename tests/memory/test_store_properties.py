@@ -8,11 +8,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from services.memory.folding import Entry
 from services.memory.store import Store
+from tests.support.examples import up_to
 from tests.support.memory_records import (
     ANN,
     BOB,
@@ -117,7 +118,7 @@ def lived_through(log: Sequence[Entry]) -> Any:
     return run(work)
 
 
-@settings(max_examples=25, deadline=None)
+@up_to(25)
 @given(logs(), st.data())
 def test_a_rebuild_equals_living_through_it(log: list[Entry], data: st.DataObject) -> None:
     """M-9: to the byte, in one batch or cut anywhere, with parts that come again."""
@@ -141,7 +142,7 @@ def test_a_rebuild_equals_living_through_it(log: list[Entry], data: st.DataObjec
     assert run(cut) == expected
 
 
-@settings(max_examples=25, deadline=None)
+@up_to(25)
 @given(logs())
 def test_no_record_reaches_another_owner(log: list[Entry]) -> None:
     """M-2: what ann has is the same with and without bob's records, ids and all."""
@@ -160,7 +161,7 @@ def test_no_record_reaches_another_owner(log: list[Entry]) -> None:
     assert with_bob == without
 
 
-@settings(max_examples=25, deadline=None)
+@up_to(25)
 @given(logs())
 def test_what_was_asked_to_be_forgotten_never_comes_back(log: list[Entry]) -> None:
     """M-2, M-4: whatever merges, undoes and saves come before and after it."""
@@ -179,7 +180,7 @@ def test_what_was_asked_to_be_forgotten_never_comes_back(log: list[Entry]) -> No
     run(work)
 
 
-@settings(max_examples=25, deadline=None)
+@up_to(25)
 @given(logs())
 def test_full_text_holds_just_what_was_not_forgotten(log: list[Entry]) -> None:
     """M-2, M-9."""
@@ -197,7 +198,7 @@ def test_full_text_holds_just_what_was_not_forgotten(log: list[Entry]) -> None:
     run(work)
 
 
-@settings(max_examples=60, deadline=None)
+@up_to(60)
 @given(logs(), st.integers(1, 3))
 def test_an_undo_in_parts_is_as_one(log: list[Entry], size: int) -> None:
     """M-4: the same stands afterwards; what ended, ended alike."""
