@@ -19,6 +19,14 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # The distribution was called `vigil` once: what is left of it would own the same command.
 INSTALL_SELF := $(PIP) uninstall --yes vigil 2>/dev/null; \
 	$(PIP) install --no-deps --no-build-isolation --editable .
+# WordLlama has compiled code, and no wheel for a Python newer than 3.13. Vigil reads two data files of
+# it and imports nothing, so another Python gets the wheel for 3.13, by the hashes of the lock.
+INSTALL_WEIGHTS := $(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("wordllama") is None)' || { \
+	sed -n '/^wordllama==/,/[^\\]$$/{s/ ;[^\\]*/ /;p}' requirements.lock >$(VENV)/weights.lock; \
+	$(PIP) install --no-deps --only-binary=:all: --python-version 3.13 --require-hashes \
+		--target "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" \
+		--requirement $(VENV)/weights.lock || \
+	echo "WordLlama can't be installed here: memory will find by full text alone." >&2; }
 LOCK := $(UV) pip compile pyproject.toml deploy/build-requirements.in --universal \
 	--python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --quiet
 
@@ -73,6 +81,7 @@ $(BIN)/python:
 $(VENV)/.installed: requirements.lock pyproject.toml | $(BIN)/python
 	@echo "Installing …" >&2
 	@$(PIP) install --require-hashes --requirement requirements.lock
+	@$(INSTALL_WEIGHTS)
 	@$(INSTALL_SELF)
 	@touch $@
 

@@ -30,6 +30,7 @@ from .answering import Answering
 from .calls import Calls
 from .config import Limits
 from .embedding.choosing import choose as choose_embedder
+from .embedding.missing import MissingEmbedder
 from .erasing import Erasing
 from .letters import Letters
 from .rebuilding import Parts, Replica
@@ -177,6 +178,8 @@ def _tell(context: Context, slot: Slot, replica: Replica, embedder: embedding.Em
     context.metrics.watch(metrics.VECTORS_BEHIND, lambda: replica.behind)
     context.facts["slot"] = slot.number
     context.facts["embedder"] = embedder.name
+    if isinstance(embedder, MissingEmbedder):
+        context.facts["degraded"] = f"recall goes by full text alone. {embedder.reason}"
     context.facts["index"] = replica.index.name
     replica.on_applied = lambda: context.facts.update(position=replica.store.position)
     replica.on_applied()

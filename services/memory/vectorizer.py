@@ -102,11 +102,10 @@ class Vectorizer:
                     await self._awake.wait()
             except Unavailable as error:
                 self._is_open = False
-                self.problem = str(error)
+                is_known, self.problem = self.problem == str(error), str(error)
                 self.is_settled.set()
-                log.warning(
-                    "vectors wait", action="memory.vectors_wait", error=str(error), pause_s=pause_s
-                )
+                if not is_known:
+                    log.warning("vectors wait", action="memory.vectors_wait", error=self.problem)
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, self._limits.again_max_s)
 

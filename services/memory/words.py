@@ -19,9 +19,12 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import structlog
 
 from . import terms
-from .embedding.codebook import Codebook, load
+from .embedding.codebook import Codebook, NotInstalled, empty, load
+
+log = structlog.get_logger("vigil.memory")
 
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
@@ -57,8 +60,11 @@ class Words:
     """Turns texts into tokens, and compares a question's with those of candidates."""
 
     def __init__(self, codebook: Codebook | None = None) -> None:
-        """Use a codebook; by default WordLlama's (0.3 s the first time in a process)."""
-        self._codebook = codebook or load()
+        """Use a codebook; by default WordLlama's (0.3 s the first time in a process).
+
+        Without WordLlama no word is close to another, and no text has a gist.
+        """
+        self._codebook = codebook or _known()
         self._weights = np.ascontiguousarray(self._codebook.weights[:, :DIMENSIONS], np.float32)
         norms = np.linalg.norm(self._weights, axis=1, keepdims=True)
         self._squares = np.square(norms[:, 0])
@@ -135,6 +141,14 @@ class Words:
         likeness: Floats = weight * times(self._weights[others], question)
         length: Floats = np.maximum(weight**2 * self._squares[others], _TINY)
         return likeness, length
+
+
+def _known() -> Codebook:
+    try:
+        return load()
+    except NotInstalled as error:
+        log.warning("no soft words, no gist", action="memory.without_words", error=str(error))
+        return empty()
 
 
 def times(rows: Singles, one: Singles) -> Singles:

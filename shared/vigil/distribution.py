@@ -8,6 +8,8 @@ services run from a checkout, or from its images.
 from __future__ import annotations
 
 import importlib.util
+import sys
+import sysconfig
 from typing import Final
 
 from .errors import ConfigError
@@ -24,6 +26,19 @@ def command_for(extra: str) -> str:
     "pip install 'vigil-agents[memory]'"
     """
     return f"pip install '{NAME}[{extra}]'"
+
+
+def weights_command() -> str:
+    """Return what installs WordLlama, which memory takes the weights of its vectors from.
+
+    Its wheels end with Python 3.13. Of any of them only data files are read, so the last one does.
+    """
+    if sys.version_info < (3, 14):
+        return command_for("memory")
+    return (
+        "`make up` does it, or pip install --no-deps --only-binary=:all: --python-version 3.13 "
+        f"--target {sysconfig.get_path('purelib')} wordllama"
+    )
 
 
 def is_importable(name: str) -> bool:

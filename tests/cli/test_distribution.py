@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -116,3 +117,13 @@ def test_the_rest_of_the_command_line_works_from_the_wheel(elsewhere: Path, tmp_
     assert run(elsewhere, tmp_path / "home", "--help").returncode == 0
     done = run(elsewhere, tmp_path / "home", "provision", "--credentials-only")
     assert done.returncode == 0, done.stderr
+
+
+def test_each_python_that_is_claimed_has_a_job() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = "Programming Language :: Python :: 3."
+    claimed = {one.rpartition(" ")[2] for one in project["classifiers"] if one.startswith(named)}
+    jobs = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    (matrix,) = re.findall(r"^ +python: (\[.+\])$", jobs, re.M)
+    assert set(json.loads(matrix)) == claimed
+    assert min(claimed) == project["requires-python"].removeprefix(">=")

@@ -11,15 +11,23 @@ from . import Embedder
 def choose(settings: Settings) -> Embedder:
     """Return the embedder; its model is loaded, if it is one of this machine (0.3 s and more).
 
+    The default one may be missing, as on a Python that WordLlama has no wheel for: then it's one
+    that has no vectors and says why. What somebody has set up must be there.
+
     Raises:
         ConfigError: what it needs isn't there, or isn't set.
     """
     memory = settings.config.memory
     match memory.embedder:
         case "wordllama":
+            from .codebook import NotInstalled
+            from .missing import MissingEmbedder
             from .wordllama import WordLlamaEmbedder
 
-            return WordLlamaEmbedder()
+            try:
+                return WordLlamaEmbedder()
+            except NotInstalled as error:
+                return MissingEmbedder(str(error))
         case "onnx":
             from .onnx import load
 

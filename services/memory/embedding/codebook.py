@@ -3,7 +3,8 @@
 The files come inside WordLlama's wheel, so there is nothing to download. They are read as they are,
 not through its package: that imports an HTTP client to download with, sets up logging for the whole
 process, and pads every text of a batch to the longest (a gigabyte, if one has 16 kB). The vectors
-are the same; a test compares them.
+are the same; a test compares them. So a wheel for another Python does, too: its compiled code is
+never imported.
 """
 
 from __future__ import annotations
@@ -22,24 +23,32 @@ from vigil import distribution
 from vigil.errors import ConfigError
 
 DIMENSION: Final = 256
+TOKENS: Final = 32_000
 _WEIGHTS: Final = "weights/l2_supercat_256.safetensors"
 _TOKENIZER: Final = "tokenizers/l2_supercat_tokenizer_config.json"
+
+
+class NotInstalled(ConfigError):
+    """The package that holds the weights isn't here; everything else works without."""
 
 
 class Codebook:
     """32,000 tokens.
 
     Args:
+        tokenizer: None: no text has a token (see :func:`empty`).
         weights: float32[tokens, 256]; not of unit norm: the longer a token's vector, the more it
             counts in a mean.
     """
 
-    def __init__(self, tokenizer: Tokenizer, weights: npt.NDArray[np.float32]) -> None:
+    def __init__(self, tokenizer: Tokenizer | None, weights: npt.NDArray[np.float32]) -> None:
         self.tokenizer = tokenizer
         self.weights = weights
 
     def tokens(self, text: str) -> list[int]:
         """Return the token ids of a text, in its order."""
+        if self.tokenizer is None:
+            return []
         ids: list[int] = self.tokenizer.encode(_clean(text), add_special_tokens=False).ids
         return ids
 
@@ -49,11 +58,12 @@ def load() -> Codebook:
     """Return the codebook; 0.3 s and 55 MB the first time in a process.
 
     Raises:
-        ConfigError: WordLlama isn't installed.
+        NotInstalled: WordLlama isn't there.
+        ConfigError: it is, without its model.
     """
     package = importlib.util.find_spec("wordllama")
     if package is None or not package.submodule_search_locations:
-        raise ConfigError(f"WordLlama isn't installed: {distribution.command_for('memory')}")
+        raise NotInstalled(f"WordLlama isn't installed: {distribution.weights_command()}")
     folder = Path(package.submodule_search_locations[0])
     try:
         weights = load_file(folder / _WEIGHTS)["embedding.weight"].astype(np.float32)
@@ -63,6 +73,14 @@ def load() -> Codebook:
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return Codebook(tokenizer, weights)
+
+
+def empty() -> Codebook:
+    """Return the codebook of a machine without WordLlama.
+
+    It has as many tokens, since some may be stored with memories that were saved with WordLlama.
+    """
+    return Codebook(None, np.zeros((TOKENS, DIMENSION), np.float32))
 
 
 def _clean(text: str) -> str:

@@ -34,7 +34,7 @@ DISK_WARN_BYTES: Final = 2 * 1024**3
 _NEEDED: Final = {
     "gateway": ("fastapi", "uvicorn"),
     "cortex": ("anthropic", "jinja2"),
-    "memory": ("aiosqlite", "numpy", "wordllama", "qdrant_edge"),
+    "memory": ("aiosqlite", "numpy", "qdrant_edge", "safetensors", "tokenizers"),
     "scheduler": (),
     "executor": ("httpx2", "mcp"),
     "delivery": (),

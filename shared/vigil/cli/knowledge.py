@@ -12,12 +12,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from vigil import distribution
 from vigil.config import Settings
 
 from .checks import Check, fail, ok, warn
 
 ANSWER_S: Final = 3.0
 WITHOUT: Final = "until then recall goes by words alone, and says that it is degraded"
+
+WORSE: Final = "its weights say which words are alike, and make vectors by default"
 
 
 def examine(settings: Settings) -> Iterator[Check]:
@@ -26,6 +29,8 @@ def examine(settings: Settings) -> Iterator[Check]:
     config = settings.config.memory
     if config.embedder != "wordllama":
         yield embedder(settings)
+    if not distribution.is_importable("wordllama"):
+        yield warn("wordllama", f"not installed: {WORSE}", distribution.weights_command())
     if config.qdrant_url:
         yield qdrant(config.qdrant_url, settings.qdrant_api_key)
 

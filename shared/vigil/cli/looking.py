@@ -89,6 +89,8 @@ def _show_memory(services: list[dict[str, Any]]) -> None:
         facts = service.get("facts", {})
         if service["service"] == "memory" and "embedder" in facts:
             output.data(output.printable(f"memory {facts['embedder']}, {facts.get('index', '-')}"))
+            if reason := facts.get("degraded"):
+                output.data(output.printable(f"memory DEGRADED: {reason}"))
             return
 
 

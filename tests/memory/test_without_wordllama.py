@@ -1,0 +1,86 @@
+"""A machine without WordLlama, as Python 3.14 is: memory works by full text, and says so."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from services.memory.embedding import codebook
+from services.memory.embedding.choosing import choose
+from services.memory.words import Words
+from tests.support.cli import Cli, eventually
+from vigil.config import load
+from vigil.errors import ConfigError, Unavailable
+
+HIDE = """
+import importlib.util
+_find = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *a: None if name == "wordllama" else _find(name, *a)
+"""
+
+
+@pytest.fixture
+def without(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    found = importlib.util.find_spec
+
+    def find(name: str, *rest: Any) -> Any:
+        return None if name == "wordllama" else found(name, *rest)
+
+    monkeypatch.setattr(importlib.util, "find_spec", find)
+    codebook.load.cache_clear()
+    yield
+    codebook.load.cache_clear()
+
+
+@pytest.mark.usefixtures("without")
+async def test_the_embedder_says_what_is_missing(tmp_path: Path) -> None:
+    embedder = choose(load({"VIGIL_HOME": str(tmp_path)}))
+    assert (embedder.name, embedder.dimension) == ("without vectors", 0)
+    with pytest.raises(Unavailable, match=r"WordLlama isn't installed: .*pip install"):
+        await embedder.embed(["hello"])
+
+
+@pytest.mark.usefixtures("without")
+def test_no_word_is_close_to_another_and_old_tokens_do_no_harm() -> None:
+    """Also not those of memories that were saved while it was installed."""
+    words = Words()
+    assert words.size == codebook.TOKENS
+    assert words.tokens("a puppy") == b""
+    asked = words.asked("dog")
+    stored = np.array([5, 31_999], dtype=np.uint32).tobytes()
+    compared = words.compare(asked, np.ones(words.size), [stored, b""])
+    assert compared.words.tolist() == compared.gist.tolist() == [0.0, 0.0]
+
+
+def test_what_somebody_has_set_up_must_be_there(tmp_path: Path) -> None:
+    environ = {"VIGIL_HOME": str(tmp_path), "VIGIL_MEMORY__EMBEDDER": "onnx"}
+    with pytest.raises(ConfigError):
+        choose(load(environ))
+
+
+def test_everything_runs_and_says_it(tmp_path: Path) -> None:
+    """P-1, M-2: `vigil up`, a memory saved and found by its words; status, doctor and log tell."""
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(HIDE)
+    cli = Cli(tmp_path / "home", PYTHONPATH=str(tmp_path / "site"))
+    try:
+        cli("up", "--detach")
+        cli("memory", "save", "my locker code is 4711")
+        found = cli.json("memory", "search", "locker code")
+        assert "4711" in found["memories"][0]["content"]
+        assert found["degraded"] == ["vectors"]
+        assert "memory DEGRADED: recall goes by full text alone" in cli("status").stdout
+        log = cli.home / "logs" / "up.log"
+        eventually(lambda: "memory.vectors_wait" in log.read_text())
+        assert log.read_text().count("memory.without_words") == 1
+        doctor: subprocess.CompletedProcess[str] = cli("doctor", code=None)
+        assert "warn  wordllama" in doctor.stdout
+        assert "pip install" in doctor.stdout
+    finally:
+        cli.end()
