@@ -11,11 +11,10 @@ import structlog
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.routing import BaseRoute, Match, Route, WebSocketRoute
+from starlette.routing import BaseRoute, Match, Route, WebSocketRoute, compile_path
 
 from vigil import __version__
 from vigil.bus import BusError
-from vigil.cloud_event import CloudEvent
 from vigil.contracts import Signal
 from vigil.errors import InvalidInput, Unavailable
 from vigil.memory import wire as memory_wire
@@ -25,6 +24,7 @@ from . import (
     asyncapi,
     dead,
     events,
+    examples,
     explain,
     exposition,
     hooks,
@@ -37,7 +37,6 @@ from . import (
     tools,
 )
 from .body import ClientGone
-from .cloud_events import STRUCTURED
 from .door import Door, is_open
 from .edge import Edge
 from .letters import DeadLetterDetail, DeadLetterPage
@@ -54,6 +53,7 @@ from .wire import (
     ChatRequest,
     JsonRpc,
     Me,
+    OwnKey,
     PauseState,
     PostMessage,
     Readiness,
@@ -85,12 +85,14 @@ class Endpoint(msgspec.Struct, frozen=True):
     body: type | None = None
     parameters: tuple[str, ...] = ()
     """Query parameters that the handler reads by itself."""
-    media_type: str = "application/json"
-    """Of the body."""
+    described: dict[str, Any] = {}
+    """What the document says of it that can't be told from the rest."""
     events: type | None = None
     """What the events of a stream hold, if it answers with Server-Sent Events."""
     query: type | None = None
     """The struct that it reads the whole query into."""
+    may_be_empty: bool = False
+    """Whether the body may be left out."""
 
 
 _S: Final = "/api/sessions/{key}"
@@ -111,9 +113,9 @@ ENDPOINTS: Final = (
              ("session", "client", "cursor", "ticket")),
     Endpoint("GET", "/api/why/{id:path}", explain.get_why, {200: WhyAnswer}, (*_INPUT, 503)),
     Endpoint("POST", "/api/events", events.post_event, {202: Accepted}, (404, 413, 415, 422, 503),
-             CloudEvent, (), STRUCTURED),
+             described=openapi.event_in()),
     Endpoint("POST", hooks.PATH, hooks.post_hook, {202: Accepted},
-             (401, 404, 413, 422, 429, 503)),
+             (401, 404, 413, 422, 429, 503), described=openapi.hook_in()),
     Endpoint("GET", "/api/signals", signals.get_signals, {}, (403, *_INPUT, 503), events=Signal),
     Endpoint("GET", "/api/dead", dead.list_dead, {200: DeadLetterPage}, (422, 503)),
     Endpoint("GET", "/api/dead/{id}", dead.get_dead, {200: DeadLetterDetail}, (*_INPUT, 503)),
@@ -142,13 +144,15 @@ ENDPOINTS: Final = (
     Endpoint("GET", f"{_M}/stats", memories.get_memory_stats, {200: memory_wire.MemoryStats},
              (403, 422, 503), query=memory_wire.Whose),
     Endpoint("POST", f"{_M}/rebuild", memories.rebuild_memories,
-             {202: memory_wire.RebuildStarted}, (403, 413, 422, 503), memory_wire.RebuildBody),
+             {202: memory_wire.RebuildStarted}, (403, 413, 422, 503), memory_wire.RebuildBody,
+             may_be_empty=True),
     Endpoint("GET", f"{_M}/{{id}}", memories.get_memory, {200: memory_wire.MemoryDetail},
              (403, *_INPUT, 503), query=memory_wire.Whose),
     Endpoint("DELETE", f"{_M}/{{id}}", memories.forget_memory,
              {200: memory_wire.ForgottenMemories}, (403, *_INPUT, 503), query=memory_wire.Whose),
     Endpoint("POST", "/api/maintenance", memories.maintain_memories,
-             {200: memory_wire.MaintenanceDone}, (403, 413, 422, 503), memory_wire.MaintainBody),
+             {200: memory_wire.MaintenanceDone}, (403, 413, 422, 503), memory_wire.MaintainBody,
+             may_be_empty=True),
     Endpoint("POST", "/mcp", mcp.post_mcp, {200: JsonRpc}, (403, 413, 422), JsonRpc,
              query=memory_wire.Whose),
     Endpoint("POST", "/api/jobs", jobs.start_job, {202: jobs.JobAccepted}, (403, 413, 422, 503),
@@ -191,6 +195,8 @@ def build(edge: Edge) -> Door:
     # Routes are tried in order: the busy ones come first.
     app.router.routes.append(Route(MESSAGES_PATH, Messages(edge), methods=["POST"]))
     app.router.routes.append(WebSocketRoute(SOCKET_PATH, Sockets(edge)))
+    for path, methods in _hidden().items():
+        app.router.routes.append(Route(path, _refuse_method, methods=methods))
     for endpoint in ENDPOINTS:
         _add(app, endpoint)
     _add_document(app)
@@ -200,15 +206,13 @@ def build(edge: Edge) -> Door:
 def _add(app: FastAPI, endpoint: Endpoint) -> None:
     is_public = is_open(endpoint.path)
     errors = endpoint.errors if is_public else (*endpoint.errors, 401, 429)
-    extra: dict[str, Any] = {"security": []} if is_public else {}
+    extra: dict[str, Any] = {**endpoint.described, **({"security": []} if is_public else {})}
     if endpoint.body is not None:
-        extra["requestBody"] = openapi.request_body(endpoint.body, endpoint.media_type)
+        extra["requestBody"] = openapi.request_body(
+            endpoint.body, is_required=not endpoint.may_be_empty
+        )
     if endpoint.parameters:
-        extra["parameters"] = [
-            {"name": name, "in": "query", "required": name == "session",
-             "schema": {"type": "string"}}
-            for name in endpoint.parameters
-        ]  # fmt: skip
+        extra["parameters"] = [openapi.query_parameter(name) for name in endpoint.parameters]
     if endpoint.query is not None:
         extra["parameters"] = openapi.parameters_of(endpoint.query)
     responses = openapi.responses_of(endpoint.answers, tuple(sorted({*errors, 421})))
@@ -225,6 +229,7 @@ def _add(app: FastAPI, endpoint: Endpoint) -> None:
         responses=responses,
         operation_id=endpoint.handler.__name__,
         openapi_extra=extra,
+        tags=[openapi.tag_of(endpoint.path)],
     )
 
 
@@ -247,10 +252,12 @@ def _document(app: FastAPI) -> bytes:
                 "post": {
                     "operationId": "post_message",
                     "summary": "Post Message",
+                    "tags": ["conversations"],
                     "description": "Say something in a session; the answer comes on its own.",
                     "parameters": [
                         {"name": "key", "in": "path", "required": True,
-                         "description": "userId:agentId:threadId", "schema": {"type": "string"}},
+                         "description": "userId:agentId:threadId",
+                         "schema": openapi.schema_of(OwnKey), "example": examples.SESSION},
                     ],
                     "requestBody": openapi.request_body(PostMessage),
                     "responses": {
@@ -265,6 +272,7 @@ def _document(app: FastAPI) -> bytes:
                 "get": {
                     "operationId": "openapi",
                     "summary": "This document",
+                    "tags": ["installation"],
                     "security": [],
                     "responses": {
                         "200": {"description": "OpenAPI 3.1",
@@ -303,11 +311,35 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
 
 
 def _methods(all_routes: list[BaseRoute], scope: Any) -> list[str]:
-    methods: set[str] = set()
-    for route in all_routes:
-        if isinstance(route, Route) and route.matches(scope)[0] is not Match.NONE:
-            methods |= route.methods or set()
-    return sorted(methods)
+    """Return what a path takes: `/api/memories/graph` isn't a memory of that name."""
+    found = [
+        route
+        for route in all_routes
+        if isinstance(route, Route)
+        and route.endpoint is not _refuse_method
+        and route.matches(scope)[0] is not Match.NONE
+    ]
+    fewest = min((len(route.param_convertors) for route in found), default=0)
+    closest = (route.methods or set() for route in found if len(route.param_convertors) == fewest)
+    return sorted(set().union(*closest))
+
+
+def _hidden() -> dict[str, list[str]]:
+    """Return the methods that a path doesn't take, and a path with a parameter there would."""
+    taken: dict[str, set[str]] = {}
+    for one in ENDPOINTS:
+        taken.setdefault(one.path, set()).add(one.method)
+    patterns = {path: compile_path(path)[0] for path in taken if "{" in path}
+    hidden = {
+        path: set().union(*(taken[p] for p, regex in patterns.items() if regex.match(path)))
+        for path in taken
+        if path not in patterns
+    }
+    return {path: sorted(more - taken[path]) for path, more in hidden.items() if more - taken[path]}
+
+
+async def _refuse_method(request: Request) -> Response:
+    raise HTTPException(405)
 
 
 async def _on_bad_parameter(request: Request, error: Exception) -> Response:

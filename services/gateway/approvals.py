@@ -34,7 +34,7 @@ from .verdicts import (
     event_id_of,
     view,
 )
-from .wire import Accepted
+from .wire import ID_SCHEMA, PART_SCHEMA, Accepted
 
 log = structlog.get_logger("vigil.gateway")
 
@@ -43,7 +43,10 @@ TRIES_MAX: Final = 20
 
 
 async def _approval_id(
-    id_: Annotated[str, Path(alias="id", description="Of an approval: 32 hex digits")],
+    id_: Annotated[
+        str,
+        Path(alias="id", description="Of an approval: 32 hex digits", json_schema_extra=ID_SCHEMA),
+    ],
 ) -> str:
     if len(id_) != 32 or set(id_) - set("0123456789abcdef"):
         raise InvalidInput("id", "must be 32 hex digits")
@@ -59,7 +62,10 @@ async def list_approvals(
     state: Annotated[
         StateWanted, Query(description="Only those; all: whatever became of them")
     ] = "open",
-    user: Annotated[str | None, Query(description="Whose; an admin may name anybody")] = None,
+    user: Annotated[
+        str | None,
+        Query(description="Whose; an admin may name anybody", json_schema_extra=PART_SCHEMA),
+    ] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> Response:
     """List what waits for a person, the newest first: one's own, or an admin everybody's."""

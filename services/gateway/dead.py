@@ -45,7 +45,12 @@ log = structlog.get_logger("vigil.gateway")
 
 STREAM: Final = "DEAD"
 ID_LENGTH_MAX: Final = 256
-Id = Annotated[str, Path(alias="id", description="Of a dead letter")]
+Id = Annotated[
+    str,
+    Path(
+        alias="id", description="Of a dead letter", json_schema_extra={"maxLength": ID_LENGTH_MAX}
+    ),
+]
 
 
 async def list_dead(

@@ -161,6 +161,8 @@ def complaint(error: str) -> tuple[str, str]:
     ('text', 'expected `str`, got `int`')
     >>> complaint("Object contains unknown field `color`")
     ('color', 'is not a known field')
+    >>> complaint("JSON is malformed: invalid character (byte 0)")
+    ('body', 'JSON is malformed: invalid character (byte 0)')
     """
     path = _PATH.search(error)
     field = path[1] if path else "body"
@@ -169,7 +171,8 @@ def complaint(error: str) -> tuple[str, str]:
     if match := _MISSING.search(error):
         return match[1], "is required"
     reason = _PATH.sub("", error)
-    return field, reason[:1].lower() + reason[1:]
+    is_acronym = reason[:2].isupper()  # "JSON is malformed"
+    return field, reason if is_acronym else reason[:1].lower() + reason[1:]
 
 
 # ---------------------------------------------------------------- repeats

@@ -19,6 +19,7 @@ from .why import finding
 from .why.answer import WhyAnswer, answer_of
 from .why.reading import Reader
 from .why.voice import Voice
+from .wire import KEY_SCHEMA
 
 log = structlog.get_logger("vigil.gateway")
 
@@ -32,10 +33,15 @@ async def get_why(
     caller: Caller,
     id_: Annotated[
         str,
-        Path(alias="id", description="Of a message, event, timer, turn, dead letter or signal"),
+        Path(
+            alias="id",
+            description="Of a message, event, timer, turn, dead letter or signal",
+            json_schema_extra={"maxLength": ID_LENGTH_MAX},
+        ),
     ],
     session: Annotated[
-        str | None, Query(description="userId:agentId:threadId, if it is known")
+        str | None,
+        Query(description="userId:agentId:threadId, if it is known", json_schema_extra=KEY_SCHEMA),
     ] = None,
 ) -> Response:
     """Tell why something was said, or was not: the whole chain of causes, from the log."""

@@ -21,7 +21,7 @@ from vigil.contracts import BoardEntry, Instant, Job, JobStatus, Plan, Start, St
 from vigil.errors import InvalidInput, NotFound, Unavailable, WrongLastSequence
 from vigil.memory.wire import DEFAULT_AGENT, IdempotencyKey, Whose
 from vigil.skills import Broken, Skill
-from vigil.subjects import SessionKey, check_part
+from vigil.subjects import PartText, SessionKey, check_part
 from vigil.tokens import Principal
 
 from .board import Board, Found
@@ -31,7 +31,7 @@ from .messages import parent_of
 from .problem import Problem, erasing
 from .querying import query_of
 from .routes import Caller, Json, Shared, body_of
-from .wire import Accepted, Answer
+from .wire import ID_SCHEMA, Accepted, Answer
 from .wire import Request as Body
 
 log = structlog.get_logger("vigil.gateway")
@@ -74,9 +74,9 @@ class JobLook(
 ):  # fmt: skip
     """The query of ``GET /api/jobs``."""
 
-    user_id: str | None = None
+    user_id: PartText | None = None
     """Whose; absent: the caller's own, or for an admin everybody's."""
-    agent_id: str | None = None
+    agent_id: PartText | None = None
     status: JobStatus | None = None
     limit: Annotated[int, msgspec.Meta(ge=1, le=200)] = 50
 
@@ -167,7 +167,10 @@ def detail_of(job: Job) -> JobDetail:
 
 
 async def _job_id(
-    id_: Annotated[str, Path(alias="id", description="Of a job: 32 hex digits")],
+    id_: Annotated[
+        str,
+        Path(alias="id", description="Of a job: 32 hex digits", json_schema_extra=ID_SCHEMA),
+    ],
 ) -> str:
     if len(id_) != 32 or not set(id_) <= set("0123456789abcdef"):
         raise InvalidInput("id", "must be 32 hex digits")

@@ -17,6 +17,7 @@ from . import body
 from .querying import query_of
 from .remembering import Remembering
 from .routes import Admin, Caller, Json, Shared, body_of, edge_of
+from .wire import ID_SCHEMA
 
 T = TypeVar("T")
 _LISTS: Final = frozenset({"type"})
@@ -33,7 +34,10 @@ async def _whose(request: Request) -> wire.Whose:
 
 
 async def _memory_id(
-    id_: Annotated[str, Path(alias="id", description="Of a memory: 32 hex digits")],
+    id_: Annotated[
+        str,
+        Path(alias="id", description="Of a memory: 32 hex digits", json_schema_extra=ID_SCHEMA),
+    ],
 ) -> str:
     try:
         return msgspec.convert(id_, wire.MemoryId)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -28,7 +29,9 @@ from vigil.memory.wire import (
     UndoneSource,
 )
 
+from . import examples
 from .asyncapi import AsyncApi
+from .cloud_events import STRUCTURED
 from .jobs import JobAccepted, JobBody, JobChange, JobDetail, JobList, SkillList
 from .letters import DeadLetterDetail, DeadLetterPage
 from .problem import MEDIA_TYPE, ProblemBody
@@ -42,8 +45,11 @@ from .wire import (
     ChatPending,
     ChatRequest,
     ClientFrame,
+    CursorValue,
     JsonRpc,
+    KeyedBy,
     Me,
+    OwnKey,
     PauseState,
     PostMessage,
     Readiness,
@@ -72,6 +78,36 @@ DESCRIPTION: Final = """\
 Talk to agents that come back by themselves. Every call but the public ones carries a token:
 `Authorization: Bearer pat_…`. Errors are problem+json (RFC 9457).
 """
+TAGS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
+    "conversations": (
+        "Say something, read what was said and why, over HTTP and a WebSocket",
+        ("/api/chat", "/api/sessions", "/api/ws", "/api/tickets", "/api/why"),
+    ),
+    "events": (
+        "What happens elsewhere comes in, what happens here goes out",
+        ("/api/events", "/hooks/", "/api/signals"),
+    ),
+    "memory": (
+        "What agents know, and its indexes",
+        ("/api/memories", "/api/maintenance", "/mcp"),
+    ),
+    "tools": (
+        "What agents may do, and what a person allows",
+        ("/api/tools", "/api/approvals"),
+    ),
+    "jobs": ("Work that is handed in and runs by itself", ("/api/jobs", "/api/skills")),
+    "installation": (
+        "Who you are, what runs, the pause, dead letters, health, these documents",
+        ("/api/me", "/api/status", "/api/pause", "/api/dead"),
+    ),
+}
+"""name -> (what it is about, how its paths begin)"""
+_SOCKET_PARAMETERS: Final[dict[str, tuple[Any, str]]] = {
+    "session": (OwnKey, "userId:agentId:threadId"),
+    "client": (KeyedBy, "A name of yours for this client, which what it got is kept under"),
+    "cursor": (CursorValue, "Begin after this; wins over what is kept"),
+    "ticket": (str, "Of POST /api/tickets, in place of a token"),
+}
 _PHRASES: Final = {
     200: "Done", 201: "Made", 202: "Stored; what comes of it follows on the session",
     400: "Malformed", 401: "No valid token", 403: "Not allowed", 404: "No such thing",
@@ -113,10 +149,93 @@ def event_stream(kind: type) -> dict[str, Any]:
             "content": {"text/event-stream": {"schema": content}}}  # fmt: skip
 
 
-def request_body(kind: type, media_type: str = "application/json") -> dict[str, Any]:
-    """Return the description of a body that must be a `kind`."""
-    (schema,) = json_of(kind).values()
-    return {"required": True, "content": {media_type: schema}}
+def request_body(
+    kind: type, media_type: str = "application/json", *, is_required: bool = True
+) -> dict[str, Any]:
+    """Return the description of a body that must be a `kind`, with examples that are accepted."""
+    (content,) = json_of(kind).values()
+    shown = examples.BODIES.get(kind.__name__)
+    if shown:
+        content |= {"examples": {name: {"value": value} for name, value in shown.items()}}
+    return {"required": is_required, "content": {media_type: content}}
+
+
+def _headers(shown: Mapping[str, tuple[str, str]]) -> list[dict[str, Any]]:
+    """Describe headers of which one form of the request needs some, and the other none."""
+    return [
+        {
+            "name": name, "in": "header", "required": False,
+            "description": told, "schema": {"type": "string"}, "example": example,
+        }
+        for name, (told, example) in shown.items()
+    ]  # fmt: skip
+
+
+def event_in() -> dict[str, Any]:
+    """Return what `POST /api/events` takes: an event in JSON, or its data with ce-* headers."""
+    told = {
+        "ce-specversion": "Binary mode: the attributes are headers, the body is the data",
+        "ce-id": "With the source the event's name: repeating it is harmless for a day",
+        "ce-source": "Who tells it",
+        "ce-type": "What happened",
+        "ce-subject": "The session that it's for: userId:agentId:threadId",
+        "ce-time": "When; RFC 3339",
+    }
+    headers = {name: (told[name], value) for name, value in examples.EVENT_HEADERS.items()}
+    body = request_body(CloudEvent, STRUCTURED, is_required=False)
+    body["description"] = "An event in JSON; in binary mode any text in UTF-8, or nothing"
+    body["content"]["*/*"] = {
+        "schema": {"type": "string"},
+        "examples": {"data alone": {"value": examples.EVENT_DATA}},
+    }
+    return {"parameters": _headers(headers), "requestBody": body}
+
+
+def hook_in() -> dict[str, Any]:
+    """Return what `POST /hooks/{name}` takes: any text, signed as the hook's `scheme` says."""
+    headers = {
+        "webhook-id": ("Standard Webhooks: the message's name", "msg_7"),
+        "webhook-timestamp": ("Standard Webhooks: seconds since 1970, at most 5 min off",
+                              "1795338000"),
+        "webhook-signature": ("Standard Webhooks: v1, and HMAC-SHA256 of id.timestamp.body, base64",
+                              "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="),
+        "x-github-delivery": ("GitHub: the delivery's name",
+                              "72d3162e-cc78-11e3-81ab-4c9367dc0958"),
+        "x-github-event": ("GitHub: what happened", "push"),
+        "x-hub-signature-256": ("GitHub: sha256= and HMAC-SHA256 of the body, hex",
+                                "sha256=" + 8 * "0123abcd"),
+    }  # fmt: skip
+    body = {
+        "required": True,
+        "description": "Text in UTF-8, as it was signed. Of JSON, `type` and `timestamp` are read.",
+        "content": {"*/*": {"schema": {"type": "string"}}},
+    }
+    return {"parameters": _headers(headers), "requestBody": body}
+
+
+def schema_of(kind: Any) -> dict[str, Any]:
+    """Return the schema of a type that is no struct."""
+    return msgspec.json.schema(kind)
+
+
+def query_parameter(name: str) -> dict[str, Any]:
+    """Return the description of a parameter of the WebSocket's URL."""
+    schema, description = _SOCKET_PARAMETERS[name]
+    return {
+        "name": name, "in": "query", "required": name == "session",
+        "description": description, "schema": schema_of(schema),
+    }  # fmt: skip
+
+
+def tag_of(path: str) -> str:
+    """Return the group of an operation, by its path.
+
+    >>> tag_of("/api/memories/{id}"), tag_of("/readyz")
+    ('memory', 'installation')
+    """
+    return next(
+        (tag for tag, (_, starts) in TAGS.items() if path.startswith(starts)), "installation"
+    )
 
 
 def parameters_of(kind: type) -> list[dict[str, Any]]:
@@ -140,6 +259,9 @@ def document(app: FastAPI, extra_paths: dict[str, Any]) -> bytes:
     return msgspec.json.encode(
         made
         | {
+            # The gateway that this comes from: it may have other names than it knows.
+            "servers": [{"url": "/", "description": "This gateway"}],
+            "tags": [{"name": name, "description": told} for name, (told, _) in TAGS.items()],
             "paths": dict(sorted(paths.items())),
             "components": {
                 "schemas": schemas,

@@ -6,12 +6,15 @@ answer; where that matters the query is read here.
 
 from __future__ import annotations
 
+import functools
 import math
+import re
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
+import msgspec.inspect
 
 from vigil.errors import InvalidInput
 
@@ -19,6 +22,7 @@ from .decide import complaint
 
 T = TypeVar("T")
 PARAMETERS_MAX: Final = 50
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]", re.ASCII)
 
 
 def query_of(query: bytes, kind: type[T], *, lists: frozenset[str] = frozenset()) -> T:
@@ -41,6 +45,12 @@ def query_of(query: bytes, kind: type[T], *, lists: frozenset[str] = frozenset()
             raise InvalidInput(name[:64], "is given more than once")
         else:
             values[name] = value
+    for name in _instants(kind):
+        if name in values and not _DATE.match(values[name]):
+            # The decoder would take a number as seconds since 1970: 2026 as half past midnight.
+            raise InvalidInput(
+                name, "must be an instant of RFC 3339 with its zone, as 2026-11-22T09:00:00Z"
+            )
     try:
         wanted = msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
@@ -48,6 +58,20 @@ def query_of(query: bytes, kind: type[T], *, lists: frozenset[str] = frozenset()
         raise InvalidInput(field.partition("[")[0], reason) from error
     check_values(wanted)
     return wanted
+
+
+@functools.cache
+def _instants(kind: type) -> tuple[str, ...]:
+    """Return the parameters of a struct that are instants."""
+    info = msgspec.inspect.type_info(kind)
+    assert isinstance(info, msgspec.inspect.StructType)  # noqa: S101 - queries are structs
+    return tuple(field.encode_name for field in info.fields if _is_instant(field.type))
+
+
+def _is_instant(kind: msgspec.inspect.Type) -> bool:
+    if isinstance(kind, msgspec.inspect.UnionType):
+        return any(map(_is_instant, kind.types))
+    return isinstance(kind, msgspec.inspect.DateTimeType)
 
 
 def _pairs(query: bytes) -> list[tuple[str, str]]:

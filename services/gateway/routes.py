@@ -27,6 +27,9 @@ from .messages import own_session, parent_of, readable_session
 from .problem import Problem
 from .tickets import TICKET_LIFE_S
 from .wire import (
+    KEY_SCHEMA,
+    OWN_KEY_SCHEMA,
+    PART_SCHEMA,
     Alive,
     ChatAnswer,
     ChatRequest,
@@ -79,13 +82,17 @@ async def _principal(request: Request) -> Principal:
 
 
 async def _session(
-    request: Request, key: Annotated[str, Path(description="userId:agentId:threadId")]
+    request: Request,
+    key: Annotated[
+        str, Path(description="userId:agentId:threadId", json_schema_extra=OWN_KEY_SCHEMA)
+    ],
 ) -> SessionKey:
     return own_session(key, request.scope[PRINCIPAL])
 
 
 async def _readable(
-    request: Request, key: Annotated[str, Path(description="userId:agentId:threadId")]
+    request: Request,
+    key: Annotated[str, Path(description="userId:agentId:threadId", json_schema_extra=KEY_SCHEMA)],
 ) -> SessionKey:
     return readable_session(key, request.scope[PRINCIPAL])
 
@@ -104,6 +111,9 @@ Session = Annotated[SessionKey, Depends(_session)]
 Readable = Annotated[SessionKey, Depends(_readable)]
 """Also a session of the agent's own, which nobody may say anything in."""
 After = Annotated[int, Query(ge=0, le=SEQ_MAX, description="Continue after this sequence")]
+
+
+TimerId = Annotated[str, Path(json_schema_extra={"maxLength": TIMER_ID_LENGTH_MAX})]
 
 
 # ---------------------------------------------------------------- talking
@@ -146,7 +156,10 @@ async def needs_upgrade() -> Response:
 async def list_sessions(
     edge: Shared,
     caller: Caller,
-    user: Annotated[str | None, Query(description="Whose; an admin may name anybody")] = None,
+    user: Annotated[
+        str | None,
+        Query(description="Whose; an admin may name anybody", json_schema_extra=PART_SCHEMA),
+    ] = None,
     kind: Annotated[
         inner.Kind, Query(description="channel: conversations; the others are the agent's own")
     ] = "channel",
@@ -195,7 +208,7 @@ async def get_timers(edge: Shared, session: Readable) -> Response:
 
 
 async def cancel_timer(
-    request: Request, edge: Shared, session: Session, timer_id: Annotated[str, Path()]
+    request: Request, edge: Shared, session: Session, timer_id: TimerId
 ) -> Response:
     """Cancel a timer, also a reminder."""
     if len(timer_id) > TIMER_ID_LENGTH_MAX:

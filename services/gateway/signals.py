@@ -16,7 +16,7 @@ from fastapi import Depends, Header, Query, Request, Response
 
 from vigil.bus import BusError, Message
 from vigil.errors import InvalidInput, Unavailable
-from vigil.signals import KINDS
+from vigil.signals import KINDS, KINDS_WANTED
 from vigil.subjects import SessionKey, check_part
 from vigil.tokens import Principal
 
@@ -25,7 +25,8 @@ from .feed import HEARTBEAT, STREAM, Reader
 from .messages import readable_session
 from .problem import Problem
 from .routes import Caller, Shared
-from .selection import Selection, event_of, position_of, select
+from .selection import SEQ_DIGITS_MAX, Selection, event_of, position_of, select
+from .wire import KEY_SCHEMA, PART_SCHEMA
 
 log = structlog.get_logger("vigil.gateway")
 
@@ -46,12 +47,23 @@ _HEAD: Final = {
 async def _selection(
     request: Request,
     caller: Caller,
-    agent: Annotated[str | None, Query(description="Of this agent only")] = None,
-    kind: Annotated[
-        str | None, Query(description=f"One of {', '.join(KINDS)}; or half of one: message.*")
+    agent: Annotated[
+        str | None, Query(description="Of this agent only", json_schema_extra=PART_SCHEMA)
     ] = None,
-    session: Annotated[str | None, Query(description="Of this session only")] = None,
-    user: Annotated[str | None, Query(description="Whose; an admin may name anybody")] = None,
+    kind: Annotated[
+        str | None,
+        Query(
+            description=f"One of {', '.join(KINDS)}; or half of one: message.*",
+            json_schema_extra={"enum": KINDS_WANTED},
+        ),
+    ] = None,
+    session: Annotated[
+        str | None, Query(description="Of this session only", json_schema_extra=KEY_SCHEMA)
+    ] = None,
+    user: Annotated[
+        str | None,
+        Query(description="Whose; an admin may name anybody", json_schema_extra=PART_SCHEMA),
+    ] = None,
 ) -> Selection:
     if user is not None:
         check_part("user", user)
@@ -67,7 +79,11 @@ async def get_signals(
     caller: Caller,
     selection: Annotated[Selection, Depends(_selection)],
     after: Annotated[
-        str | None, Query(description="Begin after this event; 0: with the oldest kept")
+        str | None,
+        Query(
+            description="Begin after this event; 0: with the oldest kept",
+            json_schema_extra={"pattern": f"^[0-9]{{1,{SEQ_DIGITS_MAX}}}$"},
+        ),
     ] = None,
     follow: Annotated[bool, Query(description="false: end after what is stored")] = True,
     last_event_id: Annotated[

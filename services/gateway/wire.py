@@ -7,14 +7,32 @@ name is camelCase, the public contract has it so (SPEC P-5).
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
 from vigil.contracts import Instant
 from vigil.health import Health
+from vigil.subjects import PartText
 from vigil.switches import Paused
 
+from .decide import KEY_LENGTH_MAX
+
+_PART = "[A-Za-z0-9_-]{1,64}"
+_OWN = "[A-Za-z0-9-][A-Za-z0-9_-]{0,63}"
+PART_SCHEMA: Final = {"pattern": f"^{_PART}$"}
+KEY_SCHEMA: Final = {"pattern": f"^{_PART}:{_PART}:{_PART}$"}
+OWN_KEY_SCHEMA: Final = {"pattern": f"^{_PART}:{_PART}:{_OWN}$"}
+ID_SCHEMA: Final = {"pattern": "^[0-9a-f]{32}$"}
+"""For parameters that FastAPI describes; functions check them."""
+# What the schema says of these is checked by functions, whose words are better.
+SaidText = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": r"\S"})]
+KeyedBy = Annotated[
+    str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": KEY_LENGTH_MAX})
+]
+OwnThread = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": f"^{_OWN}$"})]
+OwnKey = Annotated[str, msgspec.Meta(extra_json_schema=OWN_KEY_SCHEMA)]
+"""A session that a person may say something in."""
 CursorValue = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 
 
@@ -32,8 +50,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class PostMessage(Request, frozen=True, kw_only=True):
     """Say something in a session."""
 
-    text: str
-    idempotency_key: str | None = None
+    text: SaidText
+    idempotency_key: KeyedBy | None = None
     """A name of yours for this message: repeating it is harmless for a day."""
 
 
@@ -52,11 +70,11 @@ class ChatRequest(
 ):
     """Say something and wait for the answer."""
 
-    message: str
-    user_id: str
-    thread_id: str | None = None
-    """Absent: a new thread."""
-    agent_id: str = "vigil"
+    message: SaidText
+    user_id: PartText
+    thread_id: OwnThread | None = None
+    """Absent: a new thread. Those that begin with `_` are the agent's own."""
+    agent_id: PartText = "vigil"
 
 
 class ChatMessage(Answer, frozen=True, kw_only=True):
@@ -178,7 +196,7 @@ class TimerList(Answer, frozen=True, kw_only=True):
 class TicketRequest(Request, frozen=True, kw_only=True):
     """Ask for a ticket that opens one socket."""
 
-    session: str
+    session: OwnKey
 
 
 class Ticket(Answer, frozen=True, kw_only=True):
@@ -230,8 +248,8 @@ class Readiness(Answer, frozen=True, kw_only=True):
 class ClientMessage(Request, frozen=True, kw_only=True, tag_field="type", tag="message"):
     """Say something. `id` is a name of yours: repeating it is harmless, and it's confirmed."""
 
-    text: str
-    id: str | None = None
+    text: SaidText
+    id: KeyedBy | None = None
 
 
 class ClientAck(Request, frozen=True, kw_only=True, tag_field="type", tag="ack"):

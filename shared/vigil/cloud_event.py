@@ -9,11 +9,12 @@ Source: https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/formats/json
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
 from .contracts import Instant
+from .subjects import KeyText
 
 MEDIA_TYPE: Final = "application/cloudevents+json"
 
@@ -22,11 +23,11 @@ class CloudEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An event of CloudEvents 1.0 in its JSON format. Other attributes are dropped."""
 
     specversion: Literal["1.0"]
-    id: str
+    id: Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": 256})]
     """With `source` the sender's name of the event: repeating it is harmless for a day."""
-    source: str
-    type: str
-    subject: str
+    source: Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": 1024})]
+    type: Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": 256})]
+    subject: KeyText
     """The session it's for: userId:agentId:threadId."""
     time: Instant | None = None
     datacontenttype: str = "application/json"

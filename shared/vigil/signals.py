@@ -49,14 +49,17 @@ KINDS: Final[dict[str, str]] = {
 """Kind -> what it means. The kinds of SPEC C-4 whose causes exist."""
 
 
+KINDS_WANTED: Final = (*KINDS, *dict.fromkeys(f"{kind.partition('.')[0]}.*" for kind in KINDS))
+"""What a reader may ask for: a kind, or a half of one."""
+
+
 def check_kind(pattern: str) -> str:
     """Return a kind, or one of its halves with a wildcard (``message.*``), if there is such.
 
     Raises:
         InvalidInput: no signal has that kind.
     """
-    first, _, second = pattern.partition(".")
-    if pattern in KINDS or (second == "*" and any(k.startswith(f"{first}.") for k in KINDS)):
+    if pattern in KINDS_WANTED:
         return pattern
     valid = ", ".join(KINDS)
     raise InvalidInput("kind", f"is {pattern!r}, and no signal is of that kind; there is: {valid}")

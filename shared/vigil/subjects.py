@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -40,6 +40,11 @@ from .errors import InvalidInput
 
 PART: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _FIELDS: Final = ("userId", "agentId", "threadId")
+_PART: Final = "[A-Za-z0-9_-]{1,64}"
+PartText = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": f"^{_PART}$"})]
+"""A part of a session key, for schemas; :func:`check_part` checks it, and says more."""
+KeyText = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": f"^{_PART}:{_PART}:{_PART}$"})]
+"""A session key, for schemas; :meth:`SessionKey.parse` checks it."""
 
 IN_ALL_SESSIONS: Final = "session.*.*.*.in.>"
 IN_ALL_SYSTEM: Final = "system.*.*.*.in.>"

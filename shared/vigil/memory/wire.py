@@ -13,6 +13,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from ..contracts import Edge, Instant, MemoryType, Relation, Stability
+from ..subjects import PartText
 from .questions import (
     LIMIT_MAX,
     Ended,
@@ -48,9 +49,9 @@ class Whose(
 ):  # fmt: skip
     """Base of what comes in: whose memory it is about."""
 
-    user_id: str | None = None
+    user_id: PartText | None = None
     """Absent: the caller's own. Somebody else's is for admins."""
-    agent_id: str = DEFAULT_AGENT
+    agent_id: PartText = DEFAULT_AGENT
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename=NAMES):
@@ -106,8 +107,8 @@ class MaintainBody(
 ):
     """Prune and merge now; an admin who names neither user nor agent means all memories."""
 
-    user_id: str | None = None
-    agent_id: str | None = None
+    user_id: PartText | None = None
+    agent_id: PartText | None = None
 
 
 class RebuildBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,0 +1,73 @@
+"""Requests as the OpenAPI document shows them; a test sends each, and each is accepted. Pure."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+SESSION: Final = "ann:vigil:t1"
+_ID: Final = "0123456789abcdef0123456789abcdef"
+_EVENT: Final[dict[str, Any]] = {
+    "specversion": "1.0",
+    "id": "build-7",
+    "source": "https://ci.example/builds",
+    "type": "build.failed",
+    "subject": SESSION,
+}
+
+BODIES: Final[dict[str, dict[str, Any]]] = {
+    "ChatRequest": {
+        "a new thread": {"message": "hello", "userId": "ann"},
+        "a thread": {"message": "and now?", "userId": "ann", "threadId": "t1"},
+    },
+    "PostMessage": {
+        "a message": {"text": "remind me in 20 minutes to stretch"},
+        "one that may be repeated": {"text": "hello", "idempotency_key": "msg-7"},
+    },
+    "TicketRequest": {"of a session": {"session": SESSION}},
+    "CloudEvent": {
+        "text": {**_EVENT, "datacontenttype": "text/plain", "data": "build 7 failed"},
+        "JSON": {
+            **_EVENT,
+            "id": "build-9",
+            "time": "2026-11-22T09:00:00Z",
+            "data": {"build": 9, "ok": False},
+        },
+    },
+    "Decide": {
+        "accept": {"verdict": "accept"},
+        "reject": {"verdict": "reject", "text": "not on a Friday"},
+    },
+    "SaveBody": {
+        "a fact": {"content": "Ann prefers tea", "type": "preference"},
+        "of a conversation": {
+            "content": "Ann: I was in Rome last week",
+            "threadId": "t1",
+            "occurredAt": "2026-11-22T09:00:00Z",
+            "importance": 0.4,
+            "idempotency_key": "note-7",
+        },
+    },
+    "AssociateBody": {"two memories": {"from_id": _ID, "to_id": _ID[::-1], "weight": 0.7}},
+    "UndoBody": {"a source": {"source": "import-7"}},
+    "MaintainBody": {"your own": {}, "of one agent": {"agentId": "vigil"}},
+    "RebuildBody": {"the vectors": {"what": "vectors"}},
+    "JsonRpc": {
+        "the tools": {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}},
+    },
+    "JobBody": {
+        "a goal": {"goal": "Compare three ways to store time zones"},
+        "a skill": {"skill": "keep-notes", "input": "Milk, and the invoice of Monday"},
+    },
+    "JobChange": {"end it": {"status": "cancelled"}, "run it again": {"status": "queued"}},
+}
+"""By the name of the body's struct: the name of the example -> the body."""
+EVENT_HEADERS: Final = {
+    "ce-specversion": "1.0",
+    "ce-id": "build-8",
+    "ce-source": "https://ci.example/builds",
+    "ce-type": "build.failed",
+    "ce-subject": SESSION,
+    "ce-time": "2026-11-22T09:00:00Z",
+}
+"""A CloudEvent in the binary mode: the body is the data alone."""
+EVENT_DATA: Final = "build 8 failed"
