@@ -8,6 +8,7 @@ repeat are stored once. What can't be used becomes a dead letter; nobody waits f
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from typing import Final
 
@@ -17,6 +18,7 @@ from vigil import crash, dead_letters, metrics, trace
 from vigil.bus import BusError, Message
 from vigil.dead_letters import NOBODY
 from vigil.errors import InvalidInput, Unavailable
+from vigil.lanes import Lanes
 from vigil.subjects import SessionKey
 from vigil.topology import OUTSIDE_EVENTS
 
@@ -34,6 +36,8 @@ TRIES_MAX: Final = 5
 """Of an event that meets a fault of ours, before it becomes a dead letter."""
 STUCK_DELAY_S: Final = 30.0
 """After which an event that can't even be buried is looked at again."""
+IN_HAND_MAX: Final = 1024
+"""Events taken and not dealt with: all that four credentials may have waiting."""
 KEPT_BYTES_MAX: Final = 16 * 1024
 """Of an event that can't be used: enough to see what it was, too little to fill a disk with."""
 
@@ -51,12 +55,21 @@ class OutsideEvents:
         """Take events in until cancelled."""
         puller = await self._edge.bus.pull(OUTSIDE_EVENTS)
         try:
-            async for message in puller:
-                await self._handle(message)
+            async with asyncio.TaskGroup() as group:
+                # A lane for each credential: nobody waits behind another's flood.
+                lanes = Lanes(self._handle, self._give_back, group, turns_max=IN_HAND_MAX)
+                async for message in puller:
+                    lanes.put(message)
+                    await lanes.room()
         finally:
             await puller.close()
 
-    async def _handle(self, message: Message) -> None:
+    async def _give_back(self, message: Message) -> None:
+        with contextlib.suppress(Unavailable):
+            await self._edge.bus.nak(message, 0)
+
+    async def _handle(self, message: Message) -> bool:
+        """Deal with one event; one that has to wait holds up no other."""
         crash.point("gateway.event.received")
         bus = self._edge.bus
         # Broker away: what wasn't acknowledged comes again.
@@ -72,6 +85,7 @@ class OutsideEvents:
                 await bus.nak(message, delay_s)
             else:
                 await bus.ack(message)
+        return True
 
     async def _try(self, message: Message) -> float:
         """Take the message or bury it -> 0, or the seconds after which to try again."""
@@ -117,12 +131,18 @@ class OutsideEvents:
         return 0.0
 
     async def _bury(self, message: Message, about: SessionKey, cause: str) -> None:
-        """Keep what can't be used, with the cause; at least once, under one id."""
+        """Keep what can't be used, with the cause; at least once, under one id.
+
+        All letters of a credential lie under one subject, whatever session its events name: so the
+        newest thousand of it are kept, and it evicts nobody else's.
+        """
         letter = dead_letters.build(
             "gateway", OUTSIDE_EVENTS.stream, message, cause, about,
             now=self._edge.clock.now(), bytes_max=KEPT_BYTES_MAX,
         )  # fmt: skip
-        await dead_letters.publish(self._edge.bus, letter, message, about)
+        _, user, credential = message.subject.split(".")
+        place = SessionKey(user, NOBODY, credential)
+        await dead_letters.publish(self._edge.bus, letter, message, place)
         crash.point("gateway.event.buried")
         self._edge.context.metrics.count(metrics.DEAD_LETTERS)
         log.warning("dead letter", action="gateway.dead", subject=message.subject, cause=cause)

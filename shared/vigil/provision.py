@@ -135,13 +135,14 @@ def stream_config(stream: Stream, age_s: int, replicas: int) -> dict[str, Any]:
     config: dict[str, Any] = {
         "name": stream.name,
         "subjects": list(stream.subjects),
-        "retention": "limits",
+        "retention": "interest" if stream.is_consumed else "limits",
         "storage": "file",
         "discard": "new" if stream.is_refusing else "old",
         "max_age": age_s * SECOND_NS,
         "max_msgs": -1,
         "max_bytes": stream.bytes_max,
         "max_msgs_per_subject": stream.per_subject_max,
+        "discard_new_per_subject": stream.is_refusing and stream.per_subject_max > 0,
         "max_msg_size": stream.message_bytes_max,
         "max_consumers": stream.max_consumers,
         "duplicate_window": int(stream.duplicate_window_s * SECOND_NS),
@@ -193,8 +194,37 @@ async def _ensure_stream(bus: Bus, config: dict[str, Any]) -> None:
             raise
         await bus.api(f"STREAM.CREATE.{name}", config)
         return
-    if any(current.get(key) != value for key, value in config.items()):
-        try:
-            await bus.api(f"STREAM.UPDATE.{name}", current | config)
-        except BusError as error:
-            raise VigilError(f"stream {name} can't be upgraded: {error}") from error
+    if all(current.get(key, False) == value for key, value in config.items()):
+        return
+    try:
+        if config.get("discard_new_per_subject") and not current.get("discard_new_per_subject"):
+            config = await _without_loss(bus, current, config)
+        await bus.api(f"STREAM.UPDATE.{name}", current | config)
+    except BusError as error:
+        raise VigilError(f"stream {name} can't be upgraded: {error}") from error
+
+
+async def _without_loss(
+    bus: Bus, current: dict[str, Any], config: dict[str, Any]
+) -> dict[str, Any]:
+    """Prepare a stream for a bound on each subject -> the configuration that costs nothing now.
+
+    With the bound the broker drops what is above it, also what nobody has taken in (measured). So
+    what was taken in goes first, and a subject that has too much waiting puts the bound off until
+    the next provisioning.
+    """
+    name, bound = config["name"], config["max_msgs_per_subject"]
+    for consumer in CONSUMERS:  # without one, nobody is interested in what is there
+        if consumer.stream == name:
+            await _ensure_consumer(bus, consumer, "all")
+    loose = {
+        key: current.get(key, default)
+        for key, default in (("max_msgs_per_subject", -1), ("discard_new_per_subject", False))
+    }
+    await bus.api(f"STREAM.UPDATE.{name}", current | config | loose)
+    state = (await bus.api(f"STREAM.INFO.{name}", {"subjects_filter": ">"}))["state"]
+    waiting = max((state.get("subjects") or {}).values(), default=0)
+    if waiting <= bound:
+        return config
+    log.warning("bound put off", action="broker.bound", stream=name, waiting=waiting, bound=bound)
+    return config | loose

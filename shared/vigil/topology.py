@@ -49,9 +49,11 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
     """Of all that it holds; -1: as much as the broker has. The broker sets it aside at once."""
     message_bytes_max: int = PAYLOAD_BYTES_MAX
     per_subject_max: int = -1
-    """Messages of one subject; the oldest goes."""
+    """Messages of one subject."""
     is_refusing: bool = False
-    """When it's full the sender is refused; else the oldest message goes."""
+    """When it, or a subject of it, is full the sender is refused; else the oldest message goes."""
+    is_consumed: bool = False
+    """A message goes once every durable consumer has acknowledged it."""
     duplicate_window_s: float = 120.0
     """How long the broker drops a message whose `Nats-Msg-Id` it saw; at least 0.1."""
 
@@ -86,16 +88,19 @@ STREAMS: Final = (
     Stream(name="TIMERS", subjects=("timer.>", "due.>"), has_schedules=True),
     # Bounded, so that a flood of what can't be used takes no room from the sessions.
     Stream(name="DEAD", subjects=("dead.>",), bytes_max=128 * MIB, per_subject_max=1000),
-    # What outside programs publish stays this long after the gateway took it in.
+    # What outside programs publish, until the gateway took it in.
     # The window is as short as it may be: message ids are compared in the whole stream, so with a
     # long one a stranger's id could make another's event a repeat. The gateway knows repeats.
-    # The bounds keep a credential from filling the disk that all share.
+    # The bounds keep a credential, which has one subject, from filling the disk that all share: a
+    # quarter of the room is the most that one can take from the others (ADR 20).
     Stream(
         name="EVENTS",
         subjects=(OUTSIDE_ALL,),
         bytes_max=256 * MIB,
         message_bytes_max=256 * 1024,
+        per_subject_max=256,
         is_refusing=True,
+        is_consumed=True,
         duplicate_window_s=0.1,
     ),
     # The truth of memory; SQLite and the vectors are made of it.

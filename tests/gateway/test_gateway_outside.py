@@ -111,18 +111,20 @@ async def test_a_program_keeps_no_event_of_another_out(gate: Gate, ci: Program) 
         await other.close()
 
 
-BAD: list[tuple[bytes, str, str]] = [
-    (b"", "dead.gateway._.ann._", "JSON"),
-    (b"\xff\xfe", "dead.gateway._.ann._", "JSON"),
-    (b"[]", "dead.gateway._.ann._", "JSON"),
-    (b'{"a":' * 50_000, "dead.gateway._.ann._", "nested"),
-    (event(subject=None), "dead.gateway._.ann._", "subject: is required"),
-    (event(subject="ann:vigil:a.b"), "dead.gateway._.ann._", "threadId"),
-    (event(subject="bob:vigil:t1"), "dead.gateway._.ann._", "another user"),
-    (event(subject="ann:vigil:_mind"), "dead.gateway.vigil.ann._mind", "must not start"),
-    (event(subject=ANN, agentid="x"), "dead.gateway.vigil.ann.t1", "agentid"),
-    (event(id=None), "dead.gateway._.ann._", "id: is required"),
-    (event(data="x" * 70_000), "dead.gateway._.ann._", "at most 65536"),
+SHELF = "dead.gateway._.ann.ci"
+"""Where the letters of a credential lie, whatever its events name."""
+BAD: list[tuple[bytes, str]] = [
+    (b"", "JSON"),
+    (b"\xff\xfe", "JSON"),
+    (b"[]", "JSON"),
+    (b'{"a":' * 50_000, "nested"),
+    (event(subject=None), "subject: is required"),
+    (event(subject="ann:vigil:a.b"), "threadId"),
+    (event(subject="bob:vigil:t1"), "another user"),
+    (event(subject="ann:vigil:_mind"), "must not start"),
+    (event(subject=ANN, agentid="x"), "agentid"),
+    (event(id=None), "id: is required"),
+    (event(data="x" * 70_000), "at most 65536"),
 ]
 
 
@@ -147,6 +149,76 @@ async def test_a_program_cannot_fill_the_disk_that_all_share(gate: Gate, ci: Pro
     bob = await gate.person("bob")
     answer = await bob.post("/api/sessions/bob:vigil:t/messages", json={"text": "hi"})
     assert answer.status_code == 202
+
+
+async def flood(program: Program, subject: str, data: bytes) -> int:
+    """Publish until the broker refuses; return how many it took."""
+    for taken_in in range(1000):
+        try:
+            await program.js.publish(subject, data)
+        except nats.js.errors.APIError:
+            return taken_in
+    raise AssertionError("never refused")
+
+
+async def test_a_flood_of_one_credential_leaves_room_for_the_others(
+    gate: Gate, ci: Program
+) -> None:
+    """RELIABILITY S16: what waits is bounded for each; what was taken in takes no room."""
+    evil = await connect(gate.stack, await admit(gate.stack, "bob", "evil"))
+    dead = (await gate.admin.api("STREAM.INFO.DEAD", {}))["config"]
+    await gate.admin.api("STREAM.UPDATE.DEAD", dead | {"max_msgs_per_subject": 10})
+    await ci.js.publish("event.ann.ci", b"a letter")
+    await taken(gate)
+    await gate.stack.stop("gateway")
+    try:
+        assert await flood(evil, "event.bob.evil", event(subject="bob:vigil:_no")) == 256
+        with pytest.raises(nats.js.errors.APIError, match="maximum messages per subject"):
+            await evil.js.publish("event.bob.evil", event())
+        await ci.js.publish("event.ann.ci", event())
+        await gate.stack.start("gateway")
+        await taken(gate)
+        assert len(await stored(gate)) == 1
+        state = (await gate.admin.api("STREAM.INFO.EVENTS", {}))["state"]
+        assert state["messages"] == 0
+        await evil.js.publish("event.bob.evil", event(subject="bob:vigil:t"))
+        await taken(gate)
+        assert len(await stored(gate, "bob:vigil:t")) == 1
+        shelves = [subject for subject, _ in await letters(gate)]
+        assert (shelves.count("dead.gateway._.bob.evil"), shelves.count(SHELF)) == (10, 1)
+    finally:
+        await evil.close()
+
+
+async def test_nobody_waits_behind_the_events_of_another(
+    gate: Gate, ci: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long those take: each credential has a lane of its own, and keeps its order."""
+    evil = await connect(gate.stack, await admit(gate.stack, "bob", "evil"))
+    real, is_done = events.take, asyncio.Event()
+
+    async def take(*args: Any, **named: Any) -> Any:
+        if named["source"] == "bus:evil":
+            await is_done.wait()
+        return await real(*args, **named)
+
+    monkeypatch.setattr(events, "take", take)
+    try:
+        for number in range(3):
+            await evil.js.publish("event.bob.evil", event(id=str(number), subject="bob:vigil:t"))
+        await ci.js.publish("event.ann.ci", event())
+
+        async def is_stored() -> bool:
+            return len(await stored(gate)) == 1
+
+        await until(is_stored, "the quiet one's event is in its session")
+        assert await stored(gate, "bob:vigil:t") == []
+        is_done.set()
+        await taken(gate)
+        found = await stored(gate, "bob:vigil:t")
+        assert [one.payload.origin_id for one in found] == ["0", "1", "2"]
+    finally:
+        await evil.close()
 
 
 async def test_waiting_is_no_fault(gate: Gate, ci: Program, monkeypatch: Any) -> None:
@@ -189,13 +261,13 @@ async def test_what_cannot_even_be_buried_does_not_end_the_gateway(
 
 async def test_what_cannot_be_used_is_dead_lettered_with_its_cause(gate: Gate, ci: Program) -> None:
     """SPEC X-6: once each, under the publishing user, and the next one is taken as ever."""
-    for data, _, _ in BAD:
+    for data, _ in BAD:
         await ci.js.publish("event.ann.ci", data)
     await ci.js.publish("event.ann.ci", event())
     await taken(gate)
     found = await letters(gate)
-    assert [subject for subject, _ in found] == [subject for _, subject, _ in BAD]
-    for number, ((_, letter), (data, _, cause)) in enumerate(zip(found, BAD, strict=True), 1):
+    assert {subject for subject, _ in found} == {SHELF}
+    for number, ((_, letter), (data, cause)) in enumerate(zip(found, BAD, strict=True), 1):
         assert cause in letter.cause, (letter.cause, cause)
         assert (letter.id, letter.seq) == (f"EVENTS-{number}", number)
         assert (letter.service, letter.subject) == ("gateway", "event.ann.ci")

@@ -11,6 +11,7 @@ import structlog
 
 from tests.support.stack import Stack, running_broker
 from vigil import broker as broker_module
+from vigil import provision as provision_module
 from vigil.broker import Broker
 from vigil.bus import Bus
 from vigil.errors import ConfigError, VigilError
@@ -18,7 +19,7 @@ from vigil.health import HEALTH, Health
 from vigil.provision import provision
 from vigil.sections import Nats
 from vigil.subjects import SessionKey
-from vigil.topology import BUCKETS, CONSUMERS, STREAMS
+from vigil.topology import BUCKETS, CONSUMERS, OUTSIDE_EVENTS, STREAMS
 
 KEY = SessionKey("ann", "vigil", "t1")
 
@@ -45,6 +46,49 @@ async def test_an_older_stream_is_upgraded(bare: Stack) -> None:
     info = await admin.api("STREAM.INFO.DEAD", {})
     assert info["config"]["max_age"] == 90 * 24 * 3600 * 10**9
     assert info["state"]["messages"] == 1
+
+
+async def as_before(admin: Bus) -> None:
+    """Give EVENTS the configuration that it had before 0.3: kept for days, bounded in all only."""
+    config = (await admin.api("STREAM.INFO.EVENTS", {}))["config"]
+    await admin.api("STREAM.DELETE.EVENTS", {})
+    old = {"retention": "limits", "max_msgs_per_subject": -1, "discard_new_per_subject": False}
+    await admin.api("STREAM.CREATE.EVENTS", config | old)
+    events = next(one for one in CONSUMERS if one.stream == "EVENTS")
+    await provision_module._ensure_consumer(admin, events, "all")
+
+
+async def take_events(bus: Bus, count: int) -> None:
+    """Acknowledge the oldest `count` events."""
+    puller = await bus.pull(OUTSIDE_EVENTS)
+    for _ in range(count):
+        await bus.ack(await anext(puller))
+    await puller.close()
+
+
+async def waiting_events(admin: Bus) -> list[int]:
+    return [message.seq for message in await admin.read("EVENTS", ["event.>"])]
+
+
+async def test_an_older_stream_of_events_keeps_what_nobody_has_taken_in(bare: Stack) -> None:
+    """What was taken in goes; a bound that would cost what waits comes once it doesn't."""
+    admin, gateway = await bare.bus("admin"), await bare.bus("gateway")
+    await as_before(admin)
+    for number in range(300):
+        await admin.publish("event.ann.ci", b"%d" % number)
+    await take_events(gateway, 10)
+    async with asyncio.timeout(20):
+        while len(await waiting_events(admin)) != 290:
+            await provision(admin)
+    config = (await admin.api("STREAM.INFO.EVENTS", {}))["config"]
+    assert (config["retention"], config["max_msgs_per_subject"]) == ("interest", -1)
+    await take_events(gateway, 200)
+    async with asyncio.timeout(20):
+        while (await admin.api("STREAM.INFO.EVENTS", {}))["config"]["max_msgs_per_subject"] < 0:
+            await provision(admin)
+    assert await waiting_events(admin) == list(range(211, 301))
+    config = (await admin.api("STREAM.INFO.EVENTS", {}))["config"]
+    assert (config["max_msgs_per_subject"], config["discard_new_per_subject"]) == (256, True)
 
 
 async def test_every_write_is_synced(bare: Stack) -> None:
