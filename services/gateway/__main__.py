@@ -35,7 +35,7 @@ async def serve(context: Context) -> None:
     config = context.settings.config.gateway
     # What uvicorn logs below a warning has query strings in it.
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    raise_file_limit()
+    files_max = raise_file_limit()
     async with contextlib.AsyncExitStack() as stack:
         listener = stack.enter_context(contextlib.closing(listen(config)))
         host, port = listener.getsockname()[:2]
@@ -47,16 +47,18 @@ async def serve(context: Context) -> None:
         skills.ensure(context.settings.skills)
         edge = Edge(context, tokens, switches)
         stack.push_async_callback(edge.close)
-        await _serve_http(context, edge, listener)
+        await _serve_http(context, edge, listener, files_max)
 
 
-async def _serve_http(context: Context, edge: Edge, listener: socket.socket) -> None:
+async def _serve_http(
+    context: Context, edge: Edge, listener: socket.socket, files_max: int
+) -> None:
     def announce() -> None:
         facts = context.facts
         log.info("listening", action="gateway.listening", host=facts["host"], port=facts["port"])
         context.ready.set()
 
-    server = server_for(build(edge), edge.config, announce)
+    server = server_for(build(edge), edge.config, files_max, announce)
     serving = asyncio.create_task(server.serve(sockets=[listener]), name="gateway-http")
     writing = asyncio.create_task(edge.cursors.run(), name="gateway-cursors")
     taking = asyncio.create_task(OutsideEvents(edge).run(), name="gateway-events")

@@ -144,7 +144,7 @@ async def _decide(
                 continue
         raise unavailable("the session is too busy; try again")
 
-    return await edge.intake.once(event_id, store)
+    return await edge.intake.order_once(key, event_id, store)
 
 
 async def _look(

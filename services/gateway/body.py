@@ -51,11 +51,20 @@ def decode(data: bytes, decoder: msgspec.json.Decoder[T], depth_max: int) -> T:
     Raises:
         InvalidInput: naming the field and the reason.
     """
-    if is_too_deep(data, depth_max):
-        raise InvalidInput("body", f"is nested deeper than {depth_max} levels, or not JSON")
+    # Decoded first: what is broken ends there at once, and costs nobody else a moment. The decoder
+    # has a limit of its own, at the interpreter's recursion.
     try:
-        return decoder.decode(data)
+        decoded = decoder.decode(data)
     except UnicodeDecodeError as error:
         raise InvalidInput("body", "must be UTF-8") from error
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except RecursionError as error:
+        raise _too_deep(depth_max) from error
+    except msgspec.MsgspecError as error:
         raise InvalidInput(*complaint(str(error))) from error
+    if is_too_deep(data, depth_max):
+        raise _too_deep(depth_max)
+    return decoded
+
+
+def _too_deep(depth_max: int) -> InvalidInput:
+    return InvalidInput("body", f"is nested deeper than {depth_max} levels")

@@ -10,6 +10,7 @@ Source: https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md
 from __future__ import annotations
 
 import binascii
+import contextlib
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -93,10 +94,7 @@ def of_http(headers: Iterable[tuple[bytes, bytes]], body: bytes, limits: Limits)
 
 def structured(body: bytes, limits: Limits) -> Told:
     """Read an event in the JSON format. Raises: InvalidInput."""
-    if is_too_deep(body, limits.json_depth_max):
-        reason = f"is nested deeper than {limits.json_depth_max} levels, or not JSON"
-        raise InvalidInput("body", reason)
-    raw = _json(body, dict[str, msgspec.Raw])
+    raw = _json(body, dict[str, msgspec.Raw], limits)
     _check_required(raw)
     for name in ("time", _DATA_BASE64):
         if name in raw and not bytes(raw[name]).startswith(b'"'):
@@ -112,8 +110,9 @@ def of_text(
     origin_id: str, kind: str, body: bytes, occurred_at: datetime | None, limits: Limits
 ) -> Told:
     """Return an event that came in another form than a CloudEvent. Raises: InvalidInput."""
-    if body.lstrip()[:1] in (b"{", b"[") and is_too_deep(body, limits.json_depth_max):
-        raise InvalidInput("body", f"is nested deeper than {limits.json_depth_max} levels")
+    if body.lstrip()[:1] in (b"{", b"["):
+        with contextlib.suppress(_NotJson):  # it's text that begins like JSON
+            _json(body, msgspec.Raw, limits)
     return Told(
         id=origin_id,
         origin="",
@@ -136,9 +135,7 @@ def _binary(
     if content_type is not None:
         headers["content-type"] = content_type
         if _media_type(content_type).endswith(("/json", "+json")) and body:
-            if is_too_deep(body, limits.json_depth_max):
-                raise InvalidInput("body", f"is nested deeper than {limits.json_depth_max} levels")
-            _json(body, msgspec.Raw)
+            _json(body, msgspec.Raw, limits)
     event = _read(from_binary, HTTPMessage(headers, b""))
     return _told(event, given, _text(body, "body"), limits)
 
@@ -147,13 +144,24 @@ def _media_type(header: str) -> str:
     return header.partition(";")[0].strip().lower()
 
 
-def _json(body: bytes, kind: Any) -> Any:
+class _NotJson(InvalidInput):
+    """Text of another form."""
+
+
+def _json(body: bytes, kind: Any, limits: Limits) -> Any:
+    """Decode JSON. It's decoded first: what is broken ends there at once. Raises: InvalidInput."""
+    reason = f"is nested deeper than {limits.json_depth_max} levels"
     try:
-        return msgspec.json.decode(body, type=kind)
+        decoded = msgspec.json.decode(body, type=kind)
     except UnicodeDecodeError as error:
-        raise InvalidInput("body", "must be UTF-8") from error
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise InvalidInput("body", f"is no event in JSON: {error}") from error
+        raise _NotJson("body", "must be UTF-8") from error
+    except RecursionError as error:
+        raise InvalidInput("body", reason) from error
+    except msgspec.MsgspecError as error:
+        raise _NotJson("body", f"is no event in JSON: {error}") from error
+    if is_too_deep(body, limits.json_depth_max):
+        raise InvalidInput("body", reason)
+    return decoded
 
 
 def _check_required(given: Iterable[str]) -> None:
@@ -233,15 +241,22 @@ def _content_of(raw: Mapping[str, msgspec.Raw]) -> str:
     if _DATA in raw and _DATA_BASE64 in raw:
         raise InvalidInput(_DATA, "and data_base64 exclude each other")
     if _DATA_BASE64 in raw:
-        encoded = _json(bytes(raw[_DATA_BASE64]), str)
+        encoded = _string(raw[_DATA_BASE64], _DATA_BASE64)
         try:
             return _text(binascii.a2b_base64(encoded, strict_mode=True), _DATA_BASE64)
         except ValueError as error:
             raise InvalidInput(_DATA_BASE64, f"is no base64: {error}") from error
     data = bytes(raw.get(_DATA, msgspec.Raw(b"null")))
     if data.startswith(b'"'):
-        return _check_nul(_json(data, str), _DATA)
+        return _check_nul(_string(data, _DATA), _DATA)
     return "" if data == b"null" else _text(data, _DATA)
+
+
+def _string(data: bytes | msgspec.Raw, field: str) -> str:
+    try:
+        return msgspec.json.decode(data, type=str)
+    except (UnicodeDecodeError, msgspec.MsgspecError) as error:
+        raise InvalidInput(field, f"is no string: {error}") from error
 
 
 def _text(data: bytes, field: str) -> str:

@@ -107,7 +107,7 @@ def allowance(
 def is_too_deep(data: bytes, depth_max: int) -> bool:
     """Return whether JSON nests deeper than `depth_max`, without recursion, in linear time.
 
-    Broken JSON may count as too deep; it's refused either way.
+    It's meant for JSON that can be decoded; what is broken may count as too deep.
 
     >>> is_too_deep(b'{"a": "[[[[[["}', 2), is_too_deep(b"[[[1]]]", 2), is_too_deep(b"[[1]]", 2)
     (False, True, False)
@@ -115,11 +115,16 @@ def is_too_deep(data: bytes, depth_max: int) -> bool:
     if data.count(b"[") + data.count(b"{") <= depth_max:
         return False
     brackets = _STRING.sub(b"", data).translate(_ONE_KIND, _NO_BRACKETS)
+    if b"[" * (depth_max + 1) in brackets:
+        return True
     # Each pass takes the innermost level away.
     for _ in range(depth_max):
+        size = len(brackets)
         brackets = brackets.replace(b"[]", b"")
         if not brackets:
             return False
+        if len(brackets) == size:
+            return True
     return True
 
 

@@ -8,6 +8,7 @@ where a signature takes its place.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 from urllib.parse import parse_qs
 
@@ -16,9 +17,11 @@ import structlog
 from vigil import metrics
 from vigil.tokens import PREFIX, Principal
 
+from .connections import Connection
 from .decide import bearer_of, is_host_allowed, is_origin_allowed
 from .edge import Edge
 from .problem import Problem, erasing, of_error, send_problem, too_many, unauthorized
+from .protocol import CONNECTION
 
 log = structlog.get_logger("vigil.gateway")
 
@@ -29,6 +32,8 @@ PRINCIPAL: Final = "vigil.principal"
 """Where the principal is in the ASGI scope."""
 _TOKEN_NAMES: Final = frozenset({"token", "access_token", "authorization", "api_key"})
 _TOKEN_MARK: Final = PREFIX.encode()
+_ONCE: Final = {b"host": "Host", b"origin": "Origin", b"authorization": "Authorization"}
+"""Headers of which two would mean one thing to a proxy and another one to us."""
 _SOCKET_PATH: Final = "/api/ws"
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
@@ -74,24 +79,15 @@ class Door:
         return counted
 
     async def _admit(self, scope: Any, is_websocket: bool) -> None:
-        host = origin = authorization = None
-        for name, value in scope["headers"]:
-            if name == b"host":
-                if host is not None:
-                    raise Problem(400, "there is more than one Host header")
-                host = value
-            elif name == b"origin":
-                origin = value
-            elif name == b"authorization":
-                authorization = value
-        self._check_names(host, origin)
+        heads = _heads_of(scope["headers"])
+        self._check_names(heads.get(b"host"), heads.get(b"origin"))
         if is_open(scope["path"]) and not is_websocket:
             return
         query = scope["query_string"]
         if query and _has_token(query):
             raise unauthorized("a token in a URL ends up in logs: send it as Authorization header")
         edge = self._edge
-        if authorization is not None:
+        if (authorization := heads.get(b"authorization")) is not None:
             principal = await self._by_token(authorization.decode("latin-1"), scope["client"])
         elif is_websocket and query:
             principal = self._by_ticket(query)
@@ -101,6 +97,7 @@ class Door:
             raise erasing()
         if wait_s := edge.limiter.take(principal.token_id, edge.clock.monotonic()):
             raise too_many("this token makes too many requests", wait_s)
+        sign_in(scope, principal.user)
         scope[PRINCIPAL] = principal
 
     def _check_names(self, host: bytes | None, origin: bytes | None) -> None:
@@ -141,6 +138,24 @@ class Door:
         if principal is None:
             raise unauthorized("the ticket is unknown, used, expired or for another session")
         return principal
+
+
+def sign_in(scope: Any, user: str) -> None:
+    """Note that the connection is `user`'s. Raises: Problem, 429 or 503, they are too many."""
+    connection: Connection | None = scope.get(CONNECTION)
+    if connection is not None:
+        connection.sign_in(user)
+
+
+def _heads_of(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """Return what tells who asks for what. Raises: Problem, 400: something of it came twice."""
+    found: dict[bytes, bytes] = {}
+    for name, value in headers:
+        if name in _ONCE:
+            if name in found:
+                raise Problem(400, f"there is more than one {_ONCE[name]} header")
+            found[name] = value
+    return found
 
 
 def _method_of(scope: Any) -> str:

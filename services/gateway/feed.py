@@ -77,8 +77,8 @@ class Feed:
     def __init__(self, bus: Bus, stopping: asyncio.Event) -> None:
         self._bus = bus
         self._stopping = stopping
-        self._lock = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
+        self._beginning: asyncio.Task[None] | None = None
         self.users = 0
         """How many streams are open, those included that still catch up."""
         self._readers: dict[str | None, set[Reader]] = {}
@@ -100,10 +100,16 @@ class Feed:
         Raises:
             BusError, Unavailable: it can't be followed.
         """
-        async with self._lock:
+        self.users += 1
+        try:
             if self._task is None or self._task.done():
-                await self._begin()
-            self.users += 1
+                # Of all who wait one asks: one after the other, a silent broker would hold up each.
+                if self._beginning is None or self._beginning.done():
+                    self._beginning = asyncio.create_task(self._begin(), name="gateway-feed-begin")
+                await asyncio.shield(self._beginning)
+        except BaseException:
+            await self.close()
+            raise
 
     async def _begin(self) -> None:
         last = await self._bus.get_last(STREAM, SIGNALS_ALL)
@@ -125,19 +131,21 @@ class Feed:
                 await follower.close()
                 self._dismiss_all()
 
+        if not self.users:  # they have all gone meanwhile
+            await follower.close()
+            return
         self._task = asyncio.create_task(run(), name="gateway-signals")
 
     async def close(self) -> None:
         """Undo one `open`; the last one ends the following."""
-        async with self._lock:
-            self.users -= 1
-            task = self._task
-            if self.users > 0 or task is None:
-                return
-            self._task = None
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        self.users -= 1
+        task = self._task
+        if self.users > 0 or task is None:
+            return
+        self._task = None
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
 
     @property
     def is_alive(self) -> bool:

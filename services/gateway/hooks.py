@@ -20,7 +20,7 @@ from vigil.errors import InvalidInput
 
 from . import body, events, signatures
 from .cloud_events import Limits, Told, of_text
-from .door import HOOKS
+from .door import HOOKS, sign_in
 from .edge import Edge
 from .messages import parent_of
 from .problem import Problem, too_many
@@ -45,6 +45,7 @@ async def post_hook(request: Request, edge: Shared, name: str) -> Response:
     )
     if signed is None:
         raise _refusal(edge, name, scope["client"])
+    sign_in(scope, f"{HOOKS}{name}")
     if wait_s := edge.limiter.take(f"{HOOKS}{name}", edge.clock.monotonic()):
         raise too_many("this hook gets too many requests", wait_s)
     accepted = await events.take(

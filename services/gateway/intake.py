@@ -8,10 +8,7 @@ is ever copied (a header can mean something to the broker).
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections.abc import Awaitable, Callable
-from typing import Final
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -35,15 +32,12 @@ from vigil.runtime import Context
 from vigil.subjects import SessionKey
 from vigil.tokens import Principal
 
-from .backlog import Backlog
 from .decide import KEY_LENGTH_MAX, check_length, check_text, keyed_event_id
-from .patience import patiently
-from .problem import Problem, erasing, too_many, unavailable
-from .repeats import Repeats
+from .patience import TRY_TIMEOUT_S, patiently
+from .problem import Problem, erasing
+from .repeats import Place, Repeats
+from .room import Room
 from .wire import Accepted
-
-TRY_TIMEOUT_S: Final = 1.5
-DISK_CHECK_INTERVAL_S: Final = 1.0
 
 
 class Intake:
@@ -56,17 +50,8 @@ class Intake:
         self._tracer = context.tracer
         self._counts = context.metrics
         self._config = context.settings.config.gateway
-        self._home = context.settings.home
-        # Only the embedded broker's disk is ours; with `up --processes` it has a URL, too.
-        url = context.settings.config.nats.url
-        is_local = not url or urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")
-        self._is_embedded = is_local and context.settings.broker_store.exists()
-        self._backlog = Backlog(context.bus, self._config.backlog_max)
-        # What other systems tell may fill half of it: a person must still be able to speak.
-        self._told = Backlog(context.bus, max(1, self._config.backlog_max // 2))
-        self._repeats = Repeats(context.bus)
-        self._has_disk = True
-        self._disk_checked_s = float("-inf")
+        self._room = Room(context)
+        self._repeats = Repeats(context.bus, self._room.look_at_disk)
         self.is_erasing: Callable[[str], bool] = lambda user: False
         """Whether a person is being erased: nothing for them is taken in any more."""
 
@@ -92,7 +77,7 @@ class Intake:
             if key is not None:
                 check_length(key_field, key, KEY_LENGTH_MAX)
                 return await self._accept_keyed(principal, session, text, key, key_field, parent)
-            await self._check_room(session)
+            await self._room.check(session)
             return await self._store_message(session, self._new_id(), text, False, parent)
         except (InvalidInput, Problem, Unavailable) as error:
             self._counts.count(metrics.REFUSED, refusal_of(error))
@@ -110,7 +95,7 @@ class Intake:
         parent: str | None = None,
     ) -> Accepted:
         """Store an order of the person about the session. Raises: Problem, 503."""
-        self._check_disk()
+        self._room.check_disk()
         event = Control(
             id=event_id or self._new_id(),
             session_key=str(session),
@@ -139,9 +124,10 @@ class Intake:
             InvalidInput: the key was used before, for something else.
             Problem: 503, it can't be stored now.
         """
-        self._check_disk()
+        self._room.check_disk()
+        subject = session.in_event("control")
 
-        async def store() -> Accepted:
+        async def store(_: int | None) -> Accepted:
             event = Control(
                 id=event_id,
                 session_key=str(session),
@@ -149,14 +135,15 @@ class Intake:
                 payload=ControlPayload(op="start", start=start),
             )
             try:
-                return await self._store(session.in_event("control"), event, parent, expect=0)
+                return await self._store(subject, event, parent, expect=0)
             except WrongLastSequence as error:  # its name is made of the id: it is there already
                 return Accepted(event_id=event_id, seq=error.last)
 
         if not is_keyed:
-            return await store()
+            return await store(None)
         conflict = InvalidInput("idempotency_key", "was used before, for something else")
-        return await self._repeats.once(event_id, _hash_of(body), store, conflict=conflict)
+        place = Place(stream=session.stream, subject=subject)
+        return await self._repeats.once(event_id, _hash_of(body), place, store, conflict=conflict)
 
     async def decide(
         self,
@@ -173,7 +160,7 @@ class Intake:
             WrongLastSequence: another order came first.
             Problem: 503, it can't be stored now.
         """
-        self._check_disk()
+        self._room.check_disk()
         event = Control(
             id=event_id,
             session_key=str(session),
@@ -182,37 +169,24 @@ class Intake:
         )
         return await self._store(session.in_event("control"), event, parent, expect=expect)
 
-    async def once(self, event_id: str, store: Callable[[], Awaitable[Accepted]]) -> Accepted:
-        """Call `store` unless the event of that id is stored; the id tells the whole of it.
+    async def order_once(
+        self, session: SessionKey, event_id: str, store: Callable[[], Awaitable[Accepted]]
+    ) -> Accepted:
+        """Call `store` unless the order of that id is stored; the id tells the whole of it.
+
+        `store` itself must look what came last, and expect it.
 
         Raises:
             Problem: 503, the broker can't tell; and what `store` raises.
         """
+        self._room.check_disk()
         conflict = InvalidInput("id", "was used before, for another event")
-        return await self._repeats.once(event_id, "", store, conflict=conflict)
+        place = Place(stream=session.stream, subject=session.in_event("control"))
+        return await self._repeats.once(event_id, "", place, lambda _: store(), conflict=conflict)
 
     async def close(self) -> None:
         """Finish what was left to write."""
         await self._repeats.close()
-
-    # ------------------------------------------------------------ room
-
-    async def _check_room(self, session: SessionKey, backlog: Backlog | None = None) -> None:
-        self._check_disk()
-        if not await (backlog or self._backlog).has_room(session):
-            raise too_many("the session has too many unanswered messages; wait for them", 1.0)
-
-    def _check_disk(self) -> None:
-        """Refuse before the disk is full: the broker would fall silent (RELIABILITY 0.8)."""
-        if not self._is_embedded:
-            return
-        now_s = self._clock.monotonic()
-        if now_s - self._disk_checked_s >= DISK_CHECK_INTERVAL_S:
-            self._disk_checked_s = now_s
-            free = shutil.disk_usage(self._home).free
-            self._has_disk = free >= self._config.disk_free_bytes_min
-        if not self._has_disk:
-            raise unavailable("the disk is nearly full; nothing can be stored")
 
     # ------------------------------------------------------------ keyed messages
 
@@ -225,15 +199,17 @@ class Intake:
         key_field: str,
         parent: str | None,
     ) -> Accepted:
+        self._room.check_disk()
         event_id = keyed_event_id(principal.user, str(session), key)
 
-        async def store() -> Accepted:
-            await self._check_room(session)
-            return await self._store_message(session, event_id, text, True, parent)
+        async def store(fence: int | None) -> Accepted:
+            await self._room.check(session)
+            return await self._store_message(session, event_id, text, True, parent, fence)
 
         return await self._repeats.once(
             event_id,
             _hash_of(text.encode()),
+            _place_of_messages(session),
             store,
             conflict=InvalidInput(key_field, "was used before, for another text"),
         )
@@ -259,20 +235,24 @@ class Intake:
             Problem: 429 the session is too far behind, 503 it can't be stored now.
         """
 
-        async def store() -> Accepted:
-            await self._check_room(session, self._told)
+        subject = session.in_event("external")
+
+        async def store(fence: int | None) -> Accepted:
+            await self._room.check(session, is_told=True)
             event = External(
                 id=event_id,
                 session_key=str(session),
                 created_at=self._clock.now(),
                 payload=payload,
             )
-            return await self._store(session.in_event("external"), event, parent)
+            return await self._store(subject, event, parent, expect=fence)
 
         try:
+            self._room.check_disk()
             return await self._repeats.once(
                 event_id,
                 _hash_of(f"{session}\n".encode() + encode(payload)),
+                Place(stream=session.stream, subject=subject),
                 store,
                 conflict=InvalidInput("id", "was used before, for another event"),
             )
@@ -289,16 +269,22 @@ class Intake:
             Problem: 429 the session is too far behind, 503 it can't be stored now.
         """
 
-        async def store() -> Accepted:
-            await self._check_room(session)
-            renewed = msgspec.structs.replace(event, created_at=self._clock.now())
-            if isinstance(event, UserMessage):
-                return await self._store(session.in_user, renewed, parent, among=session.transcript)
-            return await self._store(session.in_event("external"), renewed, parent)
+        place = Place(stream=session.stream, subject=session.in_event("external"))
+        if isinstance(event, UserMessage):
+            place = _place_of_messages(session)
 
+        async def store(fence: int | None) -> Accepted:
+            await self._room.check(session)
+            renewed = msgspec.structs.replace(event, created_at=self._clock.now())
+            return await self._store(
+                place.subject, renewed, parent, among=place.among, expect=fence
+            )
+
+        self._room.check_disk()
         return await self._repeats.once(
             event.id,
             _hash_of(encode(event.payload)),
+            place,
             store,
             conflict=InvalidInput("id", "was used before, for another event"),
         )
@@ -306,7 +292,13 @@ class Intake:
     # ------------------------------------------------------------ storing
 
     async def _store_message(
-        self, session: SessionKey, event_id: str, text: str, is_keyed: bool, parent: str | None
+        self,
+        session: SessionKey,
+        event_id: str,
+        text: str,
+        is_keyed: bool,
+        parent: str | None,
+        fence: int | None = None,
     ) -> Accepted:
         event = UserMessage(
             id=event_id,
@@ -314,7 +306,8 @@ class Intake:
             created_at=self._clock.now(),
             payload=UserMessagePayload(text=text, is_keyed=is_keyed),
         )
-        return await self._store(session.in_user, event, parent, among=session.transcript)
+        place = _place_of_messages(session)
+        return await self._store(place.subject, event, parent, among=place.among, expect=fence)
 
     async def _store(
         self,
@@ -328,7 +321,7 @@ class Intake:
         """Store an event; with `among`, so that claims of that wildcard see it.
 
         Raises:
-            WrongLastSequence: `expect` isn't the last sequence of the subject.
+            WrongLastSequence: `expect` isn't the last sequence of the subject, or of `among`.
             Problem: 503, it can't be stored now; 403, the person is being erased.
         """
         if self.is_erasing(SessionKey.of_subject(subject).user):
@@ -339,22 +332,37 @@ class Intake:
         crash.point("gateway.message.before_publish")
 
         async def publish() -> Ack:
-            if among:
+            if not self._bus.is_connected:
+                # What waits in a buffer may be stored long after a repeat of it elsewhere.
+                raise Unavailable(f"{subject}: not connected")
+            if among and expect is None:
                 return await self._bus.append(
                     subject, data, headers, among=among, msg_id=event.id, timeout=TRY_TIMEOUT_S
                 )
             return await self._bus.publish(
-                subject, data, headers, msg_id=event.id, expect=expect, timeout=TRY_TIMEOUT_S
+                subject,
+                data,
+                headers,
+                msg_id=event.id,
+                expect=expect,
+                expect_subject=among or None,
+                timeout=TRY_TIMEOUT_S,
             )
 
-        ack = await patiently(publish)
+        ack = await patiently(publish, self._room.look_at_disk)
         crash.point("gateway.message.after_publish")
+        if not isinstance(event, Control):
+            self._room.note(SessionKey.of_subject(subject), ack.seq)
         kind = type_of(event)
         self._counts.count(metrics.ACCEPTED, kind)
         if self._tracer.is_on:
             about = {spans.SESSION: event.session_key, spans.EVENT_ID: event.id}
             self._tracer.end(span, spans.ACCEPT, about | {spans.EVENT_TYPE: kind})
         return Accepted(event_id=event.id, seq=ack.seq)
+
+
+def _place_of_messages(session: SessionKey) -> Place:
+    return Place(stream=session.stream, subject=session.in_user, among=session.transcript)
 
 
 def type_of(event: Event) -> str:

@@ -16,13 +16,20 @@ from .problem import unavailable
 T = TypeVar("T")
 log = structlog.get_logger("vigil.gateway")
 
+TRY_TIMEOUT_S: Final = 1.2
+"""After which one try counts as failed."""
 PATIENCE_S: Final = 4.0
 """How long a publish is repeated after its first try failed."""
 RETRY_DELAY_S: Final = 0.1
 
 
-async def patiently(work: Callable[[], Awaitable[T]]) -> T:
+async def patiently(
+    work: Callable[[], Awaitable[T]], check: Callable[[], None] = lambda: None
+) -> T:
     """Do `work`, which may be repeated, until the broker answers or patience ends.
+
+    Args:
+        check: called after the first failure; raises if waiting is of no use.
 
     Raises:
         Problem: 503; whether it happened is unknown.
@@ -30,6 +37,7 @@ async def patiently(work: Callable[[], Awaitable[T]]) -> T:
     try:
         return await work()
     except Unavailable as error:
+        check()
         log.warning("trying again", action="gateway.retry", error=str(error))
     try:
         async with asyncio.timeout(PATIENCE_S):

@@ -1,4 +1,4 @@
-"""uvicorn, run by us: our socket, our signals, our limits on heads, our form of errors."""
+"""uvicorn, run by us: our socket, our signals, our protocols."""
 
 from __future__ import annotations
 
@@ -6,67 +6,27 @@ import contextlib
 import socket
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from vigil.errors import ConfigError
 from vigil.sections import Gateway
 
+from .connections import Connections, bounds_of
 from .decide import LOOPBACK
-from .problem import MEDIA_TYPE, Problem
+from .protocol import Deadlines, Protocol, SocketProtocol
 
-HEAD_BYTES_MAX: Final = 64 * 1024
-"""Request line and headers. httptools itself has no limit."""
 STALLED_MS: Final = 30_000
 FILES_MAX: Final = 65_536
-LINGER_S: Final = 1.0
+FILES_ELSEWHERE: Final = 8_192
+"""Where the system has no such limit."""
 STOP_GRACE_S: Final = 5
-
-
-class Protocol(HttpToolsProtocol):
-    """uvicorn's HTTP/1.1, with a limit on heads, and with problem+json for what it refuses."""
-
-    _head_bytes = 0
-    _is_in_head = True
-    _is_refused = False
-
-    def data_received(self, data: bytes) -> None:
-        if self._is_refused:
-            return
-        super().data_received(data)
-        if not self._is_in_head or self._is_refused:
-            return
-        self._head_bytes += len(data)
-        if self._head_bytes > HEAD_BYTES_MAX:
-            self._refuse(Problem(431, f"headers must have at most {HEAD_BYTES_MAX} bytes"))
-
-    def on_message_begin(self) -> None:
-        self._is_in_head = True
-        super().on_message_begin()
-
-    def on_headers_complete(self) -> None:
-        self._is_in_head = False
-        self._head_bytes = 0
-        super().on_headers_complete()
-
-    def send_400_response(self, msg: str) -> None:
-        self._refuse(Problem(400, msg))
-
-    def _refuse(self, problem: Problem) -> None:
-        self._is_refused = True
-        if self.transport.is_closing():
-            return
-        body = problem.body()
-        head = (
-            f"HTTP/1.1 {problem.status} Refused\r\ncontent-type: {MEDIA_TYPE}\r\n"
-            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
-        )
-        self.transport.write(head.encode() + body)
-        self.transport.write_eof()
-        # Closed with input unread, the connection would be reset and the answer lost.
-        self.loop.call_later(LINGER_S, self.transport.close)
+REST_S: Final = 75.0
+"""Between two requests of somebody signed in."""
+WAITING_MAX: Final = 2048
+"""Connections that wait to be accepted, and are all accepted at once."""
 
 
 class Server(uvicorn.Server):
@@ -85,16 +45,20 @@ class Server(uvicorn.Server):
         yield
 
 
-def raise_file_limit() -> None:
-    """Let this process have as many open sockets as the system allows it (often 1,024 else)."""
+def raise_file_limit() -> int:
+    """Let this process have as many open sockets as the system allows it (often 1,024 else).
+
+    Returns how many that are, with all other files.
+    """
     if sys.platform == "win32":
-        return
+        return FILES_ELSEWHERE
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = FILES_MAX if hard == resource.RLIM_INFINITY else min(hard, FILES_MAX)
     if soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return wanted if soft < wanted else FILES_MAX if soft == resource.RLIM_INFINITY else soft
 
 
 def listen(config: Gateway) -> socket.socket:
@@ -130,13 +94,21 @@ def _is_loopback(host: str) -> bool:
     return host in LOOPBACK or host.startswith("127.")
 
 
-def server_for(app: Any, config: Gateway, on_listening: Callable[[], None]) -> Server:
-    """Return a server for the ASGI application `app`."""
+def server_for(
+    app: Any, config: Gateway, files_max: int, on_listening: Callable[[], None]
+) -> Server:
+    """Return a server for the ASGI application `app`, in a process with `files_max` files."""
+    connections = Connections(
+        bounds_of(config.connections_max, config.strangers_of_address_max, files_max)
+    )
+    deadlines = Deadlines(head_s=config.head_timeout_s, body_s=config.body_timeout_s, rest_s=REST_S)
+    protocol: Any = partial(Protocol, connections=connections, deadlines=deadlines)
+    socket_protocol: Any = partial(SocketProtocol, connections=connections)
     return Server(
         uvicorn.Config(
             app,
-            http=Protocol,
-            ws="websockets-sansio",
+            http=protocol,
+            ws=socket_protocol,
             ws_max_size=config.body_bytes_max,
             ws_per_message_deflate=False,
             loop="none",
@@ -146,8 +118,8 @@ def server_for(app: Any, config: Gateway, on_listening: Callable[[], None]) -> S
             access_log=False,
             proxy_headers=False,
             server_header=False,
-            backlog=2048,
-            timeout_keep_alive=75,
+            backlog=min(WAITING_MAX, files_max // 8),
+            timeout_keep_alive=int(REST_S),
             timeout_graceful_shutdown=STOP_GRACE_S,
         ),
         on_listening,

@@ -15,6 +15,9 @@ from .errors import ConfigError
 POINTS: Final = (
     "gateway.message.before_publish",
     "gateway.message.after_publish",
+    "gateway.key.reserved",
+    "gateway.key.looked",
+    "gateway.key.noted",
     "gateway.cursor.after_send",
     "gateway.event.received",
     "gateway.event.stored",

@@ -45,14 +45,18 @@ class Bucket:
             return None
         return Entry(message.data, message.seq)
 
-    async def put(self, key: str, value: bytes, *, expect: int | None = None) -> int:
+    async def put(
+        self, key: str, value: bytes, *, expect: int | None = None, timeout: float = 5.0
+    ) -> int:
         """Write; with `expect`, only if that is the revision. Returns the new revision.
+
+        `timeout` is in seconds, until the outcome counts as unknown.
 
         Raises:
             WrongLastSequence: another write came first.
             OutcomeUnknown: read back before repeating.
         """
-        ack = await self._bus.publish(self._prefix + key, value, expect=expect)
+        ack = await self._bus.publish(self._prefix + key, value, expect=expect, timeout=timeout)
         return ack.seq
 
     async def create(self, key: str, value: bytes) -> int:

@@ -36,6 +36,18 @@ class Gateway(Section, frozen=True, kw_only=True):
     rate_burst: Positive = 4000
     backlog_max: Positive = 200
     """Unprocessed events of one session from which on a message gets 429 (ARCHITECTURE 3)."""
+    person_backlog_max: Positive = 500
+    """Unprocessed events of one person, in all sessions together, that came through one gateway."""
+    connections_max: NotNegative = 0
+    """Open at once, two thirds of them for who is signed in. 0, or more than that: three quarters
+    of the files that the process may open."""
+    strangers_of_address_max: Positive = 256
+    """Connections of one address on which nobody has signed in; beyond it the oldest one ends. A
+    proxy is one address: it needs limits of its own."""
+    head_timeout_s: PositiveS = 10.0
+    """From a connection, or the first byte of a request, to the end of its head."""
+    body_timeout_s: PositiveS = 60.0
+    """From there to the end of its body."""
     chat_wait_s: PositiveS = 60.0
     socket_queue_max: Positive = 1000
     """Messages waiting for one slow reader before its socket is closed; none is lost."""

@@ -89,6 +89,8 @@ def test_every_point_is_covered() -> None:
     covered += test_channel_kills.POINTS
     covered += test_reflecting_kills.POINTS
     covered.append("gateway.job.stored")  # tests/gateway/test_gateway_jobs.py
+    # tests/gateway/test_gateway_repeats.py
+    covered += [f"gateway.key.{step}" for step in ("reserved", "looked", "noted")]
     # Those of `vigil erase` end a command, not a service: tests/keeping/test_erase.py. Those of
     # memory and the executor have what they need in tests/memory/test_memory_kills.py and
     # tests/executor/test_executor_kills.py.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from datetime import UTC, datetime, timedelta
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.gateway import body
 from services.gateway.decide import (
     Exchange,
     TooLarge,
@@ -23,6 +25,7 @@ from services.gateway.decide import (
     open_timers,
 )
 from services.gateway.limits import Limiter
+from services.gateway.wire import PostMessage
 from vigil.contracts import Cause, FollowUp, Note, Said, SendMessage, SendPayload, State, Turn
 from vigil.errors import InvalidInput
 
@@ -188,3 +191,23 @@ def test_a_newer_user_message_voids_all_but_reminders() -> None:
     )
     assert [timer.timer_id for timer in open_timers(state, 7)] == ["a", "b", "kept"]
     assert [timer.timer_id for timer in open_timers(state, 8)] == ["kept"]
+
+
+def test_brackets_cost_no_more_than_text() -> None:
+    """Issue 10: 240 kB of them held up everybody, as each was looked at before it was decoded."""
+
+    def cost_s(data: bytes) -> float:
+        best = float("inf")
+        for _ in range(9):
+            begun_s = time.process_time()
+            with contextlib.suppress(InvalidInput):
+                body.decode(data, decoder, 32)
+            best = min(best, time.process_time() - begun_s)
+        return best
+
+    decoder = msgspec.json.Decoder(PostMessage)
+    size = 240_000
+    plain_s = cost_s(b'{"text":"' + b"x" * size + b'"}')
+    for unit in (b"[", b'{"a":', b"[]", b'["'):
+        assert cost_s(unit * (size // len(unit))) <= 10 * plain_s, unit
+    assert cost_s(b"[" * (size // 2) + b"]" * (size // 2)) <= 10 * plain_s

@@ -8,8 +8,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import quote
 
-from tests.support.gateway import Gate, assert_problem, running_gateway
+import pytest
+
+from services.gateway.patience import patiently
+from services.gateway.problem import Problem, unavailable
+from tests.support.gateway import Gate, assert_problem, running_gateway, until
 from vigil.contracts import Queued, State, UserMessage, decode_event
+from vigil.errors import OutcomeUnknown
 
 ANN = "ann:vigil:t1"
 MESSAGES = f"/api/sessions/{ANN}/messages"
@@ -230,14 +235,89 @@ async def test_what_waits_in_the_session_is_backlog_too(tmp_path: Path) -> None:
         assert (await ann.post(MESSAGES, json={"text": "hi"})).status_code == 202
 
 
+async def test_a_person_is_too_far_behind_over_many_threads(tmp_path: Path) -> None:
+    """Issue 10: 429 with the reason, for them alone; over once their sessions get further."""
+
+    def path(number: int) -> str:
+        return f"/api/sessions/ann:vigil:t{number}/messages"
+
+    async with running_gateway(tmp_path, person_backlog_max=10) as gate:
+        ann, bob = await gate.person("ann"), await gate.person("bob")
+        seqs = []
+        for number in range(10):
+            answer = await ann.post(path(number), json={"text": "hi"})
+            seqs.append(answer.json()["seq"])
+        problem = assert_problem(await ann.post(path(10), json={"text": "hi"}), 429)
+        assert "person_backlog_max" in problem["detail"]
+        keyed = {"text": "hi", "idempotency_key": "k"}
+        answer = await ann.post(path(11), json=keyed)
+        assert_problem(answer, 429)
+        assert int(answer.headers["retry-after"]) >= 1
+        assert (await ann.post("/api/sessions/ann:vigil:t1/stop")).status_code == 202
+        other = "/api/sessions/bob:vigil:t1/messages"
+        assert (await bob.post(other, json={"text": "hi"})).status_code == 202
+
+        await gate.turn("ann:vigil:t3", State(position=seqs[3], turns=1))
+        queue = (Queued(seq=seqs[4], type="user_message"),)  # folded, not answered
+        await gate.turn("ann:vigil:t4", State(position=seqs[4], turns=1, queue=queue))
+
+        async def has_room() -> bool:
+            return (await ann.post(path(11), json=keyed)).status_code == 202
+
+        await until(has_room, "the person has room for one")
+        assert_problem(await ann.post(path(12), json={"text": "hi"}), 429)
+
+
+async def test_other_systems_may_fill_half_of_a_persons_bound(tmp_path: Path) -> None:
+    """D-1: and the person can still speak."""
+    async with running_gateway(tmp_path, person_backlog_max=4) as gate:
+        ann = await gate.person("ann")
+        kind = {"content-type": "application/cloudevents+json"}
+        statuses = []
+        for number in range(3):
+            event = {
+                "specversion": "1.0", "id": str(number), "source": "s", "type": "t",
+                "subject": f"ann:vigil:e{number}",
+            }  # fmt: skip
+            answer = await ann.post("/api/events", content=json.dumps(event), headers=kind)
+            statuses.append(answer.status_code)
+        assert statuses == [202, 202, 429]
+        assert (await ann.post(MESSAGES, json={"text": "hi"})).status_code == 202
+
+
 async def test_a_nearly_full_disk(tmp_path: Path) -> None:
     """RELIABILITY 0.8: with the embedded broker, 503 before the disk is full."""
     async with running_gateway(tmp_path, disk_free_bytes_min=2**60) as gate:
         ann = await gate.person("ann")
-        answer = await ann.post(MESSAGES, json={"text": "hi"})
-        assert_problem(answer, 503)
-        assert "retry-after" in answer.headers
+        event = {"specversion": "1.0", "id": "1", "source": "s", "type": "t", "subject": ANN}
+        kind = {"content-type": "application/cloudevents+json"}
+        for answer in (
+            await ann.post(MESSAGES, json={"text": "hi"}),
+            await ann.post(MESSAGES, json={"text": "hi", "idempotency_key": "k"}),
+            await ann.post("/api/events", content=json.dumps(event), headers=kind),
+        ):
+            assert_problem(answer, 503)
+            assert "retry-after" in answer.headers
         assert await gate.stored(ANN) == []
+        # Nothing at all is written there: the broker would be silent for seconds.
+        assert await gate.admin.read("KV_IDEMPOTENCY", ["$KV.IDEMPOTENCY.>"]) == []
+
+
+async def test_a_full_disk_ends_patience() -> None:
+    """RELIABILITY 0.8: a broker that is silent since its disk is full isn't asked again."""
+    tries = 0
+
+    async def work() -> None:
+        nonlocal tries
+        tries += 1
+        raise OutcomeUnknown("the broker did not answer in time")
+
+    def check() -> None:
+        raise unavailable("the disk is nearly full")
+
+    with pytest.raises(Problem, match="disk"):
+        await patiently(work, check)
+    assert tries == 1
 
 
 async def test_keyed_messages_are_stored_once(gate: Gate) -> None:

@@ -85,7 +85,7 @@ async def test_bad_bodies_are_refused_with_field_and_reason(gate: Gate) -> None:
     for raw in (b"", b"[]", b"null", b"{", b'{"content":"\xff"}', b'{"content":"\\ud800"}'):
         assert_problem(await ann.post(MEMORIES, content=raw), 422)
     deep = b'{"content":' + b"[" * 5000 + b"]" * 5000 + b"}"
-    assert_problem(await ann.post(MEMORIES, content=deep), 422, "body")
+    assert_problem(await ann.post(MEMORIES, content=deep), 422, "content")
     assert_problem(await ann.post(MEMORIES, content=b" " * 300_000), 413, "body")
     assert contents(await look(ann)) == []
     assert await gate.admin.read("MEMORIES", ["memory.>"]) == []

@@ -302,7 +302,7 @@ class Process:
                 except httpx2.TransportError:
                     return False
 
-        await until(is_up, "the gateway answers")
+        await until(is_up, "the gateway answers", within_s=30)
 
     async def ended(self) -> int:
         assert self._process is not None
