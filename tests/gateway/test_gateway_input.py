@@ -146,9 +146,9 @@ BAD_BODIES: list[tuple[bytes, str | None]] = [
     (b'{"\xff":1}', "body"),
     (b'\xef\xbb\xbf{"text":"a"}', "body"),
     (b'{"text":NaN}', None),
-    (b'{"text":' + b"[" * 33 + b"]" * 33 + b"}", "body"),
-    (b'{"text":' + b"[" * 100_000, "body"),
-    (b'{"a":' * 40_000, "body"),
+    (b'{"text":' + b"[" * 33 + b"]" * 33 + b"}", "text"),
+    (b'{"text":' + b"[" * 100_000, "text"),
+    (b'{"a":' * 40_000, "a"),
 ]
 
 
