@@ -736,6 +736,16 @@ def test_an_interrupted_reminder_keeps_its_place() -> None:
     assert driver.texts == ["re: person", "re: a", "re: b", "re: c"]
 
 
+def test_what_is_planned_between_two_messages_that_waited_is_void() -> None:
+    """S-6: the answer to the first of them doesn't know of the second. Found by `test_life`."""
+    plan = call("schedule_followup", timer_id="mine", delay_seconds=5, reason="r")
+    driver = Driver(scripted(answer("one"), answer(plan), answer("two"), answer("three")))
+    driver.meanwhile(driver.message("1"), driver.message("2"), driver.message("3"))
+    assert driver.texts == ["one", "two", "three"]
+    assert not driver.state.follow_ups
+    assert driver.notes == ["void"]
+
+
 def test_a_follow_up_that_an_overtaken_answer_makes_is_void() -> None:
     """S-6: it was planned without the newest message; a reminder stays, and so does one that a
     repeat of the same message only seems to overtake."""

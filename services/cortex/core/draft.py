@@ -94,9 +94,10 @@ class Draft(Spawning):
 
     @property
     def is_overtaken(self) -> bool:
-        """Whether the person has written since the loop began, which it doesn't know of: their
-        message was folded beside it, and waits."""
-        return self.loop.fence < self.state.fence
+        """Whether the person has written what the loop doesn't know of: a message that was folded
+        beside it, or that waited already when the loop took an earlier one."""
+        is_waiting = any(queued.type == "user_message" for queued in self.state.queue)
+        return is_waiting or self.loop.fence < self.state.fence
 
     def update_loop(self, **changes: Any) -> None:
         self.update(loop=replace(self.loop, **changes))
