@@ -87,8 +87,7 @@ def _profile(config: Config, key: SessionKey) -> Profile:
 async def serve(context: Context) -> None:
     """Run the cortex until cancelled."""
     settings, config = context.settings, context.settings.config
-    # Importing the SDK takes seconds; the other services of this process go on meanwhile.
-    model = await asyncio.to_thread(models.choose, settings)
+    model = models.choose(settings)
     context.facts["model"] = model.name
     switches = await Switches.watch(context.bus)
     toolbox = await Toolbox.watch(context.bus)

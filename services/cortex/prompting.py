@@ -35,12 +35,13 @@ _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturda
 
 
 class Prompts:
-    """Renders prompts; the templates are compiled once."""
+    """Renders prompts; each template is compiled once, when it is used first."""
 
     def __init__(self, folder: Path = FOLDER) -> None:
         environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(folder),
             undefined=jinja2.StrictUndefined,
+            auto_reload=False,
             autoescape=False,  # noqa: S701 - prompts are plain text, not HTML
             trim_blocks=True,
             lstrip_blocks=True,
@@ -48,19 +49,11 @@ class Prompts:
         environment.filters["line"] = line
         environment.filters["barred"] = barred
         environment.globals["MEMORY_LENGTH_MAX"] = MEMORY_LENGTH_MAX
-        self._system = environment.get_template("system.md.j2")
-        self._situation = environment.get_template("situation.md.j2")
-        self._timer_fired = environment.get_template("timer_fired.md.j2")
-        self._external = environment.get_template("external_event.md.j2")
-        self._summary = environment.get_template("summary.md.j2")
-        self._reflections = {
-            purpose: environment.get_template(f"{purpose}.md.j2") for purpose in ("save", "compact")
-        }
-        self._plan = environment.get_template("plan.md.j2")
-        self._plan_job = environment.get_template("plan_job.md.j2")
-        self._plan_again = environment.get_template("plan_again.md.j2")
-        self._task_result = environment.get_template("task_result.md.j2")
+        self._environment = environment
         self._stable: dict[tuple[Identity, str], str] = {}
+
+    def _render(self, template: str, **variables: Any) -> str:
+        return self._environment.get_template(f"{template}.md.j2").render(**variables)
 
     def system(
         self, identity: Identity, situation: Situation, prompt: str = "channel.md.j2"
@@ -74,15 +67,18 @@ class Prompts:
         if stable is None:
             if len(self._stable) >= STABLE_MAX:
                 self._stable.clear()
-            stable = self._system.render(
-                identity=identity, prompt=prompt, is_conversation=situation.is_conversation
+            stable = self._render(
+                "system",
+                identity=identity,
+                prompt=prompt,
+                is_conversation=situation.is_conversation,
             ).strip()
             self._stable[identity, prompt] = stable
-        return stable, self._situation.render(_variables(situation)).strip()
+        return stable, self._render("situation", **_variables(situation)).strip()
 
     def reflection(self, purpose: str, situation: Situation) -> str:
         """Render what a model is told that looks at a part of the conversation from outside."""
-        return self._reflections[purpose].render(_variables(situation)).strip()
+        return self._render(purpose, **_variables(situation)).strip()
 
     def planning(
         self, situation: Situation, job: Job, tools: Sequence[ToolSpec], steps_max: int
@@ -97,22 +93,22 @@ class Prompts:
             }
             for tool in tools
         ]
-        return self._plan.render(
-            _variables(situation), tools=shown, missing=missing, steps_max=steps_max
+        return self._render(
+            "plan", **_variables(situation), tools=shown, missing=missing, steps_max=steps_max
         ).strip()
 
     def job_rows(self, job: Job, tries: Sequence[Row], at: datetime) -> tuple[Row, ...]:
         """Render the job, and after it what was tried: answers, and what is wrong with each."""
-        first = _told(self._plan_job.render(job=job), at)
+        first = _told(self._render("plan_job", job=job), at)
         return (first, *(row if row.role == "assistant" else self._again(row) for row in tries))
 
     def _again(self, row: Row) -> Row:
         reason = "".join(block.text for block in row.blocks if isinstance(block, TextBlock))
-        return _told(self._plan_again.render(reason=reason), row.at)
+        return _told(self._render("plan_again", reason=reason), row.at)
 
     def summary_row(self, summary: str) -> str:
         """Render the row that stands for the earlier part of the conversation."""
-        return self._summary.render(summary=summary).strip()
+        return self._render("summary", summary=summary).strip()
 
     def timer_row(self, follow_up: FollowUp, timer_id: str, now: datetime) -> str:
         """Render the row that tells the model that a follow-up is due.
@@ -120,7 +116,8 @@ class Prompts:
         Args:
             now: aware UTC.
         """
-        return self._timer_fired.render(
+        return self._render(
+            "timer_fired",
             timer_id=timer_id,
             follow_up=follow_up,
             fire_at=instant(follow_up.fire_at, UTC),
@@ -134,7 +131,8 @@ class Prompts:
             at: when it was taken up; aware UTC.
         """
         occurred_at = block.event.occurred_at
-        return self._external.render(
+        return self._render(
+            "external_event",
             event=block.event,
             left_out=block.left_out,
             at=instant(at, UTC),
@@ -143,7 +141,7 @@ class Prompts:
 
     def result_row(self, block: TaskBlock) -> str:
         """Render the row that tells the model what became of something it started."""
-        return self._task_result.render(block=block).strip()
+        return self._render("task_result", block=block).strip()
 
     def task_row(self, task: str) -> str:
         """Render the row that a session which was started begins with."""

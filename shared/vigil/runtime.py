@@ -160,6 +160,7 @@ def freeze() -> None:
     """
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 async def run_until_signalled(main: Awaitable[None]) -> None:
@@ -185,6 +186,7 @@ async def _serve_alone(name: str, settings: Settings, url: str) -> None:
                 await run(name, settings, url, on_ready=lambda _: freeze(), on_start=on_start)
             except Unavailable as error:
                 probes.context = None
+                gc.enable()
                 log.warning(
                     "no broker yet", action="service.waiting", service=name, error=str(error)
                 )
@@ -205,6 +207,7 @@ def main(name: str) -> None:
 def serve_alone(name: str, settings: Settings) -> None:
     """Run one service in this process until a signal ends it. Raises: ConfigError."""
     distribution.check_services()
+    gc.disable()  # until it is ready: nothing that a start makes is garbage
     url = settings.config.nats.url
     if not url:
         raise ConfigError(f"set NATS_URL: {name} runs alone, beside a broker that is there")

@@ -13,8 +13,15 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from services.cortex.model import ModelAnswer, ModelError, ModelRequest, Situation, StopReason
-from services.cortex.models import DEFAULT_MODEL, choose
+from services.cortex.model import (
+    Model,
+    ModelAnswer,
+    ModelError,
+    ModelRequest,
+    Situation,
+    StopReason,
+)
+from services.cortex.models import DEFAULT_MODEL, LoadingModel, choose
 from services.cortex.models.anthropic import (
     ANSWER_BYTES_MAX,
     AnthropicModel,
@@ -575,12 +582,39 @@ def test_without_a_key_it_is_the_rehearsal_model(tmp_path: Path) -> None:
     assert isinstance(choose(settings(tmp_path, "rehearsal", key=KEY)), RehearsalModel)
 
 
-def test_a_key_or_a_server_picks_the_real_one(tmp_path: Path) -> None:
+async def test_a_key_or_a_server_picks_the_real_one(tmp_path: Path) -> None:
     for name, expected in (("", DEFAULT_MODEL), ("claude-opus-5-5", "claude-opus-5-5")):
         model = choose(settings(tmp_path, name, key=KEY))
-        assert isinstance(model, AnthropicModel)
-        assert model.name == expected
+        assert isinstance(model, LoadingModel)
+        assert isinstance(await model.model(), AnthropicModel)
+        assert model.name == (await model.model()).name == expected
         assert not model.is_free
+        await model.close()
+
+
+async def test_an_sdk_that_can_not_be_loaded_is_told(tmp_path: Path) -> None:
+    """It is noticed by the first call: no crash, and nothing that another try would change."""
+
+    def load() -> Model:
+        raise ImportError("no module named pydantic")
+
+    model = LoadingModel("m", load)
+    with pytest.raises(ModelError, match="pydantic") as caught:
+        await model.answer(request(), lambda _: None)
+    assert not caught.value.is_retryable
+    await model.close()
+
+
+def test_a_start_does_not_wait_for_the_sdk() -> None:
+    """X-5: whoever takes over after a kill is there before it is imported."""
+    check = (
+        "import sys; from services.cortex import models; from tests.support.stack import "
+        "settings_of; import msgspec, pathlib; "
+        "settings = msgspec.structs.replace(settings_of(pathlib.Path('/nowhere'), model={'name': "
+        "'m'}), anthropic_api_key='k'); models.threading.Thread.start = lambda self: None; "
+        "assert models.choose(settings).name == 'm'; assert 'anthropic' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", check], check=True, timeout=60)
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ async def test_an_overloaded_model_costs_nothing_and_is_asked_again(tmp_path: Pa
 
 async def test_a_used_up_budget_is_told(tmp_path: Path) -> None:
     """C-9: a hard stop, before the call."""
-    sections = {"model": KEYED["model"] | {"daily_tokens": 10}}
+    sections = {"model": KEYED["model"] | {"daily_tokens": 10, "daily_share_per_user": 1.0}}
     async with (
         messages_api() as api,
         running_stack(

@@ -1,18 +1,24 @@
 """Whoever thinks: a model behind the Messages API, or the rehearsal model.
 
-The SDK takes seconds to import, so it is imported only for a model that needs it. Call
-:func:`choose` off the event loop (``asyncio.to_thread``) where others share the loop.
+The SDK takes seconds to import, so it is imported only for a model that needs it, and beside what
+else a service does: a cortex that was killed folds, voids and fires again before it is there.
 """
 
 from __future__ import annotations
 
+import asyncio
+import gc
+import importlib.util
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Final
 
 from vigil import distribution
 from vigil.config import Settings
 from vigil.errors import ConfigError
 
-from ..model import Model
+from ..model import Model, ModelAnswer, ModelError, ModelRequest
 from .rehearsal import RehearsalModel
 
 DEFAULT_MODEL: Final = "claude-sonnet-5-5"
@@ -20,8 +26,45 @@ NO_KEY: Final = "none"
 """Sent to servers of one's own, which ask for no key; the SDK won't run without one."""
 
 
+class LoadingModel:
+    """A model whose SDK is being imported in a thread; the first call waits for that."""
+
+    is_free: Final = False
+
+    def __init__(self, name: str, load: Callable[[], Model]) -> None:
+        self.name = name
+        self._loaded: Future[Model] = Future()
+        # A daemon, so that nobody waits for it who ends meanwhile.
+        threading.Thread(target=self._load, args=(load,), name="model", daemon=True).start()
+
+    def _load(self, load: Callable[[], Model]) -> None:
+        try:
+            model = load()
+        except BaseException as error:
+            self._loaded.set_exception(error)
+        else:
+            # As `runtime.freeze` does for all that a start makes, without its full collection.
+            gc.freeze()
+            self._loaded.set_result(model)
+
+    async def model(self) -> Model:
+        """Wait for the model itself."""
+        return await asyncio.shield(asyncio.wrap_future(self._loaded))
+
+    async def answer(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelAnswer:
+        try:
+            model = await self.model()
+        except ImportError as error:
+            raise ModelError(f"the model can't be loaded: {error}", is_retryable=False) from error
+        return await model.answer(request, on_text)
+
+    async def close(self) -> None:
+        if self._loaded.done() and self._loaded.exception() is None:
+            await self._loaded.result().close()
+
+
 def choose(settings: Settings) -> Model:
-    """Return the model that the settings ask for.
+    """Return the model that the settings ask for, at once: what it needs may still be imported.
 
     Raises:
         ConfigError: what is missing, and the name of the setting.
@@ -34,12 +77,14 @@ def choose(settings: Settings) -> Model:
     if name == RehearsalModel.name or not (name or key or url):
         return RehearsalModel(word_ms=settings.config.model.rehearsal_word_ms)
     _check(name, key, url)
-    try:
-        from .anthropic import AnthropicModel
-    except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"a model needs {error.name}: {distribution.command_for('cortex')}"
-        ) from error
+    if importlib.util.find_spec("anthropic") is None:
+        raise ConfigError(f"a model needs anthropic: {distribution.command_for('cortex')}")
+    return LoadingModel(name or DEFAULT_MODEL, lambda: _load(settings, name, key, url))
+
+
+def _load(settings: Settings, name: str, key: str | None, url: str | None) -> Model:
+    from .anthropic import AnthropicModel
+
     return AnthropicModel(
         name or DEFAULT_MODEL,
         api_key=key or NO_KEY,
