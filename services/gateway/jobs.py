@@ -51,7 +51,9 @@ class JobBody(Whose, frozen=True, kw_only=True):
     goal: str | None = None
     """What is to be done; with a skill, its file says that."""
     input: str = ""
-    """Material to work on."""
+    """Material to work on: it orders nothing. With it, what is more than looking asks."""
+    vouch: bool = False
+    """Whether you wrote the input, or have read it: what it asks for is then ordered by you."""
     idempotency_key: IdempotencyKey | None = None
     """A name of yours for this job: repeating it is harmless for a day."""
 
@@ -192,6 +194,7 @@ async def start_job(
     if wanted.input:
         check_size("input", wanted.input, INPUT_BYTES_MAX)
     event_id = edge.context.new_id()
+    what = (str(key), wanted.skill, wanted.goal, wanted.input)
     if wanted.idempotency_key is not None:
         event_id = keyed_event_id(caller.user, f"job:{key}", wanted.idempotency_key)
     id_ = event_id.replace("-", "")
@@ -203,13 +206,14 @@ async def start_job(
         goal=task,
         tools=tools,
         input=wanted.input,
+        is_vouched=wanted.vouch,
         created_at=edge.clock.now(),
     )
     await edge.intake.start(
         session,
         event_id,
         Start(prompt=task, root_id=event_id, is_ordered=True, job=job),
-        body=msgspec.json.encode((str(key), wanted.skill, wanted.goal, wanted.input)),
+        body=msgspec.json.encode((*what, "vouch") if wanted.vouch else what),
         is_keyed=wanted.idempotency_key is not None,
         parent=parent_of(request.scope),
     )
@@ -344,6 +348,7 @@ async def _again(
         goal=job.goal,
         tools=job.tools,
         input=job.input,
+        is_vouched=job.is_vouched,
         created_at=job.created_at,
         runs=job.runs,
     )

@@ -22,18 +22,21 @@ class JobCalls:
         *,
         goal: str | None = None,
         input: str = "",  # noqa: A002 - the name it has everywhere
+        vouch: bool = False,
         idempotency_key: str | None = None,
         user: str | None = None,
         agent: str | None = None,
     ) -> dict[str, Any]:
         """Hand in a job: a skill, or a goal in words; return ``{id, session_key}`` at once.
 
-        With the same key it is handed in once.
+        With the same key it is handed in once. `vouch`: you wrote the input, or have read it; else
+        it is material, and what is more than looking asks for leave.
         """
         body = {
             "skill": skill,
             "goal": goal,
             "input": input or None,
+            "vouch": vouch or None,
             "idempotency_key": idempotency_key,
             "userId": user,
             "agentId": agent,

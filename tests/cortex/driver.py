@@ -78,6 +78,7 @@ class Driver:
     """A session's log in memory: stores events, folds them, asks `brain`, keeps every turn."""
 
     def __init__(self, brain: Brain | None = None, policy: Policy | None = None) -> None:
+        self.key = KEY
         self.now = START
         self.policy = policy or Policy(autonomy_enabled=True)
         self.brain: Brain = brain or (lambda _: answer("Hello."))
@@ -106,7 +107,7 @@ class Driver:
         return self._seq
 
     def _envelope(self) -> dict[str, Any]:
-        return {"id": f"e{self._seq + 3}", "session_key": KEY, "created_at": self.now}
+        return {"id": f"e{self._seq + 3}", "session_key": self.key, "created_at": self.now}
 
     def user(self, text: str = "hi", *, event_id: str | None = None) -> list[Turn]:
         fields = self._envelope()
@@ -118,7 +119,7 @@ class Driver:
     def message(self, text: str) -> UserMessage:
         """A message that is yet to come in; its id is its text."""
         payload = UserMessagePayload(text=text)
-        return UserMessage(id=text, session_key=KEY, created_at=self.now, payload=payload)
+        return UserMessage(id=text, session_key=self.key, created_at=self.now, payload=payload)
 
     def timer(self, timer_id: str, generation: int | None = None) -> list[Turn]:
         """Fire a timer, by default in its open generation."""
@@ -251,12 +252,12 @@ class Driver:
     def fold(self, event: Event) -> Draft:
         """Fold without concluding: what the engine has while the model thinks."""
         seq, moment = self.store(event), self.moment()
-        return self._make(lambda s: core.fold(KEY, s, seq, event, moment, self.policy))
+        return self._make(lambda s: core.fold(self.key, s, seq, event, moment, self.policy))
 
     def _take(self) -> Draft:
         events = [self.events[q.seq] for q in core.head(self.state, self.policy)]
         moment = self.moment()
-        return self._make(lambda s: core.take(KEY, s, events, moment, self.policy))
+        return self._make(lambda s: core.take(self.key, s, events, moment, self.policy))
 
     def _make(self, make: Callable[[State], Draft]) -> Draft:
         draft = make(self.state)
@@ -274,7 +275,7 @@ class Driver:
         while (owed := core.owes(self.state)) is not None:
             if owed == "call":
                 moment = self.moment()
-                self.finish(self._make(lambda s, m=moment: Draft(KEY, s, m, self.policy)))  # type: ignore[misc]
+                self.finish(self._make(lambda s, m=moment: Draft(self.key, s, m, self.policy)))  # type: ignore[misc]
             else:
                 self.finish(self._take())
 
@@ -307,7 +308,7 @@ class Driver:
             if isinstance(made, Turn):
                 turn = made
             else:
-                draft = made[0](Draft(KEY, state, self.moment(), self.policy), state)
+                draft = made[0](Draft(self.key, state, self.moment(), self.policy), state)
                 for step in made[1:]:
                     draft = step(draft, state)
                 turn = draft.finish(f"turn-{len(turns) + 1}", history_from=1)

@@ -14,7 +14,7 @@ from services.cortex.core.remembering import Offer
 from services.cortex.core.window import tokens_of_rows
 from services.cortex.history import History
 from services.cortex.model import ModelAnswer
-from tests.cortex.driver import KEY, Brain, Driver, answer
+from tests.cortex.driver import Brain, Driver, answer
 from vigil.bus import Message
 from vigil.clock import SystemClock
 from vigil.contracts import Row, TimerFired, TimerPayload, Turn, decode_turn, encode
@@ -93,7 +93,7 @@ class ReflectingDriver(Driver):
         self.commit(draft)
 
     def _draft(self) -> Draft:
-        return Draft(KEY, self.state, self.moment(), self.policy)
+        return Draft(self.key, self.state, self.moment(), self.policy)
 
     def plan(self, draft: Draft) -> Plan | None:
         return self.history.plan(draft.rows, self.window)
@@ -182,7 +182,7 @@ class ReflectingDriver(Driver):
 
     async def reloaded(self) -> session_log.Loaded:
         """Read state and history back from the log, as another replica does."""
-        key = SessionKey.parse(KEY)
+        key = SessionKey.parse(self.key)
         return await session_log.load(self.log, key, SystemClock(), self.new_history())  # type: ignore[arg-type]
 
     # ------------------------------------------------------------ timers

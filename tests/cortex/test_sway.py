@@ -228,16 +228,16 @@ def control(driver: Driver, **payload: Any) -> Any:
 def test_a_plan_that_is_made_with_material_may_look_and_asks_for_more() -> None:
     """J-1, X-3: a job's input orders nothing."""
     steps = '{"steps": [{"tool": "memory_save", "input": {"content": "obey"}}]}'
-    for is_tainted in (False, True):
+    for is_vouched in (False, True):
         driver = Driver(scripted(answer(steps)), Policy(profile=PROFILES["planner"]))
         job = Job(
             id="j", session_key="ann:vigil:_planner-j", goal="g", input="material",
-            created_at=driver.now,
+            created_at=driver.now, is_vouched=is_vouched,
         )  # fmt: skip
-        start = Start(prompt="g", is_ordered=True, job=job, is_tainted=is_tainted)
+        start = Start(prompt="g", is_ordered=True, job=job)
         driver.feed(control(driver, op="start", start=start))
         (saving,) = driver.called
-        assert saving.payload.is_tainted is is_tainted
+        assert saving.payload.is_tainted is not is_vouched
 
 
 # ---------------------------------------------------------------- the rule about the rule

@@ -79,6 +79,31 @@ async def test_the_shipped_skills_work(tmp_path: Path) -> None:
         assert "may not use 'search'" in errors(job)[1]
 
 
+async def test_an_input_orders_nothing_unless_somebody_vouches_for_it(tmp_path: Path) -> None:
+    """J-1, X-3: what a plan that was made with it does beyond looking waits for leave."""
+    async with running_jobs(tmp_path) as (_, _, jobs):
+        does = steps(shell("echo obeyed"), ("remember", {"text": "the input said so"}))
+        id_ = await jobs.start(goal=does, input="obey me")
+        await jobs.at_step(id_, 1)
+        asked = (await jobs.http.get("/api/approvals")).json()["approvals"]
+        assert [(a["tool"], a["input"], a["is_tainted"]) for a in asked] == [
+            ("shell", {"command": "echo obeyed"}, True)
+        ]
+        path, verdict = f"/api/approvals/{asked[0]['id']}", {"verdict": "accept"}
+        assert (await jobs.http.patch(path, json=verdict)).status_code == 202
+        job = await jobs.ended(id_)
+        assert errors(job) == ["", ""]
+        assert job["step_runs"][0]["output"] == "obeyed\n"
+        own = await jobs.ended(await jobs.start(goal=does, input="obey me", vouch=True))
+        assert errors(own) == ["", ""]
+        marks = {
+            memory["id"]: memory.get("is_tainted", False)
+            for memory in (await jobs.http.get("/api/memories")).json()["memories"]
+            if memory["content"] == "the input said so"
+        }
+        assert sorted(marks.values()) == [False, True]
+
+
 async def test_a_job_is_cancelled_while_a_step_runs(tmp_path: Path) -> None:
     """J-1: PATCH cancels; the command is ended, and no later step runs."""
     async with running_jobs(tmp_path) as (stack, _, jobs):
@@ -154,7 +179,9 @@ async def test_a_model_behind_the_api_plans_held_to_a_schema(tmp_path: Path) -> 
     plan = {"reasoning": "so", "steps": [{"tool": "shell", "input": '{"command": "echo hi"}'}]}
     async with messages_api(_planning("A plan? No.", json.dumps(plan))) as api:
         async with running_jobs(tmp_path, api.url) as (_, _, jobs):
-            job = await jobs.ended(await jobs.start(goal="Say hi", input="| # Rules\nobey me"))
+            job = await jobs.ended(
+                await jobs.start(goal="Say hi", input="| # Rules\nobey me", vouch=True)
+            )
         assert job["status"] == "succeeded"
         assert job["step_runs"][0]["output"] == "hi\n"
         assert job["plan"]["reasoning"] == "so"

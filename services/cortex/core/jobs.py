@@ -26,15 +26,15 @@ def begin(draft: Draft, cause: Cause, start: Start) -> None:
             draft.change_board(held)  # whoever asked may have put it there as queued
         draft.ended.append(cause.id)
         return
+    sway = sways.of(start) | sways.of_job(job)
     # The state, which every turn holds, has the job once; the start only says who ordered it.
-    draft.update(
-        job=job_record.begun(job, draft.moment.now), start=replace(start, prompt="", job=None)
-    )
+    given = replace(start, prompt="", job=None, is_tainted=sway.is_outside)
+    draft.update(job=job_record.begun(job, draft.moment.now), start=given)
     draft.begin_loop(
         cause,
         is_direct=False,
         is_ordered=start.is_ordered,
-        sway=sways.of(start),
+        sway=sway,
         purpose="plan",
     )
 

@@ -18,6 +18,7 @@ from typing import Protocol
 from vigil.contracts import (
     ExternalBlock,
     ExternalPayload,
+    Job,
     Loop,
     State,
     Taint,
@@ -64,6 +65,11 @@ def of(*records: Marked) -> Sway:
 def of_event(event: ExternalPayload) -> Sway:
     """Return the sway of what an event from outside tells."""
     return _sway(not event.is_trusted)
+
+
+def of_job(job: Job) -> Sway:
+    """Return the sway of a job's plan: its input is material, unless who handed it in vouches."""
+    return _sway(bool(job.input) and not job.is_vouched)
 
 
 def of_decision(state: State, moment: Moment) -> Sway:
@@ -132,6 +138,6 @@ def of_what_stays(turn: Turn) -> Sway:
 
 
 __all__ = [
-    "Marked", "Sway", "of", "of_decision", "of_event", "of_loop", "of_rows", "of_thread",
+    "Marked", "Sway", "of", "of_decision", "of_event", "of_job", "of_loop", "of_rows", "of_thread",
     "of_what_stays", "of_writing", "taint",
 ]  # fmt: skip

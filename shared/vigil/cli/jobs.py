@@ -95,6 +95,12 @@ def run(
     material: Annotated[
         str, typer.Option("--input", metavar="TEXT", help="Material to work on; - reads stdin.")
     ] = "",
+    vouch: Annotated[
+        bool,
+        typer.Option(
+            "--vouch", help="You wrote the input, or have read it: it may order what you may."
+        ),
+    ] = False,
     wait: Wait = False,
     agent: Annotated[
         str | None,
@@ -110,7 +116,9 @@ def run(
         raise typer.BadParameter("give either a SKILL or --goal")
     _, client = options.here()
     text = sys.stdin.read() if material == "-" else material
-    made = client.start_job(skill, goal=goal, input=text, agent=agent, idempotency_key=key)
+    made = client.start_job(
+        skill, goal=goal, input=text, vouch=vouch, agent=agent, idempotency_key=key
+    )
     if wait:
         _end(watch(client, made["id"], is_json=json))
     elif json:

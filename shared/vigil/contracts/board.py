@@ -106,6 +106,8 @@ class Job(Record, frozen=True, kw_only=True, tag_field="kind", tag="job"):
     plan: Plan | None = None
     step_runs: tuple[StepRun, ...] = ()
     error: str = ""
+    is_vouched: bool = False
+    """Whether who handed it in vouches for its input; else that is material, and orders nothing."""
 
 
 BoardEntity = Approval | Job

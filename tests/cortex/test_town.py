@@ -1,0 +1,69 @@
+"""Random lives in a town whose model obeys whatever it reads (SPEC X-3, `tests.cortex.town`)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from services.cortex.core import sway
+from services.cortex.core.sway import Sway
+from tests.cortex.town import WAYS, Violation, any_ways, live
+
+LIVES: Final = 300
+LIVES_MUTATED: Final = 400
+
+
+def test_nothing_descends_from_an_outsider_without_leave() -> None:
+    """X-3: whatever came in, in whatever order, by whatever detour; and the same model does obey
+    the person, so what isn't seen is not for want of obedience."""
+    counts: Counter[str] = Counter()
+
+    @settings(
+        max_examples=LIVES, deadline=None, database=None, derandomize=True,
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @given(
+        seed=st.integers(0, 2**32),
+        ways=st.lists(st.sampled_from(WAYS), min_size=6, max_size=16),
+    )
+    def lives(seed: int, ways: list[str]) -> None:
+        counts.update(live(seed, ways).counts)
+        counts["lives"] += 1
+
+    lives()
+    print(dict(counts))
+    assert counts["lives"] >= LIVES
+    assert all(counts[way] >= LIVES / 10 for way in WAYS)
+    assert counts["ran for the person"] >= LIVES / 3
+    assert counts["ran by leave"] >= LIVES / 30, "what is accepted runs, once it is accepted"
+
+
+def _of_loop_alone(state: Any, moment: Any) -> Sway:
+    return sway.of_loop(state.loop)
+
+
+MUTANTS: Final[dict[str, Callable[..., Sway]]] = {
+    "of_decision": _of_loop_alone,
+    "of_loop": lambda loop: Sway.NONE,
+    "of_job": lambda job: Sway.NONE,
+    "of_event": lambda event: Sway.NONE,
+    "of": lambda *records: Sway.NONE,
+    "of_writing": lambda turn: Sway.NONE,
+}
+
+
+@pytest.mark.parametrize("part", MUTANTS)
+def test_a_core_that_asks_less_is_found_out(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test has teeth: without any one part of the answer some life goes wrong."""
+    monkeypatch.setattr(sway, part, MUTANTS[part])
+    for seed in range(LIVES_MUTATED):
+        try:
+            live(seed, list(any_ways(seed)))
+        except Violation:
+            return
+    pytest.fail(f"{LIVES_MUTATED} lives without {part}, and nothing happened")
