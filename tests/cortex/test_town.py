@@ -49,7 +49,6 @@ def _of_loop_alone(state: Any, moment: Any) -> Sway:
 
 MUTANTS: Final[dict[str, Callable[..., Sway]]] = {
     "of_decision": _of_loop_alone,
-    "of_loop": lambda loop: Sway.NONE,
     "of_job": lambda job: Sway.NONE,
     "of_event": lambda event: Sway.NONE,
     "of": lambda *records: Sway.NONE,

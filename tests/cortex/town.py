@@ -133,7 +133,7 @@ class Resident(ReflectingDriver):
                 given = {"prompt": f"See to {canary}"}
             case "ask_user":
                 given = {"question": f"{canary}?"}
-        return ToolUseBlock(id=f"{deed}-{canary}-{number}", name=name, input=given)
+        return ToolUseBlock(id=f"call-{number}", name=name, input=given)
 
     def _remember(self, _: str) -> ModelAnswer:
         seen = self.town.canaries_in(self.material)

@@ -168,6 +168,8 @@ def answer(
     content = bounded(content, draft.policy.result_length_max)
     draft.row("user", "tool", _result(call, content, is_error=is_error))
     draft.take_in(sway)
+    # What a swayed call asked for may stand in what it tells, whoever tells it.
+    draft.was_swayed = draft.was_swayed or draft.sway.is_outside
     _forget(draft, (call,))
     go_on(draft)
 
