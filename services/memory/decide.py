@@ -143,11 +143,13 @@ def merges(notes: Iterable[Memory], now: datetime) -> list[Merge]:
     """Return the merges of one scope's memories that stand, whatever order they come in.
 
     They go by the time of what they tell, five to a summary. What is left over stays unless it is
-    three at least, and so does what is too long for a summary together with two others.
+    three at least, and so does what is too long for a summary together with two others. Tainted
+    notes are merged apart: together with them, the person's own would not be given unasked again.
     """
     eligible = [note for note in notes if is_mergeable(note, now)]
     eligible.sort(key=lambda note: (_happened_at(note), note.id))
-    return [merge(batch, now) for batch in _batches(eligible)]
+    apart = ([n for n in eligible if n.is_tainted is is_tainted] for is_tainted in (False, True))
+    return [merge(batch, now) for group in apart for batch in _batches(group)]
 
 
 def merge(batch: Sequence[Memory], now: datetime) -> Merge:

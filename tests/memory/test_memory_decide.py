@@ -147,11 +147,19 @@ def test_what_is_not_merged() -> None:
     assert len(merges([*notes, note(6, 7.01)], NOW)) == 1
 
 
+def test_what_is_tainted_is_merged_apart() -> None:
+    """M-6, X-3: nobody from outside takes the person's notes along, out of what is recalled."""
+    mixed = [note(number, is_tainted=number % 2 == 0) for number in range(10)]
+    found = [(merge.memory.is_tainted, set(merge.merged_ids)) for merge in merges(mixed, NOW)]
+    assert found == [(False, set(ids(1, 3, 5, 7, 9))), (True, set(ids(0, 2, 4, 6, 8)))]
+    assert merges(mixed[:4], NOW) == [], "two of each"
+
+
 def test_a_summary() -> None:
     """M-6: says what its members said and when, and descends from them."""
     days = [T0 + number * DAY for number in (3, 1, 2)]
     notes = [
-        note(n, 20, content=f"note {n}", occurred_at=day, thread="t1", is_tainted=n == 2)
+        note(n, 20, content=f"note {n}", occurred_at=day, thread="t1", is_tainted=True)
         for n, day in enumerate(days, start=1)
     ]
     summary = merges(notes, NOW)[0].memory
