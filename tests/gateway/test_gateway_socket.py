@@ -211,7 +211,7 @@ BAD_FRAMES: list[tuple[str | bytes, str]] = [
     ('{"type":"message","text":"\\ud800"}', "body"),
     ('{"type":"message","text":"a","id":""}', "id"),
     ('{"type":"ack"}', "cursor"),
-    ('{"type":"message","text":' + "[" * 5000, "body"),
+    ('{"type":"message","text":' + "[" * 5000, "text"),
     (b'{"type":"message","text":"binary"}', "frame"),
     ('{"type":"message","text":"' + "x" * 70_000 + '"}', "text"),
 ]
