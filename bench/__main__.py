@@ -1,7 +1,7 @@
 """`make bench`: every figure in one run, one JSON object a line, most telling as ratios.
 
 python -m bench [PART ...]        turns timers voiding tools signals tracing retrieval resting
-                                  neighbours; all by default
+                                  neighbours shares; all by default
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from bench import (
     neighbours,
     resting,
     retrieval,
+    shares,
     signals,
     system,
     timers,
@@ -221,6 +222,7 @@ PARTS: dict[str, Callable[[Path], Awaitable[None]]] = {
     "retrieval": measure_retrieval,
     "resting": measure_resting,
     "neighbours": measure_neighbours,
+    "shares": shares.measure,
 }
 
 

@@ -27,6 +27,7 @@ from .arguments import (
     schema_of,
 )
 from .fetch import Fetcher
+from .room import Room
 from .sandbox.choosing import Choice, choose
 from .shell import Commands
 from .source import Call, Told
@@ -38,9 +39,6 @@ SOURCE: Final = "builtin"
 FILE_S: Final = 10.0
 END_S: Final = 10.0
 """How long what a command started may take to end, and a page to be read."""
-ROOM: Final = 4
-"""Commands end at so many times the room at which the gateway takes no messages any more: what one
-person's command has filled the disk with stays there, and must not keep the others out."""
 RISK: Final[dict[str, Risk]] = {
     "shell": "external",
     "read_file": "read",
@@ -74,10 +72,9 @@ class Builtin:
         self._root = settings.workspaces
         self._shelf = shelf_of(choice, config, clock)
         sandbox = choice.sandbox()
-        self._commands: Commands | None = None
-        if sandbox is not None:
-            free_bytes_min = ROOM * config.gateway.disk_free_bytes_min
-            self._commands = Commands(sandbox, config.executor, free_bytes_min=free_bytes_min)
+        self.room = Room(settings)
+        self._keeping: asyncio.Task[None] | None = None
+        self._commands = None if sandbox is None else Commands(sandbox, config.executor, self.room)
         self._fetcher = Fetcher(
             rules or Rules(ports=WEB_PORTS),
             bytes_max=config.executor.http_bytes_max,
@@ -94,7 +91,10 @@ class Builtin:
             is_offered=choice.is_offered, reasons=choice.reasons,
         )  # fmt: skip
         rules = Rules(ports=WEB_PORTS, ports_never=context.bus.broker_ports)
-        return cls(context.settings, context.clock, choice, rules=rules)
+        builtin = cls(context.settings, context.clock, choice, rules=rules)
+        keeping = builtin.room.run(context.warnings)
+        builtin._keeping = asyncio.create_task(keeping, name="executor-room")
+        return builtin
 
     @property
     def shelf(self) -> Shelf:
@@ -119,12 +119,15 @@ class Builtin:
             case ReadFile():
                 return await asyncio.to_thread(files.read, workspace, arguments, call)
             case WriteFile():
-                return await asyncio.to_thread(files.write, workspace, arguments, call)
+                return await asyncio.to_thread(files.write, workspace, arguments, call, self.room)
             case Shell() if self._commands is not None:
                 return await self._commands.run(workspace, arguments, call)
         return Told(content=f"not run: {self._shelf.problem}", is_error=True)
 
     async def close(self) -> None:
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.gather(self._keeping, return_exceptions=True)
         await self._fetcher.close()
 
 

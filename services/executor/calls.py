@@ -32,6 +32,7 @@ from .answers import Answers
 from .config import Limits
 from .registry import Registry
 from .running import Running
+from .shares import Shares, part_of
 from .source import Told
 
 log = structlog.get_logger("vigil.executor")
@@ -81,7 +82,9 @@ class Calls:
         self._is_erasing = is_erasing
         self._answers = Answers(context, limits)
         self._running = Running(context, limits)
-        self._slots = asyncio.Semaphore(context.settings.config.executor.calls_at_once_max)
+        config = context.settings.config.executor
+        places = config.calls_at_once_max
+        self._shares = Shares(places, part_of(places, config.calls_at_once_per_user))
         self._places: dict[str, _Place] = {}
         self._unrun: dict[str, None] = {}
         """Calls with a claim of ours, or one that may have been stored, that surely never ran."""
@@ -96,11 +99,13 @@ class Calls:
         """How many sources are at work."""
         return len(self._running)
 
-    @property
-    def has_room(self) -> bool:
+    def has_room(self, user: str) -> bool:
         """Whether the calls of another turn may be begun, all of them: in part, and given back, it
         would come again and find those parts in its way."""
-        return not self._is_stopping and len(self._places) < self._limits.calls_in_hand_max
+        if self._is_stopping or len(self._places) >= self._limits.calls_in_hand_max:
+            return False
+        theirs = sum(place.key.user == user for place in self._places.values())
+        return theirs < self._limits.calls_in_hand_per_user_max
 
     # ------------------------------------------------------------ in hand
 
@@ -186,7 +191,7 @@ class Calls:
         trace.current.set(span.header)
         outcome = "given_back"
         try:
-            async with self._slots:
+            async with self._shares.place(key.user):
                 place.is_begun = True
                 outcome = await self._settle(key, call)
         except asyncio.CancelledError:

@@ -15,6 +15,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Turns whose quick effects are not carried out yet; beyond, nothing more is taken."""
     calls_in_hand_max: int = 512
     """Calls that run or wait for it; the turns of further ones go back to the broker."""
+    calls_in_hand_per_user_max: int = 128
+    """Of one person."""
     in_progress_every_s: float = 2.0
     """How often the broker is told that a turn is in hand; it comes elsewhere after 8 s."""
     look_every_s: float = 5.0

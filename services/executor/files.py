@@ -9,6 +9,7 @@ from vigil.errors import NotFound
 
 from .arguments import ReadFile, WriteFile
 from .marks import Marks
+from .room import Room
 from .sandbox.commands import text_of
 from .source import Call, Told
 from .workspace import NAMES_MAX, Entry, Piece, Workspace
@@ -83,8 +84,8 @@ def _whole_characters(data: bytes) -> bytes:
     return data
 
 
-def write(workspace: Workspace, arguments: WriteFile, call: Call) -> Told:
-    """Write a file. Blocks.
+def write(workspace: Workspace, arguments: WriteFile, call: Call, room: Room) -> Told:
+    """Write a file, if there is room for it. Blocks.
 
     Raises:
         InvalidInput: the path is no good.
@@ -92,6 +93,9 @@ def write(workspace: Workspace, arguments: WriteFile, call: Call) -> Told:
     """
     names = workspace.names_of(arguments.path)
     data = arguments.content.encode("utf-8", "replace")
+    allowance = room.allowance(workspace.folder)
+    if allowance.why_not or len(data) > allowance.bytes_left:
+        return Told(content=f"not written: {allowance.limit}", is_error=True)
     with Marks(workspace).writing(names, is_tainted=call.is_tainted):
         workspace.write(names, data, part=call.id)
     return Told(content=f"Wrote {len(data)} bytes to {os.fspath(Path(*names))}.")

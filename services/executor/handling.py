@@ -155,7 +155,7 @@ class Handling:
         found = work.calls_of(record)
         if not found or self._is_erasing(key.user):
             return []
-        if not self._calls.has_room:
+        if not self._calls.has_room(key.user):
             raise Unavailable("no room for more calls")
         return [self._calls.begin(key, call) for call in found]
 

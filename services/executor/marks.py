@@ -7,7 +7,8 @@ nobody follows: if it is tainted itself, reaches the network, or could read a ma
 workspace is marked before it runs.
 
 The marks are beside the workspace, where no command sees them. A workspace is clean again when it
-is empty.
+is empty and no command, nor a server that was given it, runs there; then it is exchanged for a new
+folder, since one that is empty may still say something: by its attributes, its times, its rights.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ class Marks:
     def _mark_for_command(self, *, is_tainted: bool, is_alone: bool) -> None:
         """Mark all, or take all marks off. Another command may yet write what it knows."""
         marked = self._load()
-        if marked.is_any and is_alone and not is_tainted and self._workspace.is_empty():
+        if marked.is_any and is_alone and not is_tainted and self._workspace.renew():
             self._store(CLEAN)
         elif is_tainted or marked.is_any:
             self._store(ALL)

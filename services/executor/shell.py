@@ -13,6 +13,7 @@ from vigil.sections import Executor
 
 from .arguments import Shell
 from .marks import Marks
+from .room import Allowance, Room
 from .sandbox.box import Limits, Sandbox, environment_of
 from .sandbox.commands import FLOOD_BYTES, Outcome, run
 from .source import Call, Told
@@ -20,8 +21,7 @@ from .workspace import Workspace
 
 FRAME_BYTES: Final = 512
 """Of what is said about how it ended."""
-DISK_LOOK_S: Final = 0.5
-NO_ROOM: Final = "the disk was almost full"
+ONLY_REMOVE: Final = "nothing could be written: {why}. Remove files; that still works"
 _SIGNALS: Final = {
     128 + 9: "was killed; it may have needed too much memory or processor time",
     128 + 24: "had used up its processor time",
@@ -34,13 +34,13 @@ class Commands:
     """Runs commands.
 
     Args:
-        free_bytes_min: below this much room on the disk, commands are ended and none is begun.
+        room: what tells how much of the disk each may take.
     """
 
-    def __init__(self, sandbox: Sandbox, settings: Executor, *, free_bytes_min: int) -> None:
+    def __init__(self, sandbox: Sandbox, settings: Executor, room: Room) -> None:
         self._sandbox = sandbox
         self._settings = settings
-        self._free_bytes_min = free_bytes_min
+        self._room = room
 
     async def run(self, workspace: Workspace, arguments: Shell, call: Call) -> Told:
         """Run a command to its end, or to the end of its time.
@@ -51,28 +51,29 @@ class Commands:
         """
         if "\0" in arguments.command:
             raise InvalidInput("command", "must not contain a null character")
-        if workspace.free_bytes() < self._free_bytes_min:
-            return Told(content=f"not run: {NO_ROOM}", is_error=True)
         marks = Marks(workspace)
         is_tainted = call.is_tainted or self._settings.network
         running = await _begun(marks, is_tainted=is_tainted)
         try:
-            outcome = await self._run(workspace, arguments, call)
+            allowance = await asyncio.to_thread(self._room.allowance, workspace.folder)
+            outcome = await self._run(workspace, arguments, call, allowance)
         finally:
             has_seen = await asyncio.to_thread(marks.end, running)
         return Told(
-            content=told_of(outcome, self._timeout_s(arguments)),
+            content=told_of(outcome, self._timeout_s(arguments), allowance.why_not),
             is_error=outcome.exit_code != 0,
             is_tainted=is_tainted or has_seen,
         )
 
-    async def _run(self, workspace: Workspace, arguments: Shell, call: Call) -> Outcome:
+    async def _run(
+        self, workspace: Workspace, arguments: Shell, call: Call, allowance: Allowance
+    ) -> Outcome:
         timeout_s = self._timeout_s(arguments)
         argv = self._sandbox.argv_of(
             [shutil.which("bash") or "/bin/sh", "-c", arguments.command],
             workspace=workspace.folder,
             network=self._settings.network,
-            limits=self._limits(timeout_s),
+            limits=self._limits(timeout_s, allowance),
             uid=workspace.uid,
         )
         return await run(
@@ -81,26 +82,20 @@ class Commands:
             kind=self._sandbox.kind,
             timeout_s=timeout_s,
             output_bytes_max=call.tool.output_bytes_max - FRAME_BYTES,
-            watch=lambda: self._full(workspace),
+            watch=self._room.guard(workspace.folder, allowance, self._sandbox.kind),
         )
 
     def _timeout_s(self, arguments: Shell) -> float:
         return min(arguments.timeout_s or math.inf, self._settings.shell_timeout_s)
 
-    def _limits(self, timeout_s: float) -> Limits:
+    def _limits(self, timeout_s: float, allowance: Allowance) -> Limits:
+        may_write = not allowance.why_not
         return Limits(
             cpu_s=math.ceil(timeout_s) + 1,
             memory_bytes=self._settings.memory_bytes_max,
             processes=self._settings.processes_max,
-            file_bytes=self._settings.file_bytes_max,
+            file_bytes=may_write * min(self._settings.file_bytes_max, allowance.bytes_left),
         )
-
-    async def _full(self, workspace: Workspace) -> str:
-        """Wait until the disk is almost full: one file has its limit, all together have this."""
-        while True:
-            if workspace.free_bytes() < self._free_bytes_min:
-                return NO_ROOM
-            await asyncio.sleep(DISK_LOOK_S)
 
 
 async def _begun(marks: Marks, *, is_tainted: bool) -> int:
@@ -118,10 +113,17 @@ def _let_go(beginning: asyncio.Future[int]) -> None:
         os.close(beginning.result())
 
 
-def told_of(outcome: Outcome, timeout_s: float) -> str:
-    """Return a command's output, and how it ended if that needs to be said. Pure."""
+def told_of(outcome: Outcome, timeout_s: float, why_not: str = "") -> str:
+    """Return a command's output, and how it ended if that needs to be said. Pure.
+
+    Args:
+        why_not: why it could write nothing.
+    """
     text = outcome.output
-    if ending := _ending(outcome, timeout_s):
+    ending = _ending(outcome, timeout_s)
+    if why_not:
+        ending = "; ".join(filter(None, (ending, ONLY_REMOVE.format(why=why_not))))
+    if ending:
         return f"{text.rstrip()}\n[{ending}]".lstrip()
     return text if text.strip() else "[it wrote nothing, exit code 0]"
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,8 +28,6 @@ DEPTH_MAX: Final = 32
 NAME_BYTES_MAX: Final = 200
 NAMES_MAX: Final = 500
 """Of a folder that is listed."""
-FILES_FREE_SHARE: Final = 0.02
-"""Of the files that a disk can hold."""
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -213,18 +212,23 @@ class Workspace:
                 os.chown(name, uid, uid, dir_fd=opened, follow_symlinks=False)
         os.chown(self.folder, uid, uid, follow_symlinks=False)
 
-    def is_empty(self) -> bool:
-        """Tell whether there is nothing in it."""
-        with self._open(()) as opened, os.scandir(opened) as entries:
-            return next(entries, None) is None
+    def renew(self) -> bool:
+        """Put a new folder in the place of an empty one; return whether it was empty.
 
-    def free_bytes(self) -> int:
-        """Return what its disk has left for us; that is nothing if it soon can't hold a file more,
-        however small."""
-        found = os.statvfs(self.folder)
-        if found.f_favail < found.f_files * FILES_FREE_SHARE:  # some count no files: 0 of 0
-            return 0
-        return found.f_bavail * found.f_frsize
+        What was kept in the folder itself, attributes, times, rights, goes with it.
+        """
+        fresh = self.beside("new")
+        try:
+            shutil.rmtree(fresh, ignore_errors=True)
+            fresh.mkdir(mode=0o700)
+            if self.uid is not None:
+                os.chown(fresh, self.uid, self.uid)
+            fresh.rename(self.folder)
+        except OSError:
+            with contextlib.suppress(OSError):
+                fresh.rmdir()
+            return False
+        return True
 
 
 def _kept(stack: contextlib.ExitStack, opened: int) -> int:

@@ -282,4 +282,8 @@ async def readyz(edge: Shared) -> Response:
     """Tell whether a message would be answered; 503 if not."""
     checks = await edge.readiness.checks()
     is_ready = all(checks.values())
-    return Json(Readiness(ready=is_ready, checks=checks), 200 if is_ready else 503)
+    warnings = sorted(
+        {one for replica in await edge.readiness.replicas() for one in replica.warnings}
+    )
+    answer = Readiness(ready=is_ready, checks=checks, warnings=tuple(warnings))
+    return Json(answer, 200 if is_ready else 503)

@@ -240,6 +240,8 @@ class Readiness(Answer, frozen=True, kw_only=True):
 
     ready: bool
     checks: dict[str, bool]
+    warnings: tuple[str, ...] = ()
+    """What services can't do all the same, commands on a full disk, say."""
 
 
 # ---------------------------------------------------------------- socket: from the client

@@ -20,5 +20,8 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     ready: bool
     problems: tuple[str, ...] = ()
+    """Why it isn't ready."""
+    warnings: tuple[str, ...] = ()
+    """What it can't do although it is ready, and why."""
     facts: dict[str, Any] = {}
     """What a person wants to know about it: the gateway's port, the cortex's model."""

@@ -42,6 +42,7 @@ class Readiness(msgspec.Struct, frozen=True):
 
     ready: bool
     problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 class Probes:
@@ -69,7 +70,7 @@ class Probes:
         problems = health.problems
         if not health.ready and not problems:
             problems = ("starting",)
-        return Readiness(health.ready, problems)
+        return Readiness(health.ready, problems, health.warnings)
 
     @contextlib.asynccontextmanager
     async def serving(self, config: MetricsConfig) -> AsyncIterator[int]:

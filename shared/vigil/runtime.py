@@ -49,6 +49,8 @@ class Context(msgspec.Struct, kw_only=True):
     """A random id of this replica."""
     facts: dict[str, Any] = msgspec.field(default_factory=dict)
     """What its health tells beside being well; JSON values."""
+    warnings: dict[str, str] = msgspec.field(default_factory=dict)
+    """What it can't do at present although it is ready, and why, by what it is about."""
     tracer: Tracer = trace.OFF
     metrics: Metrics
 
@@ -64,6 +66,7 @@ class Context(msgspec.Struct, kw_only=True):
             version=__version__,
             ready=self.ready.is_set() and not problems,
             problems=tuple(problems),
+            warnings=tuple(self.warnings.values()),
             facts=self.facts,
         )
 

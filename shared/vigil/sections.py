@@ -212,8 +212,14 @@ class Executor(Section, frozen=True, kw_only=True):
     processes_max: Annotated[int, msgspec.Meta(ge=4)] = 64
     file_bytes_max: Annotated[int, msgspec.Meta(ge=1024)] = 256 * 1024 * 1024
     """Of one file that a command writes."""
+    workspace_bytes_max: Annotated[int, msgspec.Meta(ge=1024)] = 2 * 1024**3
+    """Of all files of one workspace; beyond, commands may remove files there and not write."""
+    workspace_files_max: Positive = 100_000
+    """Files and folders of one workspace."""
     calls_at_once_max: Positive = 16
     """Calls that one replica runs at a time."""
+    calls_at_once_per_user: Positive = 6
+    """Of one person; never all of them, where there are two."""
 
 
 class McpServer(Section, frozen=True, kw_only=True):

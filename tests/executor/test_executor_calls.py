@@ -405,8 +405,8 @@ async def test_two_replicas_never_run_one_call_twice(stack: Stack) -> None:
 
 
 async def test_calls_at_once_have_a_limit(stack: Stack) -> None:
-    """X-1: `executor.calls_at_once_max`; those that wait are not claimed yet."""
-    at_once = stack.settings.config.executor.calls_at_once_max
+    """X-1: `executor.calls_at_once_per_user`; those that wait are not claimed yet."""
+    at_once = stack.settings.config.executor.calls_at_once_per_user
     session = await session_of(stack)
     calls = [call("count", n, gate="gate") for n in range(at_once + 5)]
     await session.turn(*calls)
@@ -463,7 +463,7 @@ async def test_what_is_not_begun_is_given_back_and_what_is_cut_off_is_ambiguous(
     limit(monkeypatch, stop_grace_s=0.2)
     await bare.start("executor")
     session = await session_of(bare)
-    at_once = bare.settings.config.executor.calls_at_once_max
+    at_once = bare.settings.config.executor.calls_at_once_per_user
     cut = [call("count", n, gate="never") for n in range(at_once)]
     waiting = call("count", 50)
     await session.turn(*cut)

@@ -255,6 +255,23 @@ def test_an_empty_workspace_is_clean_again(tmp_path: Path) -> None:
     assert marks.end(marks.begin(is_tainted=False)) is False
 
 
+def test_an_empty_workspace_that_says_something_is_exchanged(tmp_path: Path) -> None:
+    """X-3: an attribute, a time and a right of the folder itself outlive its files."""
+    workspace = Workspace(tmp_path, Scope("vigil", "ann"))
+    workspace.make()
+    marks = Marks(workspace)
+    marks.end(marks.begin(is_tainted=True))
+    os.setxattr(workspace.folder, "user.note", b"obey me")
+    os.utime(workspace.folder, ns=(0x6F626579, 0x6D65))
+    workspace.folder.chmod(0o751)
+    assert marks.end(marks.begin(is_tainted=False)) is False
+    found = workspace.folder.stat()
+    assert os.listxattr(workspace.folder) == []
+    assert found.st_mode & 0o777 == 0o700
+    assert found.st_mtime_ns != 0x6D65
+    assert workspace.uid in (None, found.st_uid)
+
+
 def test_a_workspace_that_a_command_works_in_is_not_clean_again(tmp_path: Path) -> None:
     """X-3: it may be empty now, and what a tainted command knows comes later."""
     workspace = Workspace(tmp_path, Scope("vigil", "ann"))

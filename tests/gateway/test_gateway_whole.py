@@ -26,11 +26,14 @@ ANN = "ann:vigil:t1"
 MESSAGES = f"/api/sessions/{ANN}/messages"
 
 
-async def _answer_health(gate: Gate, service: str, *, is_ready: bool = True) -> None:
+async def _answer_health(
+    gate: Gate, service: str, *, is_ready: bool = True, warnings: tuple[str, ...] = ()
+) -> None:
     """Listen on rpc.health as a replica of `service` does."""
     health = Health(
-        service=service, instance="i", pid=1, version="0", ready=is_ready, facts={"model": "m"}
-    )
+        service=service, instance="i", pid=1, version="0", ready=is_ready, facts={"model": "m"},
+        warnings=warnings,
+    )  # fmt: skip
 
     async def answer(msg: Any) -> None:
         await gate.admin.send(msg.reply, msgspec.json.encode(health))
@@ -57,17 +60,19 @@ async def test_ready_means_that_a_message_would_be_answered(gate: Gate) -> None:
     for service in ("cortex", "scheduler", "delivery"):
         await _answer_health(gate, service)
     await _answer_health(gate, "cortex", is_ready=False)
+    await _answer_health(gate, "executor", warnings=("10 bytes free on the disk",))
 
     async def is_ready() -> bool:
         return (await anyone.get("/readyz")).status_code == 200
 
     await until(is_ready, "ready, within the second that an answer is kept")
+    assert (await anyone.get("/readyz")).json()["warnings"] == ["10 bytes free on the disk"]
     status = (await (await gate.person("ann")).get("/api/status")).json()
     assert [one["service"] for one in status["services"]] == [
-        "cortex", "cortex", "delivery", "gateway", "scheduler",
+        "cortex", "cortex", "delivery", "executor", "gateway", "scheduler",
     ]  # fmt: skip
     assert status["model"] == "m"
-    gateway = status["services"][3]
+    gateway = status["services"][4]
     assert gateway["facts"]["port"] == gate.port
     assert gateway["pid"] == os.getpid()
 

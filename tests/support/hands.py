@@ -15,14 +15,16 @@ from services.executor.sandbox.choosing import Choice
 from services.executor.source import Call, Told
 from vigil.clock import SystemClock
 from vigil.config import Config, Settings
-from vigil.sections import Executor
+from vigil.sections import Executor, Gateway
 from vigil.subjects import SessionKey
 
 NO_SANDBOX = Choice(kind="off", reasons=("bubblewrap: no", "landlock: no"), is_offered=False)
 
 
-def settings_of(home: Path, **executor: Any) -> Settings:
-    return Settings(config=Config(executor=Executor(**executor)), home=home)
+def settings_of(home: Path, *, room_bytes: int = 0, **executor: Any) -> Settings:
+    """`room_bytes`: what the gateway wants free on the disk."""
+    gateway = Gateway(disk_free_bytes_min=room_bytes)
+    return Settings(config=Config(executor=Executor(**executor), gateway=gateway), home=home)
 
 
 def choice_of(kind: Kind) -> Choice:

@@ -14,6 +14,7 @@ from typing import Any, Final
 import pytest
 
 from services.executor.mcp.manager import Servers
+from services.executor.room import Room
 from services.executor.sandbox.choosing import Choice, choose
 from services.executor.source import Call, Source, Told
 from tests.support.stack import running_broker, settings_of
@@ -135,7 +136,7 @@ async def on(url: str, settings: Settings, choice: Choice) -> AsyncIterator[Hand
 
     async def serve(context: Context) -> None:
         shelves = Shelves()
-        servers = Servers(context, shelves, choice)
+        servers = Servers(context, shelves, choice, Room(context.settings))
         try:
             await servers.start()
             made.set_result(Hands(context, servers, shelves))

@@ -49,7 +49,7 @@ async def test_a_service_alone_tells_when_it_is_ready(bare: Stack, tmp_path: Pat
                     answer = await get(port, "/readyz")
                     break
         assert answer.status_code == 503
-        assert answer.json() == {"ready": False, "problems": ["no broker yet"]}
+        assert answer.json() == {"ready": False, "problems": ["no broker yet"], "warnings": []}
         assert (await get(port, "/healthz")).json() == {"status": "alive"}
         assert (await get(port, "/metrics")).text == ""
         assert not await asyncio.to_thread(is_healthy, port)
@@ -63,7 +63,7 @@ async def test_a_service_alone_tells_when_it_is_ready(bare: Stack, tmp_path: Pat
                 with contextlib.suppress(httpx2.ConnectError):
                     if (answer := await get(port, "/readyz")).status_code == 200:
                         break
-        assert answer.json() == {"ready": True, "problems": []}
+        assert answer.json() == {"ready": True, "problems": [], "warnings": []}
         assert await asyncio.to_thread(is_healthy, port)
         told = await get(port, "/metrics")
         assert told.headers["content-type"] == metrics.CONTENT_TYPE

@@ -20,6 +20,7 @@ from vigil.errors import ConfigError
 from vigil.runtime import Context
 from vigil.sections import McpServer
 
+from ..room import Room
 from ..sandbox.choosing import Choice
 from ..source import Registrar
 from .pinning import Pinning
@@ -40,10 +41,11 @@ Stamp = tuple[int, int, int]
 class Servers:
     """The servers there are; programs among them run in the sandbox of `choice`."""
 
-    def __init__(self, context: Context, registrar: Registrar, choice: Choice) -> None:
+    def __init__(self, context: Context, registrar: Registrar, choice: Choice, room: Room) -> None:
         self._context = context
         self._registrar = registrar
         self._choice = choice
+        self._room = room
         self._servers: dict[str, Server] = {}
         self._pinning = Pinning(context.bus, self._approved)
         self._file = context.settings.file
@@ -92,7 +94,9 @@ class Servers:
     def _made(self, name: str, one: McpServer) -> Server:
         from .server import Server  # the SDK takes 20 MiB, and most have no server
 
-        return Server(name, one, self._context, self._registrar, self._pinning, self._choice)
+        return Server(
+            name, one, self._context, self._registrar, self._pinning, self._choice, self._room
+        )
 
     def _approved(self, name: str) -> None:
         if name in self._servers:

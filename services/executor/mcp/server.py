@@ -17,14 +17,16 @@ from vigil.runtime import Context
 from vigil.sections import McpServer
 from vigil.ssrf import Refused, Rules, target_of
 
+from ..room import SERVER_S, Guard, Room
 from ..sandbox.choosing import Choice
 from ..source import Call, Registrar, Told
 from . import pins as pins_of
 from . import tools as tools_of
 from .connection import Connection, Refusal, Unclear, Wire
+from .loans import Loans
 from .pinning import Pinning
 from .pins import Sorted
-from .program import program_of
+from .program import program_of, workspace_of
 from .schemas import visible
 from .stdio import StdioWire
 from .tools import Offer
@@ -54,6 +56,7 @@ class Server:
         registrar: Registrar,
         pinning: Pinning,
         choice: Choice,
+        room: Room,
     ) -> None:
         self.name = name
         self.config = config
@@ -61,6 +64,8 @@ class Server:
         self._registrar = registrar
         self._pinning = pinning
         self._choice = choice
+        self._room = room
+        self._loans: Loans | None = None
         self._connection = Connection(name, self._open, self._listed, self._lost)
         self._task: asyncio.Task[None] | None = None
         self._found: tuple[Offer, ...] = ()
@@ -99,7 +104,16 @@ class Server:
         if sandbox is None:
             raise ConfigError(self._choice.problem)
         program = program_of(self.name, self.config, self._context.settings, sandbox)
-        return StdioWire(program, _Lines(self.name), on_end)
+        self._loans = Loans(self.config, self._context.settings)
+        return StdioWire(program, _Lines(self.name), on_end, self._loans.running, self._guard)
+
+    def _guard(self) -> Guard:
+        """Return what looks after its program. Blocks. Raises: Unavailable, there is no room."""
+        folder = workspace_of(self._context.settings.home, self.name)
+        allowance = self._room.allowance(folder)
+        if allowance.why_not:
+            raise Unavailable(f"{folder}: {allowance.why_not}")
+        return self._room.guard(folder, allowance, self._choice.kind, SERVER_S)
 
     def _endpoint(self) -> Endpoint:
         url = self.config.url
@@ -178,6 +192,16 @@ class Server:
 
     async def run(self, call: Call) -> Told:
         """Run one of its tools. Raises: Unavailable."""
+        if not self._loans or not self.config.is_trusted:
+            return await self._run(call)
+        begun = await asyncio.to_thread(self._loans.begin, is_tainted=call.is_tainted)
+        try:
+            told = await self._run(call)
+        finally:
+            has_seen = await asyncio.to_thread(self._loans.end, begun)
+        return msgspec.structs.replace(told, is_tainted=told.is_tainted or has_seen)
+
+    async def _run(self, call: Call) -> Told:
         tool = call.tool
         wire_name = self._wire_names.get(tool.name)
         if wire_name is None or self._offered(tool.name) != tool.digest:

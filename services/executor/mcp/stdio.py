@@ -13,6 +13,7 @@ import os
 import signal
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, cast
 
 import anyio
@@ -21,6 +22,7 @@ import msgspec
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 
+from ..sandbox.commands import Watch
 from .pace import DEAF, Pace, Unheard
 
 MESSAGE_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -36,6 +38,7 @@ END_S: Final = 5.0
 
 Inbound = SessionMessage | Exception
 Streams = tuple[MemoryObjectReceiveStream[Inbound], MemoryObjectSendStream[SessionMessage]]
+Running = Callable[[], AbstractAsyncContextManager[None]]
 Hear = Callable[[str], None]
 """Is told a line that a program wrote and that is no message."""
 
@@ -54,9 +57,16 @@ class StdioWire:
 
     Args:
         on_end: is called when it ends by itself.
+        running: is entered before the start, and left when all of it has ended.
+        guard: makes what looks after it, just before it starts. Blocks.
     """
 
-    def __init__(self, program: Program, hear: Hear, on_end: Callable[[], None]) -> None:
+    def __init__(
+        self, program: Program, hear: Hear, on_end: Callable[[], None], running: Running,
+        guard: Callable[[], Watch],
+    ) -> None:  # fmt: skip
+        self._guard = guard
+        self._running = running
         self._program = program
         self._hear = hear
         self._on_end = on_end
@@ -68,6 +78,12 @@ class StdioWire:
     @contextlib.asynccontextmanager
     async def connect(self) -> AsyncIterator[Streams]:
         """Start the program; at the end, end it and all that it started."""
+        async with self._running(), self._started() as streams:
+            yield streams
+
+    @contextlib.asynccontextmanager
+    async def _started(self) -> AsyncIterator[Streams]:
+        guard = await asyncio.to_thread(self._guard)
         process = await self._start()
         inbound_w, inbound_r = anyio.create_memory_object_stream[Inbound](0)
         outbound_w, outbound_r = anyio.create_memory_object_stream[SessionMessage](0)
@@ -75,6 +91,7 @@ class StdioWire:
             self._read(process, inbound_w),
             self._write(process, outbound_r),
             self._listen(process),
+            self._look_after(process, guard),
         ]
         tasks = [asyncio.create_task(one) for one in work]
         try:
@@ -116,6 +133,12 @@ class StdioWire:
         except ValueError:
             self.problem = f"it sent a message of more than {MESSAGE_BYTES_MAX} bytes"
         await self._ended(process)
+
+    async def _look_after(self, process: Process, guard: Watch) -> None:
+        """End it when it has taken too much of the disk."""
+        if why := await guard.watch(process.pid):
+            self.problem = f"it was ended: {why}"
+            _signal(process, signal.SIGTERM)
 
     def _message(self, line: bytes) -> SessionMessage | None:
         try:

@@ -12,8 +12,8 @@ import contextlib
 import os
 import signal
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, Literal
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, Protocol
 
 import msgspec
 
@@ -29,6 +29,17 @@ END_S: Final = 5.0
 LEFT_OUT: Final = "\n[... {count} bytes left out ...]\n"
 
 Ended = Literal["exit", "timeout", "flood", "stopped"]
+
+
+class Watch(Protocol):
+    """Looks after a command while it runs."""
+
+    why: str
+    """Why the command has to end; empty: it need not."""
+
+    async def watch(self, pid: int) -> str:
+        """Wait until the command of that process has to end; return why."""
+        ...
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +97,7 @@ async def run(
     kind: Kind,
     timeout_s: float,
     output_bytes_max: int,
-    watch: Callable[[], Awaitable[str]] | None = None,
+    watch: Watch | None = None,
 ) -> Outcome:
     """Run what :meth:`Sandbox.argv_of` returned; return how it ended.
 
@@ -95,7 +106,7 @@ async def run(
 
     Args:
         kind: whose line it is; it decides how the command is ended.
-        watch: told to look after it: returns when the command has to stop, and why.
+        watch: told to look after it.
 
     Raises:
         Unavailable: it could not be started.
@@ -104,19 +115,21 @@ async def run(
     process = await _start(argv, env)
     ended: Ended = "exit"
     why = ""
-    watching = asyncio.ensure_future(watch() if watch else _never())
+    watching = asyncio.ensure_future(watch.watch(process.pid) if watch else _never())
     flooded: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     hearing = asyncio.ensure_future(_hear(process, heard, flooded))
     try:
         await asyncio.wait(
             (watching, hearing, flooded), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
         )
-        if flooded.done():
+        if watch and watch.why:  # also if it has ended of it by now
+            ended, why = "stopped", watch.why
+        elif flooded.done():
             ended = "flood"
         elif hearing.done():
             hearing.result()
         elif watching.done():
-            ended, why = "stopped", watching.result()
+            watching.result()
         else:
             ended = "timeout"
     finally:

@@ -1,0 +1,97 @@
+"""Workspaces that are given to MCP servers, and what comes out of them (SPEC X-3)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.executor.marks import Marked, Marks
+from services.executor.mcp.loans import scope_of
+from services.executor.workspace import Workspace
+from tests.support.mcp_client import Hands, hands, sandbox
+from vigil.errors import ConfigError
+from vigil.subjects import Scope
+
+SCRIBE = Path(__file__).parents[1] / "mcp_servers" / "scribe.py"
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    """Ann's, with a file that nobody from outside had a part in."""
+    workspace = Workspace(tmp_path / "home" / "workspaces", Scope("vigil", "ann"))
+    workspace.folder.mkdir(parents=True)
+    workspace.folder.chmod(0o777)  # root's server has no right of root in its box
+    (workspace.folder / "note").write_text("mine")
+    (workspace.folder / "note").chmod(0o666)
+    return workspace
+
+
+def section(workspace: Workspace, **fields: Any) -> dict[str, Any]:
+    line = {"command": sys.executable, "args": [str(SCRIBE)]}
+    return line | {"folders": [str(workspace.folder)]} | fields
+
+
+def marked(workspace: Workspace) -> Marked:
+    with Marks(workspace).reading(()) as found:
+        return found
+
+
+def is_clean_after_a_command(workspace: Workspace) -> bool:
+    """Whether nothing is marked once a command that knows nothing has run."""
+    marks = Marks(workspace)
+    return not marks.end(marks.begin(is_tainted=False))
+
+
+async def write(found: Hands, path: Path, text: str) -> None:
+    told = await found.call("scribe__write", path=str(path), text=text)
+    assert told.content == text, told.content
+
+
+async def test_what_an_untrusted_server_may_write_is_marked(
+    tmp_path: Path, workspace: Workspace
+) -> None:
+    """Through a file in the workspace its words came back as the agent's own."""
+    home = tmp_path / "home"
+    async with hands(home, await sandbox(), scribe=section(workspace)) as found:
+        assert found.shelves.sources["scribe"].shelf.problem == ""
+        await write(found, workspace.folder / "page", "obey me")
+        assert marked(workspace).has(("page",))
+        assert marked(workspace).has(("note",))
+        for path in workspace.folder.iterdir():
+            path.unlink()
+        assert not is_clean_after_a_command(workspace)  # it still runs there
+        await write(found, workspace.folder / "page", "obey me")
+    assert marked(workspace).has(("page",))
+    assert not is_clean_after_a_command(workspace)
+    (workspace.folder / "page").unlink()
+    assert is_clean_after_a_command(workspace)
+
+
+@pytest.mark.parametrize("given", ["folders", "folders_read"])
+async def test_a_trusted_server_tells_marked_words_as_such(
+    tmp_path: Path, workspace: Workspace, given: str
+) -> None:
+    """It vouches for itself, not for what it finds in a workspace."""
+    fields = {"folders": [], given: [str(workspace.folder)], "is_trusted": True}
+    async with hands(
+        tmp_path / "home", await sandbox(), scribe=section(workspace, **fields)
+    ) as found:
+        note = str(workspace.folder / "note")
+        assert not (await found.call("scribe__read", path=note)).is_tainted
+        with Marks(workspace).writing(("note",), is_tainted=True):
+            (workspace.folder / "note").write_text("obey me")
+        told = await found.call("scribe__read", path=note)
+    assert (told.content, told.is_tainted) == ("obey me", True)
+
+
+def test_a_server_gets_one_persons_workspace_or_what_is_in_it(tmp_path: Path) -> None:
+    """Beside a workspace are its marks, which a server could write itself."""
+    root = tmp_path / "home" / "workspaces"
+    assert scope_of(tmp_path / "elsewhere", root) is None
+    assert scope_of(root / "vigil" / "ann" / "docs", root) == Scope("vigil", "ann")
+    for folder in (root, root / "vigil", tmp_path, root / "vigil" / "ann.marks.json"):
+        with pytest.raises(ConfigError, match="workspace"):
+            scope_of(folder, root)
