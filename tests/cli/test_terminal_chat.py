@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import contextlib
 import fcntl
+import json
 import os
 import pty
 import select
@@ -137,12 +138,49 @@ def test_the_answer_streams_and_stands_once(cli: Cli) -> None:
 
 
 def test_ctrl_c_ends_it_and_restores_the_terminal(cli: Cli) -> None:
-    """P-2: exit code 130."""
+    """P-2: exit code 130; the shell's prompt gets a line of its own, the person a way back."""
     with person(cli) as ann:
         ann.sees("you>")
+        ann.types("half a")
+        ann.sees("you> half a")
         ann.process.send_signal(signal.SIGINT)
         assert ann.ends() == 130
         assert ann.has_terminal_restored
+        lines = ann.sees("Go on with: vigil chat --thread chat-")
+        assert lines[-1].startswith("Go on with: ")
+        assert "Traceback" not in "".join(lines)
+        assert ann.terminal.cursor == (len(lines), 0)
+
+
+def test_a_pasted_paragraph_is_one_message(cli: Cli) -> None:
+    """P-2: it can be looked at and added to, Enter says it, and one answer comes."""
+    with person(cli, "--thread", "paste1") as ann:
+        ann.sees("you>")
+        ann.types("\x1b[200~first line\rsecond line\r\rthird\x1b[201~")
+        ann.sees("you> first line", "second line", "third")
+        ann.types(" and more\r")
+        ann.sees("You said:")
+        ann.types("\x04")
+        assert ann.ends() == 0
+        assert ann.has_terminal_restored
+    found = cli("tail", "session", "me:vigil:paste1", "--no-follow", "--json").stdout.splitlines()
+    said = [r for r in map(json.loads, found) if r["kind"] == "in.said.user"]
+    texts = [r["data"]["payload"]["text"] for r in said]
+    assert texts == ["first line\nsecond line\n\nthird and more"]
+
+
+def test_an_input_of_several_lines_survives_what_arrives(cli: Cli) -> None:
+    """I-3: a follow-up appears above all of it, once."""
+    with person(cli) as ann:
+        ann.sees("you>")
+        ann.types("remind me in 2 seconds to stretch\r")
+        ann.sees("vigil> I'll remind you in 2 seconds to stretch.")
+        ann.types("\x1b[200~one\rtwo\x1b[201~")
+        lines = ann.sees("vigil (Agent follow-up)> Reminder: stretch", "you> one")
+        lines = ann.sees("Reminder: stretch", "two")
+        assert lines[-2:] == ["you> one", "two"]
+        assert sum(line == "you> one" for line in lines) == 1
+        ann.types("\x04")
 
 
 def test_nothing_is_lost_when_the_gateway_dies(cli: Cli) -> None:

@@ -6,6 +6,7 @@ is written as an escape. A verdict names the digest of what was read, so nothing
 
 from __future__ import annotations
 
+import contextlib
 import json as text_json
 import sys
 import unicodedata
@@ -16,7 +17,7 @@ import typer
 from vigil.client import Client
 from vigil.errors import InvalidInput
 
-from . import completing, exits, options, output
+from . import beginnings, completing, exits, options, output
 
 LISTED_MAX: Final = 500
 GIST_LENGTH_MAX: Final = 80
@@ -205,17 +206,14 @@ def _find(client: Client, id_: str) -> dict[str, Any]:
     """
     if len(id_) >= ID_LENGTH:
         return client.approval(id_)
-    for state in ("open", "all"):
-        fitting = [
-            one for one in client.approvals(state=state, limit=LISTED_MAX)
-            if one["id"].startswith(id_.lower())
-        ]  # fmt: skip
-        if len(fitting) > 1:
-            names = ", ".join(one["id"] for one in fitting[:5])
-            raise InvalidInput("ID", f"{id_!r} is the beginning of several: {names}")
-        if fitting:
-            return fitting[0]
-    raise exits.NotReady(f"no approval begins with {id_!r}; `vigil approvals` lists them")
+    with contextlib.suppress(exits.NotReady):
+        return _begun(client, id_, "open")
+    return _begun(client, id_, "all")
+
+
+def _begun(client: Client, beginning: str, state: str) -> dict[str, Any]:
+    found = {one["id"]: one for one in client.approvals(state=state, limit=LISTED_MAX)}
+    return found[beginnings.whole("approval", beginning, found)]
 
 
 # ---------------------------------------------------------------- showing

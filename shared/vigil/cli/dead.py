@@ -7,13 +7,20 @@ from typing import Annotated, Any, Final
 import msgspec
 import typer
 
-from . import options, output
+from vigil.client import Client
+
+from . import beginnings, options, output
 
 CAUSE_LENGTH_MAX: Final = 100
 
 app = typer.Typer(help="Messages that no try could use: list, show, requeue, discard.")
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="Of a dead letter, as `vigil dead` lists.")]
+Id = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", help="Of a dead letter, as `vigil dead` lists; its beginning is enough."
+    ),
+]
 All = Annotated[bool, typer.Option("--all", help="Those that were ended, too.")]
 Service = Annotated[
     str | None, typer.Option(metavar="NAME", help="Only what this service gave up.")
@@ -74,7 +81,7 @@ def _short(text: str) -> str:
 def show(id_: Id, json: options.Json = False) -> None:
     """Show one, and what died."""
     _, client = options.here()
-    found = client.dead_letter(id_)
+    found = client.dead_letter(_whole(client, id_))
     if json:
         output.json(found)
         return
@@ -100,6 +107,7 @@ def show(id_: Id, json: options.Json = False) -> None:
 def requeue(id_: Id, json: options.Json = False) -> None:
     """Try it again. 5 if that can't be, or was done before."""
     _, client = options.here()
+    id_ = _whole(client, id_)
     found = client.requeue_dead_letter(id_)
     if json:
         output.json(found)
@@ -112,8 +120,14 @@ def requeue(id_: Id, json: options.Json = False) -> None:
 def discard(id_: Id, json: options.Json = False) -> None:
     """Lay it aside; nothing comes of it. 5 if it was ended before."""
     _, client = options.here()
+    id_ = _whole(client, id_)
     found = client.discard_dead_letter(id_)
     if json:
         output.json(found)
     else:
         output.message(f"Discarded {id_}.")
+
+
+def _whole(client: Client, id_: str) -> str:
+    letters = client.dead_letters(only_open=False)
+    return beginnings.whole("dead letter", id_, (one["id"] for one in letters), length=None)

@@ -7,17 +7,23 @@ from typing import Annotated, Any, Final, Literal
 
 import typer
 
-from . import completing, exits, options, output
+from vigil.client import Client
+
+from . import beginnings, completing, exits, options, output
 from .watching_jobs import watch
 
 GOAL_LENGTH_MAX: Final = 60
+LOOKED_AT_MAX: Final = 200
+"""Of the newest jobs, for one that is named by the beginning of its id."""
 
 app = typer.Typer(help="Work that is handed in and runs by itself: list, run, show, cancel, again.")
 
 Id = Annotated[
     str,
     typer.Argument(
-        metavar="ID", help="Of a job, as `vigil jobs` lists.", autocompletion=completing.job_ids
+        metavar="ID",
+        help="Of a job, as `vigil jobs` lists; its beginning is enough.",
+        autocompletion=completing.job_ids,
     ),
 ]
 State = Annotated[
@@ -131,7 +137,7 @@ def run(
 def show(id_: Id, json: options.Json = False) -> None:
     """Show a job: its plan, and what became of each step."""
     _, client = options.here()
-    found = client.job(id_)
+    found = client.job(_whole(client, id_))
     if json:
         output.json(found)
         return
@@ -187,6 +193,7 @@ def _state(run: dict[str, Any] | None) -> str:
 def cancel(id_: Id, json: options.Json = False) -> None:
     """End a job, with the call that it is at. Exit code 5 if it has ended."""
     _, client = options.here()
+    id_ = _whole(client, id_)
     client.cancel_job(id_)
     if json:
         output.json({"id": id_, "cancelled": True})
@@ -198,6 +205,7 @@ def cancel(id_: Id, json: options.Json = False) -> None:
 def again(id_: Id, wait: Wait = False, json: options.Json = False) -> None:
     """Run a job anew, with another plan. Exit code 5 if it has not ended."""
     _, client = options.here()
+    id_ = _whole(client, id_)
     runs = client.job(id_).get("runs", 0)
     client.run_job_again(id_)
     if wait:
@@ -220,6 +228,10 @@ def skills(json: options.Json = False) -> None:
     output.table(("SKILL", "GOAL", "TOOLS"), rows)
     for broken in found.get("broken", ()):
         output.message(f"not usable: {output.printable(broken['problem'])}")
+
+
+def _whole(client: Client, id_: str) -> str:
+    return beginnings.whole("job", id_, (one["id"] for one in client.jobs(limit=LOOKED_AT_MAX)))
 
 
 def _end(job: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
+from typing import Final
 
 from .screen import PROMPT
 
@@ -19,6 +20,9 @@ try:
     import readline
 except ImportError:  # pragma: no cover - a Python without it still has input()
     readline = None  # type: ignore[assignment]
+
+
+PASTE_OFF: Final = "\x1b[?2004l"
 
 
 class Lines:
@@ -52,9 +56,18 @@ class Lines:
 
 
 class Keyboard(Lines):
-    """A person at a terminal: readline edits the line and keeps a history."""
+    """A person at a terminal: readline edits the line and keeps a history.
+
+    What is pasted comes as one text, also if it has several lines (bracketed paste, which Python
+    turns off): it can be looked at, and Enter says it.
+    """
 
     _has_prompt = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        if readline is not None:
+            readline.parse_and_bind("set enable-bracketed-paste on")
 
     def typed(self) -> str | None:
         """Return what is typed of a line so far; None while there is no prompt."""
@@ -91,7 +104,10 @@ class Pipe(Lines):
 
 @contextlib.contextmanager
 def terminal_restored() -> Iterator[None]:
-    """Leave the terminal as it was: a thread inside `input` can't put it back."""
+    """Leave the terminal as it was: a thread inside `input` can't put it back.
+
+    That goes for its settings and for the mode of pastes.
+    """
     import termios
 
     try:
@@ -102,4 +118,6 @@ def terminal_restored() -> Iterator[None]:
     try:
         yield
     finally:
+        sys.stdout.write(PASTE_OFF)
+        sys.stdout.flush()
         termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, before)

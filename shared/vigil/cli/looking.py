@@ -16,7 +16,7 @@ from vigil.errors import Unavailable
 from vigil.runfile import RunFile
 from vigil.topology import SERVICES
 
-from . import completing, exits, options, output
+from . import beginnings, completing, exits, options, output
 
 TAIL_INTERVAL_S: Final = 0.5
 tail = typer.Typer(no_args_is_help=True, help="Follow what is recorded.")
@@ -146,7 +146,7 @@ def timers(
         str | None,
         typer.Option(
             metavar="ID",
-            help="Cancel this timer of the session.",
+            help="Cancel this timer of the session; the beginning of its id is enough.",
             autocompletion=completing.timer_ids,
         ),
     ] = None,
@@ -157,7 +157,10 @@ def timers(
         raise typer.BadParameter("--cancel needs the KEY of the session")
     _, client = options.here()
     if key is not None and cancel is not None:
-        _cancel(client, options.checked(key), cancel, is_json=json)
+        session = options.checked(key)
+        there = (one["timer_id"] for one in client.timers(session)["timers"])
+        timer_id = beginnings.whole("timer", cancel, there, length=None)
+        _cancel(client, session, timer_id, is_json=json)
         return
     keys = [options.checked(key)] if key else [s["session_key"] for s in client.sessions()]
     found = [{"session_key": k, **t} for k in keys for t in client.timers(k)["timers"]]

@@ -54,7 +54,12 @@ ImportanceMin = Annotated[
     float | None,
     typer.Option("--importance-min", min=0, max=1, help="At least so important, after decay."),
 ]
-Id = Annotated[str, typer.Argument(metavar="ID", help="Of a memory, as `vigil memory list` shows.")]
+Id = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", help="Of a memory, as `vigil memory list` shows; its beginning is enough."
+    ),
+]
 
 
 # ---------------------------------------------------------------- writing
@@ -115,7 +120,9 @@ def save(
 
 @app.command()
 def forget(
-    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Of memories.")],
+    ids: Annotated[
+        list[str], typer.Argument(metavar="ID...", help="Of memories, or their beginnings.")
+    ],
     agent: Agent = "vigil",
     user: User = None,
     json: options.Json = False,
@@ -123,11 +130,13 @@ def forget(
     """Forget memories for good. 3 if one isn't there; the others are forgotten all the same."""
     _, client = options.here()
     forgotten, missing = [], []
-    for id_ in ids:
+    for given in ids:
+        id_ = given
         try:
+            id_ = remembered.whole_id(client, id_, user, agent)
             client.forget(id_, user=user, agent=agent)
-        except ApiError as error:
-            if error.status != 404:
+        except (ApiError, exits.NotReady) as error:
+            if isinstance(error, ApiError) and error.status != 404:
                 raise
             missing.append(id_)
         else:
@@ -268,7 +277,7 @@ def list_(
 def show(id_: Id, agent: Agent = "vigil", user: User = None, json: options.Json = False) -> None:
     """Show one memory: where it comes from, what became of it, what it's associated with."""
     _, client = options.here()
-    found = client.memory(id_, user=user, agent=agent)
+    found = client.memory(remembered.whole_id(client, id_, user, agent), user=user, agent=agent)
     if json:
         output.json(found)
         return
@@ -291,6 +300,8 @@ def graph(
 ) -> None:
     """Show how memories are associated."""
     _, client = options.here()
+    if id_ is not None:
+        id_ = remembered.whole_id(client, id_, user, agent)
     found = client.memory_graph(id_, depth=depth, limit=limit, user=user, agent=agent)
     if json:
         output.json(found)

@@ -14,6 +14,10 @@ from typing import Any, Final
 
 import msgspec
 
+FOLDED_MIN: Final = 24
+"""Columns that text keeps at least, where ids leave little room."""
+WORD_MAX: Final = 200
+"""The longest session key has 194 characters."""
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -59,16 +63,28 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print rows: a table on a terminal, aligned columns (never cut) anywhere else."""
     cells = [[" ".join(printable(cell).split()) for cell in row] for row in rows]
     if is_fancy(sys.stdout):
+        from rich.cells import cell_len
         from rich.console import Console
         from rich.table import Table
         from rich.text import Text
 
         drawn = Table(box=None, pad_edge=False, header_style="bold")
-        for column in columns:
-            drawn.add_column(column, overflow="fold")
+        needed = 0
+        for number, column in enumerate(columns):
+            texts = [line[number] for line in cells]
+            # An id folded over two lines can't be copied: what is one word stays whole, and a
+            # terminal that is too narrow wraps the line itself.
+            longest = max(map(cell_len, (column, *texts)))
+            is_word = longest <= WORD_MAX and not any(" " in text for text in texts)
+            least = longest if is_word else min(longest, FOLDED_MIN)
+            drawn.add_column(column, overflow="fold", no_wrap=is_word, min_width=least)
+            needed += least + 2
         for line in cells:
             drawn.add_row(*(Text(cell) for cell in line))
-        Console().print(drawn)
+        console = Console()
+        if needed > console.width:
+            console = Console(width=needed)
+        console.print(drawn)
         return
     lines = [list(columns), *cells]
     widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from . import output
+from vigil.client import Client
+
+from . import beginnings, output
 
 CONTENT_LENGTH_MAX: Final = 100
 NODE_LENGTH_MAX: Final = 50
@@ -137,3 +139,9 @@ def _short(text: str, length_max: int = CONTENT_LENGTH_MAX) -> str:
 def _other(edge: Mapping[str, Any], id_: str) -> str:
     """Return the other end, with the direction."""
     return f"→ {edge['to_id']}" if edge["from_id"] == id_ else f"← {edge['from_id']}"
+
+
+def whole_id(client: Client, beginning: str, user: str | None, agent: str) -> str:
+    """Return the id of the memory whose id begins so. Raises: InvalidInput, NotReady."""
+    there = client.memories(page_size=200, with_ended=True, user=user, agent=agent)
+    return beginnings.whole("memory", beginning, (one["id"] for one in there))

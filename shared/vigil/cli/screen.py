@@ -194,7 +194,7 @@ class TerminalScreen:
         typed = self._typed()
         if typed is None:
             return ""
-        up = self._input_cells(typed) // self._size()[0]
+        up = len(self._input_rows(typed)) - 1
         return (f"\x1b[{up}A" if up else "") + "\r\x1b[J"
 
     def _prompt(self) -> str:
@@ -202,14 +202,16 @@ class TerminalScreen:
         if typed is None:
             return ""
         # A line that fills its last row leaves the cursor on the next one, as readline does.
-        is_full = self._input_cells(typed) % self._size()[0] == 0
+        is_full = self._input_rows(typed)[-1] == ""
         return PROMPT + typed + (" \r" if is_full else "")
 
-    @staticmethod
-    def _input_cells(typed: str) -> int:
+    def _input_rows(self, typed: str) -> list[str]:
+        """Return the rows of the prompt and what is typed, as readline shows them."""
         from rich.cells import cell_len
 
-        return cell_len(PROMPT + typed)
+        width = self._size()[0]
+        rows = wrapped(PROMPT + typed, width)
+        return [*rows, ""] if cell_len(rows[-1]) == width else rows
 
     def _width(self) -> int:
         # One column less: terminals differ in where the cursor is after the last one.

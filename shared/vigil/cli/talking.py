@@ -46,12 +46,19 @@ def chat(
     is_person = sys.stdin.isatty() and output.is_fancy(sys.stdout) and not json
     if is_person:
         output.message(f"You are {key.user}, in thread {key.thread}. Ctrl-D ends.")
-        _with_person(client, key)
-    else:
-        asyncio.run(_with_pipe(client, key, wait_s=wait, timeout_s=timeout, is_json=json))
+    more = "" if agent == "vigil" else f" --agent {agent}"
+    hint = f"Go on with: vigil chat --thread {key.thread}{more}"
+    try:
+        if is_person:
+            _with_person(client, key)
+        else:
+            asyncio.run(_with_pipe(client, key, wait_s=wait, timeout_s=timeout, is_json=json))
+    except KeyboardInterrupt:
+        if is_person:
+            output.message(f"\n{hint}")  # the cursor is behind the prompt
+        raise
     if thread is None:
-        more = "" if agent == "vigil" else f" --agent {agent}"
-        output.message(f"Go on with: vigil chat --thread {key.thread}{more}")
+        output.message(hint)
 
 
 def _with_person(client: Client, key: SessionKey) -> None:
@@ -76,7 +83,7 @@ async def _at_terminal(client: Client, key: SessionKey) -> None:
         async for line in keyboard:
             screen.line_entered(line)
             if line.strip():
-                await conversation.say(line)
+                await conversation.say(line.strip("\n"))
         output.message("")
         if not await conversation.wait_confirmed(CONFIRM_S):
             raise exits.Timeout("not everything you said could be stored: no connection")

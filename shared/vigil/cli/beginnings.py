@@ -1,0 +1,44 @@
+"""Ids by their beginning: as much of one as nothing else begins with stands for the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import Final
+
+from vigil.errors import InvalidInput
+
+from . import exits
+
+LOOKED_AT_MAX: Final = 20_000
+"""Ids that are compared, the newest first."""
+SHOWN_MAX: Final = 5
+
+
+def whole(what: str, beginning: str, ids: Iterable[str], *, length: int | None = 32) -> str:
+    """Return the id that begins so; one of full length is taken as it is.
+
+    Args:
+        what: what it's the id of, for messages.
+        ids: those there are, the newest first; not asked for if the id is whole.
+        length: of an id; None: they differ, and one that is whole wins over those it begins.
+
+    Raises:
+        InvalidInput: several begin so.
+        NotReady: none does.
+
+    >>> whole("job", "ab", ["abc", "bcd"], length=3), whole("job", "xyz", [], length=3)
+    ('abc', 'xyz')
+    """
+    if not beginning or (length is not None and len(beginning) >= length):
+        return beginning
+    wanted = beginning.lower()
+    found = {one for one in islice(ids, LOOKED_AT_MAX) if one.lower().startswith(wanted)}
+    if beginning in found:
+        return beginning
+    if len(found) > 1:
+        names = ", ".join(sorted(found)[:SHOWN_MAX])
+        raise InvalidInput("ID", f"{beginning!r} is the beginning of several: {names}")
+    if not found:
+        raise exits.NotReady(f"no {what} begins with {beginning!r}")
+    return found.pop()
