@@ -148,24 +148,32 @@ def _address() -> bytes:
     listener.listen(64)
     # One thread: what is forked has only the one that forks.
     environ = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "NO_COLOR": "1"}
+    # It ends with this process, by the end of a pipe: a signal at the death of its parent would
+    # come with the end of the thread that started it, and a test may be in one that ends.
+    life, _ = os.pipe()
+    files = [listener.fileno(), life]
     subprocess.Popen(
-        [sys.executable, "-m", "tests.support.warm", str(listener.fileno())],
-        cwd=ROOT, env=environ, pass_fds=[listener.fileno()], stdin=subprocess.DEVNULL,
+        [sys.executable, "-m", "tests.support.warm", *map(str, files)],
+        cwd=ROOT, env=environ, pass_fds=files, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     listener.close()
+    os.close(life)
     return name.encode()
 
 
 # ---------------------------------------------------------------- in the process that forks
 
 
-def _serve(listener: socket.socket) -> NoReturn:
+def _serve(listener: socket.socket, life: int) -> NoReturn:
     """Fork for whoever asks; tell the pid, and how it ended."""
     events = selectors.DefaultSelector()
+    events.register(life, selectors.EVENT_READ)
     events.register(listener, selectors.EVENT_READ)
     while True:
         for key, _ in events.select():
-            if key.fileobj is listener:
+            if key.fileobj == life:
+                os._exit(0)
+            elif key.fileobj is listener:
                 asking, _ = listener.accept()
                 pid = _fork(asking, events, listener)
                 asking.send(str(pid).encode())
@@ -268,12 +276,12 @@ class _Subprocess:
 
 def main() -> NoReturn:
     """Import what programs import, and wait for who wants one."""
-    die_with_parent()
+    os.setpgid(0, 0)
     for name in IMPORTED:
         importlib.import_module(name)
     assert len(list(Path("/proc/self/task").iterdir())) == 1, "with threads, nothing can be forked"
     gc.freeze()
-    _serve(socket.socket(fileno=int(sys.argv[1])))
+    _serve(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]))
 
 
 if __name__ == "__main__":
