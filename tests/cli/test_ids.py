@@ -55,7 +55,9 @@ def test_beginnings() -> None:
     assert beginnings.whole("timer", "b3", ids, length=None) == "b3"
     with pytest.raises(InvalidInput, match="abc1, abd2"):
         beginnings.whole("job", "ab", ids, length=4)
-    with pytest.raises(exits.NotReady, match="no job begins with 'x'"):
+    with pytest.raises(exits.NotReady, match="no job begins with 'e'"):
+        beginnings.whole("job", "e", ids, length=4)
+    with pytest.raises(InvalidInput, match="hex digits"):
         beginnings.whole("job", "x", ids, length=4)
 
 
@@ -70,13 +72,14 @@ def test_commands_take_the_beginning_of_an_id(cli: Cli) -> None:
     job = cli("jobs", "run", "--goal", "say hello").stdout
     listed = cli.json("jobs", "list")["jobs"]
     assert cli.json("jobs", "show", listed[0]["id"][:12])["id"] == listed[0]["id"], job
-    cli("jobs", "cancel", "zz", code=3)
+    cli("jobs", "cancel", "zz", code=2)
 
     saved = [cli.json("memory", "save", text)["id"] for text in ("tea", "coffee")]
     assert cli.json("memory", "show", saved[0][:12])["memory"]["id"] == saved[0]
     cli("memory", "graph", saved[0][:12])
-    done = cli("memory", "show", "zz", code=3)
-    assert "no memory begins with 'zz'" in done.stderr
+    missing = "0000" if not saved[0].startswith("0000") else "ffff"
+    done = cli("memory", "show", missing, code=3)
+    assert f"no memory begins with '{missing}'" in done.stderr
     cli("memory", "forget", saved[1][:12])
     assert [m["id"] for m in cli.json("memory", "list")["memories"]] == [saved[0]]
 

@@ -95,7 +95,7 @@ def test_wrong_usage_is_told(vigil: Cli) -> None:
     vigil("jobs", "run", "keep-notes", "--goal", "x", code=2)
     vigil("jobs", "run", "none-such", code=2)
     vigil("jobs", "show", "0" * 32, code=3)
-    vigil("jobs", "show", "x", code=3)
+    vigil("jobs", "show", "x", code=2)
     vigil("jobs", "--limit", "0", code=2)
 
 
