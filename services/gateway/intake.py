@@ -51,7 +51,7 @@ class Intake:
         self._counts = context.metrics
         self._config = context.settings.config.gateway
         self._room = Room(context)
-        self._repeats = Repeats(context.bus, self._room.look_at_disk)
+        self._repeats = Repeats(context.bus, self._room.impatience)
         self.is_erasing: Callable[[str], bool] = lambda user: False
         """Whether a person is being erased: nothing for them is taken in any more."""
 
@@ -349,7 +349,7 @@ class Intake:
                 timeout=TRY_TIMEOUT_S,
             )
 
-        ack = await patiently(publish, self._room.look_at_disk)
+        ack = await patiently(publish, self._room.impatience())
         crash.point("gateway.message.after_publish")
         if not isinstance(event, Control):
             self._room.note(SessionKey.of_subject(subject), ack.seq)

@@ -61,10 +61,10 @@ class Remembered(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Repeats:
     """The events that were taken in under a name, by this replica and the others."""
 
-    def __init__(self, bus: Bus, check: Callable[[], None]) -> None:
-        """`check` is called before a failed write is repeated; raises if that is of no use."""
+    def __init__(self, bus: Bus, impatience: Callable[[], Callable[[], None]]) -> None:
+        """`impatience` gives, for each write, what ends the patience with it if it fails."""
         self._bus = bus
-        self._check = check
+        self._impatience = impatience
         self._bucket = Bucket(bus, "IDEMPOTENCY")
         self._ends: dict[str, int] = {}
         """By stream: the highest sequence that this process knows to be given."""
@@ -89,9 +89,9 @@ class Repeats:
             InvalidInput: `conflict`, if another body has that id.
             Problem: 503, the broker can't tell; and what `store` raises.
         """
-        after = await patiently(lambda: self._end(place.stream))
+        after = await patiently(lambda: self._end(place.stream), self._impatience())
         wanted = Remembered(event_id=event_id, body_hash=body_hash, after=after)
-        found, revision, is_new = await patiently(lambda: self._reserve(wanted), self._check)
+        found, revision, is_new = await patiently(lambda: self._reserve(wanted), self._impatience())
         if found.body_hash != body_hash:
             raise conflict
         if found.seq is not None:
@@ -110,7 +110,7 @@ class Repeats:
     async def _end(self, stream: str) -> int:
         """Return a sequence that the stream has given: asked once, then as events are stored."""
         if stream not in self._ends:
-            self._ends[stream] = await last_sequence(self._bus, stream)
+            self._ends[stream] = await last_sequence(self._bus, stream, TRY_TIMEOUT_S)
         return self._ends[stream]
 
     async def _reserve(self, wanted: Remembered) -> tuple[Remembered, int, bool]:

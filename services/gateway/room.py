@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -23,6 +24,7 @@ class Room:
     """Asked before anything is stored."""
 
     def __init__(self, context: Context) -> None:
+        self._bus = context.bus
         self._clock = context.clock
         self._config = context.settings.config.gateway
         self._home = context.settings.home
@@ -69,6 +71,21 @@ class Room:
             self.look_at_disk()
         elif not self._has_disk:
             raise _no_disk()
+
+    def impatience(self) -> Callable[[], None]:
+        """Return what ends the patience with a write that failed, from now on.
+
+        It raises a Problem, 503, if the disk is full, or if the broker was silent to a write
+        before: somebody else waits for it to answer, and this one needn't as well.
+        """
+        was_silent = bool(self._bus.unconfirmed)
+
+        def check() -> None:
+            self.look_at_disk()
+            if was_silent:
+                raise unavailable("the broker confirms nothing at the moment; it may be stored")
+
+        return check
 
     def look_at_disk(self) -> None:
         """Look now: it may be why the broker doesn't answer. Raises: Problem, 503."""

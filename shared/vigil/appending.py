@@ -54,9 +54,12 @@ class _Reply(msgspec.Struct):
 _reply: Final = msgspec.json.Decoder(_Reply).decode
 
 
-async def last_sequence(bus: Bus, stream: str) -> int:
-    """Return the sequence that the stream gave last, also if that message is gone."""
-    info = await bus.api(f"STREAM.INFO.{stream}", {})
+async def last_sequence(bus: Bus, stream: str, timeout: float = 5.0) -> int:
+    """Return the sequence that the stream gave last, also if that message is gone.
+
+    `timeout` is in seconds. Raises: Unavailable, BusError.
+    """
+    info = await bus.api(f"STREAM.INFO.{stream}", {}, timeout)
     seq: int = info["state"]["last_seq"]
     return seq
 
