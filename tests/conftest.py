@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import shutil
 import subprocess
@@ -27,6 +28,31 @@ if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free >= _MEMORY_FREE_MIN:
     tempfile.tempdir = str(_MEMORY)
 
 settings.load_profile(examples.FAST)
+
+_PURE_FIXTURES: Final = frozenset(
+    {"monkeypatch", "request", "tmp_path", "capsys", "caplog", "event_loop_policy"}
+)
+_PROGRAM_STARTERS: Final = frozenset({"subprocess", "Cli", "ColdCli", "running_vigil", "asyncio"})
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", help="only tests that start nothing")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--quick"):
+        pure = [item for item in items if _is_pure(item)]
+        config.hook.pytest_deselected(items=[item for item in items if not _is_pure(item)])
+        items[:] = pure
+
+
+def _is_pure(item: pytest.Item) -> bool:
+    """Whether a test neither waits nor starts a program: no event loop, no fixture of ours."""
+    if not isinstance(item, pytest.Function) or inspect.iscoroutinefunction(item.function):
+        return False
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    starts = _PROGRAM_STARTERS & vars(item.module).keys()
+    return not starts and set(item.fixturenames) <= _PURE_FIXTURES | set(parameters)
 
 
 @pytest.fixture
