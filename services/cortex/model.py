@@ -80,6 +80,8 @@ class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):
     blocks: tuple[Block, ...]
     stop_reason: StopReason
     usage: Usage
+    model: str = ""
+    """Who answered, as the server names it; empty: whom the request names."""
 
 
 class ModelError(VigilError):
@@ -88,7 +90,8 @@ class ModelError(VigilError):
     `is_retryable` tells whether the same call may succeed later (429, 529, 5xx, timeouts, a
     lost connection); `retry_after_s` is the provider's own wish, if it had one; `is_refused`
     whether the server turned the call away before it took any tokens; `is_budget` whether it
-    never got there, because the day's tokens are used up.
+    never got there, because the day's tokens are used up. `kind` is one word about it for
+    traces: an HTTP status, or what else went wrong.
     """
 
     def __init__(
@@ -99,6 +102,7 @@ class ModelError(VigilError):
         retry_after_s: float | None = None,
         is_refused: bool = False,
         is_budget: bool = False,
+        kind: str = "",
     ) -> None:
         super().__init__(reason)
         self.reason = reason
@@ -106,6 +110,7 @@ class ModelError(VigilError):
         self.retry_after_s = retry_after_s
         self.is_refused = is_refused
         self.is_budget = is_budget
+        self.kind = kind or ("retryable" if is_retryable else "failed")
 
 
 class Model(Protocol):
@@ -119,6 +124,11 @@ class Model(Protocol):
     @property
     def is_free(self) -> bool:
         """Whether its tokens cost nothing and need no budget."""
+        ...
+
+    @property
+    def server(self) -> tuple[str, int] | None:
+        """Host and port that it is asked at; None: it runs in this process."""
         ...
 
     async def answer(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelAnswer:

@@ -182,22 +182,28 @@ class Thinker:
     async def _answer(
         self, request: ModelRequest, on_text: Callable[[str], None], parent: str
     ) -> ModelAnswer:
-        span, usage, outcome = self._tracer.begin(parent), None, "cancelled"
+        span = self._tracer.begin(parent)
+        answer: ModelAnswer | None = None
+        outcome = error_type = "cancelled"
         try:
             if self.model.is_free:
                 answer = await self.model.answer(request, on_text)
             else:
                 answer = await self._paid(request, on_text)
-            usage, outcome = answer.usage, "answered"
+            outcome = "answered"
             return answer
         except ModelError as error:
             outcome = "retryable" if error.is_retryable else "failed"
+            error_type = error.kind
             raise
         finally:
-            self._tell(span, request.session_key, outcome, usage)
+            self._tell(span, request.session_key, outcome, answer, error_type)
 
-    def _tell(self, span: Span, session: str, outcome: str, usage: Usage | None) -> None:
+    def _tell(
+        self, span: Span, session: str, outcome: str, answer: ModelAnswer | None, error_type: str
+    ) -> None:
         """Count a call that is over, and record its span."""
+        usage = None if answer is None else answer.usage
         model = self.model.name if usage is None else usage.model
         self._counts.observe(metrics.MODEL_SECONDS, span.lasted_s, model, outcome)
         for direction, tokens in _tokens(usage):
@@ -205,15 +211,19 @@ class Thinker:
                 self._counts.count(metrics.MODEL_TOKENS, model, direction, by=tokens)
         if not self._tracer.is_on:
             return
-        attributes: dict[str, str | int] = {
+        attributes: dict[str, str | int | tuple[str, ...]] = {
             spans.GEN_AI_OPERATION: "chat",
             spans.GEN_AI_PROVIDER: "vigil" if self.model.is_free else "anthropic",
             spans.GEN_AI_MODEL: model,
             spans.GEN_AI_CONVERSATION: session,
         }
-        if usage is not None:
+        if self.model.server is not None:
+            attributes[spans.SERVER_ADDRESS], attributes[spans.SERVER_PORT] = self.model.server
+        if answer is not None and usage is not None:
             cached = usage.cache_read_tokens + usage.cache_write_tokens
             attributes |= {
+                spans.GEN_AI_RESPONSE_MODEL: answer.model or model,
+                spans.GEN_AI_FINISH_REASONS: (answer.stop_reason,),
                 spans.GEN_AI_INPUT_TOKENS: usage.input_tokens + cached,
                 spans.GEN_AI_OUTPUT_TOKENS: usage.output_tokens,
             }
@@ -222,7 +232,7 @@ class Thinker:
                     spans.GEN_AI_CACHE_READ: usage.cache_read_tokens,
                     spans.GEN_AI_CACHE_WRITE: usage.cache_write_tokens,
                 }
-        error = "" if usage is not None else outcome
+        error = "" if answer is not None else error_type
         self._tracer.end(span, spans.MODEL, attributes, name=f"chat {model}", error=error)
 
     async def _paid(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelAnswer:
@@ -230,7 +240,9 @@ class Thinker:
             user = SessionKey.parse(request.session_key).user
             reservation = await self._budget.reserve(estimate(request), user)
         except BudgetExceeded as error:
-            raise ModelError(error.reason, is_retryable=False, is_budget=True) from error
+            raise ModelError(
+                error.reason, is_retryable=False, is_budget=True, kind="budget"
+            ) from error
         except (Unavailable, BusError) as error:
             raise ModelError(f"the budget can't be read: {error}", is_retryable=True) from error
         try:

@@ -33,7 +33,8 @@ class TurnSpan:
         if turn.outcome == "taken_over":
             self._counts.count(metrics.TAKEOVERS)
         if self._tracer.is_on:
-            self._tracer.end(span, spans.TURN, _attributes(turn))
+            error = turn.outcome if turn.outcome == "failed" else ""
+            self._tracer.end(span, spans.TURN, _attributes(turn), error=error)
         self.begin(span.parent)
 
 

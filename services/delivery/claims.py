@@ -178,7 +178,9 @@ class _Attempt:
             claims._counts.observe(metrics.DELIVERY_LAG, metrics.seconds(lag_s))
         if claims._tracer.is_on:
             about = {spans.SESSION: str(self._key), spans.EFFECT: self._send.id}
-            claims._tracer.end(self._span, spans.SAY, about | {spans.OUTCOME: self.outcome})
+            about[spans.OUTCOME] = self.outcome
+            error = self.outcome if self.outcome == "failed" else ""
+            claims._tracer.end(self._span, spans.SAY, about, error=error)
 
     async def run(self, tail: Tail | None) -> Tail:
         """Answer what the protocol asks until the send is settled."""

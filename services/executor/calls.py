@@ -340,16 +340,14 @@ class Calls:
             self._tracer.end(
                 span,
                 spans.TOOL,
-                {
-                    spans.GEN_AI_OPERATION: "execute_tool",
-                    spans.GEN_AI_TOOL: call.payload.tool[:200],
-                    spans.SESSION: str(key),
-                    spans.EFFECT: call.id,
-                    spans.OUTCOME: outcome,
-                },
+                spans.of_tool(str(key), call.id, self._name(call), outcome),
+                name=f"execute_tool {self._name(call)}",
                 error=outcome if outcome in ("failed", "ambiguous") else "",
             )
 
     def _count(self, call: CallTool, outcome: str) -> None:
-        tool = call.payload.tool if self._tool(call) is not None else "unknown"
-        self._counts.count(metrics.EXECUTOR_CALLS, tool, outcome)
+        self._counts.count(metrics.EXECUTOR_CALLS, self._name(call), outcome)
+
+    def _name(self, call: CallTool) -> str:
+        """Return the tool's name, if there is one of that name: a model may ask for anything."""
+        return call.payload.tool if self._tool(call) is not None else "unknown"

@@ -349,16 +349,23 @@ class Intake:
                 timeout=TRY_TIMEOUT_S,
             )
 
-        ack = await patiently(publish, self._room.impatience())
+        try:
+            ack = await patiently(publish, self._room.impatience())
+        except (Problem, WrongLastSequence) as error:
+            self._tell(span, event, "unavailable" if isinstance(error, Problem) else "conflict")
+            raise
         crash.point("gateway.message.after_publish")
         if not isinstance(event, Control):
             self._room.note(SessionKey.of_subject(subject), ack.seq)
-        kind = type_of(event)
-        self._counts.count(metrics.ACCEPTED, kind)
+        self._counts.count(metrics.ACCEPTED, type_of(event))
+        self._tell(span, event)
+        return Accepted(event_id=event.id, seq=ack.seq)
+
+    def _tell(self, span: trace.Span, event: Event, error: str = "") -> None:
         if self._tracer.is_on:
             about = {spans.SESSION: event.session_key, spans.EVENT_ID: event.id}
-            self._tracer.end(span, spans.ACCEPT, about | {spans.EVENT_TYPE: kind})
-        return Accepted(event_id=event.id, seq=ack.seq)
+            about[spans.EVENT_TYPE] = type_of(event)
+            self._tracer.end(span, spans.ACCEPT, about, error=error)
 
 
 def _place_of_messages(session: SessionKey) -> Place:

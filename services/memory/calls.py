@@ -15,7 +15,7 @@ from typing import Final
 
 import structlog
 
-from vigil import crash, metrics, trace, turns
+from vigil import crash, metrics, spans, trace, turns
 from vigil.awaiting import is_awaited
 from vigil.bus import Bus, Message
 from vigil.contracts import CallTool, SaveMemory, encode
@@ -46,6 +46,7 @@ class Calls:
         self._bus: Bus = context.bus
         self._clock = context.clock
         self._counts = context.metrics
+        self._tracer = context.tracer
         self._config = context.settings.config
         self._instance = context.instance
         self._answering = answering
@@ -122,21 +123,39 @@ class Calls:
     # ------------------------------------------------------------ calls
 
     async def _call(self, key: SessionKey, call: CallTool) -> None:
+        """Settle a call under a span of its own, which its claim and its result carry."""
+        span = self._tracer.begin(trace.current.get())
+        token = trace.current.set(span.header)
+        try:
+            outcome = await self._settle(key, call)
+        finally:
+            trace.current.reset(token)
+        tool = _name(call)
+        self._counts.count(metrics.MEMORY_CALLS, tool, outcome)
+        if self._tracer.is_on:
+            self._tracer.end(
+                span,
+                spans.MEMORY_TOOL,
+                spans.of_tool(str(key), call.id, tool, outcome),
+                name=f"execute_tool {tool}",
+                error=outcome if outcome == "failed" else "",
+            )
+
+    async def _settle(self, key: SessionKey, call: CallTool) -> str:
         """Claim a call, run it and answer it, if its session still waits for that."""
         crash.point("memory.call.before_claim")
         await self._claim(key, call)
         crash.point("memory.call.claimed")
         if not await is_awaited(self._bus, key, call.id):
-            self._count(call, "closed")
             log.info(
                 "call is closed", action="memory.call_closed", session=str(key), effect=call.id
             )
-            return
+            return "closed"
         told = await self._run(key, call)
         crash.point("memory.call.ran")
         await self._answer(key, call, told)
         crash.point("memory.call.answered")
-        self._count(call, "failed" if told.is_error else "answered")
+        return "failed" if told.is_error else "answered"
 
     async def _claim(self, key: SessionKey, call: CallTool) -> None:
         """Note that somebody is at it, unless that is noted."""
@@ -187,10 +206,6 @@ class Calls:
         subject = key.in_event("tool_result")
         await self._bus.publish(subject, encode(event), headers, msg_id=event.id)
 
-    def _count(self, call: CallTool, outcome: str) -> None:
-        tool = call.payload.tool if call.payload.tool in TOOLS else "unknown"
-        self._counts.count(metrics.MEMORY_CALLS, tool, outcome)
-
     # ------------------------------------------------------------ giving up
 
     async def _refused(self, turn: Message, error: Exception) -> bool:
@@ -208,6 +223,11 @@ class Calls:
             if isinstance(call, CallTool):
                 with contextlib.suppress(VigilError):  # its deadline ends it, then
                     await self._answer(key, call, Told(content=GIVEN_UP, is_error=True))
-                    self._count(call, "failed")
+                    self._counts.count(metrics.MEMORY_CALLS, _name(call), "failed")
         await self._letters.bury(key.stream, key, turn, repr(error))
         return True
+
+
+def _name(call: CallTool) -> str:
+    """Return the tool's name, if there is one of that name: a model may ask for anything."""
+    return call.payload.tool if call.payload.tool in TOOLS else "unknown"

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from . import __version__, distribution, trace
-from .spans import Direction, SpanKind
+from .spans import ERROR_TYPE, Direction, SpanKind
 from .trace import Attributes, Span, Tracer
 
 if TYPE_CHECKING:
@@ -137,6 +137,7 @@ class Recorder(Tracer):
             "client": api.SpanKind.CLIENT,
             "producer": api.SpanKind.PRODUCER,
             "consumer": api.SpanKind.CONSUMER,
+            "internal": api.SpanKind.INTERNAL,
         }
 
     def enter(self, parent: str | None) -> Span:
@@ -171,7 +172,7 @@ class Recorder(Tracer):
                 context=self._context_of(header, is_remote=False),
                 parent=None if span.parent is None else self._context_of(span.parent),
                 resource=self._resource,
-                attributes=attributes,
+                attributes={**attributes, ERROR_TYPE: error} if error else attributes,
                 links=(self._api.Link(self._context_of(link)),) if trace.is_valid(link) else (),
                 kind=self._directions[kind.direction],
                 status=self._api.Status(self._api.StatusCode.ERROR, error)

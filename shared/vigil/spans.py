@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 import msgspec
 
-Direction = Literal["server", "client", "producer", "consumer"]
+Direction = Literal["server", "client", "producer", "consumer", "internal"]
 
 SESSION: Final = "vigil.session"
 EVENT_TYPE: Final = "vigil.event.type"
@@ -26,13 +26,20 @@ TIMER_KIND: Final = "vigil.timer.kind"
 LATENESS_MS: Final = "vigil.timer.lateness_ms"
 CHANNEL: Final = "vigil.channel"
 ERROR_TYPE: Final = "error.type"
+SERVER_ADDRESS: Final = "server.address"
+SERVER_PORT: Final = "server.port"
 HTTP_STATUS: Final = "http.response.status_code"
 
 GEN_AI_OPERATION: Final = "gen_ai.operation.name"
 GEN_AI_PROVIDER: Final = "gen_ai.provider.name"
 GEN_AI_MODEL: Final = "gen_ai.request.model"
+GEN_AI_RESPONSE_MODEL: Final = "gen_ai.response.model"
+GEN_AI_FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
+"""Why the model stopped, in its provider's own words; one answer, one reason."""
 GEN_AI_CONVERSATION: Final = "gen_ai.conversation.id"
 GEN_AI_TOOL: Final = "gen_ai.tool.name"
+GEN_AI_TOOL_CALL: Final = "gen_ai.tool.call.id"
+"""The id under which the call is in the log: the effect's, of which `vigil why` tells."""
 GEN_AI_INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
 """Those that a cache held, or was given, count too."""
 GEN_AI_OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
@@ -41,7 +48,7 @@ GEN_AI_CACHE_WRITE: Final = "gen_ai.usage.cache_creation.input_tokens"
 
 
 class SpanKind(msgspec.Struct, frozen=True, kw_only=True):
-    """A row of the table. `error.type` may be on any span that failed."""
+    """A row of the table. `error.type` is on each span that failed."""
 
     name: str
     service: str
@@ -66,8 +73,9 @@ MODEL: Final = SpanKind(
     service="cortex",
     direction="client",
     attributes=(
-        GEN_AI_OPERATION, GEN_AI_PROVIDER, GEN_AI_MODEL, GEN_AI_CONVERSATION, GEN_AI_INPUT_TOKENS,
-        GEN_AI_OUTPUT_TOKENS, GEN_AI_CACHE_READ, GEN_AI_CACHE_WRITE,
+        GEN_AI_OPERATION, GEN_AI_PROVIDER, GEN_AI_MODEL, GEN_AI_RESPONSE_MODEL,
+        GEN_AI_FINISH_REASONS, GEN_AI_CONVERSATION, GEN_AI_INPUT_TOKENS, GEN_AI_OUTPUT_TOKENS,
+        GEN_AI_CACHE_READ, GEN_AI_CACHE_WRITE, SERVER_ADDRESS, SERVER_PORT,
     ),
 )  # fmt: skip
 """Its name ends with the model's: ``chat claude-…``."""
@@ -90,11 +98,28 @@ WEBHOOK: Final = SpanKind(
     attributes=(SESSION, EFFECT, CHANNEL, ATTEMPT, OUTCOME, HTTP_STATUS),
 )
 
+_OF_A_TOOL: Final = (
+    GEN_AI_OPERATION, GEN_AI_TOOL, GEN_AI_TOOL_CALL, GEN_AI_CONVERSATION, SESSION, EFFECT, OUTCOME,
+)  # fmt: skip
 TOOL: Final = SpanKind(
-    name="execute_tool",
-    service="executor",
-    direction="consumer",
-    attributes=(GEN_AI_OPERATION, GEN_AI_TOOL, SESSION, EFFECT, OUTCOME),
+    name="execute_tool", service="executor", direction="internal", attributes=_OF_A_TOOL
+)
+"""Its name ends with the tool's: ``execute_tool shell``."""
+MEMORY_TOOL: Final = SpanKind(
+    name="execute_tool", service="memory", direction="internal", attributes=_OF_A_TOOL
 )
 
-SPANS: Final = (ACCEPT, TURN, MODEL, PROMOTE, SAY, WEBHOOK, TOOL)
+SPANS: Final = (ACCEPT, TURN, MODEL, PROMOTE, SAY, WEBHOOK, TOOL, MEMORY_TOOL)
+
+
+def of_tool(session: str, effect_id: str, tool: str, outcome: str) -> dict[str, str]:
+    """Return the attributes of a tool's span."""
+    return {
+        GEN_AI_OPERATION: "execute_tool",
+        GEN_AI_TOOL: tool,
+        GEN_AI_TOOL_CALL: effect_id,
+        GEN_AI_CONVERSATION: session,
+        SESSION: session,
+        EFFECT: effect_id,
+        OUTCOME: outcome,
+    }

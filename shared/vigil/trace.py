@@ -32,7 +32,7 @@ _now_ns: Final = time.time_ns
 current: Final[ContextVar[str | None]] = ContextVar("vigil_traceparent", default=None)
 """What this task works on, for the logs: set it, and every line has the `trace_id`."""
 
-Attributes = Mapping[str, str | int | float | bool]
+Attributes = Mapping[str, str | int | float | bool | tuple[str, ...]]
 
 
 def new() -> str:
@@ -110,7 +110,7 @@ class Tracer:
         Args:
             name: in place of the kind's own.
             link: the context of what caused it in another trace.
-            error: what went wrong, one of few words; empty: nothing.
+            error: what went wrong, one of few words: its `error.type`; empty: nothing.
         """
 
     async def close(self) -> None:

@@ -175,7 +175,7 @@ def _message(reply: Reply, body: dict[str, Any]) -> dict[str, Any]:
         "id": f"msg_{hashlib.sha256(json.dumps(body).encode()).hexdigest()[:16]}",
         "type": "message",
         "role": "assistant",
-        "model": body["model"],
+        "model": reply.model or body["model"],
         "content": blocks,
         "stop_reason": _stop_reason(reply),
         "stop_sequence": None,

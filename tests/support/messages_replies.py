@@ -39,6 +39,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     error_code: str = ""
     headers: dict[str, str] = {}
     fault: Fault | None = None
+    model: str = ""
+    """Who answers; empty: whom the request names."""
     delay_s: float = 0.0
     """Between two events of a stream."""
     chunk: int = 20

@@ -30,6 +30,7 @@ class ScriptedModel:
 
     name = "scripted"
     is_free = True
+    server = None
 
     def __init__(self, behave: Behave | None = None) -> None:
         self.behave: Behave = behave or (lambda request: say(f"re: {text_of(request)}"))

@@ -11,11 +11,15 @@ from typing import Any
 import pytest
 
 from services.cortex.model import ModelError
+from services.gateway import patience
 from tests.support.agent import ask, follow_up
+from tests.support.messages_api import fails, messages_api, says
 from tests.support.spans import Recorded, id_of, parent_of, record, trace_of
+from tests.support.stack import running_stack
+from tests.support.talk import Talk
 from tests.support.world import World, running_world
 from vigil import spans, trace
-from vigil.contracts import decode_said
+from vigil.contracts import CallTool, decode_said
 
 CALL = "chat scripted"
 SECRET = "the mauve hippopotamus sings at noon"
@@ -230,3 +234,113 @@ async def test_a_failed_model_call_is_an_error_and_its_retry_the_same_trace(
     assert {trace_of(span) for span in (failed, promote, answered)} == {
         trace_of(recorded.one("gateway.accept"))
     }
+
+
+async def test_a_failure_has_its_error_type(
+    running: Running, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """X-7: one word of the conventions' `error.type` on what failed, none on what did not."""
+    async with running() as world:
+        ann = await world.person()
+
+        def fail(request: Any) -> Any:
+            raise ModelError("the API key is wrong", is_retryable=False, kind="401")
+
+        monkeypatch.setattr(world.agent, "behave", fail)
+        await ann.say("hello")
+        await world.until(lambda: any(turn.outcome == "failed" for turn in ann.talk.turns))
+        await world.at_rest()
+    call = recorded.one(CALL)
+    assert (call.attributes or {})[spans.ERROR_TYPE] == "401"
+    turn = recorded.one("cortex.turn", vigil__outcome="failed")
+    assert (turn.attributes or {})[spans.ERROR_TYPE] == "failed"
+    assert turn.status.status_code.name == "ERROR"
+    assert spans.ERROR_TYPE not in (recorded.one("gateway.accept").attributes or {})
+
+
+async def test_a_message_that_could_not_be_stored_has_a_span(
+    running: Running, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """X-7: what a caller was refused for want of a broker is in the caller's trace."""
+    monkeypatch.setattr(patience, "PATIENCE_S", 0.2)
+    async with running() as world:
+        ann = await world.person(has_socket=False)
+        await world.stack.broker.pause()
+        try:
+            answer = await ann.http.post(
+                f"/api/sessions/{ann.key}/messages",
+                json={"text": SECRET},
+                headers={"traceparent": CALLER},
+            )
+        finally:
+            await world.stack.broker.unpause()
+        assert answer.status_code == 503
+    refused = recorded.of("gateway.accept")[0]
+    assert (refused.attributes or {})[spans.ERROR_TYPE] == "unavailable"
+    assert trace_of(refused) == int("a" * 32, 16)
+
+
+async def test_tools_of_memory_and_of_the_executor_have_spans(
+    running: Running, recorded: Recorded
+) -> None:
+    """X-7: `execute_tool {tool}`, internal, with the call's id, under the turn that asked."""
+    async with running(has_hands=True) as world:
+        ann = await world.person()
+        await ann.exchange(
+            ask(("memory_recall", {"query": "tea"}), ("read_file", {"path": "no.txt"}))
+        )
+        calls = {
+            effect.payload.tool: effect.id
+            for turn in ann.talk.turns
+            for effect in turn.effects
+            if isinstance(effect, CallTool)
+        }
+
+        headers = [m.headers[trace.HEADER] for m in ann.talk.log if ".in.tool_result" in m.subject]
+    assert len(headers) == 2
+    turn = recorded.one("cortex.turn", vigil__outcome="continued")
+    recall = recorded.one("execute_tool memory_recall")
+    read = recorded.one("execute_tool read_file")
+    for span, tool, service in (
+        (recall, "memory_recall", "memory"),
+        (read, "read_file", "executor"),
+    ):
+        assert span.kind.name == "INTERNAL"
+        assert parent_of(span) == id_of(turn)
+        assert span.resource.attributes["vigil.service"] == service
+        about = dict(span.attributes or {})
+        assert about[spans.GEN_AI_TOOL] == tool
+        assert about[spans.GEN_AI_TOOL_CALL] == about[spans.EFFECT] == calls[tool]
+        assert about[spans.GEN_AI_CONVERSATION] == ann.key
+        assert set(about) <= {*spans.TOOL.attributes, spans.ERROR_TYPE}
+    assert {int(header[36:52], 16) for header in headers} == {id_of(recall), id_of(read)}
+    assert spans.ERROR_TYPE not in (recall.attributes or {})
+    assert (read.attributes or {})[spans.ERROR_TYPE] == "failed"
+
+
+async def test_a_call_of_a_model_names_who_answered_where_and_why_it_stopped(
+    tmp_path: Path, recorded: Recorded
+) -> None:
+    """X-7: the conventions' attributes, over the real SDK; no key and no words in them."""
+    async with messages_api() as api:
+        api.replies += [
+            fails(403, "permission_error"),
+            says(SECRET, stop_reason="stop_sequence", model="claude-small-2026"),
+        ]
+        sections = {"model": {"name": "claude-small"}}
+        async with running_stack(
+            tmp_path, ("cortex", "scheduler"), None, api.url, **sections
+        ) as stack:
+            talk = await Talk.open(stack, "ann:vigil:t1")
+            await talk.ended(await talk.say("hello"))
+            await talk.ended(await talk.say("again"))
+            await talk.close()
+        port = int(api.url.rpartition(":")[2])
+    failed, answered = (dict(span.attributes or {}) for span in recorded.of("chat claude-small"))
+    assert failed[spans.ERROR_TYPE] == "403"
+    assert (failed[spans.SERVER_ADDRESS], failed[spans.SERVER_PORT]) == ("127.0.0.1", port)
+    assert answered[spans.GEN_AI_MODEL] == "claude-small"
+    assert answered[spans.GEN_AI_RESPONSE_MODEL] == "claude-small-2026"
+    assert answered[spans.GEN_AI_FINISH_REASONS] == ("stop_sequence",)
+    assert (answered[spans.SERVER_ADDRESS], answered[spans.SERVER_PORT]) == ("127.0.0.1", port)
+    assert SECRET not in str(answered)

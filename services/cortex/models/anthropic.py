@@ -14,6 +14,7 @@ import asyncio
 import math
 from collections.abc import Callable
 from typing import Any, Final, cast, get_args
+from urllib.parse import urlsplit
 
 import anthropic
 import msgspec
@@ -41,6 +42,7 @@ ARGUMENT_BYTES_MAX: Final = 64_000
 """All tool arguments of one answer; the SDK parses them anew with every delta."""
 DEPTH_MAX: Final = 64
 RETRY_AFTER_S_MAX: Final = 86_400.0
+MODEL_LENGTH_MAX: Final = 200
 
 _STOP_REASONS: Final[frozenset[str]] = frozenset(get_args(StopReason))
 
@@ -57,6 +59,7 @@ class AnthropicModel:
         self._name = name
         self._names = {"main": name, "cheap": name_cheap or name}
         self._api_key = api_key
+        self.server: Final = server_of(base_url or API_URL)
         self._client = anthropic.AsyncAnthropic(
             api_key=api_key, base_url=base_url or API_URL, max_retries=0
         )
@@ -80,14 +83,15 @@ class AnthropicModel:
             raise self._of_status(error) from error
         except (TimeoutError, anthropic.APITimeoutError) as error:
             reason = f"the model did not answer within {request.timeout_s:g} s"
-            raise ModelError(reason, is_retryable=True) from error
+            raise ModelError(reason, is_retryable=True, kind="timeout") from error
         except anthropic.APIConnectionError as error:
-            raise ModelError("the model's server can't be reached", is_retryable=True) from error
+            reason = "the model's server can't be reached"
+            raise ModelError(reason, is_retryable=True, kind="unreachable") from error
         except Exception as error:
             # A cut connection, broken JSON, events out of order: the SDK lets each out as the
             # exception of whichever library noticed.
             reason = f"the model's server sent no usable answer ({type(error).__name__})"
-            raise ModelError(reason, is_retryable=True) from error
+            raise ModelError(reason, is_retryable=True, kind="unusable") from error
 
     async def close(self) -> None:
         await self._client.close()
@@ -113,7 +117,8 @@ class AnthropicModel:
             message = stream.current_message_snapshot
         if not is_finished and not room.is_full:
             raise ModelError("the model's answer broke off in the middle", is_retryable=True)
-        return answer_of(message, name, is_cut=room.is_full)
+        answer = answer_of(message, name, is_cut=room.is_full)
+        return msgspec.structs.replace(answer, model=str(message.model)[:MODEL_LENGTH_MAX])
 
     def _of_status(self, error: anthropic.APIStatusError) -> ModelError:
         headers = error.response.headers
@@ -132,8 +137,9 @@ class AnthropicModel:
             reason += self._detail(error.api_message)
         after_s = retry_after_s(headers) if is_retryable else None
         return ModelError(
-            reason, is_retryable=is_retryable, retry_after_s=after_s, is_refused=is_refused
-        )
+            reason, is_retryable=is_retryable, retry_after_s=after_s, is_refused=is_refused,
+            kind=str(status),
+        )  # fmt: skip
 
     def _detail(self, message: object) -> str:
         """Quote the server's own words, on one short line and without the key."""
@@ -169,6 +175,20 @@ _STATUS_OF_TYPE: Final = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
+
+
+def server_of(url: str) -> tuple[str, int] | None:
+    """Return host and port of a base URL, without what else may stand in it.
+
+    >>> server_of("https://me:secret@models.example/v1")
+    ('models.example', 443)
+    """
+    parts = urlsplit(url)
+    try:
+        port = parts.port or (80 if parts.scheme == "http" else 443)
+    except ValueError:
+        return None
+    return (parts.hostname, port) if parts.hostname else None
 
 
 def retry_after_s(headers: Any) -> float | None:

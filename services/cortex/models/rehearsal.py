@@ -97,6 +97,7 @@ class RehearsalModel:
 
     name: Final = "rehearsal"
     is_free: Final = True
+    server: Final = None
 
     def __init__(self, *, word_ms: int) -> None:
         """`word_ms`: how long a word takes; 0 hands over the whole text at once."""
