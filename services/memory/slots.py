@@ -7,11 +7,11 @@ its holder ends, however that ends, and the next one finds what was made there a
 
 from __future__ import annotations
 
-import fcntl
 import os
 from pathlib import Path
 from typing import Final
 
+from vigil.creating import locked
 from vigil.errors import ConfigError
 
 LOCK: Final = "lock"
@@ -42,7 +42,7 @@ def take(root: Path, *, slots_max: int) -> Slot:
         for number in range(slots_max):
             folder = root / str(number)
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            lock = _locked(folder / LOCK)
+            lock = locked(folder / LOCK)
             if lock is not None:
                 return Slot(folder, lock)
     except OSError as error:
@@ -54,22 +54,8 @@ def is_free(folder: Path) -> bool:
     """Whether no replica uses that slot now."""
     if not (folder / LOCK).exists():
         return True
-    lock = _locked(folder / LOCK)
+    lock = locked(folder / LOCK)
     if lock is None:
         return False
     os.close(lock)
     return True
-
-
-def _locked(path: Path) -> int | None:
-    """Open and lock a file; None: somebody else has it."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor

@@ -312,10 +312,17 @@ def check_mcp(name: str, server: McpServer) -> None:
     if server.command and for_a_url:
         raise wrong("headers, headers_file and allow_private go with url, not with command")
     for_a_command = (
-        server.args or server.env or server.folders or server.folders_read or server.network
+        server.args
+        or server.env
+        or server.env_file
+        or server.folders
+        or server.folders_read
+        or server.network
     )
     if server.url and for_a_command:
-        raise wrong("args, env, folders, folders_read and network go with command, not with url")
+        raise wrong(
+            "args, env, env_file, folders, folders_read and network go with command, not url"
+        )
 
 
 def zone_of(person: Person) -> ZoneInfo:

@@ -21,7 +21,17 @@ import msgspec
 import structlog
 import uvloop
 
-from . import __version__, config, credentials, distribution, metrics, otlp, telemetry, trace
+from . import (
+    __version__,
+    config,
+    credentials,
+    distribution,
+    metrics,
+    otlp,
+    replica,
+    telemetry,
+    trace,
+)
 from .bus import Bus
 from .clock import Clock, SystemClock, new_id
 from .config import Settings
@@ -46,7 +56,7 @@ class Context(msgspec.Struct, kw_only=True):
     new_id: Callable[[], str]
     ready: asyncio.Event
     instance: str
-    """A random id of this replica."""
+    """A random id of this run of the replica; metrics and traces have a name that stays."""
     facts: dict[str, Any] = msgspec.field(default_factory=dict)
     """What its health tells beside being well; JSON values."""
     warnings: dict[str, str] = msgspec.field(default_factory=dict)
@@ -107,7 +117,8 @@ async def run(
     serve = serve or load_service(name)
     seed = credentials.load(settings.credentials, name)
     bus = await Bus.connect(url, role=name, seed=seed)
-    instance = new_id()
+    stack = contextlib.ExitStack()
+    called = stack.enter_context(replica.named(name, settings.home))
     context = Context(
         service=name,
         settings=settings,
@@ -115,9 +126,9 @@ async def run(
         clock=clock or SystemClock(),
         new_id=new_id,
         ready=asyncio.Event(),
-        instance=instance,
-        tracer=await otlp.tracer_for(name, instance),
-        metrics=Metrics(name, instance),
+        instance=new_id(),
+        tracer=await otlp.tracer_for(name, called),
+        metrics=Metrics(name, called),
     )
     _watch(context)
     if on_start is not None:
@@ -144,6 +155,7 @@ async def run(
         announcing.cancel()
         await bus.close()
         await context.tracer.close()
+        stack.close()
 
 
 def _watch(context: Context) -> None:

@@ -230,6 +230,8 @@ class McpServer(Section, frozen=True, kw_only=True):
     args: tuple[str, ...] = ()
     env: dict[str, str] = {}
     """The only variables that it sees, beside PATH and HOME."""
+    env_file: str = ""
+    """A file with one ``NAME=value`` a line, for secrets."""
     folders: tuple[str, ...] = ()
     """Folders of this machine that it may read and write, under their own paths."""
     folders_read: tuple[str, ...] = ()

@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
 
 from tests.support.cli import Cli, eventually, running_vigil
 from tests.support.compose import parse
 from vigil import config
 from vigil.broker import free_port
+from vigil.cli.app import app
 from vigil.topology import SERVICES
 
 ROOT = Path(__file__).parents[2]
@@ -190,8 +192,9 @@ def test_only_the_executor_and_the_command_line_have_the_files_of_tools(
             "provision",
         }
         assert f"/var/lib/vigil/{name} " in dockerfile
-    assert re.search(r"AS executor\nUSER root\nRUN apt-get update .*?bubblewrap.*?\nUSER vigil",
-                     dockerfile, re.S)  # fmt: skip
+    (stage,) = re.findall(r"AS executor\n(.*?)\nFROM ", dockerfile, re.S)
+    assert "--yes bubblewrap " in stage
+    assert all(f"/usr/local/bin/{program}" in stage for program in ("node", "npm", "npx"))
 
 
 def test_only_memory_reaches_the_vectors(compose: dict[str, Any]) -> None:
@@ -229,11 +232,15 @@ def test_images_are_pinned_and_have_a_target_for_each_service(compose: dict[str,
     """P-1: no floating tag; hashes at build time; not root."""
     dockerfile = (ROOT / "deploy" / "Dockerfile").read_text()
     froms = re.findall(r"^FROM (\S+) AS (\S+)$", dockerfile, re.M)
-    assert re.fullmatch(r"python:3\.\d+\.\d+-slim-bookworm", froms[0][0])
-    assert {target for _, target in froms} == {"base", "worker", "provision", *SERVICES}
+    images = {target: image for image, target in froms}
+    assert images.keys() == {"base", "worker", "node", "provision", *SERVICES}
+    assert re.fullmatch(r"python:3\.\d+\.\d+-slim-bookworm", images["base"])
+    assert re.fullmatch(r"node:\d+\.\d+\.\d+-bookworm-slim", images["node"])
     assert "--require-hashes" in dockerfile
-    assert dockerfile.index("USER vigil") < dockerfile.index("ENTRYPOINT")
-    for source in re.findall(r"^COPY (.+) \S+$", dockerfile, re.M):
+    # By number, which an orchestrator that refuses root can compare.
+    assert re.findall(r"^USER (.+)$", dockerfile, re.M) == ["10001:10001", "root", "10001:10001"]
+    assert dockerfile.index("USER 10001") < dockerfile.index("ENTRYPOINT")
+    for source in re.findall(r"^COPY (?!--from)(.+) \S+$", dockerfile, re.M):
         for name in source.split():
             assert (ROOT / name).exists(), name
             assert f"!{name}" in (ROOT / ".dockerignore").read_text()
@@ -244,6 +251,19 @@ def test_images_are_pinned_and_have_a_target_for_each_service(compose: dict[str,
         elif name != "nats":
             target = "provision" if name == "credentials" else name
             assert service["build"]["target"] == target
+
+
+def test_deployments_name_commands_that_there_are() -> None:
+    """P-2: in what people read while they deploy: comments, messages of alerts, units."""
+    files = [ROOT / "docker-compose.yml", *(f for f in (ROOT / "deploy").rglob("*") if f.is_file())]
+    named = {
+        (file.name, word)
+        for file in files
+        for word in re.findall(r"(?:`|bin/)vigil ([a-z]+)", file.read_text("utf-8"))
+    }
+    assert {"doctor", "up", "serve", "dead"} <= {word for _, word in named}
+    commands = set(get_command(app).commands)  # type: ignore[attr-defined]
+    assert {(file, word) for file, word in named if word not in commands} == set()
 
 
 def test_the_variant_of_three_nodes_changes_nothing_else(

@@ -73,6 +73,30 @@ def test_a_server_from_its_addition_to_its_end(vigil: Cli) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
+def test_a_server_with_secrets_in_files(tmp_path: Path) -> None:
+    """P-2: neither a command line nor vigil.toml holds them; a file that others read is told."""
+    cli = Cli(tmp_path / "home")
+    variables, headers = tmp_path / "tickets.env", tmp_path / "wiki.headers"
+    variables.write_text("TICKETS_TOKEN=s3cret\n")
+    headers.write_text("Authorization: Bearer s3cret\n")
+    variables.chmod(0o600)
+    headers.chmod(0o644)
+    done = cli("mcp", "add", "tickets", "--env-file", str(variables), "--", "tickets")
+    assert "chmod" not in done.stderr
+    done = cli("mcp", "add", "wiki", "--url", "http://wiki.test/mcp", "--allow-private",
+               "--headers-file", str(headers))  # fmt: skip
+    assert "chmod 600" in done.stderr
+    found = tomllib.loads((cli.home / "vigil.toml").read_text())["mcp"]
+    assert found["tickets"] == {"command": "tickets", "env_file": str(variables)}
+    assert found["wiki"] == {
+        "url": "http://wiki.test/mcp", "allow_private": True, "headers_file": str(headers)
+    }  # fmt: skip
+    assert "s3cret" not in (cli.home / "vigil.toml").read_text()
+    missing = cli("mcp", "add", "a", "--env-file", str(tmp_path / "no"), "--", "y", code=2)
+    assert "--env-file" in missing.stderr
+    assert "go with url" in cli("mcp", "add", "a", "--allow-private", "--", "y", code=1).stderr
+
+
 def test_what_can_not_be_added(vigil: Cli) -> None:
     """X-6: the file stays as it was."""
     before = (vigil.home / "vigil.toml").read_text()

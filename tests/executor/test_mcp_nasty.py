@@ -6,6 +6,7 @@ The server is `tests/mcp_servers/nasty.py`, made with the official SDK, in the r
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,15 @@ import structlog
 
 from services.executor.mcp import connection, server
 from services.executor.mcp.pace import DEAF
+from services.executor.mcp.program import variables_of
 from services.executor.mcp.stdio import LINE_BYTES_MAX
 from services.executor.source import Told
 from tests.support.mcp_client import NASTY, Hands, hands, nasty, on, sandbox
 from tests.support.memories import until
 from tests.support.stack import running_broker, settings_of
 from vigil.contracts import Pin, Pins, decode_pins, encode
-from vigil.errors import Unavailable
+from vigil.errors import ConfigError, Unavailable
+from vigil.sections import McpServer
 
 MEBIBYTE = 1024 * 1024
 
@@ -269,10 +272,44 @@ async def test_broken_servers_disturb_no_other(tmp_path: Path) -> None:
         assert (await found.call("nasty__add", a=1, b=2)).content == "3"
         problems = {name: one.shelf.problem for name, one in found.shelves.sources.items()}
         assert problems["nasty"] == ""
-        assert "exit code 1" in problems["dead"]
+        assert problems["dead"].endswith("it ended with exit code 1: can't start today")
         assert "is not a program" in problems["missing"]
         assert "Vigil's own home" in problems["greedy"]
         assert "not a public address" in problems["nowhere"]
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        ("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'"),
+        ("import sys; sys.stderr.write('no newline'); sys.exit(3)", "no newline"),
+        ("import sys; sys.stderr.write('Error: \\x1b[31mno key\\nat x\\n\\nNode.js v24\\n')",
+         "Error: [31mno key"),
+        ("import sys; print('x' * 9000, file=sys.stderr)", "x" * 200),
+    ],
+)  # fmt: skip
+async def test_a_crash_tells_its_reason(tmp_path: Path, program: str, reason: str) -> None:
+    """X-1: beside the exit code the line that says why; bounded, and without escapes."""
+    section = {"command": sys.executable, "args": ["-c", program]}
+    async with hands(tmp_path, await sandbox(), broken=section) as found:
+        shelf = await found.shelves.until("broken", lambda shelf: shelf.problem)
+        assert "not connected: it ended with exit code" in shelf.problem
+        assert shelf.problem.endswith(f": {reason}")
+
+
+async def test_variables_of_a_file(tmp_path: Path) -> None:
+    """X-1: secrets reach a program without being in `vigil.toml`; its own folder has a default."""
+    (tmp_path / "env").write_text("# mine\nTICKETS_TOKEN=s3cret=x\n\nMEMORY_FILE_PATH = /tmp/m\n")
+    section = McpServer(command="x", env={"A": "1"}, env_file="env")
+    assert variables_of(section, tmp_path / "own", tmp_path) == {
+        "A": "1", "TICKETS_TOKEN": "s3cret=x", "MEMORY_FILE_PATH": "/tmp/m",
+    }  # fmt: skip
+    plain = variables_of(McpServer(command="x"), tmp_path / "own", tmp_path)
+    assert plain == {"MEMORY_FILE_PATH": str(tmp_path / "own" / "memory.jsonl")}
+    for text, wrong in (("no pair", "one 'NAME=value' a line"), ("=x", "one 'NAME=value' a line")):
+        (tmp_path / "env").write_text(text)
+        with pytest.raises(ConfigError, match=wrong):
+            variables_of(section, tmp_path, tmp_path)
 
 
 async def test_a_server_that_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,6 +62,18 @@ async def test_the_filesystem_server_over_stdio(tmp_path: Path, folder: Path) ->
         assert "path" in wrong.content
 
 
+async def test_the_memory_server_keeps_what_it_is_told(tmp_path: Path) -> None:
+    """X-1: added by its command alone, it writes into its own folder, and finds that again."""
+    section = {"command": node(), "args": [script("memory")]}
+    entity = {"name": "Kiwi", "entityType": "parrot", "observations": ["sings at noon"]}
+    async with hands(tmp_path / "home", await sandbox(), memory=section) as found:
+        told = await found.call("memory__create_entities", entities=[entity])
+        assert not told.is_error, told.content
+    assert "sings at noon" in (tmp_path / "home" / "mcp" / "memory" / "memory.jsonl").read_text()
+    async with hands(tmp_path / "home", await sandbox(), memory=section) as found:
+        assert "sings at noon" in (await found.call("memory__read_graph")).content
+
+
 async def test_the_sandbox_holds_what_a_server_was_not_given(tmp_path: Path, folder: Path) -> None:
     """X-1: told to serve folders of the machine, it doesn't see them: they were not granted."""
     secret = tmp_path / "home" / "nkeys"

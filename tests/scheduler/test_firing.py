@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
-from tests.support.stack import Stack
+from tests.support.stack import Stack, running_stack
 from tests.support.timers import (
     after,
     cancel,
@@ -22,9 +23,11 @@ from tests.support.timers import (
     until_fired,
     until_settled,
 )
+from tests.support.world import StoppedClock
 from vigil import trace
 from vigil.bus import Bus
 from vigil.contracts import decode_timer
+from vigil.topology import DAY_S
 
 KEY = session()
 
@@ -189,3 +192,19 @@ async def test_a_turn_without_timer_effects_is_only_acknowledged(bare: Stack) ->
 
     await until(acknowledged)
     assert await admin.read("DEAD", ["dead.>"]) == []
+
+
+async def test_a_jump_of_the_clock_makes_due_at_once(tmp_path: Path) -> None:
+    """S-8: the wall clock is set forward, or the machine slept: nobody writes anything, and what is
+    due by the new time fires without waiting for another timer's turn."""
+    clock = StoppedClock()
+    async with running_stack(tmp_path, ("scheduler",), clock) as stack:
+        admin = await stack.bus("admin")
+        in_an_hour = clock.now() + timedelta(hours=1)
+        await commit(
+            admin, KEY, schedule(KEY, "a", in_an_hour), schedule(KEY, "b", after(30 * DAY_S))
+        )
+        await until_pending(admin, 2)
+        clock.move(3600)
+        (event,) = await until_fired(admin, 1)
+        assert event.payload.timer_id == "a"

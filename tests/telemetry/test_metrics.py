@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
+from socket import gethostname
 
 import httpx2
 import pytest
@@ -13,8 +15,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.agent import ask, follow_up
 from tests.support.gateway import assert_problem
+from tests.support.stack import running_stack
 from tests.support.world import World, running_world
-from vigil import metrics
+from vigil import metrics, replica
 from vigil.metrics import METRICS, Metrics
 
 FEW: dict[str, int] = {
@@ -84,6 +87,30 @@ def test_services_of_one_process_count_apart() -> None:
     assert total(both, "vigil_sends_total", instance="1", outcome="said") == 3
     assert total(both, "vigil_sends_total", instance="2", outcome="said") == 1
     assert total(both, "vigil_sends_total", service="delivery") == 4
+
+
+async def test_a_replica_keeps_its_name_over_a_restart(tmp_path: Path) -> None:
+    """X-7: a series goes on; two replicas of one home are told apart, and a free name is taken."""
+
+    def name(replica: str) -> str:
+        told = parsed(stack.contexts[replica].metrics.exposition().decode())
+        (found,) = {dict(labels)["instance"] for _, labels in told}
+        return found
+
+    async with running_stack(tmp_path, ("delivery", "delivery:2")) as stack:
+        before = {replica: name(replica) for replica in ("delivery", "delivery:2")}
+        ids = {one.instance for one in stack.contexts.values()}
+        await stack.stop("delivery")
+        await stack.start("delivery")
+        assert name("delivery") == before["delivery"] == f"delivery@{gethostname()}"
+        assert before["delivery:2"] == f"{before['delivery']}-2"
+        assert stack.contexts["delivery"].instance not in ids, "leases and claims are of a run"
+
+
+def test_where_nothing_can_be_written_the_process_tells(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("in the way")
+    with replica.named("cortex", tmp_path) as one:
+        assert one == f"cortex@{gethostname()}:{os.getpid()}"
 
 
 def test_a_service_tells_only_its_own_metrics() -> None:

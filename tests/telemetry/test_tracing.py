@@ -298,7 +298,7 @@ async def test_tools_of_memory_and_of_the_executor_have_spans(
 
         headers = [m.headers[trace.HEADER] for m in ann.talk.log if ".in.tool_result" in m.subject]
     assert len(headers) == 2
-    turn = recorded.one("cortex.turn", vigil__outcome="continued")
+    turn = recorded.of("cortex.turn", vigil__outcome="continued")[0]
     recall = recorded.one("execute_tool memory_recall")
     read = recorded.one("execute_tool read_file")
     for span, tool, service in (

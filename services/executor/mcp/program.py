@@ -19,9 +19,14 @@ from vigil.errors import ConfigError
 from vigil.sections import McpServer
 
 from ..sandbox.box import SYSTEM, Limits, Sandbox, environment_of, search_path
+from .pairs import read
 from .stdio import Program
 
 MANIFESTS: Final = ("package.json", "pyproject.toml")
+DATA: Final = {"MEMORY_FILE_PATH": "memory.jsonl"}
+"""Variables by which servers are told where their data goes, and the file in their own folder that
+they name unless the configuration says otherwise. By itself the reference memory server writes
+beside its code, which is read-only."""
 LEVELS_MAX: Final = 2
 """How far above a script its package's manifest is looked for."""
 
@@ -44,6 +49,7 @@ def program_of(name: str, config: McpServer, settings: Settings, sandbox: Sandbo
     args = [str(folders.get(arg, _unlinked(arg))) for arg in config.args]
     readable = [_folder(folder, settings) for folder in config.folders_read]
     readable += _code((command, *args), settings.home)
+    variables = variables_of(config, workspace, settings.home)
     limits = settings.config.executor
     argv = sandbox.argv_of(
         [command, *args],
@@ -51,15 +57,21 @@ def program_of(name: str, config: McpServer, settings: Settings, sandbox: Sandbo
         folders=list(folders.values()),
         readable=list(dict.fromkeys(readable)),
         network=config.network,
-        env=config.env,
+        env=variables,
         limits=Limits(
             memory_bytes=limits.memory_bytes_max,
             processes=limits.processes_max,
             file_bytes=limits.file_bytes_max,
         ),
     )
-    env = environment_of(config.env, workspace=workspace)
+    env = environment_of(variables, workspace=workspace)
     return Program(argv=tuple(argv), env=env, cwd=str(workspace))
+
+
+def variables_of(config: McpServer, workspace: Path, home: Path) -> dict[str, str]:
+    """Return the variables of a program, beside the standard ones. Raises: ConfigError."""
+    data = {name: str(workspace.resolve() / file) for name, file in DATA.items()}
+    return data | config.env | read("env_file", home, config.env_file, "=")
 
 
 def _command(command: str) -> str:

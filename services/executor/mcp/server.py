@@ -24,6 +24,7 @@ from . import pins as pins_of
 from . import tools as tools_of
 from .connection import Connection, Refusal, Unclear, Wire
 from .loans import Loans
+from .pairs import read
 from .pinning import Pinning
 from .pins import Sorted
 from .program import program_of, workspace_of
@@ -247,14 +248,4 @@ class _Lines:
 
 def headers_of(config: McpServer, home: Path) -> dict[str, str]:
     """Return the headers of each request. Raises: ConfigError."""
-    if not config.headers_file:
-        return dict(config.headers)
-    path = home / Path(config.headers_file).expanduser()
-    try:
-        lines = path.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"headers_file: {path} can't be read") from error
-    pairs = [line.partition(":") for line in lines if line.strip() and line[:1] != "#"]
-    if not all(separator and name.strip() for name, separator, _ in pairs):
-        raise ConfigError(f"headers_file: {path} must have one 'Name: value' a line")
-    return config.headers | {name.strip(): value.strip() for name, _, value in pairs}
+    return config.headers | read("headers_file", home, config.headers_file, ":")

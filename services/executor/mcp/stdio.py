@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import signal
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import anyio
 import mcp_types as types
@@ -24,6 +26,7 @@ from mcp.shared.message import SessionMessage
 
 from ..sandbox.commands import Watch
 from .pace import DEAF, Pace, Unheard
+from .schemas import visible
 
 MESSAGE_BYTES_MAX: Final = 16 * 1024 * 1024
 LINE_BYTES_MAX: Final = 500
@@ -33,6 +36,9 @@ CHUNK_PAUSE_S: Final = 0.01
 """After each chunk of standard error: who floods it waits in the pipe."""
 QUIT_S: Final = 1.0
 """How long a program may take to end after its input has ended..."""
+LAST_LENGTH_MAX: Final = 200
+LAST_LINES: Final = 50
+"""Of standard error, among which the reason of an end is looked for."""
 END_S: Final = 5.0
 """...and after SIGTERM, by which the box ends it and all that it started."""
 
@@ -72,8 +78,15 @@ class StdioWire:
         self._on_end = on_end
         self._is_closing = False
         self._unheard = Unheard()
-        self.problem = ""
+        self._problem = ""
+        self._has_ended = False
+        self._last: deque[str] = deque(maxlen=LAST_LINES)
+
+    @property
+    def problem(self) -> str:
         """Why the connection is no more; empty: it is, or nobody knows."""
+        last = last_words(self._last) if self._has_ended else ""
+        return f"{self._problem}: {last}" if last else self._problem
 
     @contextlib.asynccontextmanager
     async def connect(self) -> AsyncIterator[Streams]:
@@ -87,13 +100,13 @@ class StdioWire:
         process = await self._start()
         inbound_w, inbound_r = anyio.create_memory_object_stream[Inbound](0)
         outbound_w, outbound_r = anyio.create_memory_object_stream[SessionMessage](0)
-        work: list[Coroutine[Any, Any, None]] = [
-            self._read(process, inbound_w),
-            self._write(process, outbound_r),
-            self._listen(process),
-            self._look_after(process, guard),
+        listening = asyncio.create_task(self._listen(process))
+        tasks = [
+            asyncio.create_task(self._read(process, inbound_w)),
+            asyncio.create_task(self._write(process, outbound_r)),
+            asyncio.create_task(self._look_after(process, guard)),
+            listening,
         ]
-        tasks = [asyncio.create_task(one) for one in work]
         try:
             yield inbound_r, outbound_w
         finally:
@@ -101,6 +114,8 @@ class StdioWire:
             with anyio.CancelScope(shield=True):
                 for stream in (inbound_r, outbound_w):
                     stream.close()
+                if self._has_ended:  # its last words may still be on their way
+                    await asyncio.wait((listening,), timeout=QUIT_S)
                 await _end(process)
                 for task in tasks:
                     task.cancel()
@@ -125,19 +140,19 @@ class StdioWire:
                     if message is None:
                         continue
                     if not self._unheard.may_come(message):
-                        self.problem = DEAF
+                        self._problem = DEAF
                         break
                     await to.send(message)
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
             return  # we ended it
         except ValueError:
-            self.problem = f"it sent a message of more than {MESSAGE_BYTES_MAX} bytes"
+            self._problem = f"it sent a message of more than {MESSAGE_BYTES_MAX} bytes"
         await self._ended(process)
 
     async def _look_after(self, process: Process, guard: Watch) -> None:
         """End it when it has taken too much of the disk."""
         if why := await guard.watch(process.pid):
-            self.problem = f"it was ended: {why}"
+            self._problem = f"it was ended: {why}"
             _signal(process, signal.SIGTERM)
 
     def _message(self, line: bytes) -> SessionMessage | None:
@@ -152,12 +167,13 @@ class StdioWire:
     async def _ended(self, process: Process) -> None:
         if self._is_closing:
             return
-        if not self.problem:
+        if not self._problem:
+            self._has_ended = True
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(QUIT_S):
                     await process.wait()
             code = process.returncode
-            self.problem = (
+            self._problem = (
                 "it closed its output" if code is None else f"it ended with exit code {code}"
             )
         self._on_end()
@@ -180,10 +196,32 @@ class StdioWire:
         pending = b""
         while chunk := await pipe.read(CHUNK_BYTES):
             *lines, pending = (pending + chunk).split(b"\n")
-            for line in [*lines, *([pending] if len(pending) > LINE_BYTES_MAX else [])]:
-                self._hear(line[:LINE_BYTES_MAX].decode("utf-8", "replace").rstrip())
-            pending = b"" if len(pending) > LINE_BYTES_MAX else pending
+            if len(pending) > LINE_BYTES_MAX:
+                lines, pending = [*lines, pending], b""
+            self._said(lines)
             await asyncio.sleep(CHUNK_PAUSE_S)
+        self._said([pending])
+
+    def _said(self, lines: Iterable[bytes]) -> None:
+        for line in lines:
+            text = line[:LINE_BYTES_MAX].decode("utf-8", "replace").rstrip()
+            self._last.append(text)
+            self._hear(text)
+
+
+_ERROR: Final = re.compile(r"\S*(error|exception|panic|panicked|fatal)\b", re.IGNORECASE)
+
+
+def last_words(lines: Iterable[str]) -> str:
+    """Return the line that tells most about an end: the last that begins with an error, or else
+    the last one. After the error some runtimes tell their version, or where it was.
+
+    >>> last_words(["Error: Cannot find module 'x'", "    at require", "", "Node.js v24"])
+    "Error: Cannot find module 'x'"
+    """
+    told = [line for line in lines if line.strip()]
+    errors = [line for line in told if _ERROR.match(line)]
+    return visible((errors or told or [""])[-1].strip())[:LAST_LENGTH_MAX]
 
 
 async def _paced(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:

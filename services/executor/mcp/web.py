@@ -33,6 +33,10 @@ LOST: Final = -32902
 """Our code for: it was sent, and there is no answer."""
 OURS: Final = secrets.token_hex(16)
 """Comes with an error of our own making: a server may use the same codes, with its own words."""
+SIGN_IN: Final = (
+    "it wants to know who asks; make a token there and put it into headers_file as "
+    "'Authorization: Bearer TOKEN'. Signing in by OAuth is not supported"
+)
 CONNECT_S: Final = 10.0
 SILENCE_S: Final = 300.0
 """How long a stream may be silent; it is opened again then."""
@@ -118,8 +122,7 @@ class Outlet(httpx2.AsyncBaseTransport):
             return self._failed(request, LOST, "it answers compressed, unasked", None)
         if request.method == "POST":  # a server need not offer the others
             self.unheard.heard()
-            refused = f"it answered HTTP {response.status_code}"
-            self.problem = refused if response.is_error else ""
+            self.problem = _refused(response.status_code) if response.is_error else ""
         is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
         kind = _Bounded if not is_stream else _Paced
         response.stream = kind(response.stream, self.pace)
@@ -205,6 +208,11 @@ class _Bounded(_Paced):
             if size > MESSAGE_BYTES_MAX:
                 raise httpx2.StreamError(f"it sent more than {MESSAGE_BYTES_MAX} bytes")
             yield chunk
+
+
+def _refused(status: int) -> str:
+    told = f"it answered HTTP {status}"
+    return f"{told}: {SIGN_IN}" if status in (401, 403) else told
 
 
 def _words(error: BaseException) -> str:

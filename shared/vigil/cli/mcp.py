@@ -12,6 +12,7 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
@@ -236,13 +237,26 @@ def add(
     ] = None,
     url: Annotated[str, typer.Option(help="A server over streamable HTTP, instead.")] = "",
     env: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A variable for the program.")
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A variable for the program; not for secrets."),
+    ] = None,
+    env_file: Annotated[
+        Path | None,
+        typer.Option(help="A file with one NAME=value a line, for secrets; read at each start."),
     ] = None,
     folder: Annotated[
         list[str] | None, typer.Option(help="A folder that the program may read and write.")
     ] = None,
     network: Annotated[
         bool, typer.Option("--network", help="Let the program reach the network.")
+    ] = False,
+    headers_file: Annotated[
+        Path | None,
+        typer.Option(help="A file with one 'Name: value' a line, sent to the URL: for tokens."),
+    ] = None,
+    allow_private: Annotated[
+        bool,
+        typer.Option("--allow-private", help="Let the URL lead to this machine or its network."),
     ] = False,
     risk: Annotated[
         str | None, typer.Option(help="Of its tools: read, write, external, destructive.")
@@ -256,8 +270,11 @@ def add(
         "args": command[1:] if command else [],
         "url": url,
         "env": dict(map(_pair, env or ())),
+        "env_file": _file("--env-file", env_file),
         "folders": folder or [],
         "network": network,
+        "headers_file": _file("--headers-file", headers_file),
+        "allow_private": allow_private,
         "risk": risk,
     }
     values = {key: value for key, value in wanted.items() if value}
@@ -267,6 +284,21 @@ def add(
         output.json({"name": name, "file": str(settings.file)})
     else:
         output.data(f"[mcp.{name}] is in {settings.file}; `vigil mcp servers` tells how it is")
+
+
+def _file(option: str, path: Path | None) -> str:
+    """Return a file's absolute path; the executor reads it, from another folder."""
+    if path is None:
+        return ""
+    path = path.expanduser().absolute()
+    try:
+        mode = path.stat().st_mode
+        path.read_bytes()
+    except OSError as error:
+        raise typer.BadParameter(f"{option}: {path}: {error.strerror}") from error
+    if mode & 0o077:
+        output.message(f"vigil: others of this machine may read {path}; `chmod 600` it")
+    return str(path)
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -1,0 +1,34 @@
+"""Files of pairs, one a line: what is secret and therefore neither in `vigil.toml` nor on a command
+line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from vigil.errors import ConfigError
+
+FORMS: Final = {":": "Name: value", "=": "NAME=value"}
+
+
+def read(field: str, home: Path, file: str, separator: str) -> dict[str, str]:
+    """Return the pairs of a file; empty lines and those that begin with # are passed over.
+
+    Args:
+        field: whose file it is, for the error.
+        file: its path, which may begin at `home`; empty: there is none.
+
+    Raises:
+        ConfigError: it can't be read, or a line is no pair. The line isn't quoted.
+    """
+    if not file:
+        return {}
+    path = home / Path(file).expanduser()
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{field}: {path} can't be read") from error
+    pairs = [line.partition(separator) for line in lines if line.strip() and line[:1] != "#"]
+    if not all(found and name.strip() for name, found, _ in pairs):
+        raise ConfigError(f"{field}: {path} must have one {FORMS[separator]!r} a line")
+    return {name.strip(): value.strip() for name, _, value in pairs}
