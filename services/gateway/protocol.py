@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from .connections import Connection, Connections
+from .outgoing import Outgoing
 from .problem import MEDIA_TYPE, Problem
 
 HEAD_BYTES_MAX: Final = 64 * 1024
@@ -58,7 +59,7 @@ class Protocol(HttpToolsProtocol):
     # ------------------------------------------------------------ the connection
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        super().connection_made(cast(asyncio.Transport, Outgoing(transport)))
         peer = self.client[0] if self.client else ""
         self._connection = self._connections.open(peer, self.loop.time(), transport.abort)
         self._time()

@@ -16,6 +16,7 @@ from vigil.sections import Gateway
 
 from .connections import Connections, bounds_of
 from .decide import LOOPBACK
+from .outgoing import leave_out_mistakes
 from .protocol import Deadlines, Protocol, SocketProtocol
 
 STALLED_MS: Final = 30_000
@@ -98,6 +99,7 @@ def server_for(
     app: Any, config: Gateway, files_max: int, on_listening: Callable[[], None]
 ) -> Server:
     """Return a server for the ASGI application `app`, in a process with `files_max` files."""
+    leave_out_mistakes()
     connections = Connections(
         bounds_of(config.connections_max, config.strangers_of_address_max, files_max)
     )

@@ -12,8 +12,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How often a standby tries to take the lease."""
     acquire_again_s: float = 0.2
     """How soon after the broker could not tell: it may be just starting."""
-    sleep_max_s: float = 60.0
-    """Look at the wall clock at least this often: it may jump."""
+    sleep_max_s: float = 1.0
+    """Look at the wall clock at least this often: it may be set forward, and it goes on while the
+    machine sleeps, when durations stand still."""
     catch_up_quiet_s: float = 0.25
     """No turn for so long after the start: there is no backlog."""
     catch_up_max_s: float = 10.0

@@ -92,6 +92,7 @@ class Bus(Reads):
         self.violations: list[str] = []
         """Permission errors the broker reported; any is a fault of the deployment."""
         self.reconnects = 0
+        self._is_loss_told = False
         self.unknown_outcomes = 0
         """Requests that nobody answered in time, or whose connection was lost meanwhile."""
 
@@ -487,6 +488,7 @@ class Bus(Reads):
 
     def _on_reconnect(self) -> None:
         self.reconnects += 1
+        self._is_loss_told = False
         log.info("reconnected", action="bus.reconnected", role=self.role)
         for restart in list(self._restarts.values()):
             restart()
@@ -496,4 +498,9 @@ class Bus(Reads):
         if "permissions violation" in text.lower():
             del self.violations[VIOLATIONS_MAX:]
             self.violations.append(text)
+        elif not self.is_connected:
+            # Each try to connect again says so, ten times a second.
+            if self._is_loss_told:
+                return
+            self._is_loss_told = True
         log.warning("bus error", action="bus.error", role=self.role, error=text)

@@ -76,6 +76,8 @@ class TaskRunner:
         except ConfigError:
             raise
         except Exception as error:
+            if reason := runtime.of_broker(error):
+                return reason
             log.exception("service failed", action="up.failed", service=name)
             return repr(error)
         return "it returned"

@@ -32,10 +32,10 @@ from . import (
     telemetry,
     trace,
 )
-from .bus import Bus
+from .bus import Bus, BusError
 from .clock import Clock, SystemClock, new_id
 from .config import Settings
-from .errors import ConfigError, Unavailable
+from .errors import ConfigError, LeaseLost, Unavailable, VigilError
 from .health import HEALTH, Health
 from .metrics import Metrics
 from .probes import Probes
@@ -44,6 +44,8 @@ from .trace import Tracer
 log = structlog.get_logger("vigil.runtime")
 
 STOP_GRACE_S: Final = 25.0
+AGAIN_S: Final = 0.5
+_OF_BROKER: Final = (Unavailable, BusError, LeaseLost)
 
 
 class Context(msgspec.Struct, kw_only=True):
@@ -153,9 +155,9 @@ async def run(
         await serve(context)
     finally:
         announcing.cancel()
+        stack.close()
         await bus.close()
         await context.tracer.close()
-        stack.close()
 
 
 def _watch(context: Context) -> None:
@@ -195,19 +197,54 @@ async def _serve_alone(name: str, settings: Settings, url: str) -> None:
     def on_start(context: Context) -> None:
         probes.context = context
 
+    def on_ready(_: Context) -> None:
+        freeze()
+
+    def on_wait() -> None:
+        probes.context = None
+        gc.enable()
+
     async with probes.serving(settings.config.metrics):
-        while True:
-            try:
-                await run(name, settings, url, on_ready=lambda _: freeze(), on_start=on_start)
-            except Unavailable as error:
-                probes.context = None
-                gc.enable()
-                log.warning(
-                    "no broker yet", action="service.waiting", service=name, error=str(error)
-                )
-                await asyncio.sleep(0.5)
-            else:
-                return
+        await keep_running(
+            name, settings, url, on_ready=on_ready, on_start=on_start, on_wait=on_wait
+        )
+
+
+async def keep_running(
+    name: str,
+    settings: Settings,
+    url: str,
+    *,
+    on_ready: Callable[[Context], None],
+    on_start: Callable[[Context], None] | None = None,
+    on_wait: Callable[[], None] = lambda: None,
+) -> None:
+    """Run one service until cancelled; begin again for as long as the broker keeps it from working.
+
+    Raises:
+        ConfigError: it can't start as configured.
+    """
+    while True:
+        try:
+            return await run(name, settings, url, on_ready=on_ready, on_start=on_start)
+        except (VigilError, ExceptionGroup) as error:
+            reason = of_broker(error)
+            if not reason:
+                raise
+        on_wait()
+        log.warning("no broker yet", action="service.waiting", service=name, error=reason)
+        await asyncio.sleep(AGAIN_S)
+
+
+def of_broker(error: Exception) -> str:
+    """Return in words why the broker ended a service; empty: something else did.
+
+    Several parts of a service may have noticed; only if all did, nothing else was wrong.
+    """
+    if isinstance(error, ExceptionGroup):
+        told = [of_broker(part) for part in error.exceptions]
+        return told[0] if all(told) else ""
+    return (str(error) or repr(error)) if isinstance(error, _OF_BROKER) else ""
 
 
 def main(name: str) -> None:
@@ -226,4 +263,10 @@ def serve_alone(name: str, settings: Settings) -> None:
     url = settings.config.nats.url
     if not url:
         raise ConfigError(f"set NATS_URL: {name} runs alone, beside a broker that is there")
-    uvloop.run(run_until_signalled(_serve_alone(name, settings, url)))
+    try:
+        uvloop.run(run_until_signalled(_serve_alone(name, settings, url)))
+    except ConfigError:
+        raise
+    except Exception as error:
+        log.exception("service failed", action="service.failed", service=name)
+        raise SystemExit(1) from error

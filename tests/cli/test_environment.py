@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-from tests.support.cli import Cli, eventually, running_vigil
+from tests.support.cli import Cli, ColdCli, eventually
 from tests.support.mcp_client import NASTY
 from vigil.topology import SERVICES
 
@@ -55,10 +57,17 @@ def leaked(pid: int) -> set[str]:
     return {name for name, value in CANARIES.items() if f"={value}\0".encode() in environment}
 
 
-def home_with_server(home: Path) -> Path:
+@contextlib.contextmanager
+def running(home: Path, *args: str) -> Iterator[Cli]:
+    """Vigil with an MCP server and all secrets, started by an interpreter of its own."""
     home.mkdir(mode=0o700)
     (home / "vigil.toml").write_text(SERVER.format(python=sys.executable, script=NASTY))
-    return home
+    cli = ColdCli(home, **CANARIES, VIGIL_MODEL="rehearsal")
+    try:
+        cli("up", "--detach", *args)
+        yield cli
+    finally:
+        cli.end()
 
 
 def programs(cli: Cli) -> dict[int, str]:
@@ -72,8 +81,7 @@ def programs(cli: Cli) -> dict[int, str]:
 
 def test_programs_get_no_secret_and_services_their_own(tmp_path: Path) -> None:
     """S-5: broker, vector engine and MCP programs have no key; a service only what it reads."""
-    environ = CANARIES | {"VIGIL_MODEL": "rehearsal"}
-    with running_vigil(home_with_server(tmp_path / "home"), "--processes", **environ) as cli:
+    with running(tmp_path / "home", "--processes") as cli:
         services = cli.run_state.services
         assert {name: leaked(services[name]) for name in SERVICES} == {
             name: ALLOWED.get(name, set()) for name in SERVICES
@@ -83,7 +91,6 @@ def test_programs_get_no_secret_and_services_their_own(tmp_path: Path) -> None:
 
 def test_programs_get_no_secret_of_services_in_one_process(tmp_path: Path) -> None:
     """S-5: in one process the cortex has the key; what that process starts has it not."""
-    environ = CANARIES | {"VIGIL_MODEL": "rehearsal"}
-    with running_vigil(home_with_server(tmp_path / "home"), **environ) as cli:
+    with running(tmp_path / "home") as cli:
         assert leaked(cli.run_state.pid) == set(CANARIES), "the test can see one"
         assert {line: leaked(pid) for pid, line in programs(cli).items() if leaked(pid)} == {}

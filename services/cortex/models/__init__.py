@@ -58,9 +58,17 @@ class LoadingModel:
             raise ModelError(f"the model can't be loaded: {error}", is_retryable=False) from error
         return await model.answer(request, on_text)
 
+    @property
+    def server(self) -> tuple[str, int] | None:
+        """Known once it is imported, and so after every call that was made."""
+        return self._loaded.result().server if self._is_loaded() else None
+
     async def close(self) -> None:
-        if self._loaded.done() and self._loaded.exception() is None:
+        if self._is_loaded():
             await self._loaded.result().close()
+
+    def _is_loaded(self) -> bool:
+        return self._loaded.done() and self._loaded.exception() is None
 
 
 def choose(settings: Settings) -> Model:
