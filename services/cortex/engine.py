@@ -14,7 +14,7 @@ from typing import Any, Final
 import structlog
 
 from vigil import crash
-from vigil.bus import Bus, Message, Puller
+from vigil.bus import Bus, BusError, Message, Puller
 from vigil.errors import InvalidInput, LeaseLost, Unavailable, VigilError
 from vigil.lease import RENEW_S, Lease, Leases
 from vigil.subjects import SessionKey
@@ -23,6 +23,7 @@ from vigil.topology import WAKE, WAKE_SYSTEM
 from . import log as session_log
 from .session import Session
 from .shares import Shares
+from .summed import Summed
 
 log = structlog.get_logger("vigil.cortex")
 
@@ -58,6 +59,9 @@ class Engine:
         self._bus = bus
         self._leases = leases
         self._shares = Shares(busy_per_user_max)
+        self._given_back = Summed("wakes given back", action="cortex.wake")
+        self._leases_lost = Summed("leases lost", action="cortex.lease")
+        self._cut_off = Summed("sessions without a broker", action="cortex.cut_off")
         self._first: dict[SessionKey, int] = {}
         """How often the wake of a session had been delivered when it was put aside: that it comes
         again while it waits here is no sign of a replica that died."""
@@ -166,7 +170,7 @@ class Engine:
                 await asyncio.wait({closing.task})
             delay_s = await self._take(key)
         except VigilError as error:
-            log.warning("wake given back", action="cortex.wake", session=str(key), error=str(error))
+            self._given_back.add(key, error)
             delay_s = RETRY_DELAY_S
         except BaseException:
             self._pending.pop(key, None)
@@ -223,6 +227,9 @@ class Engine:
         except asyncio.CancelledError:
             # The lease was lost, or the service stops: whoever gets the wake goes on.
             raise
+        except (Unavailable, BusError) as error:
+            failed = True
+            self._cut_off.add(key, error)
         except Exception as error:
             failed = True
             log.error(
@@ -250,7 +257,7 @@ class Engine:
         except (LeaseLost, VigilError) as error:
             if entry.session.is_closing:
                 return
-            log.warning("lease lost", action="cortex.lease", session=str(key), error=str(error))
+            self._leases_lost.add(key, error)
             entry.session.is_closing = True
             if entry.task is not None:
                 entry.task.cancel()
@@ -267,6 +274,8 @@ class Engine:
         for task in [*tasks, *self._tasks]:
             task.cancel()
         await asyncio.gather(*tasks, *self._tasks, return_exceptions=True)
+        for summed in (self._given_back, self._leases_lost, self._cut_off):
+            summed.tell()
         for wake in self._pending.values():  # those that wait for their turn: others may go on
             await self._give_back(wake, 0.0)
 

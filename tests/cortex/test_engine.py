@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from services.cortex.model import ModelAnswer, ModelError, ModelRequest
 from tests.cortex.driver import answer, call
@@ -20,6 +21,7 @@ from vigil.contracts import (
     ToolResultBlock,
     decode_dead_letter,
 )
+from vigil.kv import Bucket
 from vigil.lease import Lease, Leases
 
 
@@ -335,6 +337,37 @@ async def test_an_event_for_no_session_is_passed_over(stack: Stack) -> None:
     async with asyncio.timeout(5):
         while (await talk.bus.api("CONSUMER.INFO.SESSIONS.cortex-wake", {}))["num_ack_pending"]:
             await asyncio.sleep(0.05)
+
+
+async def test_sessions_that_are_lost_together_are_one_line(
+    stack: Stack, model: ScriptedModel
+) -> None:
+    """X-7: not a line for each, which says no more. Here their leases are taken away."""
+
+    async def behave(request: ModelRequest) -> ModelAnswer:
+        await model.gate.wait()
+        return say("yes")
+
+    model.behave = behave
+    talks = [await Talk.open(stack, f"u{n}:vigil:t1") for n in range(20)]
+    for talk in talks:
+        await talk.say("hello")
+    async with asyncio.timeout(10):
+        while len(model.requests) < len(talks):
+            await asyncio.sleep(0.01)
+    leases = Bucket(await stack.bus("admin"), "LEASES")
+    with capture_logs() as lines:
+        for talk in talks:
+            await leases.delete(talk.key.kv_key)
+        async with asyncio.timeout(15):
+            while sum(line.get("sessions", 0) for line in lines) < len(talks):
+                await asyncio.sleep(0.05)
+    model.gate.set()
+    about = [line for line in lines if line.get("action") == "cortex.lease"]
+    assert sum(line["sessions"] for line in about) >= len(talks)
+    assert len(about) <= 3, about
+    for talk in talks:
+        await talk.until(lambda talk=talk: talk.turns and talk.turns[-1].ended)
 
 
 async def test_a_broker_that_forgot_the_leases_gets_them_again(stack: Stack) -> None:

@@ -324,9 +324,9 @@ def test_the_golden_turn_gives_signals() -> None:
 # ---------------------------------------------------------------- patterns
 
 
-def at(seconds: float, kind: str = "turn.committed", thread: str = "t1") -> Signal:
+def at(seconds: float, kind: str = "turn.committed", thread: str = "t1", **data: object) -> Signal:
     return Signal(
-        id="", kind=kind, agent="vigil", owner="ann", at=AT + timedelta(seconds=seconds),
+        id="", kind=kind, agent="vigil", owner="ann", at=AT + timedelta(seconds=seconds), data=data,
         source=SignalSource(stream="SESSIONS", seq=1), session_key=f"ann:vigil:{thread}",
     )  # fmt: skip
 
@@ -368,6 +368,18 @@ def test_a_flood_is_a_signal_a_second_for_a_minute() -> None:
     assert (found.kind, found.session_key, found.count) == ("flood", "ann:vigil:t1", FLOOD_MIN)
     slow = step + 0.001
     assert Window().add(at(n * slow) for n in range(200)) == []
+
+
+def test_ordinary_chat_is_no_flood() -> None:
+    """C-4: neither a person who types fast, nor an answer of many turns; what an agent does by
+    itself is one, also beside a chat."""
+    turns = [at(n / 4, event="user_message") for n in range(200)]
+    answers = [at(n / 4, "message.sent", is_autonomous=False) for n in range(200)]
+    assert Window().add([*turns, *answers]) == []
+    alone = [at(n / 2, event="timer") for n in range(FLOOD_MIN)]
+    mixed = sorted([*alone, *(at(n, event="user_message") for n in range(30))], key=lambda s: s.at)
+    (found,) = Window().add(mixed)
+    assert (found.kind, found.count) == ("flood", FLOOD_MIN)
 
 
 def test_windows_are_bounded_and_of_one_owner() -> None:

@@ -26,7 +26,8 @@ ERRORS_WITHIN: Final = timedelta(minutes=10)
 yet a loop, the second message that meets it is."""
 FLOOD_MIN: Final = 60
 FLOOD_WITHIN: Final = timedelta(seconds=60)
-"""One a second for a minute: about thirty exchanges, which no person types."""
+"""One a second for a minute, of what no message of the person's caused: their own exchanges are no
+flood, however many turns each takes, and a rate limit is the gateway's business."""
 
 PatternKind = Literal["error_loop", "flood"]
 _RULES: Final[dict[PatternKind, tuple[int, timedelta]]] = {
@@ -49,6 +50,8 @@ class _Seen(msgspec.Struct, frozen=True, gc=False):
     at: datetime
     session_key: str
     is_error: bool
+    is_asked: bool
+    """Whether a person's message caused it."""
 
 
 class _Recent:
@@ -81,9 +84,14 @@ class _Recent:
             for one in self._seen
             if one.session_key == last.session_key
             and one.at >= last.at - span
-            and (one.is_error or not errors)
+            and (one.is_error if errors else not one.is_asked)
         ]
         return at if len(at) >= least else []
+
+
+def _is_asked(signal: Signal) -> bool:
+    data = signal.data
+    return data.get("event") == "user_message" or data.get("is_autonomous") is False
 
 
 class Window:
@@ -105,10 +113,11 @@ class Window:
             if signal.session_key is None:
                 continue
             is_error = signal.kind.startswith("error.")
-            seen = _Seen(signal.at, signal.session_key, is_error)
+            seen = _Seen(signal.at, signal.session_key, is_error, _is_asked(signal))
             recent = self._recent(signal.agent, signal.owner)
             recent.push(seen)
-            begun.append(self._find("flood", seen, recent))
+            if not seen.is_asked:
+                begun.append(self._find("flood", seen, recent))
             if is_error:
                 begun.append(self._find("error_loop", seen, recent))
         return [pattern for pattern in begun if pattern is not None]
