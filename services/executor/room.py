@@ -279,6 +279,8 @@ class Guard:
         try:
             with guarding:
                 await asyncio.wait((looking, waiting), return_when=asyncio.FIRST_COMPLETED)
+            if looking.done():
+                looking.result()  # a bug there must not look like an end
         finally:
             looking.cancel()
             waiting.cancel()
@@ -291,16 +293,25 @@ class Guard:
         loop = asyncio.get_running_loop()
         step = max(STEP_BYTES_MIN, self._allowance.bytes_left // STEPS)
         look_s, look_well_s = self._every_s
-        seen, next_s = free_bytes(self._folder), loop.time() + look_well_s
+        seen, next_s = self._free(0), loop.time() + look_well_s
         while not self.why:
             await asyncio.sleep(look_s)
-            free = free_bytes(self._folder)
+            free = self._free(seen)
             if seen - free < step and loop.time() < next_s:
+                seen = max(seen, free)
                 continue
             seen, begun_s = free, loop.time()
-            self.why = self.why or await asyncio.to_thread(self._look, pid)
+            found = await asyncio.to_thread(self._look, pid)
+            self.why = self.why or found  # the disk may have been full meanwhile
             ended_s = loop.time()
             next_s = ended_s + max(look_well_s, SHARE_OF_TIME * (ended_s - begun_s))
+
+    def _free(self, otherwise: int) -> int:
+        """Return what is free; `otherwise`, if nobody can tell, since the folder is gone, say."""
+        try:
+            return free_bytes(self._folder)
+        except OSError:
+            return otherwise
 
     def _look(self, pid: int) -> str:
         """Return why it has to end; empty: it may go on. Blocks."""
