@@ -11,7 +11,8 @@ import pytest
 from services.executor.marks import Marked, Marks
 from services.executor.mcp.loans import scope_of
 from services.executor.workspace import Workspace
-from tests.support.mcp_client import Hands, hands, sandbox
+from tests.support.mcp_client import Hands, hands, on, sandbox
+from tests.support.stack import running_broker, settings_of
 from vigil.errors import ConfigError
 from vigil.subjects import Scope
 
@@ -95,3 +96,23 @@ def test_a_server_gets_one_persons_workspace_or_what_is_in_it(tmp_path: Path) ->
     for folder in (root, root / "vigil", tmp_path, root / "vigil" / "ann.marks.json"):
         with pytest.raises(ConfigError, match="workspace"):
             scope_of(folder, root)
+
+
+async def test_a_server_has_a_quota_for_the_folder_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S10: it is ended, and not started again until somebody made room."""
+    monkeypatch.setattr("services.executor.mcp.server.SERVER_S", (0.01, 0.1))
+    monkeypatch.setattr("services.executor.mcp.connection.PAUSE_MAX_S", 0.1)
+    home = tmp_path / "home"
+    line = {"command": sys.executable, "args": [str(SCRIBE)]}
+    limits = {"workspace_bytes_max": 1024**2}
+    async with running_broker(home) as broker:
+        settings = settings_of(home, mcp={"scribe": line}, executor=limits)
+        async with on(broker.url, settings, await sandbox()) as found:
+            await write(found, Path("small"), "a")
+            await found.call("scribe__write", path="big", text="a" * 1024, times=4096)
+            told = await found.shelves.until("scribe", lambda shelf: "may hold" in shelf.problem)
+            assert "its workspace may hold 1048576 bytes" in told.problem
+            (home / "mcp" / "scribe" / "big").unlink()
+            await found.shelves.until("scribe", lambda shelf: not shelf.problem)

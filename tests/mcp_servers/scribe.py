@@ -26,7 +26,8 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any]:
             arguments = params["arguments"]
             path = Path(arguments["path"])
             if params["name"] == "write":
-                path.write_text(arguments["text"])
+                path.write_text(arguments["text"] * arguments.get("times", 1))
+                return {"content": [{"type": "text", "text": arguments["text"]}]}
             return {"content": [{"type": "text", "text": path.read_text()}]}
     return {}
 
