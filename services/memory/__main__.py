@@ -181,7 +181,11 @@ def _tell(context: Context, slot: Slot, replica: Replica, embedder: embedding.Em
     if isinstance(embedder, MissingEmbedder):
         context.facts["degraded"] = f"recall goes by full text alone. {embedder.reason}"
     context.facts["index"] = replica.index.name
-    replica.on_applied = lambda: context.facts.update(position=replica.store.position)
+
+    def tell_position() -> None:
+        context.facts.update(position=replica.store.position, stuck=replica.projector.problem)
+
+    replica.on_applied = tell_position
     replica.on_applied()
 
 

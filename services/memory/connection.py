@@ -14,11 +14,15 @@ from typing import Final, TypeVar, cast
 
 import aiosqlite
 
+from vigil.errors import Unavailable
+
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
 
 _BUSY_TIMEOUT_S: Final = 10.0
 _CACHE_KIB: Final = 64 * 1024
+_PASSING: Final = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
+"""What a full disk is told as: FULL by the file itself, the others by the log beside it."""
 
 
 class Connection(aiosqlite.Connection):
@@ -28,8 +32,16 @@ class Connection(aiosqlite.Connection):
         """Run `work` on the connection's thread; whatever comes later waits for it.
 
         A caller that is cancelled meanwhile doesn't stop it.
+
+        Raises:
+            Unavailable: the disk is full, or fails; nothing of it is there, and it may be repeated.
         """
-        return cast("T", await self._execute(work, self._conn))  # type: ignore[no-untyped-call]
+        try:
+            return cast("T", await self._execute(work, self._conn))  # type: ignore[no-untyped-call]
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in _PASSING:
+                raise
+            raise Unavailable(f"the database can't be written: {error}") from error
 
     async def transact(self, work: Work[T]) -> T:
         """Run `work` in one write transaction; it is undone if `work` raises."""

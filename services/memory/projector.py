@@ -61,21 +61,30 @@ class Projector:
         """The last sequence of the log when it began to read; None: not known yet."""
         self.caught_up = asyncio.Event()
         """Set once everything is in that was stored when it began."""
+        self.problem = ""
+        """Why nothing comes in: the broker is away, or the disk is full."""
         self.on_applied: Callable[[], None] = lambda: None
-        """Called after each batch."""
+        """Called after each batch, and when there is a problem."""
 
     @property
     def position(self) -> int:
         return self._store.position
 
     async def run(self) -> None:
-        """Follow until cancelled. Raises only what is a fault of ours, or of the disk."""
+        """Follow until cancelled. Raises only what is a fault of ours."""
+        pause_s = self._limits.again_first_s
         while True:
+            position = self.position
             try:
                 await self._follow_once()
             except Unavailable as error:
-                log.warning("can't follow", action="memory.follow", error=str(error))
-                await asyncio.sleep(self._limits.again_first_s)
+                if self.position > position:
+                    pause_s = self._limits.again_first_s
+                self.problem = str(error)
+                log.warning("can't follow", action="memory.follow", error=self.problem)
+                self.on_applied()
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, self._limits.again_max_s)
 
     async def _follow_once(self) -> None:
         follower = await self._bus.follow(STREAM, [MEMORIES_ALL], self.position + 1)
@@ -142,6 +151,7 @@ class Projector:
         await self._store.apply(entries)
         crash.point("memory.batch.applied")
         await self._store.skip_to(batch[-1].seq)
+        self.problem = ""
         if self._counts is not None:
             now = self._clock.now()
             for message in batch:

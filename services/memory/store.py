@@ -117,6 +117,7 @@ class Store:
         """Apply records of MEMORIES in order, all of them or none; those known already are skipped.
 
         Raises:
+            Unavailable: the disk is full; nothing was applied.
             sqlite3.Error: nothing was applied.
         """
         if entries and entries[-1].seq > self.position:

@@ -91,7 +91,7 @@ class Vectorizer:
         self.wake()
 
     async def run(self) -> None:
-        """Work until cancelled. Raises only what is a fault of ours, or of the disk."""
+        """Work until cancelled. Raises only what is a fault of ours."""
         pause_s = self._limits.again_first_s
         while True:
             try:

@@ -489,6 +489,7 @@ class Bus(Reads):
     def _on_reconnect(self) -> None:
         self.reconnects += 1
         self._is_loss_told = False
+        self._silent.clear()  # a broker that was restarted begins anew
         log.info("reconnected", action="bus.reconnected", role=self.role)
         for restart in list(self._restarts.values()):
             restart()

@@ -1,0 +1,54 @@
+"""A disk that is full under a memory service: it stays, answers what it can, and catches up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.gateway import until
+from tests.support.remembering import MEMORIES, contents, look, running_memories, save
+
+
+def fill(disk: Path) -> Path:
+    """Take all the room there is; return the file that has it."""
+    ballast = disk / "ballast"
+    with ballast.open("wb", buffering=0) as file:
+        size = 1024 * 1024
+        while size:
+            try:
+                file.write(b"x" * size)
+            except OSError:
+                size //= 2
+    return ballast
+
+
+async def test_a_full_disk_is_waited_for(tmp_path: Path, small_disk: Path) -> None:
+    """X-5, X-6: SQLite can't write; nobody's recall fails, and nothing acknowledged is lost."""
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    (home / "memory").symlink_to(small_disk)  # the broker, and so the truth, is elsewhere
+    async with running_memories(home) as gate:
+        ann = await gate.person("ann")
+        context = gate.stack.contexts["memory"]
+        await save(ann, "The boat is called Marigold")
+        ballast = fill(small_disk)
+        taken = 0
+
+        async def is_stuck() -> bool:
+            nonlocal taken
+            answer = await ann.post(
+                MEMORIES, json={"content": f"Number {taken} of the harbour: " + "words " * 600}
+            )
+            taken += answer.status_code == 201
+            return bool(context.facts.get("stuck"))
+
+        await until(is_stuck, "the projector has met the end of the disk", within_s=30)
+        assert taken
+        assert contents(await look(ann, q="boat")) == ["The boat is called Marigold"]
+        ballast.unlink()
+
+        async def is_whole() -> bool:
+            stats = (await ann.get(f"{MEMORIES}/stats")).json()
+            return stats["memories"] == taken + 1 and not context.facts.get("stuck")
+
+        await until(is_whole, "all of the log is in", within_s=30)
+        assert not gate.stack._tasks["memory"].done()
