@@ -50,8 +50,8 @@ class Intake:
         self._tracer = context.tracer
         self._counts = context.metrics
         self._config = context.settings.config.gateway
-        self._room = Room(context)
-        self._repeats = Repeats(context.bus, self._room.impatience)
+        self.room = Room(context)
+        self._repeats = Repeats(context.bus, self.room.impatience)
         self.is_erasing: Callable[[str], bool] = lambda user: False
         """Whether a person is being erased: nothing for them is taken in any more."""
 
@@ -77,7 +77,7 @@ class Intake:
             if key is not None:
                 check_length(key_field, key, KEY_LENGTH_MAX)
                 return await self._accept_keyed(principal, session, text, key, key_field, parent)
-            await self._room.check(session)
+            await self.room.check(session)
             return await self._store_message(session, self._new_id(), text, False, parent)
         except (InvalidInput, Problem, Unavailable) as error:
             self._counts.count(metrics.REFUSED, refusal_of(error))
@@ -95,7 +95,7 @@ class Intake:
         parent: str | None = None,
     ) -> Accepted:
         """Store an order of the person about the session. Raises: Problem, 503."""
-        self._room.check_disk()
+        self.room.check_disk()
         event = Control(
             id=event_id or self._new_id(),
             session_key=str(session),
@@ -124,7 +124,7 @@ class Intake:
             InvalidInput: the key was used before, for something else.
             Problem: 503, it can't be stored now.
         """
-        self._room.check_disk()
+        self.room.check_disk()
         subject = session.in_event("control")
 
         async def store(_: int | None) -> Accepted:
@@ -160,7 +160,7 @@ class Intake:
             WrongLastSequence: another order came first.
             Problem: 503, it can't be stored now.
         """
-        self._room.check_disk()
+        self.room.check_disk()
         event = Control(
             id=event_id,
             session_key=str(session),
@@ -179,7 +179,7 @@ class Intake:
         Raises:
             Problem: 503, the broker can't tell; and what `store` raises.
         """
-        self._room.check_disk()
+        self.room.check_disk()
         conflict = InvalidInput("id", "was used before, for another event")
         place = Place(stream=session.stream, subject=session.in_event("control"))
         return await self._repeats.once(event_id, "", place, lambda _: store(), conflict=conflict)
@@ -199,11 +199,11 @@ class Intake:
         key_field: str,
         parent: str | None,
     ) -> Accepted:
-        self._room.check_disk()
+        self.room.check_disk()
         event_id = keyed_event_id(principal.user, str(session), key)
 
         async def store(fence: int | None) -> Accepted:
-            await self._room.check(session)
+            await self.room.check(session)
             return await self._store_message(session, event_id, text, True, parent, fence)
 
         return await self._repeats.once(
@@ -238,7 +238,7 @@ class Intake:
         subject = session.in_event("external")
 
         async def store(fence: int | None) -> Accepted:
-            await self._room.check(session, is_told=True)
+            await self.room.check(session, is_told=True)
             event = External(
                 id=event_id,
                 session_key=str(session),
@@ -248,7 +248,7 @@ class Intake:
             return await self._store(subject, event, parent, expect=fence)
 
         try:
-            self._room.check_disk()
+            self.room.check_disk()
             return await self._repeats.once(
                 event_id,
                 _hash_of(f"{session}\n".encode() + encode(payload)),
@@ -274,13 +274,13 @@ class Intake:
             place = _place_of_messages(session)
 
         async def store(fence: int | None) -> Accepted:
-            await self._room.check(session)
+            await self.room.check(session)
             renewed = msgspec.structs.replace(event, created_at=self._clock.now())
             return await self._store(
                 place.subject, renewed, parent, among=place.among, expect=fence
             )
 
-        self._room.check_disk()
+        self.room.check_disk()
         return await self._repeats.once(
             event.id,
             _hash_of(encode(event.payload)),
@@ -350,13 +350,13 @@ class Intake:
             )
 
         try:
-            ack = await patiently(publish, self._room.impatience())
+            ack = await patiently(publish, self.room.impatience())
         except (Problem, WrongLastSequence) as error:
             self._tell(span, event, "unavailable" if isinstance(error, Problem) else "conflict")
             raise
         crash.point("gateway.message.after_publish")
         if not isinstance(event, Control):
-            self._room.note(SessionKey.of_subject(subject), ack.seq)
+            self.room.note(SessionKey.of_subject(subject), ack.seq)
         self._counts.count(metrics.ACCEPTED, type_of(event))
         self._tell(span, event)
         return Accepted(event_id=event.id, seq=ack.seq)

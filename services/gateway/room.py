@@ -72,6 +72,14 @@ class Room:
         elif not self._has_disk:
             raise _no_disk()
 
+    def has_disk(self) -> bool:
+        """Whether nothing is refused for want of room on the disk."""
+        try:
+            self.check_disk()
+        except Problem:
+            return False
+        return True
+
     def impatience(self) -> Callable[[], None]:
         """Return what ends the patience with a write that failed, from now on.
 

@@ -280,7 +280,7 @@ async def healthz() -> Response:
 
 async def readyz(edge: Shared) -> Response:
     """Tell whether a message would be answered; 503 if not."""
-    checks = await edge.readiness.checks()
+    checks = await edge.readiness.checks() | {"disk": edge.intake.room.has_disk()}
     is_ready = all(checks.values())
     warnings = sorted(
         {one for replica in await edge.readiness.replicas() for one in replica.warnings}

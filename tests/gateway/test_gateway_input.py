@@ -301,6 +301,8 @@ async def test_a_nearly_full_disk(tmp_path: Path) -> None:
         assert await gate.stored(ANN) == []
         # Nothing at all is written there: the broker would be silent for seconds.
         assert await gate.admin.read("KV_IDEMPOTENCY", ["$KV.IDEMPOTENCY.>"]) == []
+        told = await ann.get("/readyz")
+        assert (told.status_code, told.json()["checks"]["disk"]) == (503, False)
 
 
 async def test_a_full_disk_ends_patience() -> None:

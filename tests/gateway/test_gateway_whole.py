@@ -55,6 +55,7 @@ async def test_ready_means_that_a_message_would_be_answered(gate: Gate) -> None:
             "cortex": False,
             "scheduler": False,
             "delivery": False,
+            "disk": True,
         },
     }
     for service in ("cortex", "scheduler", "delivery"):

@@ -5,7 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.support.gateway import until
-from tests.support.remembering import MEMORIES, contents, look, running_memories, save
+from tests.support.remembering import (
+    MEMORIES,
+    contents,
+    look,
+    running_memories,
+    save,
+    until_vectors,
+)
 
 
 def fill(disk: Path) -> Path:
@@ -30,6 +37,12 @@ async def test_a_full_disk_is_waited_for(tmp_path: Path, small_disk: Path) -> No
         ann = await gate.person("ann")
         context = gate.stack.contexts["memory"]
         await save(ann, "The boat is called Marigold")
+
+        async def is_known() -> bool:
+            return contents(await look(ann, q="boat")) == ["The boat is called Marigold"]
+
+        await until(is_known, "the first memory is in")
+        await until_vectors(ann)
         ballast = fill(small_disk)
         taken = 0
 
@@ -43,7 +56,7 @@ async def test_a_full_disk_is_waited_for(tmp_path: Path, small_disk: Path) -> No
 
         await until(is_stuck, "the projector has met the end of the disk", within_s=30)
         assert taken
-        assert contents(await look(ann, q="boat")) == ["The boat is called Marigold"]
+        assert await is_known()
         ballast.unlink()
 
         async def is_whole() -> bool:
