@@ -67,7 +67,12 @@ def model(monkeypatch: pytest.MonkeyPatch) -> ScriptedModel:
 @pytest.fixture
 async def stack(tmp_path: Path, model: ScriptedModel) -> AsyncIterator[Stack]:
     sections: dict[str, Any] = {
-        "sessions": {"children_max": WORKERS, "fan_out_max": 2 * WORKERS, "idle_release_s": 0.5},
+        "sessions": {
+            "busy_per_user_max": 2 * WORKERS,
+            "children_max": WORKERS,
+            "fan_out_max": 2 * WORKERS,
+            "idle_release_s": 0.5,
+        },
         "autonomy": {"ordered_per_hour": 2 * WORKERS},
         "executor": {"sandbox": "off"},
     }

@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from services.cortex import core
 from services.cortex.core import Draft
 from services.cortex.core.history import chunk_of
+from services.cortex.core.loop import CUT_OFF
 from services.cortex.model import ModelAnswer
 from tests.cortex.driver import answer, call
 from tests.cortex.family import ROOT, Family, Member
@@ -158,7 +159,7 @@ def test_nothing_that_a_child_says_goes_to_the_person() -> None:
         (answer("  "), "done", "It had nothing to say."),
         (ValueError("the key is refused"), "failed", "the key is refused"),
         (answer(stop="refusal"), "failed", "the model declined to answer"),
-        (answer("half", stop="max_tokens"), "done", "half"),
+        (answer("half", stop="max_tokens"), "done", f"half\n\n{CUT_OFF}"),
     ],
 )
 def test_however_a_child_ends_its_parent_is_told_once(
