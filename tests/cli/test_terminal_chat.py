@@ -51,6 +51,11 @@ class Person:
     def types(self, text: str) -> None:
         os.write(self._master, text.encode())
 
+    def pastes(self, text: str) -> None:
+        """Paste, as a terminal does: line ends as Enter, and in marks if it was asked for them."""
+        begin, end = ("\x1b[200~", "\x1b[201~") if self.terminal.is_bracketing else ("", "")
+        self.types(begin + text.replace("\n", "\r") + end)
+
     def look(self) -> None:
         """Let the terminal take what was written meanwhile; wait a moment for it."""
         if select.select([self._master], [], [], 0.05)[0]:
@@ -156,13 +161,14 @@ def test_a_pasted_paragraph_is_one_message(cli: Cli) -> None:
     """P-2: it can be looked at and added to, Enter says it, and one answer comes."""
     with person(cli, "--thread", "paste1") as ann:
         ann.sees("you>")
-        ann.types("\x1b[200~first line\rsecond line\r\rthird\x1b[201~")
+        ann.pastes("first line\nsecond line\n\nthird")
         ann.sees("you> first line", "second line", "third")
         ann.types(" and more\r")
         ann.sees("You said:")
         ann.types("\x04")
         assert ann.ends() == 0
         assert ann.has_terminal_restored
+        assert not ann.terminal.is_bracketing
     found = cli("tail", "session", "me:vigil:paste1", "--no-follow", "--json").stdout.splitlines()
     said = [r for r in map(json.loads, found) if r["kind"] == "in.said.user"]
     texts = [r["data"]["payload"]["text"] for r in said]
@@ -175,7 +181,7 @@ def test_an_input_of_several_lines_survives_what_arrives(cli: Cli) -> None:
         ann.sees("you>")
         ann.types("remind me in 2 seconds to stretch\r")
         ann.sees("vigil> I'll remind you in 2 seconds to stretch.")
-        ann.types("\x1b[200~one\rtwo\x1b[201~")
+        ann.pastes("one\ntwo")
         lines = ann.sees("vigil (Agent follow-up)> Reminder: stretch", "you> one")
         lines = ann.sees("Reminder: stretch", "two")
         assert lines[-2:] == ["you> one", "two"]

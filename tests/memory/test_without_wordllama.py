@@ -14,7 +14,7 @@ import pytest
 from services.memory.embedding import codebook
 from services.memory.embedding.choosing import choose
 from services.memory.words import Words
-from tests.support.cli import Cli, eventually
+from tests.support.cli import ColdCli, eventually
 from vigil.config import load
 from vigil.errors import ConfigError, Unavailable
 
@@ -68,7 +68,7 @@ def test_everything_runs_and_says_it(tmp_path: Path) -> None:
     """P-1, M-2: `vigil up`, a memory saved and found by its words; status, doctor and log tell."""
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(HIDE)
-    cli = Cli(tmp_path / "home", PYTHONPATH=str(tmp_path / "site"))
+    cli = ColdCli(tmp_path / "home", PYTHONPATH=str(tmp_path / "site"))
     try:
         cli("up", "--detach")
         cli("memory", "save", "my locker code is 4711")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+_BEGUN = re.compile(r"\x1b(\[[0-9;?]*)?\Z")
 _SEQUENCE = re.compile(r"\x1b\[([0-9;?]*)([A-Za-z])")
 
 
@@ -13,6 +14,10 @@ class Terminal:
     def __init__(self, columns: int = 40, rows: int = 200) -> None:
         self.columns = columns
         self.rows = rows
+        self._begun = ""
+        """Of an escape code whose end hasn't come yet."""
+        self.is_bracketing = False
+        """Whether a paste is to come between marks: the program asked for that."""
         self._cells: list[list[str]] = [[]]
         self._row = 0
         self._column = 0
@@ -30,6 +35,10 @@ class Terminal:
         return self._row, self._column
 
     def write(self, text: str) -> int:
+        whole, text = len(text), self._begun + text
+        begun = _BEGUN.search(text)
+        self._begun = begun[0] if begun else ""
+        text = text.removesuffix(self._begun)
         position = 0
         while position < len(text):
             match = _SEQUENCE.match(text, position)
@@ -39,7 +48,7 @@ class Terminal:
             else:
                 self._print(text[position])
                 position += 1
-        return len(text)
+        return whole
 
     def flush(self) -> None:
         """A terminal shows everything at once."""
@@ -49,7 +58,9 @@ class Terminal:
 
     def _control(self, argument: str, letter: str) -> None:
         count = int(argument) if argument.isdigit() else 1
-        if letter == "A":
+        if argument == "?2004":
+            self.is_bracketing = letter == "h"
+        elif letter == "A":
             self._row = max(0, self._row - count)
         elif letter == "C":
             self._column += count
