@@ -39,7 +39,7 @@ class Connection(aiosqlite.Connection):
         try:
             return cast("T", await self._execute(work, self._conn))  # type: ignore[no-untyped-call]
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF not in _PASSING:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _PASSING:
                 raise
             raise Unavailable(f"the database can't be written: {error}") from error
 
