@@ -17,9 +17,9 @@ from vigil.topology import SERVICES
 
 
 def health(cli: Cli) -> dict[str, int]:
-    """Return the pids that `vigil status` shows, by service."""
-    found = cli.json("status", code=None)
-    return {s["service"]: s["pid"] for s in found["services"] if s["ready"]}
+    """Return the pids that `vigil status` shows, by service; the broker has a line, too."""
+    found = cli.json("status", code=None)["services"]
+    return {s["service"]: s["pid"] for s in found if s["ready"] and s["service"] != "broker"}
 
 
 def mode_of(path: Path) -> int:
