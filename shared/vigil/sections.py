@@ -156,8 +156,8 @@ class Sessions(Section, frozen=True, kw_only=True):
     concurrency_max: Positive = 5000
     """Sessions that one cortex replica keeps open."""
     busy_per_user_max: Positive = 8
-    """Of one person, the sessions that think at once in one cortex replica; others of theirs wait,
-    and nobody waits behind them."""
+    """Of one person, the conversations that think at once in one cortex replica, and as many of
+    what works beside them; others of theirs wait, and nobody waits behind them."""
     depth_max: Annotated[int, msgspec.Meta(ge=0, le=10)] = 3
     """How deep sessions may start sessions: 1, only a conversation may."""
     children_max: Annotated[int, msgspec.Meta(ge=0, le=200)] = 5

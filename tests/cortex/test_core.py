@@ -565,8 +565,8 @@ def test_a_time_in_the_past_is_scheduled_as_it_is() -> None:
     [
         ("end_turn", ("Yes.",), ["Yes."]),
         ("stop_sequence", ("Yes.",), ["Yes."]),
-        ("max_tokens", ("Half an ans",), ["Half an ans\n\n[My answer ends here"]),
-        ("model_context_window_exceeded", ("Half",), ["Half\n\n[My answer ends here"]),
+        ("max_tokens", ("Half an ans",), ["Half an ans\n\n[Cut off here"]),
+        ("model_context_window_exceeded", ("Half",), ["Half\n\n[Cut off here"]),
         ("unknown", ("Yes.",), ["Yes."]),
         ("unknown", ("Yes.", call("send_message", text="half")), ["Yes."]),
         ("max_tokens", (call("send_message", text="half"),), ["My answer did not fit"]),

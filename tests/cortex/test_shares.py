@@ -107,6 +107,14 @@ async def test_a_quiet_person_is_answered_while_another_one_has_hundreds_waiting
     assert sum(request.session_key.startswith("mallory:") for request in model.requests) == 60
 
 
+def test_a_person_is_not_kept_waiting_by_their_own_workers() -> None:
+    shares = Shares(1)
+    worker, other = (SessionKey(user="ann", agent="vigil", thread=f"_worker-{n}") for n in "ab")
+    assert shares.begin(worker)
+    assert not shares.begin(other)
+    assert shares.begin(SessionKey.of("ann", "vigil", "t1"))
+
+
 async def test_one_who_waits_is_served_by_another_replica_or_the_next_start(
     stack: Stack, model: ScriptedModel
 ) -> None:

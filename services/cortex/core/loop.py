@@ -23,7 +23,7 @@ from .schedule import Result
 
 TRUNCATING: Final = ("max_tokens", "model_context_window_exceeded")
 REFUSAL: Final = "I can't help with that."
-CUT_OFF: Final = "[My answer ends here because it became too long. Ask me to go on.]"
+CUT_OFF: Final = "[Cut off here: this answer became too long.]"
 THINKING: Final = ("thinking", "redacted_thinking")
 """Of a provider's own blocks those that belong to the call after them, and to nothing else."""
 OUT_OF_STEPS: Final = "I stopped here: this took more steps than I may take for one message."
