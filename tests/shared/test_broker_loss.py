@@ -12,8 +12,10 @@ import structlog
 
 from tests.support.stack import running_broker, settings_of
 from vigil import config, runtime
+from vigil.broker import Broker
 from vigil.config import Settings
 from vigil.errors import ConfigError, Unavailable
+from vigil.sections import Nats
 from vigil.topology import SERVICES
 
 PIECES = dict.fromkeys(SERVICES, 6) | {"scheduler": 5}
@@ -105,3 +107,33 @@ async def test_what_is_no_loss_still_ends_a_service(tmp_path: Path) -> None:
     assert runtime.of_broker(ExceptionGroup("", [lost, ExceptionGroup("", [lost])])) == "no answer"
     assert runtime.of_broker(ExceptionGroup("", [lost, fault])) == ""
     assert runtime.of_broker(ConfigError("wrong")) == ""
+
+
+async def test_a_loss_is_told_once_however_often_it_is_tried_again(tmp_path: Path) -> None:
+    """X-7: ten tries a second to connect again are not ten lines a second for each service."""
+    tries = 0
+    enough = asyncio.Event()
+
+    async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal tries
+        tries += 1
+        writer.close()
+        if tries == 5:
+            enough.set()
+
+    async with running_broker(tmp_path) as broker:
+        bus = await broker.admin()
+        again = asyncio.Event()
+        bus.on_restart("test", again.set)
+        with structlog.testing.capture_logs() as logs:
+            await broker.stop()
+            server = await asyncio.start_server(refuse, "127.0.0.1", broker.port)
+            await asyncio.wait_for(enough.wait(), 30)
+            server.close()
+            other = Broker(Nats(port=broker.port), home=tmp_path)
+            await other.start()
+            await asyncio.wait_for(again.wait(), 30)
+        await bus.close()
+        await other.stop()
+    told = [one for one in logs if one.get("action") == "bus.error"]
+    assert 1 <= len(told) <= 2, told
