@@ -80,17 +80,19 @@ def ask(draft: Draft, use: ToolUseBlock, risk: Risk, reason: str) -> OpenCall | 
     if not draft.policy.profile.is_conversation:
         return _wait(draft, use, approval, request_text.request(approval))
     loop = draft.loop
+    # A stranger may make it ask for thing after thing: one of them passes like the reminder does.
+    is_ordered = draft.is_ordered and not (draft.sway.is_outside and loop.requests)
     blocked = draft.say(
         request_text.request(approval),
         draft.sway,
         is_autonomous=not loop.is_direct,
-        is_ordered=draft.is_ordered,
+        is_ordered=is_ordered,
         tag=loop.tag,
         fence=loop.fence,
     )
     if blocked is not None:
         return f"It was not run, and the person can't be asked now: {blocked.text}.", True
-    draft.update_loop(sends=loop.sends + 1)
+    draft.update_loop(sends=loop.sends + 1, requests=loop.requests + 1)
     _open(draft, approval)
     return ASKED.format(reason=reason, id=approval.id), False
 

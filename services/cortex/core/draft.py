@@ -35,6 +35,8 @@ CALL_TIMER: Final = "_call"
 SERVICES: Final = ("memory", "executor")
 """Who runs tools under that deadline; sessions and people have others."""
 PAUSE_TIMER: Final = "_pause"
+HELD: Final = "_held"
+"""Begins the ids of follow-ups that are brought again, by no plan of their own."""
 OUTSIDE: Final = "_outside"
 """Begins the ids of follow-ups that an event from outside caused, not a plan of the agent's."""
 INSTANT: Final = "%Y-%m-%d %H:%M:%S UTC"
@@ -63,7 +65,7 @@ class Draft(Spawning):
         if job is not None and job is not self._job_before:
             self.change_board(job)
         turn = super().finish(turn_id, history_from=history_from)
-        is_known = sways.of_thread(turn.state)
+        is_known = sways.of_thread(turn.state, self.moment)
         taint = sways.taint(is_known | sways.of_what_stays(turn))
         return replace(turn, state=replace(turn.state, taint=taint))
 
@@ -84,8 +86,12 @@ class Draft(Spawning):
     def is_ordered(self) -> bool:
         """Whether the person ordered what the loop says next. Of one that took in untrusted
         content, that is one message: the reminder itself."""
-        loop = self.loop
-        return loop.is_ordered and not (self.sway.is_outside and loop.sends)
+        return self.loop.is_ordered and not (self.sway.is_outside and self.has_spoken)
+
+    @property
+    def has_spoken(self) -> bool:
+        """Whether the loop said anything but that it needs leave."""
+        return self.loop.sends > self.loop.requests
 
     @property
     def sway(self) -> Sway:
@@ -315,9 +321,11 @@ class Draft(Spawning):
         )
 
     def _hold_text(self, text: str, sway: Sway, *, is_ordered: bool, channel: str | None) -> None:
-        loop = self.loop
-        is_outside = loop.cause.type == "external" or (loop.timer_id or "").startswith(OUTSIDE)
-        timer_id = f"{OUTSIDE if is_outside else '_held'}-{self.state.effects + 1}"
+        loop = self.state.loop
+        is_outside = loop is not None and (
+            loop.cause.type == "external" or (loop.timer_id or "").startswith(OUTSIDE)
+        )
+        timer_id = f"{OUTSIDE if is_outside else HELD}-{self.state.effects + 1}"
         follow_up = FollowUp(
             generation=0,
             fire_at=self.moment.now,
@@ -328,6 +336,16 @@ class Draft(Spawning):
             channel=channel,
         )
         self.hold(timer_id, follow_up)
+
+    def bring_again(self, follow_up: FollowUp) -> None:
+        """Let a follow-up come once more, at once, whose name another one has by now."""
+        again = replace(
+            follow_up,
+            generation=self.ordinal,
+            fire_at=self.moment.now,
+            held_from=follow_up.held_from or follow_up.fire_at,
+        )
+        self.open_follow_up(f"{HELD}-{self.state.effects + 1}", again)
 
     # ------------------------------------------------------------ pauses
 

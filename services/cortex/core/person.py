@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from vigil.contracts import Cause, Gathering, Queued, TimerPayload, UserMessage
+from vigil.contracts import Cause, FollowUp, Gathering, Queued, TimerPayload, UserMessage
 
 from . import approvals, detached, gates, pausing
 from .collecting import replace
@@ -107,20 +107,26 @@ def _close_undirected_loop(draft: Draft) -> None:
         pausing.give_way(draft, "the person spoke")
         return
     task = draft.state.tasks.get(loop.task_id)
+    is_unsaid = loop.is_ordered and not draft.has_spoken  # what was said isn't said again
     draft.end_loop(None)
-    is_unsaid = loop.is_ordered and loop.sends == 0  # what send_message said isn't said again
     if is_unsaid and loop.timer_id is not None and loop.follow_up is not None:
-        draft.ended.remove(loop.cause.id)
-        if loop.timer_id not in draft.state.follow_ups:
-            reopened = {**draft.state.follow_ups, loop.timer_id: loop.follow_up}
-            draft.update(follow_ups=reopened)
-        waiting = Queued(seq=loop.cause.seq, type="timer")
-        draft.update(queue=in_its_place(draft.state.queue, waiting))
-        draft.note("put_back", "the person spoke first; the reminder follows", loop.timer_id)
+        _put_back(draft, loop.cause, loop.timer_id, loop.follow_up)
     elif is_unsaid and task is not None:
         detached.put_back(draft, loop.cause, loop.task_id, task)
     else:
         draft.note("void", "the person spoke first", loop.timer_id or loop.cause.id)
+
+
+def _put_back(draft: Draft, cause: Cause, timer_id: str, follow_up: FollowUp) -> None:
+    """Take up a reminder again after the message."""
+    if timer_id in draft.state.follow_ups:
+        # It has planned its next time under its own name; that one stays, and this one comes, too.
+        draft.bring_again(follow_up)
+    else:
+        draft.ended.remove(cause.id)
+        queue = in_its_place(draft.state.queue, Queued(seq=cause.seq, type="timer"))
+        draft.update(follow_ups={**draft.state.follow_ups, timer_id: follow_up}, queue=queue)
+    draft.note("put_back", "the person spoke first; the reminder follows", timer_id)
 
 
 def _interrupt(draft: Draft) -> None:

@@ -18,7 +18,7 @@ def of_loop(draft: Draft) -> str:
     """Return what to say in the place of the open loop's model; "" if nobody ordered anything, or
     it was said."""
     loop = draft.loop
-    if not loop.is_ordered or loop.sends:
+    if not loop.is_ordered or draft.has_spoken:
         return ""
     if loop.follow_up is not None:
         return of_follow_up(loop.timer_id or "", loop.follow_up)
@@ -75,7 +75,7 @@ def say_of_timer(draft: Draft, payload: TimerPayload) -> None:
 
 def say_of_task(draft: Draft, task: Task) -> None:
     """Say that what the person ordered is over, whose event is passed over."""
-    if task.is_ordered and draft.held_until() is None:
+    if task.is_ordered:
         _say(draft, of_task(task), sways.of(task))
 
 
@@ -88,5 +88,5 @@ def _say(draft: Draft, text: str, sway: Sway, *, channel: str | None = None) -> 
         tag=AGENT_FOLLOW_UP,
         channel=channel,
     )
-    if blocked is None:
+    if blocked is None and draft.held_until() is None:
         draft.row_text("assistant", "agent", text)

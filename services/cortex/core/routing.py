@@ -46,7 +46,7 @@ def _own(draft: Draft, use: ToolUseBlock) -> Result | OpenCall:
     problem = problem or calls.refusal(draft, use.input)
     if problem is not None:
         return problem, True
-    return approvals.ask(draft, use, schedule.risk_of(wish), authority.SWAYED_BY)
+    return approvals.ask(draft, use, schedule.risk_of(wish), schedule.reason_to_ask(draft, wish))
 
 
 def _unknown(name: str) -> Result:

@@ -2,7 +2,7 @@
 
 They decide effects and touch nothing, so their results stand in the same turn as the call. What the
 person's reminders and channels are is theirs: a loop that content from outside has a part in asks
-them first, if they began it, and else is refused.
+them first, if they began or ordered it, and else is refused.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ import msgspec
 from vigil.contracts import SOCKET, FollowUp, Risk
 
 from ..tools import TOOLS, CancelFollowup, ScheduleFollowup, SendMessage
+from .authority import SWAYED_BY
 from .draft import Draft
+from .spawning import shortened
 from .sway import Sway
 
 ONLY_THE_PERSON: Final = (
@@ -30,6 +32,8 @@ NO_CHANNEL: Final = (
     "This exchange took in content from outside, which may not choose a channel. "
     "Leave `channel` out."
 )
+NAMED_MAX: Final = 300
+"""Characters of a reminder that a request names."""
 Result = tuple[str, bool]
 """What the model reads, and whether it is an error that it can correct."""
 Wish = ScheduleFollowup | CancelFollowup | SendMessage
@@ -48,7 +52,7 @@ def read(tool: str, given: dict[str, Any]) -> Wish | str:
 def refusal(draft: Draft, wish: Wish) -> str | None:
     """Return why a wish of the open loop can't be granted, with the person's leave or without."""
     loop = draft.loop
-    if loop.is_direct or not is_the_persons(draft, wish):
+    if loop.is_direct or loop.is_ordered or not is_the_persons(draft, wish):
         return obstacle(draft, wish, keep=_may_keep(draft, wish), now=draft.moment.now)
     return NO_CHANNEL if isinstance(wish, SendMessage) else ONLY_THE_PERSON
 
@@ -65,6 +69,17 @@ def is_the_persons(draft: Draft, wish: Wish) -> bool:
         case SendMessage(channel=channel):
             usual = SOCKET if draft.loop.is_direct else draft.policy.route
             return channel not in (None, usual)
+
+
+def reason_to_ask(draft: Draft, wish: Wish) -> str:
+    """Return why the person is asked, and which reminder of theirs they would give up: its id
+    alone tells them nothing."""
+    lost = draft.state.follow_ups.get(getattr(wish, "timer_id", None) or "")
+    if lost is None or not lost.keep:
+        return SWAYED_BY
+    what = "ends" if isinstance(wish, CancelFollowup) else "takes the place of"
+    text = shortened(lost.message or lost.reason, NAMED_MAX)
+    return f"{SWAYED_BY}; it {what} your reminder: {text}"
 
 
 def risk_of(wish: Wish) -> Risk:

@@ -81,8 +81,8 @@ def of_decision(state: State, moment: Moment) -> Sway:
     loop = state.loop
     if loop is None:
         raise AssertionError("no loop is open")
-    is_of_thread = moment.is_history_tainted or bool(state.taint)
-    return _sway(bool(loop.taint) or (loop.purpose == "answer" and is_of_thread))
+    thread = of_thread(state, moment) if loop.purpose == "answer" else Sway.NONE
+    return of_loop(loop) | thread
 
 
 def of_loop(loop: Loop | None) -> Sway:
@@ -90,9 +90,10 @@ def of_loop(loop: Loop | None) -> Sway:
     return _sway(loop is not None and bool(loop.taint))
 
 
-def of_thread(state: State) -> Sway:
-    """Return the sway of what a session was ever shown."""
-    return _sway(bool(state.taint))
+def of_thread(state: State, moment: Moment) -> Sway:
+    """Return the sway of what a session was ever shown, or would be now: turns of older versions
+    have no mark of the thread."""
+    return _sway(bool(state.taint) or moment.is_history_tainted)
 
 
 def taint(sway: Sway) -> Taint:

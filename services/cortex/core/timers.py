@@ -27,7 +27,7 @@ def receive(draft: Draft, cause: Cause, event: TimerFired) -> None:
         fire(draft, cause, event)
     elif draft.state.loop is None and not draft.state.queue:
         fire(draft, cause, event)
-    elif len(draft.state.queue) < draft.policy.queue_max:
+    elif len(draft.state.queue) < draft.policy.queue_max or _is_kept(draft, payload):
         if cause.seq not in {q.seq for q in draft.state.queue}:
             enqueue(draft, cause)
     else:
@@ -39,6 +39,12 @@ def receive(draft: Draft, cause: Cause, event: TimerFired) -> None:
 def _is_open(draft: Draft, payload: TimerPayload) -> bool:
     follow_up = draft.state.follow_ups.get(payload.timer_id)
     return follow_up is not None and follow_up.generation == payload.generation
+
+
+def _is_kept(draft: Draft, payload: TimerPayload) -> bool:
+    """Whether the person ordered it: whoever fills the queue, it waits for its turn. They are no
+    more than may be open."""
+    return draft.state.follow_ups[payload.timer_id].keep
 
 
 def _awaits(loop: Loop | None, payload: TimerPayload) -> bool:

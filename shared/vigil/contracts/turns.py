@@ -109,6 +109,8 @@ class Loop(Record, frozen=True, kw_only=True):
     tag: str | None = None
     calls: int = 0
     sends: int = 0
+    requests: int = 0
+    """How many of the sends asked the person for leave."""
     unsaid: str = ""
     """Text that came with a tool call: said at the end if nothing else is."""
     retries: int = 0
