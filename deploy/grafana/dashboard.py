@@ -77,7 +77,10 @@ ROWS: Final[dict[str, list[Panel]]] = {
         ("Tokens", "ops", [rate("vigil_model_tokens_total", "direction")]),
         ("The day's tokens", "short",
          [("max by (state) (vigil_budget_tokens{" + PICKED + "})", "{{state}}")]),
-        ("Open sessions", "short", [value("vigil_sessions_open", "instance")]),
+        ("Sessions", "short", [
+            ("sum(vigil_sessions_open{" + PICKED + "})", "open"),
+            ("sum(vigil_sessions_waiting{" + PICKED + "})", "wait behind others of their person"),
+        ]),
         ("Conflicts and takeovers, in an hour", "short", [
             (f"sum(increase(vigil_commit_conflicts_total{{{PICKED}}}[1h]))", "conflicts"),
             (f"sum(increase(vigil_takeovers_total{{{PICKED}}}[1h]))", "takeovers"),
