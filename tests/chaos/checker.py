@@ -3,7 +3,7 @@
 Each returns what it found broken, as sentences that begin with the invariant's name. They
 recompute what they can from the log alone: cap, cooldown and what is void come from the stored
 order, not from what the services noted. Two rules hold for the rehearsal model only: one send
-for each message of the person, and at most one for each timer.
+for each message of the person, and at most one for each timer, beside what asks for their leave.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ import msgspec
 from tests.chaos.history import Histories, SessionLog, Stored
 from vigil.contracts import (
     SOCKET,
+    Approval,
+    BoardChange,
     CancelTimer,
     External,
     ExternalBlock,
@@ -124,13 +126,21 @@ def everything_is_said(log: SessionLog, rules: Rules) -> Iterator[str]:
         if send.id in said and send.id in closed and send.payload.channel == SOCKET:
             yield f"I4 the send {send.id} is said and has a receipt"
     ended = {event_id for turn in log.turns for event_id in turn.record.ended}
-    answers = Counter(send.payload.caused_by for _, send in log.sends())
+    answers = Counter(send.payload.caused_by for _, send in log.sends()) - _requests(log)
     shared = {subject for code, subject in _notes(log) if code in ("interrupted", "joined")}
     for event in {e.id: e for e in log.events.values() if isinstance(e, UserMessage)}.values():
         if event.id not in ended:
             yield f"I4 the exchange of the message {event.id} did not end"
         if answers[event.id] == 0 and event.id not in shared:
             yield f"I4 the message {event.id} has no answer"
+
+
+def _requests(log: SessionLog) -> Counter[str]:
+    """Count what asks for the person's leave, by the event that it is about."""
+    effects = (effect for turn in log.turns for effect in turn.record.effects)
+    entities = (effect.payload.entity for effect in effects if isinstance(effect, BoardChange))
+    asked = {one.id: one.caused_by for one in entities if isinstance(one, Approval)}
+    return Counter(asked.values())
 
 
 def _notes(log: SessionLog) -> Iterator[tuple[str, str | None]]:
@@ -201,11 +211,12 @@ def nothing_is_said_twice(log: SessionLog, rules: Rules) -> Iterator[str]:
         elif send.payload.text != stored.record.text:
             yield f"I5 {stored.record.id} was said in other words than decided"
     timers = {e.id: e.payload for e in log.events.values() if isinstance(e, TimerFired)}
+    requests = _requests(log)
     causes: Counter[str] = Counter()
-    for _, send in sends.values():
-        payload = timers.get(send.payload.caused_by)
+    for event_id, times in Counter(s.payload.caused_by for _, s in sends.values()).items():
+        payload = timers.get(event_id)
         pair = None if payload is None else f"timer {payload.timer_id}/{payload.generation}"
-        causes[pair or f"event {send.payload.caused_by}"] += 1
+        causes[pair or f"event {event_id}"] += times - requests[event_id]
     for cause, times in causes.items():
         if times > 1:
             yield f"I5 {times} sends for the {cause}"

@@ -9,6 +9,9 @@ from tests.chaos.checker import Rules
 from tests.chaos.history import Histories
 from vigil.bus import Message
 from vigil.contracts import (
+    Approval,
+    BoardChange,
+    BoardChangePayload,
     CancelTimer,
     CancelTimerPayload,
     Dispatch,
@@ -98,10 +101,21 @@ def cancel(timer_id: str, generation: int) -> CancelTimer:
     return CancelTimer(id=f"c-{timer_id}-{generation}", ordinal=0, payload=payload)
 
 
+def asks(approval_id: str, cause: str) -> BoardChange:
+    """The board's copy of a request for the person's leave."""
+    approval = Approval(
+        id=approval_id, session_key=str(KEY), tool="schedule_followup", input={}, digest="",
+        risk="write", reason="outside", asked_at=AT, expires_at=at(600), caused_by=cause,
+    )  # fmt: skip
+    return BoardChange(
+        id=f"b-{approval_id}", ordinal=0, payload=BoardChangePayload(entity=approval)
+    )
+
+
 def turn(
     ordinal: int,
     position: int,
-    *effects: SendMessage | ScheduleTimer | CancelTimer,
+    *effects: SendMessage | ScheduleTimer | CancelTimer | BoardChange,
     at_s: float,
     ended: tuple[str, ...] = (),
     **state: Any,

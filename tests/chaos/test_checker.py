@@ -15,6 +15,7 @@ from tests.chaos.sound import (
     KEY,
     RULES,
     Script,
+    asks,
     at,
     cancel,
     histories,
@@ -316,6 +317,17 @@ def _is_found(found: list[str], wanted: str) -> bool:
 def test_a_sound_log_passes() -> None:
     """RELIABILITY 3.1: no false alarm."""
     assert check_log(histories(sound()), RULES) == []
+
+
+def test_a_request_for_leave_is_no_second_answer() -> None:
+    """I5, I4: it comes beside the answer, once, and isn't one."""
+    script = sound()
+    script[160] = turn(6, 130, asks("a1", "m3"), send("e6", "m3", 130, "e5"), at_s=12)
+    script[170] = said("e6")
+    assert check_log(histories(script), RULES) == []
+    script[180] = turn(7, 130, send("e7", "m3", 130, "e6"), at_s=13)
+    script[190] = said("e7")
+    assert _is_found(check_log(histories(script), RULES), "I5 ann:vigil:t1: 2 sends for the event")
 
 
 def test_what_is_still_to_come_is_no_fault() -> None:
