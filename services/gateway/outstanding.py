@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 from collections import OrderedDict
 from typing import Final
 
@@ -24,6 +25,8 @@ SESSIONS_AT_ONCE: Final = 64
 WAIT_S: Final = 1.0
 """After none of them had got any further, for which nothing is asked again."""
 PEOPLE_MAX: Final = 10_000
+_ALL_GONE: Final = sys.maxsize
+"""The position of a session of which nothing is left: its person was erased, say."""
 
 
 class _Person:
@@ -93,7 +96,8 @@ class Outstanding:
         """Return how far a session has folded its events, and which of them wait in its state."""
         turn = await self._bus.get_last(session.stream, session.turn)
         if turn is None:
-            return 0, frozenset()
+            newest = await self._bus.get_last(session.stream, session.in_all)
+            return (_ALL_GONE if newest is None else 0), frozenset()
         queued: frozenset[int] = frozenset()
         with contextlib.suppress(InvalidInput):  # the cortex starts anew from the position
             queued = frozenset(one.seq for one in decode_turn(turn.data).state.queue)

@@ -268,6 +268,17 @@ async def test_a_person_is_too_far_behind_over_many_threads(tmp_path: Path) -> N
         assert_problem(await ann.post(path(12), json={"text": "hi"}), 429)
 
 
+async def test_what_was_erased_holds_nobody_up(tmp_path: Path) -> None:
+    """Who comes back after their erasure isn't behind with what is gone."""
+    async with running_gateway(tmp_path, person_backlog_max=3) as gate:
+        ann = await gate.person("ann")
+        for number in range(3):
+            path = f"/api/sessions/ann:vigil:t{number}/messages"
+            assert (await ann.post(path, json={"text": "hi"})).status_code == 202
+        await gate.admin.api("STREAM.PURGE.SESSIONS", {"filter": "session.*.ann.>"})
+        assert (await ann.post(MESSAGES, json={"text": "hi"})).status_code == 202
+
+
 async def test_other_systems_may_fill_half_of_a_persons_bound(tmp_path: Path) -> None:
     """D-1: and the person can still speak."""
     async with running_gateway(tmp_path, person_backlog_max=4) as gate:
