@@ -189,7 +189,7 @@ class Engine:
         """
         wake = self._pending[key]
         if self._is_erasing(key.user):
-            await self._bus.ack(self._pending.pop(key))
+            await self._drop(key)
             return None
         if len(self._open) >= self._sessions_max:
             return RETRY_DELAY_S
@@ -202,6 +202,10 @@ class Engine:
             with contextlib.suppress(Unavailable):  # then it comes again, and is settled
                 await self._bus.ack(wake)
             return None
+        if self._is_erasing(key.user):  # since it was looked at
+            await lease.release()
+            await self._drop(key)
+            return None
         crash.point("cortex.lease.acquired")
         entry = _Open(self._open_session(key, lambda: self._rest(key)), lease)
         self._open[key] = entry
@@ -211,6 +215,11 @@ class Engine:
         entry.task = asyncio.create_task(self._run(key, entry, is_takeover), name=f"session-{key}")
         entry.task.add_done_callback(_report)
         return None
+
+    async def _drop(self, key: SessionKey) -> None:
+        """Acknowledge the wake of who is being erased: nobody thinks for them any more."""
+        with contextlib.suppress(Unavailable):  # then it comes again, and is acknowledged
+            await self._bus.ack(self._pending.pop(key))
 
     async def _give_back(self, wake: Message | None, delay_s: float) -> None:
         if wake is not None:
@@ -239,7 +248,8 @@ class Engine:
             session.is_closing = True
             if self._open.get(key) is entry:
                 del self._open[key]
-            self._rest(key)
+            if key not in self._pending:  # or it's opened anew at once, in the same place
+                self._rest(key)
             with contextlib.suppress(VigilError):
                 await entry.lease.release()
             await self._give_back(session.wake, RETRY_DELAY_S if failed else 0.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.cortex import log as session_log
 from services.cortex.budget import Budget, BudgetExceeded
+from services.cortex.engine import Engine
+from services.cortex.incoming import Incoming
 from services.cortex.model import ModelAnswer, ModelRequest
 from services.cortex.shares import Shares
 from tests.cortex.test_budget import HandClock
 from tests.support.scripted_model import ScriptedModel, say
 from tests.support.stack import Stack, running_stack
 from tests.support.talk import Talk
+from vigil.bus import Message
+from vigil.errors import Unavailable
 from vigil.subjects import SessionKey
 
 BUSY_MAX = 3
@@ -136,6 +141,71 @@ async def test_one_who_waits_is_served_by_another_replica_or_the_next_start(
     await stack.start("cortex")
     for talk in talks:
         await talk.until(lambda talk=talk: talk.turns and talk.turns[-1].ended)
+
+
+async def test_one_that_is_opened_anew_keeps_its_place(
+    tmp_path: Path, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S-1: a message that comes while its session closes opens it at once: nobody begins for it."""
+    close, on_wake, commit = Incoming.close, Engine._on_wake, session_log.commit
+    closing, joined = asyncio.Event(), asyncio.Event()
+    thinking, most, engines = 0, 0, set[Engine]()
+
+    async def slow_close(self: Incoming) -> None:
+        if closing.is_set():
+            await joined.wait()
+        await close(self)
+
+    async def failing_commit(*arguments: Any) -> int:
+        if model.requests and not closing.is_set():
+            closing.set()
+            raise Unavailable("nobody confirms it")
+        return await commit(*arguments)
+
+    async def watched(self: Engine, wake: Message) -> None:
+        engines.add(self)
+        await on_wake(self, wake)
+        if closing.is_set():
+            joined.set()
+
+    monkeypatch.setattr(Incoming, "close", slow_close)
+    monkeypatch.setattr(Engine, "_on_wake", watched)
+    monkeypatch.setattr(session_log, "commit", failing_commit)
+    sections = {"sessions": {"idle_release_s": 0.2, "busy_per_user_max": 1}}
+    async with running_stack(tmp_path, services=("cortex",), **sections) as stack:
+        admin = await stack.bus("admin")
+
+        async def behave(request: ModelRequest) -> ModelAnswer:
+            nonlocal thinking, most
+            if not closing.is_set():
+                await model.gate.wait()
+                return say("unheard")
+            thinking += 1
+            most = max(most, thinking)
+            for _ in range(200):  # time for another one to begin
+                await admin.api("INFO", {})
+            thinking -= 1
+            return say("yes")
+
+        model.behave = behave
+        first, second = [await Talk.open(stack, f"mallory:vigil:t{n}") for n in range(2)]
+        await first.say("me")
+        await _until(lambda: len(model.requests) == 1)
+        await second.say("me, too")
+        await _until(lambda: [engine.waiting_count for engine in engines] == [1])
+        model.gate.set()
+        await closing.wait()
+        again = await first.say("and again")
+        for talk in (first, second):
+            await talk.until(lambda talk=talk: talk.turns and talk.turns[-1].ended)
+        await first.ended(again)
+    assert most == 1
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.01)
 
 
 # ---------------------------------------------------------------- tokens of a day

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from services.cortex import __main__ as cortex
 from services.cortex import engine
 from services.cortex import log as session_log
+from services.cortex.session import Session
 from tests.support.stack import Stack
 from tests.support.talk import Talk
-from vigil.bus import Message
+from vigil.bus import Bus, Message
+from vigil.keeping import erasure
 from vigil.lease import Lease, Leases
+from vigil.topology import WAKE
 
 ANSWERED_WITHIN_S = 4.0
 """Much less than ack_wait, after which a lost wake comes back."""
@@ -79,3 +84,43 @@ async def test_a_thread_in_the_wrong_stream_is_no_session(bare: Stack, root: str
     turns = [m.subject for m in await admin.read("SESSIONS", ["session.>"])]
     turns += [m.subject for m in await admin.read("SYSTEM", ["system.>"])]
     assert [s for s in turns if s.endswith(".turn") and s != talk.key.turn] == []
+
+
+async def test_no_session_of_who_is_being_erased_is_opened(
+    bare: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """X-8: also if the mark comes between the look at it and the lease."""
+    talk, admin = await Talk.open(bare, "ann:vigil:t1"), await bare.bus("admin")
+    acquire, close_erased = Leases.acquire, engine.Engine.close_erased
+    marked, opened = asyncio.Event(), list[str]()
+
+    async def late_acquire(self: Leases, key: str) -> Lease | None:
+        if key == talk.key.kv_key and not marked.is_set():
+            await erasure.begin(admin, "ann", datetime.now(UTC))
+            await asyncio.wait_for(marked.wait(), 10)
+        return await acquire(self, key)
+
+    def watched(self: engine.Engine) -> None:
+        close_erased(self)
+        marked.set()
+
+    class Noted(Session):
+        async def run(self, *, is_takeover: bool) -> None:
+            opened.append(str(self.key))
+            await super().run(is_takeover=is_takeover)
+
+    monkeypatch.setattr(Leases, "acquire", late_acquire)
+    monkeypatch.setattr(engine.Engine, "close_erased", watched)
+    monkeypatch.setattr(cortex, "Session", Noted)
+    await bare.start("cortex")
+    await talk.say("hello")
+    async with asyncio.timeout(10):
+        while await is_waiting(admin) or not marked.is_set():
+            await asyncio.sleep(0.01)
+    assert not opened
+    assert not await Leases(admin, "test").is_live(talk.key.kv_key)
+
+
+async def is_waiting(admin: Bus) -> bool:
+    info = await admin.api(f"CONSUMER.INFO.{WAKE.stream}.{WAKE.name}", {})
+    return bool(info["num_pending"] or info["num_ack_pending"])
