@@ -14,6 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from services.executor.room import Room
 from tests.support import timers
 from tests.support.cli import Cli
 from tests.support.gateway import Gate
@@ -199,6 +200,18 @@ async def test_a_home_that_holds_something_is_refused(small: Path, tmp_path: Pat
     with pytest.raises(ConfigError, match=r"not empty \(vigil\.toml\)"):
         await restored(small, home)
     assert [path.name for path in home.iterdir()] == ["vigil.toml"]
+
+
+async def test_a_home_that_services_only_started_in_is_empty(tmp_path: Path) -> None:
+    """X-9: what an executor sets aside is nothing that could be lost."""
+    home = tmp_path / "started"
+    settings = settings_of(home, gateway={"disk_free_bytes_min": 4096})
+    Room(settings)._keep({})
+    assert {path.name for path in home.iterdir()} == {"reserve", "workspaces"}
+    backup.check_empty(home)
+    (home / "workspaces" / "vigil").mkdir()
+    with pytest.raises(ConfigError, match=r"not empty \(workspaces\)"):
+        backup.check_empty(home)
 
 
 async def test_an_interrupted_restore_blocks_the_start_and_is_repeated(

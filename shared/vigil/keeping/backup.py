@@ -59,8 +59,9 @@ HOME_PREFIX: Final = "home/"
 FILES: Final = ("vigil.toml", "token", "nkeys", "agents", "skills")
 """What of a home is kept, beside the streams and the workspaces."""
 RESTORING: Final = "restoring"
-_OF_A_START: Final = frozenset({"run", "logs", "memory", RESTORING})
-"""What a home may hold and still be empty; memory services make theirs of the log."""
+_OF_A_START: Final = frozenset({"run", "logs", "memory", "reserve", RESTORING})
+"""What a home may hold and still be empty; memory services make theirs of the log, and executors
+set room aside."""
 
 
 class Begun(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,6 +148,8 @@ def check_empty(home: Path) -> None:
     if not home.exists() or (home / RESTORING).exists():
         return
     found = sorted(p.name for p in home.iterdir() if p.name not in _OF_A_START)
+    if found == ["workspaces"] and not any((home / "workspaces").iterdir()):
+        return
     if found:
         raise ConfigError(
             f"{home} is not empty ({', '.join(found[:4])}): restore into a new home, "
