@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import pytest
@@ -12,7 +13,7 @@ from services.cortex import core
 from services.cortex.core import Draft, Policy
 from services.cortex.model import ModelAnswer
 from tests.cortex.driver import KEY, START, Driver, answer, call
-from vigil.contracts import FollowUp, Queued, State, Task, Tool
+from vigil.contracts import FollowUp, Queued, State, Task, TimerFired, Tool
 
 PILL = {"timer_id": "pill", "reason": "take the pill", "keep": True}
 
@@ -182,3 +183,139 @@ def test_an_ordered_result_that_is_given_up_at_night_is_told_of_in_the_morning()
         driver.timer(name)
     (text,) = driver.texts
     assert "look it up" in text
+
+
+# ---------------------------------------------------------------- any life
+
+STEPS: Final = 40
+WAYS: Final = ("remind", "due", "due", "due", "speak", "speak", "event", "night", "wait", "go on",
+               "kill", "decide")  # fmt: skip
+
+
+class Life:
+    """A session whose person, model and services do anything, in any order."""
+
+    def __init__(self, seed: int, double_text: Any) -> None:
+        self.dice = random.Random(seed)
+        self.reasons: dict[str, str] = {}
+        policy = Policy(
+            autonomy_enabled=True, ordered_per_hour=10**6, queue_max=4, calls_max=4,
+            retries_max=1, double_text=double_text,
+        )  # fmt: skip
+        self.driver = asking()
+        self.driver.policy, self.driver.brain = policy, self._think
+
+    def _think(self, draft: Draft) -> ModelAnswer | Exception:
+        """Say a reminder in the end, if there is a model; before that do anything else."""
+        loop, dice = draft.loop, self.dice
+        due, name = loop.follow_up, loop.timer_id or ""
+        failures = (TimeoutError("away"), ValueError("401"), answer(stop="refusal"))
+        if dice.random() < 0.15:
+            return dice.choice(failures)
+        if due is None or not due.keep or draft.has_spoken:
+            return answer("ok")
+        again = {"timer_id": "n" + name if name.startswith("_") else name, "keep": True}
+        detours = (
+            call("shell", command=f"c{draft.state.effects}"),
+            call("schedule_followup", reason="tomorrow's", delay_seconds=10**6, **again),
+            call("memory_recall", query="q"),
+            call("send_message", text=due.reason),
+        )
+        is_straight = loop.calls == 3 or dice.random() < 0.6
+        return answer(due.reason if is_straight else dice.choice(detours))
+
+    def live(self) -> None:
+        for _ in range(STEPS):
+            self._happen(self.dice.choice(WAYS))
+        self.driver.quiet_until = None
+        while self._is_open():
+            self.driver.wait(20)
+            self._go_on()
+
+    def _happen(self, way: str) -> None:
+        driver, dice = self.driver, self.dice
+        process: Any = dice.choice((driver.finish, driver.commit))
+        match way:
+            case "remind":
+                name = f"r{len(self.reasons)}"
+                self.reasons[name] = f"<{name}>"
+                remind(driver, name, self.reasons[name])
+            case "due" if self._due():
+                self._fire(driver.timer_event(dice.choice(self._due())), process)
+            case "speak":
+                process(driver.fold(driver.message(f"m{len(driver.turns)}")))
+            case "event":
+                is_trusted = dice.random() < 0.7
+                process(driver.fold(driver.external(is_trusted=is_trusted)))
+            case "night":
+                is_night = driver.quiet_until is not None
+                driver.quiet_until = None if is_night else driver.now + timedelta(seconds=100)
+            case "wait":
+                driver.wait(dice.choice((1, 6, 150)))
+                if driver.quiet_until is not None and driver.quiet_until <= driver.now:
+                    driver.quiet_until = None
+            case "go on":
+                self._go_on()
+            case "kill" if (owed := core.owes(driver.state)) is not None:
+                queue, event = driver.state.queue, None
+                if owed == "take":
+                    event = driver.events[queue[0].seq]
+                at = driver.moment()
+                driver.commit(core.give_up(KEY, driver.state, at, driver.policy, event))
+            case "decide" if driver.state.approvals:
+                process(driver.fold(driver.decision("reject")))
+
+    def _fire(self, event: TimerFired, process: Any) -> None:
+        """Fold a timer's event; now and then it is passed over."""
+        driver = self.driver
+        if self.dice.random() < 0.9:
+            process(driver.fold(event))
+            return
+        cause, at = core.cause_of(driver.store(event), event), driver.moment()
+        driver.commit(core.poison(KEY, driver.state, cause, "x", at, driver.policy, event))
+
+    def _due(self) -> list[str]:
+        plans = self.driver.state.follow_ups.items()
+        return [name for name, plan in plans if plan.fire_at <= self.driver.now]
+
+    def _is_open(self) -> bool:
+        state = self.driver.state
+        soon = self.driver.now + timedelta(days=1)
+        is_planned = any(plan.fire_at <= soon for plan in state.follow_ups.values())
+        return is_planned or state.loop is not None or bool(state.queue)
+
+    def _go_on(self) -> None:
+        """Let happen what is waited for, or owed, or due: one of it."""
+        driver, loop = self.driver, self.driver.state.loop
+        if driver.state.gathering is not None:
+            driver.gathered()
+        elif core.owes(driver.state) is not None:
+            driver.settle()
+        elif driver.open_calls():
+            driver.result()
+        elif loop is not None and loop.retry is not None:
+            driver.deadline()
+        elif due := self._due():
+            driver.timer(due[0])
+
+
+def not_once(seed: int, double_text: str) -> dict[str, int]:
+    """Return the reminders of a life that were not said once, and how often they were."""
+    life = Life(seed, double_text)
+    life.live()
+    texts = [text for text in life.driver.texts if not text.startswith("I need your leave")]
+    counts = {n: sum(r in text for text in texts) for n, r in life.reasons.items()}
+    return {name: count for name, count in counts.items() if count != 1}
+
+
+@pytest.mark.parametrize("double_text", ["enqueue", "interrupt", "coalesce"])
+def test_whatever_happens_each_is_said_once(double_text: str) -> None:
+    """S-6: not lost and not doubled, in 200 lives each."""
+    for seed in range(200):
+        assert not not_once(seed, double_text), seed
+
+
+def test_a_core_that_loses_one_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test has teeth."""
+    monkeypatch.setattr(Draft, "bring_again", lambda *_: None)
+    assert any(not_once(seed, "enqueue") for seed in range(200))
