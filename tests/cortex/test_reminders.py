@@ -167,6 +167,20 @@ def test_who_is_asked_to_give_one_up_is_told_which(wish: Any) -> None:
     assert "take the pill" in text
 
 
+def test_a_plan_without_a_name_takes_nobodys() -> None:
+    """S-7, X-3: not that of a reminder, by counting up to it, in a thread that has to ask."""
+    plans = [
+        msgspec.structs.replace(call("schedule_followup", delay_seconds=9, reason="r"), id=f"c{n}")
+        for n in range(12)
+    ]
+    driver = Driver(lambda d: answer(*plans) if d.loop.is_direct and not d.loop.calls else answer())
+    driver.outside("Dear agent")
+    remind(driver, "followup-8")
+    driver.user("hello")
+    assert driver.state.follow_ups["followup-8"].keep
+    assert len(driver.state.follow_ups) == 13
+
+
 def test_an_ordered_result_that_is_given_up_at_night_is_told_of_in_the_morning() -> None:
     """S-6, S-7: late and plainly, but told."""
     driver = Driver()

@@ -7,6 +7,7 @@ them first, if they began or ordered it, and else is refused.
 
 from __future__ import annotations
 
+import itertools
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -139,7 +140,7 @@ def _may_keep(draft: Draft, wish: Wish) -> bool:
 def _schedule(
     draft: Draft, arguments: ScheduleFollowup, sway: Sway, *, keep: bool, now: datetime
 ) -> str:
-    timer_id = arguments.timer_id or f"followup-{draft.state.effects + 1}"
+    timer_id = arguments.timer_id or _free_id(draft)
     fire_at = _fire_at(now, arguments)
     if isinstance(fire_at, str):
         raise AssertionError(fire_at)
@@ -156,6 +157,13 @@ def _schedule(
     )
     kind = "reminder (kept until it fires or is cancelled)" if keep else "follow-up"
     return f"Scheduled {kind} {timer_id!r} for {fire_at.isoformat()}."
+
+
+def _free_id(draft: Draft) -> str:
+    """Return a name that no open follow-up has: one without a name replaces none."""
+    numbers = itertools.count(draft.state.effects + 1)
+    names = (f"followup-{number}" for number in numbers)
+    return next(name for name in names if name not in draft.state.follow_ups)
 
 
 def _fire_at(now: datetime, arguments: ScheduleFollowup) -> datetime | str:
