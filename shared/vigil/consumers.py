@@ -19,7 +19,7 @@ from nats.aio.msg import Msg
 
 from .errors import VigilError
 from .message import Message
-from .topology import SECOND_NS, Consumer
+from .topology import CONSUMED, SECOND_NS, Consumer
 
 if TYPE_CHECKING:
     from .bus import Bus
@@ -217,7 +217,8 @@ class Follower(_Deliveries):
             "idle_heartbeat": int(self._heartbeat_s * SECOND_NS),
             "inactive_threshold": 30 * SECOND_NS,
             "mem_storage": True,
-            "num_replicas": 1,
+            # Where messages go once all have them, it must have as many as the stream: 0.
+            "num_replicas": 0 if self._stream in CONSUMED else 1,
         }
         if self._next_seq == 0:
             config["deliver_policy"] = "last_per_subject"

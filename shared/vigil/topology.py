@@ -107,6 +107,7 @@ STREAMS: Final = (
     Stream(name="MEMORIES", subjects=(MEMORIES_ALL,)),
     Stream(name="SIGNALS", subjects=(SIGNALS_ALL,), max_consumers=10_000, has_batches=True),
 )
+CONSUMED: Final = frozenset(stream.name for stream in STREAMS if stream.is_consumed)
 
 BUCKETS: Final = (
     Bucket(name="LEASES", ttl_s=LEASE_TTL_S, storage="memory"),

@@ -17,6 +17,8 @@ from tests.support.cluster import SIZE, Cluster, running_cluster
 from tests.support.stack import settings_of
 from vigil import config
 from vigil.broker import free_port
+from vigil.clock import SystemClock
+from vigil.keeping.erase import Eraser
 
 pytestmark = pytest.mark.chaos
 
@@ -119,3 +121,17 @@ async def test_leaders_are_killed(tmp_path: Path, seed: int, is_long: bool) -> N
         print(_summary("nothing accepted:", accepted))
         print(_summary("nothing answered:", answered))
         assert max(accepted) < GAP_S_MAX
+
+
+async def test_a_person_is_erased_from_every_stream(tmp_path: Path) -> None:
+    """X-8: a stream whose messages go once they are taken in is read there, too."""
+    config.ensure_home(settings_of(tmp_path))
+    async with running_cluster(tmp_path / "cluster", tmp_path) as cluster:
+        admin = await cluster.admin()
+        for subject in ("event.ann.ci", "event.bob.ci", "session.vigil.ann.t1.turn"):
+            await admin.publish(subject, b"{}")
+        eraser = Eraser(admin, "ann", SystemClock(), lambda what, count: None)
+        await eraser.sweep(quiet_s=0)
+        assert await eraser.left() == {}
+        assert [one.subject for one in await admin.read("EVENTS", ["event.>"])] == ["event.bob.ci"]
+        await admin.close()
