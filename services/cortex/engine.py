@@ -213,6 +213,8 @@ class Engine:
         await entry.session.hold(wake)
         is_takeover = min(wake.delivered, self._first.get(key, wake.delivered)) > 1
         entry.task = asyncio.create_task(self._run(key, entry, is_takeover), name=f"session-{key}")
+        # Also of one that is cancelled before its first step.
+        entry.task.add_done_callback(lambda _: self._close(key, entry))
         entry.task.add_done_callback(_report)
         return None
 
@@ -245,14 +247,19 @@ class Engine:
                 "session failed", action="cortex.session", session=str(key), error=repr(error)
             )
         finally:
-            session.is_closing = True
-            if self._open.get(key) is entry:
-                del self._open[key]
-            if key not in self._pending:  # or it's opened anew at once, in the same place
-                self._rest(key)
+            self._close(key, entry)
             with contextlib.suppress(VigilError):
                 await entry.lease.release()
             await self._give_back(session.wake, RETRY_DELAY_S if failed else 0.0)
+
+    def _close(self, key: SessionKey, entry: _Open) -> None:
+        """Count a session as open no more; harmless if it isn't."""
+        entry.session.is_closing = True
+        if self._open.get(key) is not entry:
+            return
+        del self._open[key]
+        if key not in self._pending:  # or it's opened anew at once, in the same place
+            self._rest(key)
 
     async def _renew_all(self) -> None:
         """Renew every lease; a session whose renewal fails is closed at once."""

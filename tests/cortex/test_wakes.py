@@ -17,6 +17,7 @@ from tests.support.talk import Talk
 from vigil.bus import Bus, Message
 from vigil.keeping import erasure
 from vigil.lease import Lease, Leases
+from vigil.subjects import SessionKey
 from vigil.topology import WAKE
 
 ANSWERED_WITHIN_S = 4.0
@@ -119,6 +120,30 @@ async def test_no_session_of_who_is_being_erased_is_opened(
             await asyncio.sleep(0.01)
     assert not opened
     assert not await Leases(admin, "test").is_live(talk.key.kv_key)
+
+
+async def test_a_session_that_is_closed_before_it_begins_keeps_no_place(
+    bare: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S-1: it would be one less for as long as the process lives."""
+    talk, engines = await Talk.open(bare, "ann:vigil:t1"), list[engine.Engine]()
+    take = engine.Engine._take
+
+    async def take_and_close(self: engine.Engine, key: SessionKey) -> float | None:
+        delay_s = await take(self, key)
+        if not engines:
+            engines.append(self)
+            monkeypatch.setattr(self, "_is_erasing", lambda user: True)
+            self.close_erased()
+        return delay_s
+
+    monkeypatch.setattr(engine.Engine, "_take", take_and_close)
+    await bare.start("cortex")
+    await talk.say("hello")
+    async with asyncio.timeout(10):
+        while not engines or engines[0].open_count:
+            await asyncio.sleep(0.01)
+    assert not engines[0]._shares._busy
 
 
 async def is_waiting(admin: Bus) -> bool:
