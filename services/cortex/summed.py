@@ -21,8 +21,8 @@ WITHIN_S: Final = 1.0
 class Summed:
     """One kind of warning; what comes within a second of the first is one line."""
 
-    def __init__(self, event: str, *, action: str) -> None:
-        self._event = event
+    def __init__(self, what: str, *, action: str) -> None:
+        self._what = what
         self._action = action
         self._count = 0
         self._first: dict[str, str] = {}
@@ -41,5 +41,8 @@ class Summed:
             self._timer.cancel()
             self._timer = None
         if self._count:
-            log.warning(self._event, action=self._action, sessions=self._count, **self._first)
+            log.warning(
+                "sessions disturbed", action=self._action, what=self._what, sessions=self._count,
+                **self._first,
+            )  # fmt: skip
             self._count = 0

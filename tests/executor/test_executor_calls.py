@@ -182,16 +182,18 @@ async def test_a_call_is_a_span_under_its_turn(
     await session.all_acked()
     results = await session.bus.read("SESSIONS", [KEY.in_event("tool_result")])
     await bare.stop("executor")
-    span = recorded.one("execute_tool", vigil__effect=one.id)
+    span = recorded.one("execute_tool count", vigil__effect=one.id)
     assert dict(span.attributes or {}) == {
         spans.GEN_AI_OPERATION: "execute_tool",
         spans.GEN_AI_TOOL: "count",
+        spans.GEN_AI_TOOL_CALL: one.id,
+        spans.GEN_AI_CONVERSATION: str(KEY),
         spans.SESSION: str(KEY),
         spans.EFFECT: one.id,
         spans.OUTCOME: "answered",
     }
     assert parent_of(span) == int("d" * 16, 16)
-    failed = recorded.one("execute_tool", vigil__effect=failing.id)
+    failed = recorded.one("execute_tool count", vigil__effect=failing.id)
     assert not failed.status.is_ok
     assert failed.status.description == "failed"
     assert {m.headers[trace.HEADER][3:35] for m in results} == {"c" * 32}

@@ -45,7 +45,8 @@ async def test_a_search_that_fails_has_the_index_filled_again(tmp_path: Path) ->
         vectorizer.wake()
         (asked,) = await embedder.embed(["memory 1"])
         assert await _searched(index, asked.tobytes()) == 5
-        (engine,) = psutil.Process().children()
+        children = psutil.Process().children()
+        (engine,) = (one for one in children if "services.memory.vectors.engine" in one.cmdline())
         shutil.rmtree(tmp_path / "vectors")
         engine.kill()
         assert await _searched(index, asked.tobytes()) == 5

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlencode
 
 import httpx2
@@ -31,6 +31,9 @@ from vigil.contracts import (
     encode,
 )
 from vigil.subjects import SessionKey
+
+OPEN_TIMEOUT_S: Final = 60.0
+"""For a WebSocket, on a machine that other tests keep busy."""
 
 WAIT_S = 10.0
 
@@ -84,6 +87,7 @@ class Gate:
             additional_headers=headers,
             compression=None,
             proxy=None,
+            open_timeout=OPEN_TIMEOUT_S,
             **options,
         )
         self._exits.push_async_callback(connection.close)

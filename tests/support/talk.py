@@ -30,7 +30,7 @@ from vigil.errors import InvalidInput, Unavailable
 from vigil.subjects import SessionKey
 
 T = TypeVar("T")
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 class Talk:
