@@ -74,6 +74,7 @@ async def _be_active(term: Term, lease: Lease, counts: Metrics) -> None:
         with contextlib.suppress(VigilError, TimeoutError):
             async with asyncio.timeout(RELEASE_TIMEOUT_S):
                 await lease.release()
+    runtime.heed_cancellation()
 
 
 def stand_by(counts: Metrics) -> None:

@@ -231,9 +231,21 @@ async def keep_running(
             reason = of_broker(error)
             if not reason:
                 raise
+        heed_cancellation()
         on_wait()
         log.warning("no broker yet", action="service.waiting", service=name, error=reason)
         await asyncio.sleep(AGAIN_S)
+
+
+def heed_cancellation() -> None:
+    """Raise CancelledError if this task was asked to end.
+
+    Whoever goes on after an error asks this first: a task group whose parts fail while it's
+    cancelled raises their errors, and the cancellation is gone.
+    """
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
 
 
 def of_broker(error: Exception) -> str:
