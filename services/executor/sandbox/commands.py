@@ -164,8 +164,10 @@ async def _hear(process: Process, heard: Heard, flooded: asyncio.Future[None]) -
     a process isn't over for the event loop while there is something to read of it.
     """
     while process.stdout and (data := await process.stdout.read(CHUNK_BYTES)):
+        if flooded.done():
+            continue  # how much more comes tells only how busy the machine is
         heard.add(data)
-        if heard.count > FLOOD_BYTES and not flooded.done():
+        if heard.count > FLOOD_BYTES:
             flooded.set_result(None)
     await process.wait()  # it may have closed its output and live on
 
