@@ -33,8 +33,8 @@ from bench import (
 )
 from bench.numbers import report
 from tests.support.stack import running_stack
-from vigil import telemetry
-from vigil.sections import Nats
+from vigil.observe import logs
+from vigil.settings.sections import Nats
 
 SESSIONS, MESSAGES = 100, 20
 ALONE = 300
@@ -227,7 +227,7 @@ PARTS: dict[str, Callable[[Path], Awaitable[None]]] = {
 
 
 async def main(names: list[str]) -> None:
-    telemetry.configure(level=40)
+    logs.configure(level=40)
     for name in names or list(PARTS):
         with tempfile.TemporaryDirectory() as home:
             await PARTS[name](Path(home))

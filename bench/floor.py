@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 
 from bench.numbers import percentile
-from vigil.broker import Broker
-from vigil.bus import Bus, Puller
-from vigil.sections import Nats
+from vigil.broker.process import Broker
+from vigil.bus.bus import Bus, Puller
+from vigil.settings.sections import Nats
 from vigil.topology import Consumer
 
 ONE = Consumer(stream="FLOOR", name="one", filters=("floor.1.*",), ack_wait_s=30)

@@ -28,8 +28,8 @@ from bench.attacks import ATTACKS
 from bench.load import answer, connect_http, head_of
 from bench.numbers import percentile, report
 from bench.system import System
-from vigil import credentials, tokens
-from vigil.bus import Bus
+from vigil.bus.bus import Bus
+from vigil.settings import credentials, tokens
 
 ATTACKER: Final = "mallory"
 SETTINGS: Final = {

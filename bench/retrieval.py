@@ -26,9 +26,9 @@ from bench.conversations import Conversation, Family, Question, Turn, build
 from bench.load import Http, connect_http
 from bench.numbers import percentile
 from bench.system import System
-from vigil import credentials
-from vigil.bus import Bus
+from vigil.bus.bus import Bus
 from vigil.contracts import Memory, MemorySaved, encode
+from vigil.settings import credentials
 from vigil.subjects import Scope, token_of
 
 MODES: Final = ("text", "vector", "hybrid")

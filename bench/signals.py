@@ -22,8 +22,8 @@ import uvloop
 
 from bench.numbers import percentile
 from bench.system import System
-from vigil.appending import BATCH_MAX, Entry, append, last_sequence
-from vigil.bus import Bus
+from vigil.bus.batches import BATCH_MAX, Entry, append, last_sequence
+from vigil.bus.bus import Bus
 from vigil.contracts import Signal, SignalSource, decode_signal, encode
 from vigil.subjects import SIGNALS_ALL, SessionKey
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import psutil
 
-from vigil import credentials
-from vigil.bus import Bus
+from vigil.bus.bus import Bus
+from vigil.settings import credentials
 from vigil.topology import ADMIN
 
 START_TIMEOUT_S = 60.0

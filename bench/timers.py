@@ -27,7 +27,7 @@ from tests.support.timers import (
     unread_turns,
     until,
 )
-from vigil.bus import Bus
+from vigil.bus.bus import Bus
 
 SESSIONS = 100
 IN_FLIGHT = 64

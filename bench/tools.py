@@ -19,17 +19,17 @@ from uuid import uuid4
 from bench import floor
 from bench.numbers import percentile
 from services.cortex import models
-from services.cortex.model import ModelAnswer, ModelRequest
-from services.executor import sources
-from services.executor.registry import Registry
+from services.cortex.thought.model import ModelAnswer, ModelRequest
 from services.executor.sandbox.box import environment_of
 from services.executor.sandbox.choosing import choose
 from services.executor.sandbox.commands import run
-from services.executor.source import Call, Told
-from services.executor.workspace import Workspace
+from services.executor.tools import sources
+from services.executor.tools.registry import Registry
+from services.executor.tools.source import Call, Told
+from services.executor.workspace.workspace import Workspace
 from tests.support.stack import Stack, running_stack
 from tests.support.talk import Talk
-from vigil.bus import Message
+from vigil.bus.bus import Message
 from vigil.contracts import (
     CallTool,
     Shelf,
@@ -42,7 +42,7 @@ from vigil.contracts import (
     decode_turn,
 )
 from vigil.runtime import Context
-from vigil.sections import Executor, Nats
+from vigil.settings.sections import Executor, Nats
 from vigil.subjects import Scope, SessionKey
 
 KEY: Final = SessionKey("me", "vigil", "bench")

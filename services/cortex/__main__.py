@@ -10,27 +10,28 @@ from collections.abc import Callable
 
 import msgspec
 
-from vigil import metrics, runtime
-from vigil.config import Config
-from vigil.lease import Leases
+from vigil import runtime
+from vigil.bus.lease import Leases
 from vigil.memory.client import MemoryClient
+from vigil.observe import metrics
 from vigil.runtime import Context
+from vigil.settings.config import Config
+from vigil.settings.switches import Switches
 from vigil.subjects import SessionKey
-from vigil.switches import Switches
 
 from . import models
-from .budget import Budget
 from .core import Policy
 from .core.policy import AUTHORITIES
 from .core.profiles import Profile, profile_of
-from .engine import Engine
-from .identity import Identities
-from .prompting import Prompts
-from .recollector import Recollector
-from .session import Session
+from .session.engine import Engine
+from .session.session import Session
 from .signals import Projector
-from .thinker import Thinker
-from .toolbox import Toolbox
+from .thought.budget import Budget
+from .thought.identity import Identities
+from .thought.prompts import Prompts
+from .thought.recollector import Recollector
+from .thought.thinker import Thinker
+from .thought.toolbox import Toolbox
 
 
 def policy_of(config: Config, key: SessionKey) -> Policy:

@@ -13,12 +13,13 @@ from secrets import SystemRandom
 
 import structlog
 
-from vigil import requeue, runtime, topology
-from vigil.bus import Message, Puller
+from vigil import runtime, topology
+from vigil.bus.bus import Message, Puller
 from vigil.contracts import EFFECTS_HEADER, SOCKET
 from vigil.errors import Unavailable
 from vigil.runtime import Context
-from vigil.switches import Switches
+from vigil.settings.switches import Switches
+from vigil.worker import requeue
 
 from . import decide
 from .carrier import Carrier

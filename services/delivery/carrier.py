@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import structlog
 
-from vigil import crash, dead_letters, metrics, spans, topology, trace
-from vigil.bus import MSG_ID, Bus, Message
+from vigil import crash, topology
+from vigil.bus.bus import MSG_ID, Bus, Message
 from vigil.clock import Clock
 from vigil.contracts import (
     SOCKET,
@@ -26,8 +26,10 @@ from vigil.contracts import (
     encode,
 )
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
+from vigil.observe import metrics, spans, trace
 from vigil.runtime import Context
 from vigil.subjects import SessionKey
+from vigil.worker import dead_letters
 
 from . import decide, dispatch, orders
 from .answers import Answer, NotTaken, Taken

@@ -11,10 +11,11 @@ from typing import Final, Protocol
 
 import msgspec
 
-from vigil import sections, ssrf
 from vigil.clock import Clock
 from vigil.contracts import SOCKET
 from vigil.errors import ConfigError, InvalidInput
+from vigil.net import ssrf
+from vigil.settings import sections
 
 from .answers import Answer
 from .config import Limits

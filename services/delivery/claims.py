@@ -14,14 +14,15 @@ from typing import Any, Final
 
 import structlog
 
-from vigil import crash, metrics, spans, topology, trace
-from vigil.bus import Bus, Message
+from vigil import crash, topology
+from vigil.bus.bus import Bus, Message
 from vigil.clock import Clock
 from vigil.contracts import SendMessage, decode_receipt, encode
 from vigil.errors import InvalidInput, OutcomeUnknown, Unavailable, WrongLastSequence
-from vigil.metrics import Metrics
+from vigil.observe import metrics, spans, trace
+from vigil.observe.metrics import Metrics
+from vigil.observe.trace import Tracer
 from vigil.subjects import SessionKey
-from vigil.trace import Tracer
 
 from . import decide
 from .config import Limits

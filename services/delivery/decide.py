@@ -26,7 +26,6 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from vigil import turns
 from vigil.contracts import (
     Receipt,
     Said,
@@ -35,6 +34,7 @@ from vigil.contracts import (
     Turn,
 )
 from vigil.subjects import SessionKey
+from vigil.worker import turns
 
 SERVICE: Final = "delivery"
 _SEND_TAG: Final = b'"send_message"'

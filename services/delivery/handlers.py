@@ -13,14 +13,16 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
-from vigil import crash, dead_letters, metrics, trace
-from vigil.bus import Bus, Message
+from vigil import crash
+from vigil.bus.bus import Bus, Message
 from vigil.clock import Clock
 from vigil.contracts import SendMessage
 from vigil.errors import InvalidInput, Unavailable, VigilError
-from vigil.metrics import Metrics
+from vigil.observe import metrics, trace
+from vigil.observe.metrics import Metrics
+from vigil.observe.trace import Tracer
 from vigil.subjects import SessionKey
-from vigil.trace import Tracer
+from vigil.worker import dead_letters
 
 from . import decide
 from .claims import STREAM, Claims

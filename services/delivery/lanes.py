@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable
 from enum import Enum
 from heapq import heappop, heappush
 
-from vigil.bus import Message
-from vigil.groups import begin
+from vigil.bus.bus import Message
+from vigil.worker.groups import begin
 
 
 class Fate(Enum):

@@ -13,11 +13,11 @@ from typing import Final
 import structlog
 
 from vigil import crash
-from vigil.bus import Bus, Message, Puller
+from vigil.bus.bus import Bus, Message, Puller
 from vigil.clock import Clock
 from vigil.errors import InvalidInput, Unavailable, VigilError
-from vigil.groups import begin
 from vigil.subjects import SessionKey
+from vigil.worker.groups import begin
 
 from . import decide, orders
 from .carrier import Carrier

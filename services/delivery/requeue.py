@@ -10,14 +10,16 @@ from typing import Any
 
 import structlog
 
-from vigil import crash, requeue, trace
-from vigil.bus import Bus, Message
+from vigil import crash
+from vigil.bus.bus import Bus, Message
 from vigil.clock import Clock
 from vigil.contracts import Dispatch, encode
 from vigil.errors import VigilError, WrongLastSequence
-from vigil.requeue import DONE, GONE, Question, Reply
+from vigil.observe import trace
 from vigil.runtime import Context
 from vigil.subjects import SessionKey
+from vigil.worker import requeue
+from vigil.worker.requeue import DONE, GONE, Question, Reply
 
 from . import orders
 from .carrier import STREAM, Carrier

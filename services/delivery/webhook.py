@@ -25,8 +25,8 @@ from standardwebhooks import Webhook
 from vigil import __version__
 from vigil.clock import Clock
 from vigil.contracts import Instant, Said
-from vigil.guard import GuardedTransport, Resolve
-from vigil.ssrf import Refused, Rules
+from vigil.net.guard import GuardedTransport, Resolve
+from vigil.net.ssrf import Refused, Rules
 
 from .answers import Answer, NotTaken, Unclear, answer_of
 

@@ -17,24 +17,27 @@ from typing import Any
 import msgspec
 import structlog
 
-from vigil import metrics, runtime, topology
-from vigil.bus import Message, Puller
+from services.executor.presence import Presence
+from vigil import runtime, topology
+from vigil.bus.bus import Message, Puller
+from vigil.bus.lease import Leases
 from vigil.contracts import EFFECTS_HEADER
 from vigil.errors import Unavailable
-from vigil.lanes import Lanes
-from vigil.lease import Leases
-from vigil.presence import Presence
+from vigil.observe import metrics
 from vigil.runtime import Context
+from vigil.settings.switches import Switches
 from vigil.subjects import EXECUTOR_CANCEL
-from vigil.switches import Switches
+from vigil.worker.lanes import Lanes
 
-from . import erasing, requeue, sources, work
+from . import requeue, work
 from .calls import Calls
-from .carrying import Carrying
 from .config import Limits
-from .handling import Handling
-from .holding import Holding
-from .registry import Registry
+from .effects import Carrying
+from .heartbeat import Holding
+from .tools import sources
+from .tools.registry import Registry
+from .turns import Handling
+from .workspace import erasure
 
 log = structlog.get_logger("vigil.executor")
 
@@ -77,7 +80,7 @@ async def _carry_out(
     bus = context.bus
     calls = Calls(context, registry, presence, limits, switches.is_erasing)
     switches.on_change(calls.withdraw_erased)
-    folders = erasing.Folders(context.settings.workspaces, calls, switches)
+    folders = erasure.Folders(context.settings.workspaces, calls, switches)
     carrying = Carrying(context, limits, calls.withdraw)
     holding = Holding(bus, limits.in_progress_every_s)
     _tell(context, registry, calls)

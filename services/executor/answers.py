@@ -8,15 +8,16 @@ from typing import Final
 
 import structlog
 
-from vigil import trace, turns
 from vigil.contracts import CallTool, ToolResultEvent, decode_event, encode
 from vigil.errors import InvalidInput, Unavailable
+from vigil.observe import trace
 from vigil.runtime import Context
 from vigil.subjects import SessionKey
+from vigil.worker import turns
 
 from . import work
 from .config import Limits
-from .source import Told
+from .tools.source import Told
 
 log = structlog.get_logger("vigil.executor")
 

@@ -18,22 +18,24 @@ from typing import Final
 
 import structlog
 
-from vigil import crash, metrics, spans, trace, turns
-from vigil.awaiting import is_awaited
-from vigil.bus import BusError, Message
+from services.executor.presence import Presence
+from vigil import crash
+from vigil.bus.bus import BusError, Message
 from vigil.contracts import CallTool, Tool, decode_call_claim, encode
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
-from vigil.presence import Presence
+from vigil.observe import metrics, spans, trace
 from vigil.runtime import Context
 from vigil.subjects import SessionKey
+from vigil.worker import turns
+from vigil.worker.waiting import is_awaited
 
 from . import work
 from .answers import Answers
 from .config import Limits
-from .registry import Registry
-from .running import Running
 from .shares import Shares, part_of
-from .source import Told
+from .tools.registry import Registry
+from .tools.run import Running
+from .tools.source import Told
 
 log = structlog.get_logger("vigil.executor")
 

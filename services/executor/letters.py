@@ -6,11 +6,12 @@ import asyncio
 
 import structlog
 
-from vigil import dead_letters, metrics
-from vigil.bus import BusError, Message
+from vigil.bus.bus import BusError, Message
 from vigil.errors import Unavailable
+from vigil.observe import metrics
 from vigil.runtime import Context
 from vigil.subjects import SessionKey
+from vigil.worker import dead_letters
 
 from . import work
 from .config import Limits

@@ -10,12 +10,13 @@ from typing import Any, Final
 
 import structlog
 
-from vigil import requeue, topology
-from vigil.bus import Bus
-from vigil.requeue import DONE, GONE, Question, Reply
+from vigil import topology
+from vigil.bus.bus import Bus
+from vigil.worker import requeue
+from vigil.worker.requeue import DONE, GONE, Question, Reply
 
 from . import work
-from .handling import Handling
+from .turns import Handling
 
 log = structlog.get_logger("vigil.executor")
 

@@ -12,7 +12,6 @@ from typing import Final, Literal
 
 import msgspec
 
-from vigil import turns
 from vigil.contracts import (
     RISKS,
     BoardChange,
@@ -32,8 +31,9 @@ from vigil.contracts import (
 )
 from vigil.errors import InvalidInput
 from vigil.subjects import PART, SessionKey, check_part, token_of
+from vigil.worker import turns
 
-from .source import Call
+from .tools.source import Call
 
 SERVICE: Final = "executor"
 _TAGS: Final = (

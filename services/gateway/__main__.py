@@ -13,15 +13,16 @@ import socket
 
 import structlog
 
-from vigil import runtime, skills
+from services.gateway.work import skills
+from vigil import runtime
 from vigil.runtime import Context
-from vigil.switches import Switches
-from vigil.tokens import Tokens
+from vigil.settings.switches import Switches
+from vigil.settings.tokens import Tokens
 
-from .app import build
 from .edge import Edge
-from .outside import OutsideEvents
-from .server import listen, raise_file_limit, server_for
+from .events.from_bus import OutsideEvents
+from .http.app import build
+from .http.server import listen, raise_file_limit, server_for
 
 log = structlog.get_logger("vigil.gateway")
 

@@ -6,22 +6,22 @@ import asyncio
 import contextlib
 from typing import Final
 
-from vigil import metrics
 from vigil.memory.client import MemoryClient
+from vigil.observe import metrics
 from vigil.runtime import Context
-from vigil.switches import Switches
-from vigil.tokens import Tokens
+from vigil.settings.switches import Switches
+from vigil.settings.tokens import Tokens
 
-from .cursors import Cursors
-from .decide import allowed_hosts
-from .feed import Feed
-from .hook_sources import load
-from .intake import Intake
-from .limits import Limiter, Places
-from .live import Live
-from .mcp_running import McpRunning
-from .readiness import Readiness
-from .tickets import Tickets
+from .events.hook_sources import load
+from .http.decide import allowed_hosts
+from .http.limits import Limiter, Places
+from .http.readiness import Readiness
+from .memory.mcp_lifetime import McpRunning
+from .sessions.cursors import Cursors
+from .sessions.intake import Intake
+from .sessions.live import Live
+from .sessions.tickets import Tickets
+from .signals.feed import Feed
 
 FAILURES_PER_S: Final = 1.0
 FAILURES_BURST: Final = 30

@@ -11,7 +11,7 @@ import structlog
 
 from vigil.errors import Unavailable
 
-from .problem import unavailable
+from .http.problem import unavailable
 
 T = TypeVar("T")
 log = structlog.get_logger("vigil.gateway")

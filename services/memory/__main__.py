@@ -16,29 +16,32 @@ from typing import Any
 
 import structlog
 
-from vigil import __version__, metrics, micro, runtime, topology
-from vigil.bus import Message
+from vigil import __version__, runtime, topology
+from vigil.bus import micro
+from vigil.bus.bus import Message
 from vigil.contracts import EFFECTS_HEADER
 from vigil.errors import Unavailable
-from vigil.lanes import Lanes
+from vigil.observe import metrics
 from vigil.runtime import Context
-from vigil.switches import Switches
+from vigil.settings.switches import Switches
+from vigil.worker.lanes import Lanes
 
-from . import embedding, requeue, slots, vectors, work
-from .accesses import Accesses
-from .answering import Answering
+from . import embedding, requeue, vectors, work
+from .answers import Answering
 from .calls import Calls
 from .config import Limits
 from .embedding.choosing import choose as choose_embedder
 from .embedding.missing import MissingEmbedder
-from .erasing import Erasing
 from .letters import Letters
-from .rebuilding import Parts, Replica
-from .saving import Log
+from .recall.words import Words
+from .replica import slots
+from .replica.erasure import Erasing
+from .replica.rebuild import Parts, Replica
+from .replica.slots import Slot
 from .service import DESCRIPTION, Service
-from .slots import Slot
+from .store.writes import Log
+from .upkeep.accesses import Accesses
 from .vectors.choosing import choose as choose_index
-from .words import Words
 
 log = structlog.get_logger("vigil.memory")
 

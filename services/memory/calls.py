@@ -15,22 +15,24 @@ from typing import Final
 
 import structlog
 
-from vigil import crash, metrics, spans, trace, turns
-from vigil.awaiting import is_awaited
-from vigil.bus import Bus, Message
+from vigil import crash
+from vigil.bus.bus import Bus, Message
 from vigil.contracts import CallTool, SaveMemory, encode
 from vigil.errors import InvalidInput, NotFound, Unavailable, VigilError, WrongLastSequence
 from vigil.memory.client import Conflict
 from vigil.memory.questions import Listed, Recalled, Saved
 from vigil.memory.tools import TOOLS
+from vigil.observe import metrics, spans, trace
 from vigil.runtime import Context
 from vigil.subjects import Scope, SessionKey, stream_of
+from vigil.worker import turns
+from vigil.worker.waiting import is_awaited
 
-from . import checks, telling, work
-from .answering import Answering, Gone
+from . import answer_text, checks, work
+from .answer_text import Told
+from .answers import Answering, Gone
 from .config import Limits
 from .letters import Letters
-from .telling import Told
 
 log = structlog.get_logger("vigil.memory")
 
@@ -184,11 +186,11 @@ class Calls:
         reply = await self._answering.answer(self._scope(key), question, via="call")
         match reply:
             case Saved():
-                return telling.of_saved(reply)
+                return answer_text.of_saved(reply)
             case Recalled():
-                return telling.of_recalled(reply)
+                return answer_text.of_recalled(reply)
             case Listed():
-                return telling.of_listed(reply)
+                return answer_text.of_listed(reply)
             case _:  # pragma: no cover - no tool asks for anything else
                 raise AssertionError(f"no tool answers with {type(reply).__name__}")
 

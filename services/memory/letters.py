@@ -7,12 +7,13 @@ from typing import Final
 
 import structlog
 
-from vigil import dead_letters, metrics
-from vigil.bus import Bus, BusError, Message
+from vigil.bus.bus import Bus, BusError, Message
 from vigil.clock import Clock
 from vigil.errors import InvalidInput, Unavailable
-from vigil.metrics import Metrics
+from vigil.observe import metrics
+from vigil.observe.metrics import Metrics
 from vigil.subjects import Scope, SessionKey
+from vigil.worker import dead_letters
 
 from . import work
 from .config import Limits

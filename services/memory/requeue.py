@@ -11,14 +11,14 @@ from typing import Any, Final
 
 import structlog
 
-from vigil import requeue
-from vigil.bus import Bus
-from vigil.requeue import DONE, GONE, Question, Reply
+from vigil.bus.bus import Bus
 from vigil.subjects import stream_of
+from vigil.worker import requeue
+from vigil.worker.requeue import DONE, GONE, Question, Reply
 
 from . import work
 from .calls import Calls
-from .saving import STREAM as MEMORIES
+from .store.writes import STREAM as MEMORIES
 
 log = structlog.get_logger("vigil.memory")
 

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from vigil import metrics, trace
+from vigil.bus.micro import Endpoint, Handle, Refusal, Request
 from vigil.errors import InvalidInput, NotFound, Unavailable, VigilError
 from vigil.memory import questions
 from vigil.memory.client import Conflict
@@ -34,12 +34,12 @@ from vigil.memory.questions import (
     Refused,
     Reply,
 )
-from vigil.metrics import Metrics
-from vigil.micro import Endpoint, Handle, Refusal, Request
+from vigil.observe import metrics, trace
+from vigil.observe.metrics import Metrics
 from vigil.subjects import Scope
 
 from . import checks
-from .answering import Answering
+from .answers import Answering
 
 log = structlog.get_logger("vigil.memory")
 

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import msgspec
 
-from vigil import turns
 from vigil.contracts import (
     CallTool,
     MemoryType,
@@ -22,6 +21,7 @@ from vigil.errors import InvalidInput
 from vigil.memory import tools
 from vigil.memory.questions import ListMemories, Recall, Save
 from vigil.subjects import SessionKey
+from vigil.worker import turns
 
 from . import checks
 

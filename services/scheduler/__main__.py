@@ -11,12 +11,13 @@ import contextlib
 
 import structlog
 
-from vigil import metrics, runtime
+from vigil import runtime
+from vigil.bus.lease import Lease, Leases
 from vigil.errors import LeaseLost, VigilError
-from vigil.lease import Lease, Leases
-from vigil.metrics import Metrics
+from vigil.observe import metrics
+from vigil.observe.metrics import Metrics
 from vigil.runtime import Context
-from vigil.switches import Switches
+from vigil.settings.switches import Switches
 
 from .config import Limits
 from .promotion import Pause

@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
-from vigil import crash, trace
-from vigil.bus import Bus, Message, Puller
+from vigil import crash
+from vigil.bus.bus import Bus, Message, Puller
 from vigil.contracts import EFFECTS_HEADER
 from vigil.errors import InvalidInput, Unavailable
+from vigil.observe import trace
 from vigil.subjects import stream_of
 from vigil.topology import Consumer
 

@@ -7,7 +7,7 @@ import heapq
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Any, Final, Generic, TypeVar
 
-from vigil.groups import begin
+from vigil.worker.groups import begin
 
 T = TypeVar("T")
 

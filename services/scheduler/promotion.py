@@ -13,11 +13,11 @@ from typing import Final
 import msgspec
 
 from vigil import crash
-from vigil.bus import Bus, Message
+from vigil.bus.bus import Bus, Message
 from vigil.clock import Clock
 from vigil.errors import InvalidInput, Unavailable
-from vigil.switches import Switches
-from vigil.trace import HEADER
+from vigil.observe.trace import HEADER
+from vigil.settings.switches import Switches
 
 from . import decide
 from .config import Limits

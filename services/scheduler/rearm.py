@@ -11,12 +11,12 @@ from typing import Final
 import structlog
 
 from vigil import crash
-from vigil.bus import Bus, Message
+from vigil.backup import rearm
+from vigil.bus.bus import Bus, Message
 from vigil.contracts import decode_turn
 from vigil.errors import InvalidInput
-from vigil.keeping import rearm
+from vigil.observe.trace import HEADER
 from vigil.subjects import TURNS_OF_ALL_SESSIONS, TURNS_OF_ALL_SYSTEM
-from vigil.trace import HEADER
 
 from . import decide
 from .decide import Changes

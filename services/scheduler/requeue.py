@@ -13,11 +13,11 @@ from typing import Any
 
 import structlog
 
-from vigil import requeue
-from vigil.bus import Bus
-from vigil.requeue import DONE, GONE, Question, Reply
+from vigil.bus.bus import Bus
+from vigil.observe.trace import HEADER
 from vigil.subjects import stream_of
-from vigil.trace import HEADER
+from vigil.worker import requeue
+from vigil.worker.requeue import DONE, GONE, Question, Reply
 
 from . import decide
 from .decide import Changes

@@ -15,14 +15,16 @@ from typing import Final, TypeVar
 
 import structlog
 
-from vigil import contracts, dead_letters, metrics, spans, trace
-from vigil.bus import Bus, BusError, Message
+from vigil import contracts
+from vigil.bus.bus import Bus, BusError, Message
 from vigil.clock import Clock
 from vigil.contracts import Control
 from vigil.errors import InvalidInput, Unavailable
-from vigil.metrics import Metrics
+from vigil.observe import metrics, spans, trace
+from vigil.observe.metrics import Metrics
+from vigil.observe.trace import Tracer
 from vigil.subjects import SessionKey
-from vigil.trace import Tracer
+from vigil.worker import dead_letters
 
 from . import decide
 from .config import Limits

@@ -12,10 +12,10 @@ from typing import Final
 
 import structlog
 
-from vigil import metrics, trace
-from vigil.bus import Puller
+from vigil.bus.bus import Puller
+from vigil.bus.lease import RENEW_S, TTL_S, Lease
 from vigil.errors import InvalidInput, LeaseLost, Unavailable
-from vigil.lease import RENEW_S, TTL_S, Lease
+from vigil.observe import metrics, trace
 from vigil.runtime import Context
 from vigil.subjects import DUE_ALL, TIMERS_ALL
 from vigil.topology import DUE, SCHEDULER_TURNS, SCHEDULER_TURNS_SYSTEM

@@ -12,13 +12,13 @@ from typing import Final
 import msgspec
 import structlog
 
-from vigil import trace
-from vigil.bus import Bus
+from vigil.bus.bus import Bus
 from vigil.clock import Clock
 from vigil.errors import VigilError
 from vigil.memory.client import MemoryClient
 from vigil.memory.questions import Maintain
-from vigil.sections import Memory
+from vigil.observe import trace
+from vigil.settings.sections import Memory
 
 from . import rounds
 from .rounds import Round

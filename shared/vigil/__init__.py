@@ -10,13 +10,13 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from .bus_client import BusClient
-    from .client import ApiError, Client
+    from .sdk.bus_client import BusClient
+    from .sdk.client import ApiError, Client
 
 __version__ = "0.1.0"
 __all__ = ["ApiError", "BusClient", "Client", "__version__"]
 
-_HOMES: Final = {"ApiError": ".client", "BusClient": ".bus_client", "Client": ".client"}
+_HOMES: Final = {"ApiError": ".sdk.client", "BusClient": ".sdk.bus_client", "Client": ".sdk.client"}
 
 
 def __getattr__(name: str) -> Any:

@@ -21,25 +21,17 @@ import msgspec
 import structlog
 import uvloop
 
-from . import (
-    __version__,
-    config,
-    credentials,
-    distribution,
-    metrics,
-    otlp,
-    replica,
-    telemetry,
-    trace,
-)
-from .bus import Bus, BusError
+from . import __version__, distribution
+from .bus.bus import Bus, BusError
 from .clock import Clock, SystemClock, new_id
-from .config import Settings
 from .errors import ConfigError, LeaseLost, Unavailable, VigilError
-from .health import HEALTH, Health
-from .metrics import Metrics
-from .probes import Probes
-from .trace import Tracer
+from .observe import logs, metrics, otlp, replica, trace
+from .observe.health import HEALTH, Health
+from .observe.metrics import Metrics
+from .observe.probes import Probes
+from .observe.trace import Tracer
+from .settings import config, credentials
+from .settings.config import Settings
 
 log = structlog.get_logger("vigil.runtime")
 
@@ -261,7 +253,7 @@ def of_broker(error: Exception) -> str:
 
 def main(name: str) -> None:
     """Entry point of ``python -m services.{name}``; `vigil serve` calls :func:`serve_alone`."""
-    telemetry.configure()
+    logs.configure()
     try:
         serve_alone(name, config.load())
     except ConfigError as error:

@@ -1,8 +1,8 @@
 """Streams, buckets, consumers and permissions, as data.
 
-:func:`vigil.provision.provision` makes a broker look like this page, and may be run again on any
-older one. Changing what a service may publish or read is a change of `ROLES`, reviewed as such: the
-broker enforces it (SPEC X-4).
+:func:`vigil.broker.provision.provision` makes a broker look like this page, and may be run again
+on any older one. Changing what a service may publish or read is a change of `ROLES`,
+reviewed as such: the broker enforces it (SPEC X-4).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from services.cortex.model import ModelAnswer, ModelError, ModelRequest
+from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest
 from tests.support import signals
 from tests.support.agent import ask, follow_up, tell
 from tests.support.channels import channel_of
@@ -19,7 +19,7 @@ from tests.support.receiver import OK, raw, running_receiver, status
 from tests.support.scripted_model import say
 from tests.support.world import Person, World, running_world
 from vigil.contracts import Signal
-from vigil.signals import KINDS
+from vigil.contracts.signal_kinds import KINDS
 
 WINDOW = 20_000
 """Tokens: room for some twenty messages of a kilobyte or three."""

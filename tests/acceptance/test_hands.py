@@ -22,7 +22,7 @@ from tests.support.messages_coder import ORDER, PRIMES, RUN, coder
 from tests.support.stack import Stack, running_broker, settings_of
 from tests.support.talk import Talk
 from vigil.contracts import CallTool, ToolResultBlock, Turn
-from vigil.sections import Executor
+from vigil.settings.sections import Executor
 
 SERVICES: Final = ("cortex", "scheduler", "executor", "delivery")
 PATIENCE_S: Final = 150.0

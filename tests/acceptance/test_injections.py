@@ -19,14 +19,15 @@ from uuid import uuid4
 
 import pytest
 
-from services.executor import builtin
-from services.executor.fetch import Fetcher
+from services.executor.tools import builtin
+from services.executor.tools.fetch import Fetcher
 from tests.support.injections import corpus
 from tests.support.messages_api import messages_api
 from tests.support.obedient import obey, orders_in
 from tests.support.stack import Stack, running_stack
 from tests.support.talk import Talk
-from vigil.bus import Bus
+from vigil.bus.bus import Bus
+from vigil.bus.kv import Bucket
 from vigil.contracts import (
     Approval,
     BoardChange,
@@ -39,8 +40,7 @@ from vigil.contracts import (
     decode_turn,
     encode,
 )
-from vigil.kv import Bucket
-from vigil.ssrf import Rules
+from vigil.net.ssrf import Rules
 from vigil.subjects import SessionKey
 
 SERVICES: Final = ("cortex", "scheduler", "memory", "executor", "delivery")

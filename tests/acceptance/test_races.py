@@ -18,7 +18,7 @@ import pytest
 
 from tests.support.agent import DONE, Call, ask
 from tests.support.world import Person, World, assert_folded_once_in_order, running_world
-from vigil.bus import Message
+from vigil.bus.bus import Message
 from vigil.clock import SystemClock
 from vigil.contracts import Said, SendMessage, Turn, decode_said, decode_turn
 

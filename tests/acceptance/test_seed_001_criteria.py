@@ -18,10 +18,10 @@ from tests.support.world import (
     assert_folded_once_in_order,
     running_world,
 )
-from vigil import trace
-from vigil.bus import Message
+from vigil.bus.bus import Message
 from vigil.clock import SystemClock
 from vigil.contracts import AGENT_FOLLOW_UP, SendMessage
+from vigil.observe import trace
 
 
 async def many(world: World, count: int) -> list[Person]:

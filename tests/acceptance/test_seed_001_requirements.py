@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.agent import DONE, ask, ask_in_steps, follow_up, tell
 from tests.support.world import ANN, StoppedClock, World, running_world
-from vigil import config
+from vigil.settings import config
 
 
 def test_fr_040_and_041_the_switches_are_environment_variables(tmp_path: Path) -> None:

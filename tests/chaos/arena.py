@@ -19,11 +19,11 @@ from tests.chaos.processes import Processes
 from tests.chaos.records import check_records
 from tests.support import signals
 from tests.support.stack import running_broker, settings_of
-from vigil import config, tokens
-from vigil.broker import Broker, free_port
-from vigil.bus import Bus, Message
+from vigil.broker.process import Broker, free_port
+from vigil.bus.bus import Bus, Message
 from vigil.contracts import External, ExternalPayload, decode_dead_letter, encode
 from vigil.errors import VigilError
+from vigil.settings import config, tokens
 from vigil.subjects import SessionKey
 
 SETTLE_S: Final = 40.0

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from vigil.bus import Message
+from vigil.bus.bus import Message
 from vigil.contracts import (
     Attempt,
     Dispatch,

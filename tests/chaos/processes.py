@@ -19,7 +19,7 @@ from typing import Final
 import msgspec
 
 from tests.support import warm
-from vigil.broker import die_with_parent
+from vigil.broker.process import die_with_parent
 from vigil.crash import EXIT_CODE
 
 TRIES_MAX: Final = 5

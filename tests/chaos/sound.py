@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tests.chaos.checker import Rules
 from tests.chaos.history import Histories
-from vigil.bus import Message
+from vigil.bus.bus import Message
 from vigil.contracts import (
     Approval,
     BoardChange,

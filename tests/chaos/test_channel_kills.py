@@ -40,11 +40,11 @@ from tests.support.receiver import (
     verified,
 )
 from tests.support.stack import running_broker, settings_of
-from vigil import config, credentials, tokens
-from vigil.broker import Broker, free_port
-from vigil.bus import Bus
+from vigil.broker.process import Broker, free_port
+from vigil.bus.bus import Bus
 from vigil.contracts import DeadLetter, UserMessage, UserMessagePayload, encode
 from vigil.errors import VigilError
+from vigil.settings import config, credentials, tokens
 from vigil.subjects import SessionKey
 
 pytestmark = pytest.mark.chaos

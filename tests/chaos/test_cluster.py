@@ -15,10 +15,10 @@ import pytest
 from tests.chaos.arena import Arena
 from tests.support.cluster import SIZE, Cluster, running_cluster
 from tests.support.stack import settings_of
-from vigil import config
-from vigil.broker import free_port
+from vigil.broker.process import free_port
 from vigil.clock import SystemClock
-from vigil.keeping.erase import Eraser
+from vigil.erasure.erase import Eraser
+from vigil.settings import config
 
 pytestmark = pytest.mark.chaos
 

@@ -15,8 +15,8 @@ from tests.chaos import test_channel_kills, test_reflecting_kills
 from tests.chaos.arena import Arena, Prepare, running_arena
 from tests.chaos.clients import Client
 from tests.chaos.processes import Step
+from vigil.backup import rearm
 from vigil.crash import POINTS
-from vigil.keeping import rearm
 
 pytestmark = pytest.mark.chaos
 

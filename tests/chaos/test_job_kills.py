@@ -17,8 +17,8 @@ from tests.chaos.processes import Processes
 from tests.support.gateway import Gate, until
 from tests.support.jobs import Jobs, shell, steps
 from tests.support.stack import Stack, running_broker, settings_of
-from vigil import config
 from vigil.contracts import Job, decode_board
+from vigil.settings import config
 
 pytestmark = pytest.mark.chaos
 

@@ -16,7 +16,7 @@ from tests.chaos.arena import ENVIRONMENT
 from tests.chaos.processes import Processes, Step
 from tests.support.stack import Stack, running_broker, settings_of
 from tests.support.talk import Talk
-from vigil.bus import Bus
+from vigil.bus.bus import Bus
 from vigil.contracts import CallTool, MemorySaved, decode_memory
 from vigil.subjects import MEMORIES_ALL
 

@@ -11,8 +11,8 @@ from typing import Final
 
 import pytest
 
-from services.cortex import log as session_log
-from services.cortex.history import History
+from services.cortex.session import log as session_log
+from services.cortex.session.history import History
 from tests.chaos.arena import ENVIRONMENT
 from tests.chaos.processes import Processes, Step
 from tests.support.stack import Stack, running_broker, settings_of

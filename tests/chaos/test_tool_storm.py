@@ -18,9 +18,9 @@ from tests.support.messages_api import messages_api
 from tests.support.messages_coder import coder
 from tests.support.stack import Stack, running_broker, settings_of
 from tests.support.talk import Talk
-from vigil.broker import Broker
+from vigil.broker.process import Broker
 from vigil.contracts import CallTool, ToolResultEvent, decode_event
-from vigil.sections import Executor
+from vigil.settings.sections import Executor
 
 pytestmark = pytest.mark.chaos
 

@@ -11,8 +11,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from vigil.cli import exits
-from vigil.client import ApiError, Client
 from vigil.errors import ConfigError, OutcomeUnknown, Unavailable
+from vigil.sdk.client import ApiError, Client
 
 
 @contextlib.contextmanager

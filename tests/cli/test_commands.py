@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.cli import COMMAND, Cli, eventually, running_vigil
 from vigil import topology
-from vigil.cli import running
+from vigil.cli.admin import up as running
 
 SERVICES = {"gateway", "cortex", "memory", "scheduler", "executor", "delivery"}
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import Cli, running_vigil
-from vigil.cli import completing
+from vigil.cli import completion
 
 PATIENCE_S = 5.0
 """Starting Python and loading the commands is most of it."""
@@ -131,8 +131,8 @@ def test_who_does_not_answer_is_not_waited_for(
         monkeypatch.setenv("VIGIL_HOME", str(tmp_path))
         monkeypatch.setenv("VIGIL_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
         begun = time.monotonic()
-        assert completing.session_keys("") == []
-        assert completing.PATIENCE_S <= time.monotonic() - begun < completing.PATIENCE_S + 1.0
+        assert completion.session_keys("") == []
+        assert completion.PATIENCE_S <= time.monotonic() - begun < completion.PATIENCE_S + 1.0
         cli = Cli(tmp_path / "home", VIGIL_URL=os.environ["VIGIL_URL"])
         begun = time.monotonic()
         assert complete(cli, "fish", "vigil stop ") == ""

@@ -21,10 +21,10 @@ import msgspec
 import pytest
 
 from tests.support.cli import Cli, eventually
-from vigil import nats_conf
-from vigil.broker import binary, free_port
+from vigil.broker import conf as nats_conf
+from vigil.broker.process import binary, free_port
 from vigil.errors import InvalidInput
-from vigil.sections import Nats
+from vigil.settings.sections import Nats
 from vigil.topology import SERVICES
 
 ROOT = Path(__file__).parents[2]

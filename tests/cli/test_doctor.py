@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.cli import Cli, running_vigil
 from tests.support.stack import settings_of
-from vigil.cli import doors, hands
+from vigil.cli.doctor import channels, sandbox
 
 
 def checks(cli: Cli, code: int) -> dict[str, dict[str, str]]:
@@ -64,8 +64,8 @@ def test_the_sandbox(
     kind: Any, reasons: tuple[str, ...], is_offered: bool, asked: str, state: str, said: str
 ) -> None:
     """Issue 5: which one works, and why not a better one."""
-    probed = hands._Found(kind=kind, reasons=reasons, is_offered=is_offered)
-    found = hands.check_of(probed, asked)
+    probed = sandbox._Found(kind=kind, reasons=reasons, is_offered=is_offered)
+    found = sandbox.check_of(probed, asked)
     assert (found.name, found.state) == ("sandbox", state)
     assert said in found.found
 
@@ -229,7 +229,7 @@ def test_the_port_for_metrics(tmp_path: Path, environ: dict[str, str], state: st
 def test_replicas_and_nodes(tmp_path: Path, nodes: int, replicas: int, state: str) -> None:
     """X-5: what the two settings are together, whether or not the cluster can be reached."""
     url = ",".join(["nats://127.0.0.1:9"] * nodes)
-    (found,) = doors.examine(settings_of(tmp_path, nats={"url": url, "replicas": replicas}))
+    (found,) = channels.examine(settings_of(tmp_path, nats={"url": url, "replicas": replicas}))
     assert (found.name, found.state) == ("replicas", state)
     assert (found.advice == "") is (state == "ok")
 

@@ -17,9 +17,9 @@ from typer.main import get_command
 
 from tests.support.cli import Cli, eventually, running_vigil
 from tests.support.compose import parse
-from vigil import config
-from vigil.broker import free_port
+from vigil.broker.process import free_port
 from vigil.cli.app import app
+from vigil.settings import config
 from vigil.topology import SERVICES
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.cli import Cli, running_vigil
-from vigil.cli import beginnings, exits, output
+from vigil.cli import exits, output, prefixes
 from vigil.errors import InvalidInput
 
 ID = "0123456789abcdef0123456789abcdef"
@@ -50,15 +50,15 @@ def test_a_table_without_rows_has_its_heads(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_beginnings() -> None:
     ids = ["abc1", "abd2", "b3", "b34"]
-    assert beginnings.whole("job", "ABC", ids, length=4) == "abc1"
-    assert beginnings.whole("job", "zzzz", ids, length=4) == "zzzz", "the gateway says what it is"
-    assert beginnings.whole("timer", "b3", ids, length=None) == "b3"
+    assert prefixes.whole("job", "ABC", ids, length=4) == "abc1"
+    assert prefixes.whole("job", "zzzz", ids, length=4) == "zzzz", "the gateway says what it is"
+    assert prefixes.whole("timer", "b3", ids, length=None) == "b3"
     with pytest.raises(InvalidInput, match="abc1, abd2"):
-        beginnings.whole("job", "ab", ids, length=4)
+        prefixes.whole("job", "ab", ids, length=4)
     with pytest.raises(exits.NotReady, match="no job begins with 'e'"):
-        beginnings.whole("job", "e", ids, length=4)
+        prefixes.whole("job", "e", ids, length=4)
     with pytest.raises(InvalidInput, match="hex digits"):
-        beginnings.whole("job", "x", ids, length=4)
+        prefixes.whole("job", "x", ids, length=4)
 
 
 @pytest.fixture(scope="module")

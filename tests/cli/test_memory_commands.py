@@ -16,8 +16,9 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from tests.support.cli import Cli, eventually, running_vigil
-from vigil import ApiError, runfile
+from vigil import ApiError
 from vigil import Client as HttpClient
+from vigil.local import runfile
 
 Mode = Literal["auto", "legacy"]
 NOBODY = "0" * 32

@@ -16,7 +16,7 @@ import nats.errors
 import pytest
 
 from tests.support.cli import Cli, eventually, running_vigil
-from vigil import runfile
+from vigil.local import runfile
 
 EVENT = {"specversion": "1.0", "id": "1", "source": "urn:test", "type": "t", "data": "red"}
 

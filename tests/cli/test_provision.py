@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.support.cli import Cli, eventually
-from vigil.broker import binary, free_port
+from vigil.broker.process import binary, free_port
 from vigil.topology import SERVICES
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from vigil import runfile
-from vigil.runfile import AlreadyRunning, Lock, RunFile
+from vigil.local import runfile
+from vigil.local.runfile import AlreadyRunning, Lock, RunFile
 
 
 def run_of(pid: int) -> RunFile:
@@ -51,7 +51,7 @@ def test_a_file_left_behind_means_nothing(path: Path) -> None:
 def test_the_lock_ends_with_its_process(path: Path) -> None:
     """X-5: after SIGKILL the next start isn't refused."""
     code = (
-        "import sys, pathlib; from vigil.runfile import Lock; "
+        "import sys, pathlib; from vigil.local.runfile import Lock; "
         "Lock(pathlib.Path(sys.argv[1])).acquire(); print('held', flush=True); sys.stdin.read()"
     )
     holder = subprocess.Popen(

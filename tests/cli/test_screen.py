@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.terminal import Terminal
+from vigil.cli.chat.screen import PROMPT, TerminalScreen
 from vigil.cli.output import printable
-from vigil.cli.screen import PROMPT, TerminalScreen
 
 
 class Desk:

@@ -22,9 +22,9 @@ from typing import Any
 import pytest
 
 from tests.support.cli import COMMAND, Cli, eventually, running_vigil
-from vigil.cli.watching import cells_of, line_of
-from vigil.client import ApiError, Client
+from vigil.cli.commands.signals import cells_of, line_of
 from vigil.errors import Unavailable, VigilError
+from vigil.sdk.client import ApiError, Client
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
 
@@ -226,7 +226,7 @@ def test_the_client_waits_for_hours(monkeypatch: pytest.MonkeyPatch) -> None:
         if len(waits) == 1500:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("vigil.client.time.sleep", sleep)
+    monkeypatch.setattr("vigil.sdk.client.time.sleep", sleep)
     with serving(HEAD + event(1)) as server:
         signals = Client(server.url, "pat_x").signals(after=0)
         assert next(signals)["cursor"] == 1

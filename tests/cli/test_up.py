@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import Cli, ColdCli, eventually, is_alive, running_vigil
-from vigil import runfile
+from vigil.local import runfile
 from vigil.topology import SERVICES
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from tests.support.cli import COMMAND, Cli, eventually, running_vigil
-from vigil.cli.why import story
+from vigil.cli.commands.why import story
 
 LONG: Final = "word " * 60
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from services.cortex import core
 from services.cortex.core import Draft, Moment, Policy
-from services.cortex.history import History
-from services.cortex.model import ModelAnswer, StopReason
+from services.cortex.session.history import History
+from services.cortex.thought.model import ModelAnswer, StopReason
 from vigil.contracts import (
     Approval,
     Block,

@@ -16,7 +16,7 @@ import msgspec
 from services.cortex import core
 from services.cortex.core import Draft, Moment, Policy
 from services.cortex.core.profiles import profile_of
-from services.cortex.model import ModelAnswer
+from services.cortex.thought.model import ModelAnswer
 from tests.cortex.driver import answer
 from vigil.contracts import (
     CancelCall,

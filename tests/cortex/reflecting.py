@@ -7,15 +7,15 @@ from datetime import timedelta
 from typing import Final
 
 from services.cortex import core
-from services.cortex import log as session_log
 from services.cortex.core import Draft, Plan, Policy, Window
 from services.cortex.core.history import Chunk, chunk_of
 from services.cortex.core.remembering import Offer
 from services.cortex.core.window import tokens_of_rows
-from services.cortex.history import History
-from services.cortex.model import ModelAnswer
+from services.cortex.session import log as session_log
+from services.cortex.session.history import History
+from services.cortex.thought.model import ModelAnswer
 from tests.cortex.driver import Brain, Driver, answer
-from vigil.bus import Message
+from vigil.bus.bus import Message
 from vigil.clock import SystemClock
 from vigil.contracts import Row, TimerFired, TimerPayload, Turn, decode_turn, encode
 from vigil.subjects import SessionKey

@@ -13,14 +13,6 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from services.cortex.model import (
-    Model,
-    ModelAnswer,
-    ModelError,
-    ModelRequest,
-    Situation,
-    StopReason,
-)
 from services.cortex.models import DEFAULT_MODEL, LoadingModel, choose
 from services.cortex.models.anthropic import (
     ANSWER_BYTES_MAX,
@@ -30,7 +22,15 @@ from services.cortex.models.anthropic import (
 )
 from services.cortex.models.messages import EARLIER, NO_RESULT, messages_of
 from services.cortex.models.rehearsal import RehearsalModel
-from services.cortex.tools import SPECS
+from services.cortex.thought.model import (
+    Model,
+    ModelAnswer,
+    ModelError,
+    ModelRequest,
+    Situation,
+    StopReason,
+)
+from services.cortex.thought.tools import SPECS
 from tests.cortex.driver import Driver
 from tests.support.messages_api import Fault, MessagesApi, Reply, calls, fails, messages_api, says
 from tests.support.stack import settings_of

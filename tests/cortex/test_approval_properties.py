@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from services.cortex.core import Draft, Policy
 from services.cortex.core.approvals import digest_of
 from services.cortex.core.profiles import PROFILES
-from services.cortex.model import ModelAnswer
+from services.cortex.thought.model import ModelAnswer
 from tests.cortex.driver import KEY, Driver, answer, call
 from tests.cortex.test_core_approvals import TOOLS
 from tests.support.examples import up_to

@@ -9,20 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from services.cortex.budget import (
-    Budget,
-    BudgetExceeded,
-    Reservation,
-    estimate,
-    tokens_of,
-)
-from services.cortex.model import ModelRequest, Situation
-from services.cortex.tools import SPECS
+from services.cortex.thought.budget import Budget, BudgetExceeded, Reservation, estimate, tokens_of
+from services.cortex.thought.model import ModelRequest, Situation
+from services.cortex.thought.tools import SPECS
 from tests.support.stack import Stack
-from vigil.bus import Bus
+from vigil.bus.bus import Bus
+from vigil.bus.kv import Bucket
 from vigil.contracts import Row, TextBlock, Usage
 from vigil.errors import OutcomeUnknown, Unavailable
-from vigil.kv import Bucket
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 

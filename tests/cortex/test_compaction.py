@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import pytest
 
-from services.cortex import log as session_log
 from services.cortex.core.compaction import SUMMARISE_AT
-from services.cortex.history import History
-from services.cortex.model import ModelAnswer, ModelError, ModelRequest
+from services.cortex.session import log as session_log
+from services.cortex.session.history import History
+from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest
 from tests.cortex.driver import answer, call
 from tests.support.scripted_model import ScriptedModel, text_of
 from tests.support.stack import Stack, running_stack

@@ -13,7 +13,7 @@ from services.cortex.core import Draft, Policy
 from services.cortex.core.history import trim
 from services.cortex.core.policy import quiet_until
 from services.cortex.core.sway import Sway
-from services.cortex.model import ModelAnswer
+from services.cortex.thought.model import ModelAnswer
 from tests.cortex.driver import KEY, START, Brain, Driver, answer, call
 from vigil.contracts import (
     TURN_BYTES_MAX,

@@ -14,9 +14,9 @@ from services.cortex.core import Policy
 from services.cortex.core.calls import INPUT_BYTES_MAX
 from services.cortex.core.history import trim
 from services.cortex.core.window import Window
-from services.cortex.history import History
-from services.cortex.log import headers_of
 from services.cortex.models.messages import NO_RESULT, messages_of
+from services.cortex.session.history import History
+from services.cortex.session.log import headers_of
 from tests.cortex.driver import KEY, Driver, answer, call
 from tests.cortex.test_core import scripted
 from vigil.contracts import (

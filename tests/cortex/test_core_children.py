@@ -14,7 +14,7 @@ from services.cortex import core
 from services.cortex.core import Draft
 from services.cortex.core.history import chunk_of
 from services.cortex.core.loop import CUT_OFF
-from services.cortex.model import ModelAnswer
+from services.cortex.thought.model import ModelAnswer
 from tests.cortex.driver import answer, call
 from tests.cortex.family import ROOT, Family, Member
 from tests.cortex.test_core_approvals import TOOLS

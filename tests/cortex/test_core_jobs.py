@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from services.cortex.core import Draft, Policy, job_record, plans
 from services.cortex.core.profiles import PROFILES
-from services.cortex.model import ModelAnswer
+from services.cortex.thought.model import ModelAnswer
 from tests.cortex.driver import KEY, START, Driver, answer
 from tests.support.examples import up_to
 from vigil.contracts import (

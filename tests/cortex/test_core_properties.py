@@ -15,9 +15,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from services.cortex import core
 from services.cortex.core import Draft, Policy
 from services.cortex.core.history import trim
-from services.cortex.history import History
-from services.cortex.model import ModelAnswer
 from services.cortex.models.messages import messages_of
+from services.cortex.session.history import History
+from services.cortex.thought.model import ModelAnswer
 from tests.cortex.driver import KEY, Driver, answer, call
 from tests.support.examples import up_to
 from vigil.contracts import (

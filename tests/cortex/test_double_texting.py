@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from services.cortex.model import ModelAnswer, ModelError, ModelRequest
+from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest
 from tests.cortex.test_engine import texts_sent, users_folded_once
 from tests.support.scripted_model import ScriptedModel, say, text_of
 from tests.support.stack import Stack, running_stack
 from tests.support.talk import Talk
-from vigil import config
 from vigil.errors import ConfigError
+from vigil.settings import config
 
 HASTY, PATIENT = "ann:hasty:t", "ann:patient:t"
 AGENTS = {

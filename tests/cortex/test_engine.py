@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from services.cortex.model import ModelAnswer, ModelError, ModelRequest
+from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest
 from tests.cortex.driver import answer, call
 from tests.support.scripted_model import ScriptedModel, say, text_of
 from tests.support.stack import Stack, running_stack
 from tests.support.talk import Talk
-from vigil import lease
+from vigil.bus import lease
+from vigil.bus.kv import Bucket
+from vigil.bus.lease import Lease, Leases
 from vigil.contracts import (
     DEAD_LETTER_BYTES_MAX,
     SendMessage,
     ToolResultBlock,
     decode_dead_letter,
 )
-from vigil.kv import Bucket
-from vigil.lease import Lease, Leases
 
 
 @pytest.fixture
@@ -382,7 +382,7 @@ async def test_a_step_that_always_crashes_is_given_up(
     stack: Stack, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ARCHITECTURE 3, takeover: five attempts, then an apology; the session goes on."""
-    monkeypatch.setattr("services.cortex.engine.RETRY_DELAY_S", 0.05)
+    monkeypatch.setattr("services.cortex.session.engine.RETRY_DELAY_S", 0.05)
 
     def behave(request: ModelRequest) -> ModelAnswer:
         if text_of(request) == "kill":

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from services.cortex.model import ModelAnswer, ModelError, ModelRequest
+from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest
 from tests.cortex.driver import answer, call
 from tests.support.scripted_model import ScriptedModel, say, text_of
 from tests.support.stack import running_stack
 from tests.support.talk import Talk
-from vigil.bus import Bus
+from vigil.bus.bus import Bus
 from vigil.contracts import State, Turn, encode
 from vigil.topology import WAKE
 
@@ -22,7 +22,7 @@ async def test_a_message_that_is_given_up_ends_under_its_own_id(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """X-5, I-5: whoever waits for the answer gets the apology. Found by the kill tests."""
-    monkeypatch.setattr("services.cortex.engine.RETRY_DELAY_S", 0.05)
+    monkeypatch.setattr("services.cortex.session.engine.RETRY_DELAY_S", 0.05)
     model = ScriptedModel().install(monkeypatch)
 
     def behave(request: ModelRequest) -> ModelAnswer:
@@ -42,7 +42,7 @@ async def test_a_deadline_that_is_given_up_ends_the_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S-12: nothing waits for ever: the loop that waited for it ends, the session goes on."""
-    monkeypatch.setattr("services.cortex.engine.RETRY_DELAY_S", 0.05)
+    monkeypatch.setattr("services.cortex.session.engine.RETRY_DELAY_S", 0.05)
     model = ScriptedModel().install(monkeypatch)
     asked = 0
 
@@ -71,7 +71,7 @@ async def test_a_timer_that_is_given_up_closes_its_follow_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S-8: a follow-up whose only timer event was passed over is not open for ever."""
-    monkeypatch.setattr("services.cortex.engine.RETRY_DELAY_S", 0.05)
+    monkeypatch.setattr("services.cortex.session.engine.RETRY_DELAY_S", 0.05)
     model = ScriptedModel().install(monkeypatch)
 
     def behave(request: ModelRequest) -> ModelAnswer:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from services.cortex import identity
-from services.cortex.identity import CUT, FILE_BYTES_MAX, FILES, TEMPLATES, Identities
+from services.cortex.thought import identity
+from services.cortex.thought.identity import CUT, FILE_BYTES_MAX, FILES, TEMPLATES, Identities
 from vigil.errors import InvalidInput
 
 

@@ -9,12 +9,12 @@ import msgspec
 
 from services.cortex.core.history import Chunk
 from services.cortex.core.window import Window, tokens_of_rows
-from services.cortex.history import History, Inherited
-from services.cortex.inheriting import inherited
+from services.cortex.session.history import History, Inherited
+from services.cortex.session.inheritance import inherited
 from tests.cortex.driver import Driver, answer
 from tests.cortex.test_core_children import uses
 from tests.support.stack import Stack, running_stack
-from vigil.bus import Bus
+from vigil.bus.bus import Bus
 from vigil.contracts import Row, Start, TextBlock, Turn, encode
 from vigil.subjects import SessionKey
 

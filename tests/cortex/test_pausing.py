@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from services.cortex.model import ModelAnswer, ModelError, ModelRequest
+from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest
 from tests.cortex.driver import answer, call
 from tests.support.scripted_model import ScriptedModel, text_of
 from tests.support.stack import Stack, running_stack
 from tests.support.talk import Talk
-from vigil import switches
 from vigil.contracts import SaveMemory, SendMessage, Turn
+from vigil.settings import switches
 
 PAUSE_S = 1
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.cortex.identity import Identity
-from services.cortex.model import Situation
-from services.cortex.prompting import FOLDER, Prompts, barred, instant, line
-from services.cortex.tools import SPECS, TOOLS
+from services.cortex.thought.identity import Identity
+from services.cortex.thought.model import Situation
+from services.cortex.thought.prompts import FOLDER, Prompts, barred, instant, line
+from services.cortex.thought.tools import SPECS, TOOLS
 from vigil.contracts import ExternalBlock, ExternalPayload, FollowUp, Memory, TaskBlock
 from vigil.memory.tools import TOOLS as MEMORY_TOOLS
 

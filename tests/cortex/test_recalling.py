@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from services.cortex.core.recollection import shortened
-from services.cortex.model import ModelRequest
-from services.cortex.recollector import EMPTY_FOR_S, Recollector
+from services.cortex.thought.model import ModelRequest
+from services.cortex.thought.recollector import EMPTY_FOR_S, Recollector
 from services.memory import checks
 from tests.cortex.driver import answer, call
 from tests.support.scripted_memory import (
@@ -28,7 +28,6 @@ from tests.support.scripted_memory import (
 from tests.support.scripted_model import ScriptedModel
 from tests.support.stack import Stack, running_stack, settings_of
 from tests.support.talk import Talk
-from vigil.config import Config
 from vigil.contracts import (
     ToolResultEvent,
     ToolResultPayload,
@@ -36,7 +35,8 @@ from vigil.contracts import (
 )
 from vigil.memory.client import MemoryClient
 from vigil.memory.questions import Recall
-from vigil.metrics import Metrics
+from vigil.observe.metrics import Metrics
+from vigil.settings.config import Config
 from vigil.subjects import Scope, SessionKey
 
 ANN = SessionKey.of("ann", "vigil", "t1")

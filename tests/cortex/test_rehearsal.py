@@ -11,7 +11,6 @@ import pytest
 
 from services.cortex.core.detached import HELD_REASON as RESULTS_HELD
 from services.cortex.core.external import HELD_REASON
-from services.cortex.model import ModelAnswer, ModelRequest, Situation
 from services.cortex.models.rehearsal import (
     ABOUT,
     CALLS_MAX,
@@ -19,8 +18,9 @@ from services.cortex.models.rehearsal import (
     NOTHING_OPEN,
     RehearsalModel,
 )
-from services.cortex.prompting import Prompts
-from services.cortex.tools import ARGUMENTS
+from services.cortex.thought.model import ModelAnswer, ModelRequest, Situation
+from services.cortex.thought.prompts import Prompts
+from services.cortex.thought.tools import ARGUMENTS
 from vigil.contracts import (
     Block,
     ExternalBlock,

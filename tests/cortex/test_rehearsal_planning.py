@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from services.cortex.core import plans
 from services.cortex.models.planning import CANNOT, LINES_MAX, plan
-from services.cortex.prompting import Prompts
-from vigil import skills
+from services.cortex.thought.prompts import Prompts
+from services.gateway.work import skills
 from vigil.contracts import Job, TextBlock
 from vigil.errors import InvalidInput
 

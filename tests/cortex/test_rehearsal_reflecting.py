@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from services.cortex.models.reflecting import NOTHING, reflect
-from services.cortex.transcript import OFFERED, transcript
+from services.cortex.thought.transcript import OFFERED, transcript
 from vigil.contracts import (
     ExternalBlock,
     ExternalPayload,

@@ -11,7 +11,7 @@ import pytest
 
 from services.cortex import core
 from services.cortex.core import Draft, Policy
-from services.cortex.model import ModelAnswer
+from services.cortex.thought.model import ModelAnswer
 from tests.cortex.driver import KEY, START, Driver, answer, call
 from vigil.contracts import FollowUp, Queued, State, Task, TimerFired, Tool
 

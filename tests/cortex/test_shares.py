@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.cortex import log as session_log
-from services.cortex.budget import Budget, BudgetExceeded
-from services.cortex.engine import Engine
-from services.cortex.incoming import Incoming
-from services.cortex.model import ModelAnswer, ModelRequest
-from services.cortex.shares import Shares
+from services.cortex.session import log as session_log
+from services.cortex.session.engine import Engine
+from services.cortex.session.incoming import Incoming
+from services.cortex.session.shares import Shares
+from services.cortex.thought.budget import Budget, BudgetExceeded
+from services.cortex.thought.model import ModelAnswer, ModelRequest
 from tests.cortex.test_budget import HandClock
 from tests.support.scripted_model import ScriptedModel, say
 from tests.support.stack import Stack, running_stack
 from tests.support.talk import Talk
-from vigil.bus import Message
+from vigil.bus.bus import Message
 from vigil.errors import Unavailable
 from vigil.subjects import SessionKey
 

@@ -52,8 +52,8 @@ from vigil.contracts import (
     decode_signal,
     encode,
 )
+from vigil.contracts.signal_kinds import KINDS
 from vigil.errors import InvalidInput
-from vigil.signals import KINDS
 from vigil.subjects import Scope, SessionKey
 
 KEY = SessionKey.parse("ann:vigil:t1")

@@ -30,8 +30,8 @@ from vigil.contracts import (
     Turn,
     encode,
 )
+from vigil.contracts.signal_kinds import KINDS
 from vigil.errors import InvalidInput
-from vigil.signals import KINDS
 from vigil.subjects import SessionKey
 
 ANN = SessionKey.parse("ann:vigil:t1")

@@ -21,8 +21,9 @@ from tests.support import signals
 from tests.support.projecting import Nursery
 from tests.support.stack import Stack
 from vigil import crash
-from vigil.appending import BATCH_MIN, Entry, append, last_sequence
-from vigil.bus import Ack, Bus
+from vigil.bus.batches import BATCH_MIN, Entry, append, last_sequence
+from vigil.bus.bus import Ack, Bus
+from vigil.bus.kv import Bucket
 from vigil.clock import SystemClock, new_id
 from vigil.contracts import (
     BoardEntry,
@@ -49,8 +50,7 @@ from vigil.contracts import (
     encode,
 )
 from vigil.errors import VigilError, WrongLastSequence
-from vigil.kv import Bucket
-from vigil.metrics import Metrics
+from vigil.observe.metrics import Metrics
 from vigil.runtime import Context
 from vigil.subjects import TEAM, Scope, SessionKey
 

@@ -16,7 +16,7 @@ import pytest
 from services.cortex import core
 from services.cortex.core import Policy
 from services.cortex.core.profiles import PROFILES
-from services.cortex.model import ModelAnswer
+from services.cortex.thought.model import ModelAnswer
 from tests.cortex.driver import Driver, answer, call
 from tests.cortex.reflecting import ReflectingDriver
 from vigil.contracts import ControlPayload as Order

@@ -9,13 +9,13 @@ from typing import Any
 
 from services.cortex.core.history import Chunk, memorable, swayed
 from services.cortex.core.profiles import PROFILES
-from services.cortex.toolbox import BYTES_MAX, TOOLS_MAX, Toolbox
+from services.cortex.thought.toolbox import BYTES_MAX, TOOLS_MAX, Toolbox
 from tests.support.stack import running_broker, settings_of
-from vigil import config
-from vigil.bus import Bus
+from vigil.bus.bus import Bus
+from vigil.bus.kv import Bucket
 from vigil.contracts import Row, Shelf, TextBlock, Tool, encode
-from vigil.credentials import load
-from vigil.kv import Bucket
+from vigil.settings import config
+from vigil.settings.credentials import load
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 

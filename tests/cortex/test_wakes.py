@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from services.cortex import __main__ as cortex
-from services.cortex import engine
-from services.cortex import log as session_log
-from services.cortex.session import Session
+from services.cortex.session import engine
+from services.cortex.session import log as session_log
+from services.cortex.session.session import Session
 from tests.support.stack import Stack
 from tests.support.talk import Talk
-from vigil.bus import Bus, Message
-from vigil.keeping import erasure
-from vigil.lease import Lease, Leases
+from vigil.bus.bus import Bus, Message
+from vigil.bus.lease import Lease, Leases
+from vigil.erasure import mark
 from vigil.subjects import SessionKey
 from vigil.topology import WAKE
 
@@ -97,7 +97,7 @@ async def test_no_session_of_who_is_being_erased_is_opened(
 
     async def late_acquire(self: Leases, key: str) -> Lease | None:
         if key == talk.key.kv_key and not marked.is_set():
-            await erasure.begin(admin, "ann", datetime.now(UTC))
+            await mark.begin(admin, "ann", datetime.now(UTC))
             await asyncio.wait_for(marked.wait(), 10)
         return await acquire(self, key)
 

@@ -18,8 +18,8 @@ from services.cortex import core
 from services.cortex.core import Draft, Policy
 from services.cortex.core.history import memorable
 from services.cortex.core.profiles import offers, profile_of
-from services.cortex.history import History, Inherited
-from services.cortex.model import ModelAnswer
+from services.cortex.session.history import History, Inherited
+from services.cortex.thought.model import ModelAnswer
 from tests.cortex.driver import answer
 from tests.cortex.reflecting import ReflectingDriver
 from vigil.contracts import (

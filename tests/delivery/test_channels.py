@@ -40,11 +40,12 @@ from tests.support.receiver import (
     verified,
 )
 from tests.support.stack import Stack, running_stack
-from vigil import config, contracts, runtime, sections
+from vigil import contracts, runtime
 from vigil.clock import SystemClock
 from vigil.contracts import encode
 from vigil.errors import ConfigError, OutcomeUnknown
-from vigil.requeue import Reply
+from vigil.settings import config, sections
+from vigil.worker.requeue import Reply
 
 
 async def test_what_is_said_over_a_channel_arrives_there(tmp_path: Path) -> None:

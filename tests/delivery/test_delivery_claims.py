@@ -14,11 +14,11 @@ from services.delivery.handlers import Speech
 from services.delivery.lanes import Fate, Lane, Lanes
 from tests.support.delivery import STREAM, Conversation, conversation
 from tests.support.stack import Stack
-from vigil import trace
-from vigil.bus import Ack, Bus, BusError, Message
+from vigil.bus.bus import Ack, Bus, BusError, Message
 from vigil.clock import SystemClock
 from vigil.contracts import SendMessage, decode_dead_letter
 from vigil.errors import OutcomeUnknown, Unavailable
+from vigil.observe import trace
 from vigil.subjects import SessionKey
 
 LIMITS = Limits(failure_waits_s=(0.01, 0.01, 0.01))

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from services.delivery.lanes import Fate, Lane, Lanes
-from vigil.bus import Message
+from vigil.bus.bus import Message
 
 
 def turn_of(session: str, seq: int) -> Message:

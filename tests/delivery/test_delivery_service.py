@@ -18,9 +18,9 @@ from tests.support.delivery import (
     until,
 )
 from tests.support.stack import Stack
-from vigil import trace
-from vigil.bus import Bus, Message
+from vigil.bus.bus import Bus, Message
 from vigil.contracts import decode_dead_letter
+from vigil.observe import trace
 
 
 async def test_a_send_is_said_with_all_its_facts(bare: Stack) -> None:

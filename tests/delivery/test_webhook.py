@@ -33,11 +33,11 @@ from tests.support.receiver import (
     status,
     verified,
 )
-from vigil.broker import free_port
+from vigil.broker.process import free_port
 from vigil.clock import SystemClock
 from vigil.contracts import Said
-from vigil.guard import GuardedTransport
-from vigil.ssrf import Rules
+from vigil.net.guard import GuardedTransport
+from vigil.net.ssrf import Rules
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SAID = Said(

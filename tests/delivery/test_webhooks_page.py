@@ -16,10 +16,10 @@ from services.delivery.webhook import MessageSent, WebhookChannel, body_of
 from tests.delivery.test_webhook import BODY, SAID
 from tests.support.delivery import until
 from tests.support.receiver import SECRET
-from vigil import config, sections
-from vigil.broker import free_port
+from vigil.broker.process import free_port
 from vigil.clock import SystemClock
-from vigil.ssrf import Rules
+from vigil.net.ssrf import Rules
+from vigil.settings import config, sections
 
 PAGE = (Path(__file__).parents[2] / "docs" / "webhooks.md").read_text("utf-8")
 

@@ -18,10 +18,11 @@ from typing import Any, Final
 import jsonschema
 import pytest
 
+from services.gateway.documents import bus as asyncapi
+from services.gateway.documents.examples_bus import EXAMPLES
 from tests.support.gateway import Gate, running_gateway
-from vigil import __version__, asyncapi, topology
-from vigil.asyncapi_examples import EXAMPLES
-from vigil.signals import KINDS
+from vigil import __version__, topology
+from vigil.contracts.signal_kinds import KINDS
 from vigil.subjects import Scope, SessionKey, outside, signals_of
 
 ROOT: Final = Path(__file__).parents[2]

@@ -19,11 +19,13 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from services.gateway.app import ENDPOINTS, MESSAGES_PATH
+from services.gateway.http.app import ENDPOINTS, MESSAGES_PATH
 from tests.support.stack import Stack
-from vigil import config, contracts, crash, metrics, spans, topology
+from vigil import contracts, crash, topology
 from vigil.cli import exits
 from vigil.contracts import UserMessage, UserMessagePayload, encode
+from vigil.observe import metrics, spans
+from vigil.settings import config
 from vigil.subjects import SessionKey
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from typer.main import get_command
 
-from vigil.cli import memory
+from vigil.cli.commands import memory
 from vigil.memory.mcp_tools import TOOLS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "memory.md").read_text("utf-8")

@@ -18,7 +18,7 @@ import pytest
 
 from tests.support.gateway import Gate, running_gateway, until
 from tests.support.programs import admit, are_taken_in
-from vigil.cli.programs import describe
+from vigil.cli.admin.programs import describe
 from vigil.contracts import External, Signal, SignalSource, decode_event, encode
 from vigil.subjects import SessionKey
 

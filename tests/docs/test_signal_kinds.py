@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tests.docs.test_docs import section
-from vigil.signals import KINDS
+from vigil.contracts.signal_kinds import KINDS
 
 
 def test_every_kind_of_signal_is_listed_with_its_meaning() -> None:

@@ -21,10 +21,10 @@ from typing import Any, Final
 
 import pytest
 
-from services.cortex.model import ModelAnswer, ModelRequest
+from services.cortex.thought.model import ModelAnswer, ModelRequest
 from tests.support.scripted_model import say
 from tests.support.world import Person, StoppedClock, World, running_world
-from vigil.cli.why import story
+from vigil.cli.commands.why import story
 from vigil.contracts import AGENT_FOLLOW_UP, ToolUseBlock, Usage
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "why.md"

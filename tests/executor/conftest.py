@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from services.executor import sources
+from services.executor import presence
+from services.executor.tools import sources
 from tests.support import executing
 from tests.support.stack import Stack
-from vigil import presence
 
 
 @pytest.fixture

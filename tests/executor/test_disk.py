@@ -13,10 +13,10 @@ from typing import cast
 
 import pytest
 
-from services.executor.room import ROOM, Floor, pause_s
 from services.executor.sandbox.box import Kind
 from services.executor.sandbox.choosing import why_not
-from services.executor.usage import Usage, nameless_bytes, usage_of
+from services.executor.workspace.room import ROOM, Floor, pause_s
+from services.executor.workspace.usage import Usage, nameless_bytes, usage_of
 from tests.support.boxes import KINDS
 from tests.support.hands import Hands, choice_of
 

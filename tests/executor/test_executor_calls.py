@@ -11,6 +11,7 @@ import pytest
 
 from services.executor import calls as module
 from services.executor import work
+from services.executor.presence import Presence
 from tests.support import executing
 from tests.support.executing import (
     ENDS,
@@ -25,7 +26,8 @@ from tests.support.executing import (
 from tests.support.memories import KEY, Session, call_of, until
 from tests.support.spans import parent_of, record
 from tests.support.stack import Stack
-from vigil import contracts, metrics, spans, trace, turns
+from vigil import contracts
+from vigil.bus.lease import Leases
 from vigil.contracts import (
     CallTool,
     State,
@@ -35,12 +37,12 @@ from vigil.contracts import (
     decode_dead_letter,
     encode,
 )
-from vigil.keeping import erasure
-from vigil.lease import Leases
-from vigil.presence import Presence
-from vigil.requeue import Question, decode_reply
-from vigil.requeue import encode as encode_requeue
+from vigil.erasure import mark
+from vigil.observe import metrics, spans, trace
 from vigil.subjects import SessionKey
+from vigil.worker import turns
+from vigil.worker.requeue import Question, decode_reply
+from vigil.worker.requeue import encode as encode_requeue
 
 WORKER = SessionKey("ann", "vigil", "_worker-1f")
 
@@ -573,7 +575,7 @@ async def test_nothing_is_done_for_somebody_who_is_being_erased(stack: Stack) ->
     session, one = await session_of(stack), call("count", gate="gate")
     await session.turn(one)
     await has_begun(stack, one)
-    await erasure.begin(session.bus, "ann", datetime.now(UTC))
+    await mark.begin(session.bus, "ann", datetime.now(UTC))
     await session.all_acked()
     open_gate(stack)
     await session.turn(call("count", 2))

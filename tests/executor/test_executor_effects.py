@@ -11,13 +11,14 @@ import msgspec
 import pytest
 
 from services.executor import work
-from services.executor.carrying import Carrying
 from services.executor.config import Limits
+from services.executor.effects import Carrying
 from tests.support.executing import call, has_begun, open_gate, session_of
 from tests.support.memories import KEY, Session, until
 from tests.support.stack import Stack
-from vigil import topology, turns
-from vigil.bus import Bus, BusError
+from vigil import topology
+from vigil.bus.bus import Bus, BusError
+from vigil.bus.lease import Leases
 from vigil.contracts import (
     Approval,
     BoardChange,
@@ -38,8 +39,8 @@ from vigil.contracts import (
     effect_id,
     encode,
 )
-from vigil.lease import Leases
 from vigil.subjects import SessionKey
+from vigil.worker import turns
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 WORKER = SessionKey("ann", "vigil", "_worker-1f")

@@ -21,7 +21,7 @@ from tests.support.executing import call, noted, session_on
 from tests.support.memories import Session, until
 from tests.support.stack import Stack
 from vigil import crash
-from vigil.bus import Bus
+from vigil.bus.bus import Bus
 from vigil.contracts import (
     CallTool,
     CancelCall,

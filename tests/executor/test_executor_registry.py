@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from services.executor.registry import TOO_LARGE, Registry
-from services.executor.sources import BUILTIN
+from services.executor.tools.registry import TOO_LARGE, Registry
+from services.executor.tools.sources import BUILTIN
 from tests.support import executing
 from tests.support.executing import SOURCE, Counting, call, session_of, tool_of
 from tests.support.memories import until
 from tests.support.stack import Stack
-from vigil.bus import Bus
+from vigil.bus.bus import Bus
+from vigil.bus.kv import Bucket
 from vigil.clock import SystemClock
 from vigil.contracts import Shelf, Tool, decode_shelf, encode
 from vigil.errors import InvalidInput
-from vigil.kv import Bucket
 
 
 class Named(Counting):

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from services.executor.arguments import HttpGet
-from services.executor.fetch import Fetcher, readable_of, unpack
-from services.executor.readable import readable
-from services.executor.source import Told
+from services.executor.tools.arguments import HttpGet
+from services.executor.tools.fetch import Fetcher, readable_of, unpack
+from services.executor.tools.readable import readable
+from services.executor.tools.source import Told
 from tests.support.hands import call_of
 from tests.support.receiver import (
     TLS,
@@ -29,8 +29,8 @@ from tests.support.receiver import (
     silence,
     status,
 )
-from vigil.config import Config
-from vigil.ssrf import Refused, Rules
+from vigil.net.ssrf import Refused, Rules
+from vigil.settings.config import Config
 
 PUBLIC = "93.184.215.14"
 Resolve = Callable[[str, int], Awaitable[list[str]]]
@@ -338,6 +338,6 @@ def test_what_a_reader_sees() -> None:
 
 def test_the_reader_needs_nothing_of_ours() -> None:
     """It runs alone: isolated and without site-packages."""
-    source = Path("services/executor/readable.py").read_text()
+    source = Path("services/executor/tools/readable.py").read_text()
     assert "from ." not in source
     assert "vigil" not in source

@@ -15,7 +15,7 @@ import pytest
 from services.executor.sandbox import bubblewrap
 from tests.support.cli import Cli, eventually, running_vigil
 from tests.support.mcp_client import NASTY
-from vigil.cli import sections
+from vigil.cli import toml_sections
 from vigil.cli.exits import Conflict, NotReady
 from vigil.errors import ConfigError
 
@@ -130,13 +130,13 @@ def test_a_section_is_removed_with_what_is_below_it(tmp_path: Path) -> None:
     """P-2: comments and order of the rest stay, the remark above the next section with it."""
     file = tmp_path / "vigil.toml"
     file.write_text(TEXT)
-    sections.remove(file, "mcp", "files")
+    toml_sections.remove(file, "mcp", "files")
     assert file.read_text() == (
         "# Mine.\n[autonomy]\nenabled = true  # yes\n\n# About the person.\n[person]\n"
         'timezone = "Europe/Berlin"\n'
     )
     with pytest.raises(NotReady):
-        sections.remove(file, "mcp", "files")
+        toml_sections.remove(file, "mcp", "files")
 
 
 def test_a_section_is_appended(tmp_path: Path) -> None:
@@ -149,14 +149,14 @@ def test_a_section_is_appended(tmp_path: Path) -> None:
         "network": True,
         "timeout_s": 1.5,
     }
-    sections.add(file, "mcp", "more", values)
+    toml_sections.add(file, "mcp", "more", values)
     text = file.read_text("utf-8")
     assert text.startswith(TEXT)
     assert tomllib.loads(text)["mcp"]["more"] == values
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     with pytest.raises(Conflict):
-        sections.add(file, "mcp", "files", PROGRAM)
-    sections.remove(file, "mcp", "more")
+        toml_sections.add(file, "mcp", "files", PROGRAM)
+    toml_sections.remove(file, "mcp", "more")
     assert file.read_text("utf-8").rstrip() == TEXT.rstrip()
 
 
@@ -164,9 +164,9 @@ def test_lines_end_as_they_did(tmp_path: Path) -> None:
     file = tmp_path / "vigil.toml"
     before = TEXT.replace("\n", "\r\n").encode()
     file.write_bytes(before)
-    sections.add(file, "mcp", "more", {"command": "x"})
+    toml_sections.add(file, "mcp", "more", {"command": "x"})
     assert file.read_bytes() == before + b'\r\n[mcp.more]\r\ncommand = "x"\r\n'
-    sections.remove(file, "mcp", "more")
+    toml_sections.remove(file, "mcp", "more")
     assert file.read_bytes().rstrip() == before.rstrip()
 
 
@@ -176,7 +176,7 @@ def test_what_can_not_be_written_is_left_alone(tmp_path: Path, text: str) -> Non
     file = tmp_path / "vigil.toml"
     file.write_text(text)
     with pytest.raises(ConfigError):
-        sections.add(file, "mcp", "more", {"command": "a\udcff"})
+        toml_sections.add(file, "mcp", "more", {"command": "a\udcff"})
     assert file.read_text() == text
 
 
@@ -192,7 +192,7 @@ def test_what_is_not_understood_is_left_alone(tmp_path: Path, text: str) -> None
     file = tmp_path / "vigil.toml"
     file.write_text(text)
     with pytest.raises(ConfigError, match="by hand"):
-        sections.remove(file, "mcp", "files")
+        toml_sections.remove(file, "mcp", "files")
     assert file.read_text() == text
 
 
@@ -200,6 +200,6 @@ def test_a_file_that_is_a_link_stays_one(tmp_path: Path) -> None:
     file, real = tmp_path / "vigil.toml", tmp_path / "dotfiles.toml"
     real.write_text(TEXT)
     file.symlink_to(real)
-    sections.add(file, "mcp", "more", {"command": "x"})
+    toml_sections.add(file, "mcp", "more", {"command": "x"})
     assert file.is_symlink()
     assert "[mcp.more]" in real.read_text()

@@ -15,10 +15,10 @@ from services.executor.sandbox.box import Box, Sandbox
 from tests.support.mcp_client import NASTY, hands, nasty, sandbox
 from tests.support.memories import until
 from tests.support.stack import settings_of
-from vigil import config
-from vigil.cli import sections
+from vigil.cli import toml_sections
 from vigil.errors import ConfigError
-from vigil.sections import McpServer
+from vigil.settings import config
+from vigil.settings.sections import McpServer
 
 
 @pytest.fixture(autouse=True)
@@ -30,27 +30,27 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_servers_are_added_changed_and_removed_while_others_work(tmp_path: Path) -> None:
     """Issue 5: hot add and remove. A call of another server goes on all the while."""
     file = tmp_path / "vigil.toml"
-    sections.add(file, "mcp", "one", nasty(timeout_s=60.0))
+    toml_sections.add(file, "mcp", "one", nasty(timeout_s=60.0))
     async with hands(tmp_path, await sandbox(), one=nasty(timeout_s=60.0)) as found:
         first = found.shelves.sources["one"]
         hanging = asyncio.create_task(found.call("one__hang"))
-        sections.add(file, "mcp", "two", nasty(risk="read"))
+        toml_sections.add(file, "mcp", "two", nasty(risk="read"))
         await found.shelves.until("two", lambda shelf: shelf.tools)
         assert (await found.call("two__add", a=1, b=2)).content == "3"
         assert found.tool("two__add").risk == "read"
 
-        sections.remove(file, "mcp", "two")
-        sections.add(file, "mcp", "two", nasty(risk="write"))
+        toml_sections.remove(file, "mcp", "two")
+        toml_sections.add(file, "mcp", "two", nasty(risk="write"))
         await found.shelves.until(
             "two", lambda shelf: shelf.tools and shelf.tools[0].risk == "write"
         )
-        sections.remove(file, "mcp", "two")
+        toml_sections.remove(file, "mcp", "two")
         await found.shelves.until_gone("two")
         assert found.servers.names == ("one",)
         assert found.shelves.sources["one"] is first
         assert not hanging.done()
 
-        sections.remove(file, "mcp", "one")
+        toml_sections.remove(file, "mcp", "one")
         await found.shelves.until_gone("one")
         assert (await hanging).content.startswith("ambiguous")
 
@@ -58,7 +58,7 @@ async def test_servers_are_added_changed_and_removed_while_others_work(tmp_path:
 async def test_a_file_that_is_none_changes_nothing(tmp_path: Path) -> None:
     """Issue 5: the old configuration stays in force, and the log says why."""
     file = tmp_path / "vigil.toml"
-    sections.add(file, "mcp", "one", nasty())
+    toml_sections.add(file, "mcp", "one", nasty())
     async with hands(tmp_path, await sandbox(), one=nasty()) as found:
         for text in ("[mcp.one]\ncommand = ", '[mcp.one]\ncommand = "a"\nurl = "http://b.test"\n'):
             with structlog.testing.capture_logs() as logs:
@@ -66,7 +66,7 @@ async def test_a_file_that_is_none_changes_nothing(tmp_path: Path) -> None:
                 await until(lambda: told(logs, "mcp.config_refused"), "it is told")
             assert (await found.call("one__add", a=1, b=2)).content == "3"
         file.unlink()
-        sections.add(file, "mcp", "two", nasty())
+        toml_sections.add(file, "mcp", "two", nasty())
         await found.shelves.until("two", lambda shelf: shelf.tools)
         await found.shelves.until_gone("one")
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from services.executor.marks import Marked, Marks
 from services.executor.mcp.loans import scope_of
-from services.executor.workspace import Workspace
+from services.executor.workspace.marks import Marked, Marks
+from services.executor.workspace.workspace import Workspace
 from tests.support.mcp_client import Hands, hands, on, sandbox
 from tests.support.stack import running_broker, settings_of
 from vigil.errors import ConfigError

@@ -18,13 +18,13 @@ from services.executor.mcp import connection, server
 from services.executor.mcp.pace import DEAF
 from services.executor.mcp.program import variables_of
 from services.executor.mcp.stdio import LINE_BYTES_MAX
-from services.executor.source import Told
+from services.executor.tools.source import Told
 from tests.support.mcp_client import NASTY, Hands, hands, nasty, on, sandbox
 from tests.support.memories import until
 from tests.support.stack import running_broker, settings_of
 from vigil.contracts import Pin, Pins, decode_pins, encode
 from vigil.errors import ConfigError, Unavailable
-from vigil.sections import McpServer
+from vigil.settings.sections import McpServer
 
 MEBIBYTE = 1024 * 1024
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from services.executor.mcp import pins, tools
 from services.executor.mcp.schemas import SCHEMA_BYTES_MAX, Unfit, fit, visible
 from vigil.contracts import Pins
-from vigil.sections import McpServer
+from vigil.settings.sections import McpServer
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 OBJECT: dict[str, Any] = {"type": "object"}

@@ -21,12 +21,12 @@ from services.executor.mcp import connection
 from services.executor.mcp.pace import DEAF
 from services.executor.mcp.server import headers_of
 from services.executor.mcp.web import LOST, UNREACHABLE, Endpoint, Outlet, WebWire
-from services.executor.source import Told
+from services.executor.tools.source import Told
 from tests.support.mcp_client import Hands, hands, sandbox
 from vigil.errors import ConfigError, Unavailable
-from vigil.guard import GuardedTransport
-from vigil.sections import McpServer
-from vigil.ssrf import Rules
+from vigil.net.guard import GuardedTransport
+from vigil.net.ssrf import Rules
+from vigil.settings.sections import McpServer
 
 MEBIBYTE = 1024 * 1024
 Scope = dict[str, Any]

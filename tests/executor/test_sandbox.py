@@ -26,7 +26,7 @@ from services.executor.sandbox.commands import FLOOD_BYTES, Heard, run
 from services.executor.sandbox.launch import landlock as rules
 from services.executor.sandbox.launch import seccomp
 from tests.support.boxes import KINDS, UID, Boxes, appeared, boxes_of, gone, running
-from vigil.sections import Executor
+from vigil.settings.sections import Executor
 
 
 @pytest.fixture(params=KINDS)

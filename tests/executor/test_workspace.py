@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from services.executor.marks import Marked, Marks
-from services.executor.workspace import Workspace, names_of
+from services.executor.workspace.marks import Marked, Marks
+from services.executor.workspace.workspace import Workspace, names_of
 from tests.support.hands import Hands
 from vigil.errors import InvalidInput, Unavailable
 from vigil.subjects import Scope
@@ -158,7 +158,7 @@ async def test_a_file_is_whole_or_as_it_was(hands: Hands, monkeypatch: pytest.Mo
     def full(number: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("services.executor.workspace.os.fsync", full)
+    monkeypatch.setattr("services.executor.workspace.workspace.os.fsync", full)
     with pytest.raises(Unavailable, match="No space left"):
         await hands.call("write_file", path="a", content="after")
     monkeypatch.undo()

@@ -12,8 +12,8 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tests.support.gateway import Gate, assert_problem, frame_of, running_gateway, until
-from vigil import tokens
 from vigil.errors import ConfigError, InvalidInput
+from vigil.settings import tokens
 
 ANN = "ann:vigil:t1"
 EVERYWHERE = "0.0.0.0"  # noqa: S104

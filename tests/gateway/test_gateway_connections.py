@@ -12,8 +12,8 @@ import httpx2
 import pytest
 import websockets
 
-from services.gateway.connections import Bounds, Connection, Connections, bounds_of
-from services.gateway.problem import Problem
+from services.gateway.http.connections import Bounds, Connection, Connections, bounds_of
+from services.gateway.http.problem import Problem
 from tests.support.gateway import WAIT_S, Gate, assert_problem, running_gateway
 
 ANN = "ann:vigil:t1"

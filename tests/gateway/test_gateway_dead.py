@@ -10,15 +10,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from services.gateway import letters
-from services.gateway.letters import Ask, Copy, Letter, Letters, Never
+from services.gateway.work import letters
+from services.gateway.work.letters import Ask, Copy, Letter, Letters, Never
 from tests.support.channels import closed, died, orders, running_channel
 from tests.support.delivery import until
 from tests.support.gateway import Gate, assert_problem
 from tests.support.receiver import OK, status
 from tests.support.stack import running_stack
 from vigil import contracts
-from vigil.bus import Bus
+from vigil.bus.bus import Bus
 from vigil.contracts import (
     Control,
     ControlPayload,
@@ -32,7 +32,7 @@ from vigil.contracts import (
     decode_event,
     encode,
 )
-from vigil.keeping import erasure
+from vigil.erasure import mark
 from vigil.subjects import SessionKey
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -191,7 +191,7 @@ async def test_nothing_is_written_of_a_person_who_is_being_erased(gate: Gate) ->
     """X-8: an end names its session, so an admin's must not come behind the sweep either."""
     await bury(gate.admin, letter("l1", data=encode(message())))
     ann, admin = await gate.person("ann"), await gate.person("root", is_admin=True)
-    await erasure.begin(gate.admin, "ann", AT)
+    await mark.begin(gate.admin, "ann", AT)
 
     async def is_refused() -> bool:
         return (await ann.get("/api/dead")).status_code == 403

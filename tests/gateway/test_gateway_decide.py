@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.gateway import body
-from services.gateway.decide import (
+from services.gateway.http import body
+from services.gateway.http.decide import (
     Exchange,
     TooLarge,
     allowance,
@@ -24,8 +24,8 @@ from services.gateway.decide import (
     keyed_event_id,
     open_timers,
 )
-from services.gateway.limits import Limiter
-from services.gateway.wire import PostMessage
+from services.gateway.http.limits import Limiter
+from services.gateway.http.wire import PostMessage
 from vigil.contracts import Cause, FollowUp, Note, Said, SendMessage, SendPayload, State, Turn
 from vigil.errors import InvalidInput
 

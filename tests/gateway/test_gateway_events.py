@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from tests.support.gateway import Gate, assert_problem, running_gateway
-from vigil.bus import Message
+from vigil.bus.bus import Message
 from vigil.contracts import External, Queued, State, decode_event
 
 ANN = "ann:vigil:t1"

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from tests.support.gateway import running_gateway, until
-from vigil import broker
+from vigil.broker import process as broker
 from vigil.subjects import SessionKey
 
 MESSAGE = {"text": "x" * 30_000}

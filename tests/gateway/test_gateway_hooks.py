@@ -17,14 +17,14 @@ import pytest
 import structlog.testing
 from standardwebhooks import Webhook
 
-from services.gateway import hook_sources
-from services.gateway.hook_sources import Source
-from services.gateway.signatures import verify
+from services.gateway.events import hook_sources
+from services.gateway.events.hook_sources import Source
+from services.gateway.events.signatures import verify
 from tests.support.gateway import Gate, assert_problem
 from tests.support.stack import running_stack, settings_of
-from vigil.config import Config
 from vigil.contracts import External, decode_event
 from vigil.errors import ConfigError
+from vigil.settings.config import Config
 
 
 def secret_of(text: str) -> str:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tests.support.gateway import Gate, assert_problem
+from vigil.bus.kv import Bucket
 from vigil.contracts import (
     Cause,
     Control,
@@ -22,7 +23,6 @@ from vigil.contracts import (
     decode_event,
     encode,
 )
-from vigil.kv import Bucket
 from vigil.subjects import SessionKey
 
 ANN = SessionKey.parse("ann:vigil:t1")

@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 import pytest
 
+from services.gateway.http.problem import Problem, unavailable
 from services.gateway.patience import patiently
-from services.gateway.problem import Problem, unavailable
 from tests.support.gateway import Gate, assert_problem, running_gateway, until
 from vigil.contracts import Queued, State, UserMessage, decode_event
 from vigil.errors import OutcomeUnknown

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from services.gateway.board import Board
+from services.gateway.work.board import Board
 from tests.support.examples import up_to
 from tests.support.gateway import Gate, assert_problem, running_gateway
 from vigil import crash

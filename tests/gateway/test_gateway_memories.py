@@ -20,9 +20,9 @@ from tests.support.remembering import (
     save,
     until_vectors,
 )
-from vigil import tokens
+from vigil.erasure import mark
 from vigil.errors import InvalidInput
-from vigil.keeping import erasure
+from vigil.settings import tokens
 from vigil.subjects import Scope
 
 NOBODY = "0" * 32
@@ -325,7 +325,7 @@ async def test_records_say_who_did_it(gate: Gate) -> None:
 async def test_nothing_is_saved_for_somebody_who_is_erased(gate: Gate) -> None:
     """X-8: the person is turned away at the door, an admin who writes for them, too."""
     root = await gate.person("root", is_admin=True)
-    await erasure.begin(gate.admin, "ann", datetime.now(UTC))
+    await mark.begin(gate.admin, "ann", datetime.now(UTC))
 
     async def is_refused() -> bool:
         answer = await root.get(MEMORIES, params={"userId": "ann"})

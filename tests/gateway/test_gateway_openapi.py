@@ -13,8 +13,8 @@ import httpx2
 import jsonschema
 import pytest
 
-from services.gateway import examples
-from services.gateway.problem import MEDIA_TYPE
+from services.gateway.documents import examples_http
+from services.gateway.http.problem import MEDIA_TYPE
 from tests.support.gateway import Gate, running_gateway
 
 ROOT = Path(__file__).parents[2]
@@ -55,7 +55,7 @@ def body_schema(operation: dict[str, Any]) -> dict[str, Any]:
 
 
 def filled(path: str) -> str:
-    return path.replace("{key}", examples.SESSION).replace("{id}", ID).replace("{name}", "ci")
+    return path.replace("{key}", examples_http.SESSION).replace("{id}", ID).replace("{name}", "ci")
 
 
 async def test_everything_has_a_place_and_every_body_an_example(gate: Gate) -> None:
@@ -83,7 +83,7 @@ async def test_each_example_fits_its_schema_and_is_accepted(tmp_path: Path) -> N
             for media_type, value in bodies_shown(operation):
                 headers = {"content-type": media_type}
                 if media_type == "*/*":
-                    headers = {"content-type": "text/plain"} | examples.EVENT_HEADERS
+                    headers = {"content-type": "text/plain"} | examples_http.EVENT_HEADERS
                 else:
                     assert is_valid(document, body_schema(operation), value), (name, value)
                 content = value if isinstance(value, str) else json.dumps(value)
@@ -109,11 +109,11 @@ async def test_each_example_fits_its_schema_and_is_accepted(tmp_path: Path) -> N
         ("post_message", {"text": "x", "idempotency_key": "k" * 257}),
         ("give_ticket", {"session": "ann:vigil"}),
         ("give_ticket", {"session": "ann:vigil:_t"}),
-        ("post_event", {**examples.BODIES["CloudEvent"]["text"], "subject": "ann"}),
-        ("post_event", {**examples.BODIES["CloudEvent"]["text"], "id": ""}),
-        ("post_event", {**examples.BODIES["CloudEvent"]["text"], "id": "x" * 257}),
-        ("post_event", {**examples.BODIES["CloudEvent"]["text"], "type": "x" * 257}),
-        ("post_event", {**examples.BODIES["CloudEvent"]["text"], "source": "x" * 1025}),
+        ("post_event", {**examples_http.BODIES["CloudEvent"]["text"], "subject": "ann"}),
+        ("post_event", {**examples_http.BODIES["CloudEvent"]["text"], "id": ""}),
+        ("post_event", {**examples_http.BODIES["CloudEvent"]["text"], "id": "x" * 257}),
+        ("post_event", {**examples_http.BODIES["CloudEvent"]["text"], "type": "x" * 257}),
+        ("post_event", {**examples_http.BODIES["CloudEvent"]["text"], "source": "x" * 1025}),
         ("save_memory", {"content": "x", "agentId": "a b"}),
         ("undo_memories", {"source": "x", "userId": "*"}),
         ("associate_memories", {"from_id": "x", "to_id": ID}),
@@ -175,7 +175,7 @@ async def test_a_body_is_required_where_it_is_said_to_be(gate: Gate) -> None:
     for name, (method, path, operation) in operations(document).items():
         if name in ("post_hook", "post_mcp") or "requestBody" not in operation:
             continue
-        headers = examples.EVENT_HEADERS if name == "post_event" else {}
+        headers = examples_http.EVENT_HEADERS if name == "post_event" else {}
         answer = await ann.request(method, filled(path), headers=headers)
         is_refused = answer.status_code == 422
         assert is_refused is operation["requestBody"]["required"], (name, answer.text)

@@ -11,8 +11,9 @@ from typing import Any
 import nats.js.errors
 import pytest
 
-from services.gateway import events, outside
-from services.gateway.problem import Problem
+from services.gateway.events import endpoint as events
+from services.gateway.events import from_bus
+from services.gateway.http.problem import Problem
 from tests.support.gateway import Gate, running_gateway, until
 from tests.support.programs import Program, admit, are_taken_in, connect
 from vigil.contracts import DeadLetter, External, State, decode_dead_letter, decode_event
@@ -232,7 +233,7 @@ async def test_waiting_is_no_fault(gate: Gate, ci: Program, monkeypatch: Any) ->
         return await real(*args, **named)
 
     monkeypatch.setattr(events, "take", take)
-    monkeypatch.setattr(outside, "BUSY_DELAY_S", 0.05)
+    monkeypatch.setattr(from_bus, "BUSY_DELAY_S", 0.05)
     await ci.js.publish("event.ann.ci", event())
     await taken(gate)
     assert await letters(gate) == []
@@ -243,7 +244,7 @@ async def test_what_cannot_even_be_buried_does_not_end_the_gateway(
     gate: Gate, ci: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SPEC X-6: the broker refuses the dead letter; the event waits, the next one is taken."""
-    monkeypatch.setattr(outside, "STUCK_DELAY_S", 0.2)
+    monkeypatch.setattr(from_bus, "STUCK_DELAY_S", 0.2)
     admin = await gate.stack.bus("admin")
     dead = (await admin.api("STREAM.INFO.DEAD", {}))["config"]
     await admin.api("STREAM.UPDATE.DEAD", dead | {"max_msg_size": 10})
@@ -271,7 +272,7 @@ async def test_what_cannot_be_used_is_dead_lettered_with_its_cause(gate: Gate, c
         assert cause in letter.cause, (letter.cause, cause)
         assert (letter.id, letter.seq) == (f"EVENTS-{number}", number)
         assert (letter.service, letter.subject) == ("gateway", "event.ann.ci")
-        assert letter.data == data[: outside.KEPT_BYTES_MAX]
+        assert letter.data == data[: from_bus.KEPT_BYTES_MAX]
     assert len(await stored(gate)) == 1
     assert await gate.stored("bob:vigil:t1") == []
     assert gate.stack.contexts["gateway"].bus.violations == []
@@ -281,7 +282,7 @@ async def test_a_session_that_is_behind_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ARCHITECTURE 3: beyond the backlog an event comes again later, and others aren't held up."""
-    monkeypatch.setattr(outside, "BUSY_DELAY_S", 0.1)
+    monkeypatch.setattr(from_bus, "BUSY_DELAY_S", 0.1)
     async with running_gateway(tmp_path, backlog_max=80) as gate:
         program = await connect(gate.stack, await admit(gate.stack, "ann"))
         for number in range(50):
@@ -305,15 +306,15 @@ async def test_a_fault_of_ours_is_no_crash_loop(
     gate: Gate, ci: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SPEC X-6: an event that makes the code fail is tried again, then buried; the rest goes on."""
-    monkeypatch.setattr(outside, "AWAY_DELAY_S", 0.05)
-    real = outside.cloud_events.structured
+    monkeypatch.setattr(from_bus, "AWAY_DELAY_S", 0.05)
+    real = from_bus.cloud_events.structured
 
     def failing(data: bytes, limits: Any) -> Any:
         if b"poison" in data:
             raise ZeroDivisionError("a fault")
         return real(data, limits)
 
-    monkeypatch.setattr(outside.cloud_events, "structured", failing)
+    monkeypatch.setattr(from_bus.cloud_events, "structured", failing)
     await ci.js.publish("event.ann.ci", event(data="poison"))
     await ci.js.publish("event.ann.ci", event(id="43"))
     await taken(gate)

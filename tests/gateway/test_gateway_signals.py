@@ -15,17 +15,17 @@ import httpx2
 import pytest
 from msgspec import structs
 
-from services.gateway import feed
-from services.gateway.feed import RECENT_MAX, Feed, Reader
-from services.gateway.routes import shown_to
-from services.gateway.selection import Selection, event_of
+from services.gateway.http.routes import shown_to
+from services.gateway.signals import feed
+from services.gateway.signals.feed import RECENT_MAX, Feed, Reader
+from services.gateway.signals.selection import Selection, event_of
 from tests.support.gateway import WAIT_S, Gate, assert_problem, running_gateway, until
-from vigil import tokens
 from vigil.contracts import Signal, SignalSource, decode_signal, encode
-from vigil.health import Health
-from vigil.signals import KINDS
+from vigil.contracts.signal_kinds import KINDS
+from vigil.observe.health import Health
+from vigil.settings import tokens
+from vigil.settings.tokens import Principal
 from vigil.subjects import SessionKey
-from vigil.tokens import Principal
 
 ANN = "ann:vigil:t1"
 AT = datetime(2026, 1, 5, tzinfo=UTC)

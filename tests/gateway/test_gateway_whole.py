@@ -16,11 +16,11 @@ import msgspec
 import pytest
 import websockets
 
-from services.gateway import history
+from services.gateway.sessions import history
 from tests.support.gateway import Gate, assert_problem, frame_of, running_gateway, until
-from vigil.broker import free_port
+from vigil.broker.process import free_port
 from vigil.crash import EXIT_CODE
-from vigil.health import Health
+from vigil.observe.health import Health
 
 ANN = "ann:vigil:t1"
 MESSAGES = f"/api/sessions/{ANN}/messages"

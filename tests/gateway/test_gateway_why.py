@@ -15,7 +15,6 @@ from services.gateway.why.finding import Scope
 from services.gateway.why.reading import Budget
 from tests.support.gateway import Gate, assert_problem
 from tests.support.why import START, Log
-from vigil import trace
 from vigil.contracts import (
     DeadLetter,
     DeadLetterEnd,
@@ -28,6 +27,7 @@ from vigil.contracts import (
     State,
     encode,
 )
+from vigil.observe import trace
 from vigil.subjects import ENDED, SessionKey
 
 ANN: Final = "ann:vigil:t1"

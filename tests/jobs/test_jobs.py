@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from services.gateway.work.skills import SHIPPED
 from tests.support.jobs import errors, running_jobs, shell, steps
 from tests.support.messages_api import Reply, fails, messages_api, says
 from vigil.contracts import Job, decode_board
-from vigil.skills import SHIPPED
 
 
 async def test_a_failing_and_an_unknown_step_are_recorded_and_the_job_succeeds(

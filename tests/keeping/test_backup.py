@@ -14,18 +14,18 @@ from typing import Any
 import httpx2
 import pytest
 
-from services.executor.room import Room
+from services.executor.workspace.room import Room
 from tests.support import timers
 from tests.support.cli import Cli
 from tests.support.gateway import Gate
 from tests.support.stack import Stack, settings_of
 from tests.support.world import SERVICES, StoppedClock, World, running_world
-from vigil.broker import Broker
-from vigil.bus import Bus
+from vigil.backup import backup, rearm, snapshots
+from vigil.backup.archive import Archive, ArchiveError
+from vigil.broker.process import Broker
+from vigil.bus.bus import Bus
 from vigil.errors import ConfigError
-from vigil.keeping import backup, rearm, snapshots
-from vigil.keeping.archive import Archive, ArchiveError
-from vigil.sections import Nats
+from vigil.settings.sections import Nats
 from vigil.subjects import SessionKey
 
 SESSIONS = 20

@@ -16,11 +16,11 @@ from tests.keeping.test_backup import save as back_up
 from tests.support.gateway import Gate
 from tests.support.remembering import contents, look, running_memories, save, until_vectors
 from tests.support.stack import Stack, settings_of
-from vigil.broker import Broker
+from vigil.backup import backup
+from vigil.backup.archive import Archive
+from vigil.broker.process import Broker
 from vigil.contracts import Memory, MemorySaved, encode
-from vigil.keeping import backup
-from vigil.keeping.archive import Archive
-from vigil.sections import Nats
+from vigil.settings.sections import Nats
 from vigil.subjects import Scope
 
 QUESTIONS = ("pears and apples", "who sleeps on the sofa", "when does the train leave")

@@ -16,7 +16,9 @@ from tests.keeping.test_backup_memory import running_again
 from tests.keeping.test_erase_work import deep
 from tests.support import hands_records
 from tests.support.stack import Stack
-from vigil.bus import Bus
+from vigil.backup import backup, board, snapshots, workspaces
+from vigil.backup.archive import Archive
+from vigil.bus.bus import Bus
 from vigil.contracts import (
     BoardChange,
     BoardChangePayload,
@@ -28,8 +30,6 @@ from vigil.contracts import (
     decode_board,
     encode,
 )
-from vigil.keeping import backup, board, snapshots, workspaces
-from vigil.keeping.archive import Archive
 from vigil.subjects import SessionKey
 from vigil.topology import EXECUTOR_TURNS_SYSTEM
 

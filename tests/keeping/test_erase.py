@@ -21,9 +21,10 @@ from tests.support.cli import Cli, eventually, running_vigil
 from tests.support.receiver import running_receiver, status
 from tests.support.stack import Stack
 from tests.support.world import World, running_world
-from vigil import config, crash
-from vigil.bus import Bus
-from vigil.cli import erasing
+from vigil import crash
+from vigil.backup import reach
+from vigil.bus.bus import Bus
+from vigil.cli.admin import erase as erasing
 from vigil.clock import SystemClock
 from vigil.contracts import (
     BoardEntry,
@@ -36,9 +37,11 @@ from vigil.contracts import (
     encode,
 )
 from vigil.crash import POINTS
+from vigil.erasure import blocks, erase, residue
+from vigil.erasure import mark as erasure
+from vigil.erasure.erase import Eraser
 from vigil.errors import InvalidInput
-from vigil.keeping import blocks, erase, erasure, reach, residue
-from vigil.keeping.erase import Eraser
+from vigil.settings import config
 from vigil.subjects import SessionKey
 
 USER = "CANARYuser"
@@ -172,7 +175,7 @@ def plant_on_the_bus(cli: Cli) -> None:
     """Records that need a fault, or another's hand, to come about."""
 
     async def plant() -> None:
-        from vigil import switches
+        from vigil.settings import switches
 
         settings = config.load({}, home=cli.home)
         async with reach.admin(settings) as reached:

@@ -13,18 +13,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from services.memory import slots
-from services.memory.recall import Recaller
+from services.memory.recall.recall import Recaller
+from services.memory.replica import slots
 from tests.keeping.test_erase import NOTHING, TEXT, USER, canaries, erased
 from tests.support.gateway import Gate, until
 from tests.support.remembering import contents, look, running_memories, save, until_vectors
-from vigil.bus import Bus
+from vigil.backup import projections
+from vigil.backup.projections import slots as folders
+from vigil.bus.bus import Bus
 from vigil.clock import SystemClock
 from vigil.contracts import MemoriesMerged, Memory, MemorySaved, decode_memory, encode
+from vigil.erasure import mark as erasure
+from vigil.erasure import residue
+from vigil.erasure.erase import Eraser, filters_of
 from vigil.errors import InvalidInput, NotFound
-from vigil.keeping import erasure, projections, residue
-from vigil.keeping.erase import Eraser, filters_of
-from vigil.keeping.projections import slots as folders
 from vigil.memory.client import MemoryClient
 from vigil.memory.questions import ERASE, Erased, Get, Recall, Recalled
 from vigil.subjects import TEAM, Scope

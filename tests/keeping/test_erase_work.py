@@ -14,17 +14,19 @@ import msgspec
 import psutil
 import pytest
 
-from services.cortex.model import ModelAnswer, ModelRequest
+from services.cortex.thought.model import ModelAnswer, ModelRequest
 from services.executor.sandbox.choosing import choose
 from tests.support import timers
 from tests.support.scripted_model import ScriptedModel, say
 from tests.support.stack import Stack, running_stack
 from tests.support.talk import Talk
+from vigil.backup import workspaces
 from vigil.clock import SystemClock
 from vigil.contracts import ToolUseBlock, Usage
-from vigil.keeping import erasure, residue, workspaces
-from vigil.keeping.erase import Eraser
-from vigil.sections import Executor
+from vigil.erasure import mark as erasure
+from vigil.erasure import residue
+from vigil.erasure.erase import Eraser
+from vigil.settings.sections import Executor
 from vigil.subjects import SessionKey
 
 SERVICES = ("cortex", "scheduler", "executor", "delivery")

@@ -10,12 +10,12 @@ from tests.support.delivery import conversation
 from tests.support.stack import Stack, running_broker
 from tests.support.timers import until
 from tests.support.world import StoppedClock, World, running_world
-from vigil import config
-from vigil.bus import Bus
+from vigil.broker.provision import provision
+from vigil.bus.bus import Bus
 from vigil.contracts import Turn
 from vigil.errors import ConfigError
-from vigil.provision import provision
-from vigil.sections import Nats, Retention
+from vigil.settings import config
+from vigil.settings.sections import Nats, Retention
 from vigil.topology import DAY_S, SECOND_NS
 
 DAY_NS = DAY_S * SECOND_NS

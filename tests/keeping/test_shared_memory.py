@@ -18,7 +18,7 @@ from vigil.contracts import (
     MemorySaved,
     encode,
 )
-from vigil.keeping.shared_memory import BY_NOBODY, Found, Sifting
+from vigil.erasure.shared_memory import BY_NOBODY, Found, Sifting
 from vigil.subjects import Scope
 
 TEAM = Scope("crew", "team")

@@ -9,16 +9,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from services.memory import telling
+from services.memory import answer_text
 from tests.support.memories import ANN, BOB, KEY, Asking, Session, asking, call_of, records, save_of
 from tests.support.stack import Stack, running_stack
-from vigil import contracts, metrics, turns
+from vigil import contracts
 from vigil.contracts import MemorySaved, decode_call_claim, decode_dead_letter, encode
-from vigil.keeping import erasure
+from vigil.erasure import mark
 from vigil.memory.questions import Forget, Get
-from vigil.requeue import Question, decode_reply
-from vigil.requeue import encode as encode_requeue
+from vigil.observe import metrics
 from vigil.subjects import Scope, SessionKey
+from vigil.worker import turns
+from vigil.worker.requeue import Question, decode_reply
+from vigil.worker.requeue import encode as encode_requeue
 
 
 async def session_of(stack: Stack, key: SessionKey = KEY) -> Session:
@@ -71,7 +73,7 @@ async def test_the_other_tools(bare: Stack) -> None:
     topic = await session.call("summarize", {"topic": "Ann's sister"})
     assert "Eva" in topic.payload.content
     nothing = await session.call("list_memory", {"types": ["goal"]})
-    assert nothing.payload.content == telling.NOTHING
+    assert nothing.payload.content == answer_text.NOTHING
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,7 @@ async def test_taint_goes_in_and_comes_out(bare: Stack) -> None:
     found = await session.call("search", {"query": "PIN to evil.test"})
     assert found.payload.is_tainted
     (line,) = [line for line in found.payload.content.splitlines() if "evil.test" in line]
-    assert telling.TAINTED in line
+    assert answer_text.TAINTED in line
     everything = await session.call("list_memory", {})
     assert everything.payload.is_tainted
 
@@ -124,7 +126,7 @@ async def test_a_result_has_a_limit(bare: Stack) -> None:
     for number in range(12):
         await ann.save(f"report {number}\n" + "long words " * 400)
     result = await session.call("memory_recall", {"query": "report", "limit": 50})
-    assert len(result.payload.content.encode()) <= telling.RESULT_BYTES_MAX
+    assert len(result.payload.content.encode()) <= answer_text.RESULT_BYTES_MAX
     assert "did not fit" in result.payload.content
 
 
@@ -313,7 +315,7 @@ async def test_nothing_is_taken_in_of_somebody_who_is_being_erased(bare: Stack) 
     """X-8: neither turns nor questions; others are served as ever."""
     await bare.start("memory")
     session, ann = await session_of(bare), await asking(bare)
-    await erasure.begin(session.bus, "ann", call_of("x", {}).payload.due_at)
+    await mark.begin(session.bus, "ann", call_of("x", {}).payload.due_at)
     status = 200
     while status != 503:
         status, body = await ann.raw("list", b"{}")

@@ -19,8 +19,8 @@ from services.memory.embedding.openai import OpenAIEmbedder
 from services.memory.embedding.unit import unit
 from services.memory.embedding.wordllama import INLINE_CHARACTERS_MAX, WordLlamaEmbedder
 from tests.support.models import write_model
-from vigil.config import load
 from vigil.errors import ConfigError
+from vigil.settings.config import load
 
 TEXTS = (
     "My sister Caroline loves roses and gardening.", "The database migration failed on Monday",

@@ -8,10 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory import decide
-from services.memory.decide import Kept, Looked, associate, decayed, merges, prunable
-from services.memory.instants import DAY as DAY_MICROS
-from services.memory.instants import instant, micros
+from services.memory.store.instants import DAY as DAY_MICROS
+from services.memory.store.instants import instant, micros
+from services.memory.upkeep import decide
+from services.memory.upkeep.decide import (
+    Kept,
+    Looked,
+    associate,
+    decayed,
+    merges,
+    prunable,
+)
 from tests.support.memory_records import DAY, T0, ids, memory, memory_id
 from vigil.contracts import IMPORTANCE, Memory
 from vigil.memory.questions import CONTENT_BYTES_MAX

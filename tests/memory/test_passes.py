@@ -13,10 +13,10 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from services.memory import decide, passes
-from services.memory.folding import Entry
-from services.memory.passes import Passes
-from services.memory.store import Store
+from services.memory.store.fold import Entry
+from services.memory.store.store import Store
+from services.memory.upkeep import decide, passes
+from services.memory.upkeep.passes import Passes
 from services.memory.vectors import Near, Point, VectorIndex, Where
 from services.memory.vectors.edge import EdgeIndex
 from tests.support.memory_records import (

@@ -11,19 +11,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from services.memory import terms
 from services.memory.embedding import Vectors
 from services.memory.embedding.wordllama import WordLlamaEmbedder
-from services.memory.folding import Entry
-from services.memory.recall import POOL_TEXT, Recaller
-from services.memory.store import Store
+from services.memory.recall import terms
+from services.memory.recall.recall import POOL_TEXT, Recaller
+from services.memory.recall.words import Words
+from services.memory.store.fold import Entry
+from services.memory.store.store import Store
 from services.memory.vectors import Near, Point, Where
 from services.memory.vectors.edge import EdgeIndex
-from services.memory.words import Words
 from tests.support.memory_records import ANN, BOB, associated, edge, forgotten, memory_id, saved
 from vigil.errors import Unavailable
 from vigil.memory.questions import ANSWER_BYTES_MAX, Recall, Recalled
-from vigil.sections import Memory
+from vigil.settings.sections import Memory
 from vigil.subjects import Scope
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory import scoring
-from services.memory.scoring import Candidates, Lending
-from vigil.sections import Memory
+from services.memory.recall import scores
+from services.memory.recall.scores import Candidates, Lending
+from vigil.settings.sections import Memory
 
 WEIGHTS = Memory()
 NOW = 1_800_000_000.0
@@ -38,7 +38,7 @@ def candidates(count: int, **columns: Any) -> Candidates:
 
 def ranked(some: Candidates, mode: Any = "hybrid", **weights: float) -> list[int]:
     weighed = msgspec.structs.replace(WEIGHTS, **weights)
-    return [int(some.nums[one.at]) for one in scoring.rank(some, weighed, mode, NOW, 10)]
+    return [int(some.nums[one.at]) for one in scores.rank(some, weighed, mode, NOW, 10)]
 
 
 def lending(*links: tuple[int, int, float]) -> Lending:
@@ -50,7 +50,7 @@ def test_text_and_vectors_alone_are_what_the_indexes_said() -> None:
     some = candidates(3, text=[1.0, 9.0, 4.0], cosine=[0.9, 0.1, 0.5], words=[0.0, 0.0, 9.0])
     assert ranked(some, "text") == [2, 3, 1]
     assert ranked(some, "vector") == [1, 3, 2]
-    assert [one.score for one in scoring.rank(some, WEIGHTS, "vector", NOW, 2)] == [0.9, 0.5]
+    assert [one.score for one in scores.rank(some, WEIGHTS, "vector", NOW, 2)] == [0.9, 0.5]
 
 
 def test_a_large_lead_in_one_part_counts_for_more_than_ranks() -> None:
@@ -64,7 +64,7 @@ def test_a_neighbour_lends_what_it_says_itself_only() -> None:
     neighbours = lending((1, 0, 1.0), (0, 1, 1.0), (2, 1, 1.0), (1, 2, 1.0), (2, 0, 0.5))
     some = candidates(4, text=[10.0, 0.0, 0.0, 0.0], neighbours=neighbours)
     one, two, three, four = sorted(
-        scoring.rank(some, WEIGHTS, "hybrid", NOW, 4), key=lambda each: each.at
+        scores.rank(some, WEIGHTS, "hybrid", NOW, 4), key=lambda each: each.at
     )
     assert one.parts.neighbours == 0
     assert two.parts.neighbours == pytest.approx(WEIGHTS.weight_neighbours)
@@ -76,7 +76,7 @@ def test_many_associations_are_no_merit() -> None:
     """M-3: the graph lends the best share, not the sum."""
     associations = lending((2, 0, 0.9), (2, 1, 0.8), (3, 0, 0.9))
     some = candidates(4, text=[10.0, 10.0, 0.0, 0.0], associations=associations)
-    found = {one.at: one.parts.graph for one in scoring.rank(some, WEIGHTS, "hybrid", NOW, 4)}
+    found = {one.at: one.parts.graph for one in scores.rank(some, WEIGHTS, "hybrid", NOW, 4)}
     assert found[2] == found[3] == pytest.approx(0.9 * WEIGHTS.weight_graph)
 
 
@@ -91,7 +91,7 @@ def test_small_terms_decide_among_equals() -> None:
 
 def test_recency_halves_by_its_half_life() -> None:
     half = candidates(1, happened_at=[NOW - 30 * 86_400])
-    (one,) = scoring.rank(half, WEIGHTS, "hybrid", NOW, 1)
+    (one,) = scores.rank(half, WEIGHTS, "hybrid", NOW, 1)
     assert one.parts.recency == pytest.approx(WEIGHTS.weight_recency / 2)
 
 
@@ -121,7 +121,7 @@ def test_parts_add_up_and_order_does_not_matter(rows: list[tuple[float, ...]]) -
     some = candidates(
         len(rows), text=text, cosine=cosine, words=words, gist=gist, is_tainted=tainted
     )
-    found = scoring.rank(some, WEIGHTS, "hybrid", NOW, len(rows))
+    found = scores.rank(some, WEIGHTS, "hybrid", NOW, len(rows))
     for one in found:
         parts = msgspec.structs.astuple(one.parts)
         assert sum(parts) == pytest.approx(one.score, abs=1e-9)

@@ -15,8 +15,9 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from services.memory import slots, terms
 from services.memory.config import Limits
+from services.memory.recall import terms
+from services.memory.replica import slots
 from tests.support.memories import ANN, BOB, Asking, asking, records, until
 from tests.support.stack import Stack
 from vigil.contracts import (

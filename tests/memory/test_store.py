@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from services.memory import connection, migrations, places
-from services.memory.store import FILE, Store
+from services.memory.store import connection, migrations, places
+from services.memory.store.store import FILE, Store
 from tests.support.memory_records import (
     ANN,
     BOB,

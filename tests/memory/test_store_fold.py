@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from services.memory.folding import Entry
-from services.memory.store import Store
+from services.memory.store.fold import Entry
+from services.memory.store.store import Store
 from tests.support.memory_records import (
     ANN,
     BOB,

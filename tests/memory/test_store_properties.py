@@ -11,8 +11,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory.folding import Entry
-from services.memory.store import Store
+from services.memory.store.fold import Entry
+from services.memory.store.store import Store
 from tests.support.examples import up_to
 from tests.support.memory_records import (
     ANN,

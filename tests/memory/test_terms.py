@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from services.memory import dates, terms
+from services.memory.recall import dates, terms
 
 MAY_8 = datetime(2023, 5, 8, 13, tzinfo=UTC)
 HOSTILE = (

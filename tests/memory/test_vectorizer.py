@@ -12,8 +12,8 @@ import psutil
 
 from services.memory.config import Limits
 from services.memory.embedding.wordllama import WordLlamaEmbedder
-from services.memory.store import Entry, Store
-from services.memory.vectorizer import Vectorizer, Whole
+from services.memory.replica.vectorizer import Vectorizer, Whole
+from services.memory.store.store import Entry, Store
 from services.memory.vectors import Where
 from services.memory.vectors.edge import EdgeIndex
 from tests.support.memory_records import ANN, T0, saved

@@ -18,8 +18,8 @@ from services.memory.vectors.server import COLLECTION, ServerIndex
 from tests.support.qdrant import KEY, Cable, running_qdrant
 from tests.support.receiver import Behaviour, drip, raw, running_receiver, silence, status
 from tests.support.vectors import ANN, DIMENSION, found, point, vector
-from vigil.config import load
 from vigil.errors import Unavailable
+from vigil.settings.config import load
 
 EMBEDDER = "tests-16"
 SECRET = "s3cr3t-qdrant-key"

@@ -13,10 +13,10 @@ import pytest
 
 from services.memory.embedding import codebook
 from services.memory.embedding.choosing import choose
-from services.memory.words import Words
+from services.memory.recall.words import Words
 from tests.support.cli import ColdCli, eventually
-from vigil.config import load
 from vigil.errors import ConfigError, Unavailable
+from vigil.settings.config import load
 
 HIDE = """
 import importlib.util

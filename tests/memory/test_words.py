@@ -8,7 +8,7 @@ import tracemalloc
 
 import pytest
 
-from services.memory.words import ASKED_MAX, Frequencies, Words
+from services.memory.recall.words import ASKED_MAX, Frequencies, Words
 
 MEBIBYTE = 1024 * 1024
 

@@ -24,9 +24,9 @@ from tests.support.timers import (
     until_settled,
 )
 from tests.support.world import StoppedClock
-from vigil import trace
-from vigil.bus import Bus
+from vigil.bus.bus import Bus
 from vigil.contracts import decode_timer
+from vigil.observe import trace
 from vigil.topology import DAY_S
 
 KEY = session()

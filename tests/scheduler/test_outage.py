@@ -28,12 +28,12 @@ from tests.support.timers import (
     until_settled,
 )
 from vigil import crash, runtime
-from vigil.bus import Bus
+from vigil.backup import rearm
+from vigil.bus.bus import Bus
+from vigil.bus.kv import Bucket
+from vigil.bus.lease import TTL_S
 from vigil.crash import EXIT_CODE
 from vigil.errors import VigilError
-from vigil.keeping import rearm
-from vigil.kv import Bucket
-from vigil.lease import TTL_S
 
 KEY = session()
 POINTS = [name for name in crash.POINTS if name.startswith("scheduler.")]

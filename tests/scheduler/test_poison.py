@@ -16,7 +16,7 @@ from tests.support.timers import (
     until_settled,
 )
 from vigil import contracts
-from vigil.bus import Bus
+from vigil.bus.bus import Bus
 from vigil.contracts import DeadLetter, TimerRecord, decode_dead_letter
 
 KEY = session()

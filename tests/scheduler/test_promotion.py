@@ -17,11 +17,11 @@ from services.scheduler.store import TimerStore
 from tests.support.stack import Stack
 from tests.support.timers import after, cancel, now, schedule, session, turn_of, until
 from vigil import contracts
-from vigil.bus import Bus
+from vigil.bus.bus import Bus
 from vigil.clock import SystemClock
 from vigil.contracts import Effect
+from vigil.settings.switches import PAUSED, Paused, Switches
 from vigil.subjects import SessionKey
-from vigil.switches import PAUSED, Paused, Switches
 
 KEY, OTHER = session("t1"), session("t2")
 

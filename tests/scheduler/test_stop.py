@@ -10,9 +10,9 @@ import pytest
 
 from services.scheduler.__main__ import _be_active
 from vigil import runtime
-from vigil.config import Settings
 from vigil.errors import LeaseLost, Unavailable, VigilError
-from vigil.metrics import Metrics
+from vigil.observe.metrics import Metrics
+from vigil.settings.config import Settings
 
 
 class Failing:

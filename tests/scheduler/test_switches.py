@@ -20,9 +20,9 @@ from tests.support.timers import (
     until_fired,
     until_settled,
 )
-from vigil import switches
-from vigil.bus import Bus
+from vigil.bus.bus import Bus
 from vigil.contracts import Control, decode_event
+from vigil.settings import switches
 
 KEY = session()
 

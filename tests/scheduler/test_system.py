@@ -6,10 +6,11 @@ import msgspec
 
 from tests.support.stack import Stack
 from tests.support.timers import after, cancel, commit, pending, schedule, session, turn_of, until
-from vigil import contracts, trace
-from vigil.bus import Bus
+from vigil import contracts
+from vigil.backup import rearm
+from vigil.bus.bus import Bus
 from vigil.contracts import Task, TimerFired, decode_dead_letter, decode_event
-from vigil.keeping import rearm
+from vigil.observe import trace
 from vigil.subjects import SessionKey
 
 PARENT = session()

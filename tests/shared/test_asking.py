@@ -8,7 +8,7 @@ import contextlib
 import pytest
 
 from tests.support.stack import Stack
-from vigil.bus import Bus
+from vigil.bus.bus import Bus
 from vigil.errors import OutcomeUnknown, Unavailable
 from vigil.subjects import Scope
 

@@ -10,14 +10,14 @@ import pytest
 import structlog
 
 from tests.support.stack import Stack, running_broker
-from vigil import broker as broker_module
-from vigil import provision as provision_module
-from vigil.broker import Broker
-from vigil.bus import Bus
+from vigil.broker import process as broker_module
+from vigil.broker import provision as provision_module
+from vigil.broker.process import Broker
+from vigil.broker.provision import provision
+from vigil.bus.bus import Bus
 from vigil.errors import ConfigError, VigilError
-from vigil.health import HEALTH, Health
-from vigil.provision import provision
-from vigil.sections import Nats
+from vigil.observe.health import HEALTH, Health
+from vigil.settings.sections import Nats
 from vigil.subjects import SessionKey
 from vigil.topology import BUCKETS, CONSUMERS, OUTSIDE_EVENTS, STREAMS
 

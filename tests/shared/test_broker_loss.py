@@ -11,11 +11,12 @@ import pytest
 import structlog
 
 from tests.support.stack import running_broker, settings_of
-from vigil import config, runtime
-from vigil.broker import Broker
-from vigil.config import Settings
+from vigil import runtime
+from vigil.broker.process import Broker
 from vigil.errors import ConfigError, Unavailable
-from vigil.sections import Nats
+from vigil.settings import config
+from vigil.settings.config import Settings
+from vigil.settings.sections import Nats
 from vigil.topology import SERVICES
 
 PIECES = dict.fromkeys(SERVICES, 6) | {"scheduler": 5}

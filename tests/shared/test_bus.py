@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tests.support.stack import Stack
-from vigil.bus import Bus, Follower, Message
+from vigil.bus.bus import Bus, Follower, Message
+from vigil.bus.kv import Bucket
+from vigil.bus.lease import Leases
 from vigil.errors import OutcomeUnknown, Unavailable, WrongLastSequence
-from vigil.kv import Bucket
-from vigil.lease import Leases
 from vigil.subjects import SessionKey
 from vigil.topology import WAKE
 

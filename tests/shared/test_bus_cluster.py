@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from tests.support.cluster import SIZE, STREAM_NAMES, Cluster
-from vigil.bus import Ack, Bus, Follower
+from vigil.broker.provision import create_bucket, provision
+from vigil.bus.bus import Ack, Bus, Follower
+from vigil.bus.lease import BUCKET, Leases
 from vigil.errors import Unavailable, WrongLastSequence
-from vigil.lease import BUCKET, Leases
-from vigil.provision import create_bucket, provision
 from vigil.subjects import SessionKey
 from vigil.topology import CONSUMERS, WAKE
 

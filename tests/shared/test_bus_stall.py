@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.support.stack import Stack
-from vigil import bus as bus_module
-from vigil import consumers
-from vigil.bus import Bus
+from vigil.bus import bus as bus_module
+from vigil.bus import consumers
+from vigil.bus.bus import Bus
 from vigil.errors import Unavailable
 from vigil.subjects import SessionKey
 from vigil.topology import DELIVERY_TURNS, SCHEDULER_TURNS, WAKE

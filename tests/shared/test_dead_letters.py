@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.support.stack import Stack
-from vigil import dead_letters
-from vigil.bus import Bus, Message
+from vigil.bus.bus import Bus, Message
 from vigil.contracts import DEAD_LETTER_BYTES_MAX, DeadLetter, decode_dead_letter
-from vigil.dead_letters import NOBODY
 from vigil.subjects import SessionKey, token_of
+from vigil.worker import dead_letters
+from vigil.worker.dead_letters import NOBODY
 
 KEY = SessionKey("ann", "vigil", "t1")
 AT = datetime(2026, 3, 1, tzinfo=UTC)

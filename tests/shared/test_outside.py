@@ -15,13 +15,14 @@ from structlog.testing import capture_logs
 
 from tests.support.programs import admit, connect, tell
 from tests.support.stack import Stack, running_broker
-from vigil import broker, credentials
-from vigil.broker import Broker, adopt_streams, configuration, users
+from vigil.broker import process as broker
+from vigil.broker.process import Broker, adopt_streams, configuration, users
+from vigil.broker.programs import Outside, permissions
+from vigil.broker.provision import provision, provision_outside, remove_outside
+from vigil.broker.reload import reload
 from vigil.errors import ConfigError, InvalidInput, Unavailable
-from vigil.outside import Outside, permissions
-from vigil.provision import provision, provision_outside, remove_outside
-from vigil.reloading import reload
-from vigil.sections import Nats
+from vigil.settings import credentials
+from vigil.settings.sections import Nats
 from vigil.subjects import SessionKey
 
 KEY = SessionKey("ann", "vigil", "t1")

@@ -11,9 +11,9 @@ from tests.support.memories import until
 from tests.support.programs import Program, admit, connect
 from tests.support.rights import API_UNDER_DOMAIN, EVERY_SUBJECT, KEY, LISTENERS
 from tests.support.stack import Stack
-from vigil import credentials
-from vigil.bus import Bus, BusError
+from vigil.bus.bus import Bus, BusError
 from vigil.errors import OutcomeUnknown, Unavailable
+from vigil.settings import credentials
 from vigil.topology import CONSUMERS, DELIVERY_TURNS, ROLES, permissions
 
 ERR_CYCLE = 10081

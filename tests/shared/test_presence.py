@@ -7,13 +7,13 @@ from datetime import datetime
 
 import pytest
 
+from services.executor.presence import JUDGE_AFTER_S, Presence
 from tests.support.memories import until
 from tests.support.stack import Stack
-from vigil.bus import Bus
+from vigil.bus.bus import Bus
+from vigil.bus.lease import TTL_S, Leases
 from vigil.clock import Clock, SystemClock
 from vigil.errors import Unavailable
-from vigil.lease import TTL_S, Leases
-from vigil.presence import JUDGE_AFTER_S, Presence
 
 
 class Ahead:

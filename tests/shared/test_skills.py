@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vigil import skills
+from services.gateway.work import skills
 from vigil.errors import InvalidInput, NotFound
 
 HEAD = "---\ngoal: Look\n---\n"

@@ -8,8 +8,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from vigil import ssrf
-from vigil.ssrf import Refused, Rules, Target
+from vigil.net import ssrf
+from vigil.net.ssrf import Refused, Rules, Target
 
 PUBLIC = "93.184.215.14"
 OWN = Rules(ports=(80, 443, 9000), allow_private=True)

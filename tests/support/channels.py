@@ -10,8 +10,7 @@ from typing import Any
 from tests.support.delivery import STREAM, Conversation, conversation, until
 from tests.support.receiver import SECRET, Behaviour, Receiver, running_receiver
 from tests.support.stack import Stack, running_stack
-from vigil import requeue
-from vigil.bus import Bus
+from vigil.bus.bus import Bus
 from vigil.contracts import (
     Attempt,
     DeadLetter,
@@ -22,8 +21,9 @@ from vigil.contracts import (
     decode_dispatch,
     decode_receipt,
 )
-from vigil.requeue import Question, Reply
 from vigil.subjects import SessionKey
+from vigil.worker import requeue
+from vigil.worker.requeue import Question, Reply
 
 
 def channel_of(receiver: Receiver, **settings: Any) -> dict[str, Any]:

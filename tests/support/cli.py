@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support import warm
-from vigil import runfile
+from vigil.local import runfile
 
 COMMAND = (sys.executable, "-m", "vigil.cli")
 TIMEOUT_S = 60.0

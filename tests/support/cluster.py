@@ -16,12 +16,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
-from vigil import credentials, nats_conf
-from vigil.broker import binary, die_with_parent, free_port
-from vigil.bus import Bus, BusError
+from vigil.broker import conf as nats_conf
+from vigil.broker.process import binary, die_with_parent, free_port
+from vigil.broker.provision import provision
+from vigil.bus.bus import Bus, BusError
 from vigil.errors import Unavailable
-from vigil.provision import provision
-from vigil.sections import Nats
+from vigil.settings import credentials
+from vigil.settings.sections import Nats
 from vigil.topology import ADMIN, BUCKETS, CONSUMERS, STREAMS
 
 SIZE: Final = 3

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from tests.support.stack import Stack
-from vigil import topology, trace
-from vigil.bus import Bus, Message
+from vigil import topology
+from vigil.bus.bus import Bus, Message
 from vigil.contracts import (
     Receipt,
     Said,
@@ -25,6 +25,7 @@ from vigil.contracts import (
     effect_id,
     encode,
 )
+from vigil.observe import trace
 from vigil.subjects import SessionKey
 
 STREAM: Final = "SESSIONS"

@@ -18,14 +18,14 @@ from typing import Any, Final
 import pytest
 
 from services.executor import __main__ as executor
-from services.executor import sources
 from services.executor.config import Limits
-from services.executor.registry import Registry
-from services.executor.source import Call, Told
+from services.executor.tools import sources
+from services.executor.tools.registry import Registry
+from services.executor.tools.source import Call, Told
 from tests.support.memories import KEY, Session, call_of, until
 from tests.support.stack import Stack
 from vigil import runtime, topology
-from vigil.bus import Bus
+from vigil.bus.bus import Bus
 from vigil.contracts import (
     CallTool,
     CancelCall,

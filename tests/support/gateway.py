@@ -16,8 +16,7 @@ import websockets
 from websockets.asyncio.client import ClientConnection
 
 from tests.support.stack import Stack, running_stack
-from vigil import tokens
-from vigil.bus import Ack, Bus, Message
+from vigil.bus.bus import Ack, Bus, Message
 from vigil.clock import Clock
 from vigil.contracts import (
     Cause,
@@ -30,6 +29,7 @@ from vigil.contracts import (
     Turn,
     encode,
 )
+from vigil.settings import tokens
 from vigil.subjects import SessionKey
 
 OPEN_TIMEOUT_S: Final = 60.0

@@ -9,13 +9,13 @@ from uuid import uuid4
 
 import msgspec
 
-from services.executor.builtin import Builtin, tool_of
 from services.executor.sandbox.box import Kind
 from services.executor.sandbox.choosing import Choice
-from services.executor.source import Call, Told
+from services.executor.tools.builtin import Builtin, tool_of
+from services.executor.tools.source import Call, Told
 from vigil.clock import SystemClock
-from vigil.config import Config, Settings
-from vigil.sections import Executor, Gateway
+from vigil.settings.config import Config, Settings
+from vigil.settings.sections import Executor, Gateway
 from vigil.subjects import SessionKey
 
 NO_SANDBOX = Choice(kind="off", reasons=("bubblewrap: no", "landlock: no"), is_offered=False)

@@ -15,16 +15,16 @@ import pytest
 
 from services.executor.mcp.manager import Servers
 from services.executor.mcp.server import Server
-from services.executor.room import Room
 from services.executor.sandbox.choosing import Choice, choose
-from services.executor.source import Call, Source, Told
+from services.executor.tools.source import Call, Source, Told
+from services.executor.workspace.room import Room
 from tests.support.stack import running_broker, settings_of
 from vigil import runtime
-from vigil.config import Settings
+from vigil.bus.kv import Bucket
 from vigil.contracts import Shelf, Tool
-from vigil.kv import Bucket
 from vigil.runtime import Context
-from vigil.sections import Executor
+from vigil.settings.config import Settings
+from vigil.settings.sections import Executor
 from vigil.subjects import SessionKey
 
 PACKAGES: Final = Path(sys.prefix) / "mcp" / "node_modules" / "@modelcontextprotocol"

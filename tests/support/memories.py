@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from tests.support.stack import Stack
 from vigil import topology
-from vigil.bus import Bus, Message
+from vigil.bus.bus import Bus, Message
 from vigil.contracts import (
     CallTool,
     CallToolPayload,

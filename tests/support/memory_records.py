@@ -6,9 +6,9 @@ import sqlite3
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from services.memory import places
-from services.memory.folding import Entry
-from services.memory.store import Store
+from services.memory.store import places
+from services.memory.store.fold import Entry
+from services.memory.store.store import Store
 from vigil.contracts import (
     Edge,
     MemoriesAccessed,

@@ -9,11 +9,11 @@ import nats
 from nats.aio.client import Client
 
 from tests.support.stack import Stack
-from vigil import credentials
-from vigil.bus import Bus
-from vigil.outside import DOMAIN, Outside
-from vigil.provision import provision_outside
-from vigil.reloading import reload
+from vigil.broker.programs import DOMAIN, Outside
+from vigil.broker.provision import provision_outside
+from vigil.broker.reload import reload
+from vigil.bus.bus import Bus
+from vigil.settings import credentials
 
 
 async def admit(stack: Stack, user: str, name: str = "ci", *, is_admin: bool = False) -> Outside:

@@ -19,11 +19,12 @@ from pathlib import Path
 import uvloop
 
 from services.cortex.signals.projector import Run
-from vigil import crash, credentials
-from vigil.broker import die_with_parent
-from vigil.bus import Bus
+from vigil import crash
+from vigil.broker.process import die_with_parent
+from vigil.bus.bus import Bus
 from vigil.clock import SystemClock, new_id
 from vigil.errors import VigilError
+from vigil.settings import credentials
 
 ROOT = Path(__file__).resolve().parents[2]
 GATHER_S = 0.01

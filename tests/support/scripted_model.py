@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from services.cortex import models
-from services.cortex.model import ModelAnswer, ModelRequest
+from services.cortex.thought.model import ModelAnswer, ModelRequest
 from vigil.contracts import TextBlock, Usage
 
 Behave = Callable[[ModelRequest], ModelAnswer | Awaitable[ModelAnswer]]

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from services.cortex.signals.sources import SOURCES
-from vigil.bus import Bus, Message
+from vigil.bus.bus import Bus, Message
 from vigil.contracts import Signal, decode_signal
 from vigil.errors import InvalidInput, Unavailable
 

@@ -8,8 +8,8 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from vigil import otlp
-from vigil.trace import Tracer
+from vigil.observe import otlp
+from vigil.observe.trace import Tracer
 
 
 class Recorded:

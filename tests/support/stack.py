@@ -10,13 +10,14 @@ from typing import Any
 
 import msgspec
 
-from vigil import config, credentials, runtime
-from vigil.broker import Broker
-from vigil.bus import Bus
+from vigil import runtime
+from vigil.broker.process import Broker
+from vigil.broker.provision import provision
+from vigil.bus.bus import Bus
 from vigil.clock import Clock
-from vigil.config import Config, Settings
-from vigil.provision import provision
-from vigil.sections import Nats, Retention
+from vigil.settings import config, credentials
+from vigil.settings.config import Config, Settings
+from vigil.settings.sections import Nats, Retention
 
 
 def settings_of(

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from tests.support.stack import Stack
-from vigil.bus import Bus, Message
+from vigil.bus.bus import Bus, Message
 from vigil.contracts import (
     Control,
     ControlPayload,

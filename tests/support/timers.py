@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import uuid4
 
-from vigil import contracts, trace
-from vigil.bus import Bus, Message
+from vigil import contracts
+from vigil.bus.bus import Bus, Message
 from vigil.contracts import (
     CancelTimer,
     CancelTimerPayload,
@@ -26,6 +26,7 @@ from vigil.contracts import (
     effect_id,
 )
 from vigil.errors import Unavailable, VigilError
+from vigil.observe import trace
 from vigil.subjects import SessionKey
 
 IN_TIMER_ALL: Final = "session.*.*.*.in.timer"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from tests.support.stack import Stack
-from vigil.bus import Bus
+from vigil.bus.bus import Bus
 from vigil.contracts import Control, Start, State, Turn, decode_event, decode_turn
 from vigil.errors import InvalidInput
 from vigil.subjects import SessionKey

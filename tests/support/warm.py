@@ -29,11 +29,11 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from vigil import crash
-from vigil.broker import die_with_parent
+from vigil.broker.process import die_with_parent
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 IMPORTED: Final = (
-    "vigil.cli.app", "vigil.up", "vigil.telemetry", "uvloop",
+    "vigil.cli.app", "vigil.local.up", "vigil.observe.logs", "uvloop",
     *(f"services.{name}.__main__" for name in
       ("gateway", "cortex", "memory", "scheduler", "delivery", "executor")),
 )  # fmt: skip
@@ -212,7 +212,7 @@ def _run(request: Mapping[str, Any]) -> NoReturn:
     random.seed()
     _arm()
     with contextlib.suppress(ModuleNotFoundError):
-        importlib.import_module("vigil.cli.running").subprocess = _Subprocess
+        importlib.import_module("vigil.cli.admin.up").subprocess = _Subprocess
     sys.stdin = os.fdopen(0, "r", closefd=False)
     sys.stdout = os.fdopen(1, "w", closefd=False)
     sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)

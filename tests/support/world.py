@@ -27,11 +27,11 @@ from tests.support.agent import Agent
 from tests.support.gateway import Gate
 from tests.support.stack import Stack, running_stack
 from tests.support.talk import PATIENCE_S, Talk
-from vigil.bus import Bus
+from vigil.bus.bus import Bus
+from vigil.bus.lease import Leases
 from vigil.clock import Clock
 from vigil.contracts import AGENT_FOLLOW_UP, Said, TimerFired, decode_event, decode_timer
 from vigil.errors import VigilError
-from vigil.lease import Leases
 from vigil.subjects import SessionKey
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from vigil.metrics import METRICS, Metric
+from vigil.observe.metrics import METRICS, Metric
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "grafana"

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from vigil import telemetry
+from vigil.observe import logs
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def stream() -> Iterator[io.StringIO]:
     handlers, level = root.handlers[:], root.level
     stream = io.StringIO()
     before = structlog.get_config()
-    telemetry.configure(stream=stream)
+    logs.configure(stream=stream)
     yield stream
     structlog.configure(**before)
     root.handlers[:] = handlers

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from vigil import telemetry, trace
+from vigil.observe import logs, trace
 
 ROOT = Path(__file__).parents[2]
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical"}
@@ -49,7 +49,7 @@ def test_every_log_line_has_an_action_and_a_fixed_event() -> None:
 def output() -> Iterator[io.StringIO]:
     stream = io.StringIO()
     before = structlog.get_config()
-    telemetry.configure(stream=stream)
+    logs.configure(stream=stream)
     yield stream
     structlog.configure(**before)
 
@@ -73,7 +73,7 @@ def test_a_line_carries_the_trace_that_it_belongs_to(output: io.StringIO) -> Non
 def test_a_log_on_a_full_disk_ends_nobody(output: io.StringIO) -> None:
     """X-6: lines are lost there, and nothing else; a watch over the disk logs, too."""
     full = Path("/dev/full").open("w", buffering=1)  # noqa: SIM115 - closing it fails, too
-    telemetry.configure(stream=full)
+    logs.configure(stream=full)
     structlog.get_logger("test").error("lost", action="test.lost")
     with pytest.raises(OSError, match="No space left"):
         full.close()

@@ -17,8 +17,8 @@ from tests.support.agent import ask, follow_up
 from tests.support.gateway import assert_problem
 from tests.support.stack import running_stack
 from tests.support.world import World, running_world
-from vigil import metrics, replica
-from vigil.metrics import METRICS, Metrics
+from vigil.observe import metrics, replica
+from vigil.observe.metrics import METRICS, Metrics
 
 FEW: dict[str, int] = {
     "channel": 20, "direction": 4, "kind": 40, "method": 8, "mode": 3, "model": 10, "outcome": 15,

@@ -13,7 +13,7 @@ import pytest
 from tests.support.collector import Collector, attributes_of, resource_of
 from tests.support.stack import Stack, running_stack
 from tests.support.talk import Talk
-from vigil import otlp, spans, trace
+from vigil.observe import otlp, spans, trace
 
 ANN = "ann:vigil:t1"
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"

@@ -12,12 +12,12 @@ import httpx2
 import pytest
 
 from tests.support.stack import Stack, settings_of
-from vigil import metrics
-from vigil.broker import free_port
+from vigil.broker.process import free_port
 from vigil.errors import ConfigError
-from vigil.probes import Probes
+from vigil.observe import metrics
+from vigil.observe.probes import Probes
 from vigil.runtime import _serve_alone
-from vigil.sections import Metrics as MetricsConfig
+from vigil.settings.sections import Metrics as MetricsConfig
 
 CHECK = (
     "import sys,urllib.request as u; "

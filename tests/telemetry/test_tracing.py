@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from services.cortex.model import ModelError
+from services.cortex.thought.model import ModelError
 from services.gateway import patience
 from tests.support.agent import ask, follow_up
 from tests.support.messages_api import fails, messages_api, says
@@ -18,8 +18,8 @@ from tests.support.spans import Recorded, id_of, parent_of, record, trace_of
 from tests.support.stack import running_stack
 from tests.support.talk import Talk
 from tests.support.world import World, running_world
-from vigil import spans, trace
 from vigil.contracts import CallTool, decode_said
+from vigil.observe import spans, trace
 
 CALL = "chat scripted"
 SECRET = "the mauve hippopotamus sings at noon"

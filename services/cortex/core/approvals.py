@@ -36,7 +36,7 @@ from vigil.contracts import (
     canonical,
 )
 
-from ..tools import TOOLS, AskUser, ScheduleFollowup
+from ..thought.tools import TOOLS, AskUser, ScheduleFollowup
 from . import arguments, calls, children, detached, gates, request_text, schedule
 from . import sway as sways
 from .asking import APPROVAL_TIMER

@@ -32,7 +32,7 @@ from vigil.contracts import (
 )
 from vigil.subjects import SessionKey
 
-from ..tools import SESSION_TOOLS, Branch
+from ..thought.tools import SESSION_TOOLS, Branch
 from . import calls, detached, jobs
 from . import sway as sways
 from .draft import INSTANT, Draft

@@ -19,7 +19,7 @@ import msgspec
 
 from vigil.contracts import Row, TextBlock
 
-from ..model import ModelAnswer
+from ..thought.model import ModelAnswer
 from .draft import Draft
 from .history import Chunk, begins, swayed
 from .remembering import Offer, cut, observe, save_all, things, was_offered

@@ -15,7 +15,7 @@ from vigil.contracts import (
     ToolUseBlock,
 )
 
-from ..model import ModelAnswer
+from ..thought.model import ModelAnswer
 from . import calls, children, plainly
 from .draft import RETRY_TIMER, Draft
 from .routing import route

@@ -13,7 +13,7 @@ from datetime import datetime
 
 from vigil.contracts import Cause, Pause, TimerPayload
 
-from ..model import ModelAnswer
+from ..thought.model import ModelAnswer
 from .draft import INSTANT, PAUSE_TIMER, Draft
 from .remembering import Offer, save_all, things
 

@@ -16,7 +16,7 @@ from vigil.contracts import SaveMemoryPayload, TextBlock, ToolUseBlock
 from vigil.memory.questions import CONTENT_BYTES_MAX
 from vigil.memory.tools import MemorySave
 
-from ..model import ModelAnswer
+from ..thought.model import ModelAnswer
 from . import sway as sways
 from .draft import Draft
 from .history import Chunk

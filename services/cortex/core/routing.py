@@ -12,7 +12,7 @@ import msgspec
 
 from vigil.contracts import OpenCall, Tool, ToolUseBlock
 
-from ..tools import ARGUMENTS, SERVED, SESSION_TOOLS, TOOLS
+from ..thought.tools import ARGUMENTS, SERVED, SESSION_TOOLS, TOOLS
 from . import approvals, arguments, authority, calls, children, schedule
 from .draft import Draft
 from .profiles import offers

@@ -15,7 +15,7 @@ import msgspec
 
 from vigil.contracts import SOCKET, FollowUp, Risk
 
-from ..tools import TOOLS, CancelFollowup, ScheduleFollowup, SendMessage
+from ..thought.tools import TOOLS, CancelFollowup, ScheduleFollowup, SendMessage
 from .authority import SWAYED_BY
 from .draft import Draft
 from .spawning import shortened

@@ -23,7 +23,7 @@ from vigil.contracts import (
 )
 from vigil.errors import InvalidInput
 
-from ..model import ModelAnswer
+from ..thought.model import ModelAnswer
 from . import calls, job_record, plans
 from . import sway as sways
 from .collecting import replace

@@ -15,10 +15,10 @@ from concurrent.futures import Future
 from typing import Final
 
 from vigil import distribution
-from vigil.config import Settings
 from vigil.errors import ConfigError
+from vigil.settings.config import Settings
 
-from ..model import Model, ModelAnswer, ModelError, ModelRequest
+from ..thought.model import Model, ModelAnswer, ModelError, ModelRequest
 from .rehearsal import RehearsalModel
 
 DEFAULT_MODEL: Final = "claude-sonnet-5-5"

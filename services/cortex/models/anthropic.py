@@ -27,9 +27,9 @@ from vigil.contracts import (
     ToolUseBlock,
     Usage,
 )
-from vigil.telemetry import mask
+from vigil.observe.logs import mask
 
-from ..model import ModelAnswer, ModelError, ModelRequest, StopReason
+from ..thought.model import ModelAnswer, ModelError, ModelRequest, StopReason
 from .messages import body_of
 
 log = structlog.get_logger("vigil.cortex")

@@ -22,7 +22,7 @@ from vigil.contracts import (
     ToolUseBlock,
 )
 
-from ..model import ModelRequest
+from ..thought.model import ModelRequest
 
 EARLIER: Final = "(Earlier messages are not shown.)"
 NO_RESULT: Final = "No result: this exchange was ended before the tool answered."

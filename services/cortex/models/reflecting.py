@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, Literal
 
-from ..prompting import BAR
-from ..transcript import EARLIER, OFFERED, PERSON
+from ..thought.prompts import BAR
+from ..thought.transcript import EARLIER, OFFERED, PERSON
 
 SAVED_MAX: Final = 20
 SENTENCE_MAX: Final = 400

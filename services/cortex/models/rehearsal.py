@@ -21,7 +21,7 @@ from vigil.contracts import Block, Row, TextBlock, ToolResultBlock, ToolUseBlock
 
 from ..core.detached import HELD_REASON as RESULTS_HELD
 from ..core.external import HELD_REASON
-from ..model import ModelAnswer, ModelRequest, Situation
+from ..thought.model import ModelAnswer, ModelRequest, Situation
 from .planning import plan
 from .reflecting import reflect
 

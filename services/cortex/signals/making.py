@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from vigil.contracts import Signal, SignalSource
-from vigil.signals import id_of
+from vigil.contracts.signal_kinds import id_of
 from vigil.subjects import Scope
 
 TEXT_LENGTH_MAX: Final = 300

@@ -20,13 +20,14 @@ from typing import Final, NamedTuple
 import msgspec
 import structlog
 
-from vigil import crash, metrics, trace
-from vigil.appending import Entry
-from vigil.bus import Bus, Follower, Message
+from vigil import crash
+from vigil.bus.batches import Entry
+from vigil.bus.bus import Bus, Follower, Message
+from vigil.bus.lease import RENEW_S, Lease, Leases
 from vigil.clock import Clock
 from vigil.contracts import Signal, encode
 from vigil.errors import InvalidInput, LeaseLost, VigilError
-from vigil.lease import RENEW_S, Lease, Leases
+from vigil.observe import metrics, trace
 from vigil.runtime import Context
 
 from . import tail

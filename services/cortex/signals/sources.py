@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from vigil.contracts import Signal, decode_board, decode_memory, decode_turn
-from vigil.signals import KINDS
+from vigil.contracts.signal_kinds import KINDS
 from vigil.subjects import (
     BOARD_ALL,
     CLAIMS_OF_ALL_SESSIONS,

@@ -17,8 +17,8 @@ from typing import Final
 import msgspec
 
 from vigil import crash
-from vigil.appending import BATCH_MAX, Entry, append, last_sequence
-from vigil.bus import Bus, Message
+from vigil.bus.batches import BATCH_MAX, Entry, append, last_sequence
+from vigil.bus.bus import Bus, Message
 from vigil.contracts import Signal, decode_signal
 from vigil.errors import InvalidInput, Unavailable
 from vigil.subjects import SIGNALS_ALL

@@ -14,13 +14,13 @@ import os
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
-from vigil.config import Settings
 from vigil.errors import ConfigError
-from vigil.sections import McpServer
+from vigil.settings.config import Settings
+from vigil.settings.sections import McpServer
 from vigil.subjects import Scope
 
-from ..marks import Marks
-from ..workspace import Workspace
+from ..workspace.marks import Marks
+from ..workspace.workspace import Workspace
 
 
 def scope_of(folder: Path, root: Path) -> Scope | None:

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from vigil import config
 from vigil.errors import ConfigError
 from vigil.runtime import Context
-from vigil.sections import McpServer
+from vigil.settings import config
+from vigil.settings.sections import McpServer
 
-from ..room import Room
 from ..sandbox.choosing import Choice
-from ..source import Registrar
+from ..tools.source import Registrar
+from ..workspace.room import Room
 from .pinning import Pinning
 
 if TYPE_CHECKING:

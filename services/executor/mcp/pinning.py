@@ -8,10 +8,10 @@ from typing import Final
 
 import structlog
 
-from vigil.bus import Bus
+from vigil.bus.bus import Bus
+from vigil.bus.kv import Bucket, Watch
 from vigil.contracts import Pins, decode_pins, encode
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
-from vigil.kv import Bucket, Watch
 
 log = structlog.get_logger("vigil.executor.mcp")
 

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from vigil.config import Settings
 from vigil.errors import ConfigError
-from vigil.sections import McpServer
+from vigil.settings.config import Settings
+from vigil.settings.sections import McpServer
 
 from ..sandbox.box import SYSTEM, Limits, Sandbox, environment_of, search_path
 from .pairs import read

@@ -13,13 +13,13 @@ import structlog
 
 from vigil.contracts import Shelf, Tool
 from vigil.errors import ConfigError, Unavailable
+from vigil.net.ssrf import Refused, Rules, target_of
 from vigil.runtime import Context
-from vigil.sections import McpServer
-from vigil.ssrf import Refused, Rules, target_of
+from vigil.settings.sections import McpServer
 
-from ..room import SERVER_S, Guard, Room
 from ..sandbox.choosing import Choice
-from ..source import Call, Registrar, Told
+from ..tools.source import Call, Registrar, Told
+from ..workspace.room import SERVER_S, Guard, Room
 from . import pins as pins_of
 from . import tools as tools_of
 from .connection import Connection, Refusal, Unclear, Wire

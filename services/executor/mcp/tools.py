@@ -16,7 +16,7 @@ import mcp_types as types
 import msgspec
 
 from vigil.contracts import Tool
-from vigil.sections import McpServer
+from vigil.settings.sections import McpServer
 
 from .schemas import Unfit, fit, visible
 

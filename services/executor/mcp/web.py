@@ -1,8 +1,9 @@
 """A server behind a URL: streamable HTTP, to where the URL leads and nowhere else.
 
-Each request is judged by :mod:`vigil.guard` before it connects, redirects leave the server's origin
-never, and no answer is larger than a message may be. What goes wrong with one request is told to
-whom it belongs, as an error of JSON-RPC; the SDK would end the connection with all calls on it.
+Each request is judged by :mod:`vigil.net.guard` before it connects, redirects never leave the
+server's origin, and no answer is larger than a message may be. What goes wrong with one request is
+told to whom it belongs, as an error of JSON-RPC; the SDK would end the
+connection with all calls on it.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
 from vigil import __version__
-from vigil.guard import GuardedTransport, Resolve
-from vigil.ssrf import Refused, Rules
+from vigil.net.guard import GuardedTransport, Resolve
+from vigil.net.ssrf import Refused, Rules
 
 from .pace import DEAF, Pace, Unheard
 from .stdio import MESSAGE_BYTES_MAX

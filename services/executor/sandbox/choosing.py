@@ -18,9 +18,9 @@ from typing import Final
 
 import msgspec
 
-from vigil import config
 from vigil.errors import Unavailable
-from vigil.sections import Executor
+from vigil.settings import config
+from vigil.settings.sections import Executor
 
 from . import bubblewrap as bwrap
 from .box import Kind, Limits, Sandbox, environment_of, python

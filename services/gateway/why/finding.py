@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from vigil.bus import Bus, Message
+from vigil.bus.bus import Bus, Message
 from vigil.contracts import (
     CancelTimer,
     Control,
@@ -32,7 +32,7 @@ from vigil.contracts import (
 from vigil.errors import InvalidInput
 from vigil.subjects import SessionKey
 
-from ..problem import Problem
+from ..http.problem import Problem
 from . import chain, stories
 from .asks import Asking
 from .facts import Fact, LetterFact, TurnFact

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
-from vigil import trace
-from vigil.bus import Bus, Message
+from vigil.bus.bus import Bus, Message
 from vigil.contracts import DeadLetterEnd, ToolResultEvent, Turn, decode_turn
 from vigil.errors import InvalidInput
+from vigil.observe import trace
 from vigil.subjects import SessionKey
 
 from .asks import (

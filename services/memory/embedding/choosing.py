@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from vigil.config import Settings
 from vigil.errors import ConfigError
+from vigil.settings.config import Settings
 
 from . import Embedder
 

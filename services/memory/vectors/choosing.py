@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vigil.config import Settings
+from vigil.settings.config import Settings
 
 from . import VectorIndex
 

@@ -13,8 +13,8 @@ from typing import Final, TypeVar
 import msgspec
 import structlog
 
-from vigil import environ
 from vigil.errors import Unavailable
+from vigil.settings import environ
 
 from .engine_calls import LENGTH_BYTES, LOCKED, Done, Failed, Reply, Request, frame
 

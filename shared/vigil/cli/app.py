@@ -10,25 +10,24 @@ import typer
 from vigil import __version__
 from vigil.errors import VigilError
 
-from . import (
+from . import exits, output
+from .admin import backup, erase, token
+from .admin import up as running
+from .chat import commands as talking
+from .commands import (
     approvals,
     dead,
-    doctor,
-    erasing,
-    exits,
     jobs,
-    keeping,
-    looking,
     mcp,
     memory,
-    output,
-    running,
-    steering,
-    talking,
-    token,
-    watching,
+    pause,
+    status,
     why,
 )
+from .commands import (
+    signals as watching,
+)
+from .doctor import command
 
 app = typer.Typer(
     name="vigil",
@@ -70,28 +69,28 @@ _KEEP = "Keep and erase"
 
 app.command(rich_help_panel=_START)(running.up)
 app.command(rich_help_panel=_START)(running.down)
-app.command(rich_help_panel=_START)(looking.status)
-app.command(rich_help_panel=_START)(doctor.doctor)
+app.command(rich_help_panel=_START)(status.status)
+app.command(rich_help_panel=_START)(command.doctor)
 app.command(rich_help_panel=_TALK)(talking.chat)
 app.command(rich_help_panel=_TALK)(talking.send)
-app.command(rich_help_panel=_LOOK)(looking.sessions)
-app.command(rich_help_panel=_LOOK)(looking.timers)
+app.command(rich_help_panel=_LOOK)(status.sessions)
+app.command(rich_help_panel=_LOOK)(status.timers)
 app.command(rich_help_panel=_LOOK)(why.why)
-looking.tail.command("signals")(watching.tail_signals)
-app.add_typer(looking.tail, name="tail", rich_help_panel=_LOOK)
-app.command(rich_help_panel=_LOOK)(looking.version)
+status.tail.command("signals")(watching.tail_signals)
+app.add_typer(status.tail, name="tail", rich_help_panel=_LOOK)
+app.command(rich_help_panel=_LOOK)(status.version)
 app.add_typer(memory.app, name="memory", rich_help_panel=_REMEMBER)
 app.add_typer(mcp.app, name="mcp", rich_help_panel=_REMEMBER)
 app.add_typer(jobs.app, name="jobs", rich_help_panel=_WORK)
-app.command(rich_help_panel=_STEER)(steering.pause)
-app.command(rich_help_panel=_STEER)(steering.resume)
-app.command(rich_help_panel=_STEER)(steering.stop)
+app.command(rich_help_panel=_STEER)(pause.pause)
+app.command(rich_help_panel=_STEER)(pause.resume)
+app.command(rich_help_panel=_STEER)(pause.stop)
 app.add_typer(approvals.app, name="approvals", rich_help_panel=_STEER)
 app.add_typer(dead.app, name="dead", rich_help_panel=_STEER)
 app.add_typer(token.app, name="token", rich_help_panel=_STEER)
-app.command(rich_help_panel=_KEEP)(keeping.backup)
-app.command(rich_help_panel=_KEEP)(keeping.restore)
-app.command(rich_help_panel=_KEEP)(erasing.erase)
+app.command(rich_help_panel=_KEEP)(backup.backup)
+app.command(rich_help_panel=_KEEP)(backup.restore)
+app.command(rich_help_panel=_KEEP)(erase.erase)
 app.command(rich_help_panel=_KEEP)(memory.rebuild)
 app.command(rich_help_panel="For deployments")(running.serve)
 app.command(rich_help_panel="For deployments")(running.provision)

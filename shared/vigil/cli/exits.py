@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from vigil.client import ApiError
 from vigil.errors import InvalidInput, OutcomeUnknown, Unavailable, VigilError, WrongLastSequence
-from vigil.runfile import AlreadyRunning
+from vigil.local.runfile import AlreadyRunning
+from vigil.sdk.client import ApiError
 
 OK: Final = 0
 FAILURE: Final = 1

@@ -6,17 +6,17 @@ from typing import Annotated
 
 import typer
 
-from vigil import config
-from vigil.client import Client, connect
-from vigil.config import Settings
+from vigil.sdk.client import Client, connect
+from vigil.settings import config
+from vigil.settings.config import Settings
 from vigil.subjects import SessionKey, check_part
 
-from . import completing
+from . import completion
 
 Json = Annotated[
     bool, typer.Option("--json", help="Print JSON: one object, or one a line for streams.")
 ]
-Agent = Annotated[str, typer.Option("--agent", help="The agent.", autocompletion=completing.agents)]
+Agent = Annotated[str, typer.Option("--agent", help="The agent.", autocompletion=completion.agents)]
 Thread = Annotated[
     str | None, typer.Option("--thread", help="The thread to go on with. Default: a new one.")
 ]
@@ -25,7 +25,7 @@ Key = Annotated[
     typer.Argument(
         metavar="KEY",
         help="A session: userId:agentId:threadId.",
-        autocompletion=completing.session_keys,
+        autocompletion=completion.session_keys,
     ),
 ]
 

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
-from .. import trace
-from ..bus import Bus
+from ..bus.bus import Bus
 from ..errors import InvalidInput, NotFound, Unavailable, VigilError
+from ..observe import trace
 from ..subjects import Scope
 from . import questions
 from .questions import Question, Refused

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ..client import Client
+from ..sdk.client import Client
 from . import wire
 
 T = TypeVar("T")

@@ -333,7 +333,7 @@ MAINTAIN_ALL: Final = "rpc.memory.maintain"
 """One replica runs the pass over every scope: asked by the scheduler's ticks and by admins."""
 REBUILD: Final = "rpc.memory.rebuild"
 ERASE: Final = "rpc.memory.erase"
-"""With the hash of a name behind it (:func:`vigil.keeping.erasure.hash_of`); no body."""
+"""With the hash of a name behind it (:func:`vigil.erasure.mark.hash_of`); no body."""
 
 QUESTIONS: Final[dict[str, tuple[type[Question], type[Reply]]]] = {
     "save": (Save, Saved),

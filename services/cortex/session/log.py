@@ -1,0 +1,267 @@
+"""The session's own log: load its state, commit a turn, dead-letter what can't be used."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+import structlog
+
+from vigil import crash
+from vigil.bus.bus import Bus, Message
+from vigil.clock import Clock
+from vigil.contracts import (
+    EFFECTS_HEADER,
+    ORDINAL_HEADER,
+    OWES_HEADER,
+    POSITION_HEADER,
+    TURN_BYTES_MAX,
+    CallTool,
+    State,
+    Turn,
+    decode_turn,
+    encode,
+)
+from vigil.errors import InvalidInput, Unavailable, VigilError, WrongLastSequence
+from vigil.observe import trace
+from vigil.subjects import SessionKey
+from vigil.worker import dead_letters
+
+from ..core import owes
+from ..core.history import Chunk, chunk_of, without
+from ..core.remembering import Offer
+from .history import History
+from .inheritance import inherited
+
+log = structlog.get_logger("vigil.cortex")
+
+COMMIT_TIMEOUT_S: Final = 5.0
+UNSAVED_PAGE: Final = 200
+UNSAVED_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Of the turns that are held in memory at once while it is read what to remember."""
+ELECTION_TIMEOUT_S: Final = 12.0
+"""How long a cluster may be without a leader: Raft takes 4 to 9 s to elect one."""
+
+
+class TurnTooLarge(VigilError):
+    """The turn doesn't fit into one message; its draft must be given up."""
+
+
+class Conflict(VigilError):
+    """Another replica committed first: what was decided here is thrown away."""
+
+
+class Loaded(msgspec.Struct):
+    """What the log says of a session."""
+
+    state: State
+    turn_seq: int
+    """Stream sequence of the last turn; 0 if there is none: the next commit expects it."""
+    history: History
+    traceparent: str | None = None
+    dead_letters: int = 0
+    """How many were written on the way."""
+
+
+_CARRIED: Final = {
+    "s": {"send_message"},
+    "t": {"schedule_timer", "cancel_timer"},
+    "m": {"save_memory"},
+    "x": {"spawn_session", "cancel_call", "tell_parent", "board_change"},
+}
+"""Letter of the effects header -> the effects that it tells of; calls go by their service."""
+_SERVED: Final = {"memory": "m", "executor": "x"}
+
+
+def headers_of(turn: Turn, traceparent: str) -> dict[str, str]:
+    """Headers that let others skip a turn, or find its position, without reading it."""
+    effects = effects_of(turn)
+    headers = {
+        POSITION_HEADER: str(turn.state.position),
+        ORDINAL_HEADER: str(turn.ordinal),
+        trace.HEADER: traceparent,
+    }
+    if effects:
+        headers[EFFECTS_HEADER] = effects
+    if owes(turn.state):
+        headers[OWES_HEADER] = "1"
+    return headers
+
+
+def effects_of(turn: Turn) -> str:
+    """Return the letters of those who have something to do for the turn."""
+    kinds = {effect.__struct_config__.tag for effect in turn.effects}
+    letters = {letter for letter, carried in _CARRIED.items() if kinds & carried}
+    letters |= {_SERVED[e.payload.service] for e in turn.effects if isinstance(e, CallTool)}
+    return "".join(letter for letter in _CARRIED if letter in letters)
+
+
+async def voided(bus: Bus, key: SessionKey, sends: Iterable[str]) -> frozenset[str]:
+    """Return which of the session's voidable sends are not said, and never will be.
+
+    To be asked when a newer user message is stored: no claim of theirs is accepted after it, so
+    what isn't in the transcript by then never comes into it.
+    """
+    found = {effect: await bus.get_last(key.stream, key.out_said(effect)) for effect in sends}
+    return frozenset(effect for effect, said in found.items() if said is None)
+
+
+async def is_settled(bus: Bus, key: SessionKey, seq: int) -> bool:
+    """Return whether the event `seq` needs no wake any more (ARCHITECTURE 3, wake)."""
+    turn = await bus.get_last(key.stream, key.turn)
+    if turn is not None:
+        position = int(turn.headers.get(POSITION_HEADER, "0"))
+        if position >= seq and OWES_HEADER not in turn.headers:
+            return True
+    newest = await bus.get_last(key.stream, key.in_all)
+    return newest is not None and newest.seq > seq
+
+
+def state_after(turn: Turn, seq: int) -> State:
+    """Return the state after the turn with stream sequence `seq`.
+
+    A turn can't know its own sequence, so that of a summary is filled in here.
+    """
+    return msgspec.structs.replace(turn.state, summary_seq=seq) if turn.summary else turn.state
+
+
+async def load(bus: Bus, key: SessionKey, clock: Clock, history: History) -> Loaded:
+    """Read the state of a session from its turns, and its history into `history`."""
+    last = await bus.get_last(key.stream, key.turn)
+    if last is None:
+        return Loaded(state=State(), turn_seq=0, history=history)
+    try:
+        turn = decode_turn(last.data)
+    except InvalidInput as error:
+        return await _unreadable(bus, key, clock, last, history, str(error))
+    state = state_after(turn, last.seq)
+    if state.start is not None:
+        history.inherited = await inherited(bus, key, state.start)
+    for seq, earlier in await _earlier(bus, key, state, last.seq):
+        history.add(seq, earlier)
+    history.add(last.seq, turn)
+    return Loaded(
+        state=state, turn_seq=last.seq, history=history, traceparent=last.headers.get(trace.HEADER)
+    )
+
+
+async def _earlier(bus: Bus, key: SessionKey, state: State, before: int) -> list[tuple[int, Turn]]:
+    """Return the turns that make the history, with their sequences: those before the last one."""
+    start, messages = state.history_from, []
+    if state.summary_seq and state.summary_seq < start:
+        message = await bus.get(key.stream, state.summary_seq)
+        messages += [] if message is None else [message]
+    if start and start < before:
+        messages += await bus.read(key.stream, [key.turn], start)
+    return [(m.seq, turn) for m in messages if m.seq < before if (turn := _readable(m)) is not None]
+
+
+def _readable(message: Message) -> Turn | None:
+    try:
+        return decode_turn(message.data)
+    except InvalidInput as error:
+        log.error("turn unreadable", action="cortex.history", seq=message.seq, error=str(error))
+        return None
+
+
+async def unsaved(bus: Bus, key: SessionKey, start: int, tokens_max: int) -> Offer:
+    """Read back the rows from sequence `start` on, the oldest first, as much as `tokens_max` holds.
+
+    Only whole turns are taken, and one at least.
+    """
+    chunks: list[Chunk] = []
+    unsaid: set[str] = set()
+    while True:
+        page, has_more = await bus.page(
+            key.stream, [key.turn], start, limit=UNSAVED_PAGE, bytes_max=UNSAVED_BYTES_MAX
+        )
+        for message in page:
+            turn = _readable(message)
+            if turn is not None:
+                unsaid.update(turn.unsaid)
+            if turn is None or not turn.rows:
+                continue
+            chunk = chunk_of(message.seq, turn)
+            tokens_max -= chunk.tokens
+            if tokens_max < 0 and chunks:
+                return Offer(chunks=tuple(without(chunks, unsaid)), next_from=message.seq)
+            chunks.append(chunk)
+        if not has_more or not page:
+            return Offer(chunks=tuple(without(chunks, unsaid)))
+        start = page[-1].seq + 1
+
+
+async def _unreadable(
+    bus: Bus, key: SessionKey, clock: Clock, last: Message, history: History, error: str
+) -> Loaded:
+    """Go on from the position in the headers, with autonomy locked (SPEC S-7: fail closed)."""
+    log.error("state unreadable", action="cortex.state", session=str(key), error=error)
+    await dead_letter(bus, key, last, f"the state can't be read: {error}", clock)
+    # Without the header nothing tells what was folded; what is older than the turn counts as
+    # folded, because saying things twice is worse than leaving one unanswered.
+    position = int(last.headers.get(POSITION_HEADER, str(last.seq)))
+    turns = int(last.headers.get(ORDINAL_HEADER, "0"))
+    state = State(position=position, turns=turns, effects=last.seq * 1000, is_locked=True)
+    return Loaded(state=state, turn_seq=last.seq, history=history, dead_letters=1)
+
+
+async def commit(bus: Bus, key: SessionKey, turn: Turn, expect: int, traceparent: str) -> int:
+    """Store the turn if `expect` is still the last one; returns its stream sequence.
+
+    Repeats a publish with an unknown outcome until it is known: the expectation makes that
+    safe, and the turn's random id tells ours from another's.
+
+    Raises:
+        Conflict: another turn came first.
+        TurnTooLarge: it doesn't fit.
+        Unavailable: the broker is away for longer than a lease lives, or a cluster takes to elect.
+    """
+    data = encode(turn)
+    if len(data) > TURN_BYTES_MAX:
+        raise TurnTooLarge(f"{len(data)} bytes, {TURN_BYTES_MAX} are allowed")
+    headers = headers_of(turn, traceparent)
+    crash.point("cortex.commit.before")
+    try:
+        seq = (await bus.publish(key.turn, data, headers, expect=expect)).seq
+    except (WrongLastSequence, Unavailable) as error:
+        seq = await _settle_commit(bus, key, turn, expect, data, headers, error)
+    crash.point("cortex.commit.after")
+    return seq
+
+
+async def _settle_commit(
+    bus: Bus,
+    key: SessionKey,
+    turn: Turn,
+    expect: int,
+    data: bytes,
+    headers: dict[str, str],
+    error: VigilError,
+) -> int:
+    clock = asyncio.get_running_loop()
+    deadline = clock.time() + (ELECTION_TIMEOUT_S if bus.is_cluster else COMMIT_TIMEOUT_S)
+    while clock.time() < deadline:
+        try:
+            last = await bus.get_last(key.stream, key.turn)
+            if last is not None and last.seq != expect:
+                if decode_turn(last.data).id == turn.id:
+                    return last.seq
+                raise Conflict(str(key)) from error
+            return (await bus.publish(key.turn, data, headers, expect=expect)).seq
+        except InvalidInput:
+            raise Conflict(str(key)) from error
+        except (WrongLastSequence, Unavailable):
+            await asyncio.sleep(0.1)
+    raise Unavailable(f"{key}: the outcome of a commit can't be found out") from error
+
+
+async def dead_letter(
+    bus: Bus, key: SessionKey, message: Message, cause: str, clock: Clock
+) -> None:
+    """Keep what can't be used, with the cause; at least once, under one id."""
+    letter = dead_letters.build("cortex", key.stream, message, cause, key, now=clock.now())
+    await dead_letters.publish(bus, letter, message, key)
+    crash.point("cortex.dead.after_publish")
+    log.error("dead letter", action="cortex.dead_letter", session=str(key), cause=cause)

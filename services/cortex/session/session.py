@@ -1,0 +1,429 @@
+"""One open session: read the next event, decide, call the model, commit. One at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+import structlog
+
+from vigil import crash
+from vigil.bus.bus import Bus, Message
+from vigil.clock import Clock
+from vigil.contracts import (
+    Event,
+    Loop,
+    Queued,
+    Row,
+    State,
+    TextBlock,
+    ToolResultEvent,
+    UserMessage,
+)
+from vigil.errors import InvalidInput
+from vigil.observe import metrics, trace
+from vigil.observe.metrics import Metrics
+from vigil.observe.trace import Tracer
+from vigil.settings.config import quiet_hours_of, zone_of
+from vigil.settings.sections import Person
+from vigil.settings.switches import Switches
+from vigil.subjects import SessionKey
+
+from .. import core
+from ..core import Draft, Moment, Policy
+from ..core.policy import quiet_until
+from ..thought.model import ModelAnswer, ModelError
+from ..thought.plans import Planner
+from ..thought.recollector import LoopMemory, Recollector
+from ..thought.reflection import Question, Reflector
+from ..thought.thinker import Thinker
+from ..thought.toolbox import Toolbox
+from . import log as session_log
+from .history import History
+from .incoming import Incoming
+from .inheritance import inherited
+from .turn_span import TurnSpan
+from .wakes import Wakes
+
+log = structlog.get_logger("vigil.cortex")
+
+CAREFUL_ATTEMPT: Final = 3
+"""From this attempt at a step on, sessions are taken over one at a time."""
+
+
+class Session:
+    """An open session of this replica, under a lease. `run` ends when it is idle."""
+
+    def __init__(
+        self,
+        key: SessionKey,
+        *,
+        bus: Bus,
+        clock: Clock,
+        new_id: Callable[[], str],
+        thinker: Thinker,
+        recollector: Recollector,
+        policy: Policy,
+        switches: Switches,
+        person: Person,
+        history_rows: int,
+        context_tokens: int,
+        idle_release_s: float,
+        careful: asyncio.Lock,
+        tracer: Tracer,
+        counts: Metrics,
+        toolbox: Toolbox,
+        on_rest: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`on_rest`: called when it holds no wake any more."""
+        self.key = key
+        self._bus = bus
+        self._clock = clock
+        self._new_id = new_id
+        self._thinker = thinker
+        self._memory = LoopMemory(recollector, key)
+        self._policy = policy
+        self._switches = switches
+        self._toolbox = toolbox
+        self._timezone = person.timezone
+        self._zone = zone_of(person)
+        self._quiet_hours = quiet_hours_of(person)
+        self._new_history = functools.partial(History, history_rows, context_tokens)
+        self._reflector = Reflector(
+            key,
+            bus=bus,
+            clock=clock,
+            thinker=thinker,
+            policy=policy,
+            timezone=person.timezone,
+            context_tokens=context_tokens,
+        )
+        self._planner = Planner(key, thinker=thinker, policy=policy, timezone=person.timezone)
+        self._idle_release_s = idle_release_s
+        self._careful = careful
+        """Shared by the sessions of a replica: see `_take_over`."""
+        self._incoming = Incoming(bus, key)
+        self._log = session_log.Loaded(state=State(), turn_seq=0, history=self._new_history())
+        self._counts = counts
+        self._span = TurnSpan(tracer, counts)
+        self._wakes = Wakes(bus, key, lambda: self._log.state, on_rest)
+        self.is_closing = False
+
+    @property
+    def wake(self) -> Message | None:
+        """The wake that is held until nothing is owed for it."""
+        return self._wakes.held
+
+    async def hold(self, wake: Message) -> None:
+        """Hold a wake, if it is the newest."""
+        await self._wakes.hold(wake)
+
+    # ------------------------------------------------------------ life
+
+    async def run(self, *, is_takeover: bool) -> None:
+        """Process events until there was nothing to do for a while.
+
+        Raises:
+            Unavailable: the broker is away; the session must be opened anew.
+        """
+        try:
+            await self._open(is_takeover=is_takeover)
+            while await self._step():
+                pass
+        finally:
+            self.is_closing = True
+            await self._incoming.close()
+
+    async def _open(self, *, is_takeover: bool) -> None:
+        await self._load()
+        crash.point("cortex.state.loaded")
+        if is_takeover and await self._has_work():
+            await self._take_over()
+        await self._wakes.settle()
+
+    async def _load(self) -> None:
+        history = self._new_history()
+        self._log = await session_log.load(self._bus, self.key, self._clock, history)
+        self._span.begin(self._log.traceparent)
+        self._counts.count(metrics.DEAD_LETTERS, by=self._log.dead_letters)
+        await self._incoming.follow(self._log.state.position + 1)
+
+    async def _has_work(self) -> bool:
+        return core.owes(self._log.state) is not None or self._incoming.has_any
+
+    async def _take_over(self) -> None:
+        """Count the attempt before the step is tried, so that a step that kills is found."""
+        state = self._log.state
+        if state.attempt + 1 < CAREFUL_ATTEMPT:
+            await self._begin_takeover()
+            return
+        # Sessions that were open together die together, whichever of them kills the process.
+        # From here on one at a time, so that only that one comes to be given up.
+        async with self._careful:
+            if state.attempt + 1 >= self._policy.attempts_max:
+                await self._give_up()
+            else:
+                await self._begin_takeover()
+                await self._step()
+
+    async def _begin_takeover(self) -> None:
+        state, moment = self._log.state, self._moment()
+        await self._commit(core.begin_takeover(str(self.key), state, moment, self._policy))
+        crash.point("cortex.takeover.after_commit")
+
+    async def _give_up(self) -> None:
+        state = self._log.state
+        if core.owes(state) is None:
+            message = await self._incoming.next()
+            await self._poison(message, f"given up after {state.attempt + 1} attempts")
+            return
+        event = None
+        if core.owes(state) == "take":
+            with contextlib.suppress(InvalidInput):
+                event = await self._queued_event(state.queue[0])
+        draft = core.give_up(str(self.key), state, self._moment(), self._policy, event)
+        await self._commit(draft)
+
+    # ------------------------------------------------------------ one step
+
+    async def _step(self) -> bool:
+        """Do what is owed, or process the next event. False: idle for long enough."""
+        owed = core.owes(self._log.state)
+        if owed == "call":
+            draft: Draft | None = self._draft()
+        elif owed == "take":
+            draft = await self._take()
+        else:
+            await self._wakes.settle()
+            message = await self._next_or_idle()
+            if message is None:
+                return False
+            draft = await self._fold(message)
+        while draft is not None:
+            draft = await self._conclude(draft)
+        return True
+
+    def _draft(self) -> Draft:
+        return Draft(str(self.key), self._log.state, self._moment(), self._policy)
+
+    async def _next_or_idle(self) -> Message | None:
+        while (message := await self._incoming.next_within(self._idle_release_s)) is None:
+            # A held wake tells of an event that the follower is still to bring...
+            await self._wakes.drop_empty()
+            if self._wakes.held is None:
+                self.is_closing = True
+                return None
+        return message
+
+    async def _fold(self, message: Message) -> Draft | None:
+        """Decode and fold one event; a poison one is dead-lettered and passed over."""
+        crash.point("cortex.event.read")
+        if message.seq <= self._log.state.position:
+            return None
+        self._span.begin(message.headers.get(trace.HEADER))
+        try:
+            event = self._incoming.decode(message)
+        except InvalidInput as error:
+            await self._poison(message, str(error))
+            return None
+        if isinstance(event, ToolResultEvent):
+            self._memory.may_have_news()
+        moment = await self._moment_of(event)
+        state, policy = self._log.state, self._policy
+        draft = core.fold(str(self.key), state, message.seq, event, moment, policy)
+        self._log.history.take_out(draft.unsaid)  # the model is asked before the turn is stored
+        return draft
+
+    async def _moment_of(self, event: Event | None) -> Moment:
+        """Return the moment, with what a message of the person's came before."""
+        sends = self._log.state.unheard
+        if not sends or not (event is None or isinstance(event, UserMessage)):
+            return self._moment()
+        unsaid = await session_log.voided(self._bus, self.key, sends)
+        return msgspec.structs.replace(self._moment(), unsaid=unsaid)
+
+    async def _poison(self, message: Message, reason: str) -> None:
+        await session_log.dead_letter(self._bus, self.key, message, reason, self._clock)
+        self._counts.count(metrics.DEAD_LETTERS)
+        cause, event = self._incoming.decode_poison(message)
+        state, moment = self._log.state, await self._moment_of(event)
+        draft = core.poison(str(self.key), state, cause, reason, moment, self._policy, event)
+        await self._commit(draft)
+
+    async def _take(self) -> Draft | None:
+        """Read what is first in the queue back from the log and take it."""
+        state = self._log.state
+        events: list[Event] = []
+        try:
+            for queued in core.head(state, self._policy):
+                events.append(await self._queued_event(queued))
+        except InvalidInput as error:
+            if not events:
+                log.error("queued event lost", action="cortex.take", error=str(error))
+                await self._commit(core.give_up(str(self.key), state, self._moment(), self._policy))
+                return None
+        return core.take(str(self.key), state, events, self._moment(), self._policy)
+
+    async def _queued_event(self, queued: Queued) -> Event:
+        """Return what a queued entry points to. Raises: InvalidInput."""
+        message = await self._bus.get(self.key.stream, queued.seq)
+        if message is None:
+            raise InvalidInput("queue", f"event {queued.seq} is gone")
+        self._span.begin(message.headers.get(trace.HEADER))
+        return self._incoming.decode(message)
+
+    async def _conclude(self, draft: Draft) -> Draft | None:
+        """Ask the model if the draft needs it, then commit. Returns a draft to go on with."""
+        if not draft.wants_call:
+            await self._commit(draft)
+            return None
+        question = await self._question(draft)
+        if question is not None:
+            return await self._think(draft, question)
+        if draft.is_dirty:
+            await self._commit(draft)
+        return None
+
+    async def _question(self, draft: Draft) -> Question | None:
+        """Return what to ask the model. None: the draft is to be committed as it is, first."""
+        reflector, history, parent = self._reflector, self._log.history, self._span.header
+        if draft.loop.purpose == "save":
+            return await reflector.look_back(draft, self._fail, parent)
+        if draft.loop.purpose == "plan":
+            return self._planner.question(draft, history.newest, self._fail, parent)
+        await self._inherit(draft)
+        window = reflector.window(draft, history)
+        plan = reflector.plan(draft, history, window)
+        if plan is None:
+            rows = history.rows(draft.rows, window)
+            return Question(
+                self._ask(draft.loop, draft.state, rows, parent), self._apply, self._fail
+            )
+        if draft.is_dirty:
+            return None  # what is owed then begins with a look at the history as it is then
+        return reflector.compact(draft, lambda: self._log.history, plan, window, parent)
+
+    async def _inherit(self, draft: Draft) -> None:
+        """Read what a session that was just started knows from the one that started it."""
+        history, given = self._log.history, draft.state.start
+        if given is None:
+            return
+        task = TextBlock(text=given.prompt)
+        history.task = Row(role="user", source="task", blocks=(task,), at=draft.loop.begun_at)
+        if history.inherited is not None:
+            return
+        history.inherited = await inherited(self._bus, self.key, given)
+        if self.key.kind == "branch" and not history.inherited.chunks:
+            draft.note("nothing_inherited", "nothing of its parent's history is left", given.parent)
+
+    # ------------------------------------------------------------ thinking
+
+    async def _think(self, draft: Draft, question: Question) -> Draft | None:
+        """Call the model while folding what comes in meanwhile (SPEC S-13)."""
+        crash.point("cortex.model.before_call")
+        call = asyncio.ensure_future(question.answer)
+        try:
+            await asyncio.sleep(0)
+            while not call.done():
+                message = await self._incoming.during(call)
+                if message is None:
+                    break
+                interrupted, draft = await self._meanwhile(draft, message)
+                if interrupted:
+                    return draft if draft.is_dirty else None
+            draft.moment = self._moment()
+            try:
+                question.apply(draft, call.result())
+            except ModelError as error:
+                question.fail(draft, error)
+        finally:
+            call.cancel()
+        crash.point("cortex.model.after_call")
+        if draft.is_dirty:
+            await self._commit(draft)
+        return None
+
+    async def _ask(
+        self, loop: Loop, state: State, rows: tuple[Row, ...], parent: str
+    ) -> ModelAnswer:
+        """Ask the model, with what memory has on what began the loop. Raises: ModelError."""
+        return await self._thinker.think(
+            self.key,
+            state,
+            rows,
+            timezone=self._timezone,
+            policy=self._policy,
+            memories=await self._memory.recall(loop, rows),
+            parent=parent,
+        )
+
+    async def _meanwhile(self, draft: Draft, message: Message) -> tuple[bool, Draft]:
+        """Fold an event that came during a call -> (whether it ends the call, what goes on)."""
+        if draft.is_dirty and not await self._commit(draft):
+            return True, self._draft()  # somebody else goes on from here
+        loop, span = self._log.state.loop, self._span.current
+        folded = await self._fold(message)
+        if folded is not None and folded.state.loop != loop:
+            if folded.wants_call:
+                # What it ended is over now, whatever becomes of the call that follows.
+                await self._commit(folded)
+                return True, self._draft()
+            return True, folded
+        if folded is not None:
+            await self._commit(folded)
+        if self._log.state.loop == loop:
+            self._span.current = span  # what was folded has one of its own
+        return self._log.state.loop != loop, self._draft()
+
+    def _apply(self, draft: Draft, answer: ModelAnswer) -> None:
+        self._memory.tell(draft)
+        core.conclude(draft, answer)
+
+    def _fail(self, draft: Draft, error: ModelError) -> None:
+        self._memory.tell(draft)
+        core.fail(
+            draft,
+            error.reason,
+            is_retryable=error.is_retryable,
+            retry_after_s=error.retry_after_s,
+            is_budget=error.is_budget,
+        )
+
+    # ------------------------------------------------------------ committing
+
+    async def _commit(self, draft: Draft) -> bool:
+        """Commit the draft as one turn.
+
+        False: another replica was first; the draft is thrown away and the log read anew.
+        """
+        history_from = draft.history_from or self._log.history.first_turn(self._log.turn_seq + 1)
+        turn = draft.finish(self._new_id(), history_from=history_from)
+        try:
+            seq = await session_log.commit(
+                self._bus, self.key, turn, self._log.turn_seq, self._span.header
+            )
+        except session_log.Conflict:
+            log.info("conflict", action="cortex.conflict", session=str(self.key))
+            self._counts.count(metrics.CONFLICTS)
+            await self._load()
+            return False
+        self._log.turn_seq = seq
+        self._log.state = session_log.state_after(turn, seq)
+        self._log.history.add(seq, turn)
+        self._span.end(turn)
+        await self._wakes.settle()
+        return True
+
+    def _moment(self) -> Moment:
+        now = self._clock.now()
+        return Moment(
+            now=now,
+            quiet_until=quiet_until(now, self._quiet_hours, self._zone),
+            is_paused=self._switches.paused is not None,
+            tools=self._toolbox.tools,
+            is_history_tainted=self._log.history.is_tainted,
+        )

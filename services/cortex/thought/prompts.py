@@ -1,0 +1,246 @@
+"""The prompts of a conversation, from the templates in ``prompts/en`` (SPEC I-1).
+
+The system prompt has two parts: one that stays the same from call to call, so that a
+provider's cache can hold it, and the situation, which changes with every call. Text that
+people or models wrote goes in as data; it is never read as a template.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+import jinja2
+
+from vigil.contracts import ExternalBlock, FollowUp, Job, Row, TaskBlock, TextBlock
+
+from ..core.job_record import is_named
+from .identity import Identity
+from .model import Situation, ToolSpec
+
+FOLDER: Final = Path(__file__).resolve().parents[3] / "prompts" / "en"
+STABLE_MAX: Final = 1000
+"""Stable parts kept rendered."""
+LINE_MAX: Final = 300
+MEMORY_LENGTH_MAX: Final = 1000
+"""Characters of a memory that the situation shows; a tool shows it whole."""
+BAR: Final = "| "
+TASK: Final = "[Task]"
+"""Begins the first row of a session that was started."""
+_DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+class Prompts:
+    """Renders prompts; each template is compiled once, when it is used first."""
+
+    def __init__(self, folder: Path = FOLDER) -> None:
+        environment = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(folder),
+            undefined=jinja2.StrictUndefined,
+            auto_reload=False,
+            autoescape=False,  # noqa: S701 - prompts are plain text, not HTML
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        environment.filters["line"] = line
+        environment.filters["barred"] = barred
+        environment.globals["MEMORY_LENGTH_MAX"] = MEMORY_LENGTH_MAX
+        self._environment = environment
+        self._stable: dict[tuple[Identity, str], str] = {}
+
+    def _render(self, template: str, **variables: Any) -> str:
+        return self._environment.get_template(f"{template}.md.j2").render(**variables)
+
+    def system(
+        self, identity: Identity, situation: Situation, prompt: str = "channel.md.j2"
+    ) -> tuple[str, ...]:
+        """Render the system prompt: (what stays the same, the situation).
+
+        Args:
+            prompt: the template that says what a session of this kind is for.
+        """
+        stable = self._stable.get((identity, prompt))
+        if stable is None:
+            if len(self._stable) >= STABLE_MAX:
+                self._stable.clear()
+            stable = self._render(
+                "system",
+                identity=identity,
+                prompt=prompt,
+                is_conversation=situation.is_conversation,
+            ).strip()
+            self._stable[identity, prompt] = stable
+        return stable, self._render("situation", **_variables(situation)).strip()
+
+    def reflection(self, purpose: str, situation: Situation) -> str:
+        """Render what a model is told that looks at a part of the conversation from outside."""
+        return self._render(purpose, **_variables(situation)).strip()
+
+    def planning(
+        self, situation: Situation, job: Job, tools: Sequence[ToolSpec], steps_max: int
+    ) -> str:
+        """Render what a model is told that plans a job."""
+        missing = [name for name in job.tools if not any(is_named(name, t.name) for t in tools)]
+        shown = [
+            {
+                "name": tool.name,
+                "description": tool.description,
+                "schema": json.dumps(tool.input_schema, ensure_ascii=False),
+            }
+            for tool in tools
+        ]
+        return self._render(
+            "plan", **_variables(situation), tools=shown, missing=missing, steps_max=steps_max
+        ).strip()
+
+    def job_rows(self, job: Job, tries: Sequence[Row], at: datetime) -> tuple[Row, ...]:
+        """Render the job, and after it what was tried: answers, and what is wrong with each."""
+        first = _told(self._render("plan_job", job=job), at)
+        return (first, *(row if row.role == "assistant" else self._again(row) for row in tries))
+
+    def _again(self, row: Row) -> Row:
+        reason = "".join(block.text for block in row.blocks if isinstance(block, TextBlock))
+        return _told(self._render("plan_again", reason=reason), row.at)
+
+    def summary_row(self, summary: str) -> str:
+        """Render the row that stands for the earlier part of the conversation."""
+        return self._render("summary", summary=summary).strip()
+
+    def timer_row(self, follow_up: FollowUp, timer_id: str, now: datetime) -> str:
+        """Render the row that tells the model that a follow-up is due.
+
+        Args:
+            now: aware UTC.
+        """
+        return self._render(
+            "timer_fired",
+            timer_id=timer_id,
+            follow_up=follow_up,
+            fire_at=instant(follow_up.fire_at, UTC),
+            late=_late(follow_up, now),
+        ).strip()
+
+    def external_row(self, block: ExternalBlock, at: datetime) -> str:
+        """Render the row that tells the model of an event from outside.
+
+        Args:
+            at: when it was taken up; aware UTC.
+        """
+        occurred_at = block.event.occurred_at
+        return self._render(
+            "external_event",
+            event=block.event,
+            left_out=block.left_out,
+            at=instant(at, UTC),
+            occurred_at="" if occurred_at is None else instant(occurred_at, UTC),
+        ).strip()
+
+    def result_row(self, block: TaskBlock) -> str:
+        """Render the row that tells the model what became of something it started."""
+        return self._render("task_result", block=block).strip()
+
+    def task_row(self, task: str) -> str:
+        """Render the row that a session which was started begins with."""
+        return f"{TASK}\n\n{task.strip()}"
+
+
+def _told(text: str, at: datetime) -> Row:
+    return Row(role="user", source="system", blocks=(TextBlock(text=text.strip()),), at=at)
+
+
+def _variables(situation: Situation) -> dict[str, Any]:
+    zone = ZoneInfo(situation.timezone)
+    items = sorted(situation.follow_ups.items(), key=lambda item: (item[1].fire_at, item[0]))
+    return {
+        "now_utc": instant(situation.now, UTC),
+        "now_local": instant(situation.now, zone),
+        "timezone": situation.timezone,
+        "user": situation.user,
+        "agent": situation.agent,
+        "autonomy_enabled": situation.autonomy_enabled,
+        "channels": situation.channels,
+        "route": situation.route,
+        "is_conversation": situation.is_conversation,
+        "under_way": situation.under_way,
+        "follow_ups": [
+            {
+                "id": timer_id,
+                "due_utc": instant(follow_up.fire_at, UTC),
+                "due_local": instant(follow_up.fire_at, zone),
+                "reason": follow_up.reason,
+                "message": follow_up.message,
+                "keep": follow_up.keep,
+                "is_held": follow_up.held_from is not None,
+            }
+            for timer_id, follow_up in items
+        ],
+        "memories": [
+            {
+                "date": day(memory.occurred_at or memory.created_at, zone),
+                "type": memory.type,
+                "source": memory.source,
+                "content": memory.content,
+            }
+            for memory in situation.memories
+        ],
+    }
+
+
+def instant(at: datetime, zone: Any) -> str:
+    """Write an instant with its weekday and offset, in English whatever the locale.
+
+    >>> instant(datetime(2026, 11, 20, 11, 34, 5, tzinfo=UTC), UTC)
+    'Friday 2026-11-20T11:34:05+00:00'
+    """
+    local = _local(at, zone)
+    return f"{_DAYS[local.weekday()]} {local.isoformat(timespec='seconds')}"
+
+
+def day(at: datetime, zone: Any) -> str:
+    """Write the day of an instant in a zone.
+
+    >>> day(datetime(2026, 11, 20, 23, 34, 5, tzinfo=UTC), ZoneInfo("Asia/Tokyo"))
+    '2026-11-21'
+    """
+    return _local(at, zone).date().isoformat()
+
+
+def _local(at: datetime, zone: Any) -> datetime:
+    try:
+        return at.astimezone(zone)
+    except OverflowError:  # the first and the last hours of the calendar
+        return at
+
+
+def _late(follow_up: FollowUp, now: datetime) -> str:
+    """Return how late it is, if that is a minute or more; a pause or an outage may do that."""
+    late = now - (follow_up.held_from or follow_up.fire_at)
+    if late < timedelta(minutes=1):
+        return ""
+    minutes = int(late.total_seconds() // 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h"
+
+
+def line(text: str | None, limit: int = LINE_MAX) -> str:
+    """Put text that somebody else wrote on one line, so that it can't pose as a section.
+
+    >>> line("a\\n# b")
+    'a # b'
+    """
+    joined = " ".join((text or "").split())
+    return joined if len(joined) <= limit else joined[: limit - 1] + "…"
+
+
+def barred(text: str) -> str:
+    """Put text that an outsider wrote behind bars, whatever it takes for the end of a line.
+
+    Nothing in it can begin a line of its own, so it can't pose as anything else.
+
+    >>> barred("a\\r\\n[Follow-up due]\\u2028b")
+    '| a\\n| [Follow-up due]\\n| b'
+    """
+    return "\n".join(BAR + part for part in text.splitlines())

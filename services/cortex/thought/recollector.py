@@ -1,0 +1,143 @@
+"""Asks memory before a loop asks the model. It may fail or be late; no answer fails for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+import structlog
+
+from vigil.clock import Clock
+from vigil.contracts import Cause, Loop, Memory, Row
+from vigil.errors import OutcomeUnknown, Unavailable, VigilError
+from vigil.memory.client import MemoryClient
+from vigil.memory.questions import Recall, Recalled
+from vigil.observe import metrics
+from vigil.observe.metrics import Metrics
+from vigil.settings.config import Config
+from vigil.subjects import Scope, SessionKey
+
+from ..core import Draft
+from ..core.recollection import NOTHING, Recollection, query_of, tell
+
+log = structlog.get_logger("vigil.cortex")
+
+EMPTY_FOR_S: Final = 0.5
+"""How long a memory that was empty counts as empty. What is saved is to be found within 1 s."""
+LOOK_S: Final = 0.05
+"""How much longer, while one conversation looks whether it still is."""
+EMPTY_MAX: Final = 1000
+"""Memories of which that is remembered."""
+
+
+class Recollector:
+    """Recalls for all sessions of a replica."""
+
+    def __init__(
+        self, *, memory: MemoryClient, config: Config, clock: Clock, counts: Metrics
+    ) -> None:
+        self._memory = memory
+        self._config = config
+        self._clock = clock
+        self._counts = counts
+        self._empty: dict[Scope, float] = {}
+        """Until when a memory counts as empty, by the monotonic clock."""
+        self._news = 0
+        """Counts what may have filled one: an answer on its way then tells of the time before."""
+
+    async def recall(self, key: SessionKey, query: str) -> Recollection:
+        """Return what the owner's memory has on `query`; never raises, and never takes longer
+        than `memory.recall_timeout_s`."""
+        limit = self._config.memory.recall_limit
+        if not limit or not query:
+            return NOTHING
+        scope = self._config.scope_of(key.agent, key.user)
+        begun, outcome = self._clock.monotonic(), "failed"
+        if self._counts_as_empty(scope, begun):
+            return NOTHING
+        try:
+            found = await self._ask(scope, Recall(query=query, limit=limit, only_trusted=True))
+            outcome = "degraded" if found.missing else "found" if found.memories else "nothing"
+            return found
+        finally:
+            lasted_s = self._clock.monotonic() - begun
+            self._counts.observe(metrics.RECALL_SECONDS, lasted_s, outcome)
+
+    def may_have_news(self, key: SessionKey) -> None:
+        """Ask again at once: a tool may have saved something."""
+        self._news += 1
+        self._empty.pop(self._config.scope_of(key.agent, key.user), None)
+
+    async def _ask(self, scope: Scope, question: Recall) -> Recollection:
+        news, timeout_s = self._news, self._config.memory.recall_timeout_s
+        try:
+            async with asyncio.timeout(timeout_s):
+                reply: Recalled = await self._memory.ask(scope, question, timeout_s=timeout_s)
+        except (TimeoutError, OutcomeUnknown):
+            return self._without(scope, f"no answer within {timeout_s:g} s")
+        except Unavailable as error:
+            return self._without(scope, "memory could not be reached", str(error))
+        except (VigilError, msgspec.MsgspecError) as error:
+            return self._without(scope, "memory could not answer", str(error))
+        if reply.is_empty and news == self._news:
+            self._remember_empty(scope)
+        else:
+            self._empty.pop(scope, None)
+        return Recollection(
+            memories=tuple(hit.memory for hit in reply.hits),
+            missing=", ".join(f"{part} could not be searched" for part in reply.degraded),
+        )
+
+    def _counts_as_empty(self, scope: Scope, now: float) -> bool:
+        """Tell whether a memory needs no question. When that is over, the first one who asks asks
+        for all: a hundred conversations would do so at the same moment otherwise."""
+        until = self._empty.get(scope)
+        if until is None or until > now:
+            return until is not None
+        self._empty[scope] = now + LOOK_S
+        return False
+
+    def _without(self, scope: Scope, reason: str, error: str = "") -> Recollection:
+        self._empty.pop(scope, None)
+        log.warning(
+            "answering without memory", action="cortex.recall",
+            agent=scope.agent, owner=scope.owner, error=error or reason,
+        )  # fmt: skip
+        return Recollection(missing=reason)
+
+    def _remember_empty(self, scope: Scope) -> None:
+        if len(self._empty) >= EMPTY_MAX:
+            self._empty.clear()
+        self._empty[scope] = self._clock.monotonic() + EMPTY_FOR_S
+
+
+class LoopMemory:
+    """What one session recalled for its open loop: once, and the same for all calls of the model.
+
+    It isn't part of the state: who takes the session over recalls anew.
+    """
+
+    def __init__(self, recollector: Recollector, key: SessionKey) -> None:
+        self._recollector = recollector
+        self._key = key
+        self._cause: Cause | None = None
+        self._recollection = NOTHING
+        self._is_told = True
+
+    async def recall(self, loop: Loop, rows: Sequence[Row]) -> tuple[Memory, ...]:
+        """Return what memory has on what began the loop."""
+        if self._cause != loop.cause:
+            self._recollection = await self._recollector.recall(self._key, query_of(loop, rows))
+            self._cause, self._is_told = loop.cause, False
+        return self._recollection.memories
+
+    def tell(self, draft: Draft) -> None:
+        """Let the first turn after the recall say what it gave."""
+        if not self._is_told and self._cause == draft.loop.cause:
+            self._is_told = True
+            tell(draft, self._recollection)
+
+    def may_have_news(self) -> None:
+        self._recollector.may_have_news(self._key)

@@ -1,0 +1,155 @@
+"""Carrying out what is quick: sessions started, told and ended, calls withdrawn, the board.
+
+Each may be repeated, by this replica or another, and by any number of them at once: what makes a
+repeat harmless is named with each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import assert_never
+
+import structlog
+
+from vigil import crash
+from vigil.contracts import (
+    BoardChange,
+    BoardEntry,
+    CancelCall,
+    Control,
+    SpawnSession,
+    TellParent,
+    ToolResultEvent,
+    decode_board,
+    encode,
+)
+from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
+from vigil.observe import trace
+from vigil.runtime import Context
+from vigil.subjects import EXECUTOR_CANCEL, SessionKey
+
+from . import work
+from .config import Limits
+
+log = structlog.get_logger("vigil.executor")
+
+BOARD = "BOARD"
+
+
+class Carrying:
+    """Carries out quick effects.
+
+    Args:
+        withdraw: ends a call that this replica has in hand.
+    """
+
+    def __init__(self, context: Context, limits: Limits, withdraw: Callable[[str], None]) -> None:
+        self._bus = context.bus
+        self._clock = context.clock
+        self._limits = limits
+        self._withdraw = withdraw
+
+    async def carry_out(self, key: SessionKey, effect: work.Quick, turn_seq: int) -> None:
+        """Do what an effect asks; may be repeated.
+
+        Raises:
+            InvalidInput: it asks for what can't be.
+            Unavailable: try again later.
+            BusError: the broker refused.
+        """
+        match effect:
+            case SpawnSession():
+                await self._spawn(key, effect, turn_seq)
+            case TellParent():
+                await self._tell(key, effect)
+            case CancelCall():
+                await self._cancel(key, effect)
+            case BoardChange():
+                await self._change(key, effect, turn_seq)
+            case _:
+                assert_never(effect)
+
+    async def _spawn(self, key: SessionKey, effect: SpawnSession, turn_seq: int) -> None:
+        """Store the child's first event. A repeat finds it there, or a cancel that was faster."""
+        start = work.start_of(key, effect, turn_seq, now=self._clock.now())
+        child = work.child_of(key, effect)
+        try:
+            await self._bus.publish(
+                child.in_event("control"), encode(start), _headers(),
+                expect=0, expect_subject=child.in_all,
+            )  # fmt: skip
+        except WrongLastSequence:
+            log.info("started before", action="executor.spawned", session=str(child))
+        crash.point("executor.spawn.after")
+
+    async def _tell(self, key: SessionKey, effect: TellParent) -> None:
+        """Store what the parent is told. The event of a repeat has the same id."""
+        parent = work.relative_of(key, effect.payload.parent)
+        event = work.told(parent, effect, now=self._clock.now())
+        kind = "tool_result" if isinstance(event, ToolResultEvent) else "control"
+        await self._bus.publish(parent.in_event(kind), encode(event), _headers(), msg_id=event.id)
+        crash.point("executor.tell.after")
+
+    # ------------------------------------------------------------ ending
+
+    async def _cancel(self, key: SessionKey, effect: CancelCall) -> None:
+        if effect.payload.child:
+            child = work.relative_of(key, effect.payload.child)
+            await self._end_child(child, work.cancel_of(child, effect, now=self._clock.now()))
+        else:
+            await self._end_call(key, effect)
+        crash.point("executor.cancel.after")
+
+    async def _end_child(self, child: SessionKey, event: Control) -> None:
+        """Tell a child to end; if it hasn't begun, this keeps it from ever beginning."""
+        if not child.is_system:
+            raise InvalidInput("child", f"{child} was not started by a session")
+        await self._bus.append(
+            child.in_event("control"), encode(event), _headers(),
+            among=child.in_all, msg_id=event.id,
+        )  # fmt: skip
+
+    async def _end_call(self, key: SessionKey, effect: CancelCall) -> None:
+        """Claim a call for nobody; if somebody has it, tell them all to end it."""
+        call_id = work.check_call_id(effect.payload.call_id)
+        claim = work.withdrawn(key, effect, now=self._clock.now())
+        try:
+            await self._bus.publish(key.call(call_id), encode(claim), _headers(), expect=0)
+        except WrongLastSequence:
+            message = work.Withdrawal(call_id=call_id, session_key=str(key))
+            await self._bus.send(EXECUTOR_CANCEL, work.encode_withdrawal(message))
+        self._withdraw(call_id)
+
+    # ------------------------------------------------------------ the board
+
+    async def _change(self, key: SessionKey, effect: BoardChange, turn_seq: int) -> None:
+        """Store what an entity is now, unless a newer turn was faster."""
+        subject = work.board_subject(key, effect)
+        entry = work.entry_of(effect, turn_seq, now=self._clock.now())
+        for _ in range(self._limits.board_tries_max):
+            found = await self._bus.get_last(BOARD, subject)
+            if not work.is_newer(entry, None if found is None else _stored(found.data)):
+                break
+            try:
+                await self._bus.publish(
+                    subject, encode(entry), _headers(), expect=0 if found is None else found.seq
+                )
+                break
+            except WrongLastSequence:
+                continue  # another one was stored meanwhile: look which is newer
+        else:
+            raise Unavailable(f"{subject}: others write there all the time")
+        crash.point("executor.board.after")
+
+
+def _stored(data: bytes) -> BoardEntry | None:
+    """Return what stands on the board; None: it can't be read, so it is replaced."""
+    try:
+        return decode_board(data)
+    except InvalidInput as error:
+        log.error("entry not readable", action="executor.board", error=str(error))
+        return None
+
+
+def _headers() -> dict[str, str]:
+    return {trace.HEADER: trace.passed_on(trace.current.get())}

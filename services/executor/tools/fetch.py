@@ -1,0 +1,275 @@
+"""http_get: a public page as text.
+
+Where it may go is judged by :mod:`vigil.net.ssrf` and held to by :mod:`vigil.net.guard`: for the
+first address and for each that a redirect names. A request is as if it were the first ever: no
+cookies, no credentials, no referrer, nothing of the environment. What comes back is read up
+to a limit, unpacked up to a limit, and counts as content from outside, whatever it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import contextlib
+import logging
+import re
+import ssl
+import zlib
+from asyncio.subprocess import DEVNULL, PIPE
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from pathlib import Path
+from typing import Final
+
+import httpx2
+import msgspec
+
+from vigil import __version__
+from vigil.net.guard import GuardedTransport, Resolve
+from vigil.net.ssrf import Refused, Rules, target_of
+
+from ..sandbox.box import python
+from . import readable
+from .arguments import HttpGet
+from .source import Call, Told
+
+REDIRECTS_MAX: Final = 5
+READ_S: Final = 10.0
+"""Processor time has its own limit; this is for a machine that has none to give."""
+FRAME_BYTES: Final = 2560
+"""Of what is said about an answer; an address may be long."""
+HEADERS: Final = {
+    "user-agent": f"Vigil/{__version__}",
+    "accept": "text/html,application/xhtml+xml,text/plain,application/json,text/*;q=0.9,*/*;q=0.5",
+    "accept-encoding": "identity",
+    "connection": "close",
+}
+HTML: Final = ("text/html", "application/xhtml+xml")
+_TEXT: Final = re.compile(
+    r"text/.*|application/(.*\+)?(json|xml|yaml|x-yaml|javascript|ecmascript|x-ndjson|toml|sql)"
+)
+_CHARSET: Final = re.compile(
+    rb"<meta[^>]{0,200}charset=[\"']?([A-Za-z0-9_:-]{1,40})", re.IGNORECASE
+)
+_NO_CHARSETS: Final = frozenset(
+    ("idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7")
+)
+"""What Python knows beside those that pages are written in: some take the square of the length to
+read, others let a text say what it doesn't show."""
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """What came back."""
+
+    url: str
+    """After all redirects."""
+    status: int
+    reason: str
+    type: str
+    """Of its content, in lower case, without parameters."""
+    charset: str
+    body: bytes
+    is_whole: bool
+
+
+class Fetcher:
+    """Fetches pages.
+
+    Args:
+        rules: what may be reached.
+        bytes_max: of a body.
+        timeout_s: for all of it, redirects included.
+        resolve: None: the system is asked.
+        tls: whom to trust; None: whom the system trusts.
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        *,
+        bytes_max: int,
+        timeout_s: float,
+        resolve: Resolve | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        # Below a warning the HTTP client tells whole URLs, and what a model put into them.
+        for name in ("httpx2", "httpcore2"):
+            logging.getLogger(name).setLevel(logging.WARNING)
+        self._rules = rules
+        self._bytes_max = bytes_max
+        self._timeout_s = timeout_s
+        self._client = httpx2.AsyncClient(
+            transport=GuardedTransport(rules, resolve, tls=tls),
+            timeout=timeout_s,
+            follow_redirects=False,
+            trust_env=False,
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+        )
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    async def run(self, arguments: HttpGet, call: Call) -> Told:
+        """Fetch a page; whatever goes wrong is told in words. Raises only when cancelled."""
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                page = await self._fetch(arguments.url)
+        except TimeoutError:
+            return _failed(f"no whole answer within {self._timeout_s:g} s")
+        except Refused as error:
+            return _failed(f"the URL {error.reason}")
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError, zlib.error) as error:
+            return _failed(f"{type(error).__name__}: {error}")
+        return await _told(page, arguments.offset, call.tool.output_bytes_max - FRAME_BYTES)
+
+    async def _fetch(self, url: str) -> Page:
+        """Follow redirects to a page.
+
+        Raises:
+            Refused: it, or where it leads, may not be reached; or it leads on and on.
+        """
+        for _ in range(REDIRECTS_MAX + 1):
+            target_of(url, self._rules)
+            request = self._client.build_request("GET", url, headers=HEADERS)
+            response = await self._client.send(request, stream=True)
+            try:
+                location = response.headers.get("location")
+                if not response.has_redirect_location or location is None:
+                    return await self._page(url, response)
+                url = str(httpx2.URL(url).join(location))
+            finally:
+                await response.aclose()
+        raise Refused("url", f"leads on and on, more than {REDIRECTS_MAX} times")
+
+    async def _page(self, url: str, response: httpx2.Response) -> Page:
+        packed = bytearray()
+        is_whole = True
+        async for chunk in response.aiter_raw():
+            packed += chunk
+            if len(packed) > self._bytes_max:
+                is_whole = False
+                break
+        body, is_unpacked = unpack(
+            bytes(packed[: self._bytes_max]),
+            response.headers.get("content-encoding", ""),
+            self._bytes_max,
+        )
+        kind, charset = kind_of(response.headers.get("content-type", ""))
+        return Page(
+            url=url,
+            status=response.status_code,
+            reason=response.reason_phrase,
+            type=kind,
+            charset=charset,
+            body=body,
+            is_whole=is_whole and is_unpacked,
+        )
+
+
+def _failed(reason: str) -> Told:
+    """The reason may hold what the other side said, so it's from outside, too."""
+    return Told(content=f"not fetched: {reason}"[:2000], is_error=True, is_tainted=True)
+
+
+# ---------------------------------------------------------------- what came
+
+
+def unpack(data: bytes, encoding: str, bytes_max: int) -> tuple[bytes, bool]:
+    """Return a body as it was before it was packed, and whether that is all of it.
+
+    We ask for none to be packed, but some are; and some grow a thousandfold.
+
+    Raises:
+        Refused: nobody here can unpack that.
+    """
+    match encoding.strip().lower():
+        case "" | "identity":
+            return data, True
+        case "gzip" | "x-gzip":
+            unpacking = zlib.decompressobj(wbits=31)
+        case "deflate":
+            unpacking = zlib.decompressobj(wbits=15 if data[:1] == b"\x78" else -15)
+        case other:
+            raise Refused("url", f"answers packed with {other[:40]!r}, which was not asked for")
+    found = unpacking.decompress(data, bytes_max)
+    return found, unpacking.eof
+
+
+def kind_of(header: str) -> tuple[str, str]:
+    """Take a content type apart.
+
+    >>> kind_of('Text/HTML; charset="Latin-1"')
+    ('text/html', 'latin-1')
+    """
+    kind, *parameters = header.lower().split(";")
+    for parameter in parameters:
+        name, _, value = parameter.partition("=")
+        if name.strip() == "charset":
+            return kind.strip(), value.strip().strip("\"'")
+    return kind.strip(), ""
+
+
+def text_of(page: Page) -> str:
+    """Return a body as text, by the character set it says it has."""
+    charset = page.charset
+    if not charset and page.type in HTML and (found := _CHARSET.search(page.body[:4096])):
+        charset = found[1].decode()
+    with contextlib.suppress(LookupError, ValueError, UnicodeError):
+        codec = codecs.lookup(charset or "utf-8")
+        if codec._is_text_encoding and codec.name.replace("_", "-") not in _NO_CHARSETS:
+            return page.body.decode(codec.name, "replace")
+    return page.body.decode("utf-8", "replace")
+
+
+def is_text(page: Page) -> bool:
+    """Tell whether a body is text; one that says nothing about itself is, if it looks like it."""
+    if page.type in ("", "application/octet-stream"):
+        return b"\0" not in page.body[:4096]
+    return page.type in HTML or _TEXT.fullmatch(page.type) is not None
+
+
+async def _told(page: Page, offset: int, bytes_max: int) -> Told:
+    head = f"{page.status} {page.reason}, {page.type or 'of no type'}, {page.url}"
+    if not is_text(page):
+        text = f"{head}\n[{len(page.body)} bytes that are no text]"
+        return Told(content=text, is_error=True, is_tainted=True)
+    text = text_of(page)
+    if page.type in HTML:
+        text = await readable_of(text)
+    if not page.is_whole:
+        head += f"; only the first {len(page.body)} bytes of it"
+    content = f"{head}\n\n{_piece(text, offset, bytes_max)}"
+    return Told(content=content, is_error=page.status >= 400, is_tainted=True)
+
+
+def _piece(text: str, offset: int, bytes_max: int) -> str:
+    """Return what fits of a text, and how to go on.
+
+    >>> _piece("äbc", 0, 3)
+    'äb\\n[3 characters in all; go on with offset=2]'
+    """
+    piece = text[offset : offset + bytes_max].encode("utf-8", "replace")[:bytes_max]
+    found = piece.decode("utf-8", "ignore")
+    end = offset + len(found)
+    if end >= len(text):
+        return found
+    return f"{found}\n[{len(text)} characters in all; go on with offset={end}]"
+
+
+async def readable_of(html: str) -> str:
+    """Return what a reader would see of a page; if that can't be told in time, all without tags."""
+    process = await asyncio.create_subprocess_exec(
+        str(python()), "-I", "-S", str(Path(readable.__file__)),
+        stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env={}, start_new_session=True,
+    )  # fmt: skip
+    try:
+        async with asyncio.timeout(READ_S):
+            text, _ = await process.communicate(html.encode("utf-8", "replace"))
+        if process.returncode == 0:
+            return text.decode("utf-8", "replace")
+    except (TimeoutError, OSError):
+        pass
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return re.sub(r"<[^<>]{0,10000}>", " ", html)

@@ -1,0 +1,101 @@
+"""read_file and write_file: the files of a workspace, for a model."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from vigil.errors import NotFound
+
+from ..sandbox.commands import text_of
+from ..workspace.marks import Marks
+from ..workspace.room import Room
+from ..workspace.workspace import NAMES_MAX, Entry, Piece, Workspace
+from .arguments import ReadFile, WriteFile
+from .source import Call, Told
+
+FRAME_BYTES = 512
+"""Of what is said about a piece of a file."""
+
+
+def read(workspace: Workspace, arguments: ReadFile, call: Call) -> Told:
+    """Read a file or list a folder. Blocks.
+
+    Raises:
+        InvalidInput: the path is no good.
+        Unavailable: try again.
+    """
+    names = workspace.names_of(arguments.path)
+    try:
+        with Marks(workspace).reading(names) as marked:
+            bytes_max = call.tool.output_bytes_max - FRAME_BYTES
+            found = workspace.read(names, arguments.offset, bytes_max)
+    except NotFound as error:
+        return Told(content=str(error), is_error=True)
+    is_tainted = marked.has(names)
+    if isinstance(found, list):
+        return Told(content=_folder(found), is_tainted=is_tainted)
+    if b"\0" in found.data:
+        return Told(content=f"is no text; {found.size} bytes", is_error=True, is_tainted=is_tainted)
+    return Told(content=_text(found, arguments.offset), is_tainted=is_tainted)
+
+
+def _folder(entries: list[Entry]) -> str:
+    if not entries:
+        return "(an empty folder)"
+    lines = [_line(entry) for entry in entries[:NAMES_MAX]]
+    if len(entries) > NAMES_MAX:
+        lines.append(f"... and more; these are {NAMES_MAX} of them")
+    return "\n".join(lines)
+
+
+def _line(entry: Entry) -> str:
+    match entry.kind:
+        case "folder":
+            return f"{entry.name}/"
+        case "file":
+            return f"{entry.name}  {entry.size} bytes"
+        case kind:
+            return f"{entry.name}  ({kind})"
+
+
+def _text(piece: Piece, offset: int) -> str:
+    """Return a piece as text, cut where a character ends, and how to go on."""
+    is_last = offset + len(piece.data) >= piece.size
+    data = piece.data if is_last else _whole_characters(piece.data)
+    text = text_of(data)
+    if is_last:
+        return text if piece.size else "(an empty file)"
+    end = offset + len(data)
+    return f"{text}\n[{piece.size} bytes in all; go on with offset={end}]"
+
+
+def _whole_characters(data: bytes) -> bytes:
+    """Leave off the beginning of a character that is not whole.
+
+    >>> _whole_characters("aß".encode()[:2])
+    b'a'
+    """
+    for back in range(1, min(4, len(data)) + 1):
+        byte = data[-back]
+        if byte & 0xC0 != 0x80:  # not inside of a character
+            length = 1 if byte < 0x80 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return data[:-back] if length > back and back < len(data) else data
+    return data
+
+
+def write(workspace: Workspace, arguments: WriteFile, call: Call, room: Room) -> Told:
+    """Write a file, if there is room for it. Blocks.
+
+    Raises:
+        InvalidInput: the path is no good.
+        Unavailable: nothing was written; try again.
+    """
+    names = workspace.names_of(arguments.path)
+    data = arguments.content.encode("utf-8", "replace")
+    allowance = room.allowance(workspace.folder)
+    if allowance.why_not or len(data) > allowance.bytes_left:
+        return Told(content=f"not written: {allowance.limit}", is_error=True)
+    with Marks(workspace).writing(names, is_tainted=call.is_tainted):
+        workspace.write(names, data, part=call.id)
+    return Told(content=f"Wrote {len(data)} bytes to {os.fspath(Path(*names))}.")

@@ -1,0 +1,85 @@
+"""Running one call, whatever its source does: with a limit on the time, and always an answer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+import structlog
+
+from vigil.errors import InvalidInput, Unavailable
+from vigil.observe import metrics
+from vigil.runtime import Context
+
+from .. import work
+from ..config import Limits
+from .source import Call, Source, Told
+
+log = structlog.get_logger("vigil.executor")
+
+AWAY: Final = "{tool} can't be reached now ({reason}); it did not run"
+TOO_LONG: Final = "{tool} did not end within {seconds:g} s and was ended"
+FAULT: Final = "something went wrong while {tool} ran; it may have been done. It was logged."
+
+
+class Running:
+    """The calls whose source is at work."""
+
+    def __init__(self, context: Context, limits: Limits) -> None:
+        self._clock = context.clock
+        self._counts = context.metrics
+        self._limits = limits
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    async def run(self, source: Source, call: Call) -> Told:
+        """Run a call, this once; return what came of it. Raises only when cancelled."""
+        self._count += 1
+        begun_s = self._clock.monotonic()
+        try:
+            told = await self._told(source, call)
+        finally:
+            self._count -= 1
+            self._counts.observe(
+                metrics.EXECUTOR_SECONDS, self._clock.monotonic() - begun_s, call.tool.name
+            )
+        return Told(
+            content=work.cut(told.content, call.tool.output_bytes_max),
+            is_error=told.is_error,
+            is_tainted=told.is_tainted,
+        )
+
+    async def _told(self, source: Source, call: Call) -> Told:
+        tool = call.tool
+        try:
+            async with asyncio.timeout(tool.timeout_s + self._limits.run_margin_s):
+                return await self._attempts(source, call)
+        except InvalidInput as error:
+            return Told(content=f"{error.field}: {error.reason}", is_error=True)
+        except Unavailable as error:
+            return Told(content=AWAY.format(tool=tool.name, reason=error), is_error=True)
+        except TimeoutError:
+            return Told(
+                content=TOO_LONG.format(tool=tool.name, seconds=tool.timeout_s), is_error=True
+            )
+        except Exception as error:
+            # A bug of a source must neither end the service nor leave the session waiting.
+            log.error(
+                "source failed", action="executor.source", tool=tool.name, effect=call.id,
+                exc_info=error,
+            )  # fmt: skip
+            return Told(content=FAULT.format(tool=tool.name), is_error=True)
+
+    async def _attempts(self, source: Source, call: Call) -> Told:
+        """Try again what surely did not run. Raises: Unavailable, after the last attempt."""
+        for _ in range(self._limits.attempts_max - 1):
+            try:
+                return await source.run(call)
+            except Unavailable as error:
+                log.info(
+                    "not run", action="executor.not_run", tool=call.tool.name, error=str(error)
+                )
+            await asyncio.sleep(self._limits.attempts_pause_s)
+        return await source.run(call)

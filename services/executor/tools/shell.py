@@ -1,0 +1,142 @@
+"""shell: a command in the sandbox, in the workspace."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import shutil
+from typing import Final
+
+from vigil.errors import InvalidInput
+from vigil.settings.sections import Executor
+
+from ..sandbox.box import Limits, Sandbox, environment_of
+from ..sandbox.commands import FLOOD_BYTES, Outcome, run
+from ..workspace.marks import Marks
+from ..workspace.room import Allowance, Room
+from ..workspace.workspace import Workspace
+from .arguments import Shell
+from .source import Call, Told
+
+FRAME_BYTES: Final = 512
+"""Of what is said about how it ended."""
+ONLY_REMOVE: Final = "nothing could be written: {why}. Remove files; that still works"
+_SIGNALS: Final = {
+    128 + 9: "was killed; it may have needed too much memory or processor time",
+    128 + 24: "had used up its processor time",
+    128 + 25: "wrote a file that was too large",
+    128 + 31: "made a system call that is not allowed",
+}
+
+
+class Commands:
+    """Runs commands.
+
+    Args:
+        room: what tells how much of the disk each may take.
+    """
+
+    def __init__(self, sandbox: Sandbox, settings: Executor, room: Room) -> None:
+        self._sandbox = sandbox
+        self._settings = settings
+        self._room = room
+
+    async def run(self, workspace: Workspace, arguments: Shell, call: Call) -> Told:
+        """Run a command to its end, or to the end of its time.
+
+        Raises:
+            InvalidInput: no command line can hold it.
+            Unavailable: it surely did not run.
+        """
+        if "\0" in arguments.command:
+            raise InvalidInput("command", "must not contain a null character")
+        marks = Marks(workspace)
+        is_tainted = call.is_tainted or self._settings.network
+        running = await _begun(marks, is_tainted=is_tainted)
+        try:
+            allowance = await asyncio.to_thread(self._room.allowance, workspace.folder)
+            outcome = await self._run(workspace, arguments, call, allowance)
+        finally:
+            has_seen = await asyncio.to_thread(marks.end, running)
+        return Told(
+            content=told_of(outcome, self._timeout_s(arguments), allowance.why_not),
+            is_error=outcome.exit_code != 0,
+            is_tainted=is_tainted or has_seen,
+        )
+
+    async def _run(
+        self, workspace: Workspace, arguments: Shell, call: Call, allowance: Allowance
+    ) -> Outcome:
+        timeout_s = self._timeout_s(arguments)
+        argv = self._sandbox.argv_of(
+            [shutil.which("bash") or "/bin/sh", "-c", arguments.command],
+            workspace=workspace.folder,
+            network=self._settings.network,
+            limits=self._limits(timeout_s, allowance),
+            uid=workspace.uid,
+        )
+        return await run(
+            argv,
+            environment_of(workspace=workspace.folder),
+            kind=self._sandbox.kind,
+            timeout_s=timeout_s,
+            output_bytes_max=call.tool.output_bytes_max - FRAME_BYTES,
+            watch=self._room.guard(workspace.folder, allowance, self._sandbox.kind),
+        )
+
+    def _timeout_s(self, arguments: Shell) -> float:
+        return min(arguments.timeout_s or math.inf, self._settings.shell_timeout_s)
+
+    def _limits(self, timeout_s: float, allowance: Allowance) -> Limits:
+        may_write = not allowance.why_not
+        return Limits(
+            cpu_s=math.ceil(timeout_s) + 1,
+            memory_bytes=self._settings.memory_bytes_max,
+            processes=self._settings.processes_max,
+            file_bytes=may_write * min(self._settings.file_bytes_max, allowance.bytes_left),
+        )
+
+
+async def _begun(marks: Marks, *, is_tainted: bool) -> int:
+    """Let the command run; let go of that again if nobody wants it any more."""
+    beginning = asyncio.ensure_future(asyncio.to_thread(marks.begin, is_tainted=is_tainted))
+    try:
+        return await asyncio.shield(beginning)
+    except asyncio.CancelledError:
+        beginning.add_done_callback(_let_go)
+        raise
+
+
+def _let_go(beginning: asyncio.Future[int]) -> None:
+    if beginning.exception() is None:
+        os.close(beginning.result())
+
+
+def told_of(outcome: Outcome, timeout_s: float, why_not: str = "") -> str:
+    """Return a command's output, and how it ended if that needs to be said. Pure.
+
+    Args:
+        why_not: why it could write nothing.
+    """
+    text = outcome.output
+    ending = _ending(outcome, timeout_s)
+    if why_not:
+        ending = "; ".join(filter(None, (ending, ONLY_REMOVE.format(why=why_not))))
+    if ending:
+        return f"{text.rstrip()}\n[{ending}]".lstrip()
+    return text if text.strip() else "[it wrote nothing, exit code 0]"
+
+
+def _ending(outcome: Outcome, timeout_s: float) -> str:
+    match outcome.ended:
+        case "timeout":
+            return f"ended after {timeout_s:g} s: it took too long"
+        case "flood":
+            return f"ended: it wrote more than {FLOOD_BYTES // 1024**2} MiB"
+        case "stopped":
+            return f"ended: {outcome.why}"
+    code = outcome.exit_code or 0
+    if reason := _SIGNALS.get(code):
+        return f"exit code {code}: it {reason}"
+    return f"exit code {code}" if code else ""

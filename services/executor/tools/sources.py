@@ -1,0 +1,37 @@
+"""Where tools come from: the executor's own, and MCP servers as configured."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+
+from vigil.runtime import Context
+from vigil.settings.config import Config
+
+from ..mcp.manager import Servers
+from .builtin import Builtin
+from .registry import Registry
+
+BUILTIN = "builtin"
+Start = Callable[[Context, Registry], AbstractAsyncContextManager[None]]
+"""Brings up sources, makes them known, and closes them at the end."""
+
+
+def expected(config: Config) -> frozenset[str]:
+    """Return the names of the sources that there may be by this configuration."""
+    return frozenset((BUILTIN, *(name for name, one in config.mcp.items() if one.is_enabled)))
+
+
+@contextlib.asynccontextmanager
+async def start(context: Context, registry: Registry) -> AsyncIterator[None]:
+    """Start all that is configured. Raises: ConfigError."""
+    builtin = await Builtin.open(context)
+    registry.set(builtin)
+    servers = Servers(context, registry, builtin.choice, builtin.room)
+    try:
+        await servers.start()
+        yield
+    finally:
+        await servers.close()
+        await builtin.close()

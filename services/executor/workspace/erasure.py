@@ -1,0 +1,54 @@
+"""Removing the folders of a person who is being erased, as soon as the mark is set (SPEC X-8).
+
+Their calls are ended first. `vigil erase` does the same in its own home, later; what it can't reach
+are the executors of other machines, so each of them does it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import structlog
+
+from vigil.backup import workspaces
+from vigil.settings.switches import Switches
+
+from ..calls import Calls
+
+log = structlog.get_logger("vigil.executor")
+
+
+class Folders:
+    """The workspaces of this replica's home.
+
+    Args:
+        root: where they are; need not exist.
+    """
+
+    def __init__(self, root: Path, calls: Calls, switches: Switches) -> None:
+        self._root = root
+        self._calls = calls
+        self._switches = switches
+        self._has_changes = asyncio.Event()
+        self._has_changes.set()  # a mark may be there already
+        switches.on_change(self._has_changes.set)
+
+    async def run(self) -> None:
+        """Remove what is to be removed, at the start and with every new mark, until cancelled."""
+        while True:
+            await self._has_changes.wait()
+            self._has_changes.clear()
+            if self._switches.is_erasing_anybody:
+                await self._calls.erased()
+                await self._remove()
+
+    async def _remove(self) -> None:
+        try:
+            count = await asyncio.to_thread(workspaces.scrub, self._root, self._switches.is_erasing)
+        except OSError as error:
+            # `vigil erase` finds it in its own home; elsewhere the log is all there is.
+            log.error("can't remove", action="executor.erase", error=str(error))
+            return
+        if count:
+            log.info("workspaces removed", action="executor.erased", count=count)

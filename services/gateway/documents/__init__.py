@@ -1,0 +1,1 @@
+"""The documents of the API: OpenAPI for HTTP, AsyncAPI for the bus."""

@@ -1,0 +1,352 @@
+"""The AsyncAPI document of the bus: subjects, records, and who may do what with them. Pure.
+
+Built from the same structs that encode and decode, so it can't tell something else than what is
+on the bus. It takes the view of a program outside: *send* is what the program publishes.
+
+Source: https://www.asyncapi.com/docs/reference/specification/v3.0.0
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from vigil.contracts import (
+    Attempt,
+    BoardEntry,
+    CallClaim,
+    Control,
+    DeadLetter,
+    DeadLetterEnd,
+    Dispatch,
+    External,
+    MemoriesAccessed,
+    MemoriesAssociated,
+    MemoriesMerged,
+    MemoriesUndone,
+    MemoryForgotten,
+    MemorySaved,
+    Pins,
+    Receipt,
+    Said,
+    Shelf,
+    Signal,
+    Tick,
+    TimerFired,
+    ToolResultEvent,
+    Turn,
+    UserMessage,
+)
+from vigil.contracts.signal_kinds import KINDS
+from vigil.sdk.cloud_event import CloudEvent
+from vigil.subjects import ENDED, PART
+
+from .examples_bus import EXAMPLES
+
+VERSION: Final = "3.0.0"
+_SCHEMAS: Final = "#/components/schemas"
+_MESSAGES: Final = "#/components/messages"
+DESCRIPTION: Final = """\
+Vigil's bus is NATS with JetStream. Any program with a NATS client may publish events into it and \
+follow signals, with a credential of its own: `vigil token create --bus` prints the address, the \
+seed of an nkey, the subject to publish to, the prefix of inboxes and the durable consumer of \
+signals. Records of sessions and dead letters are for who runs the installation: their credentials \
+lie in its folder. Instants are RFC 3339 in UTC. A field that has its default is left out, and a \
+field that isn't known is to be ignored.
+"""
+
+
+class Spoken(msgspec.Struct, frozen=True):
+    """A message of the document. `examples` are names of golden files."""
+
+    kind: type
+    summary: str
+    examples: tuple[str, ...] = ()
+
+
+MESSAGES: Final[dict[str, Spoken]] = {
+    "cloudEvent": Spoken(CloudEvent, "Something happened outside", ("cloud_event",)),
+    "signal": Spoken(Signal, "Something happened here", ("signal",)),
+    "userMessage": Spoken(UserMessage, "What the person said", ("event.user_message",)),
+    "timerFired": Spoken(TimerFired, "A follow-up or a deadline is due", ("event.timer",)),
+    "control": Spoken(
+        Control,
+        "An order about the session",
+        ("event.control", "event.start", "event.cancel", "event.status", "event.approval"),
+    ),
+    "external": Spoken(External, "An event from outside, as it was let in", ("event.external",)),
+    "toolResult": Spoken(ToolResultEvent, "What a tool answered", ("event.tool_result",)),
+    "tick": Spoken(Tick, "A loop's next round"),
+    "turn": Spoken(
+        Turn, "One atomic commit of a session", ("turn", "turn.remembering", "turn.working")
+    ),
+    "said": Spoken(Said, "What the agent said", ("said",)),
+    "receipt": Spoken(Receipt, "How a send ended", ("receipt",)),
+    "dispatch": Spoken(Dispatch, "An order to carry a message over a channel", ("dispatch",)),
+    "attempt": Spoken(Attempt, "One try of that", ("attempt",)),
+    "callClaim": Spoken(CallClaim, "Somebody runs a tool call", ("call_claim",)),
+    "boardEntry": Spoken(
+        BoardEntry, "A state of a request or a job", ("board.approval", "board.job")
+    ),
+    "shelf": Spoken(Shelf, "What one source of tools offers", ("shelf",)),
+    "pins": Spoken(Pins, "What was approved of an MCP server", ("pins",)),
+    "memorySaved": Spoken(MemorySaved, "Something is remembered", ("memory.save",)),
+    "memoryForgotten": Spoken(
+        MemoryForgotten, "Memories that are recalled no more", ("memory.forget",)
+    ),
+    "memoriesMerged": Spoken(
+        MemoriesMerged, "A summary that takes the place of memories", ("memory.merge",)
+    ),
+    "memoriesAssociated": Spoken(
+        MemoriesAssociated, "Associations of memories", ("memory.associate",)
+    ),
+    "memoriesAccessed": Spoken(MemoriesAccessed, "Memories that were shown", ("memory.access",)),
+    "memoriesUndone": Spoken(
+        MemoriesUndone, "A source that was reverted, with what came of it", ("memory.undo",)
+    ),
+    "deadLetter": Spoken(DeadLetter, "What could not be used, with the cause", ("dead_letter",)),
+    "deadLetterEnd": Spoken(
+        DeadLetterEnd, "What a person did with a dead letter", ("dead_letter_end",)
+    ),
+}
+"""Message -> its record. One without an example is never published today."""
+
+_K: Final = "session.{agent}.{user}.{thread}"
+_OWN: Final = "system.{agent}.{user}.{thread}"
+_CHANNELS: Final[dict[str, tuple[str, str, tuple[str, ...]]]] = {
+    "events": ("event.{user}.{credential}", "Where a credential may publish.", ("cloudEvent",)),
+    "signals": (
+        "signal.{agent}.{owner}.{about}.{happening}.{thread}",
+        "What happened, projected from the log; kept for days, so that it can be replayed. The "
+        "kind of a signal is two tokens: `message.sent`.",
+        ("signal",),
+    ),
+    "sessionMessages": (f"{_K}.in.said.user", "What the person said.", ("userMessage",)),
+    "sessionEvents": (
+        f"{_K}.in.{{type}}",
+        "Whatever else comes into a session.",
+        ("timerFired", "control", "external", "toolResult", "tick"),
+    ),
+    "sessionTurns": (f"{_K}.turn", "Commits.", ("turn",)),
+    "sessionSaid": (f"{_K}.out.said.{{effect}}", "What the agent said.", ("said",)),
+    "sessionReceipts": (f"{_K}.receipt.{{effect}}", "Outcomes of sends.", ("receipt",)),
+    "sessionSends": (f"{_K}.send.{{effect}}", "Orders to channels.", ("dispatch",)),
+    "sessionAttempts": (f"{_K}.attempt.{{effect}}", "The tries of those.", ("attempt",)),
+    "sessionCalls": (f"{_K}.call.{{effect}}", "Claims of tool calls.", ("callClaim",)),
+    "systemEvents": (
+        f"{_OWN}.in.{{type}}",
+        "What comes into a session of the agent's own (a worker, a branch, the planner of a job): "
+        "its start, what others tell it, its end.",
+        ("timerFired", "control", "toolResult"),
+    ),
+    "systemTurns": (f"{_OWN}.turn", "Commits of such a session.", ("turn",)),
+    "systemCalls": (f"{_OWN}.call.{{effect}}", "Claims of its tool calls.", ("callClaim",)),
+    "board": (
+        "board.{agent}.{user}.{kind}.{entity}",
+        "Requests to a person, and jobs: the newest states of each, made of turns.",
+        ("boardEntry",),
+    ),
+    "tools": ("$KV.TOOLS.{source}", "The tools there are: a key-value bucket.", ("shelf",)),
+    "pins": ("$KV.PINS.{source}", "Which tools of MCP servers were approved: a bucket.", ("pins",)),
+    "memories": (
+        "memory.{agent}.{owner}.{operation}",
+        "What an agent knows of its owner: every change, in order. Databases and vectors are made "
+        "of it, and can be made again.",
+        (
+            "memorySaved", "memoryForgotten", "memoriesMerged", "memoriesAssociated",
+            "memoriesAccessed", "memoriesUndone",
+        ),
+    ),
+    "deadLetters": (
+        "dead.{service}.{agent}.{user}.{thread}", "What could not be used.", ("deadLetter",),
+    ),
+    "deadLetterEnds": (
+        f"dead.{ENDED}.{{agent}}.{{user}}.{{thread}}",
+        "What became of dead letters.",
+        ("deadLetterEnd",),
+    ),
+}  # fmt: skip
+"""Channel -> (address, description, messages)."""
+
+_PARAMETERS: Final[dict[str, dict[str, Any]]] = {
+    "agent": {"description": f"The agent: {PART.pattern}"},
+    "user": {"description": f"The user: {PART.pattern}"},
+    "owner": {"description": "Whose it is: a user, or `team` for what the users of an agent share"},
+    "operation": {
+        "description": "What the record does",
+        "enum": ["access", "associate", "forget", "merge", "save", "undo"],
+    },
+    "thread": {
+        "description": f"The thread: {PART.pattern}; one that begins with `_` is the agent's own"
+    },
+    "kind": {"description": "What is on the board", "enum": ["approval", "job"]},
+    "entity": {"description": "The id of the request or the job, 32 hex digits"},
+    "source": {"description": "`builtin`, or the name of an MCP server"},
+    "credential": {"description": "The name of the credential"},
+    "about": {
+        "description": "The first half of a kind",
+        "enum": sorted({kind.partition(".")[0] for kind in KINDS}),
+    },
+    "happening": {
+        "description": "The second half of a kind",
+        "enum": sorted({kind.partition(".")[2] for kind in KINDS}),
+    },
+    "type": {
+        "description": "The type of the event",
+        "enum": ["timer", "control", "external", "tool_result", "tick"],
+    },
+    "effect": {"description": "The id of the send or the tool call, 32 hex digits"},
+    "service": {"description": "The service that could not use it"},
+}
+_OF_HANDS: Final = {
+    "systemEvents": "Read the log of the agent's own sessions",
+    "systemTurns": "Read the log of the agent's own sessions",
+    "systemCalls": "Read the log of the agent's own sessions",
+    "board": "Read requests and jobs",
+    "tools": "Read which tools there are",
+    "pins": "Read which tools were approved",
+}
+_SESSION_CHANNELS: Final = tuple(name for name in _CHANNELS if name.startswith("session"))
+
+
+def document(version: str) -> dict[str, Any]:
+    """Return the document for a version of Vigil."""
+    return {
+        "asyncapi": VERSION,
+        "info": {
+            "title": "Vigil",
+            "version": version,
+            "description": DESCRIPTION,
+            "license": {"name": "Apache-2.0"},
+        },
+        "defaultContentType": "application/json",
+        "servers": {"bus": _server()},
+        "channels": {name: _channel(*channel) for name, channel in _CHANNELS.items()},
+        "operations": _operations(),
+        "components": {
+            "messages": {name: _message(name, spoken) for name, spoken in MESSAGES.items()},
+            "schemas": _schemas(),
+            "parameters": _PARAMETERS,
+            "securitySchemes": {
+                "nkey": {
+                    "type": "asymmetricEncryption",
+                    "description": "An nkey (Ed25519): the client signs the server's nonce.",
+                }
+            },
+        },
+    }
+
+
+def encoded(version: str) -> bytes:
+    """Return the document as the gateway serves it."""
+    return msgspec.json.encode(document(version))
+
+
+def _server() -> dict[str, Any]:
+    return {
+        "host": "{host}:{port}",
+        "protocol": "nats",
+        "description": "A NATS server with JetStream; the domain is `vigil`.",
+        "variables": {
+            "host": {"default": "127.0.0.1"},
+            "port": {"default": "4222", "description": "The embedded broker has one of its own"},
+        },
+        "security": [{"$ref": "#/components/securitySchemes/nkey"}],
+    }
+
+
+def _channel(address: str, description: str, messages: tuple[str, ...]) -> dict[str, Any]:
+    names = [part[1:-1] for part in address.split(".") if part.startswith("{")]
+    return {
+        "address": address,
+        "description": description,
+        "messages": {name: {"$ref": f"{_MESSAGES}/{name}"} for name in messages},
+        "parameters": {name: {"$ref": f"#/components/parameters/{name}"} for name in names},
+    }
+
+
+def _operations() -> dict[str, Any]:
+    return {
+        "sendEvent": _operation(
+            "send", "events",
+            "Tell an agent what happened. Publish it as a request: the answer is JetStream's, and "
+            "tells that it is stored. What comes of it follows as signals and on the session.",
+        ),
+        "receiveSignals": _operation(
+            "receive", "signals",
+            "Follow what happens, by the durable consumer of the credential (nothing is missed) "
+            "or by a plain subscription (from now on).",
+        ),
+        **{
+            f"receive{name[0].upper()}{name[1:]}": _operation(
+                "receive", name, "Read the log of sessions, with the installation's own credential."
+            )
+            for name in _SESSION_CHANNELS
+        },
+        **{
+            f"receive{name[0].upper()}{name[1:]}": _operation(
+                "receive", name, f"{what}, with the installation's own credential."
+            )
+            for name, what in _OF_HANDS.items()
+        },
+        "receiveMemories": _operation(
+            "receive", "memories",
+            "Read what is remembered, with the installation's own credential.",
+        ),
+        "receiveDeadLetters": _operation(
+            "receive", "deadLetters", "Read dead letters, with the installation's own credential."
+        ),
+        "receiveDeadLetterEnds": _operation(
+            "receive", "deadLetterEnds", "Read what became of dead letters."
+        ),
+    }  # fmt: skip
+
+
+def _operation(action: str, channel: str, description: str) -> dict[str, Any]:
+    messages = _CHANNELS[channel][2]
+    return {
+        "action": action,
+        "channel": {"$ref": f"#/channels/{channel}"},
+        "description": description,
+        "messages": [{"$ref": f"#/channels/{channel}/messages/{name}"} for name in messages],
+    }
+
+
+def _message(name: str, spoken: Spoken) -> dict[str, Any]:
+    examples = [{"name": example, "payload": EXAMPLES[example]} for example in spoken.examples]
+    shown = {"examples": examples} if examples else {}
+    return {
+        "name": name,
+        "title": spoken.kind.__name__,
+        "summary": spoken.summary,
+        "headers": {
+            "type": "object",
+            "properties": {
+                "traceparent": {"type": "string", "description": "W3C trace context"},
+            },
+        },
+        "payload": {"$ref": f"{_SCHEMAS}/{spoken.kind.__name__}"},
+        **shown,
+    }
+
+
+def _schemas() -> dict[str, Any]:
+    kinds = [spoken.kind for spoken in MESSAGES.values()]
+    _, schemas = msgspec.json.schema_components(kinds, ref_template=_SCHEMAS + "/{name}")
+    plain: dict[str, Any] = _without_discriminators(dict(sorted(schemas.items())))
+    return plain
+
+
+def _without_discriminators(schema: Any) -> Any:
+    """Drop OpenAPI's `discriminator`, which AsyncAPI knows in another form only.
+
+    Nothing is lost: each record of a union says which it is in its own schema (`type`).
+    """
+    if isinstance(schema, dict):
+        return {
+            key: _without_discriminators(value)
+            for key, value in schema.items()
+            if not (key == "discriminator" and isinstance(value, dict))
+        }
+    return [_without_discriminators(v) for v in schema] if isinstance(schema, list) else schema

@@ -1,0 +1,207 @@
+"""Examples of the records about memory in the AsyncAPI document: the golden files, as they stand.
+
+The others are in :mod:`.examples_bus`, which takes these in.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+EXAMPLES_OF_MEMORY: Final[dict[str, Any]] = {
+    "call_claim": {
+        "effect_id": "cccccccccccccccccccccccccccccccc",
+        "session_key": "ann:vigil:t1",
+        "tool": "memory_save",
+        "by": "instance",
+        "at": "2026-11-20T09:00:00.123456Z",
+        "v": 1,
+    },
+    "event.tool_result": {
+        "type": "tool_result",
+        "id": "e1",
+        "session_key": "ann:vigil:t1",
+        "created_at": "2026-11-20T09:00:00.123456Z",
+        "v": 1,
+        "payload": {
+            "call_id": "cccccccccccccccccccccccccccccccc",
+            "content": "Remembered",
+            "is_error": True,
+            "is_tainted": True,
+        },
+    },
+    "memory.access": {
+        "op": "access",
+        "id": "r1",
+        "agent": "vigil",
+        "owner": "ann",
+        "at": "2026-11-20T09:00:00.123456Z",
+        "by": "user:ann",
+        "v": 1,
+        "memory_ids": ["aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"],
+    },
+    "memory.associate": {
+        "op": "associate",
+        "id": "r1",
+        "agent": "vigil",
+        "owner": "ann",
+        "at": "2026-11-20T09:00:00.123456Z",
+        "by": "user:ann",
+        "v": 1,
+        "edges": [
+            {
+                "from_id": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+                "to_id": "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb",
+                "relation": "updates",
+                "weight": 0.75,
+            }
+        ],
+        "through": 7,
+    },
+    "memory.forget": {
+        "op": "forget",
+        "id": "r1",
+        "agent": "vigil",
+        "owner": "ann",
+        "at": "2026-11-20T09:00:00.123456Z",
+        "by": "user:ann",
+        "v": 1,
+        "memory_ids": ["aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"],
+        "reason": "expired",
+    },
+    "memory.merge": {
+        "op": "merge",
+        "id": "r1",
+        "agent": "vigil",
+        "owner": "ann",
+        "at": "2026-11-20T09:00:00.123456Z",
+        "by": "user:ann",
+        "v": 1,
+        "memory": {
+            "id": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+            "content": "Ann lives in Lisbon",
+            "created_at": "2026-11-20T09:00:00.123456Z",
+            "type": "identity",
+            "importance": 1.0,
+            "source": "chat:t1",
+            "stability": "volatile",
+            "thread": "t1",
+            "occurred_at": "2026-11-20T09:00:00.123456Z",
+            "expires_at": "2026-11-20T09:00:00.123456Z",
+            "valid_from": "2026-11-20T09:00:00.123456Z",
+            "valid_to": "2026-11-20T09:00:00.123456Z",
+            "provenance": ["e1"],
+            "is_tainted": True,
+        },
+        "merged_ids": ["bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb", "cccccccccccccccccccccccccccccccc"],
+    },
+    "memory.save": {
+        "op": "save",
+        "id": "r1",
+        "agent": "vigil",
+        "owner": "ann",
+        "at": "2026-11-20T09:00:00.123456Z",
+        "by": "user:ann",
+        "v": 1,
+        "memory": {
+            "id": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+            "content": "Ann lives in Lisbon",
+            "created_at": "2026-11-20T09:00:00.123456Z",
+            "type": "identity",
+            "importance": 1.0,
+            "source": "chat:t1",
+            "stability": "volatile",
+            "thread": "t1",
+            "occurred_at": "2026-11-20T09:00:00.123456Z",
+            "expires_at": "2026-11-20T09:00:00.123456Z",
+            "valid_from": "2026-11-20T09:00:00.123456Z",
+            "valid_to": "2026-11-20T09:00:00.123456Z",
+            "provenance": ["e1"],
+            "is_tainted": True,
+        },
+        "edges": [
+            {
+                "from_id": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+                "to_id": "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb",
+                "relation": "updates",
+                "weight": 0.75,
+            }
+        ],
+    },
+    "memory.undo": {
+        "op": "undo",
+        "id": "r1",
+        "agent": "vigil",
+        "owner": "ann",
+        "at": "2026-11-20T09:00:00.123456Z",
+        "by": "user:ann",
+        "v": 1,
+        "source": "chat:t1",
+        "memory_ids": ["aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"],
+        "restored_ids": ["bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"],
+    },
+    "turn.remembering": {
+        "id": "turn-2",
+        "session_key": "ann:vigil:t1",
+        "ordinal": 3,
+        "event": {"id": "e1", "seq": 7, "type": "user_message"},
+        "outcome": "continued",
+        "state": {
+            "position": 7,
+            "turns": 3,
+            "effects": 5,
+            "fence": 7,
+            "loop": {
+                "cause": {"id": "e1", "seq": 7, "type": "user_message"},
+                "fence": 7,
+                "begun_at": "2026-11-20T09:00:00.123456Z",
+                "is_direct": True,
+                "waiting": {
+                    "calls": [
+                        {
+                            "effect_id": "cccccccccccccccccccccccccccccccc",
+                            "tool_use_id": "c1",
+                            "tool": "memory_save",
+                        }
+                    ],
+                    "generation": 3,
+                    "due_at": "2026-11-20T09:00:00.123456Z",
+                },
+            },
+            "pause": {"generation": 3, "due_at": "2026-11-20T09:00:00.123456Z"},
+            "unsaved_from": 8,
+            "summary_seq": 12,
+        },
+        "created_at": "2026-11-20T09:00:00.123456Z",
+        "effects": [
+            {
+                "type": "call_tool",
+                "id": "cccccccccccccccccccccccccccccccc",
+                "ordinal": 4,
+                "payload": {
+                    "service": "memory",
+                    "tool": "memory_save",
+                    "input": {"content": "Ann likes tea"},
+                    "caused_by": "e1",
+                    "due_at": "2026-11-20T09:00:00.123456Z",
+                },
+            },
+            {
+                "type": "save_memory",
+                "id": "dddddddddddddddddddddddddddddddd",
+                "ordinal": 5,
+                "payload": {
+                    "content": "Ann lives in Lisbon",
+                    "type": "identity",
+                    "source": "chat:t1",
+                    "importance": 0.9,
+                    "thread": "t1",
+                    "occurred_at": "2026-11-20T09:00:00.123456Z",
+                    "provenance": ["e1"],
+                    "is_tainted": True,
+                },
+            },
+        ],
+        "summary": "They spoke of tea.",
+        "v": 1,
+    },
+}

@@ -1,0 +1,279 @@
+"""The OpenAPI document: FastAPI knows the parameters, msgspec the bodies; this joins them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from vigil.contracts import Signal
+from vigil.memory.wire import (
+    AssociateBody,
+    AssociatedMemories,
+    ForgottenMemories,
+    MaintainBody,
+    MaintenanceDone,
+    MemoryDetail,
+    MemoryGraph,
+    MemoryPage,
+    MemoryStats,
+    RebuildBody,
+    RebuildStarted,
+    SaveBody,
+    SavedMemory,
+    UndoBody,
+    UndoneSource,
+)
+from vigil.sdk.cloud_event import CloudEvent
+
+from ..events.cloud_events import STRUCTURED
+from ..http.problem import MEDIA_TYPE, ProblemBody
+from ..http.wire import (
+    Accepted,
+    Alive,
+    ChatAnswer,
+    ChatPending,
+    ChatRequest,
+    ClientFrame,
+    CursorValue,
+    JsonRpc,
+    KeyedBy,
+    Me,
+    OwnKey,
+    PauseState,
+    PostMessage,
+    Readiness,
+    ServerFrame,
+    SessionList,
+    Status,
+    Ticket,
+    TicketRequest,
+    Timeline,
+    TimerList,
+    Transcript,
+)
+from ..why.answer import WhyAnswer
+from ..work.jobs import (
+    JobAccepted,
+    JobBody,
+    JobChange,
+    JobDetail,
+    JobList,
+    SkillList,
+)
+from ..work.letters import DeadLetterDetail, DeadLetterPage
+from ..work.tools import ToolList
+from ..work.verdicts import ApprovalList, ApprovalView, Decide
+from . import examples_http
+from .asyncapi import AsyncApi
+
+REF: Final = "#/components/schemas/{name}"
+COMPONENTS: Final[tuple[Any, ...]] = (
+    Accepted, Alive, ApprovalList, ApprovalView, AssociateBody, AssociatedMemories, AsyncApi,
+    ChatAnswer, ChatPending, ChatRequest, ClientFrame, CloudEvent, DeadLetterDetail, DeadLetterPage,
+    Decide, ForgottenMemories,
+    JobAccepted, JobBody, JobChange, JobDetail, JobList, JsonRpc, MaintainBody, MaintenanceDone,
+    Me, MemoryDetail, MemoryGraph, MemoryPage, MemoryStats,
+    PauseState, PostMessage, ProblemBody, Readiness, RebuildBody, RebuildStarted, SaveBody,
+    SavedMemory, ServerFrame, SessionList, Signal, SkillList, Status, Ticket, TicketRequest,
+    Timeline, TimerList, ToolList, Transcript, UndoBody, UndoneSource, WhyAnswer,
+)  # fmt: skip
+DESCRIPTION: Final = """\
+Talk to agents that come back by themselves. Every call but the public ones carries a token:
+`Authorization: Bearer pat_…`. Errors are problem+json (RFC 9457).
+"""
+TAGS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
+    "conversations": (
+        "Say something, read what was said and why, over HTTP and a WebSocket",
+        ("/api/chat", "/api/sessions", "/api/ws", "/api/tickets", "/api/why"),
+    ),
+    "events": (
+        "What happens elsewhere comes in, what happens here goes out",
+        ("/api/events", "/hooks/", "/api/signals"),
+    ),
+    "memory": (
+        "What agents know, and its indexes",
+        ("/api/memories", "/api/maintenance", "/mcp"),
+    ),
+    "tools": (
+        "What agents may do, and what a person allows",
+        ("/api/tools", "/api/approvals"),
+    ),
+    "jobs": ("Work that is handed in and runs by itself", ("/api/jobs", "/api/skills")),
+    "installation": (
+        "Who you are, what runs, the pause, dead letters, health, these documents",
+        ("/api/me", "/api/status", "/api/pause", "/api/dead"),
+    ),
+}
+"""name -> (what it is about, how its paths begin)"""
+_SOCKET_PARAMETERS: Final[dict[str, tuple[Any, str]]] = {
+    "session": (OwnKey, "userId:agentId:threadId"),
+    "client": (KeyedBy, "A name of yours for this client, which what it got is kept under"),
+    "cursor": (CursorValue, "Begin after this; wins over what is kept"),
+    "ticket": (str, "Of POST /api/tickets, in place of a token"),
+}
+_PHRASES: Final = {
+    200: "Done", 201: "Made", 202: "Stored; what comes of it follows on the session",
+    400: "Malformed", 401: "No valid token", 403: "Not allowed", 404: "No such thing",
+    409: "Not as things are now",
+    413: "Too large", 415: "A form that isn't taken", 421: "Unknown Host",
+    422: "Input that can't be used", 426: "A WebSocket",
+    429: "Too many; see Retry-After", 503: "Not now; see Retry-After",
+}  # fmt: skip
+
+
+def json_of(kind: type) -> dict[str, Any]:
+    """Return the content of a body that is a `kind` in JSON, or text."""
+    if kind is str:
+        return {"text/plain": {"schema": {"type": "string"}}}
+    ref = REF.format(name=kind.__name__)
+    return {"application/json": {"schema": {"$ref": ref}}}
+
+
+def problem_response(status: int) -> dict[str, Any]:
+    """Return the description of an error answer."""
+    content = {MEDIA_TYPE: {"schema": {"$ref": REF.format(name="ProblemBody")}}}
+    return {"description": _PHRASES[status], "content": content}
+
+
+def responses_of(answers: dict[int, type], errors: tuple[int, ...]) -> dict[int | str, Any]:
+    """Return the answers of an operation, good ones with their struct."""
+    good: dict[int | str, Any] = {
+        status: {"description": _PHRASES[status], "content": json_of(kind)}
+        for status, kind in answers.items()
+    }
+    return good | {status: problem_response(status) for status in errors}
+
+
+def event_stream(kind: type) -> dict[str, Any]:
+    """Return the description of Server-Sent Events whose data is a `kind` in JSON."""
+    schema = {"type": "string", "contentMediaType": "application/json"}
+    content = schema | {"contentSchema": {"$ref": REF.format(name=kind.__name__)}}
+    return {"description": "Events, until either side ends",
+            "content": {"text/event-stream": {"schema": content}}}  # fmt: skip
+
+
+def request_body(
+    kind: type, media_type: str = "application/json", *, is_required: bool = True
+) -> dict[str, Any]:
+    """Return the description of a body that must be a `kind`, with examples that are accepted."""
+    (content,) = json_of(kind).values()
+    shown = examples_http.BODIES.get(kind.__name__)
+    if shown:
+        content |= {"examples": {name: {"value": value} for name, value in shown.items()}}
+    return {"required": is_required, "content": {media_type: content}}
+
+
+def _headers(shown: Mapping[str, tuple[str, str]]) -> list[dict[str, Any]]:
+    """Describe headers of which one form of the request needs some, and the other none."""
+    return [
+        {
+            "name": name, "in": "header", "required": False,
+            "description": told, "schema": {"type": "string"}, "example": example,
+        }
+        for name, (told, example) in shown.items()
+    ]  # fmt: skip
+
+
+def event_in() -> dict[str, Any]:
+    """Return what `POST /api/events` takes: an event in JSON, or its data with ce-* headers."""
+    told = {
+        "ce-specversion": "Binary mode: the attributes are headers, the body is the data",
+        "ce-id": "With the source the event's name: repeating it is harmless for a day",
+        "ce-source": "Who tells it",
+        "ce-type": "What happened",
+        "ce-subject": "The session that it's for: userId:agentId:threadId",
+        "ce-time": "When; RFC 3339",
+    }
+    headers = {name: (told[name], value) for name, value in examples_http.EVENT_HEADERS.items()}
+    body = request_body(CloudEvent, STRUCTURED, is_required=False)
+    body["description"] = "An event in JSON; in binary mode any text in UTF-8, or nothing"
+    body["content"]["*/*"] = {
+        "schema": {"type": "string"},
+        "examples": {"data alone": {"value": examples_http.EVENT_DATA}},
+    }
+    return {"parameters": _headers(headers), "requestBody": body}
+
+
+def hook_in() -> dict[str, Any]:
+    """Return what `POST /hooks/{name}` takes: any text, signed as the hook's `scheme` says."""
+    headers = {
+        "webhook-id": ("Standard Webhooks: the message's name", "msg_7"),
+        "webhook-timestamp": ("Standard Webhooks: seconds since 1970, at most 5 min off",
+                              "1795338000"),
+        "webhook-signature": ("Standard Webhooks: v1, and HMAC-SHA256 of id.timestamp.body, base64",
+                              "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="),
+        "x-github-delivery": ("GitHub: the delivery's name",
+                              "72d3162e-cc78-11e3-81ab-4c9367dc0958"),
+        "x-github-event": ("GitHub: what happened", "push"),
+        "x-hub-signature-256": ("GitHub: sha256= and HMAC-SHA256 of the body, hex",
+                                "sha256=" + 8 * "0123abcd"),
+    }  # fmt: skip
+    body = {
+        "required": True,
+        "description": "Text in UTF-8, as it was signed. Of JSON, `type` and `timestamp` are read.",
+        "content": {"*/*": {"schema": {"type": "string"}}},
+    }
+    return {"parameters": _headers(headers), "requestBody": body}
+
+
+def schema_of(kind: Any) -> dict[str, Any]:
+    """Return the schema of a type that is no struct."""
+    return msgspec.json.schema(kind)
+
+
+def query_parameter(name: str) -> dict[str, Any]:
+    """Return the description of a parameter of the WebSocket's URL."""
+    schema, description = _SOCKET_PARAMETERS[name]
+    return {
+        "name": name, "in": "query", "required": name == "session",
+        "description": description, "schema": schema_of(schema),
+    }  # fmt: skip
+
+
+def tag_of(path: str) -> str:
+    """Return the group of an operation, by its path.
+
+    >>> tag_of("/api/memories/{id}"), tag_of("/readyz")
+    ('memory', 'installation')
+    """
+    return next(
+        (tag for tag, (_, starts) in TAGS.items() if path.startswith(starts)), "installation"
+    )
+
+
+def parameters_of(kind: type) -> list[dict[str, Any]]:
+    """Return the query parameters that the fields of the struct `kind` are."""
+    (schema,), _ = msgspec.json.schema_components([kind], ref_template="{name}")
+    _, components = msgspec.json.schema_components([kind], ref_template=REF)
+    properties = components[schema["$ref"]]["properties"]
+    return [
+        {"name": name, "in": "query", "required": False, "schema": one}
+        for name, one in properties.items()
+    ]
+
+
+def document(app: FastAPI, extra_paths: dict[str, Any]) -> bytes:
+    """Return the whole document; `extra_paths` are routes that FastAPI doesn't know."""
+    made = get_openapi(
+        title="Vigil", version=app.version, description=DESCRIPTION, routes=app.routes
+    )  # fmt: skip
+    paths = made["paths"] | extra_paths
+    _, schemas = msgspec.json.schema_components(COMPONENTS, ref_template=REF)
+    return msgspec.json.encode(
+        made
+        | {
+            # The gateway that this comes from: it may have other names than it knows.
+            "servers": [{"url": "/", "description": "This gateway"}],
+            "tags": [{"name": name, "description": told} for name, (told, _) in TAGS.items()],
+            "paths": dict(sorted(paths.items())),
+            "components": {
+                "schemas": schemas,
+                "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            },
+            "security": [{"token": []}],
+        }
+    )

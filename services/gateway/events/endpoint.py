@@ -1,0 +1,96 @@
+"""POST /api/events: what another system tells a session, as a CloudEvent.
+
+The attribute `subject` is the session. The event is marked untrusted, whoever sent it: a token
+says who let it in, not who wrote it.
+"""
+
+from __future__ import annotations
+
+from fastapi import Request, Response
+
+from vigil.errors import InvalidInput
+from vigil.observe import metrics
+from vigil.settings.tokens import Principal
+from vigil.subjects import SessionKey
+
+from ..edge import Edge
+from ..http import body
+from ..http.decide import external_event_id
+from ..http.routes import Caller, Json, Shared
+from ..http.wire import Accepted
+from ..sessions.messages import own_session, parent_of, plain_session
+from . import cloud_events
+from .cloud_events import Limits, Told
+
+
+def limits_of(edge: Edge) -> Limits:
+    """Return how much of an event this gateway takes in."""
+    config = edge.config
+    return Limits(content_bytes_max=config.text_bytes_max, json_depth_max=config.json_depth_max)
+
+
+def session_of(told: Told, principal: Principal) -> SessionKey:
+    """Return the session that an event of `principal` is for.
+
+    Raises:
+        InvalidInput: it names none, one of the cortex itself, or an agent other than its own.
+        Problem: 404, it's somebody else's.
+    """
+    return _with_agent(told, own_session(_subject(told), principal))
+
+
+def session_for(told: Told, user: str) -> SessionKey:
+    """Return the session that an event on the bus is for, which must be one of `user`.
+
+    Raises:
+        InvalidInput: it isn't, or as above.
+    """
+    session = SessionKey.parse(_subject(told))
+    if session.user != user:
+        raise InvalidInput("subject", "is a session of another user than the credential's")
+    return _with_agent(told, plain_session(session))
+
+
+def _subject(told: Told) -> str:
+    if not told.subject:
+        raise InvalidInput(
+            "subject", "is required: the session, userId:agentId:threadId (agents have no mind yet)"
+        )
+    return told.subject
+
+
+def _with_agent(told: Told, session: SessionKey) -> SessionKey:
+    if told.agent and told.agent != session.agent:
+        raise InvalidInput("agentid", "is another agent than that of the subject; leave it out")
+    return session
+
+
+async def take(
+    edge: Edge, session: SessionKey, user: str, told: Told, *, source: str, parent: str | None
+) -> Accepted:
+    """Store an event for `session` once, however often `user` sends it.
+
+    Args:
+        source: who let it in, as `ExternalPayload.source` has it.
+
+    Raises:
+        InvalidInput: its id was used before, for another event.
+        Problem: 429, 503.
+    """
+    event_id = external_event_id(user, source, told.origin, told.id)
+    payload = told.payload(source)
+    accepted = await edge.intake.accept_external(session, event_id, payload, parent=parent)
+    edge.context.metrics.count(metrics.OUTSIDE, source.partition(":")[0])
+    return accepted
+
+
+async def post_event(request: Request, edge: Shared, caller: Caller) -> Response:
+    """Tell a session something, as a CloudEvent: structured JSON, or binary with ce-* headers."""
+    scope = request.scope
+    data = await body.read(scope, request.receive, edge.config.body_bytes_max)
+    told = cloud_events.of_http(scope["headers"], data, limits_of(edge))
+    session = session_of(told, caller)
+    accepted = await take(
+        edge, session, caller.user, told, source=f"api:{caller.user}", parent=parent_of(scope)
+    )
+    return Json(accepted, 202)

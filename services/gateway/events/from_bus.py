@@ -1,0 +1,161 @@
+"""Events of programs on the bus: from the stream EVENTS into sessions.
+
+Any replica may pull any event. It's read by the same code as one that comes over HTTP, and it goes
+to sessions of the user whose credential published it, whatever the event says. Its id derives from
+the subject it was published to and its own `source` and `id`, so that a redelivery and a sender's
+repeat are stored once. What can't be used becomes a dead letter; nobody waits for an answer here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Final
+
+import structlog
+
+from vigil import crash
+from vigil.bus.bus import BusError, Message
+from vigil.errors import InvalidInput, Unavailable
+from vigil.observe import metrics, trace
+from vigil.subjects import SessionKey
+from vigil.topology import OUTSIDE_EVENTS
+from vigil.worker import dead_letters
+from vigil.worker.dead_letters import NOBODY
+from vigil.worker.lanes import Lanes
+
+from ..edge import Edge
+from ..http.problem import Problem
+from . import cloud_events
+from . import endpoint as events
+from .cloud_events import Told
+
+log = structlog.get_logger("vigil.gateway")
+
+BUSY_DELAY_S: Final = 2.0
+"""After which an event for a session that is too far behind is looked at again."""
+AWAY_DELAY_S: Final = 1.0
+TRIES_MAX: Final = 5
+"""Of an event that meets a fault of ours, before it becomes a dead letter."""
+STUCK_DELAY_S: Final = 30.0
+"""After which an event that can't even be buried is looked at again."""
+IN_HAND_MAX: Final = 1024
+"""Events taken and not dealt with: all that four credentials may have waiting."""
+KEPT_BYTES_MAX: Final = 16 * 1024
+"""Of an event that can't be used: enough to see what it was, too little to fill a disk with."""
+
+
+class OutsideEvents:
+    """Takes in what outside programs publish."""
+
+    def __init__(self, edge: Edge) -> None:
+        self._edge = edge
+        self._limits = events.limits_of(edge)
+        self._faults: dict[int, int] = {}
+        """How often an event that is to come again met a fault of ours, by sequence."""
+
+    async def run(self) -> None:
+        """Take events in until cancelled."""
+        puller = await self._edge.bus.pull(OUTSIDE_EVENTS)
+        try:
+            async with asyncio.TaskGroup() as group:
+                # A lane for each credential: nobody waits behind another's flood.
+                lanes = Lanes(self._handle, self._give_back, group, turns_max=IN_HAND_MAX)
+                async for message in puller:
+                    lanes.put(message)
+                    await lanes.room()
+        finally:
+            await puller.close()
+
+    async def _give_back(self, message: Message) -> None:
+        with contextlib.suppress(Unavailable):
+            await self._edge.bus.nak(message, 0)
+
+    async def _handle(self, message: Message) -> bool:
+        """Deal with one event; one that has to wait holds up no other."""
+        crash.point("gateway.event.received")
+        bus = self._edge.bus
+        # Broker away: what wasn't acknowledged comes again.
+        with contextlib.suppress(Unavailable):
+            try:
+                delay_s = await self._try(message)
+            except BusError as error:
+                log.error(
+                    "event stuck", action="gateway.event_stuck", seq=message.seq, error=str(error)
+                )
+                delay_s = STUCK_DELAY_S
+            if delay_s:
+                await bus.nak(message, delay_s)
+            else:
+                await bus.ack(message)
+        return True
+
+    async def _try(self, message: Message) -> float:
+        """Take the message or bury it -> 0, or the seconds after which to try again."""
+        try:
+            return await self._take(message)
+        except Unavailable as error:
+            log.warning("event comes again", action="gateway.event", error=str(error))
+            return AWAY_DELAY_S
+        except Exception as error:  # a fault of ours: neither a crash loop nor an endless one
+            log.exception("event failed", action="gateway.event_failed", seq=message.seq)
+            faults = self._faults.pop(message.seq, 0) + 1
+            if faults < TRIES_MAX:
+                self._faults[message.seq] = faults
+                return AWAY_DELAY_S
+            _, user, _ = message.subject.split(".")
+            await self._bury(message, _about(user, None), f"{faults} tries: {error!r}")
+            return 0.0
+
+    async def _take(self, message: Message) -> float:
+        edge = self._edge
+        _, user, credential = message.subject.split(".")
+        if wait_s := edge.limiter.take(f"bus:{user}.{credential}", edge.clock.monotonic()):
+            return max(wait_s, BUSY_DELAY_S)
+        told: Told | None = None
+        try:
+            told = cloud_events.structured(message.data, self._limits)
+            await events.take(
+                edge,
+                events.session_for(told, user),
+                user,
+                told,
+                source=f"bus:{credential}",
+                parent=message.headers.get(trace.HEADER),
+            )
+        except InvalidInput as error:
+            await self._bury(message, _about(user, told), str(error))
+        except Problem as error:
+            if message.delivered == 1:
+                log.info("event waits", action="gateway.event_waits", reason=error.detail)
+            return BUSY_DELAY_S if error.status == 429 else AWAY_DELAY_S
+        else:
+            crash.point("gateway.event.stored")
+        return 0.0
+
+    async def _bury(self, message: Message, about: SessionKey, cause: str) -> None:
+        """Keep what can't be used, with the cause; at least once, under one id.
+
+        All letters of a credential lie under one subject, whatever session its events name: so the
+        newest thousand of it are kept, and it evicts nobody else's.
+        """
+        letter = dead_letters.build(
+            "gateway", OUTSIDE_EVENTS.stream, message, cause, about,
+            now=self._edge.clock.now(), bytes_max=KEPT_BYTES_MAX,
+        )  # fmt: skip
+        _, user, credential = message.subject.split(".")
+        place = SessionKey(user, NOBODY, credential)
+        await dead_letters.publish(self._edge.bus, letter, message, place)
+        crash.point("gateway.event.buried")
+        self._edge.context.metrics.count(metrics.DEAD_LETTERS)
+        log.warning("dead letter", action="gateway.dead", subject=message.subject, cause=cause)
+
+
+def _about(user: str, told: Told | None) -> SessionKey:
+    """Return whose session a dead letter is listed under: always the publishing user's."""
+    if told is not None:
+        with contextlib.suppress(InvalidInput):
+            session = SessionKey.parse(told.subject)
+            if session.user == user:
+                return session
+    return SessionKey(user, NOBODY, NOBODY)

@@ -1,0 +1,69 @@
+"""The hooks of the configuration: whose signatures each takes, and where its events go.
+
+Read and checked at the start, so that a secret which can't be used is found before the first
+webhook is. A secret is never part of an error, a log line or a `repr`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from vigil.errors import ConfigError
+from vigil.settings.config import Settings
+from vigil.settings.sections import Hook
+from vigil.subjects import SessionKey
+
+from . import signatures
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """A hook that is ready to take requests."""
+
+    name: str
+    scheme: signatures.Scheme
+    session: SessionKey
+    secrets: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"Source({self.name!r}, {self.scheme}, {self.session}, {len(self.secrets)} secrets)"
+
+
+def load(settings: Settings) -> dict[str, Source]:
+    """Make the hooks of the configuration ready; every secret is read and checked.
+
+    Raises:
+        ConfigError: naming the hook and what is wrong with it, never a secret.
+    """
+    return {
+        name: _source(name, hook, settings.home) for name, hook in settings.config.hooks.items()
+    }
+
+
+def _source(name: str, hook: Hook, home: Path) -> Source:
+    session = SessionKey.of(hook.user, hook.agent, hook.thread)
+    try:
+        if session.is_system:
+            raise ConfigError("thread must not start with '_'; such threads are the agent's own")
+        secrets = _secrets(hook, home)
+        for secret in secrets:
+            signatures.check_secret(hook.scheme, secret)
+    except ConfigError as error:
+        raise ConfigError(f"[hooks.{name}]: {error}") from error
+    return Source(name=name, scheme=hook.scheme, session=session, secrets=secrets)
+
+
+def _secrets(hook: Hook, home: Path) -> tuple[str, ...]:
+    if hook.secrets and hook.secrets_file:
+        raise ConfigError("set secrets or secrets_file, not both")
+    secrets = hook.secrets
+    if hook.secrets_file:
+        path = home / Path(hook.secrets_file).expanduser()
+        try:
+            secrets = tuple(path.read_text("utf-8").split())
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"secrets_file {path} can't be read: {error}") from error
+    if not secrets:
+        raise ConfigError("no secret: set secrets or secrets_file")
+    return secrets

@@ -1,0 +1,348 @@
+"""The ASGI application: a table of routes, the mapping of errors, and the door around it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+import structlog
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute, Match, Route, WebSocketRoute, compile_path
+
+from vigil import __version__
+from vigil.bus.bus import BusError
+from vigil.contracts import Signal
+from vigil.errors import InvalidInput, Unavailable
+from vigil.memory import wire as memory_wire
+
+from ..documents import asyncapi, examples_http, openapi
+from ..edge import Edge
+from ..events import endpoint as events
+from ..events import hooks
+from ..memory import mcp, memories
+from ..sessions.messages import Messages
+from ..sessions.sockets import Sockets
+from ..signals import endpoint as signals
+from ..why import endpoint as explain
+from ..why.answer import WhyAnswer
+from ..work import approvals, dead, jobs, tools
+from ..work.letters import DeadLetterDetail, DeadLetterPage
+from ..work.verdicts import ApprovalList, ApprovalView, Decide
+from . import exposition, routes
+from .body import ClientGone
+from .door import Door, is_open
+from .problem import MEDIA_TYPE, Problem, of_error
+from .wire import (
+    Accepted,
+    Alive,
+    ChatAnswer,
+    ChatPending,
+    ChatRequest,
+    JsonRpc,
+    Me,
+    OwnKey,
+    PauseState,
+    PostMessage,
+    Readiness,
+    SessionList,
+    Status,
+    Ticket,
+    TicketRequest,
+    Timeline,
+    TimerList,
+    Transcript,
+)
+
+log = structlog.get_logger("vigil.gateway")
+
+MESSAGES_PATH: Final = Messages.path
+SOCKET_PATH: Final = "/api/ws"
+_INPUT: Final = (404, 422)
+_WRITE: Final = (404, 413, 422, 503)
+
+
+class Endpoint(msgspec.Struct, frozen=True):
+    """A row of the table below."""
+
+    method: str
+    path: str
+    handler: Callable[..., Any]
+    answers: dict[int, type]
+    errors: tuple[int, ...] = ()
+    body: type | None = None
+    parameters: tuple[str, ...] = ()
+    """Query parameters that the handler reads by itself."""
+    described: dict[str, Any] = {}
+    """What the document says of it that can't be told from the rest."""
+    events: type | None = None
+    """What the events of a stream hold, if it answers with Server-Sent Events."""
+    query: type | None = None
+    """The struct that it reads the whole query into."""
+    may_be_empty: bool = False
+    """Whether the body may be left out."""
+
+
+_S: Final = "/api/sessions/{key}"
+_M: Final = "/api/memories"
+ENDPOINTS: Final = (
+    Endpoint("POST", "/api/chat", routes.chat, {200: ChatAnswer, 202: ChatPending},
+             (403, 413, 422, 503), ChatRequest),
+    Endpoint("POST", "/api/tickets", routes.give_ticket, {201: Ticket}, (404, 413, 422),
+             TicketRequest),
+    Endpoint("GET", "/api/sessions", routes.list_sessions, {200: SessionList}, (403, 422, 503)),
+    Endpoint("GET", _S, routes.get_transcript, {200: Transcript}, (*_INPUT, 503)),
+    Endpoint("GET", f"{_S}/timeline", routes.get_timeline, {200: Timeline}, (*_INPUT, 503)),
+    Endpoint("GET", f"{_S}/timers", routes.get_timers, {200: TimerList}, (*_INPUT, 503)),
+    Endpoint("DELETE", f"{_S}/timers/{{timer_id:path}}", routes.cancel_timer, {202: Accepted},
+             (*_INPUT, 503)),
+    Endpoint("POST", f"{_S}/stop", routes.stop, {202: Accepted}, (*_INPUT, 503)),
+    Endpoint("GET", SOCKET_PATH, routes.needs_upgrade, {}, (404, 422, 426, 503), None,
+             ("session", "client", "cursor", "ticket")),
+    Endpoint("GET", "/api/why/{id:path}", explain.get_why, {200: WhyAnswer}, (*_INPUT, 503)),
+    Endpoint("POST", "/api/events", events.post_event, {202: Accepted}, (404, 413, 415, 422, 503),
+             described=openapi.event_in()),
+    Endpoint("POST", hooks.PATH, hooks.post_hook, {202: Accepted},
+             (401, 404, 413, 422, 429, 503), described=openapi.hook_in()),
+    Endpoint("GET", "/api/signals", signals.get_signals, {}, (403, *_INPUT, 503), events=Signal),
+    Endpoint("GET", "/api/dead", dead.list_dead, {200: DeadLetterPage}, (422, 503)),
+    Endpoint("GET", "/api/dead/{id}", dead.get_dead, {200: DeadLetterDetail}, (*_INPUT, 503)),
+    Endpoint("POST", "/api/dead/{id}/requeue", dead.requeue_dead, {200: DeadLetterDetail},
+             (404, 409, 422, 429, 503)),
+    Endpoint("POST", "/api/dead/{id}/discard", dead.discard_dead, {200: DeadLetterDetail},
+             (404, 409, 422, 503)),
+    Endpoint("GET", "/api/approvals", approvals.list_approvals, {200: ApprovalList},
+             (403, 422, 503)),
+    Endpoint("GET", "/api/approvals/{id}", approvals.get_approval, {200: ApprovalView},
+             (*_INPUT, 503)),
+    Endpoint("PATCH", "/api/approvals/{id}", approvals.decide_approval, {202: Accepted},
+             (403, 404, 409, 413, 422, 503), Decide),
+    Endpoint("GET", "/api/tools", tools.list_tools, {200: tools.ToolList}, (503,)),
+    Endpoint("POST", _M, memories.save_memory, {201: memory_wire.SavedMemory},
+             (403, 409, 413, 422, 503), memory_wire.SaveBody),
+    Endpoint("GET", _M, memories.find_memories, {200: memory_wire.MemoryPage}, (403, 422, 503),
+             query=memory_wire.Look),
+    Endpoint("POST", f"{_M}/associate", memories.associate_memories,
+             {200: memory_wire.AssociatedMemories}, (403, 404, 409, 413, 422, 503),
+             memory_wire.AssociateBody),
+    Endpoint("GET", f"{_M}/graph", memories.get_memory_graph, {200: memory_wire.MemoryGraph},
+             (403, *_INPUT, 503), query=memory_wire.LookAround),
+    Endpoint("POST", f"{_M}/undo", memories.undo_memories, {200: memory_wire.UndoneSource},
+             (403, 409, 413, 422, 503), memory_wire.UndoBody),
+    Endpoint("GET", f"{_M}/stats", memories.get_memory_stats, {200: memory_wire.MemoryStats},
+             (403, 422, 503), query=memory_wire.Whose),
+    Endpoint("POST", f"{_M}/rebuild", memories.rebuild_memories,
+             {202: memory_wire.RebuildStarted}, (403, 413, 422, 503), memory_wire.RebuildBody,
+             may_be_empty=True),
+    Endpoint("GET", f"{_M}/{{id}}", memories.get_memory, {200: memory_wire.MemoryDetail},
+             (403, *_INPUT, 503), query=memory_wire.Whose),
+    Endpoint("DELETE", f"{_M}/{{id}}", memories.forget_memory,
+             {200: memory_wire.ForgottenMemories}, (403, *_INPUT, 503), query=memory_wire.Whose),
+    Endpoint("POST", "/api/maintenance", memories.maintain_memories,
+             {200: memory_wire.MaintenanceDone}, (403, 413, 422, 503), memory_wire.MaintainBody,
+             may_be_empty=True),
+    Endpoint("POST", "/mcp", mcp.post_mcp, {200: JsonRpc}, (403, 413, 422), JsonRpc,
+             query=memory_wire.Whose),
+    Endpoint("POST", "/api/jobs", jobs.start_job, {202: jobs.JobAccepted}, (403, 413, 422, 503),
+             jobs.JobBody),
+    Endpoint("GET", "/api/jobs", jobs.list_jobs, {200: jobs.JobList}, (403, 422, 503),
+             query=jobs.JobLook),
+    Endpoint("GET", "/api/jobs/{id}", jobs.get_job, {200: jobs.JobDetail}, (*_INPUT, 503)),
+    Endpoint("PATCH", "/api/jobs/{id}", jobs.change_job, {202: Accepted},
+             (403, 404, 409, 413, 422, 503), jobs.JobChange),
+    Endpoint("GET", "/api/skills", jobs.list_skills, {200: jobs.SkillList}),
+    Endpoint("GET", "/api/me", routes.get_me, {200: Me}),
+    Endpoint("GET", "/api/status", routes.get_status, {200: Status}),
+    Endpoint("PUT", "/api/pause", routes.pause, {200: PauseState}, (403, 503)),
+    Endpoint("DELETE", "/api/pause", routes.resume, {200: PauseState}, (403, 503)),
+    Endpoint("GET", "/metrics", exposition.get_metrics, {200: str}, (403, 503)),
+    Endpoint("GET", "/healthz", routes.healthz, {200: Alive}),
+    Endpoint("GET", "/readyz", routes.readyz, {200: Readiness, 503: Readiness}),
+    Endpoint("GET", "/asyncapi.json", asyncapi.get_asyncapi, {200: asyncapi.AsyncApi}),
+)  # fmt: skip
+
+
+def build(edge: Edge) -> Door:
+    """Wire the application for `edge`."""
+    app = FastAPI(
+        title="Vigil",
+        version=__version__,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        exception_handlers={
+            HTTPException: _on_http_error,
+            RequestValidationError: _on_bad_parameter,
+            ClientGone: _on_client_gone,
+            Exception: _on_fault,
+            **dict.fromkeys((Problem, InvalidInput, Unavailable, BusError), _on_problem),
+        },
+    )
+    app.state.edge = edge
+    # Routes are tried in order: the busy ones come first.
+    app.router.routes.append(Route(MESSAGES_PATH, Messages(edge), methods=["POST"]))
+    app.router.routes.append(WebSocketRoute(SOCKET_PATH, Sockets(edge)))
+    for path, methods in _hidden().items():
+        app.router.routes.append(Route(path, _refuse_method, methods=methods))
+    for endpoint in ENDPOINTS:
+        _add(app, endpoint)
+    _add_document(app)
+    return Door(app, edge)
+
+
+def _add(app: FastAPI, endpoint: Endpoint) -> None:
+    is_public = is_open(endpoint.path)
+    errors = endpoint.errors if is_public else (*endpoint.errors, 401, 429)
+    extra: dict[str, Any] = {**endpoint.described, **({"security": []} if is_public else {})}
+    if endpoint.body is not None:
+        extra["requestBody"] = openapi.request_body(
+            endpoint.body, is_required=not endpoint.may_be_empty
+        )
+    if endpoint.parameters:
+        extra["parameters"] = [openapi.query_parameter(name) for name in endpoint.parameters]
+    if endpoint.query is not None:
+        extra["parameters"] = openapi.parameters_of(endpoint.query)
+    responses = openapi.responses_of(endpoint.answers, tuple(sorted({*errors, 421})))
+    if endpoint.events is not None:
+        responses = {200: openapi.event_stream(endpoint.events), **responses}
+    app.add_api_route(
+        endpoint.path,
+        endpoint.handler,
+        methods=[endpoint.method],
+        # The first that is listed, as FastAPI shows it; one without answers only refuses.
+        status_code=int(next(iter(responses))),
+        response_class=Response,
+        response_model=None,
+        responses=responses,
+        operation_id=endpoint.handler.__name__,
+        openapi_extra=extra,
+        tags=[openapi.tag_of(endpoint.path)],
+    )
+
+
+def _add_document(app: FastAPI) -> None:
+    @functools.cache  # made when somebody first asks: it takes as long as all else of a start
+    def made() -> bytes:
+        return _document(app)
+
+    async def document(request: Request) -> Response:
+        return Response(made(), media_type="application/json")
+
+    app.router.routes.append(Route("/openapi.json", document, methods=["GET"]))
+
+
+def _document(app: FastAPI) -> bytes:
+    return openapi.document(
+        app,
+        {
+            MESSAGES_PATH: {
+                "post": {
+                    "operationId": "post_message",
+                    "summary": "Post Message",
+                    "tags": ["conversations"],
+                    "description": "Say something in a session; the answer comes on its own.",
+                    "parameters": [
+                        {"name": "key", "in": "path", "required": True,
+                         "description": "userId:agentId:threadId",
+                         "schema": openapi.schema_of(OwnKey), "example": examples_http.SESSION},
+                    ],
+                    "requestBody": openapi.request_body(PostMessage),
+                    "responses": {
+                        str(status): response
+                        for status, response in openapi.responses_of(
+                            {202: Accepted}, (401, *_WRITE, 421, 429)
+                        ).items()
+                    },
+                }
+            },
+            "/openapi.json": {
+                "get": {
+                    "operationId": "openapi",
+                    "summary": "This document",
+                    "tags": ["installation"],
+                    "security": [],
+                    "responses": {
+                        "200": {"description": "OpenAPI 3.1",
+                                "content": {"application/json": {"schema": {"type": "object"}}}}
+                    },
+                }
+            },
+        },
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------- errors
+
+
+def _response(problem: Problem) -> Response:
+    headers = {"cache-control": "no-store"} | problem.headers
+    return Response(problem.body(), problem.status, headers, MEDIA_TYPE)
+
+
+async def _on_problem(request: Request, error: Exception) -> Response:
+    problem = of_error(error)
+    assert problem is not None  # noqa: S101 - registered for errors that have one
+    if problem.status >= 500:
+        log.warning("unavailable", action="gateway.unavailable", error=str(error))
+    return _response(problem)
+
+
+async def _on_http_error(request: Request, error: Exception) -> Response:
+    """Answer for the router: no such path, or not with that method."""
+    assert isinstance(error, HTTPException)  # noqa: S101 - registered for it
+    if error.status_code != 405:
+        return _response(Problem(error.status_code, str(error.detail)))
+    allowed = ", ".join(_methods(request.app.router.routes, request.scope))
+    problem = Problem(405, f"this path takes {allowed}", headers={"Allow": allowed})
+    return _response(problem)
+
+
+def _methods(all_routes: list[BaseRoute], scope: Any) -> list[str]:
+    """Return what a path takes: `/api/memories/graph` isn't a memory of that name."""
+    found = [
+        route
+        for route in all_routes
+        if isinstance(route, Route)
+        and route.endpoint is not _refuse_method
+        and route.matches(scope)[0] is not Match.NONE
+    ]
+    fewest = min((len(route.param_convertors) for route in found), default=0)
+    closest = (route.methods or set() for route in found if len(route.param_convertors) == fewest)
+    return sorted(set().union(*closest))
+
+
+def _hidden() -> dict[str, list[str]]:
+    """Return the methods that a path doesn't take, and a path with a parameter there would."""
+    taken: dict[str, set[str]] = {}
+    for one in ENDPOINTS:
+        taken.setdefault(one.path, set()).add(one.method)
+    patterns = {path: compile_path(path)[0] for path in taken if "{" in path}
+    hidden = {
+        path: set().union(*(taken[p] for p, regex in patterns.items() if regex.match(path)))
+        for path in taken
+        if path not in patterns
+    }
+    return {path: sorted(more - taken[path]) for path, more in hidden.items() if more - taken[path]}
+
+
+async def _refuse_method(request: Request) -> Response:
+    raise HTTPException(405)
+
+
+async def _on_bad_parameter(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for it
+    first = error.errors()[0]
+    field = str(first["loc"][-1])
+    return _response(Problem(422, f"{field}: {first['msg']}", field=field))
+
+
+async def _on_client_gone(request: Request, error: Exception) -> Response:
+    return Response(status_code=400)  # written to nobody
+
+
+async def _on_fault(request: Request, error: Exception) -> Response:
+    return _response(Problem(500, "something went wrong here; it was logged"))

@@ -1,0 +1,191 @@
+"""The outermost layer: who is let in. Everything behind it knows who asks.
+
+Host and Origin are checked first (a page of another site must not reach a gateway on the
+visitor's own machine, also not by rebinding a name), then the token, then the rate. Only
+`/healthz`, `/readyz`, `/openapi.json` and `/asyncapi.json` need no token (SPEC X-4), and `/hooks/`,
+where a signature takes its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+import structlog
+
+from vigil.observe import metrics
+from vigil.settings.tokens import PREFIX, Principal
+
+from ..edge import Edge
+from .connections import Connection
+from .decide import bearer_of, is_host_allowed, is_origin_allowed
+from .problem import (
+    Problem,
+    erasing,
+    of_error,
+    send_problem,
+    too_many,
+    unauthorized,
+)
+from .protocol import CONNECTION
+
+log = structlog.get_logger("vigil.gateway")
+
+PUBLIC: Final = frozenset({"/healthz", "/readyz", "/openapi.json", "/asyncapi.json"})
+HOOKS: Final = "/hooks/"
+"""Below it a signature takes the place of the token; the endpoint checks it."""
+PRINCIPAL: Final = "vigil.principal"
+"""Where the principal is in the ASGI scope."""
+_TOKEN_NAMES: Final = frozenset({"token", "access_token", "authorization", "api_key"})
+_TOKEN_MARK: Final = PREFIX.encode()
+_ONCE: Final = {b"host": "Host", b"origin": "Origin", b"authorization": "Authorization"}
+"""Headers of which two would mean one thing to a proxy and another one to us."""
+_SOCKET_PATH: Final = "/api/ws"
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+class Door:
+    """An ASGI application around the application."""
+
+    def __init__(self, app: Any, edge: Edge) -> None:
+        self._app = app
+        self._edge = edge
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        is_websocket = scope["type"] == "websocket"
+        try:
+            if not is_websocket:
+                send = self._counted(scope, send)
+            await self._admit(scope, is_websocket)
+        except Exception as error:
+            problem = of_error(error)
+            if problem is None:
+                log.exception("request failed", action="gateway.failed", path=scope["path"])
+                problem = Problem(500, "something went wrong here; it was logged")
+            await send_problem(send, problem, is_websocket=is_websocket)
+            return
+        try:
+            await self._app(scope, receive, send)
+        except Exception:
+            # The client was told already, by the application's own error handler.
+            log.exception("request failed", action="gateway.failed", path=scope["path"])
+
+    def _counted(self, scope: Any, send: Any) -> Any:
+        """Return a `send` that counts the answer once its head is on its way."""
+        clock, counts = self._edge.clock, self._edge.context.metrics
+        begun_s = clock.monotonic()
+
+        async def counted(message: Any) -> None:
+            await send(message)
+            if message["type"] == "http.response.start":
+                lasted_s = clock.monotonic() - begun_s
+                labels = _method_of(scope), _route_of(scope), str(message["status"])
+                counts.observe(metrics.REQUEST_SECONDS, lasted_s, *labels)
+
+        return counted
+
+    async def _admit(self, scope: Any, is_websocket: bool) -> None:
+        heads = _heads_of(scope["headers"])
+        self._check_names(heads.get(b"host"), heads.get(b"origin"))
+        if is_open(scope["path"]) and not is_websocket:
+            return
+        query = scope["query_string"]
+        if query and _has_token(query):
+            raise unauthorized("a token in a URL ends up in logs: send it as Authorization header")
+        edge = self._edge
+        if (authorization := heads.get(b"authorization")) is not None:
+            principal = await self._by_token(authorization.decode("latin-1"), scope["client"])
+        elif is_websocket and query:
+            principal = self._by_ticket(query)
+        else:
+            raise unauthorized("send a token: Authorization: Bearer pat_…")
+        if edge.switches.is_erasing(principal.user):
+            raise erasing()
+        if wait_s := edge.limiter.take(principal.token_id, edge.clock.monotonic()):
+            raise too_many("this token makes too many requests", wait_s)
+        sign_in(scope, principal.user)
+        scope[PRINCIPAL] = principal
+
+    def _check_names(self, host: bytes | None, origin: bytes | None) -> None:
+        hosts = self._edge.hosts
+        if host is None or not is_host_allowed(host.decode("latin-1"), hosts):
+            raise Problem(
+                421, "this gateway isn't known under that Host; see gateway.allowed_hosts"
+            )
+        if origin is not None and not is_origin_allowed(origin.decode("latin-1"), hosts):
+            raise Problem(403, "pages of that Origin may not use this gateway")
+
+    async def _by_token(self, authorization: str, client: Any) -> Principal:
+        edge = self._edge
+        token = bearer_of(authorization)
+        if token is None:
+            raise unauthorized("expected Authorization: Bearer pat_…")
+        now = edge.clock.now()
+        principal = edge.tokens.find(token, now)
+        if principal is not None:
+            return principal
+        address = client[0] if client else ""
+        if wait_s := edge.failures.take(address, edge.clock.monotonic()):
+            raise too_many("too many requests with bad tokens", wait_s)
+        principal = await edge.tokens.find_fresh(token, now)
+        if principal is None:
+            raise unauthorized("the token is unknown, revoked or expired")
+        return principal
+
+    def _by_ticket(self, query: bytes) -> Principal:
+        edge = self._edge
+        values = parse_qs(query.decode("latin-1"))
+        ticket, session = (values.get(name, [""])[0] for name in ("ticket", "session"))
+        if not ticket:
+            raise unauthorized("send a token as Authorization header, or a ticket")
+        given = edge.tickets.take(ticket, session, edge.clock.monotonic())
+        # The token behind the ticket may have ended since.
+        principal = given and edge.tokens.find_id(given.token_id, edge.clock.now())
+        if principal is None:
+            raise unauthorized("the ticket is unknown, used, expired or for another session")
+        return principal
+
+
+def sign_in(scope: Any, user: str) -> None:
+    """Note that the connection is `user`'s. Raises: Problem, 429 or 503, they are too many."""
+    connection: Connection | None = scope.get(CONNECTION)
+    if connection is not None:
+        connection.sign_in(user)
+
+
+def _heads_of(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """Return what tells who asks for what. Raises: Problem, 400: something of it came twice."""
+    found: dict[bytes, bytes] = {}
+    for name, value in headers:
+        if name in _ONCE:
+            if name in found:
+                raise Problem(400, f"there is more than one {_ONCE[name]} header")
+            found[name] = value
+    return found
+
+
+def _method_of(scope: Any) -> str:
+    return str(scope["method"]) if scope["method"] in _METHODS else "other"
+
+
+def _route_of(scope: Any) -> str:
+    """Return the template of the path, never the path: that is a client's to choose.
+
+    FastAPI names its own routes in the scope; of a bare one there is the application.
+    """
+    if scope["path"] in PUBLIC:
+        return str(scope["path"])
+    return str(getattr(scope.get("route") or scope.get("endpoint"), "path", "none"))
+
+
+def is_open(path: str) -> bool:
+    """Return whether a request may come in without a token."""
+    return path in PUBLIC or path.startswith(HOOKS)
+
+
+def _has_token(query: bytes) -> bool:
+    if _TOKEN_MARK in query:
+        return True
+    names = {part.partition("=")[0].lower() for part in query.decode("latin-1").split("&")}
+    return not names.isdisjoint(_TOKEN_NAMES)

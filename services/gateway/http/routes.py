@@ -1,0 +1,290 @@
+"""The HTTP endpoints but for the busiest one, as FastAPI routes.
+
+Bodies and answers are msgspec structs: `body_of(T)` decodes, `Json` encodes, and
+:mod:`.openapi` adds their schemas to the document that FastAPI makes of the parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, Final, TypeVar, cast
+
+import msgspec
+from fastapi import Depends, Path, Query, Request, Response
+
+from vigil.contracts import TIMER_ID_LENGTH_MAX
+from vigil.errors import InvalidInput
+from vigil.observe.health import Health
+from vigil.settings import switches
+from vigil.settings.tokens import Principal
+from vigil.subjects import SessionKey, check_part
+
+from ..edge import Edge
+from ..sessions import chat as chats
+from ..sessions import history, inner
+from ..sessions.messages import own_session, parent_of, readable_session
+from ..sessions.tickets import TICKET_LIFE_S
+from . import body
+from .door import PRINCIPAL
+from .problem import Problem
+from .wire import (
+    KEY_SCHEMA,
+    OWN_KEY_SCHEMA,
+    PART_SCHEMA,
+    Alive,
+    ChatAnswer,
+    ChatRequest,
+    Me,
+    PauseState,
+    Readiness,
+    Status,
+    Ticket,
+    TicketRequest,
+)
+
+T = TypeVar("T")
+SEQ_MAX: Final = 2**53
+
+
+class Json(Response):
+    """A struct as JSON. Answers are a person's own data: no cache may keep them."""
+
+    media_type = "application/json"
+
+    def __init__(self, content: Any, status_code: int = 200) -> None:
+        super().__init__(content, status_code, headers={"cache-control": "no-store"})
+
+    def render(self, content: Any) -> bytes:
+        return msgspec.json.encode(content)
+
+
+def body_of(kind: type[T]) -> Callable[[Request], Awaitable[T]]:
+    """Return a dependency that reads and decodes the body as `kind`."""
+    decoder = msgspec.json.Decoder(kind)
+
+    async def read(request: Request) -> T:
+        config = edge_of(request).config
+        data = await body.read(request.scope, request.receive, config.body_bytes_max)
+        return body.decode(data, decoder, config.json_depth_max)
+
+    return read
+
+
+def edge_of(request: Request) -> Edge:
+    return cast(Edge, request.app.state.edge)
+
+
+async def _edge(request: Request) -> Edge:
+    return edge_of(request)
+
+
+async def _principal(request: Request) -> Principal:
+    return cast(Principal, request.scope[PRINCIPAL])
+
+
+async def _session(
+    request: Request,
+    key: Annotated[
+        str, Path(description="userId:agentId:threadId", json_schema_extra=OWN_KEY_SCHEMA)
+    ],
+) -> SessionKey:
+    return own_session(key, request.scope[PRINCIPAL])
+
+
+async def _readable(
+    request: Request,
+    key: Annotated[str, Path(description="userId:agentId:threadId", json_schema_extra=KEY_SCHEMA)],
+) -> SessionKey:
+    return readable_session(key, request.scope[PRINCIPAL])
+
+
+async def _admin(request: Request) -> Principal:
+    principal = cast(Principal, request.scope[PRINCIPAL])
+    if not principal.is_admin:
+        raise Problem(403, "this needs an admin token")
+    return principal
+
+
+Shared = Annotated[Edge, Depends(_edge)]
+Caller = Annotated[Principal, Depends(_principal)]
+Admin = Annotated[Principal, Depends(_admin)]
+Session = Annotated[SessionKey, Depends(_session)]
+Readable = Annotated[SessionKey, Depends(_readable)]
+"""Also a session of the agent's own, which nobody may say anything in."""
+After = Annotated[int, Query(ge=0, le=SEQ_MAX, description="Continue after this sequence")]
+
+
+TimerId = Annotated[str, Path(json_schema_extra={"maxLength": TIMER_ID_LENGTH_MAX})]
+
+
+# ---------------------------------------------------------------- talking
+
+
+async def chat(
+    request: Request,
+    edge: Shared,
+    caller: Caller,
+    said: Annotated[ChatRequest, Depends(body_of(ChatRequest))],
+) -> Response:
+    """Say something and wait for the answer; after `gateway.chat_wait_s`, 202 without it."""
+    answer = await chats.chat(edge, caller, said, parent_of(request.scope), request.receive)
+    return Json(answer, 200 if isinstance(answer, ChatAnswer) else 202)
+
+
+async def give_ticket(
+    edge: Shared,
+    caller: Caller,
+    wanted: Annotated[TicketRequest, Depends(body_of(TicketRequest))],
+) -> Response:
+    """Get a ticket that opens one WebSocket of a session, from a browser."""
+    session = own_session(wanted.session, caller)
+    ticket = edge.tickets.give(str(session), caller, edge.clock.monotonic())
+    return Json(Ticket(ticket=ticket, expires_in_s=TICKET_LIFE_S), 201)
+
+
+async def needs_upgrade() -> Response:
+    """Open a WebSocket: token or ticket, then frames of text.
+
+    From the client: ClientMessage, ClientAck. From here: TokenFrame, MessageFrame,
+    AcceptedFrame, ErrorFrame.
+    """
+    raise Problem(426, "this is a WebSocket", headers={"Upgrade": "websocket"})
+
+
+# ---------------------------------------------------------------- sessions
+
+
+async def list_sessions(
+    edge: Shared,
+    caller: Caller,
+    user: Annotated[
+        str | None,
+        Query(description="Whose; an admin may name anybody", json_schema_extra=PART_SCHEMA),
+    ] = None,
+    kind: Annotated[
+        inner.Kind, Query(description="channel: conversations; the others are the agent's own")
+    ] = "channel",
+    after: Annotated[str, Query(description="Continue after this session key")] = "",
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+) -> Response:
+    """List sessions by key; an admin who names no user gets everybody's."""
+    if user is not None:
+        check_part("user", user)
+        if not caller.may_reach(user):
+            raise Problem(403, "only an admin may list another user's sessions", field="user")
+    whose = user or (None if caller.is_admin else caller.user)
+    if kind != "channel":
+        return Json(await inner.sessions(edge.bus, whose, kind, after, limit))
+    return Json(await history.sessions(edge.bus, whose, after, limit))
+
+
+async def get_transcript(
+    edge: Shared,
+    session: Readable,
+    after: Annotated[
+        int | None,
+        Query(ge=0, le=SEQ_MAX, description="Continue after this sequence; absent: the newest"),
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 1000,
+) -> Response:
+    """Read what was said, oldest first; of a session of the agent's own, its task and thoughts."""
+    if session.is_system:
+        return Json(await inner.transcript(edge.bus, session, after, limit))
+    return Json(await history.transcript(edge.bus, session, after, limit))
+
+
+async def get_timeline(
+    edge: Shared,
+    session: Readable,
+    after: After = 0,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 200,
+) -> Response:
+    """Read every record of a session, as stored."""
+    return Json(await history.timeline(edge.bus, session, after, limit))
+
+
+async def get_timers(edge: Shared, session: Readable) -> Response:
+    """List the open follow-ups and reminders, soonest first."""
+    return Json(await history.timers(edge.bus, session))
+
+
+async def cancel_timer(
+    request: Request, edge: Shared, session: Session, timer_id: TimerId
+) -> Response:
+    """Cancel a timer, also a reminder."""
+    if len(timer_id) > TIMER_ID_LENGTH_MAX:
+        raise InvalidInput("timer_id", f"must have at most {TIMER_ID_LENGTH_MAX} characters")
+    accepted = await edge.intake.control(
+        session, "cancel_timer", timer_id=timer_id, parent=parent_of(request.scope)
+    )
+    return Json(accepted, 202)
+
+
+async def stop(request: Request, edge: Shared, session: Readable) -> Response:
+    """Stop the running turn of a session; one of the agent's own ends with all that it started."""
+    parent = parent_of(request.scope)
+    if session.is_system:
+        await inner.check_exists(edge.bus, session)
+        reason = "a person stopped it"
+        return Json(await edge.intake.control(session, "cancel", reason=reason, parent=parent), 202)
+    return Json(await edge.intake.control(session, "stop", parent=parent), 202)
+
+
+# ---------------------------------------------------------------- the whole
+
+
+async def get_me(caller: Caller) -> Response:
+    """Tell who the token speaks for."""
+    return Json(Me(user=caller.user, is_admin=caller.is_admin))
+
+
+def shown_to(caller: Principal, replica: Health) -> Health:
+    """Return what a caller may know of a replica: patterns name sessions, which are people's."""
+    found = replica.facts.get("patterns")
+    if found is None or caller.is_admin:
+        return replica
+    own = [one for one in found if SessionKey.parse(one["session_key"]).user == caller.user]
+    return msgspec.structs.replace(replica, facts=replica.facts | {"patterns": own})
+
+
+async def get_status(edge: Shared, caller: Caller) -> Response:
+    """Tell what runs, and whether it's paused."""
+    replicas = tuple(shown_to(caller, one) for one in await edge.readiness.replicas())
+    models = (one.facts["model"] for one in replicas if "model" in one.facts)
+    return Json(
+        Status(
+            services=replicas,
+            paused=edge.switches.paused,
+            model=next(models, None),
+            at=edge.clock.now(),
+        )
+    )
+
+
+async def pause(edge: Shared, caller: Admin) -> Response:
+    """Pause everything proactive, everywhere."""
+    at = edge.clock.now()
+    await switches.pause(edge.bus, at=at, by=caller.user)
+    return Json(PauseState(paused=switches.Paused(at=at, by=caller.user)))
+
+
+async def resume(edge: Shared, caller: Admin) -> Response:
+    """End the pause."""
+    await switches.resume(edge.bus)
+    return Json(PauseState(paused=None))
+
+
+async def healthz() -> Response:
+    """Tell that the process answers."""
+    return Json(Alive(status="alive"))
+
+
+async def readyz(edge: Shared) -> Response:
+    """Tell whether a message would be answered; 503 if not."""
+    checks = await edge.readiness.checks() | {"disk": edge.intake.room.has_disk()}
+    is_ready = all(checks.values())
+    warnings = sorted(
+        {one for replica in await edge.readiness.replicas() for one in replica.warnings}
+    )
+    answer = Readiness(ready=is_ready, checks=checks, warnings=tuple(warnings))
+    return Json(answer, 200 if is_ready else 503)

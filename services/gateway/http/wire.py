@@ -1,0 +1,313 @@
+"""What goes over the wire: bodies of requests, answers, and frames of the socket.
+
+Requests refuse unknown fields, so that a typing mistake is an error and not a silence. Where a
+name is camelCase, the public contract has it so (SPEC P-5).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from vigil.contracts import Instant
+from vigil.observe.health import Health
+from vigil.settings.switches import Paused
+from vigil.subjects import PartText
+
+from .decide import KEY_LENGTH_MAX
+
+_PART = "[A-Za-z0-9_-]{1,64}"
+_OWN = "[A-Za-z0-9-][A-Za-z0-9_-]{0,63}"
+PART_SCHEMA: Final = {"pattern": f"^{_PART}$"}
+KEY_SCHEMA: Final = {"pattern": f"^{_PART}:{_PART}:{_PART}$"}
+OWN_KEY_SCHEMA: Final = {"pattern": f"^{_PART}:{_PART}:{_OWN}$"}
+ID_SCHEMA: Final = {"pattern": "^[0-9a-f]{32}$"}
+"""For parameters that FastAPI describes; functions check them."""
+# What the schema says of these is checked by functions, whose words are better.
+SaidText = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": r"\S"})]
+KeyedBy = Annotated[
+    str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": KEY_LENGTH_MAX})
+]
+OwnThread = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": f"^{_OWN}$"})]
+OwnKey = Annotated[str, msgspec.Meta(extra_json_schema=OWN_KEY_SCHEMA)]
+"""A session that a person may say something in."""
+CursorValue = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of what comes in."""
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Base of what goes out."""
+
+
+# ---------------------------------------------------------------- HTTP
+
+
+class PostMessage(Request, frozen=True, kw_only=True):
+    """Say something in a session."""
+
+    text: SaidText
+    idempotency_key: KeyedBy | None = None
+    """A name of yours for this message: repeating it is harmless for a day."""
+
+
+class Accepted(Answer, frozen=True, kw_only=True):
+    """It's stored. `seq` is its place in the log."""
+
+    event_id: str
+    seq: int
+
+
+class ChatRequest(
+    Request,
+    frozen=True,
+    kw_only=True,
+    rename={"user_id": "userId", "thread_id": "threadId", "agent_id": "agentId"},
+):
+    """Say something and wait for the answer."""
+
+    message: SaidText
+    user_id: PartText
+    thread_id: OwnThread | None = None
+    """Absent: a new thread. Those that begin with `_` are the agent's own."""
+    agent_id: PartText = "vigil"
+
+
+class ChatMessage(Answer, frozen=True, kw_only=True):
+    """One thing the agent said."""
+
+    id: str
+    text: str
+    at: Instant
+    tag: str | None = None
+
+
+class ChatAnswer(Answer, frozen=True, kw_only=True, rename={"thread_id": "threadId"}):
+    """All that was said because of the message; `response` joins the texts."""
+
+    response: str
+    messages: tuple[ChatMessage, ...]
+    session_key: str
+    thread_id: str
+    event_id: str
+    seq: int
+
+
+class ChatPending(Answer, frozen=True, kw_only=True, rename={"thread_id": "threadId"}):
+    """No answer yet; it will follow on the session."""
+
+    event_id: str
+    seq: int
+    session_key: str
+    thread_id: str
+
+
+class JsonRpc(msgspec.Struct, frozen=True, kw_only=True):
+    """A message of JSON-RPC 2.0, as the Model Context Protocol has it; `id` names a request."""
+
+    jsonrpc: Literal["2.0"]
+    id: int | str | None = None
+    method: str | None = None
+    params: dict[str, Any] | None = None
+    result: dict[str, Any] | None = None
+    error: dict[str, Any] | None = None
+
+
+class SessionSummary(Answer, frozen=True, kw_only=True):
+    """A session that exists. `messages` counts what the person said."""
+
+    session_key: str
+    messages: int
+    last_at: Instant | None
+    """When the person last said something; of a session of the agent's own, its last turn."""
+    kind: str = "channel"
+    """`channel`: a conversation; `branch`, `worker`, `planner`: one of the agent's own."""
+
+
+class SessionList(Answer, frozen=True, kw_only=True):
+    """A page of sessions, by key. `next_after` continues it; null: that was all."""
+
+    sessions: tuple[SessionSummary, ...]
+    next_after: str | None
+
+
+class TranscriptMessage(Answer, frozen=True, kw_only=True):
+    """One line of the transcript. `caused_by` is the event that an answer is about."""
+
+    id: str
+    seq: int
+    role: Literal["user", "assistant"]
+    text: str
+    at: Instant
+    caused_by: str | None
+    tag: str | None = None
+
+
+class Transcript(Answer, frozen=True, kw_only=True):
+    """What was said, oldest first. `next_after` continues it; null: that was all for now."""
+
+    session_key: str
+    messages: tuple[TranscriptMessage, ...]
+    next_after: int | None
+
+
+class TimelineRecord(Answer, frozen=True, kw_only=True):
+    """A record as it's stored. `kind` is what its subject says: "turn", "in.timer", ..."""
+
+    seq: int
+    kind: str
+    data: Any
+    trace: str | None = None
+    """The trace context that it was written under (W3C traceparent)."""
+
+
+class Timeline(Answer, frozen=True, kw_only=True):
+    """Every record of a session, oldest first."""
+
+    session_key: str
+    records: tuple[TimelineRecord, ...]
+    next_after: int | None
+
+
+class TimerView(Answer, frozen=True, kw_only=True):
+    """An open timer. `keep`: the person asked for it, and only cancelling ends it."""
+
+    timer_id: str
+    fire_at: Instant
+    reason: str
+    keep: bool
+    generation: int
+    message: str | None = None
+    held_from: Instant | None = None
+    """When it was first due, if quiet hours or a pause hold it back."""
+
+
+class TimerList(Answer, frozen=True, kw_only=True):
+    """The open timers of a session, soonest first."""
+
+    session_key: str
+    timers: tuple[TimerView, ...]
+
+
+class TicketRequest(Request, frozen=True, kw_only=True):
+    """Ask for a ticket that opens one socket."""
+
+    session: OwnKey
+
+
+class Ticket(Answer, frozen=True, kw_only=True):
+    """Works once, for the session it was made for."""
+
+    ticket: str
+    expires_in_s: int
+
+
+class Me(Answer, frozen=True, kw_only=True):
+    """Who the token speaks for."""
+
+    user: str
+    is_admin: bool
+
+
+class PauseState(Answer, frozen=True, kw_only=True):
+    """Whether everything proactive is paused, since when and by whom."""
+
+    paused: Paused | None
+
+
+class Status(Answer, frozen=True, kw_only=True):
+    """Every replica that answered, and the switches."""
+
+    services: tuple[Health, ...]
+    paused: Paused | None
+    model: Any | None
+    """What the cortex says about the model in use."""
+    at: datetime
+
+
+class Alive(Answer, frozen=True, kw_only=True):
+    """The process answers."""
+
+    status: Literal["alive"]
+
+
+class Readiness(Answer, frozen=True, kw_only=True):
+    """Whether a message would be answered: the bus and one ready replica of each service."""
+
+    ready: bool
+    checks: dict[str, bool]
+    warnings: tuple[str, ...] = ()
+    """What services can't do all the same, commands on a full disk, say."""
+
+
+# ---------------------------------------------------------------- socket: from the client
+
+
+class ClientMessage(Request, frozen=True, kw_only=True, tag_field="type", tag="message"):
+    """Say something. `id` is a name of yours: repeating it is harmless, and it's confirmed."""
+
+    text: SaidText
+    id: KeyedBy | None = None
+
+
+class ClientAck(Request, frozen=True, kw_only=True, tag_field="type", tag="ack"):
+    """Everything up to `cursor` arrived and needn't be sent again to this client."""
+
+    cursor: CursorValue
+
+
+ClientFrame = ClientMessage | ClientAck
+
+
+# ---------------------------------------------------------------- socket: from the server
+
+
+class LiveToken(msgspec.Struct, frozen=True, kw_only=True):
+    """A piece of an answer in the making, as the cortex publishes it."""
+
+    turn: int | str
+    attempt: int
+    text: str
+
+
+class TokenFrame(Answer, frozen=True, kw_only=True, tag_field="type", tag="token"):
+    """A piece of an answer in the making. A new attempt discards the old one."""
+
+    turn: int | str
+    attempt: int
+    text: str
+
+
+class MessageFrame(Answer, frozen=True, kw_only=True, tag_field="type", tag="message"):
+    """What the agent said, for good. Acknowledge `cursor`."""
+
+    id: str
+    text: str
+    cursor: int
+    caused_by: str
+    at: Instant
+    tag: str | None = None
+
+
+class AcceptedFrame(Answer, frozen=True, kw_only=True, tag_field="type", tag="accepted"):
+    """Your message with that id is stored."""
+
+    id: str
+    event_id: str
+    seq: int
+
+
+class ErrorFrame(Answer, frozen=True, kw_only=True, tag_field="type", tag="error"):
+    """A frame of yours could not be used. The socket stays open."""
+
+    detail: str
+    status: int
+    field: str | None = None
+    id: str | None = None
+
+
+ServerFrame = TokenFrame | MessageFrame | AcceptedFrame | ErrorFrame

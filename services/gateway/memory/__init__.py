@@ -1,0 +1,1 @@
+"""Memory as clients see it: over HTTP and over the Model Context Protocol."""

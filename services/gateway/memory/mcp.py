@@ -1,0 +1,83 @@
+"""/mcp: a caller's memory for programs that speak the Model Context Protocol.
+
+The door has let the caller in as on any other path, by a token, a Host and a rate; the tools act
+for that principal. Each request stands for itself (no sessions), so any replica may answer it. The
+SDK is imported with the first request, in a thread: it takes more than a second.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fastapi import Request, Response
+
+from vigil.errors import InvalidInput
+from vigil.memory import wire
+from vigil.memory.mcp_tools import Acting
+from vigil.settings.tokens import Principal
+
+from ..edge import Edge
+from ..http import body
+from ..http.decide import is_too_deep
+from ..http.door import PRINCIPAL
+from ..http.problem import of_error
+from ..http.query import query_of
+from ..http.routes import Caller, Shared
+from .questions import Remembering, scope_of
+
+_WHOSE: Final = "vigil.whose"
+"""Where whose memory it is about is in the ASGI scope."""
+
+
+async def post_mcp(request: Request, edge: Shared, caller: Caller) -> Response:
+    """Call a tool of the memory: JSON-RPC of the Model Context Protocol, without sessions.
+
+    `agentId` chooses the agent, and `userId`, for admins, the user.
+    """
+    whose = query_of(request.scope["query_string"], wire.Whose)
+    scope_of(edge, caller, whose.user_id, whose.agent_id)  # before anything is read
+    data = await body.read(request.scope, request.receive, edge.config.body_bytes_max)
+    if is_too_deep(data, edge.config.json_depth_max):
+        depth = edge.config.json_depth_max
+        raise InvalidInput("body", f"is nested deeper than {depth} levels, or not JSON")
+    request.scope[_WHOSE] = whose
+    return _Answer(edge, data)
+
+
+class _Answer(Response):
+    """Has the SDK answer a request whose body was read already."""
+
+    def __init__(self, edge: Edge, data: bytes) -> None:
+        super().__init__()
+        self._edge = edge
+        self._data = data
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        is_read = False
+
+        async def replay() -> Any:
+            nonlocal is_read
+            if is_read:
+                return await receive()
+            is_read = True
+            return {"type": "http.request", "body": self._data, "more_body": False}
+
+        manager = await self._edge.mcp.started(lambda: build(self._edge))
+        await manager.handle_request(scope, replay, send)
+
+
+def build(edge: Edge) -> Any:
+    """Return the SDK's side of it. Takes more than a second the first time."""
+    from vigil.memory import mcp_server
+
+    def find(context: Any) -> Acting:
+        scope = context.request.scope
+        principal: Principal = scope[PRINCIPAL]
+        return Acting(Remembering(edge, principal), scope[_WHOSE])
+
+    def explain(error: Exception) -> str | None:
+        problem = of_error(error)
+        return None if problem is None else problem.detail
+
+    server = mcp_server.build(find, explain)
+    return mcp_server.over_http(server, edge.config.body_bytes_max)

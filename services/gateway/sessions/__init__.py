@@ -1,0 +1,1 @@
+"""Sessions as clients see them: messages in, answers out, history, sockets."""

@@ -1,0 +1,133 @@
+"""POST /api/chat: say something and wait for what comes of it (SPEC I-5)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import structlog
+
+from vigil.bus.bus import Bus, BusError, Message
+from vigil.contracts import Said, decode_said, decode_turn
+from vigil.errors import InvalidInput, Unavailable
+from vigil.settings.tokens import Principal
+from vigil.subjects import SessionKey
+
+from ..edge import Edge
+from ..http.body import ClientGone
+from ..http.decide import Exchange
+from ..http.problem import Problem
+from ..http.wire import Accepted, ChatAnswer, ChatMessage, ChatPending, ChatRequest
+from .messages import own_session
+
+log = structlog.get_logger("vigil.gateway")
+
+
+def session_of(request: ChatRequest, principal: Principal, new_id: Callable[[], str]) -> SessionKey:
+    """Return the session of a chat, a new one if it names no thread.
+
+    Raises:
+        InvalidInput: a part of the key can't be used.
+        Problem: 403, it names another user.
+    """
+    thread = new_id() if request.thread_id is None else request.thread_id
+    session = SessionKey.of(request.user_id, request.agent_id, thread)
+    if not principal.may_reach(session.user):
+        raise Problem(403, "userId is not the user of this token", field="userId")
+    return own_session(str(session), principal)
+
+
+async def chat(
+    edge: Edge,
+    principal: Principal,
+    request: ChatRequest,
+    parent: str | None,
+    receive: Callable[[], Awaitable[Any]],
+) -> ChatAnswer | ChatPending:
+    """Store the message and wait up to `gateway.chat_wait_s` for the end of its exchange.
+
+    Raises:
+        ClientGone: nobody waits any more; the message is stored all the same.
+    """
+    session = session_of(request, principal, edge.context.new_id)
+    with edge.places.hold(principal.user):
+        accepted = await edge.intake.accept(
+            principal, session, request.message, field="message", parent=parent
+        )
+        said = await _answer(edge, session, accepted, receive)
+    if said is None:
+        return ChatPending(
+            event_id=accepted.event_id,
+            seq=accepted.seq,
+            session_key=str(session),
+            thread_id=session.thread,
+        )
+    return ChatAnswer(
+        response="\n\n".join(one.text for one in said),
+        messages=tuple(
+            ChatMessage(id=one.id, text=one.text, at=one.at, tag=one.tag) for one in said
+        ),
+        session_key=str(session),
+        thread_id=session.thread,
+        event_id=accepted.event_id,
+        seq=accepted.seq,
+    )
+
+
+async def _answer(
+    edge: Edge, session: SessionKey, accepted: Accepted, receive: Callable[[], Awaitable[Any]]
+) -> tuple[Said, ...] | None:
+    """Return what was said, or None if the exchange isn't over in time."""
+    exchange = asyncio.create_task(_exchange(edge.bus, session, accepted), name="gateway-chat")
+    gone = asyncio.create_task(_wait_gone(receive), name="gateway-chat-gone")
+    stopping = asyncio.create_task(edge.stopping.wait(), name="gateway-chat-stopping")
+    tasks: set[asyncio.Task[Any]] = {exchange, gone, stopping}
+    try:
+        done, _ = await asyncio.wait(
+            tasks, timeout=edge.config.chat_wait_s, return_when=asyncio.FIRST_COMPLETED
+        )
+        if exchange in done:
+            return exchange.result()
+        if gone in done:
+            raise ClientGone
+        return None
+    except (Unavailable, BusError) as error:
+        # The message is stored: an error would make the client say it again.
+        log.warning("can't follow", action="gateway.chat", error=str(error))
+        return None
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _wait_gone(receive: Callable[[], Awaitable[Any]]) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _exchange(bus: Bus, session: SessionKey, accepted: Accepted) -> tuple[Said, ...]:
+    filters = [session.out_all, session.turn, session.receipts]
+    follower = await bus.follow(session.stream, filters, accepted.seq + 1)
+    exchange = Exchange(accepted.event_id)
+    try:
+        async for message in follower:
+            _take(exchange, session, message)
+            if exchange.is_over:
+                break
+        return exchange.said
+    finally:
+        await follower.close()
+
+
+def _take(exchange: Exchange, session: SessionKey, message: Message) -> None:
+    try:
+        if message.subject == session.turn:
+            exchange.take_turn(decode_turn(message.data))
+        elif message.subject.startswith(session.receipt("")):
+            exchange.take_receipt(message.subject.rpartition(".")[2])
+        else:
+            exchange.take_said(decode_said(message.data))
+    except InvalidInput as error:
+        log.warning("unreadable", action="gateway.unreadable", seq=message.seq, error=str(error))

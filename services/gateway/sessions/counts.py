@@ -1,0 +1,58 @@
+"""Counting messages of a session without reading them.
+
+A consumer tells at creation how many messages match from a sequence on. It's made for that
+answer alone: nothing is delivered, and it goes away by itself.
+"""
+
+from __future__ import annotations
+
+import secrets
+
+from vigil.bus.bus import Bus
+from vigil.topology import SECOND_NS
+
+
+async def count(bus: Bus, stream: str, filter_subject: str, start: int) -> int:
+    """Return how many messages on `filter_subject` have a sequence of at least `start`.
+
+    Raises:
+        BusError, Unavailable: the broker can't tell.
+    """
+    name = f"count{secrets.token_hex(8)}"
+    info = await bus.api(
+        f"CONSUMER.CREATE.{stream}.{name}.{filter_subject}",
+        {
+            "stream_name": stream,
+            "action": "create",
+            "config": {
+                "name": name,
+                "filter_subject": filter_subject,
+                "deliver_policy": "by_start_sequence",
+                "opt_start_seq": max(start, 1),
+                "ack_policy": "none",
+                "mem_storage": True,
+                "num_replicas": 1,
+                "inactive_threshold": 5 * SECOND_NS,
+            },
+        },
+    )
+    await bus.send(f"$JS.API.CONSUMER.DELETE.{stream}.{name}", b"")
+    return int(info["num_pending"])
+
+
+async def start_of_newest(bus: Bus, stream: str, filter_subject: str, limit: int) -> int:
+    """Return a sequence from which on at most `limit` messages match: the newest ones.
+
+    Finds it by halving, in about log2(last sequence) questions; none if all of them fit.
+    """
+    if await count(bus, stream, filter_subject, 1) <= limit:
+        return 1
+    newest = await bus.get_last(stream, filter_subject)
+    too_many, few = 1, (newest.seq if newest else 1) + 1
+    while few - too_many > 1:
+        middle = (too_many + few) // 2
+        if await count(bus, stream, filter_subject, middle) > limit:
+            too_many = middle
+        else:
+            few = middle
+    return few

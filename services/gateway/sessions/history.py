@@ -1,0 +1,211 @@
+"""Reading a session back from the log: sessions, transcript, timeline, timers.
+
+Everything is read where it's stored; the gateway keeps no copy. Pages are bounded in messages
+and in bytes, and continue at a stream sequence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from vigil.bus.bus import Bus, Message
+from vigil.contracts import UserMessage, decode_event, decode_said, decode_turn
+from vigil.errors import InvalidInput
+from vigil.observe import trace
+from vigil.subjects import SessionKey
+
+from ..http.decide import OpenTimer, open_timers
+from ..http.wire import (
+    SessionList,
+    SessionSummary,
+    Timeline,
+    TimelineRecord,
+    TimerList,
+    TimerView,
+    Transcript,
+    TranscriptMessage,
+)
+from .counts import start_of_newest
+
+log = structlog.get_logger("vigil.gateway")
+
+PAGE_BYTES_MAX: Final = 8 * 1024 * 1024
+READS_AT_ONCE: Final = 32
+_WITH_ID: Final = ("out.said.", "receipt.", "send.", "attempt.", "call.")
+"""What is recorded about an effect, whose id ends the subject."""
+
+
+async def read_page(
+    bus: Bus, stream: str, filters: Sequence[str], start: int, limit: int
+) -> tuple[list[Message], bool]:
+    """Return up to `limit` messages from `start` on, and whether there are more."""
+    return await bus.page(stream, filters, start, limit=limit, bytes_max=PAGE_BYTES_MAX)
+
+
+# ---------------------------------------------------------------- transcript and timeline
+
+
+async def transcript(bus: Bus, session: SessionKey, after: int | None, limit: int) -> Transcript:
+    """Return what was said after sequence `after`; with None, the newest `limit` messages."""
+    if after is None:
+        start = await start_of_newest(bus, session.stream, session.transcript, limit)
+    else:
+        start = after + 1
+    found, has_more = await read_page(bus, session.stream, [session.transcript], start, limit)
+    lines = [line for message in found if (line := _line(session, message)) is not None]
+    return Transcript(
+        session_key=str(session),
+        messages=tuple(lines),
+        next_after=found[-1].seq if has_more else None,
+    )
+
+
+def _line(session: SessionKey, message: Message) -> TranscriptMessage | None:
+    """Return one line, or None for a record that can't be read."""
+    try:
+        if message.subject == session.in_user:
+            return _of_person(message)
+        said = decode_said(message.data)
+    except InvalidInput as error:
+        log.warning("unreadable", action="gateway.unreadable", seq=message.seq, error=str(error))
+        return None
+    return TranscriptMessage(
+        id=said.id,
+        seq=message.seq,
+        role="assistant",
+        text=said.text,
+        at=said.at,
+        caused_by=said.caused_by,
+        tag=said.tag,
+    )
+
+
+def _of_person(message: Message) -> TranscriptMessage:
+    event = decode_event(message.data)
+    if not isinstance(event, UserMessage):
+        raise InvalidInput("type", f"{event.__class__.__name__} on the subject of user messages")
+    return TranscriptMessage(
+        id=event.id,
+        seq=message.seq,
+        role="user",
+        text=event.payload.text,
+        at=event.created_at,
+        caused_by=event.caused_by,
+    )
+
+
+async def timeline(bus: Bus, session: SessionKey, after: int, limit: int) -> Timeline:
+    """Return every record after sequence `after`, as it's stored."""
+    found, has_more = await read_page(
+        bus, session.stream, [session.everything], after + 1, limit
+    )  # fmt: skip
+    return Timeline(
+        session_key=str(session),
+        records=tuple(_record(session, message) for message in found),
+        next_after=found[-1].seq if has_more else None,
+    )
+
+
+def _record(session: SessionKey, message: Message) -> TimelineRecord:
+    tail = message.subject.removeprefix(session.root + ".")
+    kind = tail.rpartition(".")[0] if tail.startswith(_WITH_ID) else tail
+    return TimelineRecord(
+        seq=message.seq,
+        kind=kind,
+        data=json_of(message.data),
+        trace=message.headers.get(trace.HEADER),
+    )
+
+
+def json_of(data: bytes) -> Any:
+    """Return the record as it is; bytes that are no JSON as base64, to be looked at."""
+    try:
+        msgspec.json.decode(data)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return {"unreadable": base64.b64encode(data).decode()}
+    return msgspec.Raw(data)
+
+
+# ---------------------------------------------------------------- timers
+
+
+async def timers(bus: Bus, session: SessionKey) -> TimerList:
+    """Return the open timers, without what a newer user message has voided already."""
+    turn, newest = await asyncio.gather(
+        bus.get_last(session.stream, session.turn), bus.get_last(session.stream, session.in_user)
+    )
+    left: list[OpenTimer] = []
+    if turn is not None:
+        left = open_timers(decode_turn(turn.data).state, newest.seq if newest else 0)
+    return TimerList(session_key=str(session), timers=tuple(_view(timer) for timer in left))
+
+
+def _view(timer: OpenTimer) -> TimerView:
+    follow_up = timer.follow_up
+    return TimerView(
+        timer_id=timer.timer_id,
+        fire_at=follow_up.fire_at,
+        reason=follow_up.reason,
+        keep=follow_up.keep,
+        generation=follow_up.generation,
+        message=follow_up.message,
+        held_from=follow_up.held_from,
+    )
+
+
+# ---------------------------------------------------------------- sessions
+
+
+async def sessions(bus: Bus, user: str | None, after: str, limit: int) -> SessionList:
+    """Return a page of the sessions of `user` (None: of everybody) that follow key `after`."""
+    counts = await _count_by_session(bus, user)
+    # By key as text: that is what `after` is compared with.
+    keys = sorted((key for key in counts if str(key) > after), key=str)
+    page = keys[:limit]
+    gate = asyncio.Semaphore(READS_AT_ONCE)
+
+    async def summary(session: SessionKey) -> SessionSummary:
+        async with gate:
+            newest = await bus.get_last(session.stream, session.in_user)
+        line = None if newest is None else _line(session, newest)
+        return SessionSummary(
+            session_key=str(session),
+            messages=counts[session],
+            last_at=None if line is None else line.at,
+        )
+
+    return SessionList(
+        sessions=tuple(await asyncio.gather(*(summary(session) for session in page))),
+        next_after=str(page[-1]) if len(keys) > limit else None,
+    )
+
+
+async def _count_by_session(bus: Bus, user: str | None) -> dict[SessionKey, int]:
+    """Ask the stream which sessions have user messages, and how many."""
+    found = await subjects_of(bus, "SESSIONS", f"session.*.{user or '*'}.*.in.said.user")
+    return {SessionKey.of_subject(subject): number for subject, number in found.items()}
+
+
+async def subjects_of(bus: Bus, stream: str, wanted: str) -> dict[str, int]:
+    """Return the subjects of a stream that a filter matches, and how many messages each has.
+
+    Raises:
+        BusError, Unavailable: the broker can't tell.
+    """
+    counts: dict[str, int] = {}
+    offset = 0
+    while True:
+        reply = await bus.api(
+            f"STREAM.INFO.{stream}", {"subjects_filter": wanted, "offset": offset}
+        )  # fmt: skip
+        found = reply["state"].get("subjects") or {}
+        counts |= found
+        offset += len(found)
+        if not found or offset >= reply.get("total", 0):
+            return counts

@@ -1,0 +1,107 @@
+"""Sessions of the agent's own, read back: workers, branches, planners.
+
+Nobody talks in them, so there is no transcript in the log. What stands for it is the task that
+such a session was given, and what it thought aloud while it was at it, turn by turn. They are kept
+in SYSTEM, for as long as `retention.system_days` says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final, Literal
+
+import structlog
+
+from vigil.bus.bus import Bus, Message
+from vigil.contracts import Control, TextBlock, Turn, decode_event, decode_turn
+from vigil.errors import InvalidInput
+from vigil.subjects import SessionKey
+
+from ..http.problem import Problem
+from ..http.wire import SessionList, SessionSummary, Transcript, TranscriptMessage
+from .counts import start_of_newest
+from .history import READS_AT_ONCE, read_page, subjects_of
+
+log = structlog.get_logger("vigil.gateway")
+
+STREAM: Final = "SYSTEM"
+Kind = Literal["channel", "branch", "worker", "planner"]
+"""Kinds of sessions that can be listed; `channel` are the conversations."""
+
+
+async def transcript(bus: Bus, session: SessionKey, after: int | None, limit: int) -> Transcript:
+    """Return what it was asked and what it said after sequence `after`; with None, the newest."""
+    start = (after or 0) + 1
+    if after is None:
+        start = await start_of_newest(bus, STREAM, session.turn, limit)
+    filters = [session.in_event("control"), session.turn]
+    found, has_more = await read_page(bus, STREAM, filters, start, 0 if after is None else limit)
+    return Transcript(
+        session_key=str(session),
+        messages=tuple(line for message in found for line in _lines(session, message)),
+        next_after=found[-1].seq if has_more else None,
+    )
+
+
+def _lines(session: SessionKey, message: Message) -> Iterator[TranscriptMessage]:
+    try:
+        if message.subject == session.turn:
+            yield from _said(message.seq, decode_turn(message.data))
+        else:
+            yield from _asked(message)
+    except InvalidInput as error:
+        log.warning("unreadable", action="gateway.unreadable", seq=message.seq, error=str(error))
+
+
+def _asked(message: Message) -> Iterator[TranscriptMessage]:
+    event = decode_event(message.data)
+    start = event.payload.start if isinstance(event, Control) else None
+    if start is not None:
+        yield TranscriptMessage(
+            id=event.id, seq=message.seq, role="user", text=start.prompt, at=event.created_at,
+            caused_by=event.caused_by,
+        )  # fmt: skip
+
+
+def _said(seq: int, turn: Turn) -> Iterator[TranscriptMessage]:
+    blocks = [block for row in turn.rows if row.role == "assistant" for block in row.blocks]
+    texts = [block.text for block in blocks if isinstance(block, TextBlock) and block.text.strip()]
+    if texts:
+        yield TranscriptMessage(
+            id=turn.id, seq=seq, role="assistant", text="\n\n".join(texts), at=turn.created_at,
+            caused_by=None if turn.event is None else turn.event.id,
+        )  # fmt: skip
+
+
+async def sessions(bus: Bus, user: str | None, kind: Kind, after: str, limit: int) -> SessionList:
+    """Return a page of the sessions of a kind, of `user` (None: of everybody), after a key."""
+    started = await subjects_of(bus, STREAM, f"system.*.{user or '*'}.*.in.control")
+    found = (SessionKey.of_subject(subject) for subject in started)
+    keys = sorted((key for key in found if key.kind == kind and str(key) > after), key=str)
+    gate = asyncio.Semaphore(READS_AT_ONCE)
+
+    async def summary(key: SessionKey) -> SessionSummary:
+        async with gate:
+            newest = await bus.get_last(STREAM, key.turn)
+        return SessionSummary(session_key=str(key), messages=0, last_at=_at(newest), kind=key.kind)
+
+    page = keys[:limit]
+    return SessionList(
+        sessions=tuple(await asyncio.gather(*(summary(key) for key in page))),
+        next_after=str(page[-1]) if len(keys) > limit else None,
+    )
+
+
+def _at(turn: Message | None) -> datetime | None:
+    try:
+        return None if turn is None else decode_turn(turn.data).created_at
+    except InvalidInput:
+        return None
+
+
+async def check_exists(bus: Bus, session: SessionKey) -> None:
+    """Raises: Problem, 404: nobody started it."""
+    if await bus.get_last(STREAM, session.in_event("control")) is None:
+        raise Problem(404, "there is no such session")

@@ -1,0 +1,113 @@
+"""Which signals a reader wants and may have. Pure.
+
+The same selection is a filter of the broker, for what is stored, and a test in memory, for what
+comes: `tests/gateway/test_gateway_signals.py` compares the two.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from vigil.contracts.signal_kinds import check_kind, key_of
+from vigil.errors import InvalidInput
+from vigil.subjects import SessionKey, check_part
+
+SEQ_DIGITS_MAX = 15
+
+
+class Event(msgspec.Struct, frozen=True, gc=False):
+    """A stored signal, ready to be sent to anybody who may have it."""
+
+    seq: int
+    session: SessionKey
+    kind: str
+    chunk: bytes
+
+
+class Selection(msgspec.Struct, frozen=True, kw_only=True):
+    """A reader's filter; None takes all. `user` None is for admins only."""
+
+    user: str | None = None
+    agent: str | None = None
+    kind: str | None = None
+    """A kind, or ``message.*``."""
+    thread: str | None = None
+
+    @property
+    def subject(self) -> str:
+        """The filter of the broker.
+
+        >>> Selection(user="ann", kind="message.*").subject
+        'signal.*.ann.message.*.*'
+        """
+        parts = (self.agent or "*", self.user or "*", self.kind or "*.*", self.thread or "*")
+        return f"signal.{'.'.join(parts)}"
+
+    def takes(self, event: Event) -> bool:
+        """Return whether the event is part of it."""
+        session, kind = event.session, self.kind
+        return (
+            (self.user is None or self.user == session.user)
+            and (self.agent is None or self.agent == session.agent)
+            and (self.thread is None or self.thread == session.thread)
+            and (kind is None or kind == event.kind or _is_half(kind, event.kind))
+        )
+
+
+def _is_half(pattern: str, kind: str) -> bool:
+    return pattern.endswith(".*") and kind.startswith(pattern[:-1])
+
+
+def select(
+    *, user: str | None, agent: str | None, kind: str | None, session: SessionKey | None
+) -> Selection:
+    """Build a selection of what a client asked for.
+
+    Args:
+        user: whose signals; None: everybody's.
+        session: one that the client may reach; it narrows user and agent.
+
+    Raises:
+        InvalidInput: naming the part and the reason.
+    """
+    if agent is not None:
+        check_part("agent", agent)
+    if kind is not None:
+        check_kind(kind)
+    if session is None:
+        return Selection(user=user, agent=agent, kind=kind)
+    if user not in (None, session.user):
+        raise InvalidInput("session", f"is not a session of {user}")
+    if agent not in (None, session.agent):
+        raise InvalidInput("session", f"is not a session of the agent {agent}")
+    return Selection(user=session.user, agent=session.agent, kind=kind, thread=session.thread)
+
+
+def event_of(seq: int, subject: str, data: bytes) -> Event:
+    r"""Encode a stored signal as an event of an SSE stream.
+
+    Raises:
+        InvalidInput: it can't be an event: not on a subject of signals, or with line ends in it.
+
+    >>> event_of(7, "signal.vigil.ann.message.sent.t1", b"{}").chunk
+    b'id: 7\nevent: message.sent\ndata: {}\n\n'
+    """
+    try:
+        session, kind = key_of(subject)
+    except ValueError as error:
+        raise InvalidInput("subject", f"{subject!r} holds no signals") from error
+    if b"\n" in data or b"\r" in data:
+        raise InvalidInput("signal", "is not in one line")
+    chunk = b"id: %d\nevent: %s\ndata: %s\n\n" % (seq, kind.encode(), data)
+    return Event(seq, session, kind, chunk)
+
+
+def position_of(field: str, text: str) -> int:
+    """Read the id of an event that a client sent back. Raises: InvalidInput.
+
+    >>> position_of("after", "12")
+    12
+    """
+    if not text.isascii() or not text.isdigit() or len(text) > SEQ_DIGITS_MAX:
+        raise InvalidInput(field, "must be a number, 0 or more: the id of an event")
+    return int(text)

@@ -1,0 +1,73 @@
+"""GET /api/why/{id}: why something was said, or was not (SPEC D-3)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Final
+
+import structlog
+from fastapi import Path, Query, Response
+
+from vigil.errors import InvalidInput, Unavailable
+from vigil.settings.tokens import Principal
+
+from ..edge import Edge
+from ..http.decide import check_length
+from ..http.routes import Caller, Json, Shared
+from ..http.wire import KEY_SCHEMA
+from ..sessions.messages import readable_session
+from . import finding
+from .answer import WhyAnswer, answer_of
+from .reading import Reader
+from .voice import Voice
+
+log = structlog.get_logger("vigil.gateway")
+
+ID_LENGTH_MAX: Final = 256
+STORY_TIMEOUT_S: Final = 20.0
+"""For finding and reading, waiting for other stories included."""
+
+
+async def get_why(
+    edge: Shared,
+    caller: Caller,
+    id_: Annotated[
+        str,
+        Path(
+            alias="id",
+            description="Of a message, event, timer, turn, dead letter or signal",
+            json_schema_extra={"maxLength": ID_LENGTH_MAX},
+        ),
+    ],
+    session: Annotated[
+        str | None,
+        Query(description="userId:agentId:threadId, if it is known", json_schema_extra=KEY_SCHEMA),
+    ] = None,
+) -> Response:
+    """Tell why something was said, or was not: the whole chain of causes, from the log."""
+    return Json(await explain(edge, caller, id_, session))
+
+
+async def explain(edge: Edge, caller: Principal, id_: str, session: str | None) -> WhyAnswer:
+    """Tell the story of what an id names.
+
+    Raises:
+        InvalidInput: it can't be an id.
+        Problem: 404, nothing of the caller's is known by it; 422, several sessions have it.
+        Unavailable: the broker is away, or it took longer than `STORY_TIMEOUT_S`.
+    """
+    check_length("id", id_, ID_LENGTH_MAX)
+    if not id_.isprintable():
+        raise InvalidInput("id", "must not contain control characters")
+    whose = None if caller.is_admin else caller.user
+    scope = finding.Scope(whose, None if session is None else readable_session(session, caller))
+    try:
+        async with asyncio.timeout(STORY_TIMEOUT_S), edge.stories:
+            place = await finding.find(edge.bus, scope, id_)
+            story = await Reader(edge.bus, place.key).answer(place.asking)
+    except TimeoutError as error:
+        raise Unavailable(f"{id_}: the story took too long to read") from error
+    log.debug("told", action="gateway.why", session=str(place.key), records=len(story.facts))
+    voice = Voice(place.key.user, place.key.user == caller.user)
+    kind = place.kind or story.kind
+    return answer_of(story, voice, id_=id_, kind=kind, session_key=str(place.key))

@@ -1,0 +1,1 @@
+"""Jobs, approvals, tools, dead letters: what agents do, for people to see and decide."""

@@ -1,0 +1,196 @@
+"""/api/approvals: what an agent may not do by itself, decided by a person (SPEC X-2).
+
+A verdict is an event of the session that asks, and that session decides whether it counts. It is
+stored only if no other verdict on the request is on its way: at the end of the session's orders,
+as they were when that was looked at. So of two verdicts at once one is taken, and the other is
+told so; and the same one again is the same event.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import structlog
+from fastapi import Depends, Path, Query, Request, Response
+
+from vigil.bus.bus import Message
+from vigil.contracts import Approval, Control, Decision, State, decode_event, decode_turn
+from vigil.errors import InvalidInput, WrongLastSequence
+from vigil.settings.tokens import Principal
+from vigil.subjects import SessionKey, check_part
+
+from ..edge import Edge
+from ..http.problem import Problem, unavailable
+from ..http.routes import Caller, Json, Shared, body_of
+from ..http.wire import ID_SCHEMA, PART_SCHEMA, Accepted
+from ..patience import patiently
+from ..sessions.messages import parent_of
+from .board import Board
+from .verdicts import (
+    ApprovalList,
+    Decide,
+    StateWanted,
+    decision_of,
+    ended,
+    event_id_of,
+    view,
+)
+
+log = structlog.get_logger("vigil.gateway")
+
+TRIES_MAX: Final = 20
+"""Orders that may come between a look and a verdict before the caller has to come again."""
+
+
+async def _approval_id(
+    id_: Annotated[
+        str,
+        Path(alias="id", description="Of an approval: 32 hex digits", json_schema_extra=ID_SCHEMA),
+    ],
+) -> str:
+    if len(id_) != 32 or set(id_) - set("0123456789abcdef"):
+        raise InvalidInput("id", "must be 32 hex digits")
+    return id_
+
+
+Id = Annotated[str, Depends(_approval_id)]
+
+
+async def list_approvals(
+    edge: Shared,
+    caller: Caller,
+    state: Annotated[
+        StateWanted, Query(description="Only those; all: whatever became of them")
+    ] = "open",
+    user: Annotated[
+        str | None,
+        Query(description="Whose; an admin may name anybody", json_schema_extra=PART_SCHEMA),
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+) -> Response:
+    """List what waits for a person, the newest first: one's own, or an admin everybody's."""
+    if user is not None:
+        check_part("user", user)
+        if not caller.may_reach(user):
+            raise Problem(403, "only an admin may list another user's approvals", field="user")
+    whose = user or (None if caller.is_admin else caller.user)
+    found = await Board(edge.bus, Approval).newest(
+        whose, limit=limit, is_wanted=lambda one: state in ("all", one.state)
+    )
+    return Json(ApprovalList(approvals=tuple(map(view, found))))
+
+
+async def get_approval(edge: Shared, caller: Caller, id_: Id) -> Response:
+    """Show one request, with the exact arguments."""
+    return Json(view(await _find(edge, caller, id_)))
+
+
+async def decide_approval(
+    request: Request,
+    edge: Shared,
+    caller: Caller,
+    id_: Id,
+    told: Annotated[Decide, Depends(body_of(Decide))],
+) -> Response:
+    """Accept, edit, answer or reject; 409 if it was decided, or isn't what you read.
+
+    The same verdict again is the same event. What comes of it is in the session that asked.
+    """
+    approval = await _find(edge, caller, id_)
+    key = SessionKey.parse(approval.session_key)
+    if caller.user != key.user:
+        raise Problem(403, f"only {key.user} may decide that")
+    decision = decision_of(approval, told, caller.user)
+    if decision.digest != approval.digest:
+        raise Problem(409, "that is the digest of other arguments; read the request again",
+                      field="digest")  # fmt: skip
+    accepted = await _decide(edge, approval, decision, parent_of(request.scope))
+    log.info(
+        "decided", action="gateway.approval", approval=id_, session=str(key),
+        outcome=decision.verdict, by=caller.user,
+    )  # fmt: skip
+    return Json(accepted, 202)
+
+
+async def _find(edge: Edge, caller: Principal, id_: str) -> Approval:
+    """Raises: Problem, 404: the caller has no such request."""
+    found = await Board(edge.bus, Approval).find(None if caller.is_admin else caller.user, id_)
+    if found is None:
+        raise Problem(404, "there is no such approval")
+    return found
+
+
+# ---------------------------------------------------------------- deciding
+
+
+async def _decide(
+    edge: Edge, approval: Approval, decision: Decision, parent: str | None
+) -> Accepted:
+    """Store a verdict, once.
+
+    Raises:
+        Problem: 409, it isn't open any more; 503, it can't be stored now.
+    """
+    key, event_id = SessionKey.parse(approval.session_key), event_id_of(decision)
+
+    async def store() -> Accepted:
+        for _ in range(TRIES_MAX):
+            last, under_way = await patiently(lambda: _look(edge, approval, key))
+            if under_way is not None:
+                return _same(under_way, event_id)
+            try:
+                return await edge.intake.decide(key, event_id, decision, expect=last, parent=parent)
+            except WrongLastSequence:  # another order of the session came between
+                continue
+        raise unavailable("the session is too busy; try again")
+
+    return await edge.intake.order_once(key, event_id, store)
+
+
+async def _look(
+    edge: Edge, approval: Approval, key: SessionKey
+) -> tuple[int, tuple[str, int] | None]:
+    """Return the last order of the session, and the verdict on its way, if there is one.
+
+    Raises:
+        Problem: 409, the request isn't open any more.
+    """
+    orders = key.in_event("control")
+    last = await edge.bus.get_last(key.stream, orders)
+    turn = await edge.bus.get_last(key.stream, key.turn)
+    state = None if turn is None else decode_turn(turn.data).state
+    _check_is_open(edge, approval, state)
+    after = 0 if state is None else state.position
+    if last is None or last.seq <= after:
+        return 0 if last is None else last.seq, None
+    found = await edge.bus.read(key.stream, [orders], after + 1)
+    under_way = [one for one in (_verdict(message, approval.id) for message in found) if one]
+    return last.seq, under_way[0] if under_way else None
+
+
+def _check_is_open(edge: Edge, approval: Approval, state: State | None) -> None:
+    """What counts is the session's state; the board may be a moment behind. Raises: Problem."""
+    if approval.state != "open":
+        raise Problem(409, ended(approval))
+    if state is None or approval.id not in state.approvals:
+        raise Problem(409, "it was decided, or is no longer wanted")
+    if approval.expires_at <= edge.clock.now():
+        raise Problem(409, f"it expired at {approval.expires_at:%Y-%m-%d %H:%M:%S} UTC")
+
+
+def _verdict(message: Message, approval_id: str) -> tuple[str, int] | None:
+    """Return the id and the place of an order, if it is a verdict on that request."""
+    try:
+        event = decode_event(message.data)
+    except InvalidInput:
+        return None  # the session makes a dead letter of it
+    decision = event.payload.decision if isinstance(event, Control) else None
+    is_it = decision is not None and decision.approval_id == approval_id
+    return (event.id, message.seq) if is_it else None
+
+
+def _same(under_way: tuple[str, int], event_id: str) -> Accepted:
+    """Return where the same verdict is stored already. Raises: Problem, 409: it's another."""
+    if under_way[0] != event_id:
+        raise Problem(409, "another verdict on it is on its way")
+    return Accepted(event_id=event_id, seq=under_way[1])

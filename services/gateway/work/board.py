@@ -1,0 +1,129 @@
+"""Reading the board: approvals and jobs, each as the newest entry of its subject has it.
+
+The board is written from the turns of the sessions, so it may be a moment behind them; what may be
+done to an entity is decided in its session, never here. A list reads the newest entry of every
+subject of a person and keeps no more of them than it is to show, however many there are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from datetime import datetime
+from typing import Final, Generic, TypeVar
+
+import msgspec
+import structlog
+
+from vigil.bus.bus import Bus, Message
+from vigil.contracts import Approval, Job, decode_board
+from vigil.errors import InvalidInput, Unavailable
+from vigil.subjects import board_of
+
+log = structlog.get_logger("vigil.gateway")
+
+E = TypeVar("E", bound=Approval | Job)
+STREAM: Final = "BOARD"
+READ_S: Final = 30.0
+QUIET_S: Final = 0.5
+"""Without an entry for so long, it's asked whether there is anything left."""
+
+
+class Found(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
+    """An entity, and its place on the board."""
+
+    entity: E
+    turn_seq: int
+    seq: int
+    """Of the entry: a write that expects it comes directly after it, or not at all."""
+
+
+class Board(Generic[E]):
+    """The entities of one kind: ``Board(bus, Job)``, ``Board(bus, Approval)``."""
+
+    def __init__(self, bus: Bus, kind: type[E]) -> None:
+        self._bus = bus
+        self._type = kind
+        self._kind = str(kind.__struct_config__.tag)
+
+    async def newest(
+        self, user: str | None, *, limit: int, is_wanted: Callable[[E], bool] = lambda _: True
+    ) -> list[E]:
+        """Return up to `limit` entities of `user` (None: of everybody), the newest first.
+
+        Raises:
+            Unavailable: the broker is away, or reading took too long.
+        """
+        found: dict[str, E] = {}
+        try:
+            async with asyncio.timeout(READ_S), aclosing(self._entries(user)) as entries:
+                async for subject, entity in entries:
+                    found.pop(subject, None)  # a follower that began again brings some twice
+                    if is_wanted(entity):
+                        found[subject] = entity
+                    if len(found) > 2 * limit:
+                        found = _newest(found, limit)
+        except TimeoutError as error:
+            raise Unavailable(f"{STREAM}: reading took longer than {READ_S:g} s") from error
+        return list(_newest(found, limit).values())
+
+    async def find(self, user: str | None, id_: str) -> E | None:
+        """Return the entity with that id, if `user` has it (None: whoever has it), or None.
+
+        Args:
+            id_: checked: it becomes a part of a subject.
+        """
+        found = await self.entry(user, id_)
+        return None if found is None else found.entity
+
+    async def entry(self, user: str | None, id_: str) -> Found[E] | None:
+        """Return the newest entry of an entity, as `find` does."""
+        where = f"{board_of(user, self._kind).removesuffix('*')}{id_}"
+        message = await self._bus.get_last(STREAM, where)
+        return None if message is None else self._found(message)
+
+    async def _entries(self, user: str | None) -> AsyncGenerator[tuple[str, E]]:
+        where = board_of(user, self._kind)
+        last = await self._bus.get_last(STREAM, where)
+        if last is None:
+            return
+        follower = await self._bus.follow(STREAM, [where], 0)
+        try:
+            seq, is_over = 0, False
+            while not is_over:
+                message = await follower.next_within(QUIET_S)
+                if message is None:
+                    is_over = await self._bus.get_next(STREAM, where, seq + 1) is None
+                    if not is_over:
+                        follower.restart()
+                    continue
+                seq = message.seq
+                is_over = message.pending == 0 and seq >= last.seq
+                found = self._found(message)
+                if found is not None:
+                    yield message.subject, found.entity
+        finally:
+            await follower.close()
+
+    def _found(self, message: Message) -> Found[E] | None:
+        """Return what the entry holds; None, if it can't be read."""
+        try:
+            entry = decode_board(message.data)
+        except InvalidInput as error:
+            log.warning(
+                "unreadable", action="gateway.unreadable", seq=message.seq, error=str(error)
+            )
+            return None
+        if not isinstance(entry.entity, self._type):
+            return None
+        return Found(entity=entry.entity, turn_seq=entry.turn_seq, seq=message.seq)
+
+
+def _newest(found: dict[str, E], limit: int) -> dict[str, E]:
+    ordered = sorted(found.items(), key=lambda one: (_born_at(one[1]), one[0]), reverse=True)
+    return dict(ordered[:limit])
+
+
+def _born_at(entity: Approval | Job) -> datetime:
+    return entity.created_at if isinstance(entity, Job) else entity.asked_at

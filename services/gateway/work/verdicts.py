@@ -1,0 +1,133 @@
+"""Approvals as a client sees them, and what a person may say to one. Pure.
+
+A verdict holds for the exact arguments that were shown: it names their digest, and whoever leaves
+that out takes the one on the board, which never changes for the life of a request. Whether it
+still counts is decided in the session; here only what can't fit is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+import msgspec
+
+from vigil.contracts import (
+    Approval,
+    ApprovalState,
+    Decision,
+    Instant,
+    Risk,
+    Verdict,
+    canonical,
+)
+from vigil.errors import InvalidInput
+from vigil.subjects import token_of
+
+from ..http.decide import check_text
+from ..http.wire import Answer, Request
+
+ASK_USER: Final = "ask_user"
+"""The tool that is a question; there is nothing to run."""
+INPUT_BYTES_MAX: Final = 64 * 1024
+
+
+class Decide(Request, frozen=True, kw_only=True):
+    """A verdict. `digest` makes sure that it is about the arguments that were read."""
+
+    verdict: Verdict
+    digest: str | None = None
+    """As it was listed; absent: whatever is listed now."""
+    input: dict[str, Any] | None = None
+    """`edit`: the arguments to run instead."""
+    text: str | None = None
+    """`answer`: what to tell the agent; `reject`: why, if you like."""
+
+
+class ApprovalView(Answer, frozen=True, kw_only=True):
+    """A call that waits for a person, or a question to them (`tool` is ask_user)."""
+
+    id: str
+    session_key: str
+    """Who asks: a conversation, or a session of the agent's own."""
+    tool: str
+    input: dict[str, Any]
+    """The exact arguments."""
+    digest: str
+    risk: Risk
+    reason: str
+    asked_at: Instant
+    expires_at: Instant
+    caused_by: str
+    state: ApprovalState
+    is_tainted: bool = False
+    """Untrusted content had a part in it."""
+    decided_at: Instant | None = None
+    edited: dict[str, Any] | None = None
+    text: str = ""
+    call_id: str = ""
+    """The effect that ran it: `vigil why` takes it."""
+
+
+class ApprovalList(Answer, frozen=True, kw_only=True):
+    """Requests to a person, the newest first."""
+
+    approvals: tuple[ApprovalView, ...]
+
+
+StateWanted = Literal[ApprovalState, "all"]
+
+
+def view(approval: Approval) -> ApprovalView:
+    """Translate an approval for a client."""
+    names = ApprovalView.__struct_fields__
+    return ApprovalView(**{name: getattr(approval, name) for name in names})
+
+
+def decision_of(approval: Approval, told: Decide, by: str) -> Decision:
+    """Return the decision that a body stands for.
+
+    Raises:
+        InvalidInput: it doesn't fit what is asked, naming the field.
+    """
+    _check_fits(approval, told)
+    return Decision(
+        approval_id=approval.id,
+        verdict=told.verdict,
+        digest=approval.digest if told.digest is None else told.digest,
+        by=by,
+        input=told.input,
+        text=told.text or "",
+    )
+
+
+def _check_fits(approval: Approval, told: Decide) -> None:
+    verdict = told.verdict
+    if approval.tool == ASK_USER and verdict in ("accept", "edit"):
+        raise InvalidInput("verdict", f"{verdict!r} fits no question: answer it, or reject it")
+    if (verdict == "edit") != (told.input is not None):
+        reason = "is required to edit" if verdict == "edit" else "fits only the verdict 'edit'"
+        raise InvalidInput("input", reason)
+    if told.input is not None and len(canonical(told.input)) > INPUT_BYTES_MAX:
+        raise InvalidInput("input", f"must have at most {INPUT_BYTES_MAX} bytes as JSON")
+    if verdict == "answer" and told.text is None:
+        raise InvalidInput("text", "is required to answer")
+    if told.text is None:
+        return
+    if verdict not in ("answer", "reject"):
+        raise InvalidInput("text", "fits only the verdicts 'answer' and 'reject'")
+    if told.text or verdict == "answer":
+        check_text("text", told.text, bytes_max=INPUT_BYTES_MAX)
+
+
+def event_id_of(decision: Decision) -> str:
+    """Return the id of the event of a decision: the same for the same, in the form of a uuid."""
+    parts = canonical(msgspec.to_builtins(decision)).decode()
+    token = token_of("approval", parts)
+    return f"{token[:8]}-{token[8:12]}-{token[12:16]}-{token[16:20]}-{token[20:]}"
+
+
+def ended(approval: Approval) -> str:
+    """Return what became of an approval that isn't open any more, in words."""
+    at = approval.decided_at
+    when = "" if at is None else f" at {at:%Y-%m-%d %H:%M:%S} UTC"
+    return f"it is {approval.state} already{when}"

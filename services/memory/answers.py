@@ -1,0 +1,318 @@
+"""What memory is asked and told, whoever asks: a person, a model's tool, a turn, a tick.
+
+A write is checked, stored in the log, and done; what it does is decided by the fold. A read waits
+until the store has what this replica was told is stored, so whoever saves something and asks the
+same replica finds it. Before anything is said not to be there, what other replicas stored is
+waited for, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from vigil import crash
+from vigil.contracts import (
+    Edge,
+    MemoriesAssociated,
+    MemoriesUndone,
+    MemoryForgotten,
+    MemoryRecord,
+)
+from vigil.errors import InvalidInput, NotFound, Unavailable
+from vigil.memory.client import Conflict
+from vigil.memory.questions import (
+    IDS_MAX,
+    UNDONE_SHOWN_MAX,
+    Associate,
+    Associated,
+    Forget,
+    Forgotten,
+    Get,
+    GetGraph,
+    GetStats,
+    Got,
+    ListMemories,
+    Maintain,
+    Maintained,
+    Question,
+    Recall,
+    Recalled,
+    Reply,
+    Save,
+    Saved,
+    Stats,
+    Undo,
+    Undone,
+)
+from vigil.observe import metrics
+from vigil.runtime import Context
+from vigil.subjects import Scope
+
+from . import checks
+from .config import Limits
+from .replica.rebuild import Replica
+from .store.store import Store
+from .store.writes import Log
+from .upkeep.accesses import Accesses
+from .upkeep.passes import Passes
+
+Via = Literal["rpc", "call", "turn"]
+"""How somebody asks: over the bus, by a tool call, by a turn that doesn't wait."""
+
+
+class Gone(Conflict):
+    """It was done before, and what came of it was forgotten since."""
+
+
+class Answering:
+    """Answers for one replica."""
+
+    def __init__(
+        self, context: Context, replica: Replica, log: Log, accesses: Accesses, limits: Limits
+    ) -> None:
+        self._clock = context.clock
+        self._new_id = context.new_id
+        self._counts = context.metrics
+        self._replica = replica
+        self._log = log
+        self._accesses = accesses
+        self._limits = limits
+        self._passes: tuple[Store, Passes] | None = None
+        self.is_erasing: Callable[[str], bool] = lambda user: False
+        """Whether a person is being erased: nothing of theirs is taken in any more."""
+
+    async def answer(self, scope: Scope, question: Question, *, via: Via) -> Reply:
+        """Answer a question about one scope.
+
+        Raises:
+            InvalidInput: naming field and reason.
+            NotFound: what it is about isn't in that scope.
+            Conflict: it can't be done as things stand.
+            Unavailable: not now. After OutcomeUnknown, a write may have happened.
+        """
+        if self.is_erasing(scope.owner):
+            raise Unavailable(f"{scope.owner} is being erased")
+        match question:
+            case Save():
+                return await self._save(scope, question, via)
+            case Forget():
+                return await self._forget(scope, question)
+            case Associate():
+                return await self._associate(scope, question)
+            case Undo():
+                return await self._undo(scope, question)
+            case Maintain():
+                return await self._maintain(question, [scope])
+        await self._replica.fresh()
+        async with self._replica.reading():
+            return await self._read(scope, question)
+
+    async def _read(self, scope: Scope, question: Question) -> Reply:
+        store, now = self._replica.store, self._clock.now()
+        match question:
+            case Recall():
+                return await self._recall(scope, question)
+            case ListMemories():
+                return await store.list(scope, question, now)
+            case GetGraph():
+                return await store.graph(scope, question, now)
+            case Get():
+                return await self._get(scope, question)
+            case GetStats():
+                return await self._stats(scope, question)
+            case _:
+                raise InvalidInput("op", f"{type(question).__name__} is not served")
+
+    # ------------------------------------------------------------ reading
+
+    async def _recall(self, scope: Scope, question: Recall) -> Recalled:
+        recalled = await self._replica.recaller.recall(scope, question, self._clock.now())
+        if question.counts and question.as_of is None:
+            self._accesses.add(scope, (hit.memory.id for hit in recalled.hits))
+        return recalled
+
+    async def _get(self, scope: Scope, question: Get) -> Got:
+        store, now = self._replica.store, self._clock.now()
+        try:
+            return await store.get(scope, question.id, now)
+        except NotFound:
+            await self._replica.freshest()
+        return await store.get(scope, question.id, now)
+
+    async def _stats(self, scope: Scope, question: GetStats) -> Stats:
+        replica = self._replica
+        found = await replica.store.stats(scope, question, self._clock.now())
+        return msgspec.structs.replace(found, index=replica.index.name, rebuild=replica.rebuilding)
+
+    # ------------------------------------------------------------ writing
+
+    async def _save(self, scope: Scope, save: Save, via: Via) -> Saved:
+        checks.check_save(save, self._clock.now())
+        await self._check_links(scope, save)
+        return await self.remember(scope, save, via=via)
+
+    async def remember(self, scope: Scope, save: Save, *, via: Via) -> Saved:
+        """Store what was checked; a repeat of a key is the memory that it made.
+
+        Raises:
+            Conflict: the key was used for something else, or for what was forgotten (Gone).
+            InvalidInput: the owner has memories of too many agents.
+            Unavailable: not now.
+        """
+        record = checks.saved(scope, save, random_id=self._new_id(), now=self._clock.now())
+        id_ = record.memory.id
+        if save.key and (found := await self._repeated(scope, save, id_, via)):
+            return found
+        await self._check_room(scope)
+        crash.point("memory.save.before")
+        ack = await self._log.write(record)
+        if ack.is_duplicate and (found := await self._repeated(scope, save, id_, via)):
+            return found
+        self._counts.count(metrics.MEMORIES_SAVED, via)
+        return Saved(id=id_, seq=ack.seq, is_repeat=ack.is_duplicate)
+
+    async def _repeated(self, scope: Scope, save: Save, memory_id: str, via: Via) -> Saved | None:
+        """Return what a key stands for already, as far as this replica knows.
+
+        Keys of turns and calls are ours, and never used for two things. People's may be, at once.
+
+        Raises:
+            Conflict: something else; Gone: what was forgotten since.
+        """
+        if via == "rpc":
+            with contextlib.suppress(Unavailable):  # no save waits until the log has been read
+                await self._replica.fresh()
+        async with self._replica.reading():
+            store, now = self._replica.store, self._clock.now()
+            is_known, memory = await store.saved_before(scope, memory_id, now)
+        if not is_known:
+            return None
+        if memory is None:
+            raise Gone("what was saved with this key was forgotten")
+        if not checks.is_same(memory, save):
+            raise Conflict("this key was used for another memory")
+        return Saved(id=memory_id, seq=memory.seq, is_repeat=True)
+
+    async def _check_room(self, scope: Scope) -> None:
+        """Refuse the first memory of yet another agent, beyond a bound. Raises: InvalidInput."""
+        agents_max = self._limits.agents_per_owner_max
+        async with self._replica.reading():
+            agents = await self._replica.store.agents(scope.owner)
+        if scope.agent not in agents and len(agents) >= agents_max:
+            raise InvalidInput("agentId", f"would be the memory of more than {agents_max} agents")
+
+    async def _check_links(self, scope: Scope, save: Save) -> None:
+        if not save.links:
+            return
+        known = await self._known(scope, [link.to_id for link in save.links])
+        for number, link in enumerate(save.links):
+            if link.to_id not in known:
+                raise InvalidInput(f"links[{number}].to_id", "there is no such memory")
+
+    async def _known(self, scope: Scope, ids: list[str]) -> frozenset[str]:
+        """Return those ids that are memories of the scope."""
+        await self._replica.fresh()
+        async with self._replica.reading():
+            known = await self._replica.store.known(scope, ids)
+            if len(known) < len(set(ids)):
+                await self._replica.freshest()
+                known = await self._replica.store.known(scope, ids)
+        return known
+
+    async def _forget(self, scope: Scope, forget: Forget) -> Forgotten:
+        wanted = list(dict.fromkeys(forget.ids))
+        known = await self._known(scope, wanted)
+        ids = tuple(one for one in wanted if one in known)
+        if ids:
+            await self._log.write(MemoryForgotten(**self._about(scope, forget.by), memory_ids=ids))
+        return Forgotten(forgotten=len(ids), missing=len(wanted) - len(ids))
+
+    async def _associate(self, scope: Scope, associate: Associate) -> Associated:
+        if associate.from_id == associate.to_id:
+            raise InvalidInput("to_id", "must be another memory than from_id")
+        known = await self._known(scope, [associate.from_id, associate.to_id])
+        for id_ in (associate.from_id, associate.to_id):
+            if id_ not in known:
+                raise NotFound(f"there is no memory {id_}")
+        edge = Edge(
+            from_id=associate.from_id,
+            to_id=associate.to_id,
+            relation=associate.relation,
+            weight=associate.weight,
+        )
+        await self._log.write(MemoriesAssociated(**self._about(scope, associate.by), edges=(edge,)))
+        return Associated(edge=edge)
+
+    async def _undo(self, scope: Scope, undo: Undo) -> Undone:
+        await self._replica.fresh()
+        await self._replica.freshest()
+        async with self._replica.reading():
+            plan = await self._replica.store.plan_undo(scope, undo.source)
+        if not plan.undone:
+            raise NotFound(f"nothing stands that came from {undo.source!r}")
+        for part in plan.parts(IDS_MAX):
+            await self._log.write(
+                MemoriesUndone(
+                    **self._about(scope, undo.by),
+                    source=undo.source,
+                    memory_ids=part.undone,
+                    restored_ids=part.restored,
+                )
+            )
+        return Undone(
+            undone=plan.undone[:UNDONE_SHOWN_MAX],
+            restored=plan.restored[:UNDONE_SHOWN_MAX],
+            undone_left_out=max(len(plan.undone) - UNDONE_SHOWN_MAX, 0),
+            restored_left_out=max(len(plan.restored) - UNDONE_SHOWN_MAX, 0),
+        )
+
+    # ------------------------------------------------------------ passes
+
+    async def maintain_all(self, question: Maintain) -> Maintained:
+        """Run a pass over every scope. Raises: as :meth:`answer`."""
+        await self._replica.fresh()
+        async with self._replica.reading():
+            scopes = await self._replica.store.scopes()
+        return await self._maintain(question, scopes)
+
+    async def _maintain(self, question: Maintain, scopes: Sequence[Scope]) -> Maintained:
+        passing = self._replica.passing
+        if passing.locked():
+            raise Conflict("a pass is running, or memory is being made anew; ask again later")
+        async with passing:
+            await self._replica.fresh()
+            passes = self._passes_of(self._replica.store)
+            scopes = [scope for scope in scopes if not self.is_erasing(scope.owner)]
+            run = passes.maintain if question.what == "maintenance" else passes.associate
+            try:
+                async with asyncio.timeout(self._limits.pass_timeout_s), self._replica.reading():
+                    return await run(scopes)
+            except TimeoutError as error:
+                raise Unavailable("the pass took too long; what it has done stands") from error
+
+    def _passes_of(self, store: Store) -> Passes:
+        """Return the passes over a store: where the last one ended is known to them alone."""
+        if self._passes is None or self._passes[0] is not store:
+            passes = Passes(store, self._replica.index, self._append, self._clock)
+            self._passes = (store, passes)
+        return self._passes[1]
+
+    async def _append(self, scope: Scope, record: MemoryRecord) -> int:
+        if self.is_erasing(scope.owner):
+            raise Unavailable(f"{scope.owner} is being erased")
+        return (await self._log.write(record)).seq
+
+    def _about(self, scope: Scope, by: str) -> dict[str, Any]:
+        """Return what every record carries."""
+        return {
+            "id": self._new_id(),
+            "agent": scope.agent,
+            "owner": scope.owner,
+            "at": self._clock.now(),
+            "by": by,
+        }

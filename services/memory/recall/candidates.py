@@ -1,0 +1,143 @@
+"""Gathers what is known of the candidates of one question, on a reading connection.
+
+First of those that the indexes found; then the best of them bring in what stands next to them in a
+conversation or by an association, because an answer often stands beside the words of the question.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from . import lookups, scores, terms
+from .lookups import Narrowed, Row
+from .scores import Candidates, Floats, Lending, Weights
+from .words import Tokens, Words, times
+
+SPREADING: Final = 40
+"""Of the best candidates, the neighbours and associations become candidates, too."""
+ASSOCIATIONS_MAX: Final = 400
+FARTHER: Final = 0.5
+"""What a neighbour two turns away lends, of what one turn away does."""
+
+
+class Sought(NamedTuple):
+    """A question, as candidates are compared with it."""
+
+    matches: Mapping[int, float]
+    """What full text found: number -> BM25."""
+    vector: bytes | None
+    """Of the question; None: nobody could make it."""
+    words: frozenset[str]
+    """That it is about: the names among them are whom it asks about."""
+    tokens: Tokens
+    rarity: Floats
+    """Of every token there is."""
+
+
+def gather(
+    db: sqlite3.Connection,
+    narrowed: Narrowed,
+    sought: Sought,
+    words: Words,
+    weights: Weights,
+    rows: Sequence[Row],
+    *,
+    spreads: bool,
+) -> Candidates:
+    """Return the candidates `rows`, with those next to the best of them if it `spreads`."""
+    known = _known(rows, sought, words)
+    if not spreads or not len(known.nums):
+        return known
+    best = _best(known, weights)
+    pairs = sorted(lookups.nearby(db, narrowed, best))
+    edges = lookups.associated(db, narrowed, best, ASSOCIATIONS_MAX)
+    named = {num for one, other, _ in (*pairs, *edges) for num in (one, other)}
+    named.difference_update(known.nums.tolist())
+    if named:
+        added = _known(lookups.rows(db, narrowed, sorted(named)), sought, words)
+        known = _both(known, added)
+    at = {num: index for index, num in enumerate(known.nums.tolist())}
+    return msgspec.structs.replace(
+        known,
+        neighbours=_lending(at, ((p.one, p.other, FARTHER ** (p.distance - 1)) for p in pairs)),
+        associations=_lending(at, edges),
+    )
+
+
+def _known(rows: Sequence[Row], sought: Sought, words: Words) -> Candidates:
+    columns = list(zip(*rows, strict=True)) or [()] * lookups.ROW_COLUMNS
+    nums, happened_at, importance, is_tainted, beginnings, tokens, vectors = columns
+    compared = words.compare(sought.tokens, sought.rarity, tokens)
+    return Candidates(
+        nums=np.array(nums, dtype=np.int64),
+        text=np.array([sought.matches.get(num, 0.0) for num in nums], dtype=np.float64),
+        cosine=_cosine(vectors, sought.vector),
+        words=compared.words,
+        gist=compared.gist,
+        is_speaker=_speaks(beginnings, sought.words),
+        happened_at=np.array(happened_at, dtype=np.float64) / 1e6,
+        importance=np.array(importance, dtype=np.float64),
+        is_tainted=np.array(is_tainted, dtype=np.bool_),
+    )
+
+
+def _both(one: Candidates, other: Candidates) -> Candidates:
+    """Return two lots of candidates as one; both were compared with the same question."""
+    cosine = None
+    if one.cosine is not None and other.cosine is not None:
+        cosine = np.concatenate((one.cosine, other.cosine))
+    return Candidates(
+        nums=np.concatenate((one.nums, other.nums)),
+        text=np.concatenate((one.text, other.text)),
+        cosine=cosine,
+        words=np.concatenate((one.words, other.words)),
+        gist=np.concatenate((one.gist, other.gist)),
+        is_speaker=np.concatenate((one.is_speaker, other.is_speaker)),
+        happened_at=np.concatenate((one.happened_at, other.happened_at)),
+        importance=np.concatenate((one.importance, other.importance)),
+        is_tainted=np.concatenate((one.is_tainted, other.is_tainted)),
+    )
+
+
+def _cosine(vectors: Sequence[bytes | None], asked: bytes | None) -> Floats | None:
+    """Return the cosine of each vector with the question's; NaN: there is none yet."""
+    if asked is None:
+        return None
+    cosine = np.full(len(vectors), np.nan)
+    made = [at for at, vector in enumerate(vectors) if vector and len(vector) == len(asked)]
+    if made:
+        known = np.frombuffer(b"".join(vectors[at] or b"" for at in made), np.float32)
+        cosine[made] = times(known.reshape(len(made), -1), np.frombuffer(asked, np.float32))
+    return cosine
+
+
+def _speaks(beginnings: Sequence[str], words: frozenset[str]) -> npt.NDArray[np.bool_]:
+    if not words:
+        return np.zeros(len(beginnings), dtype=np.bool_)
+    speaks = [not words.isdisjoint(terms.speaker(beginning)) for beginning in beginnings]
+    return np.array(speaks, dtype=np.bool_)
+
+
+def _best(known: Candidates, weights: Weights) -> list[int]:
+    order = np.lexsort((-known.nums, -scores.own(known, weights)))
+    best: list[int] = known.nums[order[:SPREADING]].tolist()
+    return best
+
+
+def _lending(at: Mapping[int, int], links: Iterable[tuple[int, int, float]]) -> Lending:
+    """Return links between candidates both ways, by where those stand."""
+    known = [
+        (at[one], at[other], share) for one, other, share in links if one in at and other in at
+    ]
+    if not known:
+        return Lending()
+    one, other, share = map(np.array, zip(*known, strict=True))
+    return Lending(
+        np.concatenate((one, other)), np.concatenate((other, one)), np.concatenate((share, share))
+    )

@@ -1,0 +1,237 @@
+"""What recall asks of the database. Each function runs on a reading connection, inside one moment.
+
+Whose memories are searched is the :class:`Place`, which only a scope leads to; what is left out is
+one condition (:func:`views.where`) that every row shown has passed, and facets that full text is
+narrowed by before it ranks, so that a rare source gets its results however many better ones others
+have (SPEC M-3).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from vigil.memory.questions import MemoryView, Recall
+
+from ..store import views
+from ..store.places import Place
+from ..store.views import Params
+from . import facets, terms
+
+_RANK: Final = "bm25(1.0, 0.0)"
+"""Facets narrow, and count for nothing."""
+_BEGINNING: Final = "substr(m.content, 1, 160)"
+
+
+class Narrowed(NamedTuple):
+    """Which memories of a place a question may find."""
+
+    place: Place
+    condition: str
+    """On ``memories m``, with `params`; whatever is shown fulfils it."""
+    params: Params
+    facets: tuple[tuple[str, ...], ...]
+    """The part of it that full text knows: of each group, one must hold."""
+    is_rest_rare: bool
+    """Whether most of what full text finds fulfils the rest, too: only what has ended doesn't."""
+
+
+Row = tuple[int, int, float, int, str, bytes, bytes | None]
+"""What scoring must know of a candidate: number, when it happened (microseconds), importance after
+decay, whether it is tainted, the beginning of its content (enough to tell who speaks), tokens,
+vector."""
+ROW_COLUMNS: Final = 7
+
+
+class Neighbours(NamedTuple):
+    """Two memories of one conversation."""
+
+    one: int
+    other: int
+    distance: int
+    """1: said one after the other; 2: with one in between."""
+
+
+class Association(NamedTuple):
+    """Between two candidates, whichever way it points."""
+
+    one: int
+    other: int
+    weight: float
+
+
+def narrow(place: Place, question: Recall, now: datetime) -> Narrowed:
+    """Return what a question may find."""
+    condition, params = views.where(place, question, now)
+    if question.only_trusted:
+        condition += " AND m.is_tainted = 0"
+    groups: list[tuple[str, ...]] = []
+    if question.source:
+        groups.append((facets.of_source(question.source),))
+    if question.types:
+        groups.append(tuple(map(facets.of_type, sorted(set(question.types)))))
+    if question.thread:
+        groups.append((facets.of_thread(question.thread),))
+    row_filters = (question.since, question.until, question.as_of)
+    is_narrow = any(row_filters) or question.importance_min > 0 or question.only_trusted
+    return Narrowed(place, condition, params, tuple(groups), not is_narrow)
+
+
+def telling(db: sqlite3.Connection, place: Place, words: Sequence[str], most: int) -> list[str]:
+    """Return the words that at most so many memories have; all, if every word has more."""
+    stands = f"SELECT 1 FROM {place.text} WHERE {place.text} MATCH ? LIMIT ?"  # noqa: S608 - our own
+    count = f"SELECT count(*) FROM ({stands})"  # noqa: S608
+    found = [
+        word
+        for word in words
+        if db.execute(count, (terms.match(terms.any_of([word])), most + 1)).fetchone()[0] <= most
+    ]
+    return found or list(words)
+
+
+def matching(
+    db: sqlite3.Connection, narrowed: Narrowed, words: str, limit: int, needed: int
+) -> list[tuple[int, float]]:
+    """Return what full text finds, best first: number and BM25, larger is better.
+
+    What has ended may be among it, as long as most of the best `needed` stands.
+
+    Args:
+        words: a MATCH expression of :func:`terms.query`; empty finds nothing.
+    """
+    if not words:
+        return []
+    if narrowed.is_rest_rare:
+        found = _matching(db, narrowed, words, limit, is_whole=False)
+        best = [num for num, _ in found[:needed]]
+        if len(found) < limit or 2 * len(passing(db, narrowed, best)) >= len(best):
+            return found
+    return _matching(db, narrowed, words, limit, is_whole=True)
+
+
+def _matching(
+    db: sqlite3.Connection, narrowed: Narrowed, words: str, limit: int, *, is_whole: bool
+) -> list[tuple[int, float]]:
+    """Return matches in full text alone, or only those that fulfil the whole condition."""
+    text = narrowed.place.text
+    join = "CROSS JOIN memories m ON m.num = t.rowid" if is_whole else ""
+    condition = f"AND {narrowed.condition}" if is_whole else ""
+    rows = db.execute(
+        f"SELECT t.rowid, -t.rank FROM {text} t {join}"  # noqa: S608 - a place's own name
+        f" WHERE t.{text} MATCH :match AND t.rank MATCH '{_RANK}' {condition}"
+        " ORDER BY t.rank LIMIT :limit",
+        {**narrowed.params, "match": terms.match(words, narrowed.facets), "limit": limit},
+    )
+    return rows.fetchall()
+
+
+def passing(db: sqlite3.Connection, narrowed: Narrowed, nums: Iterable[int]) -> set[int]:
+    """Return which of these fulfil the condition."""
+    return {num for (num,) in _of(db, narrowed, nums, "m.num")}
+
+
+def numbers(db: sqlite3.Connection, narrowed: Narrowed, ids: Sequence[str]) -> dict[str, int]:
+    """Return the numbers of those ids that fulfil the condition."""
+    rows = db.execute(
+        "SELECT m.id, m.num FROM json_each(:ids) w"  # noqa: S608 - our own condition
+        f" CROSS JOIN memories m ON m.scope = :scope AND m.id = w.value WHERE {narrowed.condition}",
+        {**narrowed.params, "ids": _json(ids)},
+    )
+    return dict(rows.fetchall())
+
+
+def rows(db: sqlite3.Connection, narrowed: Narrowed, nums: Iterable[int]) -> list[Row]:
+    """Return what scoring must know of those that fulfil the condition."""
+    columns = (
+        f"m.num, m.happened_at, {views.DECAYED}, m.is_tainted, {_BEGINNING}, f.words, f.vector"
+    )
+    return _of(db, narrowed, nums, columns, "CROSS JOIN features f ON f.num = m.num")
+
+
+def nearby(db: sqlite3.Connection, narrowed: Narrowed, nums: Iterable[int]) -> set[Neighbours]:
+    """Return what was said up to two turns before and after each of `nums`, in its conversation.
+
+    Between neighbours nothing else of their thread stands. Either may fail the filters of the
+    question: that is for :func:`rows` to find.
+    """
+    found: set[Neighbours] = set()
+    for num, *others in _of(db, narrowed, nums, f"m.num, {_AROUND}"):
+        for other, distance in zip(others, (1, 2, 1, 2), strict=True):
+            if other is not None:
+                found.add(Neighbours(min(num, other), max(num, other), distance))
+    return found
+
+
+def _next_to(sign: str, order: str, distance: int) -> str:
+    return f"""(SELECT n.num FROM memories n
+        WHERE n.scope = m.scope AND n.thread = m.thread AND n.thread <> '' AND n.ended_at IS NULL
+            AND (n.happened_at, n.num) {sign} (m.happened_at, m.num)
+        ORDER BY n.happened_at {order}, n.num {order} LIMIT 1 OFFSET {distance - 1})"""  # noqa: S608
+
+
+_AROUND: Final = ", ".join(
+    _next_to(sign, order, distance)
+    for sign, order in (("<", "DESC"), (">", "ASC"))
+    for distance in (1, 2)
+)
+
+
+def associated(
+    db: sqlite3.Connection, narrowed: Narrowed, nums: Iterable[int], limit: int
+) -> list[Association]:
+    """Return the associations of these memories, the strongest of them if there are more."""
+    either = " UNION ".join(
+        "SELECT e.from_num, e.to_num, e.weight FROM json_each(:nums) w"  # noqa: S608 - no input
+        f" CROSS JOIN edges e ON {end} = w.value WHERE e.scope = :scope"
+        for end in ("e.from_num", "e.to_num")
+    )
+    found = db.execute(
+        f"{either} ORDER BY 3 DESC, 1, 2 LIMIT :limit",
+        {"scope": narrowed.place.number, "nums": _json(nums), "limit": limit},
+    )
+    return [Association(*row) for row in found]
+
+
+def shown(
+    db: sqlite3.Connection, narrowed: Narrowed, nums: Sequence[int], now: datetime
+) -> list[MemoryView]:
+    """Return memories as they are shown, in the order of `nums`."""
+    found = {row[0]: row for row in _of(db, narrowed, nums, views.COLUMNS)}
+    return [views.view(found[num], now) for num in nums if num in found]
+
+
+def is_empty(db: sqlite3.Connection, place: Place) -> bool:
+    """Tell whether nothing at all stands in a place."""
+    row = db.execute(
+        "SELECT 1 FROM memories m WHERE m.scope = :scope AND m.ended_at IS NULL LIMIT 1",
+        {"scope": place.number},
+    )
+    return row.fetchone() is None
+
+
+def tokens_after(db: sqlite3.Connection, place: Place, num: int) -> Iterator[tuple[int, bytes]]:
+    """Return number and tokens of what was saved after `num`, in order, also of what has ended."""
+    yield from db.execute(
+        "SELECT m.num, f.words FROM memories m JOIN features f ON f.num = m.num"
+        " WHERE m.scope = ? AND m.num > ? ORDER BY m.num",
+        (place.number, num),
+    )
+
+
+def _of(
+    db: sqlite3.Connection, narrowed: Narrowed, nums: Iterable[int], columns: str, join: str = ""
+) -> list[Any]:
+    rows = db.execute(
+        f"SELECT {columns} FROM json_each(:nums) w CROSS JOIN memories m ON m.num = w.value {join}"  # noqa: S608
+        f" WHERE {narrowed.condition}",
+        {**narrowed.params, "nums": _json(nums)},
+    )
+    return rows.fetchall()
+
+
+def _json(values: Iterable[int] | Iterable[str]) -> str:
+    return msgspec.json.encode(list(values)).decode()

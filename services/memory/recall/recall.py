@@ -1,0 +1,307 @@
+"""Finds what fits a question: candidates of two indexes, exact scores for all of them (SPEC M-3).
+
+Full text and vectors are searched at once, filtered inside. What either found, and what stands next
+to the best of it in a conversation or by an association, are the candidates; for each of them every
+part of the score is computed from the database, so that nobody's list decides what a memory is
+worth.
+
+When the index or the embedder can't be reached, what full text finds is scored with what there is,
+and the answer says so. Nothing here writes: what was shown is told to whoever counts it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Final, NamedTuple, Protocol
+
+import msgspec
+import numpy as np
+
+from vigil.errors import Unavailable
+from vigil.memory.questions import ANSWER_BYTES_MAX, DEGRADED_VECTORS, Hit, Recall, Recalled
+from vigil.subjects import Scope
+
+from ..embedding import Embedder
+from ..store import places
+from ..store.places import Place
+from ..store.store import Store
+from ..vectors import Near, Where
+from . import candidates, lookups, terms
+from . import scores as scoring
+from .candidates import Sought
+from .lookups import Narrowed, Row
+from .scores import Floats, Weights
+from .words import Frequencies, Words
+
+POOL_TEXT: Final = 400
+"""Candidates of full text; twice as many as are asked for, if that is more. What it ranks lower and
+comes in another way counts as if it had no word of the question."""
+COMMON_SHARE: Final = 0.1
+"""A word that more of the memories have than this isn't searched for by a hybrid recall, unless the
+question has no other: it would cost most of the time (of 10,000 memories, 3 of 3.6 ms) and tells
+little. In words and gist it counts."""
+POOL_VECTORS: Final = 200
+"""Candidates of the vector index."""
+SCOPES_MAX: Final = 256
+"""Whose word frequencies are kept in memory (256 kB each)."""
+_HIT_BYTES: Final = 400
+"""Of a hit as JSON, what is not the memory, at most."""
+
+
+class Searchable(Protocol):
+    """What recall needs of a vector index."""
+
+    async def search(self, vector: bytes, limit: int, where: Where) -> list[Near]: ...
+
+
+class _Asked(NamedTuple):
+    """A question to a scope, and when."""
+
+    scope: Scope
+    question: Recall
+    now: datetime
+
+    @property
+    def is_hybrid(self) -> bool:
+        return self.question.mode == "hybrid"
+
+    @property
+    def enough(self) -> int:
+        """How many candidates will do, some of which may not be shown."""
+        return 2 * self.question.limit
+
+    @property
+    def pool_text(self) -> int:
+        return max(POOL_TEXT if self.is_hybrid else 0, self.enough)
+
+    @property
+    def pool_vectors(self) -> int:
+        return max(POOL_VECTORS if self.is_hybrid else 0, self.enough)
+
+
+class _Matched(NamedTuple):
+    """What full text found: number -> BM25, best first; and what scoring must know of it."""
+
+    scores: dict[int, float]
+    rows: list[Row]
+
+
+class _Vectors(NamedTuple):
+    """What the embedder and the index answered; None: that one is away."""
+
+    asked: bytes | None
+    near: list[Near] | None
+
+
+class Recaller:
+    """Answers questions from one replica's store and index."""
+
+    def __init__(
+        self,
+        store: Store,
+        index: Searchable,
+        embedder: Embedder,
+        words: Words,
+        weights: Weights,
+        shown: Callable[[Scope, Iterable[str]], None] | None = None,
+    ) -> None:
+        """Answer from these.
+
+        Args:
+            weights: `vigil.sections.Memory`.
+            shown: is told the ids of what each answer shows, if that counts as accessed.
+        """
+        self._store = store
+        self._index = index
+        self._embedder = embedder
+        self._words = words
+        self._weights = weights
+        self._shown = shown
+        self._frequencies = _KnownFrequencies(words.size)
+
+    async def recall(self, scope: Scope, question: Recall, now: datetime) -> Recalled:
+        """Return what fits best, best first.
+
+        Args:
+            now: aware UTC; decay, recency and "yesterday" count from it.
+        """
+        asked = _Asked(scope, question, now)
+        matched, vectors = await asyncio.gather(self._match(asked), self._near(asked))
+        is_degraded = vectors.near is None and question.mode != "text"
+        degraded = (DEGRADED_VECTORS,) if is_degraded else ()
+        found, is_empty = await self._store.read(lambda db: self._find(db, asked, matched, vectors))
+        hits = _fitting(found)
+        if self._shown is not None and question.counts:
+            self._shown(scope, [hit.memory.id for hit in hits])
+        left_out = len(found) - len(hits)
+        return Recalled(hits=tuple(hits), degraded=degraded, left_out=left_out, is_empty=is_empty)
+
+    def forget(self, scope: Scope) -> None:
+        """Keep nothing of a scope in memory: its owner is being erased."""
+        self._frequencies.drop(scope)
+
+    async def _match(self, asked: _Asked) -> _Matched:
+        """Return what full text finds. Its rows are read while the index is still searching."""
+        if asked.question.mode == "vector":
+            return _Matched({}, [])
+
+        def work(db: sqlite3.Connection) -> _Matched:
+            words = terms.asked(asked.question.query, asked.now.date())
+            place = places.find(db, asked.scope)
+            if place is None:
+                return _Matched({}, [])
+            narrowed = lookups.narrow(place, asked.question, asked.now)
+            telling = self._telling(db, narrowed, asked, words)
+            found = _matching(db, narrowed, asked, telling)
+            if not found and telling != words:
+                found = _matching(db, narrowed, asked, words)
+            return _Matched(dict(found), lookups.rows(db, narrowed, [num for num, _ in found]))
+
+        return await self._store.read(work)
+
+    def _telling(
+        self, db: sqlite3.Connection, narrowed: Narrowed, asked: _Asked, words: list[str]
+    ) -> list[str]:
+        """Return the words to search the text of everything for, without the common ones."""
+        if not asked.is_hybrid or narrowed.facets:
+            return words
+        memories = self._frequencies.memories(db, asked.scope, narrowed.place)
+        most = max(int(memories * COMMON_SHARE), asked.pool_text)
+        return lookups.telling(db, narrowed.place, words, most)
+
+    async def _near(self, asked: _Asked) -> _Vectors:
+        """Return what the index finds."""
+        if asked.question.mode == "text":
+            return _Vectors(None, None)
+        try:
+            made = await self._embedder.embed([asked.question.query], is_query=True)
+        except Unavailable:
+            return _Vectors(None, None)
+        vector = made[0].tobytes()
+        try:
+            return _Vectors(
+                vector, await self._index.search(vector, asked.pool_vectors, _where(asked))
+            )
+        except Unavailable:
+            return _Vectors(vector, None)
+
+    def _find(
+        self, db: sqlite3.Connection, asked: _Asked, matched: _Matched, vectors: _Vectors
+    ) -> tuple[list[Hit], bool]:
+        """Score all candidates, and show the best that stand now; also tell if there is nothing."""
+        place = places.find(db, asked.scope)
+        if place is None:
+            return [], True
+        question = asked.question
+        narrowed = lookups.narrow(place, question, asked.now)
+        near = set(lookups.numbers(db, narrowed, [one.id for one in vectors.near or ()]).values())
+        pool = candidates.gather(
+            db,
+            narrowed,
+            self._sought(db, place, asked, matched.scores, vectors.asked),
+            self._words,
+            self._weights,
+            [*matched.rows, *lookups.rows(db, narrowed, near - matched.scores.keys())],
+            spreads=asked.is_hybrid,
+        )
+        now = asked.now.timestamp()
+        best = scoring.rank(pool, self._weights, question.mode, now, question.limit)
+        by_num = {int(pool.nums[one.at]): one for one in best}
+        views = lookups.shown(db, narrowed, list(by_num), asked.now)
+        hits = [
+            Hit(memory=view, score=by_num[view.seq].score, parts=by_num[view.seq].parts)
+            for view in views
+        ]
+        return hits, not hits and lookups.is_empty(db, place)
+
+    def _sought(
+        self,
+        db: sqlite3.Connection,
+        place: Place,
+        asked: _Asked,
+        matches: dict[int, float],
+        vector: bytes | None,
+    ) -> Sought:
+        """Return what candidates are compared with; text or vectors alone need no words."""
+        query = asked.question.query if asked.is_hybrid else ""
+        return Sought(
+            matches,
+            vector,
+            frozenset(terms.searched(query)),
+            self._words.asked(query),
+            self._frequencies.rarity(db, asked.scope, place) if query else np.zeros(0),
+        )
+
+
+class _KnownFrequencies:
+    """Word frequencies by scope, made as they are needed; readers on several threads share them."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._lock = threading.Lock()
+        self._known: OrderedDict[Scope, Frequencies] = OrderedDict()
+
+    def rarity(self, db: sqlite3.Connection, scope: Scope, place: Place) -> Floats:
+        """Return how much each token weighs among all that was ever saved in a scope."""
+        with self._lock:
+            return self._current(db, scope, place).rarity()
+
+    def memories(self, db: sqlite3.Connection, scope: Scope, place: Place) -> int:
+        """Return how many memories were ever saved in a scope."""
+        with self._lock:
+            return self._current(db, scope, place).memories
+
+    def _current(self, db: sqlite3.Connection, scope: Scope, place: Place) -> Frequencies:
+        known = self._known.setdefault(scope, Frequencies(self._size))
+        self._known.move_to_end(scope)
+        for num, stored in lookups.tokens_after(db, place, known.through):
+            known.add(num, stored)
+        while len(self._known) > SCOPES_MAX:
+            self._known.popitem(last=False)
+        return known
+
+    def drop(self, scope: Scope) -> None:
+        with self._lock:
+            self._known.pop(scope, None)
+
+
+def _matching(
+    db: sqlite3.Connection, narrowed: Narrowed, asked: _Asked, words: list[str]
+) -> list[tuple[int, float]]:
+    query = terms.any_of(words)
+    return lookups.matching(db, narrowed, query, asked.pool_text, asked.enough)
+
+
+def _where(asked: _Asked) -> Where:
+    question = asked.question
+
+    def epoch(at: datetime | None) -> float | None:
+        return None if at is None else at.timestamp()
+
+    return Where(
+        scope=asked.scope,
+        source=question.source,
+        types=question.types,
+        since=epoch(question.since),
+        until=epoch(question.until),
+        thread=question.thread,
+        as_of=epoch(question.as_of),
+        only_trusted=question.only_trusted,
+    )
+
+
+def _fitting(hits: Sequence[Hit]) -> list[Hit]:
+    """Return as many of the first as one answer can hold; always one."""
+    taken: list[Hit] = []
+    size = 0
+    for hit in hits:
+        size += len(msgspec.json.encode(hit.memory)) + _HIT_BYTES
+        if taken and size > ANSWER_BYTES_MAX:
+            break
+        taken.append(hit)
+    return taken

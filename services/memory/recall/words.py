@@ -1,0 +1,183 @@
+"""Words compared by the space of WordLlama: soft words, and the gist of the rare ones.
+
+Soft words: each word of a question counts the closest word of a text. That finds "bought a puppy"
+for "get a dog", where full text sees no common word. The gist is how much the words of a text, each
+as far as it is rare in the scope, point where the question points as a whole: in the plain mean of
+a long turn, what it is about drowns in the words that all turns have. (Source: Arora et al., A
+Simple but Tough-to-Beat Baseline for Sentence Embeddings, 2017.)
+
+The tokens of a text are stored with it (`Words.tokens`); a question's are compared with those of
+the candidates only, since how rare a token is changes with every memory. The tokens are WordLlama's
+whatever embedder makes the vectors. See docs/memory.md for what both give.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import structlog
+
+from ..embedding.codebook import Codebook, NotInstalled, empty, load
+from . import terms
+
+log = structlog.get_logger("vigil.memory")
+
+Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
+Tokens = npt.NDArray[np.uint32]
+Counts = npt.NDArray[np.int64]
+
+CLOSE_FROM: Final = 0.3
+"""Cosine below which two tokens have nothing to do with each other."""
+DIMENSIONS: Final = 128
+"""Of WordLlama's 256, which say less and less: with all of them no answer was better."""
+TEXT_LENGTH_MAX: Final = 8000
+"""Characters of a text whose tokens are kept; a longer one would be close to every word."""
+ASKED_MAX: Final = 256
+"""Tokens of a question that are compared; 64 words have about 100, a pasted key thousands."""
+_LENGTH: Final = 0.4
+"""0.5 is the cosine, as if what is said at length said no more; 0 would favour the longest."""
+_TINY: Final = 1e-9
+_PRODUCTS_MAX: Final = 200_000
+"""Of one matrix product. A larger one is spread over threads, which on a busy machine took 8 ms
+instead of 0.3."""
+
+
+class Compared(NamedTuple):
+    """How much each text has of a question."""
+
+    words: Floats
+    """0..1: the nearest words, by how rare the question's are."""
+    gist: Floats
+    """The weighted likeness over the length of the text to the power of `_LENGTH`; of no range."""
+
+
+class Words:
+    """Turns texts into tokens, and compares a question's with those of candidates."""
+
+    def __init__(self, codebook: Codebook | None = None) -> None:
+        """Use a codebook; by default WordLlama's (0.3 s the first time in a process).
+
+        Without WordLlama no word is close to another, and no text has a gist.
+        """
+        self._codebook = codebook or _known()
+        self._weights = np.ascontiguousarray(self._codebook.weights[:, :DIMENSIONS], np.float32)
+        norms = np.linalg.norm(self._weights, axis=1, keepdims=True)
+        self._squares = np.square(norms[:, 0])
+        self._units = np.asarray(self._weights / np.maximum(norms, 1e-9), dtype=np.float32)
+
+    @property
+    def size(self) -> int:
+        """How many tokens there are."""
+        return int(self._weights.shape[0])
+
+    def tokens(self, text: str) -> bytes:
+        """Return the distinct tokens of a text, uint32[], as they are stored."""
+        found = self._codebook.tokens(text[:TEXT_LENGTH_MAX])
+        return np.unique(np.asarray(found, dtype=np.uint32)).tobytes()
+
+    def asked(self, question: str) -> Tokens:
+        """Return the distinct tokens of the words that a question is about, as they are written."""
+        words = terms.searched_as_written(unicodedata.normalize("NFKC", question))
+        found = dict.fromkeys(token for word in words for token in self._codebook.tokens(word))
+        return np.sort(np.asarray(list(found)[:ASKED_MAX], dtype=np.uint32))
+
+    def compare(self, asked: Tokens, rarity: Floats, texts: Sequence[bytes]) -> Compared:
+        """Compare what is asked with texts.
+
+        Args:
+            asked: tokens of the question.
+            rarity: the weight of every token there is.
+            texts: the stored tokens of each text.
+        """
+        found = Compared(np.zeros(len(texts)), np.zeros(len(texts)))
+        kept = [number for number, text in enumerate(texts) if text]
+        if not kept or not len(asked) or not rarity[asked].any():
+            return found
+        flat = np.frombuffer(b"".join(texts[number] for number in kept), dtype=np.uint32)
+        starts = np.cumsum([0, *(len(texts[number]) // 4 for number in kept[:-1])])
+        distinct, inverse = self._distinct(flat)
+        near = self._near(asked, distinct)
+        for row, weight in zip(near, rarity[asked] / rarity[asked].sum(), strict=True):
+            # One at a time: of all at once, long texts would take hundreds of megabytes.
+            found.words[kept] += weight * np.maximum.reduceat(row[inverse], starts)
+        likeness, length = self._gist(asked, distinct, rarity)
+        lengths = np.add.reduceat(length[inverse], starts)
+        found.gist[kept] = np.add.reduceat(likeness[inverse], starts) / lengths**_LENGTH
+        return found
+
+    def _distinct(self, flat: Tokens) -> tuple[Counts, Counts]:
+        """Return the distinct tokens, and of each token which of them it is; without sorting."""
+        place = np.zeros(self.size, dtype=np.int64)
+        place[flat] = 1
+        distinct = np.flatnonzero(place)
+        place[distinct] = np.arange(len(distinct))
+        return distinct, place[flat]
+
+    def _near(self, asked: Tokens, others: Counts) -> Singles:
+        """Return the cosines of two lists of tokens, float32[asked, others]; 0 if not close."""
+        question = np.ascontiguousarray(self._units[asked].T)
+        near = np.empty((len(asked), len(others)), dtype=np.float32)
+        step = max(1, _PRODUCTS_MAX // question.size)
+        for start in range(0, len(others), step):
+            some = others[start : start + step]
+            near[:, start : start + step] = (self._units[some] @ question).T
+        near[near < CLOSE_FROM] = 0.0
+        return near
+
+    def _gist(self, asked: Tokens, others: Counts, rarity: Floats) -> tuple[Floats, Floats]:
+        """Return of each token its share of a gist, and of the square of its text's length.
+
+        As if no two tokens of a text had anything in common: that needs no sum of vectors for each
+        text, which took 20 times as long and found nothing more.
+        """
+        question = (self._weights[asked] * rarity[asked, None].astype(np.float32)).sum(axis=0)
+        question /= max(float(np.linalg.norm(question)), _TINY)
+        weight = rarity[others]
+        likeness: Floats = weight * times(self._weights[others], question)
+        length: Floats = np.maximum(weight**2 * self._squares[others], _TINY)
+        return likeness, length
+
+
+def _known() -> Codebook:
+    try:
+        return load()
+    except NotInstalled as error:
+        log.warning("no soft words, no gist", action="memory.without_words", error=str(error))
+        return empty()
+
+
+def times(rows: Singles, one: Singles) -> Singles:
+    """Return the product of each row with a vector, on this thread alone (see `_PRODUCTS_MAX`)."""
+    products: Singles = np.einsum("ij,j->i", rows, one)
+    return products
+
+
+class Frequencies:
+    """In how many memories of one scope each token stands; only ever added to."""
+
+    def __init__(self, size: int) -> None:
+        self._counts: Counts = np.zeros(size, dtype=np.int64)
+        self.memories = 0
+        """How many were counted."""
+        self._rarity: Floats | None = None
+        self.through = 0
+        """The last memory that is counted (`memories.num`)."""
+
+    def add(self, num: int, tokens: bytes) -> None:
+        """Count one more memory."""
+        self._counts[np.frombuffer(tokens, dtype=np.uint32)] += 1
+        self.memories += 1
+        self._rarity = None
+        self.through = num
+
+    def rarity(self) -> Floats:
+        """Return the weight of every token, as BM25 has it but never below 0; not to be changed."""
+        if self._rarity is None:
+            missing = np.maximum(self.memories - self._counts, 0) + 0.5
+            self._rarity = np.log1p(missing / (self._counts + 0.5))
+        return self._rarity

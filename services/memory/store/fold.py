@@ -1,0 +1,349 @@
+"""What the records of MEMORIES do to the database: the fold, and nothing but the fold (SPEC M-9).
+
+Each record is applied in the order of the log to what the ones before it left, without a clock,
+so a rebuild comes to the same rows as living through it, however the log is cut into batches.
+
+* A save with an id that exists in its scope changes nothing.
+* A merge is void unless every memory that it names stands, and if its summary's id exists.
+* What somebody asked to forget is hidden for good, whatever else became of it: its content, text
+  and vector go, and no question about the past finds it. A summary contains its members word for
+  word, so forgetting one forgets them, and forgetting a member forgets the summary; the other
+  members stand again.
+* An end other than that applies only to what stands.
+* An undo ends what it names and all that was derived from it by now, also if that happened after
+  the undo was planned; members of a merge that is undone stand again, but for those that are
+  undone themselves. What had ended before keeps its time, and won't stand again.
+* An edge needs two memories of the scope, which exist and differ. Those of ended memories are
+  kept and not shown.
+* An access counts for what wasn't forgotten.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal, assert_never
+
+import msgspec
+
+from vigil.contracts import (
+    Edge,
+    MemoriesAccessed,
+    MemoriesAssociated,
+    MemoriesMerged,
+    MemoriesUndone,
+    Memory,
+    MemoryForgotten,
+    MemoryRecord,
+    MemorySaved,
+)
+from vigil.subjects import Scope
+
+from ..recall import facets
+from ..upkeep import decide
+from . import places
+from .instants import micros, micros_or_none
+from .places import Place
+
+_SAVE: Final = """
+    INSERT INTO memories (
+        num, scope, id, changed_seq, type, importance, source, stability, thread, created_at,
+        occurred_at, happened_at, expires_at, valid_from, valid_to, is_tainted, provenance, content
+    ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (scope, id) DO NOTHING
+"""
+_LINK: Final = """
+    INSERT INTO edges (scope, from_num, to_num, relation, weight) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (from_num, to_num, relation) DO UPDATE SET weight = excluded.weight
+"""
+_ACCESS: Final = """
+    UPDATE memories SET accesses = accesses + 1, accessed_at = max(coalesce(accessed_at, ?3), ?3)
+    WHERE scope = ?1 AND id = ?2 AND ended IS NOT 'forgotten'
+"""
+# Rounded, so that no order of adding up shows.
+_CENTRALITY: Final = """
+    UPDATE memories SET centrality = round((
+        SELECT coalesce(sum(weight), 0) FROM (
+            SELECT e.weight FROM edges e JOIN memories o ON o.num = e.to_num
+            WHERE e.from_num = ?1 AND o.ended IS NULL
+            UNION ALL
+            SELECT e.weight FROM edges e JOIN memories o ON o.num = e.from_num
+            WHERE e.to_num = ?1 AND o.ended IS NULL
+        )
+    ) * (ended IS NULL), 6)
+    WHERE num = ?1
+"""
+_NEIGHBOURS: Final = (
+    "SELECT to_num FROM edges WHERE from_num = ?1"
+    " UNION SELECT from_num FROM edges WHERE to_num = ?1"
+)
+
+Reason = Literal["asked", "expired", "decayed"]
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A record of MEMORIES, with what its text was made into (for saves and merges)."""
+
+    seq: int
+    record: MemoryRecord
+    terms: str = ""
+    """For full text: what :func:`services.memory.recall.terms.index_terms` returned."""
+    words: bytes = b""
+    """uint32[], little endian: the distinct tokens of the word model."""
+
+
+class Fold:
+    """Applies records inside one transaction; :meth:`finish` ends it."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self._places: dict[Scope, Place] = {}
+        self._stale: set[int] = set()
+        """Whose centrality has to be computed again."""
+
+    def apply(self, entry: Entry) -> None:
+        """Apply one record."""
+        record = entry.record
+        scope = Scope(record.agent, record.owner)
+        if isinstance(record, MemorySaved):
+            self._save(self._made(scope), entry, record)
+            return
+        place = self._found(scope)
+        if place is not None:
+            self._change(place, entry, record)
+
+    def finish(self) -> None:
+        """Compute what many records may have changed, once."""
+        self._db.executemany(_CENTRALITY, [(num,) for num in sorted(self._stale)])
+        self._stale.clear()
+
+    def _found(self, scope: Scope) -> Place | None:
+        place = self._places.get(scope) or places.find(self._db, scope)
+        if place is not None:
+            self._places[scope] = place
+        return place
+
+    def _made(self, scope: Scope) -> Place:
+        place = self._found(scope) or places.make(self._db, scope)
+        self._places[scope] = place
+        return place
+
+    def _change(self, place: Place, entry: Entry, record: MemoryRecord) -> None:
+        match record:
+            case MemorySaved():
+                raise AssertionError("saves were handled before")
+            case MemoryForgotten():
+                self._forget(place, entry.seq, record)
+            case MemoriesMerged():
+                self._merge(place, entry, record)
+            case MemoriesAssociated():
+                self._associate(place, record)
+            case MemoriesAccessed():
+                self._access(place, record)
+            case MemoriesUndone():
+                self._undo(place, entry.seq, record)
+            case _:
+                assert_never(record)
+
+    # ------------------------------------------------------------ beginnings
+
+    def _save(self, place: Place, entry: Entry, record: MemorySaved) -> None:
+        if self._insert(place, entry, record.memory, record.memory.provenance):
+            self._link(place, record.edges)
+
+    def _merge(self, place: Place, entry: Entry, record: MemoriesMerged) -> None:
+        members = self._numbers(place, dict.fromkeys(record.merged_ids), is_standing=True)
+        if not members or len(members) < len(set(record.merged_ids)):
+            return
+        origins = (*record.memory.provenance, *record.merged_ids)
+        if self._insert(place, entry, record.memory, origins):
+            at = micros(record.at)
+            for num in members:
+                self._end(num, entry.seq, "merged", at, superseded_by=record.memory.id)
+            self._db.executemany(
+                "INSERT INTO merges (scope, summary, member) VALUES (?, ?, ?)",
+                [(place.number, entry.seq, num) for num in members],
+            )
+
+    def _insert(self, place: Place, entry: Entry, memory: Memory, origins: Sequence[str]) -> bool:
+        """Insert a memory; return whether its id is news."""
+        number, num = place.number, entry.seq
+        if not self._db.execute(_SAVE, _row(number, num, memory)).rowcount:
+            return False
+        self._db.execute(
+            "INSERT INTO features (num, words, terms) VALUES (?, ?, ?)",
+            (num, entry.words, entry.terms),
+        )
+        self._db.execute(
+            f"INSERT INTO {place.text} (rowid, terms, facets) VALUES (?, ?, ?)",  # noqa: S608
+            (num, entry.terms, facets.of_memory(memory)),
+        )
+        self._db.executemany(
+            "INSERT INTO provenance (scope, of_id, num) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+            [(number, of_id, num) for of_id in origins],
+        )
+        return True
+
+    # ------------------------------------------------------------ ends
+
+    def _forget(self, place: Place, seq: int, record: MemoryForgotten) -> None:
+        at = micros(record.at)
+        if record.reason == "asked":
+            self._forget_for_good(place, seq, record.memory_ids)
+            return
+        for num in self._numbers(place, record.memory_ids, is_standing=True):
+            self._end(num, seq, record.reason, at)
+
+    def _forget_for_good(self, place: Place, seq: int, ids: Sequence[str]) -> None:
+        asked = self._numbers(place, ids)
+        gone = decide.closure(asked, self._members)
+        gone = decide.closure(gone, self._summaries)
+        for num in sorted(gone):
+            self._blank(place, seq, num)
+        self._restore_members(seq, gone)
+
+    def _blank(self, place: Place, seq: int, num: int) -> None:
+        """Hide a memory for good, and take what it said out of everything that can be searched."""
+        ended, memory_facets, terms = self._text_of(num)
+        if ended == "forgotten":
+            return
+        self._db.execute(
+            f"INSERT INTO {place.text} ({place.text}, rowid, terms, facets)"  # noqa: S608
+            " VALUES ('delete', ?, ?, ?)",
+            (num, terms, memory_facets),
+        )
+        self._db.execute("DELETE FROM features WHERE num = ?", (num,))
+        self._db.execute("UPDATE memories SET content = '' WHERE num = ?", (num,))
+        self._end(num, seq, "forgotten", 0)
+
+    def _undo(self, place: Place, seq: int, record: MemoriesUndone) -> None:
+        named = self._numbers(place, record.memory_ids)
+        undone = decide.closure(named, lambda num: self._derived(place, num))
+        at = micros(record.at)
+        for num in sorted(undone):
+            self._end(num, seq, "undone", at)
+        self._restore_members(seq, undone)
+
+    def _end(
+        self, num: int, seq: int, ended: str, at: int, *, superseded_by: str | None = None
+    ) -> None:
+        """End a memory; what had ended keeps its time, unless it is to be hidden altogether.
+
+        What is forgotten stays so.
+        """
+        self._db.execute(
+            """UPDATE memories SET
+                ended = ?2, changed_seq = ?3,
+                ended_at = CASE ?2
+                    WHEN 'forgotten' THEN 0
+                    WHEN 'expired' THEN min(coalesce(expires_at, ?4), ?4)
+                    ELSE coalesce(ended_at, ?4) END,
+                superseded_by = coalesce(?5, superseded_by)
+            WHERE num = ?1 AND ended IS NOT 'forgotten' AND ended IS NOT ?2""",
+            (num, ended, seq, at, superseded_by),
+        )
+        self._touch(num)
+
+    def _restore_members(self, seq: int, ended: Iterable[int]) -> None:
+        """Let members of summaries that ended stand again, if they ended by nothing else."""
+        for summary in sorted(ended):
+            for num in self._members(summary, is_only_merged=True):
+                self._db.execute(
+                    "UPDATE memories SET ended = NULL, ended_at = NULL, superseded_by = NULL,"
+                    " changed_seq = ? WHERE num = ?",
+                    (seq, num),
+                )
+                self._touch(num)
+
+    # ------------------------------------------------------------ the rest
+
+    def _associate(self, place: Place, record: MemoriesAssociated) -> None:
+        self._link(place, record.edges)
+        self._db.execute(
+            "UPDATE scopes SET looked_through = max(looked_through, ?) WHERE scope = ?",
+            (record.through, place.number),
+        )
+
+    def _link(self, place: Place, edges: Iterable[Edge]) -> None:
+        for edge in edges:
+            ends = self._numbers(place, (edge.from_id, edge.to_id))
+            if len(ends) == 2 and ends[0] != ends[1]:
+                self._db.execute(_LINK, (place.number, *ends, edge.relation, edge.weight))
+                self._stale.update(ends)
+
+    def _access(self, place: Place, record: MemoriesAccessed) -> None:
+        at = micros(record.at)
+        ids = dict.fromkeys(record.memory_ids)
+        self._db.executemany(_ACCESS, [(place.number, memory_id, at) for memory_id in ids])
+
+    # ------------------------------------------------------------ looking up
+
+    def _numbers(self, place: Place, ids: Iterable[str], *, is_standing: bool = False) -> list[int]:
+        """Return the numbers of those that exist in the scope, in the order of `ids`."""
+        sql = "SELECT num FROM memories WHERE scope = ? AND id = ?"
+        if is_standing:
+            sql += " AND ended IS NULL"
+        rows = (self._db.execute(sql, (place.number, i)).fetchone() for i in ids)
+        return [row[0] for row in rows if row is not None]
+
+    def _members(self, summary: int, *, is_only_merged: bool = False) -> list[int]:
+        """Return the members that it still takes the place of."""
+        sql = """SELECT m.num FROM merges JOIN memories s ON s.num = merges.summary
+                 JOIN memories m ON m.num = merges.member AND m.superseded_by = s.id
+                 WHERE merges.summary = ?"""
+        if is_only_merged:
+            sql += " AND m.ended = 'merged'"
+        return _first(self._db.execute(sql, (summary,)))
+
+    def _summaries(self, member: int) -> list[int]:
+        """Return the summaries that contain it, also those that were undone."""
+        return _first(self._db.execute("SELECT summary FROM merges WHERE member = ?", (member,)))
+
+    def _derived(self, place: Place, num: int) -> list[int]:
+        sql = """SELECT p.num FROM memories m JOIN provenance p
+                 ON p.scope = m.scope AND p.of_id = m.id WHERE m.num = ? AND m.scope = ?"""
+        return _first(self._db.execute(sql, (num, place.number)))
+
+    def _text_of(self, num: int) -> tuple[str | None, str, str]:
+        """Return how a memory ended, its facets and its terms."""
+        ended, source, kind, thread, is_tainted, terms = self._db.execute(
+            "SELECT ended, source, type, thread, is_tainted, coalesce(terms, '') FROM memories"
+            " LEFT JOIN features USING (num) WHERE num = ?",
+            (num,),
+        ).fetchone()
+        found = facets.of(source, kind, thread, is_tainted=bool(is_tainted))
+        return ended, found, terms
+
+    def _touch(self, num: int) -> None:
+        """Whether it stands has changed: it counts for others, or doesn't any more."""
+        self._stale.add(num)
+        self._stale.update(_first(self._db.execute(_NEIGHBOURS, (num,))))
+
+
+def _row(scope: int, num: int, memory: Memory) -> tuple[object, ...]:
+    created_at = micros(memory.created_at)
+    occurred_at = micros_or_none(memory.occurred_at)
+    return (
+        num,
+        scope,
+        memory.id,
+        num,
+        memory.type,
+        memory.importance,
+        memory.source,
+        memory.stability,
+        memory.thread,
+        created_at,
+        occurred_at,
+        created_at if occurred_at is None else occurred_at,
+        micros_or_none(memory.expires_at),
+        micros_or_none(memory.valid_from),
+        micros_or_none(memory.valid_to),
+        int(memory.is_tainted),
+        msgspec.json.encode(memory.provenance).decode(),
+        memory.content,
+    )
+
+
+def _first(rows: Iterable[tuple[int]]) -> list[int]:
+    return [row[0] for row in rows]

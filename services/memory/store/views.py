@@ -1,0 +1,313 @@
+"""What is read of the database for people and models: one, a list, a graph, figures.
+
+Plain functions on a connection, each on the state of one moment (:meth:`Store.read`). All of them
+begin with a :class:`Place`; what was forgotten on request is in none of their answers.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from vigil.contracts import Edge
+from vigil.errors import NotFound
+from vigil.memory.questions import (
+    ANSWER_BYTES_MAX,
+    Filters,
+    GetGraph,
+    Got,
+    Graph,
+    MemoryView,
+    Stats,
+)
+
+from ..upkeep import decide
+from .instants import DAY, instant, instant_or_none, micros
+from .places import Place
+
+COLUMNS: Final = """m.num, m.id, m.type, m.importance, m.source, m.stability, m.thread,
+    m.created_at, m.occurred_at, m.expires_at, m.valid_from, m.valid_to, m.is_tainted,
+    m.accessed_at, m.accesses, m.centrality, m.ended_at, m.ended, m.superseded_by, m.provenance,
+    m.content"""
+"""Of ``memories m``: what :func:`view` takes."""
+WIDTH: Final = COLUMNS.count(",") + 1
+
+DECAYED: Final = f"""(CASE WHEN m.type = 'identity' THEN m.importance ELSE min(
+    m.importance
+    * (1.0 - min(max(:now - m.created_at, 0) / {float(DAY)!r} * {decide.DECAY_PER_DAY!r},
+        {decide.DECAY_MAX!r}))
+    * (CASE
+        WHEN :now - coalesce(m.accessed_at, m.created_at) < {decide.RECENT_ACCESS.days * DAY}
+            THEN {decide.RECENT_GAIN!r}
+        WHEN :now - coalesce(m.accessed_at, m.created_at) > {decide.OLD_ACCESS.days * DAY}
+            THEN {decide.OLD_LOSS!r}
+        ELSE 1.0 END),
+    1.0) END)"""
+""":func:`decide.decayed` in SQL, to the last bit, for sorting many; ``:now`` in microseconds."""
+
+_STANDS: Final = "m.ended_at IS NULL AND (m.expires_at IS NULL OR m.expires_at > :now)"
+_STOOD: Final = """m.created_at <= :now AND (m.ended_at IS NULL OR m.ended_at > :now)
+    AND (m.expires_at IS NULL OR m.expires_at > :now)"""
+_BY_SOURCE_MAX: Final = 50
+_EDGES_MAX: Final = 1500
+"""Of a graph; the strongest. At 150 bytes each they fit beside `ANSWER_BYTES_MAX` of memories."""
+_provenance: Final = msgspec.json.Decoder(tuple[str, ...]).decode
+
+Row = Sequence[Any]
+Params = dict[str, Any]
+
+
+def moment_of(filters: Filters, now: datetime) -> datetime:
+    """Return the moment that a question is about."""
+    return now if filters.as_of is None else filters.as_of
+
+
+def where(
+    place: Place, filters: Filters, now: datetime, *, with_ended: bool = False
+) -> tuple[str, Params]:
+    """Return the condition on ``memories m`` that filters stand for, with its named parameters.
+
+    ``:now`` is the moment that the question is about, ``:scope`` the place.
+    """
+    params: Params = {"scope": place.number, "now": micros(moment_of(filters, now))}
+    conditions = ["m.scope = :scope"]
+    if with_ended:
+        conditions.append("m.ended IS NOT 'forgotten' AND m.created_at <= :now")
+    else:
+        conditions.append(_STANDS if filters.as_of is None else _STOOD)
+    if filters.source:
+        conditions.append("m.source = :source")
+        params["source"] = filters.source
+    if filters.types:
+        types = {f"type{n}": kind for n, kind in enumerate(sorted(set(filters.types)))}
+        conditions.append(f"m.type IN ({', '.join(f':{name}' for name in types)})")
+        params |= types
+    if filters.thread:
+        conditions.append("m.thread <> '' AND m.thread = :thread")
+        params["thread"] = filters.thread
+    if filters.since is not None:
+        conditions.append("m.happened_at >= :since")
+        params["since"] = micros(filters.since)
+    if filters.until is not None:
+        conditions.append("m.happened_at <= :until")
+        params["until"] = micros(filters.until)
+    if filters.importance_min > 0:
+        conditions.append(f"{DECAYED} >= :importance_min")
+        params["importance_min"] = filters.importance_min
+    return " AND ".join(conditions), params
+
+
+def view(row: Row, now: datetime) -> MemoryView:
+    """Return a row that begins with `COLUMNS` as others see it at a moment."""
+    (
+        num, memory_id, kind, importance, source, stability, thread, created_at, occurred_at,
+        expires_at, valid_from, valid_to, is_tainted, accessed_at, accesses, centrality, ended_at,
+        ended, superseded_by, provenance, content,
+    ) = row[:WIDTH]  # fmt: skip
+    if ended is None and expires_at is not None and expires_at <= micros(now):
+        # Maintenance hasn't come by yet.
+        ended, ended_at = "expired", expires_at
+    made, accessed = instant(created_at), instant_or_none(accessed_at)
+    return MemoryView(
+        id=memory_id,
+        content=content,
+        created_at=made,
+        type=kind,
+        importance=importance,
+        source=source,
+        stability=stability,
+        thread=thread,
+        occurred_at=instant_or_none(occurred_at),
+        expires_at=instant_or_none(expires_at),
+        valid_from=instant_or_none(valid_from),
+        valid_to=instant_or_none(valid_to),
+        provenance=_provenance(provenance),
+        is_tainted=bool(is_tainted),
+        seq=num,
+        decayed=decide.decayed(importance, kind, made, accessed, now),
+        accessed_at=accessed,
+        accesses=accesses,
+        centrality=centrality,
+        ended_at=instant_or_none(ended_at),
+        ended=ended,
+        superseded_by=superseded_by,
+    )
+
+
+def fitting(views: Iterable[MemoryView]) -> list[MemoryView]:
+    """Return as many of the first as one answer can hold; always one."""
+    taken: list[MemoryView] = []
+    size = 0
+    for each in views:
+        size += len(msgspec.json.encode(each)) + 1
+        if taken and size > ANSWER_BYTES_MAX:
+            break
+        taken.append(each)
+    return taken
+
+
+# ---------------------------------------------------------------- one
+
+
+def by_numbers(
+    db: sqlite3.Connection, place: Place, numbers: Iterable[int], now: datetime
+) -> dict[int, MemoryView]:
+    """Return the memories of those numbers, ended ones too, but for what was forgotten."""
+    wanted = msgspec.json.encode(list(numbers)).decode()
+    rows = db.execute(
+        f"SELECT {COLUMNS} FROM json_each(?) w CROSS JOIN memories m ON m.num = w.value"  # noqa: S608
+        " WHERE m.scope = ? AND m.ended IS NOT 'forgotten'",
+        (wanted, place.number),
+    )
+    return {row[0]: view(row, now) for row in rows}
+
+
+def one(db: sqlite3.Connection, place: Place | None, memory_id: str, now: datetime) -> Got:
+    """Return a memory with its associations. Raises: NotFound."""
+    memory = _find(db, place, memory_id, now)
+    assert place is not None  # noqa: S101 - else nothing was found
+    return Got(memory=memory, edges=_edges(db, place, [memory.seq], is_inside=False))
+
+
+def _find(db: sqlite3.Connection, place: Place | None, memory_id: str, now: datetime) -> MemoryView:
+    row = None
+    if place is not None:
+        row = db.execute(
+            f"SELECT {COLUMNS} FROM memories m"  # noqa: S608 - columns of this file
+            " WHERE m.scope = ? AND m.id = ? AND m.ended IS NOT 'forgotten'",
+            (place.number, memory_id),
+        ).fetchone()
+    if row is None:
+        raise NotFound(f"there is no memory {memory_id}")
+    return view(row, now)
+
+
+# ---------------------------------------------------------------- a graph
+
+
+def graph(db: sqlite3.Connection, place: Place | None, question: GetGraph, now: datetime) -> Graph:
+    """Return the memories around one, or the best connected ones. Raises: NotFound."""
+    if question.id is not None:
+        center = _find(db, place, question.id, now)
+        assert place is not None  # noqa: S101 - else nothing was found
+        numbers = _around(db, place, center.seq, question.depth, question.limit)
+    elif place is not None:
+        numbers = _best_connected(db, place, question.limit)
+    else:
+        return Graph(nodes=(), edges=())
+    found = by_numbers(db, place, numbers, now)
+    nodes = fitting(found[num] for num in numbers if num in found)
+    edges = _edges(db, place, [node.seq for node in nodes], is_inside=True)
+    return Graph(nodes=tuple(nodes), edges=edges)
+
+
+def _best_connected(db: sqlite3.Connection, place: Place, limit: int) -> list[int]:
+    rows = db.execute(
+        "SELECT num FROM memories WHERE scope = ? AND centrality > 0"
+        " ORDER BY centrality DESC, num DESC LIMIT ?",
+        (place.number, limit),
+    )
+    return [row[0] for row in rows]
+
+
+def _around(db: sqlite3.Connection, place: Place, center: int, depth: int, limit: int) -> list[int]:
+    """Return numbers by distance, those of one distance by the weight that leads there."""
+    found = {center: None}
+    edge = [center]
+    for _ in range(depth):
+        steps = _steps(db, place, edge, limit)
+        edge = [num for num in steps if num not in found][: limit - len(found)]
+        found |= dict.fromkeys(edge)
+        if not edge:
+            break
+    return list(found)
+
+
+def _steps(db: sqlite3.Connection, place: Place, numbers: Sequence[int], limit: int) -> list[int]:
+    """Return what stands one step from `numbers`, the strongest first; twice the limit will do."""
+    rows = db.execute(
+        """WITH ends (num) AS (SELECT value FROM json_each(:numbers)),
+        steps (num, weight) AS (
+            SELECT e.to_num, e.weight FROM ends JOIN edges e ON e.from_num = ends.num
+            UNION ALL SELECT e.from_num, e.weight FROM ends JOIN edges e ON e.to_num = ends.num)
+        SELECT steps.num FROM steps JOIN memories m ON m.num = steps.num
+        WHERE m.scope = :scope AND m.ended IS NULL AND steps.num NOT IN ends
+        GROUP BY steps.num ORDER BY max(steps.weight) DESC, steps.num DESC LIMIT :limit""",
+        {
+            "numbers": msgspec.json.encode(numbers).decode(),
+            "scope": place.number,
+            "limit": 2 * limit,
+        },
+    )
+    return [row[0] for row in rows]
+
+
+def _edges(
+    db: sqlite3.Connection, place: Place, numbers: Sequence[int], *, is_inside: bool
+) -> tuple[Edge, ...]:
+    """Return edges whose both ends stand: between `numbers`, or of any of them."""
+    both = "AND" if is_inside else "OR"
+    rows = db.execute(
+        f"""WITH ends (num) AS (SELECT value FROM json_each(:numbers))
+        SELECT a.id, b.id, e.relation, e.weight
+        FROM edges e JOIN memories a ON a.num = e.from_num JOIN memories b ON b.num = e.to_num
+        WHERE (e.from_num IN ends {both} e.to_num IN ends)
+            AND e.scope = :scope AND a.ended IS NULL AND b.ended IS NULL
+        ORDER BY e.weight DESC, e.from_num, e.to_num, e.relation LIMIT :limit""",  # noqa: S608
+        {
+            "numbers": msgspec.json.encode(numbers).decode(),
+            "scope": place.number,
+            "limit": _EDGES_MAX,
+        },
+    )
+    return tuple(
+        Edge(from_id=from_id, to_id=to_id, relation=relation, weight=weight)
+        for from_id, to_id, relation, weight in rows
+    )
+
+
+# ---------------------------------------------------------------- figures
+
+
+def stats(db: sqlite3.Connection, place: Place | None, now: datetime) -> Stats:
+    """Return how much there is. What the indexes are made of is for the service to add."""
+    empty = Stats(
+        memories=0, ended=0, edges=0, by_type={}, by_source={}, position=0, vectors_position=0,
+        embedder="", index="",
+    )  # fmt: skip
+    if place is None:
+        return empty
+    standing, params = where(place, Filters(), now)
+    total = db.execute(
+        "SELECT count(*) FROM memories WHERE scope = ? AND ended IS NOT 'forgotten'",
+        (place.number,),
+    )
+    by_type = _counts(db, "type", standing, params)
+    memories = sum(by_type.values())
+    edges = db.execute(
+        "SELECT count(*) FROM edges e JOIN memories a ON a.num = e.from_num"
+        " JOIN memories b ON b.num = e.to_num"
+        " WHERE e.scope = ? AND a.ended IS NULL AND b.ended IS NULL",
+        (place.number,),
+    )
+    return msgspec.structs.replace(
+        empty,
+        memories=memories,
+        ended=total.fetchone()[0] - memories,
+        edges=edges.fetchone()[0],
+        by_type=by_type,
+        by_source=_counts(db, "source", standing, params),
+    )
+
+
+def _counts(db: sqlite3.Connection, column: str, standing: str, params: Params) -> dict[str, int]:
+    rows = db.execute(
+        f"SELECT m.{column}, count(*) AS n FROM memories m WHERE {standing}"  # noqa: S608
+        f" GROUP BY 1 ORDER BY n DESC, 1 LIMIT {_BY_SOURCE_MAX}",
+        params,
+    )
+    return dict(rows.fetchall())

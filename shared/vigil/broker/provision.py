@@ -1,0 +1,230 @@
+"""Making a broker look like :mod:`vigil.topology`: streams, buckets, durable consumers.
+
+It may be run again on any older broker, and with other settings: what differs is updated. A
+lower age takes away at once what is older, and a higher one brings nothing back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, Literal
+
+import structlog
+
+from ..bus.bus import Bus, BusError
+from ..errors import Unavailable, VigilError
+from ..settings.sections import Retention
+from ..topology import (
+    BUCKETS,
+    CONSUMERS,
+    DAY_S,
+    MAX_ACK_PENDING,
+    SECOND_NS,
+    STREAMS,
+    Bucket,
+    Consumer,
+    Stream,
+)
+from .programs import Outside
+
+log = structlog.get_logger("vigil.broker")
+
+ERR_STREAM_NOT_FOUND: Final = 10059
+ERR_CONSUMER_NOT_FOUND: Final = 10014
+CLUSTER_TIMEOUT_S: Final = 60.0
+"""How long a cluster may take to agree on a leader before it counts as away."""
+
+
+def max_age_s(stream: Stream, retention: Retention) -> int:
+    """Return how long `stream` keeps what it holds, in seconds; 0 keeps for good.
+
+    >>> max_age_s(STREAMS[0], Retention(sessions_days=30)) == 30 * DAY_S
+    True
+    """
+    days = {
+        "SESSIONS": retention.sessions_days,
+        "SYSTEM": retention.system_days,
+        "BOARD": retention.board_days,
+        "DEAD": retention.dead_days,
+        "EVENTS": retention.events_days,
+        "SIGNALS": retention.signals_days,
+    }
+    return days.get(stream.name, 0) * DAY_S
+
+
+async def provision(bus: Bus, retention: Retention | None = None, *, replicas: int = 1) -> None:
+    """Create what the topology names, and upgrade what is there. Idempotent.
+
+    A cluster that was just started has no leader for some seconds, and not all its nodes: that is
+    waited for.
+
+    Raises:
+        Unavailable: no answer; with more than one replica only after `CLUSTER_TIMEOUT_S`.
+        VigilError: the broker refused.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + (CLUSTER_TIMEOUT_S if replicas > 1 else 0.0)
+    while True:
+        try:
+            return await _provision(bus, retention or Retention(), replicas)
+        except Unavailable as error:
+            if loop.time() >= deadline:
+                raise
+            log.info("cluster not ready", action="broker.cluster", error=str(error))
+            await asyncio.sleep(0.5)
+
+
+async def _provision(bus: Bus, retention: Retention, replicas: int) -> None:
+    for stream in STREAMS:
+        age_s = max_age_s(stream, retention)
+        await _ensure_stream(bus, stream_config(stream, age_s, replicas))
+    for bucket in BUCKETS:
+        await _ensure_stream(bus, _bucket_config(bucket, replicas))
+    for consumer in CONSUMERS:
+        await _ensure_consumer(bus, consumer, "all")
+
+
+async def provision_outside(bus: Bus, credentials: Iterable[Outside]) -> None:
+    """Create the durable consumers of outside programs; each begins with what comes from now on.
+
+    Raises:
+        BusError, Unavailable: the broker refused, or doesn't answer.
+    """
+    for credential in credentials:
+        await _ensure_consumer(bus, credential.consumer, "new")
+
+
+async def remove_outside(bus: Bus, credential: Outside) -> None:
+    """Delete the consumer of an outside program; harmless if there is none. Raises: BusError."""
+    consumer = credential.consumer
+    try:
+        await bus.api(f"CONSUMER.DELETE.{consumer.stream}.{consumer.name}", {})
+    except BusError as error:
+        if error.code != ERR_CONSUMER_NOT_FOUND:
+            raise
+
+
+async def _ensure_consumer(bus: Bus, consumer: Consumer, begin: Literal["all", "new"]) -> None:
+    config = {
+        "durable_name": consumer.name,
+        "name": consumer.name,
+        "ack_policy": "explicit",
+        "ack_wait": int(consumer.ack_wait_s * SECOND_NS),
+        "deliver_policy": begin,
+        "replay_policy": "instant",
+        "max_ack_pending": MAX_ACK_PENDING,
+        "max_deliver": -1,
+        "headers_only": consumer.headers_only,
+        **_filters(consumer.filters),
+    }
+    await bus.api(
+        f"CONSUMER.DURABLE.CREATE.{consumer.stream}.{consumer.name}",
+        {"stream_name": consumer.stream, "config": config},
+    )
+
+
+def _filters(filters: Sequence[str]) -> dict[str, Any]:
+    if len(filters) == 1:
+        return {"filter_subject": filters[0]}
+    return {"filter_subjects": list(filters)}
+
+
+def stream_config(stream: Stream, age_s: int, replicas: int) -> dict[str, Any]:
+    """Return what the broker is to know of a stream."""
+    config: dict[str, Any] = {
+        "name": stream.name,
+        "subjects": list(stream.subjects),
+        "retention": "interest" if stream.is_consumed else "limits",
+        "storage": "file",
+        "discard": "new" if stream.is_refusing else "old",
+        "max_age": age_s * SECOND_NS,
+        "max_msgs": -1,
+        "max_bytes": stream.bytes_max,
+        "max_msgs_per_subject": stream.per_subject_max,
+        "discard_new_per_subject": stream.is_refusing and stream.per_subject_max > 0,
+        "max_msg_size": stream.message_bytes_max,
+        "max_consumers": stream.max_consumers,
+        "duplicate_window": int(stream.duplicate_window_s * SECOND_NS),
+        "num_replicas": replicas,
+        "allow_direct": False,
+    }
+    if stream.has_batches:
+        config["allow_atomic"] = True
+    if stream.has_schedules:
+        config["allow_msg_schedules"] = True
+        config["allow_rollup_hdrs"] = True
+    return config
+
+
+async def create_bucket(bus: Bus, name: str, *, replicas: int) -> None:
+    """Create a bucket of the topology again; harmless if it's there. Raises: BusError."""
+    bucket = next(one for one in BUCKETS if one.name == name)
+    config = _bucket_config(bucket, replicas)
+    await bus.api(f"STREAM.CREATE.{config['name']}", config)
+
+
+def _bucket_config(bucket: Bucket, replicas: int) -> dict[str, Any]:
+    """Return the standard layout of a NATS key-value bucket (NATS ADR-8)."""
+    return {
+        "name": f"KV_{bucket.name}",
+        "subjects": [f"$KV.{bucket.name}.>"],
+        "retention": "limits",
+        "storage": bucket.storage,
+        "discard": "new",
+        "max_age": bucket.ttl_s * SECOND_NS,
+        "max_msgs": -1,
+        "max_bytes": -1,
+        "max_msgs_per_subject": 1,
+        "max_consumers": 1000,
+        "allow_rollup_hdrs": True,
+        # The state of a lease is read from the leader (ARCHITECTURE 3).
+        "allow_direct": False,
+        "duplicate_window": min(bucket.ttl_s or 120, 120) * SECOND_NS,
+        "num_replicas": replicas,
+    }
+
+
+async def _ensure_stream(bus: Bus, config: dict[str, Any]) -> None:
+    name = config["name"]
+    try:
+        current = (await bus.api(f"STREAM.INFO.{name}", {}))["config"]
+    except BusError as error:
+        if error.code != ERR_STREAM_NOT_FOUND:
+            raise
+        await bus.api(f"STREAM.CREATE.{name}", config)
+        return
+    if all(current.get(key, False) == value for key, value in config.items()):
+        return
+    try:
+        if config.get("discard_new_per_subject") and not current.get("discard_new_per_subject"):
+            config = await _without_loss(bus, current, config)
+        await bus.api(f"STREAM.UPDATE.{name}", current | config)
+    except BusError as error:
+        raise VigilError(f"stream {name} can't be upgraded: {error}") from error
+
+
+async def _without_loss(
+    bus: Bus, current: dict[str, Any], config: dict[str, Any]
+) -> dict[str, Any]:
+    """Prepare a stream for a bound on each subject -> the configuration that costs nothing now.
+
+    With the bound the broker drops what is above it, also what nobody has taken in (measured). So
+    what was taken in goes first, and a subject that has too much waiting puts the bound off until
+    the next provisioning.
+    """
+    name, bound = config["name"], config["max_msgs_per_subject"]
+    for consumer in CONSUMERS:  # without one, nobody is interested in what is there
+        if consumer.stream == name:
+            await _ensure_consumer(bus, consumer, "all")
+    loose = {
+        key: current.get(key, default)
+        for key, default in (("max_msgs_per_subject", -1), ("discard_new_per_subject", False))
+    }
+    await bus.api(f"STREAM.UPDATE.{name}", current | config | loose)
+    state = (await bus.api(f"STREAM.INFO.{name}", {"subjects_filter": ">"}))["state"]
+    waiting = max((state.get("subjects") or {}).values(), default=0)
+    if waiting <= bound:
+        return config
+    log.warning("bound put off", action="broker.bound", stream=name, waiting=waiting, bound=bound)
+    return config | loose

@@ -1,0 +1,1 @@
+"""The bus: NATS JetStream as Vigil uses it. Streams, consumers, buckets, leases, requests."""

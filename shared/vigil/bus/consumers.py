@@ -1,0 +1,373 @@
+"""Consumers: following a stream in order, and pulling from a durable consumer.
+
+Both are async iterators of messages that begin again by themselves after a gap, silence or a
+reconnect. A follower is ephemeral and needs no acks; what is pulled must be acked or nak'ed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import nats.errors
+import structlog
+from nats.aio.msg import Msg
+
+from ..errors import VigilError
+from ..topology import CONSUMED, SECOND_NS, Consumer
+from .message import Message
+
+if TYPE_CHECKING:
+    from .bus import Bus
+
+log = structlog.get_logger("vigil.bus")
+
+HEARTBEAT_S: Final = 5.0
+HEARTBEAT_MIN_S: Final = 1.0
+HEARTBEATS_PER_S: Final = 500.0
+"""What one connection of a cluster takes in of them, at most, as long as they are all idle."""
+BEGIN_TIMEOUT_S: Final = 2.0
+HEARTBEATS_MISSED_MAX: Final = 2.5
+PULL_BATCH: Final = 256
+PULL_EXPIRES_S: Final = 30.0
+PULL_AGAIN_S: Final = 0.2
+DRAIN_TIMEOUT_S: Final = 2.0
+
+
+def heartbeat_s(open_now: int, *, is_cluster: bool) -> float:
+    """Return the interval in seconds for the next consumer of a connection.
+
+    A broker that stands alone ends the connection when it dies. A node of a cluster takes the
+    consumers with it that it hosted, and only their silence tells those connected elsewhere.
+
+    >>> [heartbeat_s(n, is_cluster=True) for n in (0, 1000, 10_000)]
+    [1.0, 2.0, 5.0]
+    >>> heartbeat_s(0, is_cluster=False)
+    5.0
+    """
+    if not is_cluster:
+        return HEARTBEAT_S
+    return min(max(open_now / HEARTBEATS_PER_S, HEARTBEAT_MIN_S), HEARTBEAT_S)
+
+
+class _Deliveries:
+    """Shared by follower and puller: a queue of deliveries that an iterator drains."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._queue: deque[Message | Awaitable[None]] = deque()
+        self._arrived = asyncio.Event()
+        self._is_closed = False
+        self._restart_task: asyncio.Task[None] | None = None
+        self._watchdog: asyncio.TimerHandle | None = None
+        self._last_seen = 0.0
+        self._heartbeat_s = heartbeat_s(bus.followers, is_cluster=bus.is_cluster)
+        self._token, self._inbox = bus.register(self._handle)
+
+    def _handle(self, msg: Msg) -> None:
+        """Take a status message: heartbeat, flow control, end of a request."""
+        raise NotImplementedError  # pragma: no cover - both subclasses define it
+
+    def _deliver(self, message: Message, consumer_seq: int, consumer: str) -> None:
+        raise NotImplementedError  # pragma: no cover - both subclasses define it
+
+    async def _begin(self) -> None:
+        raise NotImplementedError  # pragma: no cover - both subclasses define it
+
+    def __aiter__(self) -> AsyncIterator[Message]:
+        return self
+
+    async def __anext__(self) -> Message:
+        while True:
+            while self._queue:
+                item = self._queue.popleft()
+                if isinstance(item, Message):
+                    return item
+                await item
+            if self._is_closed:
+                raise StopAsyncIteration
+            self._arrived.clear()
+            await self._arrived.wait()
+
+    async def arrived(self) -> None:
+        """Wait until `take_nowait` has a message; cancelling it loses none."""
+        while not (self._queue and isinstance(self._queue[0], Message)):
+            if self._queue:
+                await cast(Awaitable[None], self._queue.popleft())
+                continue
+            self._arrived.clear()
+            await self._arrived.wait()
+
+    async def next_within(self, seconds: float) -> Message | None:
+        """Return the next message, or None if there is none for so long."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.arrived()
+        return self.take_nowait()
+
+    def take_nowait(self) -> Message | None:
+        """Return the next message that is already here, or None."""
+        if self._queue and isinstance(self._queue[0], Message):
+            item = self._queue.popleft()
+            assert isinstance(item, Message)  # noqa: S101 - narrows the type
+            return item
+        return None
+
+    def _put(self, item: Message | Awaitable[None]) -> None:
+        self._queue.append(item)
+        self._arrived.set()
+
+    def _arm(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._last_seen = loop.time()
+        if self._watchdog is None:
+            self._watchdog = loop.call_later(self._heartbeat_s, self._check)
+
+    def _check(self) -> None:
+        """Begin again if the broker fell silent: no heartbeat for 2.5 intervals."""
+        self._watchdog = None
+        if self._is_closed:
+            return
+        loop = asyncio.get_running_loop()
+        if loop.time() - self._last_seen > HEARTBEATS_MISSED_MAX * self._heartbeat_s:
+            self.restart()
+            self._last_seen = loop.time()
+        self._watchdog = loop.call_later(self._heartbeat_s, self._check)
+
+    def restart(self) -> None:
+        """Begin again after a gap, silence or a reconnect; harmless if it happens twice."""
+        if self._is_closed or (self._restart_task and not self._restart_task.done()):
+            return
+        self._restart_task = asyncio.create_task(self._restart())
+
+    async def _restart(self) -> None:
+        delay_s = 0.05
+        while not self._is_closed and not self._bus.is_closed:
+            try:
+                await self._begin()
+            except VigilError as error:
+                log.info("retrying", action="bus.restart", error=str(error), role=self._bus.role)
+                await asyncio.sleep(delay_s)
+                delay_s = min(delay_s * 2, 1.0)
+            else:
+                return
+
+    async def close(self) -> None:
+        self._is_closed = True
+        self._arrived.set()
+        self._bus.on_restart(self._token, None)
+        self._bus.unregister(self._token)
+        if self._watchdog is not None:
+            self._watchdog.cancel()
+        if self._restart_task is not None:
+            self._restart_task.cancel()
+        for item in self._queue:
+            if not isinstance(item, Message) and asyncio.iscoroutine(item):
+                item.close()
+        self._queue.clear()
+
+
+class Follower(_Deliveries):
+    """An ordered consumer: ephemeral, in memory, no acks; an async iterator of messages."""
+
+    def __init__(self, bus: Bus, stream: str, filters: Sequence[str], start: int) -> None:
+        super().__init__(bus)
+        self._stream = stream
+        self._filters = list(filters)
+        self._next_seq = start
+        self._consumer = ""
+        self._generation = 0
+        self._expected = 1
+        self._subscription: Any = None
+        self.restarts = 0
+        """How often it had to begin again: after a reconnect, a gap or silence."""
+        self.waiting = 0
+        """How many messages were stored when it was opened."""
+
+    async def open(self) -> None:
+        try:
+            self._inbox = self._bus.push_inbox(self._token)
+            self._subscription = await self._bus.subscribe_inbox(self._inbox)
+            await self._begin()
+        except BaseException:
+            await self.close()
+            raise
+        self._bus.on_restart(self._token, self.restart)
+
+    async def _begin(self) -> None:
+        stale = self._consumer
+        self.restarts = self._generation
+        self._generation += 1
+        name = f"{self._bus._inbox.rsplit('.', 1)[1]}{self._token}g{self._generation}"
+        self._consumer = name
+        self._expected = 1
+        config: dict[str, Any] = {
+            "name": name,
+            "deliver_subject": self._inbox,
+            "deliver_policy": "by_start_sequence",
+            "opt_start_seq": max(self._next_seq, 1),
+            "ack_policy": "none",
+            "max_deliver": 1,
+            "replay_policy": "instant",
+            "flow_control": True,
+            "idle_heartbeat": int(self._heartbeat_s * SECOND_NS),
+            "inactive_threshold": 30 * SECOND_NS,
+            "mem_storage": True,
+            # Where messages go once all have them, it must have as many as the stream: 0.
+            "num_replicas": 0 if self._stream in CONSUMED else 1,
+        }
+        if self._next_seq == 0:
+            config["deliver_policy"] = "last_per_subject"
+            del config["opt_start_seq"]
+        where = f"CONSUMER.CREATE.{self._stream}.{name}"
+        if len(self._filters) == 1:
+            config["filter_subject"] = self._filters[0]
+            where += f".{self._filters[0]}"
+        else:
+            config["filter_subjects"] = self._filters
+        self._bus.route(name, self._deliver)
+        if stale:
+            self._bus.route(stale, None)
+            with contextlib.suppress(VigilError):
+                await self._bus.send(f"$JS.API.CONSUMER.DELETE.{self._stream}.{stale}", b"")
+        info = await self._bus.api(
+            where,
+            {"stream_name": self._stream, "config": config, "action": "create"},
+            BEGIN_TIMEOUT_S if self._bus.is_cluster else 5.0,
+        )
+        self.waiting = info["num_pending"] + info["delivered"]["consumer_seq"]
+        self._arm()
+
+    def _handle(self, msg: Msg) -> None:
+        self._last_seen = asyncio.get_running_loop().time()
+        headers = msg.headers
+        if headers and headers.get("Status") == "100":
+            if msg.reply:  # flow control: answered once what came before it was taken
+                self._put(self._bus.send(msg.reply, b""))
+            elif stalled := headers.get("Nats-Consumer-Stalled"):
+                self._put(self._bus.send(stalled, b""))
+            elif int(headers.get("Nats-Last-Consumer", "0")) >= self._expected:
+                self.restart()
+
+    def _deliver(self, message: Message, consumer_seq: int, consumer: str) -> None:
+        self._last_seen = asyncio.get_running_loop().time()
+        if consumer_seq != self._expected:
+            self.restart()
+            return
+        self._expected += 1
+        if message.seq < self._next_seq:
+            return
+        self._next_seq = message.seq + 1
+        self._put(message)
+
+    async def close(self) -> None:
+        consumer, self._consumer = self._consumer, ""
+        self._bus.route(consumer, None)
+        await super().close()
+        if self._subscription is not None:
+            with contextlib.suppress(nats.errors.Error):
+                await self._subscription.unsubscribe()
+        if consumer and self._bus.is_connected:
+            with contextlib.suppress(VigilError):
+                await self._bus.send(f"$JS.API.CONSUMER.DELETE.{self._stream}.{consumer}", b"")
+
+
+class Puller(_Deliveries):
+    """A durable pull consumer, kept fed: an async iterator of messages to ack or nak."""
+
+    def __init__(self, bus: Bus, consumer: Consumer) -> None:
+        super().__init__(bus)
+        self._subject = f"$JS.API.CONSUMER.MSG.NEXT.{consumer.stream}.{consumer.name}"
+        self._consumer = consumer.name
+        self._asked = 0
+        """Messages asked for and not yet delivered."""
+        self.interrupted = asyncio.Event()
+        """Set when nobody could be asked for a while: what was stored meanwhile comes late."""
+        self._is_heard = False
+        self._request = json.dumps(
+            {
+                "batch": PULL_BATCH,
+                "expires": int(PULL_EXPIRES_S * SECOND_NS),
+                "idle_heartbeat": int(self._heartbeat_s * SECOND_NS),
+            }
+        ).encode()
+        self._subscription: Any = None
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether somebody answers, as far as the connection doesn't tell already."""
+        return self._is_heard or not self._bus.is_cluster
+
+    def restart(self) -> None:
+        self._is_heard = False
+        self.interrupted.set()
+        super().restart()
+
+    async def open(self) -> None:
+        self._bus.route(self._consumer, self._deliver)
+        try:
+            await self._open()
+        except BaseException:
+            await self.close()
+            raise
+        self._bus.on_restart(self._token, self.restart)
+
+    async def _open(self) -> None:
+        # An inbox of its own: unsubscribing ends the open request, or the broker would go on
+        # answering it, and what it sends would be out of reach for a whole ack_wait.
+        self._inbox = self._bus.push_inbox(self._token)
+        self._subscription = await self._bus.subscribe_inbox(self._inbox)
+        await self._begin()
+
+    async def close(self) -> None:
+        """End the request, and give back at once what was not taken."""
+        if self._subscription is not None:
+            await self._bus.connection.end(self._subscription, DRAIN_TIMEOUT_S)
+        left = [item for item in self._queue if isinstance(item, Message)]
+        self._bus.route(self._consumer, None)
+        await super().close()
+        for message in left:
+            with contextlib.suppress(VigilError):  # then it comes again after ack_wait
+                await self._bus.nak(message, 0)
+
+    async def _begin(self) -> None:
+        self._asked = 0
+        await self._ask()
+        self._arm()
+
+    async def _ask(self) -> None:
+        self._asked += PULL_BATCH
+        await self._bus.send(self._subject, self._request, self._inbox)
+
+    def _handle(self, msg: Msg) -> None:
+        self._last_seen = asyncio.get_running_loop().time()
+        headers = msg.headers
+        if headers and (status := headers.get("Status")):
+            self._is_heard = status in ("100", "404", "408")
+            if status == "100":
+                return
+            self._asked = 0
+            if status == "503":  # no leader: asked at once, it would answer so thousands of times
+                self.interrupted.set()
+                asyncio.get_running_loop().call_later(PULL_AGAIN_S, self.restart)
+            elif self._is_heard:  # this request is over
+                super().restart()
+            else:  # 409: the consumer or its leader moved
+                log.info("asking again", action="bus.pull", reason=headers.get("Description", ""))
+                self.restart()
+
+    def _deliver(self, message: Message, consumer_seq: int, consumer: str) -> None:
+        self._last_seen = asyncio.get_running_loop().time()
+        self._is_heard = True
+        self._asked -= 1
+        self._put(message)
+
+    async def __anext__(self) -> Message:
+        """Return the next message, asking for more before they run out."""
+        if self._asked < PULL_BATCH // 2 and len(self._queue) < PULL_BATCH:
+            await self._ask()
+        return await super().__anext__()

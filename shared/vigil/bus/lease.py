@@ -1,0 +1,84 @@
+"""Leases: who works on what, for as long as they keep saying so.
+
+A lease only saves work. What makes the work correct is the compare-and-set at the commit: two
+holders at once are possible (a process that slept through its lease), and harmless.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..broker.provision import ERR_STREAM_NOT_FOUND, create_bucket
+from ..errors import LeaseLost, OutcomeUnknown, WrongLastSequence
+from ..topology import LEASE_RENEW_S, LEASE_TTL_S
+from .bus import Bus, BusError
+from .kv import Bucket
+
+RENEW_S: Final = LEASE_RENEW_S
+TTL_S: Final = LEASE_TTL_S
+BUCKET: Final = "LEASES"
+
+
+class Lease:
+    """A held lease. Renew every `RENEW_S`; when that fails, stop at once."""
+
+    def __init__(self, bucket: Bucket, key: str, holder: bytes, revision: int) -> None:
+        self._bucket = bucket
+        self._key = key
+        self._holder = holder
+        self._revision = revision
+
+    async def renew(self) -> None:
+        """Extend it by `TTL_S` seconds.
+
+        Raises:
+            LeaseLost: it ran out, somebody else has it, or nobody can tell.
+        """
+        try:
+            self._revision = await self._bucket.put(self._key, self._holder, expect=self._revision)
+        except (WrongLastSequence, OutcomeUnknown) as error:
+            raise LeaseLost(self._key) from error
+
+    async def release(self) -> None:
+        """Give it back, if it is still ours."""
+        try:
+            await self._bucket.delete(self._key, expect=self._revision)
+        except (WrongLastSequence, OutcomeUnknown):
+            return
+
+
+class Leases:
+    """The bucket LEASES, for one holder. Its entries expire by the bucket's own ttl."""
+
+    def __init__(self, bus: Bus, holder: str, *, replicas: int = 1) -> None:
+        self._bus = bus
+        self._replicas = replicas
+        self._bucket = Bucket(bus, BUCKET)
+        self._holder = holder.encode()
+
+    async def acquire(self, key: str) -> Lease | None:
+        """Take the lease, or return None if it is live elsewhere.
+
+        Raises:
+            OutcomeUnknown: nobody can tell; if it was taken, it expires by itself.
+        """
+        try:
+            revision = await self._create(key)
+        except WrongLastSequence:
+            return None
+        return Lease(self._bucket, key, self._holder, revision)
+
+    async def _create(self, key: str) -> int:
+        try:
+            return await self._bucket.create(key, self._holder)
+        except BusError as error:
+            if error.code != ERR_STREAM_NOT_FOUND:
+                raise
+        # It is kept in memory: a broker of its own that was restarted has lost it, and nobody
+        # but the embedded broker's watch provisions again.
+        await create_bucket(self._bus, BUCKET, replicas=self._replicas)
+        return await self._bucket.create(key, self._holder)
+
+    async def is_live(self, key: str) -> bool:
+        """Return whether somebody holds it now."""
+        return await self._bucket.get(key) is not None

@@ -1,0 +1,1 @@
+"""Commands for whoever runs an installation: start, stop, tokens, backup, erase."""

@@ -1,0 +1,301 @@
+"""`up`, `down`, `serve`, `provision`: starting and ending."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+import msgspec
+import typer
+
+from vigil import distribution
+from vigil.errors import ConfigError
+from vigil.local import runfile
+from vigil.local.runfile import AlreadyRunning, RunFile
+from vigil.sdk.client import read_token
+from vigil.settings import config
+from vigil.settings.config import Settings
+
+from .. import exits, options, output
+
+if TYPE_CHECKING:
+    from vigil.local.up import Supervisor
+
+STOP_S: Final = 30.0
+"""A clean stop takes at most this long."""
+KILL_S: Final = 5.0
+START_S: Final = 90.0
+LAST_LINES: Final = 12
+
+
+def up(
+    processes: Annotated[
+        bool, typer.Option("--processes", help="Run each service in a process of its own.")
+    ] = False,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Return when ready; go on in the background.")
+    ] = False,
+    is_child: Annotated[bool, typer.Option("--is-child", hidden=True)] = False,
+    json: options.Json = False,
+) -> None:
+    """Start the broker and all services, and print the URL, a token and the model in use.
+
+    The services run from a checkout or an image. From the wheel alone: exit code 1, nothing made.
+    """
+    distribution.check_services()
+    settings = config.load()
+    mode: runfile.Mode = "processes" if processes else "tasks"
+    if not is_child:
+        _refuse_second(settings)
+        from vigil.local.home import prepare_home
+
+        for remark in prepare_home(settings):
+            output.message(remark)
+        output.message("Starting …")
+    from vigil.broker.process import kept_port
+
+    port_before = kept_port(settings.home)
+
+    def on_ready(run: RunFile) -> None:
+        if not is_child:
+            announce(settings, run, is_json=json)
+            _tell_moved(settings, run, port_before)
+
+    if detach:
+        on_ready(_detached(settings, mode))
+        return
+
+    _serve_all(settings, mode, on_ready)
+
+
+def _refuse_second(settings: Settings) -> None:
+    run = runfile.running(settings.run_file)
+    if run is not None:
+        raise AlreadyRunning(runfile.refusal(run))
+
+
+def _serve_all(settings: Settings, mode: runfile.Mode, on_ready: Any) -> None:
+    import uvloop
+
+    from vigil.local.up import Supervisor
+    from vigil.observe import logs
+
+    logs.configure()
+    supervisor = Supervisor(settings, mode)
+    uvloop.run(_until_signalled(supervisor, on_ready))
+
+
+async def _until_signalled(supervisor: Supervisor, on_ready: Any) -> None:
+    """Run until the first SIGTERM or SIGINT; more of them change nothing."""
+    task = asyncio.ensure_future(supervisor.run(on_ready))
+    is_stopping = False
+
+    def stop() -> None:
+        nonlocal is_stopping
+        if not is_stopping:
+            is_stopping = True
+            # Whatever hangs: this process ends, and what it started ends with it.
+            deadline = threading.Timer(STOP_S, os._exit, (exits.FAILURE,))
+            deadline.daemon = True
+            deadline.start()
+            task.cancel()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    try:
+        await task
+    except asyncio.CancelledError:
+        if not is_stopping:
+            raise
+
+
+def _detached(settings: Settings, mode: runfile.Mode) -> RunFile:
+    """Start `vigil up` in a session of its own; return once it's ready."""
+    log_file = settings.home / "logs" / "up.log"
+    log_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if log_file.exists():
+        log_file.replace(log_file.with_suffix(".log.1"))
+    command = [sys.executable, "-m", "vigil.cli", "up", "--is-child"]
+    if mode == "processes":
+        command.append("--processes")
+    # Nothing of ours is inherited: a caller that captures our output must not wait for it.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    with os.fdopen(os.open(log_file, flags, 0o600), "ab") as log:
+        child = subprocess.Popen(  # noqa: S603 - our own interpreter and arguments
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            close_fds=True,
+        )
+    try:
+        return _wait_ready(settings, child, log_file)
+    except KeyboardInterrupt:
+        child.terminate()
+        raise
+
+
+def _wait_ready(settings: Settings, child: subprocess.Popen[bytes], log_file: Path) -> RunFile:
+    deadline = time.monotonic() + START_S
+    while child.poll() is None:
+        run = runfile.read(settings.run_file)
+        if run is not None and run.pid == child.pid and run.is_ready:
+            return run
+        if time.monotonic() > deadline:
+            child.terminate()
+            raise exits.Timeout(_with_last_words(f"not ready after {START_S:g} s", log_file))
+        time.sleep(0.05)
+    output.message(_with_last_words("vigil: it did not start", log_file))
+    raise typer.Exit(child.returncode if child.returncode > 0 else exits.FAILURE)
+
+
+def _with_last_words(text: str, log_file: Path) -> str:
+    lines = log_file.read_text("utf-8", "replace").splitlines()[-LAST_LINES:]
+    return f"{text}; the end of {log_file}:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def announce(settings: Settings, run: RunFile, *, is_json: bool) -> None:
+    """Print what a person needs to go on."""
+    token = read_token(settings.home)
+    if is_json:
+        output.json({**msgspec.structs.asdict(run), "token": token, "home": str(settings.home)})
+        return
+    model = run.model
+    if model == "rehearsal":
+        model = (
+            "rehearsal: a stand-in that follows a few fixed rules, not an AI. For a real one:\n"
+            f"          {command()} down; export ANTHROPIC_API_KEY=…; {command()} up --detach"
+        )
+    output.data(
+        f"Vigil is running (pid {run.pid}).\n"
+        f"  URL     {run.url}\n"
+        f"  Token   {token}\n"
+        f"  Model   {model}\n"
+        f"  State   {settings.home}\n"
+        f"Talk to it:  {command()} chat\n"
+        f"Stop it:     {command()} down"
+    )
+
+
+def _tell_moved(settings: Settings, run: RunFile, port_before: int | None) -> None:
+    """Say it if programs on the bus don't find the broker where it was."""
+    if port_before is None or settings.config.nats.url or run.nats_url.endswith(f":{port_before}"):
+        return
+    output.message(
+        f"The broker listens at {run.nats_url} now, no longer on port {port_before}. Programs with "
+        "a credential of `vigil token create --bus` need that address; the credential stays."
+    )
+
+
+def command() -> str:
+    """Return how this command is called from where the person is."""
+    here = Path(sys.argv[0]).absolute()
+    found = shutil.which("vigil")
+    if here.name != "vigil" or (found and Path(found).absolute() == here):
+        return "vigil"
+    try:
+        return str(here.relative_to(Path.cwd()))
+    except ValueError:
+        return str(here)
+
+
+def down(json: options.Json = False) -> None:
+    """Stop what `vigil up` started here. Exit code 3 if nothing runs."""
+    settings = config.load()
+    run = runfile.running(settings.run_file)
+    if run is None:
+        raise exits.NotReady(f"Vigil is not running (home {settings.home})")
+    os.kill(run.pid, signal.SIGTERM)
+    is_clean = runfile.wait_ended(settings.run_file, timeout_s=STOP_S + KILL_S)
+    if not is_clean:
+        output.message(f"It did not end in {STOP_S + KILL_S:g} s: killing it.")
+        os.kill(run.pid, signal.SIGKILL)
+        if not runfile.wait_ended(settings.run_file, timeout_s=KILL_S):
+            raise exits.Timeout(f"pid {run.pid} does not end")
+    if json:
+        output.json({"pid": run.pid, "clean": is_clean})
+    else:
+        output.message("Stopped.")
+
+
+Service = Literal["gateway", "cortex", "memory", "scheduler", "executor", "delivery"]
+
+
+def serve(service: Annotated[Service, typer.Argument(help="Which one.")]) -> None:
+    """Run one service alone, beside the broker at NATS_URL. Any number of replicas may run."""
+    from vigil import runtime
+    from vigil.observe import logs
+
+    logs.configure()
+    runtime.serve_alone(service, config.load())
+
+
+def provision(
+    credentials_only: Annotated[
+        bool, typer.Option("--credentials-only", help="Make credentials; need no broker.")
+    ] = False,
+    write_nats_conf: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH", help="Write nats-server's configuration: a file; with --node, a folder."
+        ),
+    ] = None,
+    node: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOST[:PORT]",
+            help="A node of a cluster, as the others reach it; give it 3 or 5 times.",
+        ),
+    ] = None,
+    write_nats_accounts: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write only who may use it, for deploy/nats.conf."),
+    ] = None,
+    store: Annotated[
+        Path, typer.Option(help="For that configuration: where the server keeps its data.")
+    ] = Path("/data/jetstream"),
+    seeds_out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Copy each service's seed to DIR/SERVICE/."),
+    ] = None,
+    token_user: Annotated[
+        str | None,
+        typer.Option(metavar="USER", help="Make an admin token once, keep and print it."),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Prepare a broker of your own: credentials, streams and buckets. May be run again."""
+    from .provision import Plan, carry_out
+
+    settings = config.load()
+    if token_user is not None and credentials_only:
+        raise typer.BadParameter("--token-user needs the broker, --credentials-only avoids it")
+    if node and write_nats_conf is None:
+        raise typer.BadParameter("--node needs --write-nats-conf: the folder for its files")
+    if not credentials_only and not settings.config.nats.url:
+        raise ConfigError("set NATS_URL to the broker to prepare, or use --credentials-only")
+    plan = Plan(
+        conf=write_nats_conf,
+        accounts=write_nats_accounts,
+        nodes=tuple(node or ()),
+        store=store,
+        seeds=seeds_out,
+        has_broker=not credentials_only,
+        token_user=token_user,
+    )
+    done = carry_out(settings, plan)
+    if json:
+        output.json(done)
+        return
+    for name, value in done.items():
+        output.data(f"{name}  {value}")

@@ -1,0 +1,1 @@
+"""`vigil chat` and `vigil send`: a conversation on a terminal or in a pipe."""

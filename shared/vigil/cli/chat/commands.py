@@ -1,0 +1,179 @@
+"""`vigil chat` and `vigil send`: for a person at a terminal, and for a pipe.
+
+A chat without a thread starts a new one and tells how to go on with it. From a pipe, each line
+is said and answered before the next one; follow-ups that arrive meanwhile are printed too, and
+with `--wait` also those that come later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Annotated, Any, Final
+from uuid import uuid4
+
+import typer
+
+from vigil.sdk.client import Client
+from vigil.subjects import SessionKey
+
+from .. import exits, options, output
+
+CONFIRM_S: Final = 10.0
+SHOW_S: Final = 3.0
+
+
+def new_thread() -> str:
+    """Return the name of a thread that nobody used before."""
+    return f"chat-{uuid4().hex[:12]}"
+
+
+def chat(
+    agent: options.Agent = "vigil",
+    thread: options.Thread = None,
+    wait: Annotated[
+        float,
+        typer.Option(min=0, help="From a pipe: seconds to stay for follow-ups after the end."),
+    ] = 0.0,
+    timeout: Annotated[
+        float, typer.Option(min=1, help="From a pipe: seconds to wait for an answer.")
+    ] = 300.0,
+    json: options.Json = False,
+) -> None:
+    """Talk with an agent. Its follow-ups appear when they come. Ctrl-D ends."""
+    _, client = options.here()
+    key = options.session_of(client, agent, thread or new_thread())
+    is_person = sys.stdin.isatty() and output.is_fancy(sys.stdout) and not json
+    if is_person:
+        output.message(f"You are {key.user}, in thread {key.thread}. Ctrl-D ends.")
+    more = "" if agent == "vigil" else f" --agent {agent}"
+    hint = f"Go on with: vigil chat --thread {key.thread}{more}"
+    try:
+        if is_person:
+            _with_person(client, key)
+        else:
+            asyncio.run(_with_pipe(client, key, wait_s=wait, timeout_s=timeout, is_json=json))
+    except KeyboardInterrupt:
+        if is_person:
+            output.message(f"\n{hint}")  # the cursor is behind the prompt
+        raise
+    if thread is None:
+        output.message(hint)
+
+
+def _with_person(client: Client, key: SessionKey) -> None:
+    from .keyboard import terminal_restored
+
+    with terminal_restored():
+        asyncio.run(_at_terminal(client, key))
+
+
+async def _at_terminal(client: Client, key: SessionKey) -> None:
+    from .conversation import Conversation, until_done
+    from .keyboard import Keyboard
+    from .screen import TerminalScreen
+
+    keyboard = Keyboard()
+    screen = TerminalScreen(key.agent, keyboard.typed)
+    conversation = Conversation(client, str(key), screen)
+
+    async def talk() -> None:
+        await conversation.wait_open(CONFIRM_S)
+        keyboard.start()
+        async for line in keyboard:
+            screen.line_entered(line)
+            if line.strip():
+                await conversation.say(line.strip("\n"))
+        output.message("")
+        if not await conversation.wait_confirmed(CONFIRM_S):
+            raise exits.Timeout("not everything you said could be stored: no connection")
+
+    await until_done(talk, conversation)
+
+
+async def _with_pipe(
+    client: Client, key: SessionKey, *, wait_s: float, timeout_s: float, is_json: bool
+) -> None:
+    from .conversation import Conversation, until_done
+    from .keyboard import Pipe
+    from .screen import JsonScreen, PlainScreen
+
+    screen = JsonScreen() if is_json else PlainScreen(key.agent)
+    conversation = Conversation(client, str(key), screen)
+
+    async def talk() -> None:
+        if not await conversation.wait_open(timeout_s):
+            raise exits.NotReady("no connection to the session")
+        lines = Pipe()
+        lines.start()
+        async for line in lines:
+            if line.strip():
+                await _say_and_hear(client, key, conversation, line.strip(), timeout_s)
+        if wait_s:
+            await asyncio.sleep(wait_s)
+
+    await until_done(talk, conversation)
+
+
+async def _say_and_hear(
+    client: Client, key: SessionKey, conversation: Any, text: str, timeout_s: float
+) -> None:
+    """Say one line, and wait until all that it caused is shown."""
+    answer = await asyncio.to_thread(
+        client.chat, text, user=key.user, thread=key.thread, agent=key.agent
+    )
+    event_id = answer["event_id"]
+    if "messages" not in answer:
+        # It takes longer than the gateway waits; the answer comes on the socket.
+        if not await conversation.wait_until(lambda: conversation.has_answer(event_id), timeout_s):
+            raise exits.Timeout(f"no answer in {timeout_s:g} s; what you said is stored")
+        return
+    messages = answer["messages"]
+    if not await conversation.wait_shown({m["id"] for m in messages}, SHOW_S):
+        for message in messages:
+            conversation.show({"type": "message", "caused_by": event_id, **message})
+
+
+def send(
+    text: Annotated[str, typer.Argument(help="What to say; - reads it from stdin.")],
+    agent: options.Agent = "vigil",
+    thread: options.Thread = None,
+    wait: Annotated[
+        bool, typer.Option("--wait/--no-wait", help="Wait for the answer and print it.")
+    ] = True,
+    idempotency_key: Annotated[
+        str | None,
+        typer.Option(help="With --no-wait: a name for this message; it is stored once."),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Say one thing and print the answer."""
+    if text == "-":
+        text = sys.stdin.read()
+    if idempotency_key is not None and wait:
+        raise typer.BadParameter("--idempotency-key goes with --no-wait")
+    _, client = options.here()
+    key = options.session_of(client, agent, thread or new_thread())
+    if not wait:
+        _say(client, key, text, idempotency_key, is_json=json)
+        return
+    answer = client.chat(text, user=key.user, thread=key.thread, agent=key.agent)
+    if json:
+        output.json(answer)
+    elif "response" in answer:
+        output.data(output.printable(answer["response"]))
+        if thread is None:
+            output.message(f"Go on with: vigil send --thread {key.thread} …")
+    if "response" not in answer:
+        raise exits.Timeout(f"no answer yet; it will be in session {key}")
+
+
+def _say(
+    client: Client, key: SessionKey, text: str, idempotency_key: str | None, *, is_json: bool
+) -> None:
+    stored = client.send(str(key), text, idempotency_key=idempotency_key)
+    if is_json:
+        output.json({"session_key": str(key), **stored})
+    else:
+        output.data(stored["event_id"])
+        output.message(f"Stored in session {key}.")

@@ -1,0 +1,190 @@
+"""A conversation over the socket: say, hear, acknowledge, reconnect, lose nothing.
+
+What the person says carries an id of ours and is repeated after a reconnect until the gateway
+confirms it; with the same id it is stored once. What the agent says is acknowledged once it is on
+the screen; the gateway repeats the rest, and a message that was shown is not shown again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Callable
+from typing import Any, Final
+from uuid import uuid4
+
+import websockets
+from websockets.asyncio.client import ClientConnection, connect
+
+from vigil.errors import VigilError
+from vigil.sdk.client import ApiError, Client
+
+from .screen import Screen
+
+DEVICE: Final = "cli"
+"""The name of the cursor that this command line reads with."""
+RECONNECT_FIRST_S: Final = 0.2
+RECONNECT_MAX_S: Final = 5.0
+STEADY_AFTER_S: Final = 5.0
+_HOPELESS: Final = frozenset({400, 401, 403, 404, 405, 422})
+
+
+class Conversation:
+    """One session, followed on a socket for as long as `run` runs."""
+
+    def __init__(self, client: Client, session_key: str, screen: Screen) -> None:
+        self._client = client
+        self._key = session_key
+        self._screen = screen
+        self._socket: ClientConnection | None = None
+        self._unconfirmed: dict[str, str] = {}
+        self._shown: set[str] = set()
+        self._answered: set[str] = set()
+        self._changed = asyncio.Event()
+        self._is_away = False
+
+    async def run(self) -> None:
+        """Keep the socket open until cancelled.
+
+        Raises:
+            ApiError: the gateway will not open it, now or later.
+        """
+        loop = asyncio.get_running_loop()
+        delay_s = RECONNECT_FIRST_S
+        while True:
+            begun = loop.time()
+            try:
+                await self._follow()
+            except websockets.InvalidStatus as error:
+                refusal = _refusal(error)
+                if refusal.status in _HOPELESS:
+                    raise refusal from error
+                reason = str(refusal)
+            except (OSError, TimeoutError, websockets.WebSocketException) as error:
+                reason = str(error) or repr(error)
+            else:
+                reason = "closed"
+            if not self._is_away:
+                self._is_away = True
+                self._screen.notice(f"connection lost ({reason}); reconnecting, nothing is lost")
+            if loop.time() - begun > STEADY_AFTER_S:
+                delay_s = RECONNECT_FIRST_S
+            await asyncio.sleep(delay_s * random.uniform(0.8, 1.2))  # noqa: S311 - no secret
+            delay_s = min(2 * delay_s, RECONNECT_MAX_S)
+
+    async def _follow(self) -> None:
+        url = self._client.socket_url(self._key, client=DEVICE)
+        async with connect(
+            url, additional_headers=self._client.headers, proxy=None, open_timeout=10
+        ) as socket:
+            if self._is_away:
+                self._is_away = False
+                self._screen.notice("connected again")
+            self._socket = socket
+            try:
+                for message_id, text in list(self._unconfirmed.items()):
+                    await self._send({"type": "message", "id": message_id, "text": text})
+                self._tell_change()
+                async for raw in socket:
+                    await self._hear(json.loads(raw))
+            finally:
+                self._socket = None
+
+    async def _send(self, frame: dict[str, Any]) -> None:
+        if self._socket is None:
+            return
+        try:
+            await self._socket.send(json.dumps(frame))
+        except websockets.ConnectionClosed:
+            return  # the reader notices, and what isn't confirmed is sent again
+
+    async def _hear(self, frame: dict[str, Any]) -> None:
+        match frame["type"]:
+            case "token":
+                self._screen.token(frame)
+            case "message":
+                self.show(frame)
+                await self._send({"type": "ack", "cursor": frame["cursor"]})
+            case "accepted":
+                self._unconfirmed.pop(frame["id"], None)
+                self._tell_change()
+            case "error":
+                text = self._unconfirmed.pop(frame.get("id") or "", None)
+                self._screen.notice(_complaint(frame, text))
+                self._tell_change()
+
+    def show(self, frame: dict[str, Any]) -> None:
+        """Show a message, unless it was shown."""
+        if frame["id"] in self._shown:
+            return
+        self._shown.add(frame["id"])
+        self._answered.add(frame["caused_by"])
+        self._screen.message(frame)
+        self._tell_change()
+
+    def has_answer(self, event_id: str) -> bool:
+        """Whether a message that the event caused was shown."""
+        return event_id in self._answered
+
+    async def say(self, text: str) -> None:
+        """Say something: now, or as soon as there is a connection."""
+        message_id = str(uuid4())
+        self._unconfirmed[message_id] = text
+        await self._send({"type": "message", "id": message_id, "text": text})
+
+    async def wait_confirmed(self, timeout_s: float) -> bool:
+        """Wait until all that was said is stored; return whether it is."""
+        return await self.wait_until(lambda: not self._unconfirmed, timeout_s)
+
+    async def wait_shown(self, ids: set[str], timeout_s: float) -> bool:
+        """Wait until these messages were shown; return whether they were."""
+        return await self.wait_until(lambda: ids <= self._shown, timeout_s)
+
+    async def wait_open(self, timeout_s: float) -> bool:
+        """Wait until the socket is open; return whether it is."""
+        return await self.wait_until(lambda: self._socket is not None, timeout_s)
+
+    async def wait_until(self, is_true: Callable[[], bool], timeout_s: float) -> bool:
+        """Wait for a condition on what was heard."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                while not is_true():
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def _tell_change(self) -> None:
+        self._changed.set()
+
+
+def _refusal(error: websockets.InvalidStatus) -> ApiError:
+    response = error.response
+    try:
+        problem = json.loads(response.body or b"")
+    except ValueError:
+        problem = {}
+    return ApiError(response.status_code, problem if isinstance(problem, dict) else {})
+
+
+def _complaint(frame: dict[str, Any], text: str | None) -> str:
+    detail = str(frame.get("detail", "refused"))
+    return f"not accepted: {detail}" if text is None else f"not accepted: {detail}: {text[:60]!r}"
+
+
+async def until_done(talk: Callable[[], Any], conversation: Conversation) -> Any:
+    """Run `talk` beside the socket; end with it, or with what makes the socket impossible."""
+    following = asyncio.create_task(conversation.run(), name="chat-socket")
+    talking = asyncio.create_task(talk(), name="chat-talk")
+    try:
+        await asyncio.wait({following, talking}, return_when=asyncio.FIRST_COMPLETED)
+        if not talking.done():
+            following.result()
+            raise VigilError("the socket ended")
+        return talking.result()
+    finally:
+        for task in (following, talking):
+            task.cancel()
+        await asyncio.gather(following, talking, return_exceptions=True)

@@ -1,0 +1,227 @@
+"""What a conversation looks like: on a terminal, in a pipe, as JSON lines.
+
+On a terminal an answer is shown while it is made, above the line that the person is typing,
+and the committed message replaces it; nothing is printed twice and the input line survives
+whatever arrives. That needs to know how many rows were used, so rows are wrapped here. Only a
+few escape codes are used, which every terminal knows.
+
+It does no reading and knows no socket.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from typing import Any, Final, Protocol, TextIO
+
+from .. import output
+
+PROMPT: Final = "you> "
+
+
+class Screen(Protocol):
+    """Where a conversation appears. Frames are those of the socket (SPEC P-5)."""
+
+    def token(self, frame: dict[str, Any]) -> None: ...
+
+    def message(self, frame: dict[str, Any]) -> None: ...
+
+    def notice(self, text: str) -> None: ...
+
+
+class JsonScreen:
+    """One JSON object a line, messages only."""
+
+    def token(self, frame: dict[str, Any]) -> None:
+        """Ignore it: the message that is committed has the whole text."""
+
+    def message(self, frame: dict[str, Any]) -> None:
+        output.json(frame)
+
+    def notice(self, text: str) -> None:
+        output.message(text)
+
+
+class PlainScreen:
+    """Whole messages, for a pipe or a file."""
+
+    def __init__(self, agent: str) -> None:
+        self._agent = agent
+
+    def token(self, frame: dict[str, Any]) -> None:
+        """Ignore it: the message that is committed has the whole text."""
+
+    def message(self, frame: dict[str, Any]) -> None:
+        output.data(label(self._agent, frame.get("tag")) + output.printable(frame["text"]))
+
+    def notice(self, text: str) -> None:
+        output.message(text)
+
+
+def label(agent: str, tag: str | None) -> str:
+    """Return what stands in front of an agent's message.
+
+    >>> label("vigil", "Agent follow-up")
+    'vigil (Agent follow-up)> '
+    """
+    return f"{agent} ({tag})> " if tag else f"{agent}> "
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    r"""Split into the rows that a terminal of `width` columns shows.
+
+    >>> wrapped("abcde\nf", 3)
+    ['abc', 'de', 'f']
+    """
+    from rich.cells import cell_len
+
+    rows: list[str] = []
+    for line in text.expandtabs(4).split("\n"):
+        row, used = "", 0
+        for character in line:
+            size = cell_len(character)
+            if used + size > width:
+                rows.append(row)
+                row, used = "", 0
+            row += character
+            used += size
+        rows.append(row)
+    return rows
+
+
+class TerminalScreen:
+    """A terminal. `typed` returns what the person has typed of a line so far; None: no prompt."""
+
+    def __init__(
+        self,
+        agent: str,
+        typed: Callable[[], str | None],
+        *,
+        stream: TextIO | None = None,
+        size: Callable[[], tuple[int, int]] | None = None,
+    ) -> None:
+        self._agent = agent
+        self._typed = typed
+        self._out = stream or sys.stdout
+        self._size = size or _terminal_size
+        self._making: tuple[Any, Any] | None = None
+        """Turn and attempt of the answer in the making."""
+        self._text = ""
+        self._tail = ""
+        self._rows = 0
+
+    # ------------------------------------------------------------ what appears
+
+    def token(self, frame: dict[str, Any]) -> None:
+        """Show a piece of an answer in the making; a new attempt discards the old one."""
+        making = (frame["turn"], frame["attempt"])
+        above = self._lift()
+        if self._making not in (None, making):
+            above += self._erase()
+        text = output.printable(frame["text"])
+        if self._making is None:
+            self._making = making
+            above += self._grow(label(self._agent, None) + text, is_first=True)
+        else:
+            above += self._grow(text)
+        self._text += text
+        self._write(above + self._prompt())
+
+    def message(self, frame: dict[str, Any]) -> None:
+        """Show what was said for good; the same text in the making becomes it."""
+        text = output.printable(frame["text"])
+        tag = frame.get("tag")
+        if tag is None and self._making is not None and self._text.strip() == text.strip():
+            self._forget()
+            return
+        above = self._lift() + self._erase()
+        self._write(above + self._block(label(self._agent, tag) + text) + self._prompt())
+
+    def notice(self, text: str) -> None:
+        """Tell something that isn't part of the conversation."""
+        rows = self._block(output.printable(text))
+        above = self._lift()
+        if self._making is None:
+            self._write(above + output.dim(rows, self._out) + self._prompt())
+            return
+        text, making = self._text, self._making
+        self._write(above + self._erase() + output.dim(rows, self._out))
+        self._resume(text, making)
+
+    def line_entered(self, line: str) -> None:
+        """The person ended a line: move it above an answer in the making."""
+        if self._making is None:
+            return
+        text, making = self._text, self._making
+        up = len(wrapped(PROMPT + line, self._size()[0]))
+        entered = self._block(PROMPT + output.printable(line))
+        self._write(f"\x1b[{up}A\r\x1b[J" + self._erase() + entered)
+        self._resume(text, making)
+
+    # ------------------------------------------------------------ how
+
+    def _resume(self, text: str, making: tuple[Any, Any]) -> None:
+        """Draw an answer in the making again, further down."""
+        self._making, self._text = making, text
+        again = self._grow(label(self._agent, None) + text, is_first=True)
+        self._write(again + self._prompt())
+
+    def _grow(self, text: str, *, is_first: bool = False) -> str:
+        rows = wrapped(self._tail + text, self._width())
+        self._rows += len(rows) - 1
+        self._tail = rows[-1]
+        return ("" if is_first else "\x1b[A\x1b[K") + "\n".join(rows) + "\n"
+
+    def _erase(self) -> str:
+        """Take an answer in the making away, as far as it is still on the screen."""
+        if self._making is None:
+            return ""
+        up = min(self._rows + 1, self._size()[1] - 1)
+        self._forget()
+        return f"\x1b[{up}A\x1b[J"
+
+    def _forget(self) -> None:
+        self._making = None
+        self._text = self._tail = ""
+        self._rows = 0
+
+    def _block(self, text: str) -> str:
+        return "\n".join(wrapped(text, self._width())) + "\n"
+
+    def _lift(self) -> str:
+        """Take the input line away, to write above it."""
+        typed = self._typed()
+        if typed is None:
+            return ""
+        up = len(self._input_rows(typed)) - 1
+        return (f"\x1b[{up}A" if up else "") + "\r\x1b[J"
+
+    def _prompt(self) -> str:
+        typed = self._typed()
+        if typed is None:
+            return ""
+        # A line that fills its last row leaves the cursor on the next one, as readline does.
+        is_full = self._input_rows(typed)[-1] == ""
+        return PROMPT + typed + (" \r" if is_full else "")
+
+    def _input_rows(self, typed: str) -> list[str]:
+        """Return the rows of the prompt and what is typed, as readline shows them."""
+        from rich.cells import cell_len
+
+        width = self._size()[0]
+        rows = wrapped(PROMPT + typed, width)
+        return [*rows, ""] if cell_len(rows[-1]) == width else rows
+
+    def _width(self) -> int:
+        # One column less: terminals differ in where the cursor is after the last one.
+        return max(self._size()[0] - 1, 10)
+
+    def _write(self, text: str) -> None:
+        self._out.write(text)
+        self._out.flush()
+
+
+def _terminal_size() -> tuple[int, int]:
+    size = shutil.get_terminal_size()
+    return size.columns, size.lines

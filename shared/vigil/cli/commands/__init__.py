@@ -1,0 +1,1 @@
+"""Commands for whoever uses an agent: one file a noun."""

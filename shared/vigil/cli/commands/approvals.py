@@ -1,0 +1,237 @@
+"""`approvals`: what an agent may not do by itself; look at it, and decide.
+
+Arguments are shown exactly: as JSON in which whatever a terminal would hide, move or turn around
+is written as an escape. A verdict names the digest of what was read, so nothing else can run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json as text_json
+import sys
+import unicodedata
+from typing import Annotated, Any, Final
+
+import typer
+
+from vigil.errors import InvalidInput
+from vigil.sdk.client import Client
+
+from .. import completion, exits, options, output, prefixes
+
+LISTED_MAX: Final = 500
+GIST_LENGTH_MAX: Final = 80
+ID_LENGTH: Final = 32
+_SHOWN: Final = ("L", "M", "N", "P", "S")
+"""First letters of the Unicode categories that a terminal shows as they are."""
+
+app = typer.Typer(help="Calls and questions that wait for you: list, show, accept, edit, answer, "
+                       "reject.")  # fmt: skip
+
+Id = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID",
+        help="Of a request, as `vigil approvals` lists; its beginning is enough.",
+        autocompletion=completion.approval_ids,
+    ),
+]
+State = Annotated[
+    str,
+    typer.Option(
+        metavar="STATE",
+        help="open, accepted, edited, answered, rejected, expired, superseded, closed, or all.",
+    ),
+]
+Digest = Annotated[
+    str | None, typer.Option(metavar="HEX", help="Only if the arguments still have this digest.")
+]
+
+
+@app.callback(invoke_without_command=True)
+def _approvals(context: typer.Context, state: State = "open", json: options.Json = False) -> None:
+    """List what waits for you, with the exact arguments."""
+    if context.invoked_subcommand is None:
+        _list(state, is_json=json)
+
+
+@app.command("list")
+def list_(state: State = "open", json: options.Json = False) -> None:
+    """List what waits for you, the newest first."""
+    _list(state, is_json=json)
+
+
+def _list(state: str, *, is_json: bool) -> None:
+    _, client = options.here()
+    found = client.approvals(state=state, limit=LISTED_MAX)
+    if is_json:
+        output.json({"approvals": found})
+        return
+    rows = [
+        (one["id"][:8], one["state"], one["expires_at"][:19].replace("T", " "), one["risk"],
+         one["tool"], _gist(one), one["session_key"])
+        for one in found
+    ]  # fmt: skip
+    columns = ("ID", "STATE", "EXPIRES (UTC)", "RISK", "TOOL", "ARGUMENTS", "SESSION")
+    output.table(columns, rows)
+
+
+def _gist(approval: dict[str, Any]) -> str:
+    text = exact(approval["input"])
+    return text if len(text) <= GIST_LENGTH_MAX else f"{text[:GIST_LENGTH_MAX]}…"
+
+
+@app.command()
+def show(id_: Id, json: options.Json = False) -> None:
+    """Show one, with the exact arguments and why it has to wait."""
+    _, client = options.here()
+    found = _find(client, id_)
+    if json:
+        output.json(found)
+    else:
+        _show(found)
+
+
+def _show(found: dict[str, Any]) -> None:
+    lines = {
+        "id": found["id"],
+        "state": found["state"],
+        "tool": found["tool"],
+        "risk": found["risk"],
+        "why": found["reason"],
+        "taint": "untrusted content had a part in it" if found.get("is_tainted") else "",
+        "session": found["session_key"],
+        "asked": found["asked_at"],
+        "expires": found["expires_at"],
+        "digest": found["digest"],
+        "decided": found.get("decided_at") or "",
+        "said": found.get("text", ""),
+        "call": found.get("call_id", ""),
+    }
+    for name, value in lines.items():
+        if value:
+            output.data(f"{name:<8}  {output.printable(value)}")
+    output.data("arguments")
+    output.data(exact(found["input"], indent=2))
+    if found.get("edited") is not None:
+        output.data("edited")
+        output.data(exact(found["edited"], indent=2))
+
+
+# ---------------------------------------------------------------- deciding
+
+
+@app.command()
+def accept(id_: Id, digest: Digest = None, json: options.Json = False) -> None:
+    """Let it run as it is. 5 if it was decided, expired or isn't what the digest names."""
+    _, client = options.here()
+    found = _find(client, id_)
+    told = client.accept(found["id"], digest=digest or found["digest"])
+    _tell(f"Accepted {found['tool']} {exact(found['input'])}", found, told, is_json=json)
+
+
+@app.command()
+def edit(
+    id_: Id,
+    arguments: Annotated[
+        str,
+        typer.Option(
+            "--input", metavar="JSON", help="The arguments to run instead: an object; -: stdin."
+        ),
+    ],
+    digest: Digest = None,
+    json: options.Json = False,
+) -> None:
+    """Let it run with other arguments."""
+    instead = _arguments(sys.stdin.read() if arguments == "-" else arguments)
+    _, client = options.here()
+    found = _find(client, id_)
+    told = client.edit(found["id"], instead, digest=digest or found["digest"])
+    _tell(f"Accepted {found['tool']} {exact(instead)}", found, told, is_json=json)
+
+
+@app.command()
+def answer(
+    id_: Id,
+    text: Annotated[list[str], typer.Argument(metavar="TEXT...", help="What to tell the agent.")],
+    digest: Digest = None,
+    json: options.Json = False,
+) -> None:
+    """Answer a question; of a call, say what is to be taken for its result."""
+    _, client = options.here()
+    found = _find(client, id_)
+    told = client.answer(found["id"], " ".join(text), digest=digest or found["digest"])
+    _tell("Answered", found, told, is_json=json)
+
+
+@app.command()
+def reject(
+    id_: Id,
+    text: Annotated[
+        list[str] | None, typer.Argument(metavar="[TEXT...]", help="Why; the agent is told.")
+    ] = None,
+    digest: Digest = None,
+    json: options.Json = False,
+) -> None:
+    """Refuse it."""
+    _, client = options.here()
+    found = _find(client, id_)
+    told = client.reject(found["id"], " ".join(text or ()), digest=digest or found["digest"])
+    _tell(f"Rejected {found['tool']}", found, told, is_json=json)
+
+
+def _tell(text: str, found: dict[str, Any], told: dict[str, Any], *, is_json: bool) -> None:
+    if is_json:
+        output.json({"id": found["id"], **told})
+    else:
+        output.message(f"{text}.")
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    try:
+        found = text_json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput("--input", f"is no JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise InvalidInput("--input", "must be a JSON object")
+    return found
+
+
+def _find(client: Client, id_: str) -> dict[str, Any]:
+    """Return the request whose id begins so: an open one, or else any of the newest.
+
+    Raises:
+        NotReady: there is none.
+        InvalidInput: there are several.
+    """
+    if len(id_) >= ID_LENGTH:
+        return client.approval(id_)
+    with contextlib.suppress(exits.NotReady):
+        return _begun(client, id_, "open")
+    return _begun(client, id_, "all")
+
+
+def _begun(client: Client, beginning: str, state: str) -> dict[str, Any]:
+    found = {one["id"]: one for one in client.approvals(state=state, limit=LISTED_MAX)}
+    return found[prefixes.whole("approval", beginning, found)]
+
+
+# ---------------------------------------------------------------- showing
+
+
+def exact(value: Any, *, indent: int | None = None) -> str:
+    r"""Return a value as JSON in which nothing can hide.
+
+    >>> print(exact({"command": "rm -rf \x1b[2Kx \u202e é"}))
+    {"command": "rm -rf \u001b[2Kx \u202e é"}
+    """
+    text = text_json.dumps(value, ensure_ascii=False, indent=indent)
+    return "".join(char if _is_plain(char) else _escaped(char) for char in text)
+
+
+def _is_plain(char: str) -> bool:
+    return char in " \n" or unicodedata.category(char)[0] in _SHOWN
+
+
+def _escaped(char: str) -> str:
+    return text_json.dumps(char)[1:-1]

@@ -1,0 +1,239 @@
+"""`jobs`: hand work in that runs by itself, watch it, end it, run it again."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any, Final, Literal
+
+import typer
+
+from vigil.sdk.client import Client
+
+from .. import completion, exits, options, output, prefixes
+from .job_watch import watch
+
+GOAL_LENGTH_MAX: Final = 60
+LOOKED_AT_MAX: Final = 200
+"""Of the newest jobs, for one that is named by the beginning of its id."""
+
+app = typer.Typer(help="Work that is handed in and runs by itself: list, run, show, cancel, again.")
+
+Id = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID",
+        help="Of a job, as `vigil jobs` lists; its beginning is enough.",
+        autocompletion=completion.job_ids,
+    ),
+]
+State = Annotated[
+    Literal["queued", "running", "succeeded", "failed", "cancelled"] | None,
+    typer.Option("--status", help="Only those that are so."),
+]
+Limit = Annotated[int, typer.Option("--limit", min=1, max=200, help="How many.")]
+Wait = Annotated[
+    bool, typer.Option("--wait", help="Stay until it has ended, and show how it goes.")
+]
+
+
+@app.callback(invoke_without_command=True)
+def _jobs(
+    context: typer.Context,
+    status: State = None,
+    limit: Limit = 50,
+    json: options.Json = False,
+) -> None:
+    """List jobs, the newest first: your own, or with an admin token everybody's."""
+    if context.invoked_subcommand is None:
+        _list(status, limit, is_json=json)
+
+
+@app.command("list")
+def list_(status: State = None, limit: Limit = 50, json: options.Json = False) -> None:
+    """List jobs, the newest first."""
+    _list(status, limit, is_json=json)
+
+
+def _list(status: str | None, limit: int, *, is_json: bool) -> None:
+    _, client = options.here()
+    found = client.jobs(status=status, limit=limit)
+    if is_json:
+        output.json({"jobs": found})
+        return
+    if not found:
+        output.message("No jobs. `vigil jobs skills` lists what there is to run.")
+    rows = [
+        (one["id"], one["created_at"][:19].replace("T", " "), one["status"], _steps(one),
+         one.get("skill") or "-", _short(one.get("goal", "")))
+        for one in found
+    ]  # fmt: skip
+    output.table(("ID", "AT (UTC)", "STATUS", "STEPS", "SKILL", "GOAL"), rows)
+
+
+def _steps(job: dict[str, Any]) -> str:
+    """Say how many steps are done, and how many of them failed.
+
+    >>> _steps({"steps": 3, "steps_done": 2, "steps_failed": 1}), _steps({})
+    ('2/3, 1 failed', '-')
+    """
+    if not job.get("steps"):
+        return "-"
+    failed = job.get("steps_failed", 0)
+    done = f"{job.get('steps_done', 0)}/{job['steps']}"
+    return f"{done}, {failed} failed" if failed else done
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= GOAL_LENGTH_MAX else f"{text[:GOAL_LENGTH_MAX]}…"
+
+
+@app.command()
+def run(
+    skill: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[SKILL]", help="The name of a skill.", autocompletion=completion.skills
+        ),
+    ] = None,
+    goal: Annotated[
+        str | None, typer.Option("--goal", help="What is to be done, instead of a skill.")
+    ] = None,
+    material: Annotated[
+        str, typer.Option("--input", metavar="TEXT", help="Material to work on; - reads stdin.")
+    ] = "",
+    vouch: Annotated[
+        bool,
+        typer.Option(
+            "--vouch", help="You wrote the input, or have read it: it may order what you may."
+        ),
+    ] = False,
+    wait: Wait = False,
+    agent: Annotated[
+        str | None,
+        typer.Option("--agent", help="The agent.", autocompletion=completion.agents),
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option("--key", help="A name of yours: the same runs once a day.")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Hand in a job; its id comes at once. With --wait, exit code 1 if it doesn't succeed."""
+    if (skill is None) == (goal is None):
+        raise typer.BadParameter("give either a SKILL or --goal")
+    _, client = options.here()
+    text = sys.stdin.read() if material == "-" else material
+    made = client.start_job(
+        skill, goal=goal, input=text, vouch=vouch, agent=agent, idempotency_key=key
+    )
+    if wait:
+        _end(watch(client, made["id"], is_json=json))
+    elif json:
+        output.json(made)
+    else:
+        output.data(made["id"])
+
+
+@app.command()
+def show(id_: Id, json: options.Json = False) -> None:
+    """Show a job: its plan, and what became of each step."""
+    _, client = options.here()
+    found = client.job(_whole(client, id_))
+    if json:
+        output.json(found)
+        return
+    facts = {
+        "id": found["id"],
+        "session": found["session_key"],
+        "status": found["status"],
+        "error": found.get("error"),
+        "skill": found.get("skill"),
+        "goal": found.get("goal"),
+        "input": found.get("input"),
+        "tools": ", ".join(found.get("tools", ())),
+        "handed in": found["created_at"],
+        "started": found.get("started_at"),
+        "ended": found.get("completed_at"),
+        "runs": found.get("runs"),
+        "reasoning": (found.get("plan") or {}).get("reasoning"),
+    }
+    for name, value in facts.items():
+        if value:
+            output.data(f"{name:<9}  {output.printable(value)}")
+    _show_steps(found)
+
+
+def _show_steps(job: dict[str, Any]) -> None:
+    """Show each step of the plan with what came of it."""
+    runs = job.get("step_runs", [])
+    for index, step in enumerate((job.get("plan") or {}).get("steps", [])):
+        ran = runs[index] if index < len(runs) else None
+        output.data("")
+        output.data(f"{index + 1}. {output.printable(step['tool'])}  {_state(ran)}")
+        if step.get("input"):
+            output.json(step["input"])
+        told = (ran or {}).get("error") or (ran or {}).get("output")
+        if told:
+            output.data(output.printable(told))
+
+
+def _state(run: dict[str, Any] | None) -> str:
+    """Say what became of a step.
+
+    >>> _state(None), _state({"error": "no"}), _state({}), _state({"completed_at": "…"})
+    ('not yet', 'failed', 'under way', 'done')
+    """
+    if run is None:
+        return "not yet"
+    if run.get("error"):
+        return "failed"
+    return "done" if run.get("completed_at") else "under way"
+
+
+@app.command()
+def cancel(id_: Id, json: options.Json = False) -> None:
+    """End a job, with the call that it is at. Exit code 5 if it has ended."""
+    _, client = options.here()
+    id_ = _whole(client, id_)
+    client.cancel_job(id_)
+    if json:
+        output.json({"id": id_, "cancelled": True})
+    else:
+        output.message(f"Cancelled {id_}.")
+
+
+@app.command()
+def again(id_: Id, wait: Wait = False, json: options.Json = False) -> None:
+    """Run a job anew, with another plan. Exit code 5 if it has not ended."""
+    _, client = options.here()
+    id_ = _whole(client, id_)
+    runs = client.job(id_).get("runs", 0)
+    client.run_job_again(id_)
+    if wait:
+        _end(watch(client, id_, runs_min=runs + 1, is_json=json))
+    elif json:
+        output.json({"id": id_, "queued": True})
+    else:
+        output.message(f"{id_} runs again.")
+
+
+@app.command()
+def skills(json: options.Json = False) -> None:
+    """List what jobs can do: the files in $VIGIL_HOME/skills."""
+    _, client = options.here()
+    found = client.skills()
+    if json:
+        output.json(found)
+        return
+    rows = [(s["name"], s["goal"], ", ".join(s.get("tools", ())) or "all") for s in found["skills"]]
+    output.table(("SKILL", "GOAL", "TOOLS"), rows)
+    for broken in found.get("broken", ()):
+        output.message(f"not usable: {output.printable(broken['problem'])}")
+
+
+def _whole(client: Client, id_: str) -> str:
+    return prefixes.whole("job", id_, (one["id"] for one in client.jobs(limit=LOOKED_AT_MAX)))
+
+
+def _end(job: dict[str, Any]) -> None:
+    if job["status"] != "succeeded":
+        raise typer.Exit(exits.FAILURE)

@@ -1,0 +1,339 @@
+"""`vigil mcp`: a memory for other programs, on stdin and stdout; and the MCP servers that agents
+use.
+
+Without a command it is itself a server. Its commands are about those of ``[mcp.NAME]``: what the
+executor tells of them in the bucket TOOLS, and what was approved of their tools in PINS. Both are
+read with the operator's own credential, as tokens are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+
+import typer
+
+from vigil import distribution
+from vigil.contracts import HeldTool, Pin, Pins, Shelf, decode_pins, decode_shelf, encode
+from vigil.errors import ConfigError, VigilError
+from vigil.settings import config
+from vigil.settings.config import Settings
+from vigil.settings.sections import McpServer
+from vigil.subjects import check_part
+
+from .. import exits, options, output, toml_sections
+from ..admin.backup import quiet
+from ..admin.token import operator
+from . import memory
+
+if TYPE_CHECKING:
+    from vigil.bus.bus import Bus
+
+T = TypeVar("T")
+OWN: Final = "builtin"
+"""The shelf of Vigil's own tools, which is none of a server."""
+
+app = typer.Typer(
+    help="A memory as an MCP server; and the servers whose tools agents use.",
+    invoke_without_command=True,
+)
+Server = Annotated[str, typer.Argument(metavar="SERVER", help="NAME of [mcp.NAME].")]
+
+
+@app.callback()
+def mcp(context: typer.Context, agent: memory.Agent = "vigil", user: memory.User = None) -> None:
+    """Serve a memory as an MCP server on stdin and stdout, for another program to start.
+
+    It acts with the token of this home, or VIGIL_TOKEN. Vigil need not run yet when it starts. At
+    /mcp the gateway serves the same over HTTP.
+    """
+    if context.invoked_subcommand is None:
+        _serve(agent, user)
+
+
+def _serve(agent: str, user: str | None) -> None:
+    check_part("agent", agent)
+    if user is not None:
+        check_part("user", user)
+    quiet()
+    try:
+        from vigil.memory import mcp_server
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"this needs {error.name}: {distribution.command_for('gateway')}"
+        ) from error
+    from vigil.memory.mcp_tools import Acting
+    from vigil.memory.over_http import MemoriesOverHttp
+    from vigil.memory.wire import Whose
+
+    _, client = options.here()
+    acting = Acting(MemoriesOverHttp(client), Whose(user_id=user, agent_id=agent))
+
+    def explain(error: Exception) -> str | None:
+        return str(error) if isinstance(error, VigilError) else None
+
+    def find(_: Any) -> Acting:
+        return acting
+
+    print(f"vigil: serving MCP for {client.url}; stdin's end ends it", file=sys.stderr)
+    asyncio.run(mcp_server.serve_stdio(mcp_server.build(find, explain)))
+
+
+# ---------------------------------------------------------------- looking
+
+
+@app.command()
+def servers(json: options.Json = False) -> None:
+    """List the servers that agents use: how they are, their tools, and what is held back."""
+    settings = config.load()
+    shelves, pins = _run(settings, _stored)
+    names = sorted({*settings.config.mcp, *shelves} - {OWN})
+    told = [_told(name, settings.config.mcp.get(name), shelves, pins) for name in names]
+    if json:
+        output.json({"servers": told})
+        return
+    rows = [
+        (one["name"], one["state"], one["transport"], len(one["tools"]), len(one["held"]),
+         one["problem"])
+        for one in told
+    ]  # fmt: skip
+    output.table(("NAME", "STATE", "BY", "TOOLS", "HELD", "PROBLEM"), rows)
+    for one in told:
+        _show(one)
+
+
+async def _stored(bus: Bus) -> tuple[dict[str, Shelf], dict[str, Pins]]:
+    """Return what is offered, and what was approved, by server."""
+    shelves = {name: decode_shelf(data) for name, data in (await _all(bus, "TOOLS")).items()}
+    pins = {name: decode_pins(data) for name, data in (await _all(bus, "PINS")).items()}
+    return shelves, pins
+
+
+async def _all(bus: Bus, bucket: str) -> dict[str, bytes]:
+    from vigil.bus.kv import Bucket
+
+    found: dict[str, bytes | None] = {}
+    watch = await Bucket(bus, bucket).watch(found.__setitem__)
+    await watch.close()
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _told(
+    name: str, server: McpServer | None, shelves: dict[str, Shelf], pins: dict[str, Pins]
+) -> dict[str, Any]:
+    shelf = shelves.get(name)
+    known = pins.get(name, Pins(server=name)).tools
+    return {
+        "name": name,
+        "state": _state(server, shelf),
+        "transport": "http" if server is not None and server.url else "stdio",
+        "problem": "" if shelf is None else shelf.problem,
+        "facts": {} if shelf is None else shelf.facts,
+        "tools": [
+            {"name": tool.name, "risk": tool.risk, "digest": tool.digest,
+             "approved_by": known[tool.name].by if tool.name in known else None}
+            for tool in (() if shelf is None else shelf.tools)
+        ],
+        "held": [_held(held, known) for held in (() if shelf is None else shelf.held)],
+    }  # fmt: skip
+
+
+def _state(server: McpServer | None, shelf: Shelf | None) -> str:
+    if server is None:
+        return "not configured"
+    if not server.is_enabled:
+        return "off"
+    return "not started" if shelf is None else shelf.facts.get("state", "unknown")
+
+
+def _held(held: HeldTool, known: dict[str, Pin]) -> dict[str, Any]:
+    before = known.get(held.name)
+    return {
+        "name": held.name,
+        "digest": held.digest,
+        "pinned": held.pinned,
+        "is_new": before is None,
+        "says": held.description,
+        "said": "" if before is None else before.description,
+    }
+
+
+def _show(one: dict[str, Any]) -> None:
+    """Show the tools of a server; what is held back with both of its texts."""
+    if one["tools"]:
+        first = sum(tool["approved_by"] == "first_sight" for tool in one["tools"])
+        output.data(f"\n{one['name']}: {len(one['tools'])} tools, {first} approved by first sight")
+        output.table(("TOOL", "RISK"), [(tool["name"], tool["risk"]) for tool in one["tools"]])
+    if one["held"]:
+        output.data(f"\n{one['name']}: held back until `vigil mcp approve {one['name']}`")
+    for held in one["held"]:
+        output.data(f"  {held['name']}: {'new' if held['is_new'] else 'changed'}")
+        if not held["is_new"]:
+            output.data(f"    said  {_line(held['said'])}")
+        output.data(f"    says  {_line(held['says'])}")
+
+
+def _line(text: str) -> str:
+    """Return a text of somebody else in one line."""
+    return output.printable(" ".join(text.split())) or "(nothing)"
+
+
+# ---------------------------------------------------------------- approving
+
+
+@app.command()
+def approve(
+    server: Server,
+    tool: Annotated[
+        str | None, typer.Argument(metavar="[TOOL]", help="One tool. Default: all held back.")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Let tools be offered that are new, or no longer what was approved, as they are now."""
+    approved = _run(config.load(), lambda bus: _approve(bus, server, tool))
+    if json:
+        output.json({"server": server, "approved": [_held(held, {}) for held in approved]})
+        return
+    for held in approved:
+        output.data(f"{held.name}: {_line(held.description)}")
+
+
+async def _approve(bus: Bus, server: str, tool: str | None) -> list[HeldTool]:
+    from vigil.bus.kv import Bucket
+
+    shelf = await Bucket(bus, "TOOLS").get(check_part("server", server))
+    held = decode_shelf(shelf.value).held if shelf is not None else ()
+    wanted = [one for one in held if tool in (None, one.name, one.name.partition("__")[2])]
+    if not wanted:
+        what = f"{tool} of {server}" if tool else f"nothing of {server}"
+        raise exits.NotReady(f"{what} is held back; see `vigil mcp servers`")
+    bucket = Bucket(bus, "PINS")
+    entry = await bucket.get(server)
+    pins = decode_pins(entry.value) if entry is not None else Pins(server=server)
+    now = datetime.now(UTC)
+    fresh = {
+        one.name: Pin(digest=one.digest, at=now, by="operator", description=one.description)
+        for one in wanted
+    }
+    data = encode(Pins(server=server, tools=pins.tools | fresh))
+    if entry is None:
+        await bucket.create(server, data)
+    else:
+        await bucket.put(server, data, expect=entry.revision)
+    return wanted
+
+
+# ---------------------------------------------------------------- configuring
+
+
+@app.command()
+def add(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its tools become NAME__tool.")],
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[-- COMMAND ARGS...]", help="A program that speaks MCP."),
+    ] = None,
+    url: Annotated[str, typer.Option(help="A server over streamable HTTP, instead.")] = "",
+    env: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A variable for the program; not for secrets."),
+    ] = None,
+    env_file: Annotated[
+        Path | None,
+        typer.Option(help="A file with one NAME=value a line, for secrets; read at each start."),
+    ] = None,
+    folder: Annotated[
+        list[str] | None, typer.Option(help="A folder that the program may read and write.")
+    ] = None,
+    network: Annotated[
+        bool, typer.Option("--network", help="Let the program reach the network.")
+    ] = False,
+    headers_file: Annotated[
+        Path | None,
+        typer.Option(help="A file with one 'Name: value' a line, sent to the URL: for tokens."),
+    ] = None,
+    allow_private: Annotated[
+        bool,
+        typer.Option("--allow-private", help="Let the URL lead to this machine or its network."),
+    ] = False,
+    risk: Annotated[
+        str | None, typer.Option(help="Of its tools: read, write, external, destructive.")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Add a server to vigil.toml. A running Vigil takes it up by itself."""
+    settings = config.load()
+    wanted: dict[str, Any] = {
+        "command": command[0] if command else "",
+        "args": command[1:] if command else [],
+        "url": url,
+        "env": dict(map(_pair, env or ())),
+        "env_file": _file("--env-file", env_file),
+        "folders": folder or [],
+        "network": network,
+        "headers_file": _file("--headers-file", headers_file),
+        "allow_private": allow_private,
+        "risk": risk,
+    }
+    values = {key: value for key, value in wanted.items() if value}
+    config.ensure_home(settings)
+    toml_sections.add(settings.file, "mcp", name, values)
+    if json:
+        output.json({"name": name, "file": str(settings.file)})
+    else:
+        output.data(f"[mcp.{name}] is in {settings.file}; `vigil mcp servers` tells how it is")
+
+
+def _file(option: str, path: Path | None) -> str:
+    """Return a file's absolute path; the executor reads it, from another folder."""
+    if path is None:
+        return ""
+    path = path.expanduser().absolute()
+    try:
+        mode = path.stat().st_mode
+        path.read_bytes()
+    except OSError as error:
+        raise typer.BadParameter(f"{option}: {path}: {error.strerror}") from error
+    if mode & 0o077:
+        output.message(f"vigil: others of this machine may read {path}; `chmod 600` it")
+    return str(path)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not name or not separator:
+        raise typer.BadParameter(f"{text!r} is not NAME=VALUE")
+    return name, value
+
+
+@app.command()
+def remove(name: Server, json: options.Json = False) -> None:
+    """Take a server out of vigil.toml, and forget what was approved of it."""
+    settings = config.load()
+    toml_sections.remove(settings.file, "mcp", name)
+    try:
+        _run(settings, lambda bus: _forget(bus, name))
+    except exits.NotReady:
+        output.message(f"Vigil isn't running: what was approved of {name} stays approved.")
+    if json:
+        output.json({"name": name, "file": str(settings.file)})
+    else:
+        output.data(f"[mcp.{name}] is no longer in {settings.file}")
+
+
+async def _forget(bus: Bus, name: str) -> None:
+    from vigil.bus.kv import Bucket
+
+    await Bucket(bus, "PINS").delete(name)
+
+
+def _run(settings: Settings, task: Callable[[Bus], Awaitable[T]]) -> T:
+    async def main() -> T:
+        async with operator(settings) as bus:
+            return await task(bus)
+
+    return asyncio.run(main())

@@ -1,0 +1,286 @@
+"""`status`, `sessions`, `timers`, `tail session`, `version`: what is there, and what happens."""
+
+from __future__ import annotations
+
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, Final
+
+import typer
+
+from vigil import __version__
+from vigil.errors import Unavailable
+from vigil.local import runfile
+from vigil.local.runfile import RunFile
+from vigil.sdk.client import ApiError, Client
+from vigil.topology import SERVICES
+
+from .. import completion, exits, options, output, prefixes
+
+TAIL_INTERVAL_S: Final = 0.5
+tail = typer.Typer(no_args_is_help=True, help="Follow what is recorded.")
+
+
+def status(json: options.Json = False) -> None:
+    """Show each service with pid, version and readiness. Exit code 3 if Vigil isn't running."""
+    settings, client = options.here()
+    run = runfile.running(settings.run_file)
+    if run is not None and run.url != client.url:
+        run = None  # VIGIL_URL leads elsewhere
+    try:
+        found = client.status()
+    except Unavailable as error:
+        if json:
+            output.json({"running": False, "url": client.url, "services": []})
+        where = f"started by pid {run.pid}, but: " if run else ""
+        raise exits.NotReady(f"not running: {where}{error}") from error
+    found["services"] += _silent(found["services"])
+    if json:
+        output.json({"running": True, "url": client.url, **_facts(run), **found})
+    else:
+        _show_status(client.url, run, found)
+    if not all(service["ready"] for service in found["services"]):
+        raise typer.Exit(exits.NOT_READY)
+
+
+def _silent(answered: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return an entry for each service of which no replica answered."""
+    names = {service["service"] for service in answered}
+    return [
+        {"service": name, "pid": None, "version": None, "ready": False, "problems": ["no answer"]}
+        for name in SERVICES
+        if name not in names
+    ]
+
+
+def _facts(run: RunFile | None) -> dict[str, Any]:
+    if run is None:
+        return {}
+    return {"pid": run.pid, "mode": run.mode, "started_at": run.started_at}
+
+
+def _show_status(url: str, run: RunFile | None, found: dict[str, Any]) -> None:
+    output.data(f"Vigil {__version__} at {url}")
+    if run is not None:
+        how = "one process" if run.mode == "tasks" else "a process for each service"
+        output.data(f"{how}, pid {run.pid}, since {run.started_at:%Y-%m-%d %H:%M:%S} UTC")
+    output.data(f"model {output.printable(found.get('model') or 'unknown')}")
+    _show_memory(found["services"])
+    _show_tools(found["services"])
+    if paused := found.get("paused"):
+        output.data(f"PAUSED by {paused['by']} at {paused['at']}: `vigil resume` ends it")
+    rows = [
+        (
+            s["service"],
+            s["pid"] or "-",
+            s["version"] or "-",
+            "ready" if s["ready"] else "NOT READY",
+            _problems(s),
+        )
+        for s in sorted(found["services"], key=lambda s: (s["service"], s["pid"] or 0))
+    ]
+    output.table(("SERVICE", "PID", "VERSION", "STATE", "PROBLEMS"), rows)
+
+
+def _show_memory(services: list[dict[str, Any]]) -> None:
+    """Tell what finds memories, as the first replica says that knows."""
+    for service in services:
+        facts = service.get("facts", {})
+        if service["service"] == "memory" and "embedder" in facts:
+            output.data(output.printable(f"memory {facts['embedder']}, {facts.get('index', '-')}"))
+            if reason := facts.get("degraded"):
+                output.data(output.printable(f"memory DEGRADED: {reason}"))
+            return
+
+
+def _show_tools(services: list[dict[str, Any]]) -> None:
+    """Tell what the first executor that knows can run, and what is held back of it."""
+    for service in services:
+        sources = service.get("facts", {}).get("sources")
+        if service["service"] == "executor" and sources is not None:
+            for name, facts in sources.items():
+                output.data(output.printable(f"tools {name}: {_shelf(facts)}"))
+            return
+
+
+def _shelf(facts: dict[str, Any]) -> str:
+    """Say in one line what a source offers.
+
+    >>> _shelf({"tools": 5, "held": 1, "problem": "", "sandbox": "bubblewrap"})
+    '5, 1 held back, sandbox bubblewrap'
+    """
+    known = ("tools", "held", "problem")
+    parts = [str(facts.get("tools", 0))]
+    parts += [f"{facts['held']} held back"] if facts.get("held") else []
+    parts += [f"{name} {value}" for name, value in facts.items() if name not in known and value]
+    parts += [str(facts["problem"])] if facts.get("problem") else []
+    return ", ".join(parts)
+
+
+def _problems(service: dict[str, Any]) -> str:
+    return "; ".join(service.get("problems", ()))
+
+
+def sessions(json: options.Json = False) -> None:
+    """List your sessions."""
+    _, client = options.here()
+    found = list(client.sessions())
+    if json:
+        output.json({"sessions": found})
+        return
+    rows = [(s["session_key"], s["messages"], s.get("last_at") or "") for s in found]
+    output.table(("SESSION", "MESSAGES", "LAST"), rows)
+
+
+def timers(
+    key: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[KEY]",
+            help="A session. Default: all of yours.",
+            autocompletion=completion.session_keys,
+        ),
+    ] = None,
+    cancel: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="Cancel this timer of the session; the beginning of its id is enough.",
+            autocompletion=completion.timer_ids,
+        ),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """List what is due: follow-ups and reminders."""
+    if cancel is not None and key is None:
+        raise typer.BadParameter("--cancel needs the KEY of the session")
+    _, client = options.here()
+    if key is not None and cancel is not None:
+        session = options.checked(key)
+        there = (one["timer_id"] for one in client.timers(session)["timers"])
+        timer_id = prefixes.whole("timer", cancel, there, length=None)
+        _cancel(client, session, timer_id, is_json=json)
+        return
+    keys = [options.checked(key)] if key else [s["session_key"] for s in client.sessions()]
+    found = [{"session_key": k, **t} for k in keys for t in client.timers(k)["timers"]]
+    found.sort(key=lambda t: (t["fire_at"], t["timer_id"]))
+    if json:
+        output.json({"timers": found})
+        return
+    rows = [
+        (t["fire_at"], t["timer_id"], "reminder" if t["keep"] else "follow-up", t["session_key"],
+         t.get("message") or t.get("reason", ""))
+        for t in found
+    ]  # fmt: skip
+    output.table(("DUE", "ID", "KIND", "SESSION", "WHAT"), rows)
+
+
+def _cancel(client: Client, key: str, timer_id: str, *, is_json: bool) -> None:
+    if timer_id not in {t["timer_id"] for t in client.timers(key)["timers"]}:
+        raise exits.NotReady(f"no open timer {timer_id!r} in {key}")
+    client.cancel_timer(key, timer_id)
+    if is_json:
+        output.json({"session_key": key, "timer_id": timer_id, "cancelled": True})
+    else:
+        output.message(f"Cancelled {timer_id}.")
+
+
+@tail.callback()
+def _tail() -> None:
+    """Follow what is recorded."""
+
+
+@tail.command("session")
+def tail_session(
+    key: options.Key,
+    follow: Annotated[
+        bool, typer.Option("--follow/--no-follow", help="Go on as records come.")
+    ] = True,
+    after: Annotated[int, typer.Option(min=0, help="Start after this sequence.")] = 0,
+    json: options.Json = False,
+) -> None:
+    """Print a session's records: what came in, each turn, what was said."""
+    _, client = options.here()
+    key = options.checked(key)
+    show: Callable[[dict[str, Any]], None] = output.json if json else _show_record
+    for record in _records(lambda a: client.timeline(key, after=a), after, is_endless=follow):
+        show(record)
+
+
+def _records(
+    page: Callable[[int], dict[str, Any]], after: int, *, is_endless: bool
+) -> Iterator[dict[str, Any]]:
+    """Yield records as they come; a gateway that is away for a moment is waited for."""
+    is_away = False
+    while True:
+        try:
+            found = page(after)
+        except (Unavailable, ApiError) as error:
+            if not is_endless or (isinstance(error, ApiError) and error.status < 500):
+                raise
+            if not is_away:
+                output.message(f"{error}; trying again")
+            is_away = True
+            time.sleep(TAIL_INTERVAL_S)
+            continue
+        is_away = False
+        yield from found["records"]
+        if found["records"]:
+            after = found["records"][-1]["seq"]
+        if found["next_after"] is not None:
+            after = max(after, found["next_after"])
+        elif is_endless:
+            time.sleep(TAIL_INTERVAL_S)
+        else:
+            return
+
+
+def _show_record(record: dict[str, Any]) -> None:
+    body = record["data"] if isinstance(record["data"], dict) else {}
+    at = str(body.get("created_at") or body.get("at") or "")[:19].replace("T", " ")
+    line = f"{record['seq']:>8}  {at:<19}  {record['kind']:<14}  {_gist(record['kind'], body)}"
+    output.data(" ".join(output.printable(line).splitlines()).rstrip())
+
+
+_WORDS: Final = {
+    "receipt": ("outcome", "reason"),
+    "send": ("channel", "requeued_by"),
+    "attempt": ("channel", "number", "state", "reason"),
+    "call": ("tool", "by"),
+}
+"""What tells most about a record of delivery, or of a tool call."""
+
+
+def _gist(kind: str, body: dict[str, Any]) -> str:
+    """Say in one line what a record is about."""
+    payload = body.get("payload") or {}
+    if kind == "turn":
+        effects = " ".join(f"+{e['type']}" for e in body.get("effects", ()))
+        notes = " ".join(f"({n['code']})" for n in body.get("notes", ()))
+        return " ".join(part for part in (body.get("outcome", ""), effects, notes) if part)
+    if kind.startswith("out."):
+        tag = f"[{body['tag']}] " if body.get("tag") else ""
+        return f"{tag}{body.get('text', '')}"
+    if kind in _WORDS:
+        return " ".join(str(body[word]) for word in _WORDS[kind] if word in body)
+    if "text" in payload:
+        return str(payload["text"])
+    if "timer_id" in payload:
+        return f"{payload.get('op', '')} {payload['timer_id']}".strip()
+    return str(payload.get("op") or payload.get("content") or "")
+
+
+def version(json: options.Json = False) -> None:
+    """Show the versions of Vigil, Python and the system."""
+    facts = {
+        "vigil": __version__,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+    }
+    if json:
+        output.json(facts)
+    else:
+        output.data(f"vigil {__version__} (Python {facts['python']}, {facts['system']})")
+    sys.stdout.flush()

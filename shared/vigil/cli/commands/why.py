@@ -1,0 +1,78 @@
+"""`why`: the story of a message, a follow-up, an event, a turn, a dead letter or a signal."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Final
+
+import typer
+
+from .. import options, output
+
+WIDTH_MAX: Final = 100
+"""Longer lines are hard to read, however wide the terminal is."""
+WIDTH_MIN: Final = 40
+_INDENT: Final = " " * 12
+_GOOD: Final = ("said", "sent", "delivered", "done")
+_BAD: Final = ("blocked", "void", "dropped", "failed", "ambiguous")
+
+
+def why(
+    id_: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID",
+            help="Of a message, event, follow-up, turn, dead letter or signal; or seq-N.",
+        ),
+    ],
+    session: Annotated[
+        str | None,
+        typer.Option(metavar="KEY", help="The session, if several have that id, or it's old."),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Tell why something was said, or was not: every cause, from the log. 3 if it isn't known."""
+    _, client = options.here()
+    answer = client.why(id_, session=None if session is None else options.checked(session))
+    if json:
+        output.json(answer)
+        return
+    width = min(max(shutil.get_terminal_size().columns, WIDTH_MIN), WIDTH_MAX)
+    for line in story(answer, width=width, is_fancy=output.is_fancy(sys.stdout)):
+        output.data(line)
+
+
+def story(answer: Mapping[str, Any], *, width: int, is_fancy: bool = False) -> Iterator[str]:
+    """Yield the lines of a story, at most `width` columns each: what happened, then the verdict."""
+    day = time = ""
+    for step in answer["steps"]:
+        at = str(step.get("at") or "")
+        if at and at[:10] != day:
+            if day:
+                yield ""
+            day, time = at[:10], ""
+            yield _styled(f"{day} (UTC)", "1", is_fancy)
+        is_news = bool(at) and at[11:19] != time
+        time = at[11:19] if at else time
+        begin = f"  {time:<8}  " if is_news else _INDENT
+        first, *rest = _wrapped(step["text"], width - len(_INDENT))
+        yield _styled(begin, "2", is_fancy) + first
+        yield from (_INDENT + line for line in rest)
+    if cut := answer.get("cut"):
+        yield from _wrapped(f"({cut})", width)
+    yield ""
+    colour = "32" if answer["verdict"] in _GOOD else "31" if answer["verdict"] in _BAD else "33"
+    for line in _wrapped(answer["summary"], width):
+        yield _styled(line, f"1;{colour}", is_fancy)
+
+
+def _wrapped(text: object, width: int) -> list[str]:
+    plain = " ".join(output.printable(text).split())
+    return textwrap.wrap(plain, width, break_on_hyphens=False) or [""]
+
+
+def _styled(text: str, code: str, is_fancy: bool) -> str:
+    return f"\x1b[{code}m{text}\x1b[0m" if is_fancy else text

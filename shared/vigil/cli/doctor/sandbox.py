@@ -1,0 +1,73 @@
+"""What `vigil doctor` says of the sandbox: which one really works here, and why not a better one.
+
+It is tried, by the executor's own probe in a process of its own: what a kernel, a container or
+AppArmor allow can't be told from versions.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+from vigil.settings import environ
+from vigil.settings.config import Settings
+
+from .checks import Check, fail, ok, warn
+
+TRY_S = 30.0
+INSTALL = "install bubblewrap (the program bwrap), and see docs/operations.md for containers"
+NOT_OFFERED = "none, so the tool shell is not offered"
+
+
+class _Found(msgspec.Struct, frozen=True, kw_only=True):
+    """What the probe prints."""
+
+    kind: Literal["bubblewrap", "landlock", "off"]
+    reasons: tuple[str, ...] = ()
+    is_offered: bool = True
+
+
+def examine(settings: Settings) -> Iterator[Check]:
+    """Check what tools need, if the executor is installed here."""
+    try:
+        is_here = importlib.util.find_spec("services.executor.sandbox") is not None
+    except ModuleNotFoundError:
+        is_here = False
+    if is_here:
+        yield sandbox(settings)
+
+
+def sandbox(settings: Settings) -> Check:
+    """Start a command in each kind of sandbox and see whether it is shut in."""
+    try:
+        told = subprocess.run(
+            [sys.executable, "-m", "services.executor.sandbox"],
+            capture_output=True, timeout=TRY_S, check=True,
+            env=environ.of_service(os.environ, "executor") | {"VIGIL_HOME": str(settings.home)},
+        ).stdout  # fmt: skip
+        found = msgspec.json.decode(told, type=_Found)
+    except (OSError, subprocess.SubprocessError, msgspec.DecodeError) as error:
+        return fail("sandbox", f"can't be tried: {error}", INSTALL)
+    return check_of(found, settings.config.executor.sandbox)
+
+
+def check_of(found: _Found, asked: str) -> Check:
+    """Return what the probe found as a check. Pure."""
+    why = "; ".join(found.reasons)
+    if asked == "off":
+        if found.is_offered:
+            advice = 'commands can do whatever you can; set executor.sandbox = "auto"'
+            return warn("sandbox", "none, by executor.allow_unsafe", advice)
+        return ok("sandbox", f"{NOT_OFFERED}, by executor.sandbox")
+    if found.kind == "off":
+        state = warn if asked == "auto" else fail
+        return state("sandbox", f"{NOT_OFFERED}: {why}", INSTALL)
+    if why:
+        return warn("sandbox", f"{found.kind}; {why}", INSTALL)
+    return ok("sandbox", found.kind)

@@ -1,0 +1,395 @@
+"""Erasing a person from the streams: message by message, until nothing is left (SPEC X-8).
+
+The broker overwrites the bytes of a message that is deleted by its sequence, and of no other: a
+replaced entry of a bucket and a schedule that was purged or fired stay in their block until all of
+it is given up (measured; docs/adr/0012). So there are three steps.
+
+    sweep   delete what lies under the person's subjects, and what is theirs of memories that a
+            team shares, again and again, until a while has passed in which nothing came. The
+            services refuse the person meanwhile (`erasure`).
+    ask     have the memory services that run remove what they made of it (`projections`).
+    scrub   in TIMERS, BOARD and the buckets that name people: fill the block that is written to,
+            store every live record once more behind that, and so leave the old blocks without
+            one. The broker removes such a block's file, and with it what was dead in there. Of
+            the states of an entity on the board only the newest is stored again.
+
+Everything may be repeated: killed anywhere, the next call begins at the sweep, which is short when
+there is little left. Only the admin may do this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from .. import crash
+from ..backup import projections
+from ..bus.bus import MSG_ID, Bus, BusError, Message
+from ..clock import Clock
+from ..contracts import (
+    MemoryRecord,
+    ScheduleTimer,
+    UserMessage,
+    decode_event,
+    decode_turn,
+    encode,
+)
+from ..errors import InvalidInput, OutcomeUnknown, Unavailable, WrongLastSequence
+from ..settings import tokens
+from ..settings.switches import PAUSED, Paused
+from ..subjects import (
+    BOARD_ALL,
+    TEAM,
+    Scope,
+    SessionKey,
+    check_part,
+    token_of,
+)
+from . import mark as erasure
+from .mark import Erasure
+from .shared_memory import Sifting
+
+QUIET_S: Final = 2.0
+"""So long nothing may come: more than a service takes from a record to what it makes of it."""
+AT_ONCE: Final = 32
+PATIENCE_S: Final = 120.0
+"""How long the broker may refuse to delete; it does while a backup reads that stream."""
+FILL_BYTES: Final = 900 * 1024
+FILL_COUNT: Final = 10
+"""Together more than a block of any stream: 8 MiB is the broker's largest (measured)."""
+FILL: Final = "erase-fill"
+SCRUBBED: Final = ("TIMERS", "BOARD", "KV_TOKENS", "KV_CONFIG")
+"""Streams with records that name people and are replaced or purged. Other buckets hold hashes, or
+nothing of a person."""
+LIVE: Final = {
+    "TIMERS": ("timer.>", "due.>"),
+    "BOARD": (BOARD_ALL,),
+    "KV_TOKENS": ("$KV.TOKENS.>",),
+    "KV_CONFIG": ("$KV.CONFIG.>",),
+}
+"""What is in a stream that is scrubbed."""
+FILLS: Final = {
+    "TIMERS": f"timer.{FILL}",
+    "BOARD": f"board.{FILL}.{FILL}.{FILL}",
+    "KV_TOKENS": f"$KV.TOKENS.{FILL}",
+    "KV_CONFIG": f"$KV.CONFIG.{FILL}",
+}
+"""Under what subject a stream's block is filled."""
+ERR_NO_MESSAGE: Final = 10043
+ERR_SEQUENCE_NOT_FOUND: Final = 10037
+_NOT_AGAIN: Final = (MSG_ID, "Nats-Expected-")
+"""Headers that would make the broker drop or refuse a record that is stored once more."""
+Report = Callable[[str, int], None]
+"""Is told the step, and how many records it is through with."""
+
+
+class Swept(msgspec.Struct, kw_only=True):
+    """What was deleted, by stream."""
+
+    deleted: dict[str, int] = {}
+    tokens: tuple[str, ...] = ()
+    replicas: int = 0
+    """Memory services that removed it from what they made of the log."""
+
+    def count(self, stream: str) -> None:
+        self.deleted[stream] = self.deleted.get(stream, 0) + 1
+
+
+def filters_of(user: str) -> dict[str, list[str]]:
+    """Return where a person's records are, by stream.
+
+    >>> filters_of("ann")["SESSIONS"]
+    ['session.*.ann.>']
+    """
+    check_part("user", user)  # a wildcard would mean everybody
+    if user == TEAM:
+        raise InvalidInput("user", "is nobody: memories that a team shares have this name")
+    return {
+        # Before what they started: a session that is gone starts nothing and tells nobody.
+        "SESSIONS": [f"session.*.{user}.>"],
+        "SYSTEM": [f"system.*.{user}.>"],
+        "BOARD": [f"board.*.{user}.>"],
+        "TIMERS": [f"timer.*.*.{user}.>", f"due.*.*.{user}.>"],
+        "DEAD": [f"dead.*.*.{user}.>"],
+        "EVENTS": [f"event.{user}.>"],
+        # Before their signals: those of a record that is gone are never projected again.
+        "MEMORIES": [Scope("*", user).everything],
+        "SIGNALS": [f"signal.*.{user}.>"],
+        "KV_CURSORS": [f"$KV.CURSORS.{token_of(user)}.>"],
+        "KV_LEASES": [f"$KV.LEASES.*.{user}.>"],
+    }
+
+
+class Eraser:
+    """Erases one person from the streams.
+
+    Raises, from each method:
+        Unavailable: the broker fell silent; call again.
+        BusError: it refused.
+    """
+
+    def __init__(self, bus: Bus, user: str, clock: Clock, report: Report) -> None:
+        self._bus = bus
+        self._user = user
+        self._filters = filters_of(user)
+        self._clock = clock
+        self._report = report
+        self.swept = Swept()
+
+    async def run(self, *, quiet_s: float = QUIET_S) -> Erasure:
+        """Do all of it, but for the tombstone; return the mark."""
+        mark = await erasure.begin(self._bus, self._user, self._clock.now())
+        crash.point("erase.marked")
+        await self._end_tokens()
+        crash.point("erase.tokens")
+        await self.sweep(quiet_s=quiet_s)
+        crash.point("erase.swept")
+        self.swept.replicas = await projections.ask(self._bus, self._user, self._report)
+        crash.point("erase.asked")
+        await self._forget_pause()
+        for stream in SCRUBBED:
+            await self.scrub(stream)
+            crash.point("erase.scrubbed")
+        # What a service had in hand when the scrub began is found here.
+        await self.sweep(quiet_s=0)
+        crash.point("erase.before_done")
+        return mark
+
+    # ------------------------------------------------------------ who may come in
+
+    async def _end_tokens(self) -> None:
+        """Revoke every token of the person; every gateway ends what it had let in."""
+        ended: list[str] = []
+        for message in await self._bus.read("KV_TOKENS", ["$KV.TOKENS.>"]):
+            with contextlib.suppress(msgspec.MsgspecError, ValueError):
+                token = msgspec.json.decode(message.data, type=tokens.Token)
+                if token.user == self._user:
+                    token_id = message.subject.removeprefix("$KV.TOKENS.")
+                    await tokens.revoke(self._bus, token_id)
+                    ended.append(token_id)
+        self.swept.tokens = tuple(ended)
+
+    async def _forget_pause(self) -> None:
+        """A pause that the person ordered goes on, and doesn't name them any more."""
+        found = await self._bus.get_last("KV_CONFIG", f"$KV.CONFIG.{PAUSED}")
+        with contextlib.suppress(msgspec.MsgspecError, ValueError, WrongLastSequence):
+            if found is not None and found.data:
+                paused = msgspec.json.decode(found.data, type=Paused)
+                if paused.by == self._user:
+                    unnamed = msgspec.json.encode(Paused(at=paused.at, by="somebody erased"))
+                    await self._bus.publish(found.subject, unnamed, expect=found.seq)
+
+    # ------------------------------------------------------------ sweep
+
+    async def sweep(self, *, quiet_s: float = QUIET_S) -> None:
+        """Delete until nothing has come for `quiet_s` seconds."""
+        while True:
+            found = 0
+            for stream, filters in self._filters.items():
+                found += await self._sweep_stream(stream, filters)
+            found += await self._sweep_shared()
+            if not found:
+                if quiet_s <= 0:
+                    return
+                await asyncio.sleep(quiet_s)
+                if await self.left() == {}:
+                    return
+
+    async def left(self) -> dict[str, int]:
+        """Return how many records there are still, by stream."""
+        found: dict[str, int] = {}
+        for stream, filters in self._filters.items():
+            for subject in filters:
+                request = {"subjects_filter": subject}
+                info = await self._bus.api(f"STREAM.INFO.{stream}", request)
+                subjects: dict[str, int] = info["state"].get("subjects") or {}
+                if count := sum(subjects.values()):
+                    found[stream] = found.get(stream, 0) + count
+        return found
+
+    async def _sweep_stream(self, stream: str, filters: Sequence[str]) -> int:
+        follower = await self._bus.follow(stream, filters, 1)
+        waiting, found = follower.waiting, 0
+        batch: list[Message] = []
+        try:
+            while found < waiting:
+                message = await follower.next_within(QUIET_S)
+                if message is None:
+                    break
+                found += 1
+                batch.append(message)
+                if len(batch) == AT_ONCE:
+                    await self._erase_all(stream, batch)
+                    batch = []
+            await self._erase_all(stream, batch)
+        finally:
+            await follower.close()
+        return found
+
+    async def _sweep_shared(self) -> int:
+        """Delete what is theirs of memories that a team shares."""
+        sifting = Sifting(self._user)
+        found: list[tuple[Message, MemoryRecord | None]] = []
+        follower = await self._bus.follow("MEMORIES", [Scope("*", TEAM).everything], 1)
+        try:
+            for _ in range(follower.waiting):
+                message = await follower.next_within(QUIET_S)
+                if message is None:
+                    break
+                what = sifting.look(message.subject, message.data)
+                if what.goes:
+                    found.append((message, what.instead))
+        finally:
+            await follower.close()
+        # What was made of it first: killed in between, it is still known as that.
+        for message, instead in reversed(found):
+            if instead is not None:
+                await self._unnamed(instead)
+            await self._erase("MEMORIES", message)
+        return len(found)
+
+    async def _unnamed(self, record: MemoryRecord) -> None:
+        """Store what somebody decided once more, without their name."""
+        op = str(record.__struct_config__.tag)
+        subject = Scope(record.agent, record.owner).record(op)
+        await _patiently(lambda: self._bus.publish(subject, encode(record), msg_id=record.id))
+
+    async def _erase_all(self, stream: str, batch: list[Message]) -> None:
+        await asyncio.gather(*(self._erase(stream, message) for message in batch))
+        self._report(stream, self.swept.deleted.get(stream, 0))
+
+    async def _erase(self, stream: str, message: Message) -> None:
+        """Delete a record, after what hangs on it: killed in between, it is found again."""
+        if stream in ("SESSIONS", "SYSTEM"):
+            await self._forget_id(message)
+            await self._forget_schedules(message)
+        elif stream == "TIMERS":
+            await self._unschedule(message.subject)
+        await erase_message(self._bus, stream, message.seq)
+        self.swept.count(stream)
+        crash.point("erase.message.after")
+
+    async def _forget_id(self, message: Message) -> None:
+        """Forget the idempotency key that a client chose for an event."""
+        if ".in." not in message.subject:
+            return
+        with contextlib.suppress(InvalidInput):
+            event = decode_event(message.data)
+            if isinstance(event, UserMessage) and not event.payload.is_keyed:
+                return
+            subject = f"$KV.IDEMPOTENCY.{event.id.replace('-', '')}"
+            found = await self._bus.get_last("KV_IDEMPOTENCY", subject)
+            if found is not None:
+                await erase_message(self._bus, "KV_IDEMPOTENCY", found.seq)
+
+    async def _forget_schedules(self, message: Message) -> None:
+        """Have the broker forget the schedules that a turn asked for.
+
+        It keeps the subject of each in a file until its time has come, also when the schedule
+        itself is long deleted (measured). A record without a schedule in its place ends that.
+        """
+        if not message.subject.endswith(".turn"):
+            return
+        with contextlib.suppress(InvalidInput):
+            key, now = SessionKey.of_subject(message.subject), datetime.now(UTC)
+            for effect in decode_turn(message.data).effects:
+                if isinstance(effect, ScheduleTimer) and effect.payload.fire_at > now:
+                    pair = effect.payload.timer_id, effect.payload.generation
+                    await self._unschedule(key.timer(*pair))
+
+    async def forget_schedules(self, subjects: Sequence[str]) -> None:
+        """Have the broker forget schedules that are in its index and nowhere else."""
+        for subject in subjects:
+            await self._unschedule(subject)
+
+    async def _unschedule(self, subject: str) -> None:
+        if not subject.startswith("timer."):
+            return
+        ack = await _patiently(lambda: self._bus.publish(subject, b""))
+        await erase_message(self._bus, "TIMERS", ack.seq)
+
+    # ------------------------------------------------------------ scrub
+
+    async def scrub(self, stream: str) -> None:
+        """Rewrite a stream's live records, so that no block with dead ones is left."""
+        await self._empty(stream)
+        await self._fill(stream)
+        newest: dict[str, Message] = {}
+        for message in await self._bus.read(stream, LIVE[stream]):
+            if older := newest.get(message.subject):
+                await erase_message(self._bus, stream, older.seq, is_secret=False)
+            newest[message.subject] = message
+        for count, message in enumerate(newest.values(), 1):
+            if FILL not in message.subject:
+                await self._again(stream, message)
+                self._report(f"scrub {stream}", count)
+        await self._empty(stream)
+
+    async def _fill(self, stream: str) -> None:
+        """Roll the block that is written to: all that follows is in another."""
+        # To the watchers of a bucket it is a key that was deleted; the scheduler never fires it.
+        headers = {"KV-Operation": "DEL"}
+        for n in range(FILL_COUNT):
+            subject = f"{FILLS[stream]}.{n}"
+            publish = partial(self._bus.publish, subject, b"\0" * FILL_BYTES, headers)
+            await _patiently(publish)
+
+    async def _empty(self, stream: str) -> None:
+        for message in await self._bus.read(stream, [f"{FILLS[stream]}.>"]):
+            await erase_message(self._bus, stream, message.seq, is_secret=False)
+
+    async def _again(self, stream: str, message: Message) -> None:
+        """Store a record once more, unless something newer came in its place."""
+        if not message.data and "KV-Operation" in message.headers:
+            await erase_message(self._bus, stream, message.seq, is_secret=False)
+            return
+        headers = {k: v for k, v in message.headers.items() if not k.startswith(_NOT_AGAIN)}
+        try:
+            await _patiently(
+                lambda: self._bus.publish(
+                    message.subject, message.data, headers, expect=message.seq
+                )
+            )
+        except WrongLastSequence:
+            return
+        await erase_message(self._bus, stream, message.seq, is_secret=False)
+
+
+async def erase_message(bus: Bus, stream: str, seq: int, *, is_secret: bool = True) -> None:
+    """Delete a message and, if it is secret, overwrite its bytes. Harmless if it's gone."""
+    request: dict[str, Any] = {"seq": seq, "no_erase": not is_secret}
+    deadline = asyncio.get_running_loop().time() + PATIENCE_S
+    while True:
+        try:
+            await bus.api(f"STREAM.MSG.DELETE.{stream}", request)
+        except BusError as error:
+            if error.code in (ERR_NO_MESSAGE, ERR_SEQUENCE_NOT_FOUND):
+                return
+            if await bus.get(stream, seq) is None:
+                return
+            if asyncio.get_running_loop().time() > deadline:
+                raise
+            await asyncio.sleep(0.2)  # a backup reads this stream
+        except OutcomeUnknown:
+            if asyncio.get_running_loop().time() > deadline:
+                raise
+        else:
+            return
+
+
+async def _patiently(write: Callable[[], Awaitable[Any]]) -> Any:
+    """Repeat a write that may happen twice until the broker has confirmed it."""
+    deadline = asyncio.get_running_loop().time() + PATIENCE_S
+    while True:
+        try:
+            return await write()
+        except Unavailable:
+            if asyncio.get_running_loop().time() > deadline:
+                raise
+            await asyncio.sleep(0.2)

@@ -1,0 +1,1 @@
+"""Vigil on one machine: its home folder, its processes, what `vigil up` starts."""

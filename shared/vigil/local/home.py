@@ -1,0 +1,73 @@
+"""What a home needs before anything runs: its files, its credentials, its token.
+
+The token of the first start is an admin's, for the person who owns the machine; its text is kept
+in a file that only the owner may read, and the broker keeps its hash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Final
+
+import structlog
+
+from ..bus.bus import Bus
+from ..bus.kv import Bucket
+from ..errors import Unavailable
+from ..sdk.client import read_token, token_file
+from ..settings import credentials, tokens
+from ..settings.config import Settings, ensure_home
+from ..topology import ADMIN
+
+log = structlog.get_logger("vigil.home")
+
+WAIT_S: Final = 5.0
+"""How long a broker may be away when a command needs it."""
+OWNER: Final = "me"
+"""The user of the token that the first start makes."""
+
+
+async def connect_admin(settings: Settings, url: str) -> Bus:
+    """Connect as the one who creates streams.
+
+    Raises:
+        Unavailable: no broker, or one that doesn't know our credential.
+    """
+    seed = credentials.load(settings.credentials, ADMIN)
+    try:
+        return await Bus.connect(url, role=ADMIN, seed=seed, wait_s=WAIT_S)
+    except Unavailable as error:
+        if not settings.config.nats.url:
+            raise
+        raise Unavailable(
+            f"the broker at {url} can't be used: nobody listens there, or it doesn't know the "
+            f"admin credential of this home ({settings.credentials}/{ADMIN}.seed). "
+            "`vigil provision --credentials-only --write-nats-conf FILE` writes the "
+            "configuration that it must run with."
+        ) from error
+
+
+async def ensure_token(admin: Bus, settings: Settings, *, user: str = OWNER) -> str:
+    """Return the token that this home keeps; make one if it's missing or unknown."""
+    text = read_token(settings.home)
+    if text is not None:
+        if await Bucket(admin, tokens.BUCKET).get(tokens.token_id_of(text)) is not None:
+            return text
+        log.info("the token is unknown to this broker: making a new one", action="up.token")
+    text = await tokens.create(
+        admin, user=user, now=datetime.now(UTC), is_admin=True, name="made by vigil up"
+    )
+    credentials.write_private(token_file(settings.home), f"{text}\n".encode())
+    return text
+
+
+def prepare_home(settings: Settings) -> Iterator[str]:
+    """Make the home; yield what a person should be told."""
+    if ensure_home(settings):
+        yield (
+            f"First start: wrote {settings.file}. It turns autonomy ON: agents may follow up on "
+            "their own, at most 3 messages in a row, until you write. Set enabled = false there "
+            "to turn it off."
+        )
+    yield from settings.remarks

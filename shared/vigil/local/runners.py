@@ -1,0 +1,125 @@
+"""How a service is run under `vigil up`: as tasks of this process, or as a child process.
+
+A runner runs a service once and tells why it ended; when to start it again is decided by
+`Backoff` and done by the supervisor in :mod:`vigil.local.up`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from typing import Final, Protocol
+
+import structlog
+
+from .. import runtime
+from ..broker.process import die_with_parent
+from ..errors import ConfigError
+from ..settings import environ
+from ..settings.config import Settings
+
+log = structlog.get_logger("vigil.up")
+
+RESTART_FIRST_S: Final = 0.2
+RESTART_MAX_S: Final = 10.0
+STEADY_AFTER_S: Final = 10.0
+"""A service that lived this long starts again without a longer delay."""
+STOP_GRACE_S: Final = 12.0
+
+
+class Backoff:
+    """How long to wait before the next start; forgets once a run was steady."""
+
+    def __init__(self) -> None:
+        self._delay_s = RESTART_FIRST_S
+
+    def after(self, lived_s: float) -> float:
+        """Return the delay in seconds after a run of `lived_s` seconds.
+
+        >>> backoff = Backoff()
+        >>> [backoff.after(0.1), backoff.after(0.1), backoff.after(11.0), backoff.after(0.1)]
+        [0.2, 0.4, 0.2, 0.4]
+        """
+        if lived_s >= STEADY_AFTER_S:
+            self._delay_s = RESTART_FIRST_S
+        delay_s = self._delay_s
+        self._delay_s = min(2 * delay_s, RESTART_MAX_S)
+        return delay_s
+
+
+class Runner(Protocol):
+    """Runs a service once. Cancelling it ends the service, in good order and in time."""
+
+    async def run(self, name: str, on_start: Callable[[int], None]) -> str:
+        """Run until the service ends by itself; return why, for the log.
+
+        `on_start` gets the pid of the process that it runs in.
+
+        Raises:
+            ConfigError: it can't work as configured.
+        """
+        ...
+
+
+class TaskRunner:
+    """Services as tasks of this process."""
+
+    def __init__(self, settings: Settings, url: str) -> None:
+        self._settings = settings
+        self._url = url
+
+    async def run(self, name: str, on_start: Callable[[int], None]) -> str:
+        on_start(os.getpid())
+        try:
+            await runtime.run(name, self._settings, self._url)
+        except ConfigError:
+            raise
+        except Exception as error:
+            if reason := runtime.of_broker(error):
+                return reason
+            log.exception("service failed", action="up.failed", service=name)
+            return repr(error)
+        return "it returned"
+
+
+class ProcessRunner:
+    """Services as children. On Linux they die with this process, however it ends."""
+
+    def __init__(self, settings: Settings, url: str, stop_grace_s: float = STOP_GRACE_S) -> None:
+        self._environ = os.environ | {
+            "VIGIL_HOME": str(settings.home),
+            "NATS_URL": url,
+            "VIGIL_PORT": str(settings.config.gateway.port),
+            # One port can't serve all of them; the gateway tells about each.
+            "VIGIL_METRICS__PORT": "0",
+        }
+        self._grace_s = stop_grace_s
+
+    async def run(self, name: str, on_start: Callable[[int], None]) -> str:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", f"services.{name}",
+                stdin=asyncio.subprocess.DEVNULL, preexec_fn=die_with_parent,
+                env=environ.of_service(self._environ, name),
+            )  # fmt: skip
+        except OSError as error:
+            return f"no process: {error}"
+        on_start(process.pid)
+        log.info("started", action="up.started", service=name, pid=process.pid)
+        try:
+            code = await process.wait()
+        finally:
+            await self._end(process)
+        return f"exit code {code}"
+
+    async def _end(self, process: asyncio.subprocess.Process) -> None:
+        if process.returncode is not None:
+            return
+        process.terminate()
+        try:
+            await asyncio.wait_for(process.wait(), self._grace_s)
+        except TimeoutError:
+            process.kill()
+            await process.wait()

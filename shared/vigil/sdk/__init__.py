@@ -1,0 +1,1 @@
+"""Clients for other programs: over HTTP and over NATS. `import vigil` offers them by name."""

@@ -1,0 +1,365 @@
+"""A small client of the HTTP API, on the standard library only.
+
+It is synchronous: the command line makes a few calls and ends. Each call is one connection, so
+nothing has to be closed. An asyncio program calls it with :func:`asyncio.to_thread`, and follows
+a session on the WebSocket that `socket_url` and `headers` lead to.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import ssl
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, urlencode, urlsplit
+
+import msgspec
+
+from ..errors import ConfigError, OutcomeUnknown, Unavailable, VigilError
+from ..local import runfile
+from ..settings.config import Settings
+from .approvals import DecidingCalls
+from .cloud_event import MEDIA_TYPE as EVENT_MEDIA_TYPE
+from .cloud_event import cloud_event
+from .jobs import JobCalls
+from .memories import MemoryCalls
+from .sse import ServerEvent, events
+
+DEFAULT_URL: Final = "http://127.0.0.1:8420"
+ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
+TIMEOUT_S: Final = 15.0
+STORY_TIMEOUT_S: Final = 60.0
+SILENCE_MAX_S: Final = 40.0
+"""A stream shows every 15 s that it lives."""
+AGAIN_MAX_S: Final = 2.0
+"""The longest wait between two attempts to come back to a stream."""
+
+
+class ApiError(VigilError):
+    """The gateway refused a request; `status` is HTTP's, `problem` the problem+json body."""
+
+    def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
+        self.status = status
+        self.problem = dict(problem)
+        title = str(problem.get("title") or http.client.responses.get(status, "refused"))
+        detail = str(problem.get("detail") or "")
+        super().__init__(f"{title}: {detail}" if detail and detail != title else title)
+
+
+class Client(MemoryCalls, DecidingCalls, JobCalls):
+    """The API of one gateway, as one user.
+
+    Every method raises `ApiError` if the gateway refuses, `Unavailable` if it can't be reached,
+    `OutcomeUnknown` if it didn't answer in time.
+    """
+
+    def __init__(self, url: str, token: str | None = None, *, timeout_s: float = TIMEOUT_S) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ConfigError(f"VIGIL_URL={url!r}: expected http://HOST:PORT")
+        self.url = url.rstrip("/")
+        self._parts = parts
+        self._token = token
+        self._timeout_s = timeout_s
+
+    def __repr__(self) -> str:
+        return f"Client({self.url!r}, token=<{'set' if self._token else 'not set'}>)"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What authenticates a request."""
+        return {"Authorization": f"Bearer {self._token}"} if self._token else {}
+
+    def socket_url(self, session_key: str, *, client: str) -> str:
+        """Return where a session can be followed; `client` names the device of the cursor."""
+        scheme = "wss" if self._parts.scheme == "https" else "ws"
+        query = urlencode({"session": session_key, "client": client})
+        return f"{scheme}{self.url[len(self._parts.scheme) :]}/api/ws?{query}"
+
+    # ------------------------------------------------------------ what it answers
+
+    def me(self) -> dict[str, Any]:
+        """Return who the token belongs to."""
+        return self._object("GET", "/api/me")
+
+    def status(self) -> dict[str, Any]:
+        """Return the services that answer, and the switches."""
+        return self._object("GET", "/api/status")
+
+    def chat(self, message: str, *, user: str, thread: str | None, agent: str) -> dict[str, Any]:
+        """Say something and wait for the answer, as long as the gateway does (SPEC I-5)."""
+        body = {"message": message, "userId": user, "agentId": agent}
+        if thread is not None:
+            body["threadId"] = thread
+        return self._object("POST", "/api/chat", body, timeout_s=90.0)
+
+    def send(self, key: str, text: str, *, idempotency_key: str | None = None) -> dict[str, Any]:
+        """Store a message; return ``{event_id, seq}``. With the same key it's stored once."""
+        body: dict[str, Any] = {"text": text}
+        if idempotency_key is not None:
+            body["idempotency_key"] = idempotency_key
+        return self._object("POST", f"/api/sessions/{_path(key)}/messages", body)
+
+    def sessions(self, *, kind: str = "channel") -> Iterator[dict[str, Any]]:
+        """Yield the sessions of the token's user, by key, page after page.
+
+        Args:
+            kind: ``channel``: conversations; ``worker``, ``branch``, ``planner``: the agent's own.
+        """
+        after = ""
+        query = {} if kind == "channel" else {"kind": kind}
+        while True:
+            wanted = query | ({"after": after} if after else {})
+            where = "/api/sessions" + (f"?{urlencode(wanted)}" if wanted else "")
+            page = self._object("GET", where)
+            yield from page["sessions"]
+            after = page.get("next_after") or ""
+            if not after:
+                return
+
+    def session(self, key: str) -> dict[str, Any]:
+        return self._object("GET", f"/api/sessions/{_path(key)}")
+
+    def timeline(self, key: str, *, after: int = 0) -> dict[str, Any]:
+        """Return the session's records with a sequence above `after`."""
+        return self._object("GET", f"/api/sessions/{_path(key)}/timeline?after={after}")
+
+    def timers(self, key: str) -> dict[str, Any]:
+        return self._object("GET", f"/api/sessions/{_path(key)}/timers")
+
+    def cancel_timer(self, key: str, timer_id: str) -> None:
+        self.request("DELETE", f"/api/sessions/{_path(key)}/timers/{_path(timer_id)}")
+
+    def stop(self, key: str) -> None:
+        """Stop the turn that is running in the session; a worker's session ends with it."""
+        self.request("POST", f"/api/sessions/{_path(key)}/stop")
+
+    def tools(self) -> list[dict[str, Any]]:
+        """Return the tools there are, by source, with what is held back and why."""
+        found: list[dict[str, Any]] = self._object("GET", "/api/tools")["sources"]
+        return found
+
+    def publish_event(
+        self,
+        key: str,
+        kind: str,
+        data: Any,
+        *,
+        source: str,
+        event_id: str | None = None,
+        occurred_at: datetime | None = None,
+    ) -> dict[str, Any]:
+        """Tell a session what happened outside, as a CloudEvent; return ``{event_id, seq}``.
+
+        `kind` is its `type`. With the same `source` and `event_id` it is stored once, so that is
+        how to repeat it after an unknown outcome.
+        """
+        id_ = event_id or str(uuid.uuid4())
+        event = cloud_event(key, kind, data, source=source, id_=id_, occurred_at=occurred_at)
+        answer = self.request("POST", "/api/events", event, media_type=EVENT_MEDIA_TYPE)
+        return self._checked(answer, "POST /api/events")
+
+    def why(self, id_: str, *, session: str | None = None) -> dict[str, Any]:
+        """Return why something was said, or was not; `session` narrows where it's looked for."""
+        query = "" if session is None else f"?{urlencode({'session': session})}"
+        return self._object("GET", f"/api/why/{_path(id_)}{query}", timeout_s=STORY_TIMEOUT_S)
+
+    def dead_letters(
+        self, *, only_open: bool = True, service: str | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """Yield dead letters, the oldest first: one's own, or with an admin token everybody's."""
+        query = {"open": "true" if only_open else "false"}
+        if service is not None:
+            query["service"] = service
+        while True:
+            page = self._object("GET", f"/api/dead?{urlencode(query)}")
+            yield from page["letters"]
+            if page.get("next_after") is None:
+                return
+            query["after"] = str(page["next_after"])
+
+    def dead_letter(self, id_: str) -> dict[str, Any]:
+        """Return a dead letter and what died."""
+        return self._object("GET", f"/api/dead/{_path(id_)}")
+
+    def requeue_dead_letter(self, id_: str) -> dict[str, Any]:
+        """Try it again. Raises: ApiError with status 409, it can't be or was done before."""
+        return self._object("POST", f"/api/dead/{_path(id_)}/requeue")
+
+    def discard_dead_letter(self, id_: str) -> dict[str, Any]:
+        """Lay it aside. Raises: ApiError with status 409, it was ended before."""
+        return self._object("POST", f"/api/dead/{_path(id_)}/discard")
+
+    def pause(self) -> None:
+        """Pause everything proactive, for everybody. Needs an admin token."""
+        self.request("PUT", "/api/pause")
+
+    def resume(self) -> None:
+        self.request("DELETE", "/api/pause")
+
+    def signals(
+        self,
+        *,
+        agent: str | None = None,
+        kind: str | None = None,
+        session: str | None = None,
+        user: str | None = None,
+        after: int | None = None,
+        follow: bool = True,
+        on_away: Callable[[VigilError], None] | None = None,
+    ) -> Iterator[dict[str, Any]]:
+        """Yield signals as they come, oldest first, each with its `cursor`.
+
+        It comes back by itself when the stream ends or the gateway is away, and goes on after the
+        last one; only the first connection may fail. Close the iterator to end it.
+
+        Args:
+            kind: one, or half of one: ``message.*``.
+            user: whose; an admin may name anybody, or nobody for everybody's.
+            after: a cursor; 0 begins with the oldest kept. None: what happens from now on.
+            follow: False ends it after what is stored.
+            on_away: is told why the stream is away, each time before it's tried again.
+        """
+        wanted = {"agent": agent, "kind": kind, "session": session, "user": user}
+        query = {name: value for name, value in wanted.items() if value is not None}
+        if not follow:
+            after, query["follow"] = after or 0, "false"
+        failures, has_begun = 0, False
+        while True:
+            try:
+                for event in self._stream("/api/signals", query, after):
+                    after, failures, has_begun = int(event.id), 0, True
+                    if event.data:
+                        yield {"cursor": after, **msgspec.json.decode(event.data)}
+                if not follow:
+                    return
+            except (Unavailable, ApiError) as error:
+                status = error.status if isinstance(error, ApiError) else 503
+                if not has_begun or not follow or (status < 500 and status != 429):
+                    raise
+                if on_away is not None:
+                    on_away(error)
+            failures += 1
+            time.sleep(min(0.1 * 2 ** min(failures, 10), AGAIN_MAX_S))
+
+    # ------------------------------------------------------------ inside
+
+    def _stream(
+        self, path: str, query: Mapping[str, str], after: int | None
+    ) -> Iterator[ServerEvent]:
+        """Read one stream of events to its end."""
+        headers = {"Accept": "text/event-stream", "Connection": "close"} | self.headers
+        if after is not None:
+            headers["Last-Event-ID"] = str(after)
+        connection = self._connection(SILENCE_MAX_S)
+        where = self._parts.path.rstrip("/") + path + (f"?{urlencode(query)}" if query else "")
+        try:
+            connection.request("GET", where, headers=headers)
+            response = connection.getresponse()
+            if response.status >= 400:
+                answer = _decode(response.read(ANSWER_BYTES_MAX))
+                raise ApiError(response.status, answer if isinstance(answer, dict) else {})
+            yield from events(response)
+        except TimeoutError as error:
+            raise OutcomeUnknown(f"{self.url} fell silent") from error
+        except (OSError, http.client.HTTPException) as error:
+            raise Unavailable(f"no Vigil at {self.url} ({_reason(error)})") from error
+        finally:
+            connection.close()
+
+    def _object(
+        self, method: str, path: str, body: Any = None, *, timeout_s: float | None = None
+    ) -> dict[str, Any]:
+        answer = self.request(method, path, body, timeout_s=timeout_s)
+        return self._checked(answer, f"{method} {path}")
+
+    def _checked(self, answer: Any, what: str) -> dict[str, Any]:
+        if not isinstance(answer, dict):
+            raise Unavailable(f"{self.url} answered {what} with something else than Vigil")
+        return answer
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        timeout_s: float | None = None,
+        media_type: str = "application/json",
+    ) -> Any:
+        """Make one request; return the decoded JSON, or None for an empty answer."""
+        headers = {"Accept": "application/json", "Connection": "close"} | self.headers
+        data = None
+        if body is not None:
+            data = json.dumps(body).encode()
+            headers["Content-Type"] = media_type
+        connection = self._connection(timeout_s or self._timeout_s)
+        try:
+            connection.request(method, self._parts.path.rstrip("/") + path, data, headers)
+            response = connection.getresponse()
+            raw = response.read(ANSWER_BYTES_MAX)
+        except TimeoutError as error:
+            raise OutcomeUnknown(f"{self.url} did not answer in time") from error
+        except (OSError, http.client.HTTPException) as error:
+            raise Unavailable(f"no Vigil at {self.url} ({_reason(error)})") from error
+        finally:
+            connection.close()
+        answer = _decode(raw)
+        if response.status >= 400:
+            raise ApiError(response.status, answer if isinstance(answer, dict) else {})
+        return answer
+
+    def _connection(self, timeout_s: float) -> http.client.HTTPConnection:
+        host = self._parts.hostname or ""
+        if self._parts.scheme == "https":
+            context = ssl.create_default_context()
+            return http.client.HTTPSConnection(
+                host, self._parts.port, timeout=timeout_s, context=context
+            )
+        return http.client.HTTPConnection(host, self._parts.port, timeout=timeout_s)
+
+
+def _path(part: str) -> str:
+    return quote(part, safe=":")
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or repr(error)
+
+
+def _decode(raw: bytes) -> Any:
+    if not raw:
+        return None
+    try:
+        return msgspec.json.decode(raw)
+    except msgspec.DecodeError:
+        return None
+
+
+def connect(settings: Settings, environ: Mapping[str, str] | None = None) -> Client:
+    """Build a client for what runs here, or for what VIGIL_URL and VIGIL_TOKEN name."""
+    environ = os.environ if environ is None else environ
+    run = runfile.read(settings.run_file)
+    url = environ.get("VIGIL_URL") or (run.url if run else DEFAULT_URL)
+    return Client(url, environ.get("VIGIL_TOKEN") or read_token(settings.home))
+
+
+def token_file(home: Path) -> Path:
+    """Where the token that `vigil up` made is kept."""
+    return home / "token"
+
+
+def read_token(home: Path) -> str | None:
+    """Return the token of this home, or None. Raises: ConfigError, if it can't be read."""
+    try:
+        return token_file(home).read_text("utf-8").strip() or None
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{token_file(home)} can't be read: {error}") from error

@@ -1,0 +1,1 @@
+"""What an installation is configured with: settings, credentials, tokens, hot switches."""

@@ -1,0 +1,379 @@
+"""One frozen struct with every setting; the sections are in :mod:`vigil.settings.sections`.
+
+Precedence: ``VIGIL_SECTION__KEY`` and the seed's variables over ``$VIGIL_HOME/vigil.toml`` over
+the defaults below. All mistakes are reported at once, each with its place and its reason, and
+the process refuses to start.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from datetime import time
+from pathlib import Path
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+import msgspec
+import platformdirs
+
+from ..errors import ConfigError, VigilError
+from ..subjects import TEAM, Scope, SessionKey, check_part
+from ..topology import DAY_S
+from .sections import (
+    Agent,
+    Approvals,
+    Autonomy,
+    Channel,
+    Executor,
+    Gateway,
+    Hook,
+    Jobs,
+    McpServer,
+    Memory,
+    Metrics,
+    Model,
+    Nats,
+    Person,
+    Retention,
+    Section,
+    Sessions,
+)
+
+TOOL_MARGIN_S: Final = 15.0
+"""How much longer than a tool may take a session waits for its result."""
+
+
+class Config(Section, frozen=True, kw_only=True):
+    """Everything. `home` and `secrets` come from the environment, never from the file."""
+
+    gateway: Gateway = Gateway()
+    autonomy: Autonomy = Autonomy()
+    model: Model = Model()
+    memory: Memory = Memory()
+    nats: Nats = Nats()
+    sessions: Sessions = Sessions()
+    executor: Executor = Executor()
+    approvals: Approvals = Approvals()
+    jobs: Jobs = Jobs()
+    mcp: dict[str, McpServer] = {}  # noqa: RUF012 - msgspec gives each its own
+    person: Person = Person()
+    """What holds for people without a section of their own."""
+    people: dict[str, Person] = {}  # noqa: RUF012 - msgspec gives each its own
+    agent: Agent = Agent()
+    """What holds for agents without a section of their own."""
+    agents: dict[str, Agent] = {}  # noqa: RUF012 - msgspec gives each its own
+    hooks: dict[str, Hook] = {}  # noqa: RUF012 - msgspec gives each its own
+    channels: dict[str, Channel] = {}  # noqa: RUF012 - msgspec gives each its own
+    retention: Retention = Retention()
+    metrics: Metrics = Metrics()
+
+    def person_of(self, user: str) -> Person:
+        return self.people.get(user, self.person)
+
+    def agent_of(self, agent: str) -> Agent:
+        return self.agents.get(agent, self.agent)
+
+    def scope_of(self, agent: str, user: str) -> Scope:
+        """Return whose memory an agent has when it works for `user` (SPEC M-2)."""
+        is_team = self.agent_of(agent).kind == "team"
+        return Scope(agent, TEAM if is_team else user)
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """The configuration, where state lives, the secrets, and what to tell at start."""
+
+    config: Config
+    home: Path
+    anthropic_api_key: str | None = None
+    anthropic_base_url: str | None = None
+    qdrant_api_key: str | None = None
+    embedder_api_key: str | None = None
+    remarks: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        key = "set" if self.anthropic_api_key else "not set"
+        return f"Settings(home={str(self.home)!r}, anthropic_api_key=<{key}>)"
+
+    @property
+    def credentials(self) -> Path:
+        return self.home / "nkeys"
+
+    @property
+    def file(self) -> Path:
+        return self.home / "vigil.toml"
+
+    @property
+    def run_file(self) -> Path:
+        """What is running: pids, ports, the broker's URL. Written by `up`."""
+        return self.home / "run" / "up.json"
+
+    @property
+    def broker_store(self) -> Path:
+        """Where the embedded broker keeps the streams."""
+        return self.home / "nats" / "data"
+
+    @property
+    def agents(self) -> Path:
+        return self.home / "agents"
+
+    @property
+    def skills(self) -> Path:
+        """What jobs can do: one `*.md` for each skill."""
+        return self.home / "skills"
+
+    @property
+    def workspaces(self) -> Path:
+        """Where tools work: ``{agent}/{owner}``."""
+        return self.home / "workspaces"
+
+    @property
+    def memory(self) -> Path:
+        """What the memory service makes of the log: SQLite and vectors."""
+        return self.home / "memory"
+
+
+_SEED_VARIABLES: Final = {
+    "AUTONOMY_ENABLED": ("autonomy", "enabled"),
+    "AUTONOMY_MAX_CONSECUTIVE": ("autonomy", "max_consecutive"),
+    "AUTONOMY_COOLDOWN_MS": ("autonomy", "cooldown_ms"),
+    "VIGIL_PORT": ("gateway", "port"),
+    "VIGIL_MODEL": ("model", "name"),
+    "NATS_URL": ("nats", "url"),
+    "QDRANT_URL": ("memory", "qdrant_url"),
+}
+_WITHOUT_MEANING: Final = ("TIMER_POLL_INTERVAL_MS", "EFFECT_POLL_INTERVAL_MS")
+_NOT_SETTINGS: Final = ("VIGIL_HOME", "VIGIL_CRASH_AT", "VIGIL_URL", "VIGIL_TOKEN")
+
+
+def load(environ: Mapping[str, str] | None = None, *, home: Path | None = None) -> Settings:
+    """Read the file and the environment.
+
+    Raises:
+        ConfigError: with every mistake, one a line.
+    """
+    environ = os.environ if environ is None else environ
+    home = home or Path(environ.get("VIGIL_HOME") or platformdirs.user_data_path("vigil"))
+    home = home.expanduser().absolute()
+    problems: list[str] = []
+    remarks: list[str] = []
+    raw: dict[str, Any] = {}
+    file = home / "vigil.toml"
+    if file.exists():
+        try:
+            raw = tomllib.loads(file.read_text("utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            problems.append(f"{file}: {error}")
+        else:
+            problems += [f"{file}: {p}" for p in _mistakes(raw)]
+    for name in _WITHOUT_MEANING:
+        if name in environ:
+            remarks.append(f"{name} has no meaning here: the bus pushes, nothing is polled")
+    overlay = _from_environment(environ, problems)
+    for (section, key), value, variable in overlay:
+        one = {section: {key: value}}
+        found = _mistakes(one)
+        problems += [f"{variable}: {p}" for p in found]
+        if not found:
+            raw.setdefault(section, {})[key] = value
+    if problems:
+        raise ConfigError("\n".join(problems))
+    config = msgspec.convert(raw, Config, strict=False)
+    if problems := [f"{file}: {p}" for p in _contradictions(config)]:
+        raise ConfigError("\n".join(problems))
+    return Settings(
+        config=config,
+        home=home,
+        anthropic_api_key=_secret(environ, "ANTHROPIC_API_KEY"),
+        anthropic_base_url=environ.get("ANTHROPIC_BASE_URL") or None,
+        qdrant_api_key=_secret(environ, "QDRANT_API_KEY"),
+        embedder_api_key=_secret(environ, "EMBEDDER_API_KEY"),
+        remarks=tuple(remarks),
+    )
+
+
+def _contradictions(config: Config) -> list[str]:
+    """List what can't be together, though each may be alone."""
+    found = [
+        f"person.channel {person.channel!r} is no [channels.NAME]"
+        for person in (config.person, *config.people.values())
+        if person.channel not in ("socket", *config.channels)
+    ]
+    if config.approvals.expires_s >= config.retention.system_days * DAY_S:
+        found.append(
+            "approvals.expires_s must be less than retention.system_days: a worker that asks would "
+            "be forgotten before"
+        )
+    timeouts_s = {
+        "executor.shell_timeout_s": config.executor.shell_timeout_s,
+        "executor.http_timeout_s": config.executor.http_timeout_s,
+        **{f"mcp.{name}.timeout_s": server.timeout_s for name, server in config.mcp.items()},
+    }
+    # A worker tells nothing while it waits for a tool, nor for a while before.
+    longest_s = config.sessions.worker_timeout_s - config.sessions.status_every_s - TOOL_MARGIN_S
+    return found + [
+        f"{name} may be {longest_s:g} at most with sessions.worker_timeout_s and status_every_s as "
+        "they are: a worker that uses it would count as lost"
+        for name, timeout_s in timeouts_s.items()
+        if timeout_s > longest_s
+    ]
+
+
+def _secret(environ: Mapping[str, str], name: str) -> str | None:
+    """Read a secret from the variable, or from the file that `{name}_FILE` names."""
+    if path := environ.get(f"{name}_FILE"):
+        try:
+            return Path(path).read_text("utf-8").strip() or None
+        except OSError as error:
+            raise ConfigError(f"{name}_FILE: {path}: {error.strerror}") from error
+    return environ.get(name) or None
+
+
+def _from_environment(
+    environ: Mapping[str, str], problems: list[str]
+) -> list[tuple[tuple[str, str], str, str]]:
+    found: list[tuple[tuple[str, str], str, str]] = []
+    for name, value in sorted(environ.items()):
+        if name in _SEED_VARIABLES:
+            found.append((_SEED_VARIABLES[name], value, name))
+        elif name.startswith("VIGIL_") and name not in _NOT_SETTINGS:
+            section, separator, key = name.removeprefix("VIGIL_").lower().partition("__")
+            if separator:
+                found.append(((section, key), value, name))
+            else:
+                problems.append(f"{name}: no such setting (VIGIL_SECTION__KEY)")
+    return found
+
+
+NAMED_SECTIONS: Final = ("people", "agents", "hooks", "channels", "mcp")
+"""Sections of sections, each with a name that people choose."""
+
+
+def _mistakes(raw: dict[str, Any]) -> list[str]:
+    """List what is wrong with `raw`, section by section and key by key."""
+    problems: list[str] = []
+    fields = {f.name: f.type for f in msgspec.structs.fields(Config)}
+    for section, values in raw.items():
+        if section not in fields:
+            problems.append(f"[{section}]: no such section")
+        elif not isinstance(values, dict):
+            problems.append(f"{section}: must be a section")
+        elif section in NAMED_SECTIONS:
+            for name, one in values.items():
+                problems += _check({section: {name: one}})
+        else:
+            for key, value in values.items():
+                problems += _check({section: {key: value}})
+    return problems
+
+
+def _check(raw: dict[str, Any]) -> list[str]:
+    try:
+        config = msgspec.convert(raw, Config, strict=False)
+        for person in (config.person, *config.people.values()):
+            zone_of(person)
+            quiet_hours_of(person)
+        for section in NAMED_SECTIONS:
+            for name in raw.get(section, {}):
+                check_part(section, name)
+        for hook in config.hooks.values():
+            SessionKey.of(hook.user, hook.agent, hook.thread)
+        for name, server in config.mcp.items():
+            check_mcp(name, server)
+    except (msgspec.ValidationError, VigilError) as error:
+        return [str(error)]
+    return []
+
+
+MCP_NAME_LENGTH_MAX: Final = 32
+"""Of a server: with it and two underscores begin the names of its tools, which have 64."""
+
+
+def check_mcp(name: str, server: McpServer) -> None:
+    """Check what the types don't say of a section ``[mcp.NAME]``.
+
+    Raises:
+        ConfigError: naming the section and the reason.
+    """
+
+    def wrong(reason: str) -> ConfigError:
+        return ConfigError(f"[mcp.{name}]: {reason}")
+
+    if len(name) > MCP_NAME_LENGTH_MAX:
+        raise wrong(f"its name may have at most {MCP_NAME_LENGTH_MAX} characters")
+    if "__" in name or name != name.strip("_"):
+        raise wrong("its name may not begin or end with '_' or contain '__'")
+    if name == "builtin":
+        raise wrong("that is the name of Vigil's own tools")
+    if bool(server.command) == bool(server.url):
+        raise wrong("set either command or url")
+    for_a_url = server.headers or server.headers_file or server.allow_private
+    if server.command and for_a_url:
+        raise wrong("headers, headers_file and allow_private go with url, not with command")
+    for_a_command = (
+        server.args
+        or server.env
+        or server.env_file
+        or server.folders
+        or server.folders_read
+        or server.network
+    )
+    if server.url and for_a_command:
+        raise wrong(
+            "args, env, env_file, folders, folders_read and network go with command, not url"
+        )
+
+
+def zone_of(person: Person) -> ZoneInfo:
+    """Return the person's time zone. Raises: ConfigError."""
+    try:
+        return ZoneInfo(person.timezone)
+    except (KeyError, ValueError, OSError) as error:
+        raise ConfigError(f"timezone {person.timezone!r} is not an IANA time zone") from error
+
+
+def quiet_hours_of(person: Person) -> tuple[time, time] | None:
+    """Return (start, end) in the person's time zone, or None. Raises: ConfigError.
+
+    >>> quiet_hours_of(Person(quiet_hours="22:00-07:30"))
+    (datetime.time(22, 0), datetime.time(7, 30))
+    """
+    if not person.quiet_hours:
+        return None
+    start, separator, end = person.quiet_hours.partition("-")
+    try:
+        if not separator:
+            raise ValueError("no '-'")
+        return time.fromisoformat(start.strip()), time.fromisoformat(end.strip())
+    except ValueError as error:
+        raise ConfigError(
+            f"quiet_hours {person.quiet_hours!r}: expected HH:MM-HH:MM ({error})"
+        ) from error
+
+
+FIRST_FILE: Final = """\
+# Vigil's settings. Every default is in the documentation; what is here overrides it, and the
+# environment (VIGIL_SECTION__KEY) overrides this.
+
+[autonomy]
+# Let agents follow up on their own. Limits: 3 messages in a row, 15 s apart, until you write.
+enabled = true
+
+# [model]
+# name = "claude-sonnet-5-5"   # with ANTHROPIC_API_KEY set; without a key: "rehearsal"
+
+# [person]
+# timezone = "Europe/Berlin"
+# quiet_hours = "22:00-07:00"
+"""
+
+
+def ensure_home(settings: Settings) -> bool:
+    """Make the home, and a first vigil.toml; return whether the file is new."""
+    settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if settings.file.exists():
+        return False
+    settings.file.touch(mode=0o600)  # secrets of hooks and channels may come into it
+    settings.file.write_text(FIRST_FILE, "utf-8")
+    return True

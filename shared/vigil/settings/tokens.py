@@ -1,0 +1,179 @@
+"""Bearer tokens: opaque, kept only as hashes, and looked up in memory.
+
+A token is 256 random bits, so its SHA-256 needs no salt and no slow hash, and a lookup by that
+hash tells an attacker's clock nothing about the token. Every gateway watches the bucket, so a
+request costs one hash and one dictionary lookup, and a revoked token ends within milliseconds.
+
+This module decides who a token speaks for. What that person may do is the gateway's matter.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+import msgspec
+import structlog
+
+from ..bus.bus import Bus
+from ..bus.kv import Bucket, Watch
+from ..contracts import Instant
+from ..errors import InvalidInput
+from ..subjects import check_user
+
+log = structlog.get_logger("vigil.tokens")
+
+BUCKET: Final = "TOKENS"
+PREFIX: Final = "pat_"
+ALL_SCOPES: Final = "*"
+_FORM: Final = re.compile(r"pat_[A-Za-z0-9_-]{43}", re.ASCII)
+_HASH: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
+
+
+class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the bucket stores under the hash of a token."""
+
+    user: str
+    created_at: Instant
+    is_admin: bool = False
+    name: str = ""
+    """For a person to tell tokens apart: "laptop"."""
+    expires_at: Instant | None = None
+    scopes: tuple[str, ...] = (ALL_SCOPES,)
+    """What it is good for; today only "*", and a token without it is good for nothing."""
+
+    def is_live(self, now: datetime) -> bool:
+        """Return whether it counts at `now` (aware UTC)."""
+        return self.expires_at is None or now < self.expires_at
+
+
+class Principal(msgspec.Struct, frozen=True, kw_only=True):
+    """Who makes a request: a live token's user. `token_id` is the token's hash."""
+
+    user: str
+    is_admin: bool
+    token_id: str
+
+    def may_reach(self, user: str) -> bool:
+        """Return whether this principal may act for `user`."""
+        return self.is_admin or self.user == user
+
+
+def token_id_of(token: str) -> str:
+    """Return the hash under which `token` is stored: 64 hex digits."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+async def create(
+    bus: Bus,
+    *,
+    user: str,
+    now: datetime,
+    is_admin: bool = False,
+    name: str = "",
+    expires_at: datetime | None = None,
+) -> str:
+    """Make a token and return its text, which is shown once and stored nowhere.
+
+    Raises:
+        InvalidInput: nobody may be called `user`.
+        OutcomeUnknown: it may be stored; nobody knows its text, so make another.
+    """
+    check_user(user)
+    text = PREFIX + secrets.token_urlsafe(32)
+    token = Token(
+        user=user, created_at=now, is_admin=is_admin, name=name, expires_at=expires_at
+    )  # fmt: skip
+    await Bucket(bus, BUCKET).put(token_id_of(text), msgspec.json.encode(token))
+    return text
+
+
+async def revoke(bus: Bus, token: str) -> None:
+    """End a token, given as its text or as its hash. Harmless if there is none.
+
+    Raises:
+        InvalidInput: neither a token nor the hash of one.
+    """
+    if _FORM.fullmatch(token):
+        token = token_id_of(token)
+    elif not _HASH.fullmatch(token):
+        raise InvalidInput("token", "must be a token (pat_…) or its hash (64 hex digits)")
+    await Bucket(bus, BUCKET).delete(token)
+
+
+class Tokens:
+    """The live tokens, kept up to date by a watch."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bucket = Bucket(bus, BUCKET)
+        self._tokens: dict[str, Token] = {}
+        self._watch: Watch | None = None
+        self._listeners: list[Callable[[str], None]] = []
+
+    @classmethod
+    async def watch(cls, bus: Bus) -> Tokens:
+        """Read all tokens, and follow what changes."""
+        tokens = cls(bus)
+        tokens._watch = await tokens._bucket.watch(tokens._on_change)
+        return tokens
+
+    def on_end(self, listener: Callable[[str], None]) -> None:
+        """Call `listener(token_id)` when a token was revoked."""
+        self._listeners.append(listener)
+
+    def _on_change(self, token_id: str, value: bytes | None) -> None:
+        # A value that can't be read grants nothing, and must not end the watch.
+        token = None if value is None else _decode(token_id, value)
+        if token is None:
+            self._tokens.pop(token_id, None)
+            for listener in self._listeners:
+                listener(token_id)
+            return
+        self._tokens[token_id] = token
+
+    def find(self, text: str, now: datetime) -> Principal | None:
+        """Return who `text` speaks for at `now` (aware UTC), or None."""
+        return self.find_id(token_id_of(text), now)
+
+    def find_id(self, token_id: str, now: datetime) -> Principal | None:
+        """Return who the token with that hash speaks for at `now`, or None."""
+        token = self._tokens.get(token_id)
+        return None if token is None else _principal(token_id, token, now)
+
+    async def find_fresh(self, text: str, now: datetime) -> Principal | None:
+        """Ask the broker for a token that the watch hasn't shown yet: one made just now.
+
+        Costs a round trip, so the caller limits how often strangers make it happen.
+
+        Raises:
+            Unavailable: the broker can't be asked.
+        """
+        token_id = token_id_of(text)
+        if not _FORM.fullmatch(text) or token_id in self._tokens:
+            return None
+        entry = await self._bucket.get(token_id)
+        token = None if entry is None else _decode(token_id, entry.value)
+        # Not kept: only the watch knows the order of what happened to it.
+        return None if token is None else _principal(token_id, token, now)
+
+    async def close(self) -> None:
+        if self._watch is not None:
+            await self._watch.close()
+
+
+def _principal(token_id: str, token: Token, now: datetime) -> Principal | None:
+    if not token.is_live(now) or ALL_SCOPES not in token.scopes:
+        return None
+    return Principal(user=token.user, is_admin=token.is_admin, token_id=token_id)
+
+
+def _decode(token_id: str, value: bytes) -> Token | None:
+    try:
+        return msgspec.json.decode(value, type=Token)
+    except (msgspec.MsgspecError, ValueError) as error:
+        log.warning("unreadable", action="tokens.unreadable", id=token_id[:8], error=str(error))
+        return None

@@ -1,0 +1,1 @@
+"""What a service needs that carries out what turns ask for: lanes, dead letters, trying again."""

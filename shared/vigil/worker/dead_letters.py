@@ -1,0 +1,80 @@
+"""Dead letters: what a service could not use, kept with the cause for a person to see.
+
+A letter is stored at least once under one id, which is made of where the message lies, so that
+every try, of every replica, makes the same. The first one counts; a broker that remembers the id
+drops the others.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from ..bus.bus import Bus, Message
+from ..contracts import DEAD_LETTER_BYTES_MAX, DeadLetter, encode
+from ..observe import trace
+from ..subjects import SessionKey, token_of
+
+NOBODY: Final = "_"
+"""In the subject of a letter, where the message names no agent or thread that is one."""
+
+
+def id_of(service: str, stream: str, seq: int) -> str:
+    """Return the id of the letter about a message.
+
+    Three services had forms of their own before there was one; theirs stay, or a letter of before
+    an update and its repeat after it were two.
+
+    >>> id_of("memory", "SESSIONS", 7), id_of("cortex", "SESSIONS", 7)
+    ('memory-SESSIONS-7', 'SESSIONS-7')
+    """
+    if service in ("cortex", "gateway"):
+        return f"{stream}-{seq}"
+    if service == "scheduler":
+        return f"dead-{token_of(service, stream, str(seq))}"
+    return f"{service}-{stream}-{seq}"
+
+
+def build(
+    service: str,
+    stream: str,
+    message: Message,
+    cause: str,
+    key: SessionKey,
+    *,
+    now: datetime,
+    effect_id: str | None = None,
+    bytes_max: int = DEAD_LETTER_BYTES_MAX,
+) -> DeadLetter:
+    """Build the letter about `message`. Pure.
+
+    Args:
+        key: whose it is; it's listed there.
+        effect_id: the send or the call that died, if that is what it is about.
+        bytes_max: how much of the message is kept.
+    """
+    return DeadLetter(
+        id=id_of(service, stream, message.seq),
+        service=service,
+        stream=stream,
+        subject=message.subject,
+        seq=message.seq,
+        cause=cause,
+        data=message.data[:bytes_max],
+        at=now,
+        session_key="" if key.thread == NOBODY else str(key),
+        effect_id=effect_id,
+    )
+
+
+async def publish(bus: Bus, letter: DeadLetter, message: Message, key: SessionKey) -> None:
+    """Store a letter; harmless to repeat.
+
+    Raises:
+        Unavailable: nobody knows whether it's stored.
+        BusError: the broker refused.
+    """
+    headers = {trace.HEADER: trace.passed_on(message.headers.get(trace.HEADER))}
+    # The broker knows an id for the whole stream, and two services may give up one message.
+    msg_id = f"{letter.service}-{letter.stream}-{letter.seq}"
+    await bus.publish(key.dead(letter.service), encode(letter), headers, msg_id=msg_id)
