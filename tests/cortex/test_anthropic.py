@@ -637,7 +637,7 @@ def test_what_could_not_work_refuses_to_start(
 def test_without_a_real_model_the_sdk_is_not_imported() -> None:
     """It takes seconds, and the first run should not."""
     check = (
-        "import sys; from pathlib import Path; from vigil import config; "
+        "import sys; from pathlib import Path; from vigil.settings import config; "
         "from services.cortex.models import choose; "
         "assert choose(config.load({}, home=Path('/nowhere'))).name == 'rehearsal'; "
         "assert 'anthropic' not in sys.modules"

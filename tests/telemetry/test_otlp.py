@@ -175,7 +175,7 @@ async def test_the_sdk_is_not_imported_without_an_endpoint() -> None:
     """X-7: what isn't used costs nothing at start."""
     program = (
         "import asyncio, sys\n"
-        "from vigil import otlp, runtime\n"
+        "from vigil import runtime\nfrom vigil.observe import otlp\n"
         "asyncio.run(otlp.tracer_for('cortex', '1'))\n"
         "print([name for name in sys.modules if name.startswith('opentelemetry')])\n"
     )
