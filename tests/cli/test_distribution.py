@@ -10,12 +10,14 @@ import sys
 import sysconfig
 import tomllib
 import venv
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from vigil import distribution
+from vigil.contracts import golden
 from vigil.topology import SERVICES
 
 ROOT = Path(__file__).parents[2]
@@ -86,6 +88,19 @@ def run(elsewhere: Path, home: Path, *args: str) -> subprocess.CompletedProcess[
 
 def test_the_wheel_is_named_after_the_distribution(wheel: Path) -> None:
     assert wheel.name.startswith("vigil_agents-")
+
+
+def test_the_wheel_carries_the_golden_files(wheel: Path) -> None:
+    """S-14: the same bytes as here."""
+    with zipfile.ZipFile(wheel) as archive:
+        prefix = "vigil/contracts/golden/"
+        names = [name for name in archive.namelist() if name.startswith(prefix)]
+        carried = {
+            name.removeprefix(prefix).removesuffix(".json"): archive.read(name)
+            for name in names
+            if name.endswith(".json")
+        }
+    assert carried == golden.records()
 
 
 @pytest.mark.parametrize("args", [("up",), ("up", "--detach"), ("up", "--processes")])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
@@ -51,6 +50,7 @@ from vigil.contracts import (
     Usage,
     decode_signal,
     encode,
+    golden,
 )
 from vigil.contracts.signal_kinds import KINDS
 from vigil.errors import InvalidInput
@@ -317,8 +317,9 @@ def test_the_same_record_gives_the_same_signals() -> None:
 
 def test_the_golden_turn_gives_signals() -> None:
     """S-14: records of every version are projected for good."""
-    for file in (Path(__file__).parents[1] / "golden").glob("turn*"):
-        assert project("SESSIONS", 7, KEY.turn, file.read_bytes())
+    for name in ("turn", "turn.remembering", "turn.working"):
+        for data in golden.versions(name):
+            assert project("SESSIONS", 7, KEY.turn, data)
 
 
 # ---------------------------------------------------------------- patterns

@@ -23,7 +23,7 @@ from services.gateway.http.app import ENDPOINTS, MESSAGES_PATH
 from tests.support.stack import Stack
 from vigil import contracts, crash, topology
 from vigil.cli import exits
-from vigil.contracts import UserMessage, UserMessagePayload, encode
+from vigil.contracts import UserMessage, UserMessagePayload, encode, golden
 from vigil.observe import metrics, spans
 from vigil.settings import config
 from vigil.subjects import SessionKey
@@ -171,9 +171,9 @@ def test_every_header_of_a_turn_is_listed() -> None:
 def test_the_examples_of_records_are_the_golden_files() -> None:
     """S-14: what is shown is what the tests decode for good."""
     shown = [json.loads(text) for text in re.findall(r"```json\n(.*?)```", page("bus.md"), re.S)]
-    golden = [json.loads(f.read_text("utf-8")) for f in (ROOT / "tests" / "golden").iterdir()]
-    assert [record for record in golden if record not in shown] == []
-    assert [record for record in shown if record not in golden] == []
+    records = [json.loads(data) for data in golden.records().values()]
+    assert [record for record in records if record not in shown] == []
+    assert [record for record in shown if record not in records] == []
 
 
 async def test_a_plain_client_follows_a_session_as_shown(bare: Stack, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -70,10 +69,10 @@ from vigil.contracts import (
     Waiting,
     effect_id,
     encode,
+    golden,
 )
 from vigil.errors import InvalidInput
 
-GOLDEN = Path(__file__).parent.parent / "golden"
 AT = datetime(2026, 11, 20, 9, 0, 0, 123456, tzinfo=UTC)
 ENVELOPE: dict[str, Any] = {"id": "e1", "session_key": "ann:vigil:t1", "created_at": AT}
 CAUSE = Cause(id="e1", seq=7, type="user_message")
@@ -387,11 +386,11 @@ SAMPLES: dict[str, tuple[Callable[[bytes], Any], Any]] = {
 def test_every_version_ever_written_is_still_read(name: str) -> None:
     """S-14. A new version adds a file `{name}.v2.json` and a lift; no file is ever changed."""
     decode, sample = SAMPLES[name]
-    files = sorted(GOLDEN.glob(f"{name}.v*.json"))
-    assert len(files) == contracts.VERSIONS[name.partition(".")[0]]
-    for file in files:
-        assert decode(file.read_bytes()) == sample
-    assert json.loads(encode(sample)) == json.loads(files[-1].read_bytes())
+    stored = golden.versions(name)
+    assert len(stored) == contracts.VERSIONS[name.partition(".")[0]]
+    for data in stored:
+        assert decode(data) == sample
+    assert json.loads(encode(sample)) == json.loads(stored[-1])
 
 
 def test_an_older_version_is_lifted_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -399,7 +398,7 @@ def test_an_older_version_is_lifted_step_by_step(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(contracts.VERSIONS, "said", 3)
     monkeypatch.setitem(contracts.LIFTS, ("said", 1), lambda raw: raw | {"text": raw["text"] + "2"})
     monkeypatch.setitem(contracts.LIFTS, ("said", 2), lambda raw: raw | {"text": raw["text"] + "3"})
-    said = contracts.decode_said((GOLDEN / "said.v1.json").read_bytes())
+    said = contracts.decode_said(golden.versions("said")[0])
     assert (said.text, said.v) == ("Hi23", 3)
 
 

@@ -38,11 +38,10 @@ from vigil.contracts import (
     Turn,
     UserMessage,
 )
+from vigil.contracts.golden import newest
 from vigil.contracts.signal_kinds import KINDS
 from vigil.sdk.cloud_event import CloudEvent
 from vigil.subjects import ENDED, PART
-
-from .examples_bus import EXAMPLES
 
 VERSION: Final = "3.0.0"
 _SCHEMAS: Final = "#/components/schemas"
@@ -58,7 +57,7 @@ field that isn't known is to be ignored.
 
 
 class Spoken(msgspec.Struct, frozen=True):
-    """A message of the document. `examples` are names of golden files."""
+    """A message of the document. `examples` are names of golden files, or `_FOREIGN`."""
 
     kind: type
     summary: str
@@ -112,6 +111,18 @@ MESSAGES: Final[dict[str, Spoken]] = {
 }
 """Message -> its record. One without an example is never published today."""
 
+_FOREIGN: Final = {
+    "cloud_event": {
+        "specversion": "1.0",
+        "id": "42",
+        "source": "https://ci.example/7",
+        "type": "build.failed",
+        "subject": "ann:vigil:t1",
+        "time": "2026-11-20T09:00:00.123456Z",
+        "data": {"status": "red"},
+    }
+}
+"""Examples of what isn't a record of ours, so that it has no golden file."""
 _K: Final = "session.{agent}.{user}.{thread}"
 _OWN: Final = "system.{agent}.{user}.{thread}"
 _CHANNELS: Final[dict[str, tuple[str, str, tuple[str, ...]]]] = {
@@ -212,6 +223,7 @@ _SESSION_CHANNELS: Final = tuple(name for name in _CHANNELS if name.startswith("
 
 def document(version: str) -> dict[str, Any]:
     """Return the document for a version of Vigil."""
+    examples = newest() | _FOREIGN
     return {
         "asyncapi": VERSION,
         "info": {
@@ -225,7 +237,9 @@ def document(version: str) -> dict[str, Any]:
         "channels": {name: _channel(*channel) for name, channel in _CHANNELS.items()},
         "operations": _operations(),
         "components": {
-            "messages": {name: _message(name, spoken) for name, spoken in MESSAGES.items()},
+            "messages": {
+                name: _message(name, spoken, examples) for name, spoken in MESSAGES.items()
+            },
             "schemas": _schemas(),
             "parameters": _PARAMETERS,
             "securitySchemes": {
@@ -313,9 +327,9 @@ def _operation(action: str, channel: str, description: str) -> dict[str, Any]:
     }
 
 
-def _message(name: str, spoken: Spoken) -> dict[str, Any]:
-    examples = [{"name": example, "payload": EXAMPLES[example]} for example in spoken.examples]
-    shown = {"examples": examples} if examples else {}
+def _message(name: str, spoken: Spoken, examples: dict[str, Any]) -> dict[str, Any]:
+    listed = [{"name": example, "payload": examples[example]} for example in spoken.examples]
+    shown = {"examples": listed} if listed else {}
     return {
         "name": name,
         "title": spoken.kind.__name__,
