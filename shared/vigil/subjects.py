@@ -1,4 +1,4 @@
-"""Every subject on the bus is built and parsed here, and nowhere else.
+"""Every subject on the bus is built and parsed here, and nowhere else. Pure.
 
 A session is a subject tree, so the session key decides what may reach a subject. Its parts
 are checked once, at the edge, against ``[A-Za-z0-9_-]{1,64}``; any other id that a person, a

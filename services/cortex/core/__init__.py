@@ -1,4 +1,4 @@
-"""The pure core: what a session decides. No clock, no I/O, no randomness, no logging.
+"""The core: what a session decides. Pure: no clock, no I/O, no randomness, no logging.
 
 `fold` takes one event, `take` what is queued, `conclude` a model's answer, `fail` its failure;
 each returns a `Draft`, which the engine commits as one turn. What becomes of a conversation that

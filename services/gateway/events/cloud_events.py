@@ -1,4 +1,4 @@
-"""CloudEvents 1.0 from outside: what comes in by HTTP, and on the bus (structured mode).
+"""CloudEvents 1.0 from outside: what comes in by HTTP, and on the bus (structured mode). Pure.
 
 The library reads attributes and checks them; what it would make up (an id, a time) must be there
 or stays absent. Of an event only the attributes below are taken: extension attributes are dropped,

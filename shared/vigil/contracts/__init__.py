@@ -4,7 +4,7 @@ Facts are forever: a stored record is never edited. Each carries `v`; a new mean
 version and a small function in `LIFTS` that turns the old one into the new one. A file of
 every version ever written lies in :mod:`.golden` and is decoded by the tests for good.
 
-This module does no I/O. Instants are aware UTC; durations name their unit.
+Pure. Instants are aware UTC; durations name their unit.
 """
 
 from __future__ import annotations

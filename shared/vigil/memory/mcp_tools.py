@@ -1,4 +1,4 @@
-"""The tools that a memory has as an MCP server: what each takes, does and answers.
+"""The tools that a memory has as an MCP server: what each takes, does and answers. Pure.
 
 The arguments are structs of ours: their schemas are what a client sees, and unknown arguments are
 refused. No argument names a user or an agent: on whose behalf a tool acts, the transport says.

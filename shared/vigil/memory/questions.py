@@ -1,4 +1,4 @@
-"""What the memory service is asked, what it answers, and who asks it (SPEC M).
+"""What the memory service is asked, what it answers, and who asks it (SPEC M). Pure.
 
 Questions are NATS requests to ``rpc.memory.{op}.{agent}.{owner}`` (:class:`vigil.subjects.Scope`),
 so whose memory it is stands in the subject and never in what a person or a model wrote. One replica

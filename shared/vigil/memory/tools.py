@@ -1,4 +1,4 @@
-"""The memory tools that a model sees (SPEC M-8): their arguments, as types.
+"""The memory tools that a model sees (SPEC M-8): their arguments, as types. Pure.
 
 The cortex shows the schemas; the memory service checks the arguments against the same types and
 serves the calls. Nothing here lets a model choose a source, an owner or whether to be trusted.

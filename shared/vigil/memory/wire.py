@@ -2,7 +2,7 @@
 
 Apart from :mod:`.questions`, which only our own services speak: that may change with them, this may
 not. What comes in refuses unknown fields, so that a typing mistake is an error and not a silence.
-Four names are camelCase, as the public contract has them (SPEC P-5).
+Four names are camelCase, as the public contract has them (SPEC P-5). Pure.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Every span that Vigil records, as data: its name, where, its attributes, what it means.
 
 ``docs/telemetry.md`` has the same table, and a test compares them. What people and agents say
-is never an attribute; session keys are.
+is never an attribute; session keys are. Pure.
 
 The names of ``gen_ai.*`` and ``http.*`` are those of the OpenTelemetry conventions. They stand
 here because the GenAI ones are still in development and their Python constants are deprecated.
