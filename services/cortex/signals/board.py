@@ -7,37 +7,19 @@ once (a job's steps) gives no signal.
 
 from __future__ import annotations
 
-from typing import Final
-
 from vigil.contracts import (
     Approval,
-    ApprovalState,
     BoardEntry,
     Job,
-    JobStatus,
     Signal,
     SignalSource,
     decode_board,
 )
+from vigil.contracts.vocabulary import APPROVALS, JOBS
 from vigil.errors import InvalidInput
 from vigil.subjects import Scope, SessionKey
 
 from .making import Signals
-
-_DECIDED: Final[dict[ApprovalState, str]] = {
-    "accepted": "was accepted",
-    "edited": "was accepted with other arguments",
-    "answered": "was answered",
-    "rejected": "was rejected",
-    "expired": "expired: nobody decided in time",
-    "superseded": "was superseded by a message",
-    "closed": "is no longer needed",
-}
-_ENDED: Final[dict[JobStatus, tuple[str, str]]] = {
-    "succeeded": ("job.completed", "A job is done"),
-    "failed": ("job.failed", "A job failed"),
-    "cancelled": ("job.cancelled", "A job was cancelled"),
-}
 
 
 def project(stream: str, seq: int, subject: str, data: bytes) -> list[Signal]:
@@ -61,7 +43,7 @@ def project(stream: str, seq: int, subject: str, data: bytes) -> list[Signal]:
 
 def _approval(signals: Signals, entry: BoardEntry, approval: Approval) -> None:
     is_open = approval.state == "open"
-    how = "asks for leave" if is_open else _DECIDED[approval.state]
+    how = APPROVALS[approval.state].signal
     signals.add(
         "approval.requested" if is_open else "approval.decided",
         entry.at,
@@ -79,9 +61,10 @@ def _approval(signals: Signals, entry: BoardEntry, approval: Approval) -> None:
 def _job(signals: Signals, entry: BoardEntry, job: Job) -> None:
     if job.status == "running" and job.plan is None:
         kind, text = "job.started", "A job begins"
-    elif job.status in _ENDED:
-        kind, text = _ENDED[job.status]
     else:
+        words = JOBS[job.status]
+        kind, text = words.signal, f"A job {words.step}"
+    if not kind:
         return
     failed = sum(1 for run in job.step_runs if run.error)
     signals.add(

@@ -7,13 +7,10 @@ leads to it. So signals may be watched, kept and counted without being a second 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Final
 
 from vigil.contracts import (
     Note,
-    Outcome,
     Receipt,
-    ReceiptOutcome,
     Said,
     SaveMemory,
     ScheduleTimer,
@@ -25,59 +22,12 @@ from vigil.contracts import (
     decode_said,
     decode_turn,
 )
+from vigil.contracts.notes import note_words
+from vigil.contracts.vocabulary import EVENTS, OUTCOMES, RECEIPTS
 from vigil.errors import InvalidInput
 from vigil.subjects import Scope, SessionKey
 
 from .making import Signals
-
-OUTCOMES: Final[dict[Outcome, str]] = {
-    "answered": "ended with an answer",
-    "silent": "had nothing to say",
-    "continued": "used tools and goes on",
-    "queued": "noted what came in, to be taken up later",
-    "begun": "began to think",
-    "waiting": "waits to ask the model again",
-    "blocked": "was refused by the gates",
-    "held": "put a message off",
-    "stopped": "was stopped",
-    "failed": "was given up",
-    "ignored": "had nothing to do",
-    "cleared": "closed follow-ups",
-    "taken_over": "is tried again after a crash",
-    "saved": "decided what to remember",
-    "compacted": "made room for what is to come",
-    "cancelled": "was cancelled",
-    "decided": "took in a person's verdict",
-}
-_EVENTS: Final = {
-    "user_message": "a message of the person",
-    "timer": "a timer",
-    "tool_result": "a tool's result",
-    "tick": "a tick",
-    "external": "an outside event",
-    "control": "an order",
-}
-_NOTES: Final = {
-    "void": ("timer.voided", "A follow-up was dropped"),
-    "cancelled": ("timer.cancelled", "A timer was cancelled"),
-    "budget_exhausted": ("budget.exhausted", "No model was asked"),
-    "model_failed": ("error.model", "No answer from a model"),
-    "model_retry": ("error.retry", "No answer from a model yet"),
-    "dead_letter": ("error.event", "An event could not be used"),
-    "gave_up": ("error.event", "A step was given up"),
-    "queue_full": ("error.event", "An event was dropped"),
-}
-"""Code of a note -> (kind, how its sentence begins). Codes that begin with ``blocked_`` are
-`message.blocked`; the others give no signal of their own."""
-_RECEIPTS: Final[dict[ReceiptOutcome, tuple[str, str]]] = {
-    "sent": ("message.delivered", "A channel took the message"),
-    "delivered": ("message.delivered", "A channel took the message"),
-    "void": ("message.dropped", "The message was not said"),
-    "dropped": ("message.dropped", "The message was not said"),
-    "failed": ("message.failed", "The message was given up"),
-    "ambiguous": ("message.ambiguous", "Nobody knows whether the message arrived"),
-}
-"""`said` gives none: the claim itself tells it."""
 
 
 def project(stream: str, seq: int, subject: str, data: bytes) -> list[Signal]:
@@ -141,8 +91,7 @@ def _compacted(signals: Signals, turn: Turn, event: str | None) -> None:
 
 def _committed(signals: Signals, turn: Turn, event: str | None) -> None:
     kind = None if turn.event is None else turn.event.type
-    because = "" if kind is None else f", because of {_EVENTS[kind]}"
-    phrase = OUTCOMES.get(turn.outcome, turn.outcome)
+    because = "" if kind is None else f", because of {EVENTS[kind]}"
     tokens = sum(
         used.input_tokens + used.output_tokens + used.cache_read_tokens + used.cache_write_tokens
         for used in turn.usage
@@ -150,7 +99,7 @@ def _committed(signals: Signals, turn: Turn, event: str | None) -> None:
     signals.add(
         "turn.committed",
         turn.created_at,
-        f"Turn {turn.ordinal} {phrase}{because}",
+        f"Turn {turn.ordinal} {OUTCOMES[turn.outcome].signal}{because}",
         caused_by=event,
         subject=event,
         turn=turn.ordinal,
@@ -199,18 +148,14 @@ def _timer_name(*, keep: bool) -> str:
 
 def _note(signals: Signals, note: Note, turn: Turn, event: str | None) -> None:
     subject, at = note.subject or event, turn.created_at
-    code = note.code.removeprefix("blocked_")
-    if code != note.code:
-        text = f"The gates refused a message: {note.text}"
-        signals.add("message.blocked", at, text, caused_by=event, subject=subject, code=code)
-    elif note.code == "void" and (note.subject is None or note.subject in turn.ended):
+    if note.code == "void" and (note.subject is None or note.subject in turn.ended):
         # It is about an event, and not about a plan of that name.
         text = f"What would have been said was dropped: {note.text}"
         signals.add("message.dropped", at, text, caused_by=event, subject=subject, outcome="void")
-    elif note.code in _NOTES:
-        kind, begin = _NOTES[note.code]
-        text = f"{begin}: {note.text}"
-        signals.add(kind, at, text, caused_by=event, subject=subject, code=note.code)
+    elif (signal := note_words(note.code).signal) is not None:
+        kind, begin = signal
+        code = note.code.removeprefix("blocked_")
+        signals.add(kind, at, f"{begin}: {note.text}", caused_by=event, subject=subject, code=code)
 
 
 # ---------------------------------------------------------------- what was said, and became of it
@@ -232,11 +177,12 @@ def _said(signals: Signals, said: Said) -> None:
 
 
 def _receipt(signals: Signals, receipt: Receipt) -> None:
-    if receipt.outcome not in _RECEIPTS:
+    words = RECEIPTS[receipt.outcome]
+    if not words.signal:
         return
-    kind, begin = _RECEIPTS[receipt.outcome]
+    begin = words.signal_text
     signals.add(
-        kind,
+        words.signal,
         receipt.at,
         f"{begin}: {receipt.reason}" if receipt.reason else begin,
         caused_by=None,

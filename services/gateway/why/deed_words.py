@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, assert_never
 
-from vigil.contracts import ApprovalState
+from vigil.contracts.vocabulary import APPROVALS, JOBS
 
 from .deeds import CalledOff, Deed, Ran, Reported, Requested, Started, Working
 from .voice import Voice, instant, quote
@@ -19,20 +19,6 @@ _REPORTS: Final = {
     "done": "It told its result to who started it",
     "failed": "It told who started it that it failed",
 }
-_ENDS: Final[dict[ApprovalState, str]] = {
-    "open": "It asks {they} for leave to run {tool} ({risk}: {reason})",
-    "accepted": "{They} had accepted {tool}, so it may run",
-    "edited": "{They} had accepted {tool} with other arguments, so it may run with those",
-    "answered": "{They} had answered in place of {tool}",
-    "rejected": "{They} had rejected {tool}, so it doesn't run",
-    "expired": "Nobody decided on {tool} in time, so it doesn't run",
-    "superseded": "{They} wrote instead of deciding on {tool}, so it doesn't run",
-    "closed": "What asked for {tool} was ended, so it doesn't run",
-}
-
-_STATES: Final = {
-    "queued": "waits to be run", "failed": "failed", "cancelled": "was cancelled",
-}  # fmt: skip
 
 
 def deed_words(deed: Deed, voice: Voice) -> tuple[str, str]:
@@ -63,7 +49,7 @@ def is_verdict(deed: Deed) -> bool:
 def _request(asked: Requested, voice: Voice) -> str:
     if asked.tool == "ask_user" and asked.state == "open":
         return f"It asks {voice.they}: {quote(asked.text)}, until {instant(asked.expires_at)}."
-    text = _ENDS[asked.state].format(
+    text = APPROVALS[asked.state].step.format(
         they=voice.they, They=voice.start, tool=asked.tool, risk=asked.risk, reason=asked.reason
     )
     if asked.state == "open":
@@ -86,7 +72,7 @@ def _job(job: Working) -> str:
         failed = f"; {job.failed} of them failed" if job.failed else ""
         return " ".join([*steps, f"{title} is done: {_count(job.run)}{failed}."])
     why = f": {job.text}" if job.text else ""
-    return " ".join([*steps, f"{title} {_STATES[job.status]}{why}."])
+    return " ".join([*steps, f"{title} {JOBS[job.status].step}{why}."])
 
 
 def _step(ran: Ran) -> str:

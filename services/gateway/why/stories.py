@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
 
 from vigil.contracts import Attempt, CallClaim, Dispatch, Receipt, Said
+from vigil.contracts.vocabulary import OUTCOMES
 from vigil.subjects import SessionKey
 
 from .asks import Asking, At, Found, Letters, Newest, Next, TurnWith
@@ -14,9 +13,6 @@ from .chain import of_event, of_send, of_timer, of_turn
 from .deeds import Requested
 from .facts import Fact, TurnFact
 from .telling import SendStory, Story, Telling
-
-_OPEN: Final = ("begun", "continued", "queued", "waiting", "taken_over")
-"""Outcomes of turns after which something is still to be done about their event."""
 
 
 def of_letter(key: SessionKey, letter: Fact, effect_id: str | None, seq: int) -> Asking[Story]:
@@ -73,7 +69,7 @@ def of_record(key: SessionKey, fact: Fact) -> Asking[Story]:
 
 def _of_turn(key: SessionKey, turn: Fact, body: TurnFact) -> Asking[Story]:
     """Tell the story of a turn; of one that left its work open, that of its event, to the end."""
-    if body.outcome in _OPEN and not body.sends and body.event is not None:
+    if OUTCOMES[body.outcome].is_open and not body.sends and body.event is not None:
         event: Fact | None = yield At(body.event.seq)
         if event is not None:
             story = yield from of_event(key, event, body.event.id)

@@ -2,66 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final
 
 from vigil.contracts import (
     SOCKET,
-    ApprovalState,
     Attempt,
     Control,
     DeadLetterEnd,
     Dispatch,
     External,
-    JobStatus,
     Note,
     Receipt,
     Said,
     TimerFired,
     ToolResultEvent,
 )
+from vigil.contracts.notes import note_words
+from vigil.contracts.vocabulary import APPROVALS, ENDINGS, JOBS, OUTCOMES, Ending
 
 from .cutting import clip
 from .deeds import Reported, Requested, Working
 from .facts import Gone, LetterFact, TurnFact
-from .notes import NOTES, reason
 from .telling import SendStory, Story
 from .voice import Voice, instant, quote
 
-Verdict = Literal[
-    "said", "sent", "delivered", "void", "blocked", "held", "dropped", "failed", "ambiguous",
-    "pending", "retrying", "silent", "stopped", "cancelled", "replaced", "ignored", "done",
-    "accepted", "rejected", "answered", "expired", "unknown",
-]  # fmt: skip
-End = tuple[Verdict, str]
+End = tuple[Ending, str]
 
-_NOT_SAID: Final = ("blocked", "void", "dropped", "failed", "stopped")
-_STARTS: Final[dict[str, str]] = {
-    "cancelled": "It was cancelled",
-    "held": "It was held back",
-    "ignored": "Nothing was done about it",
-    "silent": "Nothing was said",
-    "retrying": "It isn't said yet",
-}
-_OUTCOMES: Final[dict[str, End]] = {
-    "answered": ("done", "It was taken up, and nothing was left to say."),
-    "silent": ("silent", "Nothing was said: there was nothing to say."),
-    "continued": ("pending", "It isn't over yet: the agent goes on."),
-    "queued": ("pending", "It waits for what the agent is busy with."),
-    "begun": ("pending", "It isn't over yet: the agent is working on it."),
-    "waiting": ("retrying", "It isn't said yet: the model is asked again."),
-    "blocked": ("blocked", "It was not said: the gates refused it."),
-    "held": ("held", "It was held back."),
-    "stopped": ("stopped", "It was not said: the turn was stopped."),
-    "failed": ("failed", "It was given up."),
-    "ignored": ("ignored", "Nothing was done about it."),
-    "cleared": ("done", "It was done."),
-    "taken_over": ("pending", "It isn't over yet: another process took it over."),
-    "saved": ("done", "The conversation had paused, and what matters was handed to memory."),
-    "compacted": ("pending", "It isn't over yet: room was made for the answer first."),
-    "cancelled": ("cancelled", "It was ended before it was done."),
-    "decided": ("done", "The agent took note of it."),
-}
-"""Outcome of the last turn -> what it means if no note says more."""
 _OVER: Final[End] = ("done", "The wait was over, and what waited for that went on.")
 _GONE: Final[End] = ("unknown", "The log doesn't hold what decided it any more.")
 
@@ -214,7 +180,7 @@ def _planned(turn: TurnFact, timer_id: str, *, is_held: bool) -> End | None:
 def _spoke(note: Note, voice: Voice) -> str:
     if note.text == "the person spoke first":
         return f"{voice.they} wrote first, and that ends what the agent had planned by itself"
-    return reason(note)
+    return note.text.rstrip(".")
 
 
 def _turn(story: Story, voice: Voice) -> End:
@@ -247,9 +213,9 @@ def _ended(story: Story, turn: TurnFact, voice: Voice) -> End:
 def _told_to_others(turn: TurnFact, voice: Voice) -> End | None:
     """Tell what a turn told to who started its session, how its job ended, or what it awaits."""
     for deed in reversed(turn.deeds):
-        if isinstance(deed, Working) and deed.status in _JOBS:
-            word, text = _JOBS[deed.status]
-            return word, f"{text}: {deed.text}." if deed.text and word != "done" else f"{text}."
+        if isinstance(deed, Working) and JOBS[deed.status].signal:
+            job, why = JOBS[deed.status], f": {deed.text}" if deed.text else ""
+            return job.ending, f"The job {job.step}{'' if job.ending == 'done' else why}."
         if isinstance(deed, Reported) and deed.state == "done":
             return "done", "It is done, and its result was told to who started it."
         if isinstance(deed, Reported) and deed.state == "failed":
@@ -259,19 +225,13 @@ def _told_to_others(turn: TurnFact, voice: Voice) -> End | None:
     return None
 
 
-_JOBS: Final[dict[JobStatus, End]] = {
-    "succeeded": ("done", "The job is done"),
-    "failed": ("failed", "The job failed"),
-    "cancelled": ("cancelled", "The job was cancelled"),
-}
-
-
 def _plain(story: Story, turn: TurnFact) -> End:
     """Tell the end of a turn that no note explains."""
     event_id = "" if turn.event is None else turn.event.id
     if turn.outcome in ("begun", "queued") and _is_deadline(story, event_id):
         return _OVER
-    return _OUTCOMES.get(turn.outcome, _GONE)
+    words = OUTCOMES[turn.outcome]
+    return words.ending, words.summary
 
 
 def _is_deadline(story: Story, event_id: str) -> bool:
@@ -309,23 +269,18 @@ def _has_result(story: Story, id_: str) -> bool:
 
 def _is_telling(note: Note, turn: TurnFact, *, is_elsewhere: bool) -> bool:
     """Tell whether a note explains the outcome of its turn: others tell of something else."""
-    verdict = NOTES[note.code].verdict if note.code in NOTES else ""
     if not is_elsewhere and turn.outcome in ("answered", "continued", "begun", "queued"):
         # What a message voids or cancels besides isn't what became of the message.
         return False
-    return bool(verdict)
+    return note_words(note.code).ending is not None
 
 
 def _noted(note: Note) -> End:
-    telling = NOTES.get(note.code)
-    why = reason(note)
-    if telling is None or not telling.verdict:
+    words, why = note_words(note.code), note.text.rstrip(".")
+    if words.ending is None:
         return "unknown", f"{why[:1].upper()}{why[1:]}."
-    word: Verdict = telling.verdict  # type: ignore[assignment]
-    if note.code == "stale_timer":
-        return word, f"Nothing was said: it was {why}."
-    start = _STARTS.get(word, "It was not said" if word in _NOT_SAID else "It ended")
-    return word, f"{start}: {why}."
+    start = ENDINGS[words.ending].start
+    return words.ending, (words.last or f"{start}: {{text}}.").format(text=why)
 
 
 # ---------------------------------------------------------------- requests to a person
@@ -337,27 +292,22 @@ def _request(story: Story, voice: Voice) -> End:
     if not found:
         return _GONE
     request = found[-1]
+    if request.state == "open":
+        return _waits(request, voice)
     decisions = (
         fact.body.payload.decision for fact in story.facts if isinstance(fact.body, Control)
     )
     by = [one.by for one in decisions if one is not None and one.approval_id == story.id]
     who = _who(by[-1], voice) if by else voice.start
-    ends: dict[ApprovalState, End] = {
-        "open": _waits(request, voice),
-        "accepted": ("accepted", f"{who} accepted it, and the call went out."),
-        "edited": ("accepted", f"{who} accepted it with other arguments, and the call went out."),
-        "answered": ("answered", f"{who} answered it."),
-        "rejected": ("rejected", f"{who} rejected it, and nothing was run."),
-        "expired": ("expired", "Nobody decided in time, and nothing was run."),
-        "superseded": ("void", f"{voice.start} wrote instead of deciding, and nothing was run."),
-        "closed": ("cancelled", "What asked for it was ended, and nothing was run."),
-    }
-    return ends[request.state]
+    words = APPROVALS[request.state]
+    return words.ending, words.summary.format(Who=who, They=voice.start)
 
 
 def _waits(request: Requested, voice: Voice) -> End:
-    until = instant(request.expires_at)
-    return "pending", f"It waits for {voice.they} to decide on {request.tool}, until {until}."
+    words = APPROVALS["open"]
+    return words.ending, words.summary.format(
+        they=voice.they, tool=request.tool, until=instant(request.expires_at)
+    )
 
 
 # ---------------------------------------------------------------- dead letters

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Final, TypeVar, assert_never
+from typing import TypeVar, assert_never
 
 import msgspec
 
@@ -25,6 +25,7 @@ from vigil.contracts import (
     ToolResultEvent,
     UserMessage,
 )
+from vigil.contracts.vocabulary import OUTCOMES, RECEIPTS
 
 from .cutting import clip
 from .deed_words import deed_words, is_verdict
@@ -176,34 +177,13 @@ def _result(event: ToolResultEvent, scene: _Scene) -> str:
 
 # ---------------------------------------------------------------- turns
 
-_OUTCOMES: Final = {
-    "answered": "The agent decided",
-    "silent": "The agent decided to say nothing",
-    "continued": "The agent took a step",
-    "queued": "It had to wait",
-    "begun": "The agent took it up",
-    "waiting": "The agent got no answer from the model, and waits",
-    "blocked": "The agent may not say it",
-    "held": "It was held back",
-    "stopped": "The agent stopped",
-    "failed": "The agent gave up",
-    "ignored": "There was nothing to do",
-    "cleared": "The list of follow-ups changed",
-    "taken_over": "Another process took the step over",
-    "saved": "The conversation paused, and the agent looked back",
-    "compacted": "The conversation grew too long, and room was made",
-    "cancelled": "The session was ended",
-    "decided": "The agent took note of how a request ended",
-}
-"""Outcome of a turn -> the sentence that it begins with."""
-
 
 def _turn(fact: Fact, turn: TurnFact, scene: _Scene) -> Iterator[WhyStep]:
     def step(what: str, text: str, id_: str | None = None) -> WhyStep:
         return _step(fact, turn.at, what, text, id_)
 
     voice = scene.voice
-    begin = _OUTCOMES.get(turn.outcome, f"The turn ended as {turn.outcome!r}")
+    begin = OUTCOMES[turn.outcome].step
     if fact.seq == scene.aside:
         begin = "The agent took note"
     model = f", model {turn.model}" if turn.model else ""
@@ -298,7 +278,7 @@ def _delivery(fact: Fact, record: Said | Receipt | Dispatch | Attempt, scene: _S
             return _step(fact, record.at, "send.said", _said(record, scene), record.id)
         case Receipt():
             why = f": {clip(record.reason)}" if record.reason else ""
-            text = scene.voice.tell(f"{_RECEIPTS[record.outcome]}{why}.")
+            text = scene.voice.tell(f"{RECEIPTS[record.outcome].step}{why}.")
             return _step(fact, record.at, f"receipt.{record.outcome}", text, record.effect_id)
         case Dispatch():
             by = f"{record.requeued_by} handed it" if record.requeued_by else "It was handed"
@@ -317,17 +297,6 @@ def _said(said: Said, scene: _Scene) -> str:
     tag = f", tagged {quote(said.tag)}" if said.tag else ""
     text = "" if said.id in scene.decided else f": {quote(said.text)}"
     return f"It was said in the transcript{tag}{text or '.'}"
-
-
-_RECEIPTS: Final = {
-    "said": "It was said",
-    "sent": "The channel took it",
-    "delivered": "The channel delivered it",
-    "failed": "It failed",
-    "dropped": "It was dropped",
-    "ambiguous": "Nobody knows whether it arrived, and it is not sent again",
-    "void": "It was not said",
-}
 
 
 def _attempt(attempt: Attempt) -> str:

@@ -23,12 +23,10 @@ from .base import (
 )
 from .board import (
     Approval,
-    ApprovalState,
     BoardEntity,
     BoardEntry,
     BoardKind,
     Job,
-    JobStatus,
     Plan,
     Step,
     StepRun,
@@ -140,7 +138,6 @@ from .outcomes import (
     DeadLetterEnd,
     Dispatch,
     Receipt,
-    ReceiptOutcome,
     Said,
     TimerRecord,
 )
@@ -167,7 +164,6 @@ from .turns import (
     Loop,
     Note,
     OpenCall,
-    Outcome,
     Pause,
     Queued,
     Retry,
@@ -177,6 +173,12 @@ from .turns import (
     Turn,
     Usage,
     Waiting,
+)
+from .vocabulary import (
+    ApprovalState,
+    JobStatus,
+    Outcome,
+    ReceiptOutcome,
 )
 
 __all__ = [

@@ -10,11 +10,8 @@ from typing import Any, Literal
 
 from .base import VERSION_1, Instant, Record
 from .tools import Risk
+from .vocabulary import ApprovalState, JobStatus
 
-ApprovalState = Literal[
-    "open", "accepted", "edited", "answered", "rejected", "expired", "superseded", "closed"
-]
-"""`superseded`: the person wrote instead; `closed`: what asked for it was ended otherwise."""
 Verdict = Literal["accept", "edit", "answer", "reject"]
 
 
@@ -80,9 +77,6 @@ class StepRun(Record, frozen=True, kw_only=True):
     is_tainted: bool = False
     """Whether the output holds content from outside."""
     call_id: str = ""
-
-
-JobStatus = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 
 
 class Job(Record, frozen=True, kw_only=True, tag_field="kind", tag="job"):

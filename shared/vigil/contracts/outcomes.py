@@ -6,6 +6,7 @@ from typing import Literal
 
 from .base import SOCKET, VERSION_1, Instant, Record
 from .events import TimerKind
+from .vocabulary import ReceiptOutcome
 
 
 class Said(Record, frozen=True, kw_only=True):
@@ -22,9 +23,6 @@ class Said(Record, frozen=True, kw_only=True):
     channel: str = SOCKET
     is_tainted: bool = False
     v: int = VERSION_1
-
-
-ReceiptOutcome = Literal["said", "sent", "delivered", "failed", "dropped", "ambiguous", "void"]
 
 
 class Receipt(Record, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from .board import Approval, Job
 from .effects import Effect, ToolService
 from .events import Cause, ChildKind, Start
 from .history import FollowUp, Row
+from .vocabulary import Outcome
 
 if TYPE_CHECKING:
 
@@ -233,27 +234,6 @@ class Note(Record, frozen=True, kw_only=True):
     text: str
     subject: str | None = None
     """The timer, effect or event it is about."""
-
-
-Outcome = Literal[
-    "answered",  # the loop ended and something may have been said
-    "silent",  # the loop ended with nothing to say
-    "continued",  # a model answer asked for tools: the loop goes on
-    "queued",  # folded while a loop was open
-    "begun",  # the loop's opening, committed because something else came in meanwhile
-    "waiting",  # the model failed for now: a deadline will try again
-    "blocked",  # the gates refused it
-    "held",  # quiet hours or a pause hold it back
-    "stopped",  # a person stopped it
-    "failed",  # given up, with a dead letter or an apology
-    "ignored",  # nothing to do: a repeat, a stale timer, a late result
-    "cleared",  # a control event closed follow-ups
-    "taken_over",  # another attempt at the next step after a crash
-    "saved",  # what a pause of the conversation left to remember was decided
-    "compacted",  # the oldest rows were replaced by a summary, or dropped
-    "cancelled",  # who started the session, or a person, ended it
-    "decided",  # a person's verdict on an approval was taken in
-]
 
 
 class Turn(Record, frozen=True, kw_only=True):

@@ -10,14 +10,15 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from vigil.contracts.vocabulary import ENDINGS
+
 from .. import options, output
 
 WIDTH_MAX: Final = 100
 """Longer lines are hard to read, however wide the terminal is."""
 WIDTH_MIN: Final = 40
 _INDENT: Final = " " * 12
-_GOOD: Final = ("said", "sent", "delivered", "done")
-_BAD: Final = ("blocked", "void", "dropped", "failed", "ambiguous")
+_COLOURS: Final = {"good": "32", "bad": "31", "open": "33"}
 
 
 def why(
@@ -64,7 +65,8 @@ def story(answer: Mapping[str, Any], *, width: int, is_fancy: bool = False) -> I
     if cut := answer.get("cut"):
         yield from _wrapped(f"({cut})", width)
     yield ""
-    colour = "32" if answer["verdict"] in _GOOD else "31" if answer["verdict"] in _BAD else "33"
+    ending = ENDINGS.get(answer["verdict"], ENDINGS["unknown"])
+    colour = _COLOURS[ending.mood]
     for line in _wrapped(answer["summary"], width):
         yield _styled(line, f"1;{colour}", is_fancy)
 
