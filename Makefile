@@ -34,7 +34,7 @@ LOCK := $(UV) pip compile pyproject.toml deploy/build-requirements.in --universa
 # start hundreds of programs.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help up down test quick check bench chaos lock clean
+.PHONY: help up down test quick check coverage bench chaos lock clean
 
 help: ## Show this.
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | \
@@ -65,6 +65,10 @@ check: $(VENV)/.installed-dev ## Formatting, linting, types, and who may import 
 	@echo $(BIN)/mypy, $(BIN)/lint-imports; $(BIN)/mypy & types=$$!; \
 		$(BIN)/lint-imports && wait $$types
 
+coverage: $(VENV)/.installed-dev ## Which lines the tests run; fails below the share that pyproject.toml keeps.
+	$(BIN)/python -m pytest -m "not chaos" --numprocesses $(WORKERS) --dist loadfile \
+		--no-loadscope-reorder --cov --cov-report=term $(ARGS)
+
 bench: $(VENV)/.installed-dev ## Measure; one JSON object per measurement.
 	@$(BIN)/python -m bench $(ARGS)
 
@@ -77,7 +81,7 @@ lock: ## Resolve the locks again (UV=path; ARGS=--upgrade for newer versions).
 		--output-file requirements-dev.lock $(ARGS)
 
 clean: ## Remove .venv and caches. What Vigil stored stays.
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
+	rm -rf $(VENV) .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -79,7 +79,7 @@ def test_the_decisions_say_that_they_are_pure() -> None:
         assert sum(is_pure(name) for name in modules() if name.startswith(folder)) >= 5, folder
 
 
-@pytest.mark.parametrize("name", filter(is_pure, modules()))
+@pytest.mark.parametrize("name", [name for name in modules() if is_pure(name)])
 def test_pure_modules_are_pure(name: str) -> None:
     offending = [each for each in imports(name) if is_impure(each)]
     offending += [f"{each}()" for each in calls(name) if each in IMPURE_CALLS]

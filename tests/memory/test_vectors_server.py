@@ -47,7 +47,7 @@ async def test_whatever_a_server_does_is_told_as_unavailable(
         index = ServerIndex(
             f"http://127.0.0.1:{receiver.port}", SECRET, search_s_max=0.5, write_s_max=0.5
         )
-        with pytest.raises(Unavailable, match=reason) as told:
+        with pytest.raises(Unavailable, match=reason or None) as told:
             await index.open(EMBEDDER, DIMENSION)
         assert SECRET not in f"{told.value} {told.value!r} {index!r}"
         assert f"127.0.0.1:{receiver.port}" in str(told.value)
