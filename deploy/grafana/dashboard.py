@@ -100,8 +100,8 @@ ROWS: Final[dict[str, list[Panel]]] = {
     ],
     "Delivery": [
         ("Claims that lost", "ops", [rate("vigil_claims_lost_total")]),
-        ("Attempts at channels", "ops", [rate("vigil_webhook_seconds_count", "outcome")]),
-        ("Time of an attempt", "s", [quantile("vigil_webhook_seconds", 95, "channel")]),
+        ("Attempts at channels", "ops", [rate("vigil_channel_seconds_count", "outcome")]),
+        ("Time of an attempt", "s", [quantile("vigil_channel_seconds", 95, "channel")]),
         ("Messages on channels that are closed", "ops",
          [rate("vigil_channel_receipts_total", "outcome")]),
     ],

@@ -14,6 +14,7 @@ import structlog
 
 from vigil import crash, topology
 from vigil.bus.bus import MSG_ID, Bus, Message
+from vigil.channels.answers import Answer, NotTaken, Taken
 from vigil.clock import Clock
 from vigil.contracts import (
     SOCKET,
@@ -32,12 +33,10 @@ from vigil.subjects import SessionKey
 from vigil.worker import dead_letters
 
 from . import decide, dispatch, orders
-from .answers import Answer, NotTaken, Taken
 from .channels import Channel
 from .config import Limits
 from .dispatch import Bury, Close, Later, Look, Note, Send, Sent, Spoken
 from .orders import Order, Seen
-from .webhook import body_of
 
 log = structlog.get_logger("vigil.delivery")
 
@@ -307,7 +306,7 @@ class _Work:
         crash.point("delivery.attempt.sent")
         record = self._order.record
         outcome = _outcome(answer)
-        carrier._metrics.observe(metrics.WEBHOOK_SECONDS, span.lasted_s, record.channel, outcome)
+        carrier._metrics.observe(metrics.CHANNEL_SECONDS, span.lasted_s, record.channel, outcome)
         if carrier._tracer.is_on:
             attributes: dict[str, str | int] = {
                 spans.SESSION: str(self._key),
@@ -319,7 +318,7 @@ class _Work:
             if not isinstance(answer, Taken) and answer.status is not None:
                 attributes[spans.HTTP_STATUS] = answer.status
             error = "" if isinstance(answer, Taken) else outcome
-            carrier._tracer.end(span, spans.WEBHOOK, attributes, error=error)
+            carrier._tracer.end(span, spans.SEND, attributes, error=error)
         return Sent(answer=answer, now=carrier._clock.now(), dice=carrier._dice())
 
     async def _handed_over(self) -> Answer:
@@ -330,8 +329,7 @@ class _Work:
         if said is None:
             return NotTaken(reason="the message is no longer in the log", is_final=True)
         assert self._channel is not None  # noqa: S101 - without one nothing is sent
-        body = body_of(said, self._order.record.said_seq)
-        return await self._channel.sender.send(said.id, body)
+        return await self._channel.sender.send(said, self._order.record.said_seq)
 
 
 def _outcome(answer: Answer) -> str:

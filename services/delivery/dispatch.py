@@ -22,9 +22,9 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from vigil.channels.answers import Answer, NotTaken, Taken, Unclear
 from vigil.contracts import Attempt, Receipt, ReceiptOutcome
 
-from .answers import Answer, NotTaken, Taken, Unclear
 from .orders import Order, Seen
 
 BACKOFF_DOUBLINGS_MAX: Final = 32

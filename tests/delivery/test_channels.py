@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from services.delivery.channels import build, secret_of
+from services.delivery.channels import build
 from services.delivery.config import Limits
 from tests.support.channels import (
     attempts,
@@ -41,10 +41,11 @@ from tests.support.receiver import (
 )
 from tests.support.stack import Stack, running_stack
 from vigil import contracts, runtime
+from vigil.channels.webhook import Webhook, secret_of
 from vigil.clock import SystemClock
 from vigil.contracts import encode
 from vigil.errors import ConfigError, OutcomeUnknown
-from vigil.settings import config, sections
+from vigil.settings import config
 from vigil.worker.requeue import Reply
 
 
@@ -422,7 +423,7 @@ GOOD: dict[str, Any] = {"url": "https://hooks.example/in", "secret": SECRET}
 )
 def test_a_channel_that_cannot_work_is_refused(changes: dict[str, Any], complaint: str) -> None:
     """X-6: field and reason, and never the secret."""
-    one = msgspec.convert(GOOD | changes, sections.Channel)
+    one = msgspec.convert(GOOD | changes, Webhook)
     with pytest.raises(ConfigError) as refused:
         build({"ops": one}, SystemClock(), Limits(), home=Path("/"), ports_never={4222})
     assert complaint in str(refused.value)
@@ -431,7 +432,7 @@ def test_a_channel_that_cannot_work_is_refused(changes: dict[str, Any], complain
 
 
 def test_every_mistake_is_told_at_once_and_a_name_is_taken() -> None:
-    one = msgspec.convert(GOOD | {"secret": ""}, sections.Channel)
+    one = msgspec.convert(GOOD | {"secret": ""}, Webhook)
     with pytest.raises(ConfigError) as refused:
         build({"a": one, "socket": one, "b": one}, SystemClock(), Limits(), home=Path("/"))
     assert len(str(refused.value).splitlines()) == 3
@@ -443,7 +444,7 @@ def test_the_secret_may_be_in_a_file(tmp_path: Path, place: str) -> None:
     """S15: wherever the service was started, as a hook's file is found."""
     (tmp_path / "ops.secret").write_text(f"{SECRET}\n")
     raw_ = GOOD | {"secret": "", "secret_file": place.format(home=tmp_path)}
-    one = msgspec.convert(raw_, sections.Channel)
+    one = msgspec.convert(raw_, Webhook)
     assert secret_of(one, tmp_path) == SECRET
     assert set(build({"ops": one}, SystemClock(), Limits(), home=tmp_path)) == {"ops"}
 
@@ -456,7 +457,7 @@ async def test_delivery_refuses_to_start(bare: Stack) -> None:
         ({"url": f"http://127.0.0.1:{port}/", "ports": [port], "allow_private": True},
          f"port {port} is not allowed"),
     ):  # fmt: skip
-        channels = {"ops": msgspec.convert(GOOD | changes, sections.Channel)}
+        channels = {"ops": msgspec.convert(GOOD | changes, Webhook)}
         settings = msgspec.structs.replace(
             bare.settings, config=msgspec.structs.replace(bare.settings.config, channels=channels)
         )

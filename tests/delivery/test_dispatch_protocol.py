@@ -11,8 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from services.delivery import answers, dispatch, orders
-from services.delivery.answers import NotTaken, Taken, Unclear
+from services.delivery import dispatch, orders
 from services.delivery.dispatch import (
     Ask,
     Bury,
@@ -28,6 +27,8 @@ from services.delivery.dispatch import (
 )
 from services.delivery.orders import Order, Seen
 from tests.support.examples import up_to
+from vigil.channels import answers
+from vigil.channels.answers import NotTaken, Taken, Unclear
 from vigil.contracts import Attempt, Dispatch, Receipt
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)

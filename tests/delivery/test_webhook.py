@@ -18,8 +18,6 @@ import httpx2
 import msgspec
 import pytest
 
-from services.delivery.answers import Answer, NotTaken, Taken, Unclear
-from services.delivery.webhook import MessageSent, WebhookChannel, body_of
 from tests.support.receiver import (
     OK,
     SECRET,
@@ -34,6 +32,8 @@ from tests.support.receiver import (
     verified,
 )
 from vigil.broker.process import free_port
+from vigil.channels.answers import Answer, NotTaken, Taken, Unclear
+from vigil.channels.webhook_sender import MessageSent, WebhookSender, body_of
 from vigil.clock import SystemClock
 from vigil.contracts import Said
 from vigil.net.guard import GuardedTransport
@@ -64,10 +64,10 @@ def channel(
     url: str, *ports: int, allow_private: bool = True, timeout_s: float = 5.0,
     ports_never: tuple[int, ...] = (), resolve: Names | None = None,
     tls: ssl.SSLContext | None = None,
-) -> WebhookChannel:  # fmt: skip
+) -> WebhookSender:  # fmt: skip
     rules = Rules(ports=ports, ports_never=ports_never, allow_private=allow_private)
     more = {} if resolve is None else {"resolve": resolve}
-    return WebhookChannel(url, SECRET, rules, SystemClock(), timeout_s=timeout_s, tls=tls, **more)
+    return WebhookSender(url, SECRET, rules, SystemClock(), timeout_s=timeout_s, tls=tls, **more)
 
 
 @contextlib.contextmanager
@@ -88,7 +88,7 @@ def full_backlog(host: str, port: int) -> Iterator[None]:
 async def send(receiver: Receiver, url: str | None = None, **options: object) -> Answer:
     sender = channel(url or receiver.url(), receiver.port, **options)  # type: ignore[arg-type]
     try:
-        return await sender.send(SAID.id, BODY)
+        return await sender.send(SAID, 9)
     finally:
         await sender.close()
 
@@ -126,8 +126,8 @@ async def test_a_retry_has_the_same_id_and_bytes() -> None:
     """S8: so a receiver can drop repeats."""
     async with running_receiver(status(500), OK) as receiver:
         sender = channel(receiver.url(), receiver.port)
-        assert await sender.send(SAID.id, BODY) == NotTaken(reason="500 Whatever", status=500)
-        assert await sender.send(SAID.id, BODY) == Taken(reason="204 No Content")
+        assert await sender.send(SAID, 9) == NotTaken(reason="500 Whatever", status=500)
+        assert await sender.send(SAID, 9) == Taken(reason="204 No Content")
         await sender.close()
     assert {request.id: verified(request) for request in receiver.requests} == {SAID.id: BODY}
     assert receiver.connections == 2  # one for each: nothing is known about an old connection
@@ -137,8 +137,8 @@ async def test_nothing_of_an_answer_is_kept_for_the_next_request() -> None:
     """S8: a receiver could fill our memory with cookies, and make its requests differ."""
     async with running_receiver(status(500, set_cookie="a=" + "x" * 3000), OK) as receiver:
         sender = channel(receiver.url(), receiver.port)
-        await sender.send(SAID.id, BODY)
-        await sender.send(SAID.id, BODY)
+        await sender.send(SAID, 9)
+        await sender.send(SAID, 9)
         await sender.close()
     assert ["cookie" in request.headers for request in receiver.requests] == [False, False]
 
@@ -220,7 +220,7 @@ async def test_nobody_there_is_refused_and_says_no_more() -> None:
     """S15: neither the URL's path nor its query gets into a reason."""
     port = free_port()
     sender = channel(f"http://127.0.0.1:{port}/secret-path?key=k3y", port)
-    answer = await sender.send(SAID.id, BODY)
+    answer = await sender.send(SAID, 9)
     await sender.close()
     assert isinstance(answer, NotTaken)
     assert not answer.is_final
@@ -320,7 +320,7 @@ async def test_names_that_hang_hold_up_no_other_channel(monkeypatch: pytest.Monk
     async with running_receiver() as receiver:
         hanging = channel(receiver.url("hanging.example"), receiver.port, timeout_s=0.2)
         tries = 2 * (os.cpu_count() or 1) + 40
-        await asyncio.gather(*(hanging.send(SAID.id, BODY) for _ in range(tries)))
+        await asyncio.gather(*(hanging.send(SAID, 9) for _ in range(tries)))
         answer = await send(receiver, receiver.url("a.example"), timeout_s=2.0)
         over.set()
         await hanging.close()

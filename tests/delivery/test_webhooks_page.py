@@ -11,15 +11,17 @@ from pathlib import Path
 
 import msgspec
 
-from services.delivery.answers import NotTaken, Taken
-from services.delivery.webhook import MessageSent, WebhookChannel, body_of
-from tests.delivery.test_webhook import BODY, SAID
+from tests.delivery.test_webhook import SAID
 from tests.support.delivery import until
 from tests.support.receiver import SECRET
 from vigil.broker.process import free_port
+from vigil.channels import kinds
+from vigil.channels.answers import NotTaken, Taken
+from vigil.channels.webhook import Webhook
+from vigil.channels.webhook_sender import MessageSent, WebhookSender, body_of
 from vigil.clock import SystemClock
 from vigil.net.ssrf import Rules
-from vigil.settings import config, sections
+from vigil.settings import config
 
 PAGE = (Path(__file__).parents[2] / "docs" / "webhooks.md").read_text("utf-8")
 
@@ -42,16 +44,16 @@ async def test_the_receiver_takes_each_message_once_and_no_forged_one() -> None:
         Rules(ports=(port,), allow_private=True),
         SystemClock(),
     )
-    channel = WebhookChannel(url, SECRET, rules, clock, timeout_s=5)
-    forger = WebhookChannel(url, f"{SECRET[:-4]}AAAA", rules, clock, timeout_s=5)
+    channel = WebhookSender(url, SECRET, rules, clock, timeout_s=5)
+    forger = WebhookSender(url, f"{SECRET[:-4]}AAAA", rules, clock, timeout_s=5)
     try:
 
         async def is_taken() -> bool:
-            return isinstance(await channel.send(SAID.id, BODY), Taken)
+            return isinstance(await channel.send(SAID, 9), Taken)
 
         await until(is_taken, what="the receiver is there")
-        assert isinstance(await channel.send(SAID.id, BODY), Taken)
-        refused = await forger.send("f1", BODY)
+        assert isinstance(await channel.send(SAID, 9), Taken)
+        refused = await forger.send(SAID, 9)
         assert isinstance(refused, NotTaken)
         assert refused.status == 401
     finally:
@@ -66,8 +68,10 @@ def test_the_body_and_the_settings_of_the_page_are_what_we_take() -> None:
     shown = msgspec.json.decode(example("json"))
     assert set(shown) == set(msgspec.json.decode(body_of(SAID, 1)))
     msgspec.convert(shown, MessageSent)
-    settings = msgspec.convert(tomllib.loads(example("toml")), config.Config)
-    assert settings.channels["ops"].url.startswith("https://")
+    settings = config.read(tomllib.loads(example("toml")))
+    ops = settings.channels["ops"]
+    assert isinstance(ops, Webhook)
+    assert ops.url.startswith("https://")
 
 
 def test_every_key_of_a_channel_is_listed_with_its_default() -> None:
@@ -75,7 +79,8 @@ def test_every_key_of_a_channel_is_listed_with_its_default() -> None:
     part = page.split("\n### Channels\n")[1].split("\n### ")[0]
     cells = re.findall(r"^\| (`.*?`) \| (.*?) \|", part, re.MULTILINE)
     listed = {key: default for names, default in cells for key in re.findall(r"`(\w+)`", names)}
-    fields = {f.name: f for f in msgspec.structs.fields(sections.Channel)}
+    fields = {f.name: f for f in msgspec.structs.fields(Webhook)}
+    assert msgspec.json.decode(listed.pop("kind").strip("`")) == kinds.DEFAULT
     assert set(listed) == set(fields)
     for name, text in listed.items():
         if text.startswith("`"):

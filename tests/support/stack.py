@@ -8,15 +8,13 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from vigil import runtime
 from vigil.broker.process import Broker
 from vigil.broker.provision import provision
 from vigil.bus.bus import Bus
 from vigil.clock import Clock
 from vigil.settings import config, credentials
-from vigil.settings.config import Config, Settings
+from vigil.settings.config import Settings
 from vigil.settings.sections import Nats, Retention
 
 
@@ -33,9 +31,7 @@ def settings_of(
     }
     for section, values in sections.items():
         raw[section] = raw.get(section, {}) | values
-    return Settings(
-        config=msgspec.convert(raw, Config), home=home, anthropic_base_url=anthropic_base_url
-    )
+    return Settings(config=config.read(raw), home=home, anthropic_base_url=anthropic_base_url)
 
 
 @contextlib.asynccontextmanager

@@ -159,8 +159,8 @@ CLAIMS_LOST: Final = _counter(
 DELIVERY_LAG: Final = _histogram(
     "vigil_delivery_lag_seconds", "delivery", "From a turn stored to its message said", LAG_S
 )
-WEBHOOK_SECONDS: Final = _histogram(
-    "vigil_webhook_seconds", "delivery", "Attempts at a channel, and how they ended",
+CHANNEL_SECONDS: Final = _histogram(
+    "vigil_channel_seconds", "delivery", "Attempts at a channel, and how they ended",
     REQUEST_S, "channel", "outcome",
 )  # fmt: skip
 

@@ -91,8 +91,8 @@ SAY: Final = SpanKind(
     direction="consumer",
     attributes=(SESSION, EFFECT, OUTCOME),
 )
-WEBHOOK: Final = SpanKind(
-    name="delivery.webhook",
+SEND: Final = SpanKind(
+    name="delivery.send",
     service="delivery",
     direction="client",
     attributes=(SESSION, EFFECT, CHANNEL, ATTEMPT, OUTCOME, HTTP_STATUS),
@@ -109,7 +109,7 @@ MEMORY_TOOL: Final = SpanKind(
     name="execute_tool", service="memory", direction="internal", attributes=_OF_A_TOOL
 )
 
-SPANS: Final = (ACCEPT, TURN, MODEL, PROMOTE, SAY, WEBHOOK, TOOL, MEMORY_TOOL)
+SPANS: Final = (ACCEPT, TURN, MODEL, PROMOTE, SAY, SEND, TOOL, MEMORY_TOOL)
 
 
 def of_tool(session: str, effect_id: str, tool: str, outcome: str) -> dict[str, str]:

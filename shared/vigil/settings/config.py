@@ -18,6 +18,8 @@ from zoneinfo import ZoneInfo
 import msgspec
 import platformdirs
 
+from ..channels import kinds
+from ..channels.contract import Channel
 from ..errors import ConfigError, VigilError
 from ..subjects import TEAM, Scope, SessionKey, check_part
 from ..topology import DAY_S
@@ -25,7 +27,6 @@ from .sections import (
     Agent,
     Approvals,
     Autonomy,
-    Channel,
     Executor,
     Gateway,
     Hook,
@@ -179,7 +180,7 @@ def load(environ: Mapping[str, str] | None = None, *, home: Path | None = None) 
             raw.setdefault(section, {})[key] = value
     if problems:
         raise ConfigError("\n".join(problems))
-    config = msgspec.convert(raw, Config, strict=False)
+    config = read(raw)
     if problems := [f"{file}: {p}" for p in _contradictions(config)]:
         raise ConfigError("\n".join(problems))
     return Settings(
@@ -190,6 +191,20 @@ def load(environ: Mapping[str, str] | None = None, *, home: Path | None = None) 
         qdrant_api_key=_secret(environ, "QDRANT_API_KEY"),
         embedder_api_key=_secret(environ, "EMBEDDER_API_KEY"),
         remarks=tuple(remarks),
+    )
+
+
+def read(sections: Mapping[str, Any]) -> Config:
+    """Convert what a file says.
+
+    Raises:
+        ConfigError: of a channel.
+        msgspec.ValidationError: of another section.
+    """
+    rest = {name: section for name, section in sections.items() if name != "channels"}
+    return msgspec.structs.replace(
+        msgspec.convert(rest, Config, strict=False),
+        channels=kinds.read(sections.get("channels", {})),
     )
 
 
@@ -270,7 +285,7 @@ def _mistakes(raw: dict[str, Any]) -> list[str]:
 
 def _check(raw: dict[str, Any]) -> list[str]:
     try:
-        config = msgspec.convert(raw, Config, strict=False)
+        config = read(raw)
         for person in (config.person, *config.people.values()):
             zone_of(person)
             quiet_hours_of(person)

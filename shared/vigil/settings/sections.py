@@ -288,29 +288,6 @@ class Hook(Section, frozen=True, kw_only=True):
     """A file with one secret a line, instead."""
 
 
-class Channel(Section, frozen=True, kw_only=True):
-    """`[channels.NAME]`: a way out beside the socket."""
-
-    kind: Literal["webhook"] = "webhook"
-    url: str
-    secret: str = ""
-    """`whsec_…` of Standard Webhooks, or `secret_file`."""
-    secret_file: str = ""
-    is_idempotent: bool = True
-    """The receiver drops repeats of a `webhook-id`, as Standard Webhooks asks: an unknown outcome
-    is tried again. False: it ends as `ambiguous`, for a person to look at."""
-    timeout_s: PositiveS = 10.0
-    attempts_max: Annotated[int, msgspec.Meta(ge=1, le=100)] = 8
-    backoff_base_s: PositiveS = 5.0
-    backoff_cap_s: PositiveS = 6 * 3600.0
-    ports: tuple[Annotated[int, msgspec.Meta(ge=1, le=65535)], ...] = (80, 443)
-    allow_private: bool = False
-    """Let it reach this machine and private networks: for receivers of one's own."""
-
-    def __repr__(self) -> str:
-        return f"Channel(kind={self.kind!r}, <url and secret hidden>)"
-
-
 class Retention(Section, frozen=True, kw_only=True):
     """How long streams keep what they hold, in days; 0: for good."""
 

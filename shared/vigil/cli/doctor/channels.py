@@ -7,68 +7,26 @@ secret is never shown.
 from __future__ import annotations
 
 import socket
-import stat
 from collections.abc import Iterator
 from ipaddress import ip_address
 from pathlib import Path
 
-from vigil.errors import InvalidInput
-from vigil.net import ssrf
+from vigil.observe.checks import Check, fail, ok, others_can_read, warn
 from vigil.settings.config import Settings
-from vigil.settings.sections import Channel, Hook
-
-from .checks import Check, fail, ok, warn
-
-WEBHOOK_SECRET = "whsec_"  # noqa: S105 - what one begins with
+from vigil.settings.sections import Hook
 
 
 def examine(settings: Settings) -> Iterator[Check]:
     """Check what is set up, one after another."""
     config = settings.config
     for name, channel in config.channels.items():
-        yield _channel(f"channel {name}", channel, settings.home)
+        yield from channel.examine(f"channel {name}", settings.home)
     for name, hook in config.hooks.items():
         yield _hook(f"hook {name}", hook, settings.home)
     if config.metrics.port:
         yield _metrics(config.metrics.host, config.metrics.port)
     if config.nats.replicas > 1 or "," in config.nats.url:
         yield _replicas(config.nats.url, config.nats.replicas)
-
-
-# ---------------------------------------------------------------- out
-
-
-def _channel(name: str, channel: Channel, home: Path) -> Check:
-    rules = ssrf.Rules(ports=channel.ports, allow_private=channel.allow_private)
-    try:
-        target = ssrf.target_of(channel.url, rules)
-    except InvalidInput as error:
-        return fail(name, f"url: {error.reason}", "correct it, or see ports and allow_private")
-    path = str(home / Path(channel.secret_file).expanduser()) if channel.secret_file else ""
-    if fault := _secret_fault(channel, path):
-        return fail(
-            name, fault, "set secret, or secret_file, to whsec_ and 24 to 64 bytes as base64"
-        )
-    if _open_file(path):
-        return warn(name, f"others can read {path}", f"chmod 600 {path}")
-    where = f"{target.scheme}://{target.host}:{target.port}"
-    if target.scheme == "http" and not channel.allow_private:
-        return warn(name, f"{where} is not encrypted", "use https: messages are people's own")
-    return ok(name, where)
-
-
-def _secret_fault(channel: Channel, path: str) -> str:
-    if bool(channel.secret) == bool(channel.secret_file):
-        return "secret and secret_file are both set" if channel.secret else "it has no secret"
-    text = channel.secret
-    if path:
-        try:
-            text = Path(path).read_text("utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            return f"secret_file can't be read: {error}"
-    return (
-        "" if text.startswith(WEBHOOK_SECRET) else f"its secret doesn't begin with {WEBHOOK_SECRET}"
-    )
 
 
 # ---------------------------------------------------------------- in
@@ -88,16 +46,9 @@ def _hook(name: str, hook: Hook, home: Path) -> Check:
             )
         if not count:
             return fail(name, f"{path} is empty", "put one secret on each line")
-        if _open_file(str(path)):
+        if others_can_read(path):
             return warn(name, f"others can read {path}", f"chmod 600 {path}")
     return ok(name, f"into {hook.user}:{hook.agent}:{hook.thread}, {hook.scheme} signatures")
-
-
-def _open_file(path: str) -> str:
-    """Return the path if others than the owner can read the file."""
-    if path and Path(path).expanduser().stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        return path
-    return ""
 
 
 # ---------------------------------------------------------------- operation

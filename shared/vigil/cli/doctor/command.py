@@ -23,6 +23,7 @@ import typer
 from vigil import distribution
 from vigil.errors import ConfigError, VigilError
 from vigil.local import runfile
+from vigil.observe.checks import Check, fail, ok, warn
 from vigil.sdk.client import connect, token_file
 from vigil.settings import config, environ
 from vigil.settings.config import Settings
@@ -30,7 +31,6 @@ from vigil.settings.config import Settings
 from .. import exits, options, output
 from . import channels, sandbox
 from . import memory as knowledge
-from .checks import Check, fail, ok, warn
 
 PYTHON_MIN: Final[tuple[int, ...]] = (3, 11)
 SERVER_MIN: Final = (2, 15, 0)

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from vigil import distribution
+from vigil.observe.checks import Check, fail, ok, warn
 from vigil.settings.config import Settings
-
-from .checks import Check, fail, ok, warn
 
 ANSWER_S: Final = 3.0
 WITHOUT: Final = "until then recall goes by words alone, and says that it is degraded"

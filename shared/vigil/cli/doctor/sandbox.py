@@ -15,10 +15,9 @@ from typing import Literal
 
 import msgspec
 
+from vigil.observe.checks import Check, fail, ok, warn
 from vigil.settings import environ
 from vigil.settings.config import Settings
-
-from .checks import Check, fail, ok, warn
 
 TRY_S = 30.0
 INSTALL = "install bubblewrap (the program bwrap), and see docs/operations.md for containers"

@@ -1,4 +1,4 @@
-"""The webhook channel: a message as a signed HTTP request (Standard Webhooks).
+"""What sends a webhook: a message as a signed HTTP request (Standard Webhooks).
 
 Each try has the same id and the same bytes, so a receiver can drop repeats; only timestamp and
 signature are new. Redirects are not followed. Of an answer only status, Retry-After and Location
@@ -22,12 +22,11 @@ import httpx2
 import msgspec
 from standardwebhooks import Webhook
 
-from vigil import __version__
-from vigil.clock import Clock
-from vigil.contracts import Instant, Said
-from vigil.net.guard import GuardedTransport, Resolve
-from vigil.net.ssrf import Refused, Rules
-
+from .. import __version__
+from ..clock import Clock
+from ..contracts import Instant, Said
+from ..net.guard import GuardedTransport, Resolve
+from ..net.ssrf import Refused, Rules
 from .answers import Answer, NotTaken, Unclear, answer_of
 
 BODY_BYTES_MAX: Final = 64 * 1024
@@ -80,7 +79,7 @@ def body_of(said: Said, seq: int) -> bytes:
     )
 
 
-class WebhookChannel:
+class WebhookSender:
     """One receiver.
 
     Args:
@@ -115,10 +114,11 @@ class WebhookChannel:
         )
 
     def __repr__(self) -> str:
-        return f"WebhookChannel({urlsplit(self._url).hostname!r})"
+        return f"WebhookSender({urlsplit(self._url).hostname!r})"
 
-    async def send(self, webhook_id: str, body: bytes) -> Answer:
+    async def send(self, said: Said, seq: int) -> Answer:
         """Try once; never raises but when cancelled."""
+        body = body_of(said, seq)
         is_sent = False
 
         async def trace(event: str, _: dict[str, Any]) -> None:
@@ -132,7 +132,7 @@ class WebhookChannel:
 
         try:
             async with asyncio.timeout(self._timeout_s):
-                response = await self._request(webhook_id, body, trace)
+                response = await self._request(said.id, body, trace)
         except TimeoutError:
             return failure(f"no answer within {self._timeout_s:g} s")
         except Refused as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import stat
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -26,3 +28,8 @@ def warn(name: str, found: str, advice: str) -> Check:
 
 def fail(name: str, found: str, advice: str) -> Check:
     return Check(name=name, state="fail", found=found, advice=advice)
+
+
+def others_can_read(path: Path) -> bool:
+    """Return whether others than the owner can read a file that is there."""
+    return bool(path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO))

@@ -1,0 +1,85 @@
+"""What a kind of channel is: a section of the configuration that makes its `Sender`.
+
+A kind is one subclass of :class:`Channel` with a tag of its own, which is the `kind` of
+``[channels.NAME]``. Delivery decides when something is sent, how often it is tried and what the log
+says of it; a sender makes one try and tells how it ended. It must tell apart what the receiver
+surely doesn't have from what it may have: on that rests that nothing is said twice
+(:mod:`vigil.channels.answers`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Annotated, Protocol
+
+import msgspec
+
+from ..clock import Clock
+from ..contracts import Said
+from ..observe.checks import Check
+from ..settings.sections import PositiveS, Section
+from .answers import Answer
+
+
+class ChannelContext(msgspec.Struct, frozen=True, kw_only=True):
+    """What a channel stands on in the service that uses it."""
+
+    name: str
+    """Of the channel: NAME of ``[channels.NAME]``."""
+    home: Path
+    """Where the path of a file begins, unless it's absolute."""
+    clock: Clock
+    ports_never: Collection[int] = ()
+    """The broker's: nothing may be sent there."""
+
+
+class Sender(Protocol):
+    """One channel's way out."""
+
+    async def send(self, said: Said, seq: int) -> Answer:
+        """Try once to hand a message over, within `timeout_s`; never raises but when cancelled.
+
+        Args:
+            said: whom it is for is in `session_key`. Its `id` is the same in each try of one
+                message, and so must be what is sent: it's what a receiver knows a repeat by.
+            seq: its place in the log.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go of what is open. Nothing is sent after it."""
+        ...
+
+
+class Channel(Section, frozen=True, kw_only=True, tag_field="kind"):
+    """``[channels.NAME]``: what all kinds have, with the terms on which delivery tries."""
+
+    is_idempotent: bool = False
+    """The receiver drops repeats of a message's id: an unknown outcome is tried again. False: it
+    ends as `ambiguous`, for a person to look at."""
+    timeout_s: PositiveS = 10.0
+    """For one try."""
+    attempts_max: Annotated[int, msgspec.Meta(ge=1, le=100)] = 8
+    backoff_base_s: PositiveS = 5.0
+    backoff_cap_s: PositiveS = 6 * 3600.0
+
+    def sender(self, context: ChannelContext) -> Sender:
+        """Make its way out.
+
+        Raises:
+            InvalidInput: naming the field that can't work and the reason, never a secret.
+        """
+        raise NotImplementedError
+
+    def examine(self, name: str, home: Path) -> Iterator[Check]:
+        """Check for `vigil doctor` what can be told without calling anybody; `name` is a check's.
+
+        Args:
+            home: where the path of a file begins, unless it's absolute.
+        """
+        return iter(())
+
+    def __repr__(self) -> str:
+        # Addresses and secrets may let somebody in.
+        return f"{type(self).__name__}(<hidden>)"
