@@ -6,8 +6,8 @@ After an answer that never came the log is read; nothing remembered counts.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -34,7 +34,7 @@ from vigil.worker import dead_letters
 
 from . import decide, dispatch, orders
 from .channels import Channel
-from .config import Limits
+from .config import Limits, patience_of
 from .dispatch import Bury, Close, Later, Look, Note, Send, Sent, Spoken
 from .orders import Order, Seen
 
@@ -163,8 +163,8 @@ def _headers(message: Message) -> dict[str, str]:
 class _Work:
     """One run of the protocol for one order."""
 
-    __slots__ = ("_bus", "_carrier", "_channel", "_failures", "_header", "_key", "_message",
-                 "_order")  # fmt: skip
+    __slots__ = ("_bus", "_carrier", "_channel", "_header", "_key", "_message",
+                 "_order", "_patience")  # fmt: skip
 
     def __init__(
         self,
@@ -181,7 +181,7 @@ class _Work:
         self._message = message
         self._channel = channel
         self._header = trace.passed_on(message.headers.get(trace.HEADER))
-        self._failures = 0
+        self._patience = patience_of(carrier._limits, key, order.record.effect_id)
 
     async def answer(self, ask: dispatch.Ask) -> Any:
         """Do what the protocol asks for, again while the broker is away."""
@@ -191,11 +191,7 @@ class _Work:
         if isinstance(ask, Send):
             return await self._send(ask)
         own = self._carrier._new_id()
-        while True:
-            try:
-                return await self._on_the_log(ask, own)
-            except Unavailable as error:
-                await self._after_failure(error)
+        return await self._patience.run(partial(self._on_the_log, ask, own))
 
     async def _on_the_log(self, ask: Look | Spoken | Note | Close | Bury, own: str) -> Any:
         if isinstance(ask, Look):
@@ -260,17 +256,6 @@ class _Work:
                 return newest.seq
             return None
         return ack.seq
-
-    async def _after_failure(self, error: Unavailable) -> None:
-        waits_s = self._carrier._limits.failure_waits_s
-        if self._failures >= len(waits_s):
-            raise error
-        log.info(
-            "no answer", action="delivery.retry", session=str(self._key),
-            effect=self._order.record.effect_id, error=str(error),
-        )  # fmt: skip
-        await asyncio.sleep(waits_s[self._failures])
-        self._failures += 1
 
     async def _spoken(self) -> int:
         """Return the first message of the person that voids a retry, or 0."""

@@ -13,6 +13,7 @@ from vigil.channels.contract import ChannelContext, Sender
 from vigil.clock import Clock
 from vigil.contracts import SOCKET
 from vigil.errors import ConfigError, InvalidInput
+from vigil.worker.backoff import Backoff
 
 from .config import Limits
 from .dispatch import Terms
@@ -65,7 +66,6 @@ def _terms(one: contract.Channel, limits: Limits) -> Terms:
     return Terms(
         is_idempotent=one.is_idempotent,
         attempts_max=one.attempts_max,
-        backoff_base_s=one.backoff_base_s,
-        backoff_cap_s=one.backoff_cap_s,
+        backoff=Backoff(one.backoff_base_s, one.backoff_cap_s),
         patience_s=one.timeout_s + limits.attempt_grace_s,
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -18,14 +19,14 @@ from vigil import crash, topology
 from vigil.bus.bus import Bus, Message
 from vigil.clock import Clock
 from vigil.contracts import SendMessage, decode_receipt, encode
-from vigil.errors import InvalidInput, OutcomeUnknown, Unavailable, WrongLastSequence
+from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.observe import metrics, spans, trace
 from vigil.observe.metrics import Metrics
 from vigil.observe.trace import Tracer
 from vigil.subjects import SessionKey
 
 from . import decide
-from .config import Limits
+from .config import Limits, patience_of
 from .decide import Await, Claim, Close, Find, Read, Tail
 
 log = structlog.get_logger("vigil.delivery")
@@ -150,7 +151,7 @@ def _holds(message: Message, effect_id: str) -> bool:
 class _Attempt:
     """One run of the protocol for one send."""
 
-    __slots__ = ("_bus", "_claims", "_data", "_failures", "_key", "_losses", "_send", "_span",
+    __slots__ = ("_bus", "_claims", "_data", "_key", "_losses", "_patience", "_send", "_span",
                  "_turn", "_wait", "outcome")  # fmt: skip
 
     def __init__(
@@ -164,7 +165,7 @@ class _Attempt:
         self._wait = wait
         self._data: bytes | None = None
         self._losses = 0
-        self._failures = 0
+        self._patience = patience_of(claims._limits, key, send.id)
         self._span = claims._tracer.begin(turn.headers.get(trace.HEADER))
         self.outcome = ""
         """What this attempt did: "said", or its receipt; empty: somebody had done it before."""
@@ -204,7 +205,7 @@ class _Attempt:
             elif isinstance(ask, Await):
                 answer = await self._wait(self._key, ask.effect_id)
             else:
-                answer = await self._patiently(ask)
+                answer = await self._patience.run(partial(self._on_the_log, ask))
 
     async def _claim(self, expect: int) -> int | None:
         if self._data is None:
@@ -228,28 +229,23 @@ class _Attempt:
             await self._after_loss()
             return None
         except Unavailable as error:
-            await self._after_failure(error)
+            await self._patience.after(error)
             return None
         crash.point("delivery.claim.after")
         self.outcome = "said"
         return ack.seq
 
-    async def _patiently(self, ask: Find | Read | Close) -> Any:
-        """Do what only reads or may be repeated, again while the broker is away."""
-        while True:
-            try:
-                if isinstance(ask, Read):
-                    return await self._read(ask.after)
-                if isinstance(ask, Find):
-                    return await self._claims.find(self._key, ask.effect_id)
-                if await self._claims.close(self._key, self._send.id, ask, self._span.header):
-                    self.outcome = ask.outcome
-            except Unavailable as error:
-                await self._after_failure(error)
-                continue
-            if ask.outcome == "void":
-                crash.point("delivery.void.after_receipt")
-            return None
+    async def _on_the_log(self, ask: Find | Read | Close) -> Any:
+        """Do what only reads or may be repeated."""
+        if isinstance(ask, Read):
+            return await self._read(ask.after)
+        if isinstance(ask, Find):
+            return await self._claims.find(self._key, ask.effect_id)
+        if await self._claims.close(self._key, self._send.id, ask, self._span.header):
+            self.outcome = ask.outcome
+        if ask.outcome == "void":
+            crash.point("delivery.void.after_receipt")
+        return None
 
     async def _read(self, after: int) -> list[tuple[str, int]]:
         found: list[tuple[str, int]] = []
@@ -276,20 +272,7 @@ class _Attempt:
         return min(seq, expect)
 
     async def _after_loss(self) -> None:
-        limits = self._claims._limits
         # The first loss is ordinary: a replica without memory, a person who wrote meanwhile.
         if self._losses:
-            delay_s = limits.loss_wait_s * 2.0 ** min(self._losses, 10)
-            await asyncio.sleep(min(delay_s, limits.loss_wait_max_s))
+            await asyncio.sleep(self._claims._limits.after_loss.after(self._losses))
         self._losses += 1
-
-    async def _after_failure(self, error: Unavailable) -> None:
-        waits_s = self._claims._limits.failure_waits_s
-        if self._failures >= len(waits_s):
-            raise error
-        log.info(
-            "no answer", action="delivery.retry", session=str(self._key), effect=self._send.id,
-            is_unknown=isinstance(error, OutcomeUnknown), error=str(error),
-        )  # fmt: skip
-        await asyncio.sleep(waits_s[self._failures])
-        self._failures += 1

@@ -8,6 +8,9 @@ from __future__ import annotations
 import msgspec
 
 from vigil.contracts import SOCKET
+from vigil.subjects import SessionKey
+from vigil.worker.backoff import Backoff
+from vigil.worker.patience import Patience
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,21 +24,19 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Sessions whose last settled send is remembered; others are looked up in the log."""
     predecessor_waits_s: tuple[float, ...] = (0.02, 0.04, 0.08, 0.16, 0.32, 0.5, 0.5, 0.38)
     """Pauses between looks for a send that must be settled first: 2 s in all."""
-    loss_wait_s: float = 0.002
-    """Pause after a claim that lost, doubled each time..."""
-    loss_wait_max_s: float = 0.05
-    """...up to this. Each loss means that somebody else wrote."""
-    failure_waits_s: tuple[float, ...] = (0.05, 0.1, 0.2, 0.4, 0.8, 1.0)
-    """Pauses after the broker did not answer; then the turn is given back."""
+    after_loss: Backoff = Backoff(0.004, 0.05)
+    """Pauses after a claim that lost, from the second one on: somebody else wrote each time."""
+    after_failure: Backoff = Backoff(0.05, 1.0)
+    """Pauses while the broker does not answer..."""
+    failures_max: int = 6
+    """...so often; then the turn is given back."""
     page_messages: int = 256
     """How much of a transcript is read at once."""
     read_timeout_s: float = 10.0
     give_back_delay_s: float = 1.0
     """When a turn that was given back comes again."""
-    refusal_delay_s: float = 1.0
-    """When a turn that the broker refused comes again: doubled each time..."""
-    refusal_delay_max_s: float = 30.0
-    """...up to this."""
+    after_refusal: Backoff = Backoff(1.0, 30.0)
+    """When a turn that the broker refused comes again."""
     search_from_delivery: int = 2
     """From this delivery on, a missing predecessor is searched in the session's turns."""
     refusals_max: int = 8
@@ -56,3 +57,14 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """A try that has no end so long after its timeout was cut off by a crash."""
     unreadable_delay_s: float = 60.0
     """When an order comes again of which something can't be read: after an upgrade, say."""
+
+
+def patience_of(limits: Limits, key: SessionKey, effect_id: str) -> Patience:
+    """Return the patience of one attempt at an effect with a broker that does not answer."""
+    return Patience(
+        "delivery.retry",
+        limits.after_failure,
+        retries_max=limits.failures_max,
+        session=str(key),
+        effect=effect_id,
+    )

@@ -251,13 +251,3 @@ def receipt(key: SessionKey, effect_id: str, close: Close, *, now: datetime) -> 
         at=now,
         reason=close.reason,
     )
-
-
-def refusal_delay_s(delivered: int, *, first_s: float, max_s: float) -> float:
-    """Return after how many seconds a refused turn is tried again (`delivered`: 1 or more).
-
-    >>> [refusal_delay_s(n, first_s=1.0, max_s=30.0) for n in (1, 2, 3, 9)]
-    [1.0, 2.0, 4.0, 30.0]
-    """
-    doublings = min(delivered - 1, 16)
-    return min(first_s * (1 << doublings), max_s)

@@ -24,10 +24,10 @@ import msgspec
 
 from vigil.channels.answers import Answer, NotTaken, Taken, Unclear
 from vigil.contracts import Attempt, Receipt, ReceiptOutcome
+from vigil.worker.backoff import Backoff
 
 from .orders import Order, Seen
 
-BACKOFF_DOUBLINGS_MAX: Final = 32
 REASON_LENGTH_MAX: Final = 500
 CRASHED: Final = "whoever tried it ended in the middle"
 
@@ -37,8 +37,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 
     is_idempotent: bool
     attempts_max: int
-    backoff_base_s: float
-    backoff_cap_s: float
+    backoff: Backoff
+    """Pauses between tries; what a receiver asks for is bounded by the longest, too."""
     patience_s: float
     """A try that began so long ago and has no end was cut off by a crash."""
 
@@ -256,18 +256,17 @@ def end_of(number: int, sent: Sent, terms: Terms) -> End:
 def backoff_s(number: int, dice: float, terms: Terms, *, wait_s: float = 0.0) -> float:
     """Return the pause after the try `number`, from half of a doubling step to all of it.
 
-    What the receiver asked for is honoured, up to `backoff_cap_s`.
+    What the receiver asked for is honoured, up to the longest pause.
 
-    >>> terms = Terms(is_idempotent=True, attempts_max=8, backoff_base_s=5.0, backoff_cap_s=60.0,
+    >>> terms = Terms(is_idempotent=True, attempts_max=8, backoff=Backoff(5.0, 60.0),
     ...               patience_s=15.0)
     >>> [backoff_s(n, 0.0, terms) for n in (1, 2, 3, 9)], backoff_s(1, 0.5, terms)
     ([2.5, 5.0, 10.0, 30.0], 3.75)
     >>> backoff_s(1, 0.0, terms, wait_s=20.0), backoff_s(1, 0.0, terms, wait_s=86_400.0)
     (20.0, 60.0)
     """
-    doublings = min(number - 1, BACKOFF_DOUBLINGS_MAX)
-    step_s = min(terms.backoff_base_s * (1 << doublings), terms.backoff_cap_s)
-    return max(step_s * (0.5 + dice / 2), min(wait_s, terms.backoff_cap_s))
+    step_s = terms.backoff.after(number)
+    return max(step_s * (0.5 + dice / 2), min(wait_s, terms.backoff.max_s))
 
 
 def verdict(attempts: Sequence[Attempt], terms: Terms) -> tuple[ReceiptOutcome, str]:

@@ -208,11 +208,7 @@ class Speech:
                 log.error("stuck", action="delivery.stuck", seq=turn.seq, error=str(again))
             else:
                 return Fate.FINISHED
-        delay_s = decide.refusal_delay_s(
-            turn.delivered,
-            first_s=self._limits.refusal_delay_s,
-            max_s=self._limits.refusal_delay_max_s,
-        )
+        delay_s = self._limits.after_refusal.after(turn.delivered)
         await self._nak(turn, delay_s)
         return Fate.GIVEN_BACK
 

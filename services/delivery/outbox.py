@@ -19,7 +19,7 @@ from vigil.errors import InvalidInput, Unavailable, VigilError
 from vigil.subjects import SessionKey
 from vigil.worker.groups import begin
 
-from . import decide, orders
+from . import orders
 from .carrier import Carrier
 from .config import Limits
 from .orders import Order
@@ -132,11 +132,7 @@ class Outbox:
             delivered=message.delivered, error=repr(error),
             exc_info=None if isinstance(error, VigilError) else error,
         )  # fmt: skip
-        delay_s = decide.refusal_delay_s(
-            message.delivered,
-            first_s=self._limits.refusal_delay_s,
-            max_s=self._limits.refusal_delay_max_s,
-        )
+        delay_s = self._limits.after_refusal.after(message.delivered)
         await self._give_back(message, delay_s)
 
     async def _bury(self, message: Message, cause: InvalidInput) -> None:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import timedelta
 from typing import Final
 
-import structlog
-
 from vigil.contracts import CallTool, ToolResultEvent, decode_event, encode
-from vigil.errors import InvalidInput, Unavailable
+from vigil.errors import InvalidInput
 from vigil.observe import trace
 from vigil.runtime import Context
 from vigil.subjects import SessionKey
 from vigil.worker import turns
+from vigil.worker.patience import Patience
 
 from . import work
 from .config import Limits
 from .tools.source import Told
-
-log = structlog.get_logger("vigil.executor")
 
 RESULT: Final = "tool_result"
 
@@ -52,20 +48,12 @@ class Answers:
             is_tainted=told.is_tainted,
         )
         until = call.payload.due_at + timedelta(seconds=self._limits.answer_late_s)
-        pause_s = self._limits.again_first_s
-        while True:
-            try:
-                return await self._publish(key, event)
-            except Unavailable as error:
-                if self._clock.now() > until:
-                    raise
-                log.info("answering again", action="executor.answer", error=str(error))
-            await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, self._limits.again_max_s)
-
-    async def _publish(self, key: SessionKey, event: ToolResultEvent) -> None:
+        subject, data = key.in_event(RESULT), encode(event)
         headers = {trace.HEADER: trace.passed_on(trace.current.get())}
-        await self._bus.publish(key.in_event(RESULT), encode(event), headers, msg_id=event.id)
+        patience = Patience(
+            "executor.answer", self._limits.again, is_over=lambda: self._clock.now() > until
+        )
+        await patience.run(lambda: self._bus.publish(subject, data, headers, msg_id=event.id))
 
     async def is_there(self, key: SessionKey, call: CallTool, since: int) -> bool:
         """Whether a result is stored.

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
+from vigil.worker.backoff import Backoff
+
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Every limit of one replica."""
@@ -30,10 +32,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     attempts_pause_s: float = 1.0
     give_back_delay_s: float = 1.0
     """When a turn that was given back comes again."""
-    again_first_s: float = 0.1
-    """Pause after something could not be stored, doubled..."""
-    again_max_s: float = 5.0
-    """...up to this."""
+    again: Backoff = Backoff(0.1, 5.0)
+    """Pauses while something can't be stored."""
     board_tries_max: int = 16
     """Attempts at an entity of the board that others write, too, at that moment."""
     refusals_max: int = 5

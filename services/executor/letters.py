@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import structlog
 
-from vigil.bus.bus import BusError, Message
-from vigil.errors import Unavailable
+from vigil.bus.bus import Message
 from vigil.observe import metrics
 from vigil.runtime import Context
 from vigil.subjects import SessionKey
 from vigil.worker import dead_letters
+from vigil.worker.patience import ANY, Patience
 
 from . import work
 from .config import Limits
@@ -33,15 +31,9 @@ class Letters:
         letter = dead_letters.build(
             work.SERVICE, key.stream, turn, cause, key, now=self._clock.now()
         )
-        pause_s = self._limits.again_first_s
-        while True:
-            try:
-                await dead_letters.publish(self._bus, letter, turn, key)
-                break
-            except (Unavailable, BusError) as error:
-                log.warning("trying again", action="executor.bury", error=str(error))
-            await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, self._limits.again_max_s)
+        await Patience("executor.bury", self._limits.again, errors=ANY).run(
+            lambda: dead_letters.publish(self._bus, letter, turn, key)
+        )
         self._counts.count(metrics.DEAD_LETTERS)
         log.warning(
             "dead letter", action="executor.dead", subject=turn.subject, seq=turn.seq, cause=cause

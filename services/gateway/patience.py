@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
-import structlog
-
 from vigil.errors import Unavailable
+from vigil.worker.backoff import Backoff
+from vigil.worker.patience import Patience
 
 from .http.problem import unavailable
 
 T = TypeVar("T")
-log = structlog.get_logger("vigil.gateway")
 
 TRY_TIMEOUT_S: Final = 1.2
 """After which one try counts as failed."""
@@ -38,13 +36,12 @@ async def patiently(
         return await work()
     except Unavailable as error:
         check()
-        log.warning("trying again", action="gateway.retry", error=str(error))
+        first = error
+    patience = Patience("gateway.retry", Backoff(RETRY_DELAY_S, RETRY_DELAY_S))
     try:
         async with asyncio.timeout(PATIENCE_S):
-            while True:
-                await asyncio.sleep(RETRY_DELAY_S)
-                with contextlib.suppress(Unavailable):
-                    return await work()
+            await patience.after(first)
+            return await patience.run(work)
     except TimeoutError as error:
         raise unavailable(
             "the broker didn't confirm in time; it may have been stored. "

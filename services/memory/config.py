@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
+from vigil.worker.backoff import Backoff
+
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Every limit of one replica."""
@@ -38,10 +40,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Memories that are embedded and handed to the index at once."""
     vectors_flush_every: int = 16
     """Batches after which the index makes them last, while there are more to come."""
-    again_first_s: float = 0.1
-    """Pause after the index, the embedder or the broker could not be reached, doubled..."""
-    again_max_s: float = 10.0
-    """...up to this."""
+    again: Backoff = Backoff(0.1, 10.0)
+    """Pauses while the index, the embedder or the broker can't be reached."""
     accesses_every_s: float = 60.0
     """How often it's written down what recalls have shown."""
     accesses_held_max: int = 20_000

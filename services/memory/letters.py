@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final
 
 import structlog
 
-from vigil.bus.bus import Bus, BusError, Message
+from vigil.bus.bus import Bus, Message
 from vigil.clock import Clock
-from vigil.errors import InvalidInput, Unavailable
+from vigil.errors import InvalidInput
 from vigil.observe import metrics
 from vigil.observe.metrics import Metrics
 from vigil.subjects import Scope, SessionKey
 from vigil.worker import dead_letters
+from vigil.worker.patience import ANY, Patience
 
 from . import work
 from .config import Limits
@@ -46,15 +46,9 @@ class Letters:
         letter = dead_letters.build(
             work.SERVICE, stream, message, cause, key, now=self._clock.now()
         )
-        pause_s = self._limits.again_first_s
-        while True:
-            try:
-                await dead_letters.publish(self._bus, letter, message, key)
-                break
-            except (Unavailable, BusError) as error:
-                log.warning("trying again", action="memory.bury", error=str(error))
-            await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, self._limits.again_max_s)
+        await Patience("memory.bury", self._limits.again, errors=ANY).run(
+            lambda: dead_letters.publish(self._bus, letter, message, key)
+        )
         self._counts.count(metrics.DEAD_LETTERS)
         log.warning(
             "dead letter", action="memory.dead", subject=message.subject, seq=message.seq,

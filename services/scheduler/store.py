@@ -10,8 +10,7 @@ ten times as fast as with, and it needs no sequence (measured, 6,100/s with 16 i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from typing import Final
 
 import structlog
 
@@ -25,6 +24,7 @@ from vigil.observe.metrics import Metrics
 from vigil.observe.trace import Tracer
 from vigil.subjects import SessionKey
 from vigil.worker import dead_letters
+from vigil.worker.patience import ANY, Patience
 
 from . import decide
 from .config import Limits
@@ -34,21 +34,6 @@ log = structlog.get_logger("vigil.scheduler")
 
 STREAM: Final = "TIMERS"
 SERVICE: Final = "scheduler"
-_BACKOFF_S: Final = 0.05
-_BACKOFF_MAX_S: Final = 1.0
-T = TypeVar("T")
-
-
-async def persist(action: str, write: Callable[[], Awaitable[T]]) -> T:
-    """Repeat `write` until the broker confirms it. For writes that may happen twice."""
-    delay_s = _BACKOFF_S
-    while True:
-        try:
-            return await write()
-        except (Unavailable, BusError) as error:
-            log.warning("trying again", action=action, error=str(error), delay_s=delay_s)
-        await asyncio.sleep(delay_s)
-        delay_s = min(2 * delay_s, _BACKOFF_MAX_S)
 
 
 class TimerStore:
@@ -76,9 +61,8 @@ class TimerStore:
         planned = {trace.HEADER: trace.passed_on(entry.traceparent)}
         headers = decide.schedule_headers(entry) | planned
         async with self._slots:
-            await persist(
-                "scheduler.schedule",
-                lambda: self._bus.publish(entry.subject, data, headers, msg_id=effect_id),
+            await Patience("scheduler.schedule", errors=ANY).run(
+                lambda: self._bus.publish(entry.subject, data, headers, msg_id=effect_id)
             )
 
     async def promote(self, entry: Entry) -> None:
@@ -91,9 +75,8 @@ class TimerStore:
         span = tracer.enter(None) if entry.is_follow_up else tracer.begin(planned)
         headers = {trace.HEADER: span.header}
         subject = entry.key.in_event("timer")
-        await persist(
-            "scheduler.promote",
-            lambda: self._bus.publish(subject, data, headers, msg_id=event.id),
+        await Patience("scheduler.promote", errors=ANY).run(
+            lambda: self._bus.publish(subject, data, headers, msg_id=event.id)
         )
         late_s = metrics.seconds((self._clock.now() - entry.record.fire_at).total_seconds())
         self._counts.observe(metrics.LATENESS, late_s, entry.record.kind)
@@ -110,18 +93,16 @@ class TimerStore:
     async def remove(self, subject: str) -> None:
         """Remove what lies under one subject, which is made of checked parts and a hash."""
         async with self._slots:
-            await persist(
-                "scheduler.remove",
-                lambda: self._bus.api(f"STREAM.PURGE.{STREAM}", {"filter": subject}),
+            await Patience("scheduler.remove", errors=ANY).run(
+                lambda: self._bus.api(f"STREAM.PURGE.{STREAM}", {"filter": subject})
             )
 
     async def control(self, event: Control) -> None:
         """Store a control event in its session."""
         subject = SessionKey.parse(event.session_key).in_event("control")
         headers = {trace.HEADER: trace.new()}
-        await persist(
-            "scheduler.control",
-            lambda: self._bus.publish(subject, contracts.encode(event), headers, msg_id=event.id),
+        await Patience("scheduler.control", errors=ANY).run(
+            lambda: self._bus.publish(subject, contracts.encode(event), headers, msg_id=event.id)
         )
 
     async def bury(self, stream: str, message: Message, cause: InvalidInput) -> None:
@@ -136,8 +117,8 @@ class TimerStore:
             return
         now = self._clock.now()
         letter = dead_letters.build(SERVICE, stream, message, str(cause), key, now=now)
-        await persist(
-            "scheduler.bury", lambda: dead_letters.publish(self._bus, letter, message, key)
+        await Patience("scheduler.bury", errors=ANY).run(
+            lambda: dead_letters.publish(self._bus, letter, message, key)
         )
         self._counts.count(metrics.DEAD_LETTERS)
 

@@ -30,6 +30,7 @@ from tests.support.examples import up_to
 from vigil.channels import answers
 from vigil.channels.answers import NotTaken, Taken, Unclear
 from vigil.contracts import Attempt, Dispatch, Receipt
+from vigil.worker.backoff import Backoff
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 REPLICAS = 3
@@ -48,8 +49,7 @@ def terms_of(*, is_idempotent: bool, attempts_max: int = 3) -> Terms:
     return Terms(
         is_idempotent=is_idempotent,
         attempts_max=attempts_max,
-        backoff_base_s=5.0,
-        backoff_cap_s=60.0,
+        backoff=Backoff(5.0, 60.0),
         patience_s=15.0,
     )
 

@@ -15,6 +15,7 @@ from tests.support.mcp_client import Hands, hands, on, sandbox
 from tests.support.stack import running_broker, settings_of
 from vigil.errors import ConfigError
 from vigil.subjects import Scope
+from vigil.worker.backoff import Backoff
 
 SCRIBE = Path(__file__).parents[1] / "mcp_servers" / "scribe.py"
 
@@ -103,7 +104,7 @@ async def test_a_server_has_a_quota_for_the_folder_of_its_own(
 ) -> None:
     """S10: it is ended, and not started again until somebody made room."""
     monkeypatch.setattr("services.executor.mcp.server.SERVER_S", (0.01, 0.1))
-    monkeypatch.setattr("services.executor.mcp.connection.PAUSE_MAX_S", 0.1)
+    monkeypatch.setattr("services.executor.mcp.connection.PAUSES", Backoff(0.1, 0.1))
     home = tmp_path / "home"
     line = {"command": sys.executable, "args": [str(SCRIBE)]}
     limits = {"workspace_bytes_max": 1024**2}

@@ -25,6 +25,7 @@ from tests.support.stack import running_broker, settings_of
 from vigil.contracts import Pin, Pins, decode_pins, encode
 from vigil.errors import ConfigError, Unavailable
 from vigil.settings.sections import McpServer
+from vigil.worker.backoff import Backoff
 
 MEBIBYTE = 1024 * 1024
 
@@ -177,7 +178,7 @@ async def test_a_server_that_is_stuck_is_started_anew(
 ) -> None:
     """X-1: after a call without an answer it is asked whether it lives; if not, it is ended."""
     monkeypatch.setattr(connection, "LIST_S", 0.5)
-    monkeypatch.setattr(connection, "PAUSE_FIRST_S", 0.05)
+    monkeypatch.setattr(connection, "PAUSES", Backoff(0.05, 60.0))
     async with hands(tmp_path, await sandbox(), nasty=nasty(timeout_s=0.5)) as found:
         stuck = {one.pid for one in programs()}
         assert (await found.call("nasty__freeze")).content.startswith("ambiguous")
@@ -191,7 +192,7 @@ async def test_a_server_that_dies_in_a_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """X-5: ambiguous, never a second run; what may run twice says that it may be tried again."""
-    monkeypatch.setattr(connection, "PAUSE_FIRST_S", 0.05)
+    monkeypatch.setattr(connection, "PAUSES", Backoff(0.05, 60.0))
     async with hands(tmp_path, await sandbox(), nasty=nasty(idempotent=["hang"])) as found:
         told, hung = await asyncio.gather(
             found.call("nasty__die"), found.call("nasty__hang"), return_exceptions=True
@@ -219,7 +220,7 @@ async def test_a_large_answer_and_one_that_is_too_large(
 ) -> None:
     """X-1: 10 MiB come through (and are cut for the model); 20 MiB, and a line without an end, end
     the connection and not the executor."""
-    monkeypatch.setattr(connection, "PAUSE_FIRST_S", 0.05)
+    monkeypatch.setattr(connection, "PAUSES", Backoff(0.05, 60.0))
     async with hands(tmp_path, await sandbox(), nasty=nasty()) as found:
         assert len((await found.call("nasty__big", mebibytes=10)).content) == 10 * MEBIBYTE
         for call in (found.call("nasty__big", mebibytes=20), found.call("nasty__flood")):

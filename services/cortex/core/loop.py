@@ -14,6 +14,7 @@ from vigil.contracts import (
     ToolResultBlock,
     ToolUseBlock,
 )
+from vigil.worker.backoff import Backoff
 
 from ..thought.model import ModelAnswer
 from . import calls, children, plainly
@@ -157,7 +158,7 @@ def fail(
     loop, policy = draft.loop, draft.policy
     attempt = loop.retries + 1
     if is_retryable and attempt <= policy.retries_max:
-        backoff_s = policy.retry_base_s * 2 ** (attempt - 1)
+        backoff_s = Backoff(policy.retry_base_s, policy.retry_cap_s).after(attempt)
         delay_s = min(max(backoff_s, retry_after_s or 0.0), policy.retry_cap_s)
         due_at = draft.moment.now + timedelta(seconds=delay_s)
         draft.update_loop(

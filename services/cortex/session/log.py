@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from typing import Final
 
@@ -28,6 +27,8 @@ from vigil.errors import InvalidInput, Unavailable, VigilError, WrongLastSequenc
 from vigil.observe import trace
 from vigil.subjects import SessionKey
 from vigil.worker import dead_letters
+from vigil.worker.backoff import Backoff
+from vigil.worker.patience import Patience, after_s
 
 from ..core import owes
 from ..core.history import Chunk, chunk_of, without
@@ -38,6 +39,7 @@ from .inheritance import inherited
 log = structlog.get_logger("vigil.cortex")
 
 COMMIT_TIMEOUT_S: Final = 5.0
+COMMIT_PAUSES: Final = Backoff(0.1, 0.1)
 UNSAVED_PAGE: Final = 200
 UNSAVED_BYTES_MAX: Final = 4 * 1024 * 1024
 """Of the turns that are held in memory at once while it is read what to remember."""
@@ -240,21 +242,27 @@ async def _settle_commit(
     headers: dict[str, str],
     error: VigilError,
 ) -> int:
-    clock = asyncio.get_running_loop()
-    deadline = clock.time() + (ELECTION_TIMEOUT_S if bus.is_cluster else COMMIT_TIMEOUT_S)
-    while clock.time() < deadline:
-        try:
-            last = await bus.get_last(key.stream, key.turn)
-            if last is not None and last.seq != expect:
-                if decode_turn(last.data).id == turn.id:
-                    return last.seq
-                raise Conflict(str(key)) from error
-            return (await bus.publish(key.turn, data, headers, expect=expect)).seq
-        except InvalidInput:
+    async def settle() -> int:
+        last = await bus.get_last(key.stream, key.turn)
+        if last is not None and last.seq != expect:
+            if _is_ours(last, turn):
+                return last.seq
             raise Conflict(str(key)) from error
-        except (WrongLastSequence, Unavailable):
-            await asyncio.sleep(0.1)
-    raise Unavailable(f"{key}: the outcome of a commit can't be found out") from error
+        return (await bus.publish(key.turn, data, headers, expect=expect)).seq
+
+    again = (WrongLastSequence, Unavailable)
+    is_over = after_s(ELECTION_TIMEOUT_S if bus.is_cluster else COMMIT_TIMEOUT_S)
+    try:
+        return await Patience(None, COMMIT_PAUSES, errors=again, is_over=is_over).run(settle)
+    except again as still:
+        raise Unavailable(f"{key}: the outcome of a commit can't be found out") from still
+
+
+def _is_ours(last: Message, turn: Turn) -> bool:
+    try:
+        return decode_turn(last.data).id == turn.id
+    except InvalidInput:
+        return False
 
 
 async def dead_letter(

@@ -24,6 +24,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from vigil import __version__
 from vigil.errors import Unavailable, VigilError
+from vigil.worker.backoff import Backoff
 
 from .tools import shortened
 from .web import LOST, OURS, UNREACHABLE
@@ -43,8 +44,7 @@ LIST_PAUSE_S: Final = 0.2
 LIST_PAUSE_FACTOR: Final = 4
 """After a look nothing is listed for so many times as long as it took."""
 LISTED_MAX: Final = 2000
-PAUSE_FIRST_S: Final = 0.5
-PAUSE_MAX_S: Final = 60.0
+PAUSES: Final = Backoff(0.5, 60.0)
 STEADY_S: Final = 30.0
 """A connection that held so long was a good one: the next pause is short again."""
 
@@ -183,7 +183,7 @@ class Connection:
             )
             self._on_lost(problem, failed)
             if not self._is_stopping:
-                await asyncio.sleep(min(PAUSE_MAX_S, PAUSE_FIRST_S * 2 ** min(failed - 1, 16)))
+                await asyncio.sleep(PAUSES.after(failed))
 
     def _ended(self) -> None:
         self._has_ended = True

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import structlog
@@ -12,11 +12,11 @@ from vigil.bus.bus import Bus
 from vigil.bus.kv import Bucket, Watch
 from vigil.contracts import Pins, decode_pins, encode
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
+from vigil.worker.patience import Patience
 
 log = structlog.get_logger("vigil.executor.mcp")
 
 BUCKET: Final = "PINS"
-AGAIN_S: Final = 0.5
 
 
 class Pinning:
@@ -45,23 +45,22 @@ class Pinning:
 
         Waits for the broker.
         """
-        while True:
-            try:
-                await self._bucket.create(pins.server, encode(pins))
-            except (WrongLastSequence, Unavailable):
-                pass
-            else:
-                log.info(
-                    "pinned at first sight", action="mcp.pinned", server=pins.server,
-                    tools=sorted(pins.tools),
-                )  # fmt: skip
-            try:
-                entry = await self._bucket.get(pins.server)
-            except Unavailable:
-                entry = None
-            if entry is not None:
-                return self._take(pins.server, entry.value)
-            await asyncio.sleep(AGAIN_S)
+        return await Patience(None).run(partial(self._create, pins))
+
+    async def _create(self, pins: Pins) -> Pins:
+        try:
+            await self._bucket.create(pins.server, encode(pins))
+        except (WrongLastSequence, Unavailable):
+            pass  # what is stored is read back
+        else:
+            log.info(
+                "pinned at first sight", action="mcp.pinned", server=pins.server,
+                tools=sorted(pins.tools),
+            )  # fmt: skip
+        entry = await self._bucket.get(pins.server)
+        if entry is None:
+            raise Unavailable(f"the pins of {pins.server} are not stored yet")
+        return self._take(pins.server, entry.value)
 
     def _changed(self, server: str, value: bytes | None) -> None:
         if value is None:

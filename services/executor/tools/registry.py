@@ -8,7 +8,7 @@ alike, so mostly the first one writes and the others find it written.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, Final
 
@@ -21,15 +21,14 @@ from vigil.clock import Clock
 from vigil.contracts import Shelf, Tool, decode_shelf, encode
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.subjects import check_part
+from vigil.worker.patience import Patience
 
 from .source import Source
 
 log = structlog.get_logger("vigil.executor")
 
 BUCKET: Final = "TOOLS"
-AGAIN_S: Final = 0.5
 TOO_LARGE: Final = "what it offers is too large to be published"
-Write = Callable[[], Awaitable[None]]
 
 
 class Registry:
@@ -112,23 +111,15 @@ class Registry:
             expected: names of the sources that there may be; a shelf of another one was left by
                 an earlier configuration and is removed.
         """
-        await self._persistently(lambda: self._sweep(expected))
+        await _patience().run(lambda: self._sweep(expected))
         while True:
             await self._has_changes.wait()
             self._has_changes.clear()
             while self._changed:
                 name = next(iter(self._changed))
                 del self._changed[name]
-                await self._persistently(partial(self._publish, name))
+                await _patience().run(partial(self._publish, name))
             self._is_published.set()
-
-    async def _persistently(self, write: Write) -> None:
-        while True:
-            try:
-                return await write()
-            except (Unavailable, WrongLastSequence) as error:
-                log.info("publishing again", action="executor.publish", error=str(error))
-                await asyncio.sleep(AGAIN_S)
 
     async def _publish(self, name: str) -> None:
         """Write the shelf of a source as it is now, unless that is what stands there."""
@@ -159,6 +150,10 @@ class Registry:
         for name, value in stored.items():
             if value is not None and name not in expected and name not in self._sources:
                 await self._bucket.delete(name)
+
+
+def _patience() -> Patience:
+    return Patience("executor.publish", errors=(Unavailable, WrongLastSequence))
 
 
 def _is_same(stored: bytes, shelf: Shelf) -> bool:

@@ -73,19 +73,19 @@ class Projector:
 
     async def run(self) -> None:
         """Follow until cancelled. Raises only what is a fault of ours."""
-        pause_s = self._limits.again_first_s
+        failures = 0
         while True:
             position = self.position
             try:
                 await self._follow_once()
             except Unavailable as error:
                 if self.position > position:
-                    pause_s = self._limits.again_first_s
+                    failures = 0
                 self.problem = str(error)
                 log.warning("can't follow", action="memory.follow", error=self.problem)
                 self.on_applied()
-                await asyncio.sleep(pause_s)
-                pause_s = min(2 * pause_s, self._limits.again_max_s)
+                failures += 1
+                await asyncio.sleep(self._limits.again.after(failures))
 
     async def _follow_once(self) -> None:
         follower = await self._bus.follow(STREAM, [MEMORIES_ALL], self.position + 1)

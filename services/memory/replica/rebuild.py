@@ -15,18 +15,20 @@ import asyncio
 import contextlib
 import shutil
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
 import structlog
 
 from vigil import crash
-from vigil.bus.bus import Bus, BusError
+from vigil.bus.bus import Bus
 from vigil.clock import Clock
 from vigil.errors import Unavailable
 from vigil.memory.questions import Rebuild, Rebuilding
 from vigil.observe.metrics import Metrics
 from vigil.settings.config import Config
+from vigil.worker.patience import ANY, Patience
 
 from ..config import Limits
 from ..embedding import Embedder
@@ -123,7 +125,7 @@ class Replica:
         """Open what this slot's last holder made; delete it if it was made of another log."""
         shutil.rmtree(folder / BESIDE, ignore_errors=True)
         store = await Store.open(folder)
-        created, last = await _patiently(parts)
+        created, last = await _identity(parts)
         is_other = await _is_other(store, store.position, created, last)
         if is_other:
             log.warning("another log", action="memory.other_log", position=store.position)
@@ -241,7 +243,7 @@ class Replica:
         folder = self._folder / BESIDE
         shutil.rmtree(folder, ignore_errors=True)
         store = await Store.open(folder)
-        created, _ = await _patiently(self._parts)
+        created, _ = await _identity(self._parts)
         await store.set_meta(LOG, created)
         self._beside = self._projector(store)
         try:
@@ -309,7 +311,7 @@ class Replica:
         while True:
             # Before it asks: after a reconnect everybody writes, so there is more by the answer.
             store, position = self.store, self.store.position
-            created, last = await _patiently(self._parts)
+            created, last = await _identity(self._parts)
             if store is self.store:
                 return not await _is_other(store, position, created, last)
 
@@ -317,21 +319,11 @@ class Replica:
         await self.store.close()
 
 
-async def _identity(bus: Bus) -> tuple[str, int]:
-    """Return when the stream was created, and its last sequence. Raises: Unavailable, BusError."""
-    info = await bus.api(f"STREAM.INFO.{STREAM}", {})
+async def _identity(parts: Parts) -> tuple[str, int]:
+    """Return when the stream was created, and its last sequence, as soon as the broker tells."""
+    ask = partial(parts.bus.api, f"STREAM.INFO.{STREAM}", {})
+    info = await Patience("memory.follow", parts.limits.again, errors=ANY).run(ask)
     return str(info["created"]), int(info["state"]["last_seq"])
-
-
-async def _patiently(parts: Parts) -> tuple[str, int]:
-    pause_s = parts.limits.again_first_s
-    while True:
-        try:
-            return await _identity(parts.bus)
-        except (Unavailable, BusError) as error:
-            log.warning("can't ask", action="memory.follow", error=str(error))
-        await asyncio.sleep(pause_s)
-        pause_s = min(2 * pause_s, parts.limits.again_max_s)
 
 
 async def _is_other(store: Store, position: int, created: str, last: int) -> bool:

@@ -92,13 +92,13 @@ class Vectorizer:
 
     async def run(self) -> None:
         """Work until cancelled. Raises only what is a fault of ours."""
-        pause_s = self._limits.again_first_s
+        failures = 0
         while True:
             try:
                 if not self._is_open:
                     await self._open()
                 if not await self._work_off():
-                    pause_s = self._limits.again_first_s
+                    failures = 0
                     await self._awake.wait()
             except Unavailable as error:
                 self._is_open = False
@@ -106,8 +106,8 @@ class Vectorizer:
                 self.is_settled.set()
                 if not is_known:
                     log.warning("vectors wait", action="memory.vectors_wait", error=self.problem)
-                await asyncio.sleep(pause_s)
-                pause_s = min(2 * pause_s, self._limits.again_max_s)
+                failures += 1
+                await asyncio.sleep(self._limits.again.after(failures))
 
     async def _open(self) -> None:
         """Open the index, and find out from where on it has to be filled."""

@@ -10,17 +10,14 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-import structlog
-
 from vigil.bus.bus import Ack, Bus
 from vigil.contracts import MemoryRecord, encode
-from vigil.errors import OutcomeUnknown, Unavailable
 from vigil.observe import trace
 from vigil.subjects import MEMORIES_ALL, Scope
+from vigil.worker.backoff import Backoff
+from vigil.worker.patience import Patience
 
 from ..config import Limits
-
-log = structlog.get_logger("vigil.memory")
 
 STREAM: Final = "MEMORIES"
 _PAUSE_S: Final = 0.05
@@ -51,27 +48,24 @@ class Log:
         deadline = loop.time() + (timeout_s or self._limits.write_timeout_s)
         scope = Scope(record.agent, record.owner)
         data = encode(record)
-        while True:
-            left_s = deadline - loop.time()
-            try:
-                ack = await self._bus.publish(
-                    scope.record(op_of(record)),
-                    data,
-                    {trace.HEADER: trace.passed_on(trace.current.get())},
-                    msg_id=record.id,
-                    timeout=max(min(left_s, self._limits.write_try_s), _PAUSE_S),
-                )
-            except Unavailable as error:
-                if loop.time() + _PAUSE_S >= deadline:
-                    raise
-                log.info(
-                    "no answer", action="memory.write_again", id=record.id,
-                    is_unknown=isinstance(error, OutcomeUnknown), error=str(error),
-                )  # fmt: skip
-                await asyncio.sleep(_PAUSE_S)
-                continue
-            self.told = max(self.told, ack.seq)
-            return ack
+        headers = {trace.HEADER: trace.passed_on(trace.current.get())}
+
+        async def publish() -> Ack:
+            left_s = min(deadline - loop.time(), self._limits.write_try_s)
+            return await self._bus.publish(
+                scope.record(op_of(record)), data, headers,
+                msg_id=record.id, timeout=max(left_s, _PAUSE_S),
+            )  # fmt: skip
+
+        patience = Patience(
+            "memory.write_again",
+            Backoff(_PAUSE_S, _PAUSE_S),
+            is_over=lambda: loop.time() + _PAUSE_S >= deadline,
+            id=record.id,
+        )
+        ack = await patience.run(publish)
+        self.told = max(self.told, ack.seq)
+        return ack
 
     async def newest(self, scope: Scope | None = None) -> int:
         """Return the sequence of the newest record, of a scope or of all; 0: there is none.

@@ -29,6 +29,7 @@ from ..observe.health import BROKER, HEALTH, Health
 from ..settings import credentials, environ
 from ..settings.sections import Nats, Retention
 from ..topology import ADMIN, PAYLOAD_BYTES_MAX, ROLES, permissions
+from ..worker.backoff import Backoff
 from .log import BrokerLog
 from .programs import ACCOUNT, Outside, accounts
 from .provision import provision
@@ -40,6 +41,7 @@ PROBE_INTERVAL_S: Final = 5.0
 PROBES_FAILED_MAX: Final = 2
 ROOM_INTERVAL_S: Final = 0.5
 """How often a full disk is looked at."""
+RESPAWNS: Final = Backoff(0.1, 5.0)
 PROBES: Final = ("$KV.CONFIG.probe", "$KV.IDEMPOTENCY.probe")
 """Written each time, one message each: every message with a key is noted in the second first."""
 RESTART_PAUSE_S: Final = 5.0
@@ -372,7 +374,7 @@ class Broker:
         return shutil.disk_usage(self._home).free > 4 * PAYLOAD_BYTES_MAX
 
     async def _respawn(self) -> None:
-        delay_s = 0.1
+        failures = 0
         while not self._is_stopping:
             try:
                 await self._spawn()
@@ -380,8 +382,8 @@ class Broker:
             except (VigilError, OSError) as error:
                 log.error("broker won't start", action="broker.respawn", error=str(error))
                 await self._end()
-                await asyncio.sleep(delay_s)
-                delay_s = min(2 * delay_s, 5.0)
+                failures += 1
+                await asyncio.sleep(RESPAWNS.after(failures))
             else:
                 return
 

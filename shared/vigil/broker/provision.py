@@ -6,14 +6,13 @@ lower age takes away at once what is older, and a higher one brings nothing back
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal
 
 import structlog
 
 from ..bus.bus import Bus, BusError
-from ..errors import Unavailable, VigilError
+from ..errors import VigilError
 from ..settings.sections import Retention
 from ..topology import (
     BUCKETS,
@@ -26,6 +25,8 @@ from ..topology import (
     Consumer,
     Stream,
 )
+from ..worker.backoff import Backoff
+from ..worker.patience import Patience, after_s
 from .programs import Outside
 
 log = structlog.get_logger("vigil.broker")
@@ -63,16 +64,9 @@ async def provision(bus: Bus, retention: Retention | None = None, *, replicas: i
         Unavailable: no answer; with more than one replica only after `CLUSTER_TIMEOUT_S`.
         VigilError: the broker refused.
     """
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + (CLUSTER_TIMEOUT_S if replicas > 1 else 0.0)
-    while True:
-        try:
-            return await _provision(bus, retention or Retention(), replicas)
-        except Unavailable as error:
-            if loop.time() >= deadline:
-                raise
-            log.info("cluster not ready", action="broker.cluster", error=str(error))
-            await asyncio.sleep(0.5)
+    is_over = after_s(CLUSTER_TIMEOUT_S if replicas > 1 else 0.0)
+    patience = Patience("broker.cluster", Backoff(0.5, 0.5), is_over=is_over)
+    await patience.run(lambda: _provision(bus, retention or Retention(), replicas))
 
 
 async def _provision(bus: Bus, retention: Retention, replicas: int) -> None:

@@ -19,6 +19,7 @@ from nats.aio.msg import Msg
 
 from ..errors import VigilError
 from ..topology import CONSUMED, SECOND_NS, Consumer
+from ..worker.backoff import Backoff
 from .message import Message
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ HEARTBEATS_MISSED_MAX: Final = 2.5
 PULL_BATCH: Final = 256
 PULL_EXPIRES_S: Final = 30.0
 PULL_AGAIN_S: Final = 0.2
+RESTARTS: Final = Backoff(0.05, 1.0)
 DRAIN_TIMEOUT_S: Final = 2.0
 
 
@@ -145,14 +147,14 @@ class _Deliveries:
         self._restart_task = asyncio.create_task(self._restart())
 
     async def _restart(self) -> None:
-        delay_s = 0.05
+        failures = 0
         while not self._is_closed and not self._bus.is_closed:
             try:
                 await self._begin()
             except VigilError as error:
                 log.info("retrying", action="bus.restart", error=str(error), role=self._bus.role)
-                await asyncio.sleep(delay_s)
-                delay_s = min(delay_s * 2, 1.0)
+                failures += 1
+                await asyncio.sleep(RESTARTS.after(failures))
             else:
                 return
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
@@ -40,7 +40,7 @@ from ..contracts import (
     decode_turn,
     encode,
 )
-from ..errors import InvalidInput, OutcomeUnknown, Unavailable, WrongLastSequence
+from ..errors import InvalidInput, OutcomeUnknown, VigilError, WrongLastSequence
 from ..settings import tokens
 from ..settings.switches import PAUSED, Paused
 from ..subjects import (
@@ -51,6 +51,8 @@ from ..subjects import (
     check_part,
     token_of,
 )
+from ..worker.backoff import Backoff
+from ..worker.patience import AWAY, Patience, after_s
 from . import mark as erasure
 from .mark import Erasure
 from .shared_memory import Sifting
@@ -60,6 +62,7 @@ QUIET_S: Final = 2.0
 AT_ONCE: Final = 32
 PATIENCE_S: Final = 120.0
 """How long the broker may refuse to delete; it does while a backup reads that stream."""
+AGAIN_S: Final = 0.2
 FILL_BYTES: Final = 900 * 1024
 FILL_COUNT: Final = 10
 """Together more than a block of any stream: 8 MiB is the broker's largest (measured)."""
@@ -258,7 +261,7 @@ class Eraser:
         """Store what somebody decided once more, without their name."""
         op = str(record.__struct_config__.tag)
         subject = Scope(record.agent, record.owner).record(op)
-        await _patiently(lambda: self._bus.publish(subject, encode(record), msg_id=record.id))
+        await _patience().run(lambda: self._bus.publish(subject, encode(record), msg_id=record.id))
 
     async def _erase_all(self, stream: str, batch: list[Message]) -> None:
         await asyncio.gather(*(self._erase(stream, message) for message in batch))
@@ -311,7 +314,7 @@ class Eraser:
     async def _unschedule(self, subject: str) -> None:
         if not subject.startswith("timer."):
             return
-        ack = await _patiently(lambda: self._bus.publish(subject, b""))
+        ack = await _patience().run(lambda: self._bus.publish(subject, b""))
         await erase_message(self._bus, "TIMERS", ack.seq)
 
     # ------------------------------------------------------------ scrub
@@ -338,7 +341,7 @@ class Eraser:
         for n in range(FILL_COUNT):
             subject = f"{FILLS[stream]}.{n}"
             publish = partial(self._bus.publish, subject, b"\0" * FILL_BYTES, headers)
-            await _patiently(publish)
+            await _patience().run(publish)
 
     async def _empty(self, stream: str) -> None:
         for message in await self._bus.read(stream, [f"{FILLS[stream]}.>"]):
@@ -351,7 +354,7 @@ class Eraser:
             return
         headers = {k: v for k, v in message.headers.items() if not k.startswith(_NOT_AGAIN)}
         try:
-            await _patiently(
+            await _patience().run(
                 lambda: self._bus.publish(
                     message.subject, message.data, headers, expect=message.seq
                 )
@@ -364,32 +367,17 @@ class Eraser:
 async def erase_message(bus: Bus, stream: str, seq: int, *, is_secret: bool = True) -> None:
     """Delete a message and, if it is secret, overwrite its bytes. Harmless if it's gone."""
     request: dict[str, Any] = {"seq": seq, "no_erase": not is_secret}
-    deadline = asyncio.get_running_loop().time() + PATIENCE_S
-    while True:
+
+    async def delete() -> None:
         try:
             await bus.api(f"STREAM.MSG.DELETE.{stream}", request)
         except BusError as error:
-            if error.code in (ERR_NO_MESSAGE, ERR_SEQUENCE_NOT_FOUND):
-                return
-            if await bus.get(stream, seq) is None:
-                return
-            if asyncio.get_running_loop().time() > deadline:
-                raise
-            await asyncio.sleep(0.2)  # a backup reads this stream
-        except OutcomeUnknown:
-            if asyncio.get_running_loop().time() > deadline:
-                raise
-        else:
-            return
+            is_gone = error.code in (ERR_NO_MESSAGE, ERR_SEQUENCE_NOT_FOUND)
+            if not is_gone and await bus.get(stream, seq) is not None:
+                raise  # a backup reads this stream
+
+    await _patience((BusError, OutcomeUnknown)).run(delete)
 
 
-async def _patiently(write: Callable[[], Awaitable[Any]]) -> Any:
-    """Repeat a write that may happen twice until the broker has confirmed it."""
-    deadline = asyncio.get_running_loop().time() + PATIENCE_S
-    while True:
-        try:
-            return await write()
-        except Unavailable:
-            if asyncio.get_running_loop().time() > deadline:
-                raise
-            await asyncio.sleep(0.2)
+def _patience(errors: tuple[type[VigilError], ...] = AWAY) -> Patience:
+    return Patience(None, Backoff(AGAIN_S, AGAIN_S), errors=errors, is_over=after_s(PATIENCE_S))

@@ -1,7 +1,7 @@
 """How a service is run under `vigil up`: as tasks of this process, or as a child process.
 
 A runner runs a service once and tells why it ended; when to start it again is decided by
-`Backoff` and done by the supervisor in :mod:`vigil.local.up`.
+`Restarts` and done by the supervisor in :mod:`vigil.local.up`.
 """
 
 from __future__ import annotations
@@ -19,34 +19,33 @@ from ..broker.process import die_with_parent
 from ..errors import ConfigError
 from ..settings import environ
 from ..settings.config import Settings
+from ..worker.backoff import Backoff
 
 log = structlog.get_logger("vigil.up")
 
-RESTART_FIRST_S: Final = 0.2
-RESTART_MAX_S: Final = 10.0
+RESTART: Final = Backoff(0.2, 10.0)
 STEADY_AFTER_S: Final = 10.0
 """A service that lived this long starts again without a longer delay."""
 STOP_GRACE_S: Final = 12.0
 
 
-class Backoff:
+class Restarts:
     """How long to wait before the next start; forgets once a run was steady."""
 
     def __init__(self) -> None:
-        self._delay_s = RESTART_FIRST_S
+        self._failures = 0
 
     def after(self, lived_s: float) -> float:
         """Return the delay in seconds after a run of `lived_s` seconds.
 
-        >>> backoff = Backoff()
-        >>> [backoff.after(0.1), backoff.after(0.1), backoff.after(11.0), backoff.after(0.1)]
+        >>> restarts = Restarts()
+        >>> [restarts.after(lived_s) for lived_s in (0.1, 0.1, 11.0, 0.1)]
         [0.2, 0.4, 0.2, 0.4]
         """
         if lived_s >= STEADY_AFTER_S:
-            self._delay_s = RESTART_FIRST_S
-        delay_s = self._delay_s
-        self._delay_s = min(2 * delay_s, RESTART_MAX_S)
-        return delay_s
+            self._failures = 0
+        self._failures += 1
+        return RESTART.after(self._failures)
 
 
 class Runner(Protocol):

@@ -35,7 +35,7 @@ from ..topology import SERVICES
 from . import runfile
 from .home import connect_admin, ensure_token
 from .runfile import Lock, Mode, RunFile
-from .runners import STOP_GRACE_S, Backoff, ProcessRunner, Runner, TaskRunner
+from .runners import STOP_GRACE_S, ProcessRunner, Restarts, Runner, TaskRunner
 
 log = structlog.get_logger("vigil.up")
 
@@ -133,7 +133,7 @@ class Supervisor:
     async def _keep(self, name: str, runner: Runner) -> None:
         """Run a service for good."""
         loop = asyncio.get_running_loop()
-        backoff = Backoff()
+        restarts = Restarts()
         deaths = 0
         while True:
             begun = loop.time()
@@ -146,7 +146,7 @@ class Supervisor:
             deaths += 1
             if not self._is_ready and deaths >= EARLY_DEATHS_MAX:
                 raise ConfigError(f"{name} does not start: {reason}")
-            delay_s = backoff.after(loop.time() - begun)
+            delay_s = restarts.after(loop.time() - begun)
             log.warning(
                 "service ended", action="up.restart", service=name, reason=reason, delay_s=delay_s
             )

@@ -24,6 +24,7 @@ import msgspec
 from ..errors import ConfigError, OutcomeUnknown, Unavailable, VigilError
 from ..local import runfile
 from ..settings.config import Settings
+from ..worker.backoff import Backoff
 from .approvals import DecidingCalls
 from .cloud_event import MEDIA_TYPE as EVENT_MEDIA_TYPE
 from .cloud_event import cloud_event
@@ -37,7 +38,7 @@ TIMEOUT_S: Final = 15.0
 STORY_TIMEOUT_S: Final = 60.0
 SILENCE_MAX_S: Final = 40.0
 """A stream shows every 15 s that it lives."""
-AGAIN_MAX_S: Final = 2.0
+AGAIN: Final = Backoff(0.2, 2.0)
 """The longest wait between two attempts to come back to a stream."""
 
 
@@ -246,7 +247,7 @@ class Client(MemoryCalls, DecidingCalls, JobCalls):
                 if on_away is not None:
                     on_away(error)
             failures += 1
-            time.sleep(min(0.1 * 2 ** min(failures, 10), AGAIN_MAX_S))
+            time.sleep(AGAIN.after(failures))
 
     # ------------------------------------------------------------ inside
 

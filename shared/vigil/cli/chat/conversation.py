@@ -20,12 +20,12 @@ from websockets.asyncio.client import ClientConnection, connect
 from vigil.errors import VigilError
 from vigil.sdk.client import ApiError, Client
 
+from ...worker.backoff import Backoff
 from .screen import Screen
 
 DEVICE: Final = "cli"
 """The name of the cursor that this command line reads with."""
-RECONNECT_FIRST_S: Final = 0.2
-RECONNECT_MAX_S: Final = 5.0
+RECONNECTS: Final = Backoff(0.2, 5.0)
 STEADY_AFTER_S: Final = 5.0
 _HOPELESS: Final = frozenset({400, 401, 403, 404, 405, 422})
 
@@ -51,7 +51,7 @@ class Conversation:
             ApiError: the gateway will not open it, now or later.
         """
         loop = asyncio.get_running_loop()
-        delay_s = RECONNECT_FIRST_S
+        failures = 0
         while True:
             begun = loop.time()
             try:
@@ -69,9 +69,10 @@ class Conversation:
                 self._is_away = True
                 self._screen.notice(f"connection lost ({reason}); reconnecting, nothing is lost")
             if loop.time() - begun > STEADY_AFTER_S:
-                delay_s = RECONNECT_FIRST_S
-            await asyncio.sleep(delay_s * random.uniform(0.8, 1.2))  # noqa: S311 - no secret
-            delay_s = min(2 * delay_s, RECONNECT_MAX_S)
+                failures = 0
+            failures += 1
+            spread = random.uniform(0.8, 1.2)  # noqa: S311 - no secret
+            await asyncio.sleep(RECONNECTS.after(failures) * spread)
 
     async def _follow(self) -> None:
         url = self._client.socket_url(self._key, client=DEVICE)
