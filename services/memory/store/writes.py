@@ -46,16 +46,15 @@ class Log:
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + (timeout_s or self._limits.write_timeout_s)
-        scope = Scope(record.agent, record.owner)
+        subject = Scope(record.agent, record.owner).record(op_of(record))
         data = encode(record)
         headers = {trace.HEADER: trace.passed_on(trace.current.get())}
 
         async def publish() -> Ack:
             left_s = min(deadline - loop.time(), self._limits.write_try_s)
             return await self._bus.publish(
-                scope.record(op_of(record)), data, headers,
-                msg_id=record.id, timeout=max(left_s, _PAUSE_S),
-            )  # fmt: skip
+                subject, data, headers, msg_id=record.id, timeout=max(left_s, _PAUSE_S)
+            )
 
         patience = Patience(
             "memory.write_again",
