@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 from hypothesis import settings
 
-from tests.support import examples
+from tests.support import certificates, engines, examples, warm
 from tests.support.stack import Stack, running_stack
 
 _MEMORY: Final = Path("/dev/shm")
@@ -28,6 +28,8 @@ if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free >= _MEMORY_FREE_MIN:
     tempfile.tempdir = str(_MEMORY)
 
 settings.load_profile(examples.FAST)
+certificates.share()
+engines.share()
 
 _PURE_FIXTURES: Final = frozenset(
     {"monkeypatch", "request", "tmp_path", "capsys", "caplog", "event_loop_policy"}
@@ -44,6 +46,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         pure = [item for item in items if _is_pure(item)]
         config.hook.pytest_deselected(items=[item for item in items if not _is_pure(item)])
         items[:] = pure
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if not all(_is_pure(item) for item in session.items):
+        warm.begin()
 
 
 def _is_pure(item: pytest.Item) -> bool:

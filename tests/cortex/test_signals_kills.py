@@ -18,6 +18,7 @@ from services.cortex.signals import tail
 from services.cortex.signals.projection import project
 from services.cortex.signals.projector import LEASE, Projector, Run
 from tests.support import signals
+from tests.support.examples import repeats
 from tests.support.projecting import Nursery
 from tests.support.stack import Stack
 from vigil import crash
@@ -54,7 +55,7 @@ from vigil.observe.metrics import Metrics
 from vigil.runtime import Context
 from vigil.subjects import TEAM, Scope, SessionKey
 
-KILLS = 200
+KILLS = repeats(200, fast=80)
 SLOTS = 2
 """Projectors that run at once, and get in each other's way."""
 SESSIONS = 20
@@ -164,7 +165,7 @@ class Slot:
                 await asyncio.sleep(self._random.uniform(*LIFE_S))
                 await self._kill(pid)
             else:
-                await self._crash(self._random.choice(POINTS))
+                await self._crash(POINTS[number // 3 % len(POINTS)])
 
     async def _crash(self, point: str) -> None:
         """Let one end at a crash point; two that fight may take too long to get there."""
@@ -197,7 +198,8 @@ async def nurseries(stack: Stack, count: int) -> AsyncIterator[list[Nursery]]:
             await nursery.close()
 
 
-async def test_two_hundred_kills_of_the_projector(bare: Stack) -> None:
+@pytest.mark.repeated
+async def test_many_kills_of_the_projector(bare: Stack) -> None:
     """C-4, X-5: two projectors at once, killed at crash points and at random while turns and
     memories are stored; in the end each signal is there exactly once, in the order of its log."""
     random = Random(7)

@@ -21,6 +21,14 @@ ROOT = Path(__file__).parents[2]
 ID = "0123456789abcdef0123456789abcdef"
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest.fixture
+def gate(shared_gate: Gate) -> Gate:
+    """Nearly all that is sent here is refused."""
+    return shared_gate
+
 
 async def document_of(gate: Gate) -> dict[str, Any]:
     found: dict[str, Any] = (await (await gate.http()).get("/openapi.json")).json()

@@ -23,6 +23,7 @@ from services.memory.embedding.wordllama import WordLlamaEmbedder
 from services.memory.vectors import Near, Point, Where
 from services.memory.vectors.edge import EdgeIndex
 from tests.chaos.processes import Processes, Step
+from tests.support.examples import repeats
 from tests.support.memories import ANN, Asking, Session, asking, call_of, records, save_of, until
 from tests.support.stack import Stack
 from vigil import crash
@@ -30,8 +31,8 @@ from vigil.contracts import MemorySaved
 from vigil.errors import Unavailable, VigilError
 from vigil.memory.questions import REBUILD, Rebuild
 
-SAVES = 10_000
-KILLS = 12
+SAVES = repeats(10_000, fast=1500)
+KILLS = repeats(12, fast=8)
 AT_ONCE = 40
 POINTS = tuple(point for point in crash.POINTS if point.startswith("memory."))
 
@@ -93,7 +94,8 @@ async def in_vectors(folder: Path) -> int:
 # ---------------------------------------------------------------- kills
 
 
-async def test_killed_during_ten_thousand_saves(bare: Stack) -> None:
+@pytest.mark.repeated
+async def test_killed_during_thousands_of_saves(bare: Stack) -> None:
     """M-2, M-9, X-5: every acknowledged save is there, once: in the log, SQLite and the vectors."""
     ann = await asking(bare)
     acknowledged: dict[str, int] = {}

@@ -38,7 +38,9 @@ async def _running(
         await store.close()
 
 
-async def test_a_search_that_fails_has_the_index_filled_again(tmp_path: Path) -> None:
+async def test_a_search_that_fails_has_the_index_filled_again(
+    tmp_path: Path, own_interpreter: None
+) -> None:
     """SPEC M-9: the engine is killed and its files are gone; no save has to come along."""
     async with _running(tmp_path, Limits()) as (store, vectorizer, index, embedder):
         await store.apply([saved(n) for n in range(1, 6)])

@@ -29,7 +29,7 @@ CANARY = "CANARY-7f3a91"
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path, own_interpreter: None) -> Path:
     return tmp_path / "vectors"
 
 

@@ -1,4 +1,5 @@
-"""How many examples a property is tried with: a fifth in `make test`, all in `make chaos`.
+"""How often things are repeated: properties with a fifth of their examples in `make test`, with all
+in `make chaos`, and kills likewise.
 
 The profile ``fast`` takes the same ones each time, so that no run fails by chance; ``full`` takes
 others each time, and says how to repeat what it found.
@@ -19,8 +20,15 @@ settings.register_profile(FAST, deadline=None, derandomize=True, max_examples=10
 settings.register_profile(FULL, deadline=None, print_blob=True)
 
 
+def repeats(count: int, *, fast: int) -> int:
+    """Return `count`, or what the profile ``fast`` makes do with.
+
+    Its test is marked ``repeated``, so that `make chaos` runs it in full.
+    """
+    return count if settings.get_current_profile_name() == FULL else fast
+
+
 def up_to(count: int, **more: Any) -> settings:
     """Return settings with `count` examples, or as many of them as the profile takes."""
-    if settings.get_current_profile_name() != FULL:
-        count = min(count, max(FAST_MIN, count // PART))
-    return settings(max_examples=count, **more)
+    few = min(count, max(FAST_MIN, count // PART))
+    return settings(max_examples=repeats(count, fast=few), **more)

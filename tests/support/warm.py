@@ -23,23 +23,27 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+from tests.support import certificates
 from vigil import crash
 from vigil.broker.process import die_with_parent
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 IMPORTED: Final = (
-    "vigil.cli.app", "vigil.local.up", "vigil.observe.logs", "uvloop",
+    "vigil.cli.app", "vigil.local.up", "vigil.observe.logs", "uvloop", "httpx2",
+    "services.memory.vectors.shard",
     *(f"services.{name}.__main__" for name in
       ("gateway", "cortex", "memory", "scheduler", "delivery", "executor")),
 )  # fmt: skip
 IS_OFFERED: Final = hasattr(os, "pidfd_open")
 """Linux; elsewhere programs are started the slow way."""
 REQUEST_BYTES_MAX: Final = 256 * 1024
+_beginning = threading.Lock()
 
 
 class Process:
@@ -139,8 +143,19 @@ def run(
         return subprocess.CompletedProcess([module, *args], code, out.read(), err.read())
 
 
-@functools.cache
+def begin() -> None:
+    """Start the process that forks, without waiting for it: it takes some seconds."""
+    if IS_OFFERED:
+        _address()
+
+
 def _address() -> bytes:
+    with _beginning:
+        return _begun()
+
+
+@functools.cache
+def _begun() -> bytes:
     """Start the process that forks; return its socket, which is nowhere in the file system."""
     name = f"\0vigil-warm-{os.getpid()}-{random.SystemRandom().randrange(2**64):x}"
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -193,6 +208,7 @@ def _fork(asking: socket.socket, events: selectors.BaseSelector, listener: socke
     pid = os.fork()
     if not pid:
         events.close()
+        _share(listener.getsockname())
         listener.close()
         for number, file in enumerate(files):
             os.dup2(file, number)
@@ -218,6 +234,12 @@ def _run(request: Mapping[str, Any]) -> NoReturn:
     sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
     sys.argv = [request["module"], *request["args"]]
     os._exit(_code_of(lambda: runpy.run_module(request["module"], run_name="__main__")))
+
+
+def _share(address: bytes) -> None:
+    """Have what this program starts forked by the process that forked it."""
+    ours = importlib.import_module("tests.support.warm")  # not this module, which is `__main__`
+    ours._address = lambda: address  # type: ignore[attr-defined]
 
 
 def _arm() -> None:
@@ -279,6 +301,9 @@ def main() -> NoReturn:
     os.setpgid(0, 0)
     for name in IMPORTED:
         importlib.import_module(name)
+    certificates.share()
+    importlib.import_module("tests.support.engines").share()
+    importlib.import_module("services.gateway.http.app").described()
     assert len(list(Path("/proc/self/task").iterdir())) == 1, "with threads, nothing can be forked"
     gc.freeze()
     _serve(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]))

@@ -167,7 +167,17 @@ ENDPOINTS: Final = (
 
 def build(edge: Edge) -> Door:
     """Wire the application for `edge`."""
-    app = FastAPI(
+    app = _empty()
+    app.state.edge = edge
+    # Routes are tried in order: the busy ones come first.
+    app.router.routes.append(Route(MESSAGES_PATH, Messages(edge), methods=["POST"]))
+    app.router.routes.append(WebSocketRoute(SOCKET_PATH, Sockets(edge)))
+    app.router.routes.extend(described().router.routes)
+    return Door(app, edge)
+
+
+def _empty() -> FastAPI:
+    return FastAPI(
         title="Vigil",
         version=__version__,
         openapi_url=None,
@@ -182,16 +192,21 @@ def build(edge: Edge) -> Door:
             **dict.fromkeys((Problem, InvalidInput, Unavailable, BusError), _on_problem),
         },
     )
-    app.state.edge = edge
-    # Routes are tried in order: the busy ones come first.
-    app.router.routes.append(Route(MESSAGES_PATH, Messages(edge), methods=["POST"]))
-    app.router.routes.append(WebSocketRoute(SOCKET_PATH, Sockets(edge)))
+
+
+@functools.cache
+def described() -> FastAPI:
+    """Return the routes that know no `Edge`: they find it in the request.
+
+    Made once in a process, since FastAPI looks at every handler for that (0.1 s).
+    """
+    app = _empty()
     for path, methods in _hidden().items():
         app.router.routes.append(Route(path, _refuse_method, methods=methods))
     for endpoint in ENDPOINTS:
         _add(app, endpoint)
-    _add_document(app)
-    return Door(app, edge)
+    app.router.routes.append(Route("/openapi.json", _get_document, methods=["GET"]))
+    return app
 
 
 def _add(app: FastAPI, endpoint: Endpoint) -> None:
@@ -224,20 +239,14 @@ def _add(app: FastAPI, endpoint: Endpoint) -> None:
     )
 
 
-def _add_document(app: FastAPI) -> None:
-    @functools.cache  # made when somebody first asks: it takes as long as all else of a start
-    def made() -> bytes:
-        return _document(app)
-
-    async def document(request: Request) -> Response:
-        return Response(made(), media_type="application/json")
-
-    app.router.routes.append(Route("/openapi.json", document, methods=["GET"]))
+async def _get_document(request: Request) -> Response:
+    return Response(_document(), media_type="application/json")
 
 
-def _document(app: FastAPI) -> bytes:
+@functools.cache  # made when somebody first asks: it takes as long as all else of a start
+def _document() -> bytes:
     return openapi.document(
-        app,
+        described(),
         {
             MESSAGES_PATH: {
                 "post": {

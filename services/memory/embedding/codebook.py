@@ -75,6 +75,7 @@ def load() -> Codebook:
     return Codebook(tokenizer, weights)
 
 
+@functools.cache
 def empty() -> Codebook:
     """Return the codebook of a machine without WordLlama.
 

@@ -13,6 +13,7 @@ whatever embedder makes the vectors. See docs/memory.md for what both give.
 
 from __future__ import annotations
 
+import functools
 import unicodedata
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -65,10 +66,7 @@ class Words:
         Without WordLlama no word is close to another, and no text has a gist.
         """
         self._codebook = codebook or _known()
-        self._weights = np.ascontiguousarray(self._codebook.weights[:, :DIMENSIONS], np.float32)
-        norms = np.linalg.norm(self._weights, axis=1, keepdims=True)
-        self._squares = np.square(norms[:, 0])
-        self._units = np.asarray(self._weights / np.maximum(norms, 1e-9), dtype=np.float32)
+        self._weights, self._squares, self._units = _space_of(self._codebook)
 
     @property
     def size(self) -> int:
@@ -141,6 +139,18 @@ class Words:
         likeness: Floats = weight * times(self._weights[others], question)
         length: Floats = np.maximum(weight**2 * self._squares[others], _TINY)
         return likeness, length
+
+
+@functools.lru_cache(maxsize=1)
+def _space_of(codebook: Codebook) -> tuple[Singles, Singles, Singles]:
+    """Return the vectors of the tokens, the squares of their lengths, and them of unit norm.
+
+    33 MB, made once however often memory starts in a process; not to be changed.
+    """
+    weights = np.ascontiguousarray(codebook.weights[:, :DIMENSIONS], np.float32)
+    norms = np.linalg.norm(weights, axis=1, keepdims=True)
+    units = np.asarray(weights / np.maximum(norms, 1e-9), dtype=np.float32)
+    return weights, np.square(norms[:, 0]), units
 
 
 def _known() -> Codebook:

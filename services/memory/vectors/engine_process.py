@@ -22,6 +22,7 @@ log = structlog.get_logger("vigil.memory")
 
 T = TypeVar("T")
 
+ENGINE: Final = f"{__package__}.engine"
 ANSWER_S_MAX: Final = 120.0
 """A call that takes longer never ends. The slowest, opening 100,000 points, takes 0.4 s."""
 STOP_S_MAX: Final = 10.0
@@ -65,12 +66,8 @@ class EngineProcess:
 
     @classmethod
     async def start(cls, folder: Path, *, answer_s_max: float = ANSWER_S_MAX) -> EngineProcess:
-        pipe = asyncio.subprocess.PIPE
         try:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", f"{__package__}.engine", str(folder),
-                stdin=pipe, stdout=pipe, stderr=pipe, env=environ.of_program(os.environ),
-            )  # fmt: skip
+            process = await spawn(folder)
         except OSError as error:
             raise EngineGone(f"the vector engine can't be started: {error}") from error
         return cls(process, answer_s_max)
@@ -144,6 +141,15 @@ class EngineProcess:
             waiting = self._waiting.popleft()
             if not waiting.done():
                 waiting.set_result(None)
+
+
+async def spawn(folder: Path) -> asyncio.subprocess.Process:
+    """Start the engine of a folder with pipes to it. Raises: OSError."""
+    pipe = asyncio.subprocess.PIPE
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-m", ENGINE, str(folder),
+        stdin=pipe, stdout=pipe, stderr=pipe, env=environ.of_program(os.environ),
+    )  # fmt: skip
 
 
 async def _read_complaints(stderr: asyncio.StreamReader) -> None:
