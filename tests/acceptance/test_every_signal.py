@@ -19,7 +19,7 @@ from tests.support.receiver import OK, raw, running_receiver, status
 from tests.support.scripted_model import say
 from tests.support.world import Person, World, running_world
 from vigil.contracts import Signal
-from vigil.contracts.signal_kinds import KINDS
+from vigil.signals.kinds import KINDS
 
 WINDOW = 20_000
 """Tokens: room for some twenty messages of a kilobyte or three."""

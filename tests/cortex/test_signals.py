@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.cortex.signals import memories
 from services.cortex.signals.patterns import (
     ERRORS_MIN,
     ERRORS_WITHIN,
@@ -21,8 +20,6 @@ from services.cortex.signals.patterns import (
     WINDOW,
     Window,
 )
-from services.cortex.signals.projection import project
-from services.cortex.signals.sources import SOURCES, place_of
 from vigil.contracts import (
     Cause,
     FollowUp,
@@ -52,9 +49,10 @@ from vigil.contracts import (
     golden,
 )
 from vigil.contracts.notes import NOTES
-from vigil.contracts.signal_kinds import KINDS
 from vigil.contracts.vocabulary import RECEIPTS
 from vigil.errors import InvalidInput
+from vigil.signals.kinds import KINDS
+from vigil.signals.sources import SOURCES, place_of, project
 from vigil.subjects import Scope, SessionKey
 
 KEY = SessionKey.parse("ann:vigil:t1")
@@ -251,7 +249,7 @@ OF_ANN = Scope("vigil", "ann")
 def remembered(kind: Callable[..., MemoryRecord], **fields: Any) -> list[Signal]:
     record = kind(id="r", agent="vigil", owner="ann", at=AT, by="session:ann:vigil:t1", **fields)
     tag = record.__struct_config__.tag
-    return memories.project("MEMORIES", 3, OF_ANN.record(str(tag)), encode(record))
+    return project("MEMORIES", 3, OF_ANN.record(str(tag)), encode(record))
 
 
 NOTED = Memory(

@@ -7,9 +7,7 @@ from typing import Any, get_args
 
 import pytest
 
-from services.cortex.signals import board, children
 from services.cortex.signals.patterns import Window
-from services.cortex.signals.sources import SOURCES
 from vigil.contracts import (
     Approval,
     ApprovalState,
@@ -29,8 +27,9 @@ from vigil.contracts import (
     Turn,
     encode,
 )
-from vigil.contracts.signal_kinds import KINDS
 from vigil.errors import InvalidInput
+from vigil.signals.kinds import KINDS
+from vigil.signals.sources import SOURCES, project
 from vigil.subjects import SessionKey
 
 ANN = SessionKey.parse("ann:vigil:t1")
@@ -55,7 +54,7 @@ def turn(kind: str = "worker", ordinal: int = 2, **fields: Any) -> tuple[str, by
 
 
 def of_turn(kind: str = "worker", ordinal: int = 2, **fields: Any) -> list[Signal]:
-    return children.project("SYSTEM", 7, *turn(kind, ordinal, **fields))
+    return project("SYSTEM", 7, *turn(kind, ordinal, **fields))
 
 
 # ---------------------------------------------------------------- workers and branches
@@ -112,7 +111,7 @@ def test_a_planner_is_told_by_its_job() -> None:
 def test_what_gives_no_signals_of_children(subject: str, data: bytes) -> None:
     """X-6, S-2"""
     with pytest.raises(InvalidInput):
-        children.project("SYSTEM", 7, subject, data)
+        project("SYSTEM", 7, subject, data)
 
 
 # ---------------------------------------------------------------- the board
@@ -137,7 +136,7 @@ def of_entry(entity: BoardEntity, subject: str = "") -> list[Signal]:
     entry = BoardEntry(entity=entity, turn_seq=3, at=AT)
     kind = str(entity.__struct_config__.tag)
     where = subject or SessionKey.parse(entity.session_key).board(kind, entity.id)
-    made = board.project("BOARD", 9, where, encode(entry))
+    made = project("BOARD", 9, where, encode(entry))
     assert all(b"CANARY" not in encode(one) for one in made)
     return made
 
@@ -186,7 +185,7 @@ def test_an_entry_on_anothers_subject_gives_nothing() -> None:
         with pytest.raises(InvalidInput):
             of_entry(approval(), subject)
     with pytest.raises(InvalidInput):
-        board.project("BOARD", 9, ANN.board("approval", "a"), b"{}")
+        project("BOARD", 9, ANN.board("approval", "a"), b"{}")
 
 
 # ---------------------------------------------------------------- sources

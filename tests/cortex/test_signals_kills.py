@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from services.cortex.signals import tail
-from services.cortex.signals.projection import project
 from services.cortex.signals.projector import LEASE, Projector, Run
 from tests.support import signals
 from tests.support.examples import repeats
@@ -51,8 +50,7 @@ from vigil.contracts import (
     encode,
 )
 from vigil.errors import VigilError, WrongLastSequence
-from vigil.observe.metrics import Metrics
-from vigil.runtime import Context
+from vigil.signals.sources import project
 from vigil.subjects import TEAM, Scope, SessionKey
 
 KILLS = repeats(200, fast=80)
@@ -482,7 +480,7 @@ async def test_what_cannot_be_read_stops_it(bare: Stack) -> None:
 async def test_a_second_replica_stands_by_and_takes_over(bare: Stack) -> None:
     """C-4: one projects at a time, by lease; the other goes on where it stopped."""
     admin = await bare.bus("admin")
-    contexts = [await _context(bare, name) for name in ("one", "two")]
+    contexts = [await signals.context_of(bare, name) for name in ("one", "two")]
     first, second = (asyncio.create_task(Projector(c).run()) for c in contexts)
     try:
         await put(admin, 1)
@@ -514,7 +512,7 @@ async def test_what_the_window_finds_is_told_by_the_health(bare: Stack) -> None:
         )  # fmt: skip
         await admin.publish(subject, encode(record))
     for name in ("one", "two"):
-        context = await _context(bare, name)
+        context = await signals.context_of(bare, name)
         running = asyncio.create_task(Projector(context).run())
         try:
             async with asyncio.timeout(signals.WAIT_S):
@@ -527,19 +525,6 @@ async def test_what_the_window_finds_is_told_by_the_health(bare: Stack) -> None:
         assert (found["kind"], found["session_key"]) == ("error_loop", "ann:vigil:t0")
         assert found["count"] == 6
         assert context.health().facts == {}
-
-
-async def _context(stack: Stack, name: str) -> Context:
-    return Context(
-        service="cortex",
-        settings=stack.settings,
-        bus=await stack.bus("cortex"),
-        clock=SystemClock(),
-        new_id=new_id,
-        ready=asyncio.Event(),
-        instance=name,
-        metrics=Metrics("cortex"),
-    )
 
 
 def test_a_signal_names_its_source() -> None:

@@ -22,7 +22,7 @@ from services.gateway.documents import bus as asyncapi
 from tests.support.gateway import Gate, running_gateway
 from vigil import __version__, topology
 from vigil.contracts import golden
-from vigil.contracts.signal_kinds import KINDS
+from vigil.signals.kinds import KINDS
 from vigil.subjects import Scope, SessionKey, outside, signals_of
 
 ROOT: Final = Path(__file__).parents[2]

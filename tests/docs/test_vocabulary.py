@@ -15,13 +15,13 @@ from typing import Any, Final, get_args
 
 import pytest
 
-from services.cortex.signals.sources import SOURCES
 from services.gateway.why import stories
 from tests.docs.test_docs import note_codes
 from tests.support.why import KEY, Log
 from vigil.contracts import ApprovalState, JobStatus, Note, Outcome, ReceiptOutcome
 from vigil.contracts.notes import NOTES, NoteWords
 from vigil.contracts.vocabulary import APPROVALS, ENDINGS, JOBS, OUTCOMES, RECEIPTS, Ending
+from vigil.signals.sources import project
 
 ROOT: Final = Path(__file__).parents[2]
 TABLES: Final[dict[tuple[str, str], Mapping[Any, Any]]] = {
@@ -96,7 +96,7 @@ def test_a_new_note_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (answer.verdict, answer.summary) == ("held", "It was held back: it sleeps.")
     assert "It waits for the cat: it sleeps." in [step.text for step in answer.steps]
     subject, data = log.records[seq - 1]
-    signals = SOURCES[0].project("SESSIONS", seq, subject, data)
+    signals = project("SESSIONS", seq, subject, data)
     assert [(s.kind, s.text) for s in signals][-1] == (
         "error.event", "A cat is in the way: it sleeps",
     )  # fmt: skip

@@ -21,10 +21,10 @@ from services.gateway.signals.feed import RECENT_MAX, Feed, Reader
 from services.gateway.signals.selection import Selection, event_of
 from tests.support.gateway import WAIT_S, Gate, assert_problem, running_gateway, until
 from vigil.contracts import Signal, SignalSource, decode_signal, encode
-from vigil.contracts.signal_kinds import KINDS
 from vigil.observe.health import Health
 from vigil.settings import tokens
 from vigil.settings.tokens import Principal
+from vigil.signals.kinds import KINDS
 from vigil.subjects import SessionKey
 
 ANN = "ann:vigil:t1"

@@ -7,10 +7,14 @@ import contextlib
 from collections import Counter
 from collections.abc import Iterable
 
-from services.cortex.signals.sources import SOURCES
+from tests.support.stack import Stack
 from vigil.bus.bus import Bus, Message
+from vigil.clock import SystemClock, new_id
 from vigil.contracts import Signal, decode_signal
 from vigil.errors import InvalidInput, Unavailable
+from vigil.observe.metrics import Metrics
+from vigil.runtime import Context
+from vigil.signals.sources import SOURCES
 
 WAIT_S = 15.0
 
@@ -21,7 +25,7 @@ def expected_of(sources: Iterable[Message], stream: str = "SESSIONS") -> list[st
     found: list[str] = []
     for record in sources:
         try:
-            signals = told.project(stream, record.seq, record.subject, record.data)
+            signals = told.project(record.seq, record.subject, record.data)
         except InvalidInput:
             continue
         found += [signal.id for signal in signals]
@@ -72,3 +76,17 @@ def wrong(expected: list[str], signals: list[Signal]) -> list[str]:
     twice = [f"C4 {count} times: {one}" for one, count in found.items() if count > 1]
     strange = [f"C4 without a cause: {one}" for one in found if one not in wanted]
     return missing + twice + strange
+
+
+async def context_of(stack: Stack, name: str) -> Context:
+    """Return what a projector stands on."""
+    return Context(
+        service="cortex",
+        settings=stack.settings,
+        bus=await stack.bus("cortex"),
+        clock=SystemClock(),
+        new_id=new_id,
+        ready=asyncio.Event(),
+        instance=name,
+        metrics=Metrics("cortex"),
+    )

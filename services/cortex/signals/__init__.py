@@ -1,9 +1,7 @@
-"""Signals: the log, told at the level of what happened (SPEC C-4).
+"""The projector of signals (SPEC C-4): it follows the log, and appends to SIGNALS what that tells.
 
-`sources` are the streams that are told. `projection` maps a record of a conversation to its
-signals, `children` a turn of a branch or a worker, `board` an approval or a job, `memories` a
-record of what is remembered; `patterns` looks at the newest signals of each person. All are pure.
-`tail` finds out how far SIGNALS got, `projector` moves it on.
+What each record gives is in `vigil.signals`. `tail` finds out how far SIGNALS got, `projector`
+moves it on, `patterns` looks at the newest signals of each person.
 """
 
 from .projector import Projector

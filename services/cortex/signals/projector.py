@@ -1,4 +1,4 @@
-"""The projector: follows the streams of `sources`, and appends to SIGNALS what they tell.
+"""The projector: follows the streams that are told, and appends to SIGNALS what they give.
 
 One replica is active, by the lease `signals`, so that signals come in order and nobody's work is
 refused; the others stand by. The lease only saves work: what makes a signal be stored exactly
@@ -29,10 +29,10 @@ from vigil.contracts import Signal, encode
 from vigil.errors import InvalidInput, LeaseLost, VigilError
 from vigil.observe import metrics, trace
 from vigil.runtime import Context
+from vigil.signals.sources import SOURCES, Source, place_of
 
 from . import tail
 from .patterns import Pattern, Window
-from .sources import SOURCES, Source, place_of
 
 log = structlog.get_logger("vigil.cortex")
 
@@ -244,7 +244,7 @@ def _taken(following: _Following) -> list[tuple[Source, Message]]:
 def _signals_of(source: Source, record: Message) -> list[Signal]:
     """Return the signals of a record; none of one that can't be read."""
     try:
-        return source.project(source.stream, record.seq, record.subject, record.data)
+        return source.project(record.seq, record.subject, record.data)
     except InvalidInput as error:
         # Whoever needs it (the cortex, delivery, memory) makes a dead letter of it, or logs it.
         log.warning("passed over", action="cortex.signals.poison", stream=source.stream,

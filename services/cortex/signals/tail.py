@@ -21,9 +21,8 @@ from vigil.bus.batches import BATCH_MAX, Entry, append, last_sequence
 from vigil.bus.bus import Bus, Message
 from vigil.contracts import Signal, decode_signal
 from vigil.errors import InvalidInput, Unavailable
+from vigil.signals.sources import SOURCES, Source
 from vigil.subjects import SIGNALS_ALL
-
-from .sources import SOURCES, Source
 
 STREAM: Final = "SIGNALS"
 READ_MAX: Final = 2000

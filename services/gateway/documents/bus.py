@@ -39,8 +39,8 @@ from vigil.contracts import (
     UserMessage,
 )
 from vigil.contracts.golden import newest
-from vigil.contracts.signal_kinds import KINDS
 from vigil.sdk.cloud_event import CloudEvent
+from vigil.signals.kinds import KINDS
 from vigil.subjects import ENDED, PART
 
 VERSION: Final = "3.0.0"
@@ -195,14 +195,8 @@ _PARAMETERS: Final[dict[str, dict[str, Any]]] = {
     "entity": {"description": "The id of the request or the job, 32 hex digits"},
     "source": {"description": "`builtin`, or the name of an MCP server"},
     "credential": {"description": "The name of the credential"},
-    "about": {
-        "description": "The first half of a kind",
-        "enum": sorted({kind.partition(".")[0] for kind in KINDS}),
-    },
-    "happening": {
-        "description": "The second half of a kind",
-        "enum": sorted({kind.partition(".")[2] for kind in KINDS}),
-    },
+    "about": {"description": "The first half of a kind"},
+    "happening": {"description": "The second half of a kind"},
     "type": {
         "description": "The type of the event",
         "enum": ["timer", "control", "external", "tool_result", "tick"],
@@ -241,7 +235,7 @@ def document(version: str) -> dict[str, Any]:
                 name: _message(name, spoken, examples) for name, spoken in MESSAGES.items()
             },
             "schemas": _schemas(),
-            "parameters": _PARAMETERS,
+            "parameters": _parameters(),
             "securitySchemes": {
                 "nkey": {
                     "type": "asymmetricEncryption",
@@ -267,6 +261,18 @@ def _server() -> dict[str, Any]:
             "port": {"default": "4222", "description": "The embedded broker has one of its own"},
         },
         "security": [{"$ref": "#/components/securitySchemes/nkey"}],
+    }
+
+
+def _parameters() -> dict[str, Any]:
+    halves = [kind.partition(".") for kind in KINDS]
+    enums = {
+        "about": sorted({about for about, _, _ in halves}),
+        "happening": sorted({happening for _, _, happening in halves}),
+    }
+    return {
+        name: parameter | ({"enum": enums[name]} if name in enums else {})
+        for name, parameter in _PARAMETERS.items()
     }
 
 

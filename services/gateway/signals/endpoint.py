@@ -15,9 +15,9 @@ import structlog
 from fastapi import Depends, Header, Query, Request, Response
 
 from vigil.bus.bus import BusError, Message
-from vigil.contracts.signal_kinds import KINDS, KINDS_WANTED
 from vigil.errors import InvalidInput, Unavailable
 from vigil.settings.tokens import Principal
+from vigil.signals.kinds import KINDS, wanted
 from vigil.subjects import SessionKey, check_part
 
 from ..edge import Edge
@@ -54,7 +54,7 @@ async def _selection(
         str | None,
         Query(
             description=f"One of {', '.join(KINDS)}; or half of one: message.*",
-            json_schema_extra={"enum": KINDS_WANTED},
+            json_schema_extra={"enum": wanted()},
         ),
     ] = None,
     session: Annotated[

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
-from vigil.contracts.signal_kinds import check_kind, key_of
 from vigil.errors import InvalidInput
+from vigil.signals.kinds import check_kind, key_of
 from vigil.subjects import SessionKey, check_part
 
 SEQ_DIGITS_MAX = 15

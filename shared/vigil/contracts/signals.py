@@ -23,7 +23,7 @@ class Signal(Record, frozen=True, kw_only=True):
     id: str
     """``{stream}-{seq}-{kind}``, with ``-{n}`` for the second and later of a kind (n from 2)."""
     kind: str
-    """Two words, as in ``message.sent``; `vigil.signals.KINDS` lists and explains them."""
+    """Two words, as in ``message.sent``; `vigil.signals.kinds.KINDS` lists and explains them."""
     agent: str
     owner: str
     at: Instant

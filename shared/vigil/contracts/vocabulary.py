@@ -17,10 +17,29 @@ from .base import EventType
 # ---------------------------------------------------------------- how a story ends
 
 Ending = Literal[
-    "said", "sent", "delivered", "void", "blocked", "held", "dropped", "failed", "ambiguous",
-    "retrying", "pending", "silent", "stopped", "cancelled", "replaced", "ignored", "accepted",
-    "rejected", "answered", "expired", "done", "unknown",
-]  # fmt: skip
+    "said",
+    "sent",
+    "delivered",
+    "void",
+    "blocked",
+    "held",
+    "dropped",
+    "failed",
+    "ambiguous",
+    "retrying",
+    "pending",
+    "silent",
+    "stopped",
+    "cancelled",
+    "replaced",
+    "ignored",
+    "accepted",
+    "rejected",
+    "answered",
+    "expired",
+    "done",
+    "unknown",
+]
 """The verdict of `why`, in one word."""
 
 
@@ -65,9 +84,24 @@ ENDINGS: Final[dict[Ending, EndingWords]] = {
 # ---------------------------------------------------------------- turns
 
 Outcome = Literal[
-    "answered", "silent", "continued", "queued", "begun", "waiting", "blocked", "held", "stopped",
-    "cancelled", "decided", "failed", "ignored", "cleared", "taken_over", "saved", "compacted",
-]  # fmt: skip
+    "answered",
+    "silent",
+    "continued",
+    "queued",
+    "begun",
+    "waiting",
+    "blocked",
+    "held",
+    "stopped",
+    "cancelled",
+    "decided",
+    "failed",
+    "ignored",
+    "cleared",
+    "taken_over",
+    "saved",
+    "compacted",
+]
 """What a turn was."""
 
 
@@ -87,94 +121,133 @@ class OutcomeWords(NamedTuple):
 OUTCOMES: Final[dict[Outcome, OutcomeWords]] = {
     "answered": OutcomeWords(
         "the loop ended and something may have been said",
-        "ended with an answer", "The agent decided",
-        "done", "It was taken up, and nothing was left to say.",
+        "ended with an answer",
+        "The agent decided",
+        "done",
+        "It was taken up, and nothing was left to say.",
     ),
     "silent": OutcomeWords(
         "the loop ended with nothing to say",
-        "had nothing to say", "The agent decided to say nothing",
-        "silent", "Nothing was said: there was nothing to say.",
+        "had nothing to say",
+        "The agent decided to say nothing",
+        "silent",
+        "Nothing was said: there was nothing to say.",
     ),
     "continued": OutcomeWords(
         "the model asked for tools, or a service's result came: the loop goes on",
-        "used tools and goes on", "The agent took a step",
-        "pending", "It isn't over yet: the agent goes on.", is_open=True,
+        "used tools and goes on",
+        "The agent took a step",
+        "pending",
+        "It isn't over yet: the agent goes on.",
+        is_open=True,
     ),
     "queued": OutcomeWords(
         "an event was folded while a loop was open, or a message waits for more; it is in the "
         "state",
-        "noted what came in, to be taken up later", "It had to wait",
-        "pending", "It waits for what the agent is busy with.", is_open=True,
+        "noted what came in, to be taken up later",
+        "It had to wait",
+        "pending",
+        "It waits for what the agent is busy with.",
+        is_open=True,
     ),
     "begun": OutcomeWords(
         "a loop's opening (or a retry's), committed because something else came in meanwhile; or "
         "the end of a wait for more messages",
-        "began to think", "The agent took it up",
-        "pending", "It isn't over yet: the agent is working on it.", is_open=True,
+        "began to think",
+        "The agent took it up",
+        "pending",
+        "It isn't over yet: the agent is working on it.",
+        is_open=True,
     ),
     "waiting": OutcomeWords(
         "the model failed for now; a deadline tries again",
-        "waits to ask the model again", "The agent got no answer from the model, and waits",
-        "retrying", "It isn't said yet: the model is asked again.", is_open=True,
+        "waits to ask the model again",
+        "The agent got no answer from the model, and waits",
+        "retrying",
+        "It isn't said yet: the model is asked again.",
+        is_open=True,
     ),
     "blocked": OutcomeWords(
         "the gates refused what was to be said; it is dropped",
-        "was refused by the gates", "The agent may not say it",
-        "blocked", "It was not said: the gates refused it.",
+        "was refused by the gates",
+        "The agent may not say it",
+        "blocked",
+        "It was not said: the gates refused it.",
     ),
     "held": OutcomeWords(
         "quiet hours, a pause, or after those the cooldown hold a follow-up or an event from "
         "outside back",
-        "put a message off", "It was held back",
-        "held", "It was held back.",
+        "put a message off",
+        "It was held back",
+        "held",
+        "It was held back.",
     ),
     "stopped": OutcomeWords(
         "a person stopped the loop",
-        "was stopped", "The agent stopped",
-        "stopped", "It was not said: the turn was stopped.",
+        "was stopped",
+        "The agent stopped",
+        "stopped",
+        "It was not said: the turn was stopped.",
     ),
     "cancelled": OutcomeWords(
         "whoever started this session wants it no more, or it took too long",
-        "was cancelled", "The session was ended",
-        "cancelled", "It was ended before it was done.",
+        "was cancelled",
+        "The session was ended",
+        "cancelled",
+        "It was ended before it was done.",
     ),
     "decided": OutcomeWords(
         "a person's verdict on an approval, or an approval that ran out",
-        "took in a person's verdict", "The agent took note of how a request ended",
-        "done", "The agent took note of it.",
+        "took in a person's verdict",
+        "The agent took note of how a request ended",
+        "done",
+        "The agent took note of it.",
     ),
     "failed": OutcomeWords(
         "given up, with a dead letter, an apology, or the model's failure told",
-        "was given up", "The agent gave up",
-        "failed", "It was given up.",
+        "was given up",
+        "The agent gave up",
+        "failed",
+        "It was given up.",
     ),
     "ignored": OutcomeWords(
         "nothing to answer: a repeat, a stale timer, a late result, nothing to stop, an event from "
         "outside that the person spoke before",
-        "had nothing to do", "There was nothing to do",
-        "ignored", "Nothing was done about it.",
+        "had nothing to do",
+        "There was nothing to do",
+        "ignored",
+        "Nothing was done about it.",
     ),
     "cleared": OutcomeWords(
         "a control event closed follow-ups",
-        "closed follow-ups", "The list of follow-ups changed",
-        "done", "It was done.",
+        "closed follow-ups",
+        "The list of follow-ups changed",
+        "done",
+        "It was done.",
     ),
     "taken_over": OutcomeWords(
         "one more attempt at the next step, after a crash",
-        "is tried again after a crash", "Another process took the step over",
-        "pending", "It isn't over yet: another process took it over.", is_open=True,
+        "is tried again after a crash",
+        "Another process took the step over",
+        "pending",
+        "It isn't over yet: another process took it over.",
+        is_open=True,
     ),
     "saved": OutcomeWords(
         "a pause of the conversation: what to remember was decided",
-        "decided what to remember", "The conversation paused, and the agent looked back",
-        "done", "The conversation had paused, and what matters was handed to memory.",
+        "decided what to remember",
+        "The conversation paused, and the agent looked back",
+        "done",
+        "The conversation had paused, and what matters was handed to memory.",
     ),
     "compacted": OutcomeWords(
         "the oldest rows gave way to a summary, or were dropped; `summary` stands for them",
-        "made room for what is to come", "The conversation grew too long, and room was made",
-        "pending", "It isn't over yet: room was made for the answer first.",
+        "made room for what is to come",
+        "The conversation grew too long, and room was made",
+        "pending",
+        "It isn't over yet: room was made for the answer first.",
     ),
-}  # fmt: skip
+}
 
 EVENTS: Final[dict[EventType, str]] = {
     "user_message": "a message of the person",
@@ -200,9 +273,7 @@ class ReceiptWords(NamedTuple):
 
 RECEIPTS: Final[dict[ReceiptOutcome, ReceiptWords]] = {
     "said": ReceiptWords("It was said"),
-    "sent": ReceiptWords(
-        "The channel took it", "message.delivered", "A channel took the message"
-    ),
+    "sent": ReceiptWords("The channel took it", "message.delivered", "A channel took the message"),
     "delivered": ReceiptWords(
         "The channel delivered it", "message.delivered", "A channel took the message"
     ),
@@ -210,10 +281,11 @@ RECEIPTS: Final[dict[ReceiptOutcome, ReceiptWords]] = {
     "dropped": ReceiptWords("It was dropped", "message.dropped", "The message was not said"),
     "ambiguous": ReceiptWords(
         "Nobody knows whether it arrived, and it is not sent again",
-        "message.ambiguous", "Nobody knows whether the message arrived",
+        "message.ambiguous",
+        "Nobody knows whether the message arrived",
     ),
     "void": ReceiptWords("It was not said", "message.dropped", "The message was not said"),
-}  # fmt: skip
+}
 
 # ---------------------------------------------------------------- requests to a person, and jobs
 
@@ -233,41 +305,54 @@ class ApprovalWords(NamedTuple):
 
 APPROVALS: Final[dict[ApprovalState, ApprovalWords]] = {
     "open": ApprovalWords(
-        "asks for leave", "It asks {they} for leave to run {tool} ({risk}: {reason})",
-        "pending", "It waits for {they} to decide on {tool}, until {until}.",
+        "asks for leave",
+        "It asks {they} for leave to run {tool} ({risk}: {reason})",
+        "pending",
+        "It waits for {they} to decide on {tool}, until {until}.",
     ),
     "accepted": ApprovalWords(
-        "was accepted", "{They} had accepted {tool}, so it may run",
-        "accepted", "{Who} accepted it, and the call went out.",
+        "was accepted",
+        "{They} had accepted {tool}, so it may run",
+        "accepted",
+        "{Who} accepted it, and the call went out.",
     ),
     "edited": ApprovalWords(
         "was accepted with other arguments",
         "{They} had accepted {tool} with other arguments, so it may run with those",
-        "accepted", "{Who} accepted it with other arguments, and the call went out.",
+        "accepted",
+        "{Who} accepted it with other arguments, and the call went out.",
     ),
     "answered": ApprovalWords(
-        "was answered", "{They} had answered in place of {tool}",
-        "answered", "{Who} answered it.",
+        "was answered",
+        "{They} had answered in place of {tool}",
+        "answered",
+        "{Who} answered it.",
     ),
     "rejected": ApprovalWords(
-        "was rejected", "{They} had rejected {tool}, so it doesn't run",
-        "rejected", "{Who} rejected it, and nothing was run.",
+        "was rejected",
+        "{They} had rejected {tool}, so it doesn't run",
+        "rejected",
+        "{Who} rejected it, and nothing was run.",
     ),
     "expired": ApprovalWords(
         "expired: nobody decided in time",
         "Nobody decided on {tool} in time, so it doesn't run",
-        "expired", "Nobody decided in time, and nothing was run.",
+        "expired",
+        "Nobody decided in time, and nothing was run.",
     ),
     "superseded": ApprovalWords(
         "was superseded by a message",
         "{They} wrote instead of deciding on {tool}, so it doesn't run",
-        "void", "{They} wrote instead of deciding, and nothing was run.",
+        "void",
+        "{They} wrote instead of deciding, and nothing was run.",
     ),
     "closed": ApprovalWords(
-        "is no longer needed", "What asked for {tool} was ended, so it doesn't run",
-        "cancelled", "What asked for it was ended, and nothing was run.",
+        "is no longer needed",
+        "What asked for {tool} was ended, so it doesn't run",
+        "cancelled",
+        "What asked for it was ended, and nothing was run.",
     ),
-}  # fmt: skip
+}
 
 JobStatus = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 

@@ -5,12 +5,21 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Final
 
-from vigil.contracts import Signal, SignalSource
-from vigil.contracts.signal_kinds import id_of
-from vigil.subjects import Scope
+from ..contracts import Signal, SignalSource
+from ..subjects import Scope
 
 TEXT_LENGTH_MAX: Final = 300
 """Reasons come from outside, too (a webhook's answer): a signal is a line, not a page."""
+
+
+def id_of(stream: str, seq: int, kind: str, count: int = 1) -> str:
+    """Return the id of the `count`-th signal of that kind that one record gives.
+
+    >>> id_of("SESSIONS", 7, "timer.voided"), id_of("SESSIONS", 7, "timer.voided", 2)
+    ('SESSIONS-7-timer.voided', 'SESSIONS-7-timer.voided-2')
+    """
+    suffix = "" if count == 1 else f"-{count}"
+    return f"{stream}-{seq}-{kind}{suffix}"
 
 
 class Signals:

@@ -6,15 +6,12 @@ leads to it. So signals may be watched, kept and counted without being a second 
 
 from __future__ import annotations
 
-from datetime import datetime
-
-from vigil.contracts import (
+from ..contracts import (
     Note,
     Receipt,
     Said,
     SaveMemory,
     ScheduleTimer,
-    Signal,
     SignalSource,
     TimerBlock,
     Turn,
@@ -22,61 +19,52 @@ from vigil.contracts import (
     decode_said,
     decode_turn,
 )
-from vigil.contracts.notes import note_words
-from vigil.contracts.vocabulary import EVENTS, OUTCOMES, RECEIPTS
-from vigil.errors import InvalidInput
-from vigil.subjects import Scope, SessionKey
+from ..contracts.notes import note_words
+from ..contracts.vocabulary import EVENTS, OUTCOMES, RECEIPTS
+from ..errors import InvalidInput
+from ..subjects import Scope, SessionKey
+from .draft import Signals
 
-from .making import Signals
 
-
-def project(stream: str, seq: int, subject: str, data: bytes) -> list[Signal]:
-    """Return the signals of a stored record, in order; their ids are the same each time.
+def read(source: SignalSource, subject: str, data: bytes) -> tuple[Signals, Turn | Said | Receipt]:
+    """Decode a record of a conversation, for the functions below to tell.
 
     Raises:
         InvalidInput: it's no turn, claim or receipt of a conversation, or can't be read.
     """
     named = SessionKey.of_subject(subject)
     key = SessionKey.of(named.user, named.agent, named.thread)
-    tokens = subject.split(".")
-    source = SignalSource(stream=stream, seq=seq)
     signals = Signals(Scope(key.agent, key.user), source, str(key))
-    match tokens[4:]:
+    match subject.split(".")[4:]:
         case ["turn"]:
-            _turn(signals, decode_turn(data))
+            return signals, decode_turn(data)
         case ["out", "said", _]:
-            _said(signals, decode_said(data))
+            return signals, decode_said(data)
         case ["receipt", _]:
-            _receipt(signals, decode_receipt(data))
+            return signals, decode_receipt(data)
         case _:
             raise InvalidInput("subject", f"{subject!r} gives no signals")
-    return signals.made
 
 
 # ---------------------------------------------------------------- turns
 
 
-def _turn(signals: Signals, turn: Turn) -> None:
-    event = None if turn.event is None else turn.event.id
-    at = turn.created_at
+def _event(turn: Turn) -> str | None:
+    return None if turn.event is None else turn.event.id
+
+
+def started(signals: Signals, turn: Turn) -> None:
+    """Tell the first turn of a session."""
     if turn.ordinal == 1:
-        text = "The session begins"
-        signals.add("session.started", at, text, caused_by=event, subject=event)
-    _committed(signals, turn, event)
-    if turn.outcome == "compacted":
-        _compacted(signals, turn, event)
-    for row in turn.rows:
-        for block in row.blocks:
-            if row.source == "timer" and isinstance(block, TimerBlock):
-                _fired(signals, block, at, event)
-    for effect in turn.effects:
-        if isinstance(effect, ScheduleTimer) and effect.payload.kind == "follow_up":
-            _scheduled(signals, effect, turn, event)
-    for note in turn.notes:
-        _note(signals, note, turn, event)
+        event, text = _event(turn), "The session begins"
+        signals.add("session.started", turn.created_at, text, caused_by=event, subject=event)
 
 
-def _compacted(signals: Signals, turn: Turn, event: str | None) -> None:
+def compacted(signals: Signals, turn: Turn) -> None:
+    """Tell that the oldest part gave way."""
+    if turn.outcome != "compacted":
+        return
+    event = _event(turn)
     is_read = any(note.code == "compacted" for note in turn.notes)
     signals.add(
         "compaction.triggered",
@@ -89,7 +77,9 @@ def _compacted(signals: Signals, turn: Turn, event: str | None) -> None:
     )
 
 
-def _committed(signals: Signals, turn: Turn, event: str | None) -> None:
+def committed(signals: Signals, turn: Turn) -> None:
+    """Tell every turn."""
+    event = _event(turn)
     kind = None if turn.event is None else turn.event.type
     because = "" if kind is None else f", because of {EVENTS[kind]}"
     tokens = sum(
@@ -110,20 +100,35 @@ def _committed(signals: Signals, turn: Turn, event: str | None) -> None:
     )
 
 
-def _fired(signals: Signals, block: TimerBlock, at: datetime, event: str | None) -> None:
+def fired(signals: Signals, turn: Turn) -> None:
+    """Tell the follow-ups and reminders that were taken up."""
+    for row in turn.rows:
+        for block in row.blocks:
+            if row.source == "timer" and isinstance(block, TimerBlock):
+                _fired(signals, block, turn)
+
+
+def _fired(signals: Signals, block: TimerBlock, turn: Turn) -> None:
     follow_up = block.follow_up
     signals.add(
         "timer.fired",
-        at,
+        turn.created_at,
         f"{_timer_name(keep=follow_up.keep)} came due and was taken up",
-        caused_by=event,
+        caused_by=_event(turn),
         subject=block.timer_id,
         generation=follow_up.generation,
         keep=follow_up.keep,
     )
 
 
-def _scheduled(signals: Signals, effect: ScheduleTimer, turn: Turn, event: str | None) -> None:
+def scheduled(signals: Signals, turn: Turn) -> None:
+    """Tell the follow-ups and reminders that were planned, or put off."""
+    for effect in turn.effects:
+        if isinstance(effect, ScheduleTimer) and effect.payload.kind == "follow_up":
+            _scheduled(signals, effect, turn)
+
+
+def _scheduled(signals: Signals, effect: ScheduleTimer, turn: Turn) -> None:
     payload = effect.payload
     follow_up = turn.state.follow_ups.get(payload.timer_id)
     keep = follow_up is not None and follow_up.keep
@@ -134,7 +139,7 @@ def _scheduled(signals: Signals, effect: ScheduleTimer, turn: Turn, event: str |
         "timer.scheduled",
         turn.created_at,
         f"{_timer_name(keep=keep)} {verb} {when}",
-        caused_by=event,
+        caused_by=_event(turn),
         subject=payload.timer_id,
         fire_at=payload.fire_at,
         generation=payload.generation,
@@ -146,7 +151,14 @@ def _timer_name(*, keep: bool) -> str:
     return "A reminder" if keep else "A follow-up"
 
 
-def _note(signals: Signals, note: Note, turn: Turn, event: str | None) -> None:
+def noted(signals: Signals, turn: Turn) -> None:
+    """Tell the notes that give signals of their own."""
+    for note in turn.notes:
+        _note(signals, note, turn)
+
+
+def _note(signals: Signals, note: Note, turn: Turn) -> None:
+    event = _event(turn)
     subject, at = note.subject or event, turn.created_at
     if note.code == "void" and (note.subject is None or note.subject in turn.ended):
         # It is about an event, and not about a plan of that name.
@@ -161,7 +173,8 @@ def _note(signals: Signals, note: Note, turn: Turn, event: str | None) -> None:
 # ---------------------------------------------------------------- what was said, and became of it
 
 
-def _said(signals: Signals, said: Said) -> None:
+def said(signals: Signals, said: Said) -> None:
+    """Tell a message that is in the transcript."""
     signals.add(
         "message.sent",
         said.at,
@@ -176,7 +189,8 @@ def _said(signals: Signals, said: Said) -> None:
     )
 
 
-def _receipt(signals: Signals, receipt: Receipt) -> None:
+def delivered(signals: Signals, receipt: Receipt) -> None:
+    """Tell how a message ended that its claim does not."""
     words = RECEIPTS[receipt.outcome]
     if not words.signal:
         return

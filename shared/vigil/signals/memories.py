@@ -10,19 +10,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from vigil.contracts import (
+from ..contracts import (
     MemoriesMerged,
     MemoriesUndone,
     MemoryForgotten,
+    MemoryRecord,
     MemorySaved,
-    Signal,
     SignalSource,
     decode_memory,
 )
-from vigil.errors import InvalidInput
-from vigil.subjects import Scope
-
-from .making import Signals
+from ..subjects import Scope
+from .draft import Signals
 
 _WHY: Final = {
     "asked": "as asked",
@@ -32,28 +30,13 @@ _WHY: Final = {
 }
 
 
-def project(stream: str, seq: int, subject: str, data: bytes) -> list[Signal]:
-    """Return the signals of a stored record; their ids are the same each time.
-
-    Raises:
-        InvalidInput: it gives none, or can't be read.
-    """
-    signals = Signals(Scope.of_subject(subject), SignalSource(stream=stream, seq=seq))
-    record = decode_memory(data)
-    if isinstance(record, MemorySaved):
-        _saved(signals, record)
-    elif isinstance(record, MemoriesMerged):
-        _merged(signals, record)
-    elif isinstance(record, MemoryForgotten):
-        _gone(signals, record, record.reason, record.memory_ids)
-    elif isinstance(record, MemoriesUndone):
-        _gone(signals, record, "undone", record.memory_ids, restored=len(record.restored_ids))
-    else:
-        raise InvalidInput("subject", f"{subject!r} gives no signals")
-    return signals.made
+def read(source: SignalSource, subject: str, data: bytes) -> tuple[Signals, MemoryRecord]:
+    """Decode a record of MEMORIES. Raises: InvalidInput, it can't be read."""
+    return Signals(Scope.of_subject(subject), source), decode_memory(data)
 
 
-def _saved(signals: Signals, record: MemorySaved) -> None:
+def saved(signals: Signals, record: MemorySaved) -> None:
+    """Tell that something is remembered."""
     memory = record.memory
     signals.add(
         "memory.saved",
@@ -66,7 +49,8 @@ def _saved(signals: Signals, record: MemorySaved) -> None:
     )
 
 
-def _merged(signals: Signals, record: MemoriesMerged) -> None:
+def merged(signals: Signals, record: MemoriesMerged) -> None:
+    """Tell that a summary took the place of others."""
     count = len(record.merged_ids)
     signals.add(
         "memory.merged",
@@ -76,6 +60,14 @@ def _merged(signals: Signals, record: MemoriesMerged) -> None:
         subject=record.memory.id,
         count=count,
     )
+
+
+def forgotten(signals: Signals, record: MemoryForgotten | MemoriesUndone) -> None:
+    """Tell what is recalled no more, and why."""
+    if isinstance(record, MemoriesUndone):
+        _gone(signals, record, "undone", record.memory_ids, restored=len(record.restored_ids))
+    else:
+        _gone(signals, record, record.reason, record.memory_ids)
 
 
 def _gone(

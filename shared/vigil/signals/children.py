@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from vigil.contracts import Signal, SignalSource, Start, TellParent, Turn, decode_turn
-from vigil.errors import InvalidInput
-from vigil.subjects import Scope, SessionKey
-
-from .making import Signals
+from ..contracts import SignalSource, Start, TellParent, Turn, decode_turn
+from ..errors import InvalidInput
+from ..subjects import Scope, SessionKey
+from .draft import Signals
 
 KINDS_TOLD: Final = ("branch", "worker")
 """Kinds of sessions; a planner is told by the job that it is at."""
@@ -25,35 +24,35 @@ _TOLD: Final = {
 """State that a parent is told -> (the second half of the kind, how the sentence ends)."""
 
 
-def project(stream: str, seq: int, subject: str, data: bytes) -> list[Signal]:
-    """Return the signals of a stored turn, in order; their ids are the same each time.
+def read(source: SignalSource, subject: str, data: bytes) -> tuple[Signals, Turn]:
+    """Decode a turn of a session of the cortex.
 
     Raises:
-        InvalidInput: it's no turn of a session of the cortex, or can't be read.
+        InvalidInput: it's none, or can't be read.
     """
     named = SessionKey.of_subject(subject)
     key = SessionKey.of(named.user, named.agent, named.thread)
     if subject != key.turn or not key.is_system:
         raise InvalidInput("subject", f"{subject!r} gives no signals")
-    signals = Signals(Scope(key.agent, key.user), SignalSource(stream=stream, seq=seq), str(key))
-    turn = decode_turn(data)
-    if key.kind in KINDS_TOLD and turn.state.start is not None:
-        _turn(signals, key.kind, turn, turn.state.start)
-    return signals.made
+    return Signals(Scope(key.agent, key.user), source, str(key)), decode_turn(data)
 
 
-def _turn(signals: Signals, kind: str, turn: Turn, start: Start) -> None:
+def told(signals: Signals, turn: Turn) -> None:
+    """Tell how a branch or a worker begins, goes on and ends."""
+    kind, start = SessionKey.parse(turn.session_key).kind, turn.state.start
+    if kind not in KINDS_TOLD or start is None:
+        return
     name = f"A {kind}"
     if turn.ordinal == 1 and turn.outcome != "cancelled":
         _add(signals, f"{kind}.started", turn, start, f"{name} begins")
-    told = [effect.payload for effect in turn.effects if isinstance(effect, TellParent)]
-    for payload in told:
+    reports = [effect.payload for effect in turn.effects if isinstance(effect, TellParent)]
+    for payload in reports:
         half, words = _TOLD[payload.state]
         if half == "status" and kind != "worker":
             continue  # a branch has to end within a minute
         state = payload.state if half == "status" else None
         _add(signals, f"{kind}.{half}", turn, start, f"{name} {words}", state=state)
-    is_told = any(payload.state in ("done", "failed") for payload in told)
+    is_told = any(payload.state in ("done", "failed") for payload in reports)
     if turn.outcome == "cancelled" and not is_told:
         _add(signals, f"{kind}.failed", turn, start, f"{name} was cancelled", state="cancelled")
 

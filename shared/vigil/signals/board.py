@@ -7,23 +7,21 @@ once (a job's steps) gives no signal.
 
 from __future__ import annotations
 
-from vigil.contracts import (
+from ..contracts import (
     Approval,
     BoardEntry,
     Job,
-    Signal,
     SignalSource,
     decode_board,
 )
-from vigil.contracts.vocabulary import APPROVALS, JOBS
-from vigil.errors import InvalidInput
-from vigil.subjects import Scope, SessionKey
+from ..contracts.vocabulary import APPROVALS, JOBS
+from ..errors import InvalidInput
+from ..subjects import Scope, SessionKey
+from .draft import Signals
 
-from .making import Signals
 
-
-def project(stream: str, seq: int, subject: str, data: bytes) -> list[Signal]:
-    """Return the signals of a stored entry; their ids are the same each time.
+def read(source: SignalSource, subject: str, data: bytes) -> tuple[Signals, BoardEntry]:
+    """Decode an entry of the board.
 
     Raises:
         InvalidInput: it can't be read, or isn't of the person whose subject it is on.
@@ -33,15 +31,14 @@ def project(stream: str, seq: int, subject: str, data: bytes) -> list[Signal]:
     key = SessionKey.parse(entity.session_key)
     if subject != key.board(str(entity.__struct_config__.tag), entity.id):
         raise InvalidInput("subject", f"{subject!r} is not that of {entity.id} of {key}")
-    signals = Signals(Scope(key.agent, key.user), SignalSource(stream=stream, seq=seq), str(key))
-    if isinstance(entity, Approval):
-        _approval(signals, entry, entity)
-    else:
-        _job(signals, entry, entity)
-    return signals.made
+    return Signals(Scope(key.agent, key.user), source, str(key)), entry
 
 
-def _approval(signals: Signals, entry: BoardEntry, approval: Approval) -> None:
+def asked(signals: Signals, entry: BoardEntry) -> None:
+    """Tell that a person is asked, and how that ended."""
+    approval = entry.entity
+    if not isinstance(approval, Approval):
+        return
     is_open = approval.state == "open"
     how = APPROVALS[approval.state].signal
     signals.add(
@@ -58,7 +55,11 @@ def _approval(signals: Signals, entry: BoardEntry, approval: Approval) -> None:
     )
 
 
-def _job(signals: Signals, entry: BoardEntry, job: Job) -> None:
+def worked(signals: Signals, entry: BoardEntry) -> None:
+    """Tell that a job began, and how it ended."""
+    job = entry.entity
+    if not isinstance(job, Job):
+        return
     if job.status == "running" and job.plan is None:
         kind, text = "job.started", "A job begins"
     else:

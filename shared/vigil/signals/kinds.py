@@ -1,0 +1,140 @@
+"""What signals there are: each kind, what it means, and which function tells it. Pure.
+
+A signal tells a record of the log at the level of what happened. It decides nothing: whoever
+wants to be sure reads the record that `source` names. A new kind is a row here; the projector, the
+filters of readers, the documents of the API and the table of docs/api.md (a test compares it)
+follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from ..contracts import (
+    BoardEntry,
+    MemoriesMerged,
+    MemoriesUndone,
+    MemoryForgotten,
+    MemorySaved,
+    Receipt,
+    Said,
+    Turn,
+)
+from ..errors import InvalidInput
+from ..subjects import SessionKey
+from . import board, children, conversations, memories
+from .draft import Signals
+
+
+class Giver(NamedTuple):
+    """Records of a stream, and the function that tells them."""
+
+    stream: str
+    record: type | tuple[type, ...]
+    tell: Callable[[Signals, Any], None]
+
+
+class Kind(NamedTuple):
+    meaning: str
+    givers: tuple[Giver, ...]
+    """Several kinds may share one: it tells each record once. All are of one stream."""
+
+
+_STARTED: Final = Giver("SESSIONS", Turn, conversations.started)
+_COMMITTED: Final = Giver("SESSIONS", Turn, conversations.committed)
+_COMPACTED: Final = Giver("SESSIONS", Turn, conversations.compacted)
+_FIRED: Final = Giver("SESSIONS", Turn, conversations.fired)
+_SCHEDULED: Final = Giver("SESSIONS", Turn, conversations.scheduled)
+_NOTED: Final = Giver("SESSIONS", Turn, conversations.noted)
+_SAID: Final = Giver("SESSIONS", Said, conversations.said)
+_DELIVERED: Final = Giver("SESSIONS", Receipt, conversations.delivered)
+_SAVED: Final = Giver("MEMORIES", MemorySaved, memories.saved)
+_MERGED: Final = Giver("MEMORIES", MemoriesMerged, memories.merged)
+_FORGOTTEN: Final = Giver("MEMORIES", (MemoryForgotten, MemoriesUndone), memories.forgotten)
+_CHILD: Final = Giver("SYSTEM", Turn, children.told)
+_ASKED: Final = Giver("BOARD", BoardEntry, board.asked)
+_WORKED: Final = Giver("BOARD", BoardEntry, board.worked)
+
+KINDS: Final[dict[str, Kind]] = {
+    "session.started": Kind("a session committed its first turn", (_STARTED,)),
+    "turn.committed": Kind("a turn is in the log", (_COMMITTED,)),
+    "compaction.triggered": Kind(
+        "the oldest part of a conversation was summed up or dropped", (_COMPACTED,)
+    ),
+    "timer.fired": Kind("a follow-up or a reminder came due and was taken up", (_FIRED,)),
+    "timer.scheduled": Kind("a follow-up or a reminder was planned, or put off", (_SCHEDULED,)),
+    "timer.voided": Kind(
+        "a follow-up was dropped because the person spoke, or was cleared", (_NOTED,)
+    ),
+    "timer.cancelled": Kind("a person or the agent cancelled it", (_NOTED,)),
+    "message.sent": Kind("something is in the transcript", (_SAID,)),
+    "message.delivered": Kind("a channel took a message", (_DELIVERED,)),
+    "message.blocked": Kind("the gates refused an autonomous message", (_NOTED,)),
+    "message.dropped": Kind(
+        "what was decided, or in the making, is not said: void, or no longer wanted",
+        (_NOTED, _DELIVERED),
+    ),
+    "message.failed": Kind(
+        "a message could not be said or delivered, and was given up", (_DELIVERED,)
+    ),
+    "message.ambiguous": Kind(
+        "whether a channel took a message is not known, and it isn't sent again", (_DELIVERED,)
+    ),
+    "budget.exhausted": Kind(
+        "a model call was refused because the day's tokens are used up", (_NOTED,)
+    ),
+    "memory.saved": Kind("something is remembered", (_SAVED,)),
+    "memory.merged": Kind("a summary took the place of several memories", (_MERGED,)),
+    "memory.forgotten": Kind(
+        "memories are recalled no more: asked for, undone, expired or decayed", (_FORGOTTEN,)
+    ),
+    "worker.started": Kind("a worker began its task", (_CHILD,)),
+    "worker.status": Kind("a worker told how it goes, or that it waits for a person", (_CHILD,)),
+    "worker.completed": Kind("a worker is done, and told its result", (_CHILD,)),
+    "worker.failed": Kind("a worker failed, ran out of time or was cancelled", (_CHILD,)),
+    "branch.started": Kind("a conversation began to think about something apart", (_CHILD,)),
+    "branch.completed": Kind("a branch is done, and told what it came to", (_CHILD,)),
+    "branch.failed": Kind("a branch failed, ran out of time or was cancelled", (_CHILD,)),
+    "approval.requested": Kind("a call, or a question, waits for a person", (_ASKED,)),
+    "approval.decided": Kind(
+        "a person decided on it, or it expired, was superseded or isn't needed", (_ASKED,)
+    ),
+    "job.started": Kind("a job began to run", (_WORKED,)),
+    "job.completed": Kind("a job ran all of its steps; some may have failed", (_WORKED,)),
+    "job.failed": Kind("a job was given up: it could not be planned", (_WORKED,)),
+    "job.cancelled": Kind("a person cancelled a job", (_WORKED,)),
+    "error.model": Kind("a model gave no answer, and the exchange was given up", (_NOTED,)),
+    "error.retry": Kind("a model gave no answer, and will be asked again", (_NOTED,)),
+    "error.event": Kind("an event could not be used, or was given up", (_NOTED,)),
+}
+"""The kinds of SPEC C-4 whose causes exist. What one record gives comes in the order of its givers
+here. The first half of a kind is of one stream alone: the last signal tells how far it is told."""
+
+
+def wanted() -> tuple[str, ...]:
+    """Return what a reader may ask for: a kind, or a half of one (``message.*``)."""
+    return (*KINDS, *dict.fromkeys(f"{kind.partition('.')[0]}.*" for kind in KINDS))
+
+
+def check_kind(pattern: str) -> str:
+    """Return a kind, or one of its halves with a wildcard (``message.*``), if there is such.
+
+    Raises:
+        InvalidInput: no signal has that kind.
+    """
+    if pattern in wanted():
+        return pattern
+    valid = ", ".join(KINDS)
+    raise InvalidInput("kind", f"is {pattern!r}, and no signal is of that kind; there is: {valid}")
+
+
+def key_of(subject: str) -> tuple[SessionKey, str]:
+    """Split a signal's subject -> (the session, the kind).
+
+    >>> key, kind = key_of("signal.vigil.ann.message.sent.t1")
+    >>> str(key), kind
+    ('ann:vigil:t1', 'message.sent')
+    """
+    _, agent, user, first, second, thread = subject.split(".")
+    return SessionKey(user, agent, thread), f"{first}.{second}"

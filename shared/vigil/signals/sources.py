@@ -1,0 +1,123 @@
+"""The streams that signals are projected from. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+
+from ..contracts import Signal, SignalSource, decode_board, decode_memory, decode_turn
+from ..errors import InvalidInput
+from ..subjects import (
+    BOARD_ALL,
+    CLAIMS_OF_ALL_SESSIONS,
+    MEMORIES_ALL,
+    RECEIPTS_OF_ALL_SESSIONS,
+    TURNS_OF_ALL_SESSIONS,
+    TURNS_OF_ALL_SYSTEM,
+    Scope,
+    SessionKey,
+    memories_of_all,
+    signals_of,
+)
+from . import board, children, conversations, memories
+from .draft import Signals
+from .kinds import KINDS
+
+
+@cache
+def tells_of(stream: str, record: type) -> tuple[Callable[[Signals, Any], None], ...]:
+    """Return the functions that tell such records of a stream, each once, in the order of KINDS."""
+    givers = dict.fromkeys(giver for row in KINDS.values() for giver in row.givers)
+    return tuple(
+        giver.tell
+        for giver in givers
+        if giver.stream == stream and issubclass(record, giver.record)
+    )
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """A stream, and how its records are told."""
+
+    stream: str
+    filters: tuple[str, ...]
+    """Of the records that give signals."""
+    read: Callable[[SignalSource, str, bytes], tuple[Signals, Any]]
+    """(source, subject, data) -> the signals to be, and the record. Raises: InvalidInput."""
+    dated: str
+    """Matches records that tell when they were written, in order."""
+    written_at: Callable[[bytes], datetime]
+    """When one of those was. Raises: InvalidInput."""
+
+    @property
+    def signals(self) -> tuple[str, ...]:
+        """Filters of SIGNALS that match the signals of this source and of no other."""
+        streams = {
+            kind.partition(".")[0]: giver.stream
+            for kind, row in KINDS.items()
+            for giver in row.givers
+        }
+        halves = sorted(half for half, stream in streams.items() if stream == self.stream)
+        return tuple(signals_of("*", kind=f"{half}.*") for half in halves)
+
+    def project(self, seq: int, subject: str, data: bytes) -> list[Signal]:
+        """Return the signals of a stored record, in order; their ids are the same each time.
+
+        Raises:
+            InvalidInput: it's none that gives any, or can't be read.
+        """
+        signals, record = self.read(SignalSource(stream=self.stream, seq=seq), subject, data)
+        tells = tells_of(self.stream, type(record))
+        if not tells:
+            raise InvalidInput("subject", f"{subject!r} gives no signals")
+        for tell in tells:
+            tell(signals, record)
+        return signals.made
+
+
+SOURCES: Final = (
+    Source(
+        stream="SESSIONS",
+        filters=(TURNS_OF_ALL_SESSIONS, CLAIMS_OF_ALL_SESSIONS, RECEIPTS_OF_ALL_SESSIONS),
+        read=conversations.read,
+        dated=TURNS_OF_ALL_SESSIONS,
+        written_at=lambda data: decode_turn(data).created_at,
+    ),
+    Source(
+        stream="MEMORIES",
+        filters=tuple(memories_of_all(op) for op in ("save", "merge", "forget", "undo")),
+        read=memories.read,
+        dated=MEMORIES_ALL,
+        written_at=lambda data: decode_memory(data).at,
+    ),
+    Source(
+        stream="SYSTEM",
+        filters=(TURNS_OF_ALL_SYSTEM,),
+        read=children.read,
+        dated=TURNS_OF_ALL_SYSTEM,
+        written_at=lambda data: decode_turn(data).created_at,
+    ),
+    Source(
+        stream="BOARD",
+        filters=(BOARD_ALL,),
+        read=board.read,
+        dated=BOARD_ALL,
+        written_at=lambda data: decode_board(data).at,
+    ),
+)
+
+
+def project(stream: str, seq: int, subject: str, data: bytes) -> list[Signal]:
+    """Return the signals of a stored record of a stream. Raises: InvalidInput, as its source."""
+    (source,) = (source for source in SOURCES if source.stream == stream)
+    return source.project(seq, subject, data)
+
+
+def place_of(signal: Signal) -> str:
+    """Return the subject under which a signal is stored."""
+    if signal.session_key is None:
+        return Scope(signal.agent, signal.owner).signal(signal.kind)
+    return SessionKey.parse(signal.session_key).signal(signal.kind)
