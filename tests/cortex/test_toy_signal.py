@@ -18,7 +18,7 @@ from vigil.contracts import Said, encode
 from vigil.errors import InvalidInput
 from vigil.signals.draft import Signals
 from vigil.signals.kinds import KINDS, Giver, Kind, check_kind
-from vigil.signals.sources import tells_of
+from vigil.signals.sources import givers_of
 from vigil.subjects import SessionKey
 
 KEY: Final = SessionKey("ann", "vigil", "t1")
@@ -37,9 +37,9 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The row."""
     row = Kind("the agent spoke softly", (Giver("SESSIONS", Said, whispered),))
     monkeypatch.setitem(KINDS, "toy.whispered", row)
-    tells_of.cache_clear()
+    givers_of.cache_clear()
     yield
-    tells_of.cache_clear()
+    givers_of.cache_clear()
 
 
 @pytest.mark.usefixtures("toy")

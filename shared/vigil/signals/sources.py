@@ -25,18 +25,14 @@ from ..subjects import (
 )
 from . import board, children, conversations, memories
 from .draft import Signals
-from .kinds import KINDS
+from .kinds import KINDS, Giver
 
 
 @cache
-def tells_of(stream: str, record: type) -> tuple[Callable[[Signals, Any], None], ...]:
-    """Return the functions that tell such records of a stream, each once, in the order of KINDS."""
+def givers_of(stream: str) -> tuple[Giver, ...]:
+    """Return what tells the records of a stream, each once, in the order of KINDS."""
     givers = dict.fromkeys(giver for row in KINDS.values() for giver in row.givers)
-    return tuple(
-        giver.tell
-        for giver in givers
-        if giver.stream == stream and issubclass(record, giver.record)
-    )
+    return tuple(giver for giver in givers if giver.stream == stream)
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,11 +66,11 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
             InvalidInput: it's none that gives any, or can't be read.
         """
         signals, record = self.read(SignalSource(stream=self.stream, seq=seq), subject, data)
-        tells = tells_of(self.stream, type(record))
-        if not tells:
+        givers = [one for one in givers_of(self.stream) if isinstance(record, one.record)]
+        if not givers:
             raise InvalidInput("subject", f"{subject!r} gives no signals")
-        for tell in tells:
-            tell(signals, record)
+        for giver in givers:
+            giver.tell(signals, record)
         return signals.made
 
 
