@@ -21,7 +21,7 @@ from bench.numbers import percentile
 from services.cortex import models
 from services.cortex.thought.model import ModelAnswer, ModelRequest
 from services.executor.sandbox.box import environment_of
-from services.executor.sandbox.choosing import choose
+from services.executor.sandbox.choice import choose
 from services.executor.sandbox.commands import run
 from services.executor.tools import sources
 from services.executor.tools.registry import Registry

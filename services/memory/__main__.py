@@ -30,8 +30,8 @@ from . import embedding, requeue, vectors, work
 from .answers import Answering
 from .calls import Calls
 from .config import Limits
-from .embedding.choosing import choose as choose_embedder
-from .embedding.missing import MissingEmbedder
+from .embedding.absent import MissingEmbedder
+from .embedding.choice import choose as choose_embedder
 from .letters import Letters
 from .recall.words import Words
 from .replica import slots
@@ -41,7 +41,7 @@ from .replica.slots import Slot
 from .service import DESCRIPTION, Service
 from .store.writes import Log
 from .upkeep.accesses import Accesses
-from .vectors.choosing import choose as choose_index
+from .vectors.choice import choose as choose_index
 
 log = structlog.get_logger("vigil.memory")
 

@@ -20,7 +20,7 @@ from vigil.subjects import TURNS_OF_ALL_SESSIONS, TURNS_OF_ALL_SYSTEM
 
 from . import decide
 from .decide import Changes
-from .missing import may_wait, open_schedules
+from .expected import may_wait, open_schedules
 from .promotion import Promoter
 from .store import TimerStore
 

@@ -14,7 +14,7 @@ from typing import Final
 
 import pytest
 
-from services.executor.sandbox.choosing import choose
+from services.executor.sandbox.choice import choose
 from tests.chaos.arena import ENVIRONMENT
 from tests.chaos.processes import Processes, Step
 from tests.support.messages_api import MessagesApi, messages_api

@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from services.executor.sandbox.choosing import choose
+from services.executor.sandbox.choice import choose
 from tests.chaos.arena import ENVIRONMENT
 from tests.chaos.processes import Processes
 from tests.support.messages_api import messages_api

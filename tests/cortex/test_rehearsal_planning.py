@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.cortex.core import plans
-from services.cortex.models.planning import CANNOT, LINES_MAX, plan
+from services.cortex.models.rehearsal_plans import CANNOT, LINES_MAX, plan
 from services.cortex.thought.prompts import Prompts
 from services.gateway.work import skills
 from vigil.contracts import Job, TextBlock

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 from services.executor.sandbox.box import Kind
-from services.executor.sandbox.choosing import why_not
+from services.executor.sandbox.choice import why_not
 from services.executor.tools.builtin import Builtin
 from tests.support.boxes import KINDS
 from tests.support.hands import Hands, choice_of, settings_of

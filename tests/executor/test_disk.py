@@ -14,7 +14,7 @@ from typing import cast
 import pytest
 
 from services.executor.sandbox.box import Kind
-from services.executor.sandbox.choosing import why_not
+from services.executor.sandbox.choice import why_not
 from services.executor.workspace.room import ROOM, Floor, pause_s
 from services.executor.workspace.usage import Usage, nameless_bytes, usage_of
 from tests.support.boxes import KINDS

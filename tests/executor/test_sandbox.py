@@ -21,7 +21,7 @@ import uvloop
 from services.executor.sandbox import bubblewrap as bwrap
 from services.executor.sandbox.box import LAUNCH, Limits, environment_of
 from services.executor.sandbox.bubblewrap import bubblewrap
-from services.executor.sandbox.choosing import choose, sandbox_of, why_not
+from services.executor.sandbox.choice import choose, sandbox_of, why_not
 from services.executor.sandbox.commands import FLOOD_BYTES, Heard, run
 from services.executor.sandbox.launch import landlock as rules
 from services.executor.sandbox.launch import seccomp
@@ -343,7 +343,7 @@ EXECUTOR = """
 import asyncio, sys
 from pathlib import Path
 from tests.support.boxes import Boxes
-from services.executor.sandbox.choosing import sandbox_of
+from services.executor.sandbox.choice import sandbox_of
 boxes = Boxes(sandbox_of(sys.argv[1]), Path(sys.argv[2]))
 asyncio.run(boxes.run(sys.argv[3], timeout_s=60))
 """

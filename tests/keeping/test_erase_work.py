@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from services.cortex.thought.model import ModelAnswer, ModelRequest
-from services.executor.sandbox.choosing import choose
+from services.executor.sandbox.choice import choose
 from tests.support import timers
 from tests.support.scripted_model import ScriptedModel, say
 from tests.support.stack import Stack, running_stack

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from services.memory.embedding import codebook
-from services.memory.embedding.choosing import choose
+from services.memory.embedding.choice import choose
 from services.memory.embedding.onnx import OnnxEmbedder
 from services.memory.embedding.openai import OpenAIEmbedder
 from services.memory.embedding.unit import unit

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from services.memory.vectors import Where
-from services.memory.vectors.choosing import choose
+from services.memory.vectors.choice import choose
 from services.memory.vectors.edge import EdgeIndex
 from services.memory.vectors.server import COLLECTION, ServerIndex
 from tests.support.qdrant import KEY, Cable, running_qdrant

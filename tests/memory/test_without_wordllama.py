@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from services.memory.embedding import codebook
-from services.memory.embedding.choosing import choose
+from services.memory.embedding.choice import choose
 from services.memory.recall.words import Words
 from tests.support.cli import ColdCli, eventually
 from vigil.errors import ConfigError, Unavailable

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from services.executor.sandbox.box import Kind, Limits, Sandbox, environment_of
-from services.executor.sandbox.choosing import sandbox_of, why_not
+from services.executor.sandbox.choice import sandbox_of, why_not
 from services.executor.sandbox.commands import Outcome, run
 from services.executor.sandbox.users import ROOT_TRIES_AS
 

@@ -10,7 +10,7 @@ from uuid import uuid4
 import msgspec
 
 from services.executor.sandbox.box import Kind
-from services.executor.sandbox.choosing import Choice
+from services.executor.sandbox.choice import Choice
 from services.executor.tools.builtin import Builtin, tool_of
 from services.executor.tools.source import Call, Told
 from vigil.clock import SystemClock

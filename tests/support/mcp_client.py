@@ -15,7 +15,7 @@ import pytest
 
 from services.executor.mcp.manager import Servers
 from services.executor.mcp.server import Server
-from services.executor.sandbox.choosing import Choice, choose
+from services.executor.sandbox.choice import Choice, choose
 from services.executor.tools.source import Call, Source, Told
 from services.executor.workspace.room import Room
 from tests.support.stack import running_broker, settings_of

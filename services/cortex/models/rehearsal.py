@@ -22,8 +22,8 @@ from vigil.contracts import Block, Row, TextBlock, ToolResultBlock, ToolUseBlock
 from ..core.detached import HELD_REASON as RESULTS_HELD
 from ..core.external import HELD_REASON
 from ..thought.model import ModelAnswer, ModelRequest, Situation
-from .planning import plan
-from .reflecting import reflect
+from .rehearsal_plans import plan
+from .rehearsal_reflection import reflect
 
 READ_MAX: Final = 4000
 """Characters of a message that are looked at."""

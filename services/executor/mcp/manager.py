@@ -20,10 +20,10 @@ from vigil.runtime import Context
 from vigil.settings import config
 from vigil.settings.sections import McpServer
 
-from ..sandbox.choosing import Choice
+from ..sandbox.choice import Choice
 from ..tools.source import Registrar
 from ..workspace.room import Room
-from .pinning import Pinning
+from .pin_bucket import Pinning
 
 if TYPE_CHECKING:
     from .server import Server

@@ -17,7 +17,7 @@ from vigil.net.ssrf import Refused, Rules, target_of
 from vigil.runtime import Context
 from vigil.settings.sections import McpServer
 
-from ..sandbox.choosing import Choice
+from ..sandbox.choice import Choice
 from ..tools.source import Call, Registrar, Told
 from ..workspace.room import SERVER_S, Guard, Room
 from . import pins as pins_of
@@ -25,7 +25,7 @@ from . import tools as tools_of
 from .connection import Connection, Refusal, Unclear, Wire
 from .loans import Loans
 from .pairs import read
-from .pinning import Pinning
+from .pin_bucket import Pinning
 from .pins import Sorted
 from .program import program_of, workspace_of
 from .schemas import visible

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .choosing import main
+from .choice import main
 
 if __name__ == "__main__":
     main()

@@ -137,7 +137,7 @@ def python() -> Path:
 
 
 _START: Final = (
-    "import sys; sys.path.insert(0, sys.argv.pop(1)); from launch.starting import main; main()"
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); from launch.start import main; main()"
 )
 
 

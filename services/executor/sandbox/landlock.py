@@ -33,7 +33,7 @@ DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/ur
 
 
 def landlock() -> Sandbox:
-    """Return the sandbox; whether it works here, :mod:`.choosing` tells."""
+    """Return the sandbox; whether it works here, :mod:`.choice` tells."""
     return Sandbox("landlock", _line_of)
 
 

@@ -15,7 +15,7 @@ from vigil.net.ssrf import WEB_PORTS, Rules
 from vigil.runtime import Context
 from vigil.settings.config import Config, Settings
 
-from ..sandbox.choosing import Choice, choose
+from ..sandbox.choice import Choice, choose
 from ..workspace.room import Room
 from ..workspace.workspace import Workspace
 from . import files

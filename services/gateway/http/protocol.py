@@ -14,8 +14,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from .connections import Connection, Connections
-from .outgoing import Outgoing
 from .problem import MEDIA_TYPE, Problem
+from .responses import Outgoing
 
 HEAD_BYTES_MAX: Final = 64 * 1024
 """Request line and headers. httptools itself has no limit."""

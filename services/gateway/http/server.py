@@ -16,8 +16,8 @@ from vigil.settings.sections import Gateway
 
 from .connections import Connections, bounds_of
 from .decide import LOOPBACK
-from .outgoing import leave_out_mistakes
 from .protocol import Deadlines, Protocol, SocketProtocol
+from .responses import leave_out_mistakes
 
 STALLED_MS: Final = 30_000
 FILES_MAX: Final = 65_536

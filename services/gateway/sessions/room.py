@@ -12,7 +12,7 @@ from vigil.subjects import SessionKey
 
 from ..http.problem import Problem, too_many, unavailable
 from .backlog import Backlog
-from .outstanding import Outstanding
+from .person_backlog import Outstanding
 
 DISK_CHECK_INTERVAL_S: Final = 1.0
 TOLD_SHARE: Final = 0.5

@@ -32,8 +32,8 @@ from vigil.memory.questions import (
 )
 from vigil.subjects import Scope
 
-from ..upkeep import pending
 from ..upkeep.decide import Reverted
+from ..upkeep.work import existing
 from . import changes, lists, places, views
 from .changes import Changed
 from .connection import Connection, Work, connect
@@ -364,7 +364,7 @@ def _known(db: sqlite3.Connection, place: Place | None, wanted: str) -> frozense
 def _saved_before(
     db: sqlite3.Connection, place: Place | None, memory_id: str, now: datetime
 ) -> tuple[bool, MemoryView | None]:
-    if place is None or not pending.existing(db, place, [memory_id]):
+    if place is None or not existing(db, place, [memory_id]):
         return False, None
     try:
         return True, views.one(db, place, memory_id, now).memory

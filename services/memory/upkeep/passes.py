@@ -27,9 +27,9 @@ from ..store import places
 from ..store.places import Place
 from ..store.store import Store
 from ..vectors import VectorIndex, Where
-from . import decide, pending
+from . import decide, work
 from .decide import Associations, Looked, Merge, Prunable
-from .pending import Unlooked
+from .work import Unlooked
 
 BY: Final = "maintenance"
 """Who did it, in every record of a pass."""
@@ -73,7 +73,7 @@ class Passes:
 
         def plan(db: sqlite3.Connection) -> Prunable:
             place = places.find(db, scope)
-            return decide.prunable(pending.fading(db, place, now) if place else (), now)
+            return decide.prunable(work.fading(db, place, now) if place else (), now)
 
         found = await self._store.read(plan)
         await self._forget(scope, found.expired, "expired")
@@ -95,11 +95,11 @@ class Passes:
             place = places.find(db, scope)
             if place is None:
                 return []
-            gone = decide.prunable(pending.fading(db, place, now), now)
-            notes = pending.notes(db, place, (*gone.expired, *gone.decayed), now)
+            gone = decide.prunable(work.fading(db, place, now), now)
+            notes = work.notes(db, place, (*gone.expired, *gone.decayed), now)
             merges = decide.merges(notes, now)
             # One that was undone isn't made again.
-            known = pending.existing(db, place, [merge.memory.id for merge in merges])
+            known = work.existing(db, place, [merge.memory.id for merge in merges])
             return [merge for merge in merges if merge.memory.id not in known]
 
         merges = await self._store.read(plan)
@@ -140,7 +140,7 @@ class Passes:
         place = await self._store.place(scope)
         if place is None:
             return 0
-        before = await self._store.read(lambda db: pending.looked_through(db, place))
+        before = await self._store.read(lambda db: work.looked_through(db, place))
         found = await self._look(scope, place, before, deadline)
         if found.through > before:
             edges = sorted(f"{edge.from_id} {edge.to_id} {edge.relation}" for edge in found.edges)
@@ -165,7 +165,7 @@ class Passes:
     async def _unlooked(self, place: Place, after: int) -> list[Unlooked]:
         now, until = self._clock.now(), self._store.vectors_position
         return await self._store.read(
-            lambda db: pending.unlooked(db, place, after, until, LOOKED_AT_ONCE, now)
+            lambda db: work.unlooked(db, place, after, until, LOOKED_AT_ONCE, now)
         )
 
     async def _look_at(self, scope: Scope, place: Place, memory: Unlooked) -> Looked:
@@ -180,7 +180,7 @@ class Passes:
         if not near:
             return nothing
         now = self._clock.now()
-        known = await self._store.read(lambda db: pending.known(db, place, memory.num, near, now))
+        known = await self._store.read(lambda db: work.known(db, place, memory.num, near, now))
         return Looked(
             id=memory.id,
             seq=memory.num,

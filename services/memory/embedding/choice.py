@@ -20,8 +20,8 @@ def choose(settings: Settings) -> Embedder:
     memory = settings.config.memory
     match memory.embedder:
         case "wordllama":
+            from .absent import MissingEmbedder
             from .codebook import NotInstalled
-            from .missing import MissingEmbedder
             from .wordllama import WordLlamaEmbedder
 
             try:
