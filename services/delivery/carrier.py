@@ -134,12 +134,7 @@ class Carrier:
         """Store the dead letter of an order that says nothing."""
         key, now = SessionKey.of_subject(message.subject), self._clock.now()
         letter = dead_letters.build(decide.SERVICE, STREAM, message, cause, key, now=now)
-        await dead_letters.publish(self._bus, letter, message, key)
-        self._metrics.count(metrics.DEAD_LETTERS)
-        log.warning(
-            "dead letter", action="delivery.dead", subject=message.subject, seq=message.seq,
-            cause=cause,
-        )  # fmt: skip
+        await dead_letters.bury(self._bus, self._metrics, letter, message, key)
 
     async def bury(self, key: SessionKey, order: Order, message: Message, cause: str) -> None:
         """Store the order's dead letter."""
@@ -147,13 +142,8 @@ class Carrier:
         letter = dead_letters.build(
             decide.SERVICE, STREAM, message, cause, key, now=self._clock.now(), effect_id=effect_id
         )
-        await dead_letters.publish(self._bus, letter, message, key)
+        await dead_letters.bury(self._bus, self._metrics, letter, message, key)
         crash.point("delivery.attempt.buried")
-        self._metrics.count(metrics.DEAD_LETTERS)
-        log.warning(
-            "dead letter", action="delivery.dead", session=str(key), letter=letter.id,
-            effect=order.record.effect_id, channel=order.record.channel, cause=cause,
-        )  # fmt: skip
 
 
 def _headers(message: Message) -> dict[str, str]:

@@ -188,11 +188,7 @@ class Speech:
         """Store a dead letter, then acknowledge."""
         key, now = SessionKey.of_subject(turn.subject), self._clock.now()
         letter = dead_letters.build(decide.SERVICE, STREAM, turn, cause, key, now=now)
-        await dead_letters.publish(self._bus, letter, turn, key)
-        self._counts.count(metrics.DEAD_LETTERS)
-        log.warning(
-            "dead letter", action="delivery.dead", subject=turn.subject, seq=turn.seq, cause=cause
-        )
+        await dead_letters.bury(self._bus, self._counts, letter, turn, key)
         await self._ack(turn)
 
     async def _refused(self, turn: Message, error: Exception) -> Fate:

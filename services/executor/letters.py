@@ -5,11 +5,9 @@ from __future__ import annotations
 import structlog
 
 from vigil.bus.bus import Message
-from vigil.observe import metrics
 from vigil.runtime import Context
 from vigil.subjects import SessionKey
 from vigil.worker import dead_letters
-from vigil.worker.patience import ANY, Patience
 
 from . import work
 from .config import Limits
@@ -31,10 +29,4 @@ class Letters:
         letter = dead_letters.build(
             work.SERVICE, key.stream, turn, cause, key, now=self._clock.now()
         )
-        await Patience("executor.bury", self._limits.again, errors=ANY).run(
-            lambda: dead_letters.publish(self._bus, letter, turn, key)
-        )
-        self._counts.count(metrics.DEAD_LETTERS)
-        log.warning(
-            "dead letter", action="executor.dead", subject=turn.subject, seq=turn.seq, cause=cause
-        )
+        await dead_letters.bury(self._bus, self._counts, letter, turn, key)

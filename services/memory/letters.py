@@ -9,11 +9,9 @@ import structlog
 from vigil.bus.bus import Bus, Message
 from vigil.clock import Clock
 from vigil.errors import InvalidInput
-from vigil.observe import metrics
 from vigil.observe.metrics import Metrics
 from vigil.subjects import Scope, SessionKey
 from vigil.worker import dead_letters
-from vigil.worker.patience import ANY, Patience
 
 from . import work
 from .config import Limits
@@ -46,11 +44,4 @@ class Letters:
         letter = dead_letters.build(
             work.SERVICE, stream, message, cause, key, now=self._clock.now()
         )
-        await Patience("memory.bury", self._limits.again, errors=ANY).run(
-            lambda: dead_letters.publish(self._bus, letter, message, key)
-        )
-        self._counts.count(metrics.DEAD_LETTERS)
-        log.warning(
-            "dead letter", action="memory.dead", subject=message.subject, seq=message.seq,
-            cause=cause,
-        )  # fmt: skip
+        await dead_letters.bury(self._bus, self._counts, letter, message, key)

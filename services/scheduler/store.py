@@ -107,20 +107,17 @@ class TimerStore:
 
     async def bury(self, stream: str, message: Message, cause: InvalidInput) -> None:
         """Dead-letter a message that can't be used; what names no session is only logged."""
-        log.error(
-            "can't be used", action="scheduler.dead", stream=stream, subject=message.subject,
-            seq=message.seq, error=str(cause),
-        )  # fmt: skip
         try:
             key = decide.session_of(message.subject)
         except InvalidInput:
+            log.error(
+                "can't be used", action="scheduler.unusable", stream=stream,
+                subject=message.subject, seq=message.seq, error=str(cause),
+            )  # fmt: skip
             return
         now = self._clock.now()
         letter = dead_letters.build(SERVICE, stream, message, str(cause), key, now=now)
-        await Patience("scheduler.bury", errors=ANY).run(
-            lambda: dead_letters.publish(self._bus, letter, message, key)
-        )
-        self._counts.count(metrics.DEAD_LETTERS)
+        await dead_letters.bury(self._bus, self._counts, letter, message, key)
 
     async def discard(self, message: Message) -> None:
         """Delete one message of TIMERS by its sequence.

@@ -101,6 +101,7 @@ def test_every_log_action_is_listed() -> None:
     text = source(*SOURCES)
     actions = set(re.findall(r'\baction="([a-z_.]+)"', text))
     actions |= set(re.findall(r'\bPatience\(\s*"([a-z_.]+)"', text))
+    actions |= {f"{service}.{what}" for service in topology.SERVICES for what in ("bury", "dead")}
     actions |= {"delivery.void", "delivery.failed"}  # one for each receipt that is written
     assert first_cells(section("telemetry.md", "Logs")) == actions
 

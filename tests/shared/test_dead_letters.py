@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from tests.support.stack import Stack
-from vigil.bus.bus import Bus, Message
+from vigil.bus.bus import Ack, Bus, BusError, Message
 from vigil.contracts import DEAD_LETTER_BYTES_MAX, DeadLetter, decode_dead_letter
+from vigil.errors import OutcomeUnknown, Unavailable
+from vigil.observe import metrics
+from vigil.observe.metrics import Metrics
 from vigil.subjects import SessionKey, token_of
 from vigil.worker import dead_letters
 from vigil.worker.dead_letters import NOBODY
@@ -54,5 +58,26 @@ async def test_a_repeat_is_stored_once_and_two_services_bury_apart(bare: Stack) 
     cortex, delivery, admin = [await bare.bus(r) for r in ("cortex", "delivery", "admin")]
     message = Message(KEY.turn, b"{", {}, 7)
     for bus, service in ((cortex, "cortex"), (delivery, "delivery"), (cortex, "cortex")):
-        await dead_letters.publish(bus, letter_of(service, message), message, KEY)
+        await dead_letters.bury(bus, Metrics(service), letter_of(service, message), message, KEY)
     assert [one.service for one in await stored(admin)] == ["cortex", "delivery"]
+
+
+async def test_a_letter_is_stored_however_long_that_takes(
+    bare: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RELIABILITY 0.8: answers that never come, a refusal; one letter, counted once."""
+    bus, admin = await bare.bus("cortex"), await bare.bus("admin")
+    message, counts = Message(KEY.turn, b"{", {}, 7), Metrics("cortex")
+    faults = [OutcomeUnknown("lost"), BusError(10077, "full"), Unavailable("away")]
+    publish = bus.publish
+
+    async def lossy(*args: Any, **how: Any) -> Ack:
+        ack = await publish(*args, **how)
+        if faults:
+            raise faults.pop(0)
+        return ack
+
+    monkeypatch.setattr(bus, "publish", lossy)
+    await dead_letters.bury(bus, counts, letter_of("cortex", message), message, KEY)
+    assert (faults, len(await stored(admin))) == ([], 1)
+    assert counts.value(metrics.DEAD_LETTERS) == 1

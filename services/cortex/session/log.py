@@ -25,6 +25,7 @@ from vigil.contracts import (
 )
 from vigil.errors import InvalidInput, Unavailable, VigilError, WrongLastSequence
 from vigil.observe import trace
+from vigil.observe.metrics import Metrics
 from vigil.subjects import SessionKey
 from vigil.worker import dead_letters
 from vigil.worker.backoff import Backoff
@@ -63,8 +64,6 @@ class Loaded(msgspec.Struct):
     """Stream sequence of the last turn; 0 if there is none: the next commit expects it."""
     history: History
     traceparent: str | None = None
-    dead_letters: int = 0
-    """How many were written on the way."""
 
 
 _CARRIED: Final = {
@@ -129,7 +128,9 @@ def state_after(turn: Turn, seq: int) -> State:
     return msgspec.structs.replace(turn.state, summary_seq=seq) if turn.summary else turn.state
 
 
-async def load(bus: Bus, key: SessionKey, clock: Clock, history: History) -> Loaded:
+async def load(
+    bus: Bus, key: SessionKey, clock: Clock, counts: Metrics, history: History
+) -> Loaded:
     """Read the state of a session from its turns, and its history into `history`."""
     last = await bus.get_last(key.stream, key.turn)
     if last is None:
@@ -137,7 +138,7 @@ async def load(bus: Bus, key: SessionKey, clock: Clock, history: History) -> Loa
     try:
         turn = decode_turn(last.data)
     except InvalidInput as error:
-        return await _unreadable(bus, key, clock, last, history, str(error))
+        return await _unreadable(bus, key, clock, counts, last, history, str(error))
     state = state_after(turn, last.seq)
     if state.start is not None:
         history.inherited = await inherited(bus, key, state.start)
@@ -196,17 +197,23 @@ async def unsaved(bus: Bus, key: SessionKey, start: int, tokens_max: int) -> Off
 
 
 async def _unreadable(
-    bus: Bus, key: SessionKey, clock: Clock, last: Message, history: History, error: str
+    bus: Bus,
+    key: SessionKey,
+    clock: Clock,
+    counts: Metrics,
+    last: Message,
+    history: History,
+    error: str,
 ) -> Loaded:
     """Go on from the position in the headers, with autonomy locked (SPEC S-7: fail closed)."""
     log.error("state unreadable", action="cortex.state", session=str(key), error=error)
-    await dead_letter(bus, key, last, f"the state can't be read: {error}", clock)
+    await bury(bus, key, last, f"the state can't be read: {error}", clock, counts)
     # Without the header nothing tells what was folded; what is older than the turn counts as
     # folded, because saying things twice is worse than leaving one unanswered.
     position = int(last.headers.get(POSITION_HEADER, str(last.seq)))
     turns = int(last.headers.get(ORDINAL_HEADER, "0"))
     state = State(position=position, turns=turns, effects=last.seq * 1000, is_locked=True)
-    return Loaded(state=state, turn_seq=last.seq, history=history, dead_letters=1)
+    return Loaded(state=state, turn_seq=last.seq, history=history)
 
 
 async def commit(bus: Bus, key: SessionKey, turn: Turn, expect: int, traceparent: str) -> int:
@@ -265,11 +272,10 @@ def _is_ours(last: Message, turn: Turn) -> bool:
         return False
 
 
-async def dead_letter(
-    bus: Bus, key: SessionKey, message: Message, cause: str, clock: Clock
+async def bury(
+    bus: Bus, key: SessionKey, message: Message, cause: str, clock: Clock, counts: Metrics
 ) -> None:
     """Keep what can't be used, with the cause; at least once, under one id."""
     letter = dead_letters.build("cortex", key.stream, message, cause, key, now=clock.now())
-    await dead_letters.publish(bus, letter, message, key)
+    await dead_letters.bury(bus, counts, letter, message, key)
     crash.point("cortex.dead.after_publish")
-    log.error("dead letter", action="cortex.dead_letter", session=str(key), cause=cause)

@@ -147,9 +147,8 @@ class Session:
 
     async def _load(self) -> None:
         history = self._new_history()
-        self._log = await session_log.load(self._bus, self.key, self._clock, history)
+        self._log = await session_log.load(self._bus, self.key, self._clock, self._counts, history)
         self._span.begin(self._log.traceparent)
-        self._counts.count(metrics.DEAD_LETTERS, by=self._log.dead_letters)
         await self._incoming.follow(self._log.state.position + 1)
 
     async def _has_work(self) -> bool:
@@ -247,8 +246,7 @@ class Session:
         return msgspec.structs.replace(self._moment(), unsaid=unsaid)
 
     async def _poison(self, message: Message, reason: str) -> None:
-        await session_log.dead_letter(self._bus, self.key, message, reason, self._clock)
-        self._counts.count(metrics.DEAD_LETTERS)
+        await session_log.bury(self._bus, self.key, message, reason, self._clock, self._counts)
         cause, event = self._incoming.decode_poison(message)
         state, moment = self._log.state, await self._moment_of(event)
         draft = core.poison(str(self.key), state, cause, reason, moment, self._policy, event)

@@ -17,7 +17,7 @@ import structlog
 from vigil import crash
 from vigil.bus.bus import BusError, Message
 from vigil.errors import InvalidInput, Unavailable
-from vigil.observe import metrics, trace
+from vigil.observe import trace
 from vigil.subjects import SessionKey
 from vigil.topology import OUTSIDE_EVENTS
 from vigil.worker import dead_letters
@@ -145,10 +145,9 @@ class OutsideEvents:
         )  # fmt: skip
         _, user, credential = message.subject.split(".")
         place = SessionKey(user, NOBODY, credential)
-        await dead_letters.publish(self._edge.bus, letter, message, place)
+        counts = self._edge.context.metrics
+        await dead_letters.bury(self._edge.bus, counts, letter, message, place)
         crash.point("gateway.event.buried")
-        self._edge.context.metrics.count(metrics.DEAD_LETTERS)
-        log.warning("dead letter", action="gateway.dead", subject=message.subject, cause=cause)
 
 
 def _about(user: str, told: Told | None) -> SessionKey:

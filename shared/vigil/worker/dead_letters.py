@@ -10,10 +10,16 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
+import structlog
+
 from ..bus.bus import Bus, Message
 from ..contracts import DEAD_LETTER_BYTES_MAX, DeadLetter, encode
-from ..observe import trace
+from ..observe import metrics, trace
+from ..observe.metrics import Metrics
 from ..subjects import SessionKey, token_of
+from .patience import ANY, Patience
+
+log = structlog.get_logger("vigil.worker")
 
 NOBODY: Final = "_"
 """In the subject of a letter, where the message names no agent or thread that is one."""
@@ -67,14 +73,28 @@ def build(
     )
 
 
-async def publish(bus: Bus, letter: DeadLetter, message: Message, key: SessionKey) -> None:
-    """Store a letter; harmless to repeat.
+async def bury(
+    bus: Bus, counts: Metrics, letter: DeadLetter, message: Message, place: SessionKey
+) -> None:
+    """Store a letter, however long that takes; count it and log it. A repeat stores nothing.
 
-    Raises:
-        Unavailable: nobody knows whether it's stored.
-        BusError: the broker refused.
+    Args:
+        place: under whose subject it lies; mostly whose it is.
     """
     headers = {trace.HEADER: trace.passed_on(message.headers.get(trace.HEADER))}
     # The broker knows an id for the whole stream, and two services may give up one message.
     msg_id = f"{letter.service}-{letter.stream}-{letter.seq}"
-    await bus.publish(key.dead(letter.service), encode(letter), headers, msg_id=msg_id)
+    subject, data = place.dead(letter.service), encode(letter)
+    patience = Patience(f"{letter.service}.bury", errors=ANY)
+    await patience.run(lambda: bus.publish(subject, data, headers, msg_id=msg_id))
+    counts.count(metrics.DEAD_LETTERS)
+    log.warning(
+        "dead letter",
+        action=f"{letter.service}.dead",
+        letter=letter.id,
+        session=letter.session_key,
+        subject=letter.subject,
+        seq=letter.seq,
+        effect=letter.effect_id,
+        cause=letter.cause,
+    )
