@@ -6,13 +6,14 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-MAKEFLAGS += --no-builtin-rules
+# What is installed from different registries is installed at once.
+MAKEFLAGS += --no-builtin-rules --jobs=3
 
 PYTHON ?= python3
 UV ?= uv
 ARGS ?=
-# The tests wait more than they compute. Those that kill things come after all others.
-WORKERS ?= 3
+# The tests wait more than they compute.
+WORKERS ?= 6
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -49,9 +50,7 @@ down: ## Stop what `make up` started.
 
 test: check $(VENV)/.installed-node $(VENV)/.installed-mcp $(VENV)/.installed-sandbox ## All checks, then the whole test suite (ARGS="tests/docs -k why": a part of it).
 ifeq ($(ARGS),)
-	$(BIN)/python -m pytest -m "not chaos" --numprocesses $(WORKERS) --dist loadfile \
-		--no-loadscope-reorder
-	$(BIN)/python -m pytest -m chaos --numprocesses $(WORKERS) --dist load
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 else
 	$(BIN)/python -m pytest $(ARGS)
 endif

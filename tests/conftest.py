@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -27,9 +28,19 @@ _MEMORY_FREE_MIN: Final = 4 * 1024**3
 if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free >= _MEMORY_FREE_MIN:
     tempfile.tempdir = str(_MEMORY)
 
+# What a shell starts in the background ignores Ctrl-C, and so would all that tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 settings.load_profile(examples.FAST)
 certificates.share()
 engines.share()
+
+_TESTS: Final = Path(__file__).parent
+_SLOWEST: Final = {
+    name: place for place, name in enumerate((_TESTS / "slowest.txt").read_text().split())
+}
+"""Files that took the longest when all were measured; one that is gone does no harm."""
 
 _PURE_FIXTURES: Final = frozenset(
     {"monkeypatch", "request", "tmp_path", "capsys", "caplog", "event_loop_policy"}
@@ -42,6 +53,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: _place(item.path))
     if config.getoption("--quick"):
         pure = [item for item in items if _is_pure(item)]
         config.hook.pytest_deselected(items=[item for item in items if not _is_pure(item)])
@@ -51,6 +63,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish(session: pytest.Session) -> None:
     if not all(_is_pure(item) for item in session.items):
         warm.begin()
+
+
+def _place(path: Path) -> int:
+    """Where its file comes: the slowest first, so that no worker is left alone with one."""
+    return _SLOWEST.get(path.relative_to(_TESTS).as_posix(), len(_SLOWEST))
 
 
 def _is_pure(item: pytest.Item) -> bool:

@@ -116,7 +116,7 @@ async def test_what_is_given_up_is_a_dead_letter(
         assert (receipt.outcome, receipt.reason) == ("failed", reason)
         await no_orders_left(talk.bus)
         assert len(receiver.requests) == tries
-        (letter,) = await dead_letters(talk.bus)
+        (letter,) = await died(talk.bus)
         assert (letter.effect_id, letter.session_key) == (send.id, str(talk.key))
         assert (letter.cause, letter.subject) == (f"failed: {reason}", talk.key.send(send.id))
 
@@ -134,7 +134,7 @@ async def test_an_unknown_outcome_is_ambiguous_without_idempotency(
         assert (await closed(talk.bus, talk.key, send.id)).outcome == "ambiguous"
         await no_orders_left(talk.bus)
         assert len(receiver.requests) == 1
-        (letter,) = await dead_letters(talk.bus)
+        (letter,) = await died(talk.bus)
         assert letter.effect_id == send.id
 
 
@@ -257,7 +257,7 @@ async def test_a_channel_that_is_gone_fails_what_waits_for_it(tmp_path: Path) ->
         await stack.start("delivery")
         receipt = await closed(talk.bus, talk.key, send.id)
         assert (receipt.outcome, receipt.reason) == ("failed", "no channel named 'ops'")
-        assert len(await dead_letters(talk.bus)) == 1
+        assert len(await died(talk.bus)) == 1
 
 
 async def _has_attempts(talk: Any, effect: str, count: int) -> bool:
@@ -326,7 +326,7 @@ async def test_a_person_requeues_what_failed(tmp_path: Path) -> None:
         await closed(talk.bus, talk.key, send.id)
         await no_orders_left(talk.bus)
         await talk.user("a message that would void a retry")
-        (letter,) = await dead_letters(talk.bus)
+        (letter,) = await died(talk.bus)
         gateway = await stack.bus("gateway")
         replies = await asyncio.gather(*(wish(gateway, letter) for _ in range(3)))
         assert replies == [Reply(outcome="done")] * 3
@@ -347,11 +347,11 @@ async def test_what_fails_again_is_another_dead_letter(tmp_path: Path) -> None:
         await talk.turn(send)
         await closed(talk.bus, talk.key, send.id)
         await no_orders_left(talk.bus)
-        (letter,) = await dead_letters(talk.bus)
+        (letter,) = await died(talk.bus)
         await wish(await stack.bus("gateway"), letter)
         await closed(talk.bus, talk.key, send.id, times=2)
         await no_orders_left(talk.bus)
-        first, second = await dead_letters(talk.bus)
+        first, second = await died(talk.bus, count=2)
         assert first.id != second.id
         assert first.effect_id == second.effect_id == send.id
 
@@ -364,7 +364,7 @@ async def test_what_is_not_dead_is_not_requeued(tmp_path: Path) -> None:
         await talk.turn(send)
         await closed(talk.bus, talk.key, send.id)
         await no_orders_left(talk.bus)
-        (letter,) = await dead_letters(talk.bus)
+        (letter,) = await died(talk.bus)
         gateway = await stack.bus("gateway")
         await wish(gateway, letter)
         await closed(talk.bus, talk.key, send.id, times=2)
@@ -396,7 +396,7 @@ async def test_a_turn_that_can_be_read_now_is_said(
         assert await talk.said_ids() == [send.id]
         assert await wish(gateway, letter) == Reply(outcome="done")
         assert await talk.said_ids() == [send.id]
-        assert len(await dead_letters(talk.bus)) == 1
+        assert len(await died(talk.bus)) == 1
 
 
 # ---------------------------------------------------------------- configuration

@@ -72,7 +72,10 @@ async def dead_letters(bus: Bus) -> list[DeadLetter]:
 
 
 async def died(bus: Bus, *, count: int = 1) -> list[DeadLetter]:
-    """Wait until there are so many dead letters of delivery, and return them."""
+    """Wait until there are so many dead letters of delivery, and return them.
+
+    The letter of an order that is given up is stored after its receipt.
+    """
 
     async def have_died() -> bool:
         return len(await dead_letters(bus)) >= count
