@@ -27,9 +27,11 @@ from tests.support.examples import repeats
 from tests.support.memories import ANN, Asking, Session, asking, call_of, records, save_of, until
 from tests.support.stack import Stack
 from vigil import crash
+from vigil.bus.bus import Bus
 from vigil.contracts import MemorySaved
 from vigil.errors import Unavailable, VigilError
 from vigil.memory.questions import REBUILD, Rebuild
+from vigil.subjects import SessionKey
 
 SAVES = repeats(10_000, fast=1500)
 KILLS = repeats(12, fast=8)
@@ -132,13 +134,52 @@ async def test_killed_during_thousands_of_saves(bare: Stack) -> None:
     assert await in_vectors(folder) == SAVES
 
 
+class People:
+    """One new session after the other, because those of before wait for what died."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._sessions: list[Session] = []
+        self.effects: list[tuple[Any, Any]] = []
+        """What each turn asked for: a call, and a memory to save."""
+        self.answered: list[str] = []
+
+    async def come(self, random: Random, is_over: asyncio.Event) -> None:
+        async with asyncio.TaskGroup() as group:
+            while not is_over.is_set():
+                group.create_task(self._two_turns(len(self._sessions)))
+                await asyncio.sleep(random.uniform(0.05, 0.25))
+
+    async def _two_turns(self, number: int) -> None:
+        """With a call each; in every other session, the second closes the first one's."""
+        session = Session(self._bus, SessionKey("ann", "vigil", f"t{number}"))
+        self._sessions.append(session)
+        for ordinal in (4 * number, 4 * number + 2):
+            call = call_of("remember", {"text": f"call {ordinal}"}, ordinal, key=session.key)
+            decided = save_of(f"turn {ordinal}", ordinal + 1)
+            self.effects.append((call, decided))
+            await session.turn(call, decided)
+            if number % 2 == 0:
+                await session.result(call)
+                self.answered.append(call.id)
+
+    async def all_acked(self) -> None:
+        for session in self._sessions:
+            await session.all_acked()
+
+    async def results(self) -> dict[str, Any]:
+        """Return the answers; each was given once at most."""
+        found: dict[str, Any] = {}
+        for session in self._sessions:
+            found |= await session.results()
+        return found
+
+
 async def test_killed_at_every_point(bare: Stack) -> None:
     """M-8, M-9, S-5, X-5: ended at each step of every protocol, nothing is lost or done twice."""
     ann, admin = await asking(bare), await bare.bus("admin")
-    session, random = Session(admin), Random(7)
+    random, people = Random(7), People(admin)
     saved: list[str] = []
-    effects: list[Any] = []
-    answered: list[str] = []
     is_over, is_rebuilding = asyncio.Event(), asyncio.Event()
 
     async def begin_rebuilding() -> None:
@@ -150,18 +191,6 @@ async def test_killed_at_every_point(bare: Stack) -> None:
             saved.append(f"rpc {number}")
             await persistently(ann, f"rpc {number}", f"k{number}")
             await asyncio.sleep(random.uniform(0.0, 0.04))
-
-    async def turn() -> None:
-        while not is_over.is_set():
-            number = 2 * len(effects)
-            call = call_of("remember", {"text": f"call {number}"}, number)
-            decided = save_of(f"turn {number}", number + 1)
-            effects.append((call, decided))
-            await session.turn(call, decided)
-            if number % 4 == 0:  # else the next turn closes the call
-                await session.result(call)
-                answered.append(call.id)
-            await asyncio.sleep(random.uniform(0.0, 0.05))
 
     async def rebuild() -> None:
         while not is_over.is_set():
@@ -176,25 +205,26 @@ async def test_killed_at_every_point(bare: Stack) -> None:
         steps = [Step(point=point) for point in POINTS if point not in of_rebuilds]
         steps += [Step(point=point, prepare=begin_rebuilding) for point in of_rebuilds]
         processes.start("memory", steps)
-        working = [asyncio.create_task(one()) for one in (save, turn, rebuild)]
+        working = [asyncio.create_task(one()) for one in (save, rebuild)]
+        working.append(asyncio.create_task(people.come(random, is_over)))
         await processes.plans_over(within_s=240)
         is_rebuilding.clear()
         is_over.set()
         await asyncio.gather(*working)
-        await session.all_acked()
+        await people.all_acked()
         await until_even(ann)
         contents = Counter(await ann.listed())
         crashed = [e.crash_at.partition(":")[0] for e in processes.exits if e.is_crash]
         assert sorted(crashed) == sorted(POINTS)
         assert not [fault for fault in processes.faults() if "Traceback" in fault]
         processes.kill("memory", for_good=True)
-    results = await session.results()  # each was answered once at most
-    done = {call.payload.input["text"] for call, _ in effects if call.id in results}
-    decided = {one.payload.content for _, one in effects}
+    results = await people.results()
+    done = {call.payload.input["text"] for call, _ in people.effects if call.id in results}
+    decided = {one.payload.content for _, one in people.effects}
     assert set(contents.values()) == {1}
     assert set(saved) | done | decided <= set(contents)
-    assert answered
-    assert set(answered) <= set(results)
+    assert people.answered
+    assert set(people.answered) <= set(results)
     assert await admin.read("DEAD", ["dead.>"]) == []
     folder = bare.settings.memory / "0"
     assert len(in_sqlite(folder)) == await in_vectors(folder) == len(contents)

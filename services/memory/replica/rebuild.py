@@ -243,7 +243,8 @@ class Replica:
         folder = self._folder / BESIDE
         shutil.rmtree(folder, ignore_errors=True)
         store = await Store.open(folder)
-        created, _ = await _identity(self._parts)
+        created, last = await _identity(self._parts)
+        is_other = await _is_other(self.store, self.store.position, created, last)
         await store.set_meta(LOG, created)
         self._beside = self._projector(store)
         try:
@@ -251,7 +252,8 @@ class Replica:
             caught_up = asyncio.create_task(self._beside.caught_up.wait())
             try:
                 await asyncio.wait({task, caught_up}, return_when="FIRST_COMPLETED")
-                await self._beside.at_least(self.store.position, timeout_s=READERS_WAIT_S)
+                if not is_other:  # another log may never get so far
+                    await self._beside.at_least(self.store.position, timeout_s=READERS_WAIT_S)
             finally:
                 caught_up.cancel()
                 task.cancel()
