@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
@@ -43,9 +42,6 @@ def build(
     Raises:
         ConfigError: with every mistake, one a line.
     """
-    # Below a warning the HTTP client tells whole URLs.
-    for name in ("httpx2", "httpcore2"):
-        logging.getLogger(name).setLevel(logging.WARNING)
     built: dict[str, Channel] = {}
     problems: list[str] = []
     for name, one in channels.items():

@@ -9,7 +9,6 @@ connection with all calls on it.
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
@@ -21,7 +20,7 @@ import msgspec
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
-from vigil import __version__
+from vigil.net.client import guarded_client, why_failed
 from vigil.net.guard import GuardedTransport, Resolve
 from vigil.net.ssrf import Refused, Rules
 
@@ -75,15 +74,11 @@ class WebWire:
     async def connect(self) -> AsyncIterator[Any]:
         endpoint = self._endpoint
         async with (
-            httpx2.AsyncClient(
-                transport=self._outlet,
-                headers={
-                    "user-agent": f"Vigil/{__version__}",
-                    "accept-encoding": "identity",
-                    **endpoint.headers,
-                },
+            guarded_client(
+                self._outlet,
                 timeout=httpx2.Timeout(CONNECT_S, read=endpoint.silence_s),
-                trust_env=False,
+                headers=endpoint.headers,
+                keeps_cookies=True,
             ) as client,
             _transport(endpoint.url, client) as (inbound, outbound),
         ):
@@ -115,9 +110,9 @@ class Outlet(httpx2.AsyncBaseTransport):
         except Refused as error:
             return self._failed(request, UNREACHABLE, f"the URL {error.reason}", error)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
-            return self._failed(request, UNREACHABLE, _words(error), error)
+            return self._failed(request, UNREACHABLE, why_failed(error), error)
         except (httpx2.HTTPError, OSError) as error:
-            return self._failed(request, LOST, _words(error), error)
+            return self._failed(request, LOST, why_failed(error), error)
         if response.headers.get("content-encoding", "identity") != "identity":
             await response.aclose()
             return self._failed(request, LOST, "it answers compressed, unasked", None)
@@ -214,13 +209,3 @@ class _Bounded(_Paced):
 def _refused(status: int) -> str:
     told = f"it answered HTTP {status}"
     return f"{told}: {SIGN_IN}" if status in (401, 403) else told
-
-
-def _words(error: BaseException) -> str:
-    """Say what went wrong without saying where: a URL may hold a secret."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, OSError) and cause.errno:
-            return os.strerror(cause.errno)
-        cause = cause.__cause__ or cause.__context__
-    return type(error).__name__

@@ -11,19 +11,17 @@ from __future__ import annotations
 import asyncio
 import codecs
 import contextlib
-import logging
 import re
 import ssl
 import zlib
 from asyncio.subprocess import DEVNULL, PIPE
-from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
 from typing import Final
 
 import httpx2
 import msgspec
 
-from vigil import __version__
+from vigil.net.client import FAILURES, guarded_client, why_failed
 from vigil.net.guard import GuardedTransport, Resolve
 from vigil.net.ssrf import Refused, Rules, target_of
 
@@ -38,9 +36,7 @@ READ_S: Final = 10.0
 FRAME_BYTES: Final = 2560
 """Of what is said about an answer; an address may be long."""
 HEADERS: Final = {
-    "user-agent": f"Vigil/{__version__}",
     "accept": "text/html,application/xhtml+xml,text/plain,application/json,text/*;q=0.9,*/*;q=0.5",
-    "accept-encoding": "identity",
     "connection": "close",
 }
 HTML: Final = ("text/html", "application/xhtml+xml")
@@ -91,18 +87,11 @@ class Fetcher:
         resolve: Resolve | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        # Below a warning the HTTP client tells whole URLs, and what a model put into them.
-        for name in ("httpx2", "httpcore2"):
-            logging.getLogger(name).setLevel(logging.WARNING)
         self._rules = rules
         self._bytes_max = bytes_max
         self._timeout_s = timeout_s
-        self._client = httpx2.AsyncClient(
-            transport=GuardedTransport(rules, resolve, tls=tls),
-            timeout=timeout_s,
-            follow_redirects=False,
-            trust_env=False,
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+        self._client = guarded_client(
+            GuardedTransport(rules, resolve, tls=tls), timeout=timeout_s, headers=HEADERS
         )
 
     async def close(self) -> None:
@@ -117,8 +106,10 @@ class Fetcher:
             return _failed(f"no whole answer within {self._timeout_s:g} s")
         except Refused as error:
             return _failed(f"the URL {error.reason}")
-        except (httpx2.HTTPError, httpx2.InvalidURL, OSError, zlib.error) as error:
-            return _failed(f"{type(error).__name__}: {error}")
+        except zlib.error as error:
+            return _failed(f"it can't be unpacked: {error}")
+        except FAILURES as error:
+            return _failed(why_failed(error))
         return await _told(page, arguments.offset, call.tool.output_bytes_max - FRAME_BYTES)
 
     async def _fetch(self, url: str) -> Page:
@@ -129,7 +120,7 @@ class Fetcher:
         """
         for _ in range(REDIRECTS_MAX + 1):
             target_of(url, self._rules)
-            request = self._client.build_request("GET", url, headers=HEADERS)
+            request = self._client.build_request("GET", url)
             response = await self._client.send(request, stream=True)
             try:
                 location = response.headers.get("location")

@@ -14,7 +14,6 @@ import asyncio
 import contextlib
 import ssl
 from datetime import datetime
-from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -22,9 +21,9 @@ import httpx2
 import msgspec
 from standardwebhooks import Webhook
 
-from .. import __version__
 from ..clock import Clock
 from ..contracts import Instant, Said
+from ..net.client import FAILURES, guarded_client, why_failed
 from ..net.guard import GuardedTransport, Resolve
 from ..net.ssrf import Refused, Rules
 from .answers import Answer, NotTaken, Unclear, answer_of
@@ -37,9 +36,7 @@ SENT: Final = "http11.send_request_headers.started"
 """The moment from which on the receiver may have something."""
 HEADERS: Final = {
     "content-type": "application/json",
-    "user-agent": f"Vigil/{__version__}",
     "accept": "*/*",
-    "accept-encoding": "identity",
     "connection": "close",
 }
 
@@ -104,13 +101,8 @@ class WebhookSender:
         self._signer = Webhook(secret)
         self._clock = clock
         self._timeout_s = timeout_s
-        self._client = httpx2.AsyncClient(
-            transport=GuardedTransport(rules, resolve, tls=tls),
-            timeout=timeout_s,
-            follow_redirects=False,
-            trust_env=False,
-            # None is taken from anybody: each request is as if it were the first.
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+        self._client = guarded_client(
+            GuardedTransport(rules, resolve, tls=tls), timeout=timeout_s, headers=HEADERS
         )
 
     def __repr__(self) -> str:
@@ -137,8 +129,8 @@ class WebhookSender:
             return failure(f"no answer within {self._timeout_s:g} s")
         except Refused as error:
             return failure(f"the URL {error.reason}", is_final=True)
-        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
-            return failure(_words(error))
+        except FAILURES as error:
+            return failure(why_failed(error))
         await _drain(response)
         return self._answer(response)
 
@@ -148,7 +140,7 @@ class WebhookSender:
             "POST",
             self._url,
             content=body,
-            headers=HEADERS | self._signature(webhook_id, body, self._clock.now()),
+            headers=self._signature(webhook_id, body, self._clock.now()),
             extensions={"trace": trace},
         )
         return await self._client.send(request, stream=True)
@@ -196,13 +188,3 @@ def _host_of(location: str | None) -> str | None:
     except ValueError:
         return "an unreadable place"
     return "a path of its own" if host is None else host[:100]
-
-
-def _words(error: Exception) -> str:
-    """Say what went wrong without saying where: a URL may hold a secret."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, OSError) and cause.strerror:
-            return f"{type(error).__name__}: {cause.strerror}"
-        cause = cause.__cause__ or cause.__context__
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
