@@ -67,10 +67,9 @@ def _conclude(draft: Draft, result: ModelAnswer | Exception, moment: Moment) -> 
     draft.moment = moment
     if isinstance(result, Exception):
         core.fail(draft, str(result), is_retryable=isinstance(result, TimeoutError))
-    elif draft.loop.purpose == "plan":
-        core.conclude_plan(draft, result)
     else:
-        core.conclude(draft, result)
+        assert draft.profile.conclude is not None
+        draft.profile.conclude(draft, result)
     return draft
 
 

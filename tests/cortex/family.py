@@ -15,7 +15,7 @@ import msgspec
 
 from services.cortex import core
 from services.cortex.core import Draft, Moment, Policy
-from services.cortex.core.profiles import profile_of
+from services.cortex.profiles import profile_of
 from services.cortex.thought.model import ModelAnswer
 from tests.cortex.driver import answer
 from vigil.contracts import (

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Final
 
 from services.cortex import core
-from services.cortex.core import Draft, Plan, Policy, Window
+from services.cortex.core import Draft, Plan, Policy, Window, pausing
 from services.cortex.core.history import Chunk, chunk_of
 from services.cortex.core.remembering import Offer
 from services.cortex.core.window import tokens_of_rows
@@ -147,10 +147,10 @@ class ReflectingDriver(Driver):
     def _look_back(self, draft: Draft) -> None:
         offer = self.offer()
         if not offer.has_words:
-            core.skip_saving(draft, offer)
+            pausing.skip(draft, offer)
         else:
             self.asked.append("save")
-            self._apply(draft, self.reflect("save"), lambda d, a: core.conclude_saving(d, a, offer))
+            self._apply(draft, self.reflect("save"), lambda d, a: pausing.conclude(d, a, offer))
         self.commit(draft)
 
     def offer(self) -> Offer:

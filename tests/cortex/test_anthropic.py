@@ -30,7 +30,7 @@ from services.cortex.thought.model import (
     Situation,
     StopReason,
 )
-from services.cortex.thought.tools import SPECS
+from services.cortex.thought.tools import specs
 from tests.cortex.driver import Driver
 from tests.support.messages_api import Fault, MessagesApi, Reply, calls, fails, messages_api, says
 from tests.support.stack import settings_of
@@ -78,7 +78,7 @@ def request(*rows: Row, **changes: Any) -> ModelRequest:
         session_key="ann:vigil:t1",
         system=("You are kind.", "Now: noon."),
         rows=rows or (user("hello"),),
-        tools=SPECS,
+        tools=specs(),
         max_tokens=1000,
         timeout_s=20.0,
         situation=SITUATION,

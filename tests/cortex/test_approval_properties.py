@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from services.cortex.core import Draft, Policy
 from services.cortex.core.approvals import digest_of
-from services.cortex.core.profiles import PROFILES
+from services.cortex.profiles import profile_of
 from services.cortex.thought.model import ModelAnswer
 from tests.cortex.driver import KEY, Driver, answer, call
 from tests.cortex.test_core_approvals import TOOLS
@@ -274,7 +274,7 @@ class Alone(Life):
 class Worker(Life):
     """A session that nobody talks to, and that waits for what it asks."""
 
-    policy = Policy(profile=PROFILES["worker"], calls_max=20)
+    policy = Policy(profile=profile_of("worker"), calls_max=20)
 
     def begin(self) -> None:
         start = Start(prompt="do it", parent="ann:vigil:t0", call_id="c0", depth=1, is_ordered=True)

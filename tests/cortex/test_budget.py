@@ -11,7 +11,7 @@ import pytest
 
 from services.cortex.thought.budget import Budget, BudgetExceeded, Reservation, estimate, tokens_of
 from services.cortex.thought.model import ModelRequest, Situation
-from services.cortex.thought.tools import SPECS
+from services.cortex.thought.tools import specs
 from tests.support.stack import Stack
 from vigil.bus.bus import Bus
 from vigil.bus.kv import Bucket
@@ -184,14 +184,14 @@ def test_the_estimate_covers_the_request_and_the_answer(text: str) -> None:
         session_key="ann:vigil:t1",
         system=(text, text),
         rows=(Row(role="user", blocks=(TextBlock(text=text),), at=NOON, source="person"),),
-        tools=SPECS,
+        tools=specs(),
         max_tokens=1000,
         timeout_s=5.0,
         situation=Situation(
             now=NOON, timezone="UTC", user="a", agent="b", follow_ups={}, autonomy_enabled=True
         ),
     )
-    assert estimate(request) >= 1000 + len(text.encode()) + len(msgspec.json.encode(SPECS)) // 3
+    assert estimate(request) >= 1000 + len(text.encode()) + len(msgspec.json.encode(specs())) // 3
 
 
 def test_every_token_counts() -> None:

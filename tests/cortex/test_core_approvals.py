@@ -11,7 +11,8 @@ import pytest
 from services.cortex import core
 from services.cortex.core import Policy, arguments
 from services.cortex.core.policy import Authority
-from services.cortex.core.profiles import PROFILES, offers
+from services.cortex.core.profile import offers
+from services.cortex.profiles import profile_of
 from tests.cortex.driver import KEY, Driver, answer, call
 from tests.cortex.test_core import scripted
 from vigil.contracts import (
@@ -137,7 +138,7 @@ def test_a_tool_that_is_not_offered_is_unknown() -> None:
     del driver.tools["shell"]
     first, _ = driver.user("list it")
     assert told(first) == ["There is no tool named 'shell'."]
-    branch = Policy(profile=PROFILES["branch"])
+    branch = Policy(profile=profile_of("branch"))
     assert not offers(branch.profile, "shell")
     assert offers(branch.profile, "box__wipe")
 
@@ -493,7 +494,7 @@ def test_without_a_person_there_is_nobody_to_ask() -> None:
 
 def worker_driver(*uses: Any) -> Driver:
     """A worker that asked for leave; then it says "Done."."""
-    policy = Policy(profile=PROFILES["worker"], calls_max=20)
+    policy = Policy(profile=profile_of("worker"), calls_max=20)
     driver = driver_of(answer(*uses), answer("Done."), policy=policy)
     start = Start(prompt="do it", parent="ann:vigil:t0", call_id="c0", depth=1, is_ordered=True)
     payload = ControlPayload(op="start", start=start)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.cortex.core import Draft, Policy, job_record, plans
-from services.cortex.core.profiles import PROFILES
+from services.cortex.profiles import profile_of
 from services.cortex.thought.model import ModelAnswer
 from tests.cortex.driver import KEY, START, Driver, answer
 from tests.support.examples import up_to
@@ -69,7 +69,7 @@ class JobDriver(Driver):
     def __init__(self, *says: str | Exception, **policy: Any) -> None:
         self.says = list(says)
         self.asked = 0
-        profile = PROFILES["planner"]
+        profile = profile_of("planner")
         super().__init__(self._think, Policy(profile=profile, calls_max=2, **policy))
         self.tools = {tool.name: tool for tool in (SHELL, FETCH, WIPE)}
 

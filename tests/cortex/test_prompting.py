@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from services.cortex.thought.identity import Identity
 from services.cortex.thought.model import Situation
 from services.cortex.thought.prompts import FOLDER, Prompts, barred, instant, line
-from services.cortex.thought.tools import SPECS, TOOLS
+from services.cortex.thought.tools import TOOLS, specs
 from vigil.contracts import ExternalBlock, ExternalPayload, FollowUp, Memory, TaskBlock
 from vigil.memory.tools import TOOLS as MEMORY_TOOLS
 
@@ -242,10 +242,10 @@ def test_memories_of_the_ends_of_the_calendar(at: datetime) -> None:
 
 def test_the_model_knows_its_memory_tools() -> None:
     """M-8: it sees them, with what the types say, and the prompt says when to use them."""
-    specs = {spec.name: spec for spec in SPECS}
-    assert set(MEMORY_TOOLS) <= set(specs)
-    assert specs["memory_save"].description.startswith("Remember something for good")
-    schema = specs["memory_recall"].input_schema
+    shown = {spec.name: spec for spec in specs()}
+    assert set(MEMORY_TOOLS) <= set(shown)
+    assert shown["memory_save"].description.startswith("Remember something for good")
+    schema = shown["memory_recall"].input_schema
     assert set(schema["properties"]) == {"query", "types", "source", "limit"}
     assert schema["required"] == ["query"]
     assert schema["additionalProperties"] is False
@@ -277,7 +277,7 @@ def test_a_summary_is_told_from_what_the_person_says() -> None:
 
 @pytest.mark.parametrize("purpose", ["compact", "save"])
 def test_who_reflects_is_told_the_time_and_what_to_call(purpose: str) -> None:
-    text = PROMPTS.reflection(purpose, situation())
+    text = PROMPTS.question(f"{purpose}.md.j2", situation(), {})
     assert "ann" in text
     assert "`memory_save`" in text
     assert NOW.isoformat(timespec="seconds")[:10] in text.rpartition("Now:")[2]

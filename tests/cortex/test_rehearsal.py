@@ -20,7 +20,7 @@ from services.cortex.models.rehearsal import (
 )
 from services.cortex.thought.model import ModelAnswer, ModelRequest, Situation
 from services.cortex.thought.prompts import Prompts
-from services.cortex.thought.tools import ARGUMENTS
+from services.cortex.thought.tools import arguments
 from vigil.contracts import (
     Block,
     ExternalBlock,
@@ -91,7 +91,7 @@ def calls_of(answer: ModelAnswer) -> list[ToolUseBlock]:
     found = [block for block in answer.blocks if isinstance(block, ToolUseBlock)]
     assert (answer.stop_reason == "tool_use") == bool(found)
     for call in found:
-        msgspec.convert(call.input, ARGUMENTS[call.name])  # fits the tool's schema
+        msgspec.convert(call.input, arguments()[call.name])  # fits the tool's schema
     return found
 
 

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.cortex.core import plans
+from services.cortex.core.profile import Told
 from services.cortex.models.rehearsal_plans import CANNOT, LINES_MAX, plan
+from services.cortex.profiles.planner import job_rows
 from services.cortex.thought.prompts import Prompts
 from services.gateway.work import skills
 from vigil.contracts import Job, TextBlock
@@ -26,8 +28,9 @@ def asked(goal: str, material: str = "", skill: str = "") -> str:
         id="1", session_key="ann:vigil:_planner-1", created_at=AT,
         goal=goal, input=material, skill=skill,
     )  # fmt: skip
-    (row,) = PROMPTS.job_rows(job, (), AT)
-    (block,) = row.blocks
+    (told,) = job_rows(job, (), AT)
+    assert isinstance(told, Told)
+    (block,) = PROMPTS.told(told).blocks
     assert isinstance(block, TextBlock)
     return block.text
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from services.cortex.models.rehearsal_reflection import NOTHING, reflect
+from services.cortex.models.rehearsal_reflection import NOTHING, memories, summary
 from services.cortex.thought.transcript import OFFERED, transcript
 from vigil.contracts import (
     ExternalBlock,
@@ -31,8 +31,7 @@ def agent(*blocks: TextBlock | ToolUseBlock) -> Row:
 
 
 def saved(*rows: Row) -> list[str]:
-    text, calls = reflect("save", transcript(rows))
-    assert text == ""
+    calls = memories(transcript(rows))
     assert {name for name, _ in calls} <= {"memory_save"}
     return [arguments["content"].removeprefix("The person said: ") for _, arguments in calls]
 
@@ -69,15 +68,15 @@ def test_it_keeps_nothing_twice() -> None:
     rows = [person("My dog is Rex"), agent(call), person("I like him"), person("I like him")]
     assert saved(*rows) == ["I like him."]
     text = transcript([person("I am new")], offered=[person("I am old")])
-    _, calls = reflect("compact", text)
+    calls = memories(text)
     assert [arguments["content"] for _, arguments in calls] == ["The person said: I am new."]
 
 
 def test_it_carries_the_earlier_summary_over() -> None:
-    text, _ = reflect("compact", transcript([person("second thing")], "- The person said: first"))
+    text = summary(transcript([person("second thing")], "- The person said: first"))
     assert text == "- The person said: first\n- The person said: second thing"
-    assert reflect("compact", transcript([agent(TextBlock(text="hm"))]))[0] == NOTHING
-    long, _ = reflect("compact", transcript([person("x" * 300)] * 100))
+    assert summary(transcript([agent(TextBlock(text="hm"))])) == NOTHING
+    long = summary(transcript([person("x" * 300)] * 100))
     assert len(long) <= 4000
 
 

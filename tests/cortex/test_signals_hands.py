@@ -14,7 +14,6 @@ from vigil.contracts import (
     BoardEntity,
     BoardEntry,
     Cause,
-    ChildKind,
     Job,
     JobStatus,
     Plan,
@@ -27,6 +26,7 @@ from vigil.contracts import (
     Turn,
     encode,
 )
+from vigil.contracts.session_kinds import child_kinds
 from vigil.errors import InvalidInput
 from vigil.signals.kinds import KINDS
 from vigil.signals.sources import SOURCES, project
@@ -60,7 +60,7 @@ def of_turn(kind: str = "worker", ordinal: int = 2, **fields: Any) -> list[Signa
 # ---------------------------------------------------------------- workers and branches
 
 
-@pytest.mark.parametrize("kind", get_args(ChildKind))
+@pytest.mark.parametrize("kind", child_kinds())
 def test_a_child_begins_and_ends(kind: str) -> None:
     """C-4: told by the first turn and by what its parent is told; the subject leads to both."""
     (begun,) = of_turn(kind, 1)
@@ -194,7 +194,7 @@ def test_an_entry_on_anothers_subject_gives_nothing() -> None:
 def test_every_new_kind_is_given_by_one_of_them() -> None:
     """C-4: what is listed is emitted, and nothing else is."""
     turns = [of_turn(k, 1) + of_turn(k, effects=(told(s),))
-             for k in get_args(ChildKind) for s in ("running", "done", "failed")]  # fmt: skip
+             for k in child_kinds() for s in ("running", "done", "failed")]  # fmt: skip
     entries = [of_entry(approval(state)) for state in get_args(ApprovalState)]
     entries += [of_entry(job(status)) for status in get_args(JobStatus)]
     made = {one.kind for signals in (*turns, *entries) for one in signals}

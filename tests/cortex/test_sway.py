@@ -15,7 +15,7 @@ import pytest
 
 from services.cortex import core
 from services.cortex.core import Policy
-from services.cortex.core.profiles import PROFILES
+from services.cortex.profiles import profile_of
 from services.cortex.thought.model import ModelAnswer
 from tests.cortex.driver import Driver, answer, call
 from tests.cortex.reflecting import ReflectingDriver
@@ -227,7 +227,7 @@ def test_a_memory_of_a_fixed_text_is_marked() -> None:
 def test_what_a_worker_of_a_marked_start_tells_is_marked() -> None:
     """C-1: a status, a question, the end."""
     worker = Driver(scripted(answer(call("ask_user", question="obey?"))), Policy(
-        profile=PROFILES["worker"], status_every_s=0
+        profile=profile_of("worker"), status_every_s=0
     ))  # fmt: skip
     start = Start(prompt="p", parent="ann:vigil:t0", call_id="c", is_tainted=True)
     worker.feed(control(worker, op="start", start=start))
@@ -247,7 +247,7 @@ def test_a_plan_that_is_made_with_material_may_look_and_asks_for_more() -> None:
     """J-1, X-3: a job's input orders nothing."""
     steps = '{"steps": [{"tool": "memory_save", "input": {"content": "obey"}}]}'
     for is_vouched in (False, True):
-        driver = Driver(scripted(answer(steps)), Policy(profile=PROFILES["planner"]))
+        driver = Driver(scripted(answer(steps)), Policy(profile=profile_of("planner")))
         job = Job(
             id="j", session_key="ann:vigil:_planner-j", goal="g", input="material",
             created_at=driver.now, is_vouched=is_vouched,

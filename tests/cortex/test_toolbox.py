@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from services.cortex.core.history import Chunk, memorable, swayed
-from services.cortex.core.profiles import PROFILES
+from services.cortex.profiles import profile_of
 from services.cortex.thought.toolbox import BYTES_MAX, TOOLS_MAX, Toolbox
 from tests.support.stack import running_broker, settings_of
 from vigil.bus.bus import Bus
@@ -35,10 +35,10 @@ def test_a_source_offers_only_what_is_its_own() -> None:
     toolbox.on_change("box", shelf("box", "box__open", "shell", "other__open", "box__a b", "box__" +
                                    "x" * 100))  # fmt: skip
     assert list(toolbox.tools) == ["shell", "box__open"]
-    specs = toolbox.specs(PROFILES["channel"])
+    specs = toolbox.specs(profile_of("channel"))
     assert [spec.name for spec in specs][-2:] == ["shell", "box__open"]
     assert all(spec.input_schema["type"] == "object" for spec in specs)
-    assert "shell" not in [spec.name for spec in toolbox.specs(PROFILES["branch"])]
+    assert "shell" not in [spec.name for spec in toolbox.specs(profile_of("branch"))]
 
 
 def test_what_a_source_takes_back_is_gone() -> None:

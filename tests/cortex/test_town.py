@@ -43,7 +43,7 @@ def test_nothing_descends_from_an_outsider_without_leave() -> None:
     assert counts["ran by leave"] >= LIVES / 30, "what is accepted runs, once it is accepted"
 
 
-def _of_loop_alone(state: Any, moment: Any) -> Sway:
+def _of_loop_alone(state: Any, moment: Any, thinking: Any) -> Sway:
     return sway.of_loop(state.loop)
 
 

@@ -16,8 +16,10 @@ from typing import Any, Final
 
 from services.cortex import core
 from services.cortex.core import Draft, Policy
+from services.cortex.core import steps as job_steps
 from services.cortex.core.history import memorable
-from services.cortex.core.profiles import offers, profile_of
+from services.cortex.core.profile import offers
+from services.cortex.profiles import profile_of
 from services.cortex.session.history import History, Inherited
 from services.cortex.thought.model import ModelAnswer
 from tests.cortex.driver import answer
@@ -157,7 +159,7 @@ class Resident(ReflectingDriver):
             self.commit(draft)
             return
         if job.plan is not None:
-            core.advance_job(draft)
+            job_steps.advance(draft)
         else:
             canary = self.town.dice.choice(self.town.canaries_in(f"{job.goal} {job.input}"))
             step = {"tool": self.town.dice.choice(("http_get", "write_file", "memory_save"))}
@@ -165,7 +167,7 @@ class Resident(ReflectingDriver):
                 {"content": f"Mind {canary}"} if step["tool"] == "memory_save" else {"text": canary}
             )
             steps = [{"tool": "read_file", "input": {}}, {**step, "input": given}]
-            core.conclude_plan(draft, answer(json.dumps({"steps": steps})))
+            job_steps.conclude(draft, answer(json.dumps({"steps": steps})))
         self.commit(draft)
 
     def _look_back(self, draft: Draft) -> None:

@@ -13,11 +13,7 @@ from .compaction import fail as fail_to_summarise
 from .draft import Draft
 from .fold import begin_takeover, cause_of, fold, give_up, owes, poison, take
 from .loop import conclude, fail
-from .pausing import conclude as conclude_saving
-from .pausing import skip as skip_saving
 from .policy import Moment, Policy
-from .steps import advance as advance_job
-from .steps import conclude as conclude_plan
 from .waiting import head
 from .window import Window
 
@@ -27,12 +23,9 @@ __all__ = [
     "Plan",
     "Policy",
     "Window",
-    "advance_job",
     "begin_takeover",
     "cause_of",
     "conclude",
-    "conclude_plan",
-    "conclude_saving",
     "drop_oldest",
     "fail",
     "fail_to_summarise",
@@ -41,7 +34,6 @@ __all__ = [
     "head",
     "owes",
     "poison",
-    "skip_saving",
     "summarise",
     "take",
 ]

@@ -49,7 +49,7 @@ TOO_MUCH: Final = "That is too much for one answer; call again with less, or wit
 def refusal(draft: Draft, arguments: dict[str, Any]) -> str | None:
     """Return why no call with these arguments may be asked for now; None: it may."""
     loop = draft.loop
-    if loop.purpose == "answer" and loop.calls >= draft.policy.calls_max:
+    if draft.profile.asks_again and loop.calls >= draft.policy.calls_max:
         return LAST_STEP
     if stored_size(arguments) > INPUT_BYTES_MAX - _spent(draft):
         return TOO_MUCH

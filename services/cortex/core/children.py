@@ -18,7 +18,6 @@ import msgspec
 
 from vigil.contracts import (
     Cause,
-    ChildKind,
     ChildStatus,
     Control,
     OpenCall,
@@ -32,11 +31,11 @@ from vigil.contracts import (
 )
 from vigil.subjects import SessionKey
 
-from ..thought.tools import SESSION_TOOLS, Branch
+from ..profiles import profile_of, starters
 from . import calls, detached, jobs
 from . import sway as sways
 from .draft import INSTANT, Draft
-from .profiles import profile_of
+from .profile import Profile
 from .schedule import Result
 from .spawning import CHILD_TIMER, STATUS_LENGTH_MAX, lost, shortened
 from .sway import Sway
@@ -44,7 +43,6 @@ from .sway import Sway
 TITLE_LENGTH_MAX: Final = 100
 ASKING_LENGTH_MAX: Final = 8_000
 """Characters of a request to a person: its arguments, and how to answer."""
-KINDS: Final[dict[str, ChildKind]] = {"branch": "branch", "spawn_worker": "worker"}
 STARTED: Final = (
     "The worker has begun, beside this conversation. Its result comes to you by itself, as a "
     "message that begins with [Result]. Don't wait for it: tell the person that you are at it."
@@ -59,13 +57,16 @@ def spawn(draft: Draft, call: ToolUseBlock) -> OpenCall | Result:
 
     Returns what the loop waits for, or what to tell the model at once.
     """
+    kind = starters()[call.name]
+    starter = kind.starter
+    if starter is None:
+        raise AssertionError(f"{call.name} starts nothing")
     try:
-        arguments: Any = msgspec.convert(call.input, SESSION_TOOLS[call.name])
+        arguments: Any = msgspec.convert(call.input, starter.arguments)
     except msgspec.ValidationError as error:
         return f"The arguments don't fit the schema: {error}", True
-    prompt = arguments.prompt if isinstance(arguments, Branch) else arguments.task
-    kind = KINDS[call.name]
-    is_awaited = kind == "branch" or not draft.policy.profile.is_conversation
+    prompt: str = getattr(arguments, arguments.__struct_fields__[0])
+    is_awaited = starter.is_awaited or not draft.policy.profile.is_conversation
     problem = _problem(draft, is_awaited=is_awaited)
     if problem is not None:
         return problem, True
@@ -89,15 +90,15 @@ def _problem(draft: Draft, *, is_awaited: bool) -> str | None:
     return None
 
 
-def _begin(draft: Draft, kind: ChildKind, tool: str, prompt: str, *, is_awaited: bool) -> str:
+def _begin(draft: Draft, kind: Profile, tool: str, prompt: str, *, is_awaited: bool) -> str:
     """Have the session started, and note that it is under way; return the effect's id."""
     loop, root_id = draft.loop, _root_id(draft)
-    allowance = min(_left(draft) - 1, profile_of(kind).children_max)
+    allowance = min(_left(draft) - 1, kind.children_max)
     sway = draft.sway
     is_ordered = (loop.is_direct or loop.is_ordered) and not sway.is_outside
     effect_id = draft.spawn_session(
         SpawnSessionPayload(
-            kind=kind,
+            kind=kind.name,
             prompt=prompt,
             caused_by=loop.cause.id,
             root_id=root_id,
@@ -112,10 +113,10 @@ def _begin(draft: Draft, kind: ChildKind, tool: str, prompt: str, *, is_awaited:
     task = Task(
         tool=tool,
         title=shortened(" ".join(prompt.split()), TITLE_LENGTH_MAX),
-        due_at=_due_at(draft, kind),
+        due_at=_due_at(draft, kind.name),
         generation=draft.ordinal,
-        kind=kind,
-        child=str(SessionKey.parse(draft.key).of_kind(kind, effect_id)),
+        kind=kind.name,
+        child=str(SessionKey.parse(draft.key).of_kind(kind.name, effect_id)),
         is_awaited=is_awaited,
         is_ordered=is_ordered,
         is_tainted=sway.is_outside,
@@ -138,7 +139,13 @@ def holds_up(draft: Draft) -> bool:
     can be asked there: the person could say nothing else for as long as they don't decide."""
     start = draft.state.start
     waited_for = (draft.key, "" if start is None else start.parent)
-    return any(key and SessionKey.parse(key).kind == "branch" for key in waited_for)
+    return any(key and _is_waited_for(SessionKey.parse(key).kind) for key in waited_for)
+
+
+def _is_waited_for(kind: str) -> bool:
+    """Whether a conversation waits for sessions of that kind."""
+    starter = profile_of(kind).starter
+    return starter is not None and starter.is_awaited
 
 
 def _depth(draft: Draft) -> int:
@@ -162,7 +169,7 @@ def _root_id(draft: Draft) -> str:
     return inherited or ("" if task is None else task.root_id) or loop.cause.id
 
 
-def _due_at(draft: Draft, kind: ChildKind) -> datetime:
+def _due_at(draft: Draft, kind: str) -> datetime:
     timeout_s = draft.policy.timeouts_s.get(kind, profile_of(kind).timeout_s)
     return draft.moment.now + timedelta(seconds=timeout_s)
 
@@ -170,20 +177,16 @@ def _due_at(draft: Draft, kind: ChildKind) -> datetime:
 # ---------------------------------------------------------------- being one
 
 
-def start(draft: Draft, cause: Cause, event: Control, *, is_first: bool) -> None:
+def begin(draft: Draft, cause: Cause, event: Control) -> None:
     """Begin with what this session was started for.
 
-    Args:
-        is_first: whether nothing came into the session before. A child that heard something else
-            first was cancelled before it began, or is none of ours: it begins nothing.
+    A child that heard something else first was cancelled before it began, or is none of ours: it
+    begins nothing.
     """
     given = event.payload.start
-    if given is None or draft.policy.profile.is_conversation:
-        draft.note("not_served", "no profile of this session takes 'start' events")
-    elif given.job is not None:
-        jobs.begin(draft, cause, given)
-        return
-    elif is_first:
+    if given is None:
+        draft.note("not_served", "a start without a task")
+    elif draft.is_first:
         _begin_with(draft, cause, given)
         return
     elif draft.state.start is not None:
@@ -204,7 +207,7 @@ def cancel(draft: Draft, event: Control) -> None:
     """End this session and what it started; if it has not begun, it never will."""
     why = event.payload.reason or "nobody waits for it any more"
     if draft.policy.profile.is_conversation:
-        draft.note("not_served", "no profile of this session takes 'cancel' events")
+        draft.note("not_served", "no profile of this session takes cancel events")
     elif draft.state.loop is not None:
         draft.note("session_cancelled", why)
         draft.end_loop("cancelled")
@@ -226,7 +229,7 @@ def refuse(draft: Draft, given: Start | None) -> None:
 def report(draft: Draft) -> None:
     """Tell the parent what this session is at, unless it was told a moment ago."""
     loop, given = draft.state.loop, draft.state.start
-    if loop is None or given is None or loop.purpose == "plan":
+    if loop is None or given is None:
         return
     quiet_ms = draft.moment.now_ms - draft.state.told_ms
     if quiet_ms >= draft.policy.status_every_s * 1000:
@@ -268,13 +271,13 @@ def hear(draft: Draft, cause: Cause, event: Control) -> None:
     if status is None or task is None or task.kind == "call" or task.told_seq:
         draft.note("late_status", "nothing is under way that this could be of", event.id)
     else:
-        if task.kind != "branch":  # a conversation waits for that one, so its time is all it has
-            _put_off(draft, status)
+        if not _is_waited_for(task.kind):  # it has the time that it was given, and no more
+            _put_off(draft, task.kind, status)
         _pass_on(draft, cause, task, status)
 
 
-def _put_off(draft: Draft, status: ChildStatus) -> None:
-    due_at = _due_at(draft, "worker")
+def _put_off(draft: Draft, kind: str, status: ChildStatus) -> None:
+    due_at = _due_at(draft, kind)
     if status.state == "asking":
         due_at += timedelta(seconds=draft.policy.approval_expires_s)
     draft.expect_by(status.call_id, due_at)
@@ -329,6 +332,6 @@ def drop(draft: Draft, payload: TimerPayload) -> bool:
 
 
 __all__ = [
-    "awaited_by", "cancel", "drop", "hear", "holds_up", "look", "refuse", "report", "spawn",
-    "start", "tell_status", "under_way",
+    "awaited_by", "begin", "cancel", "drop", "hear", "holds_up", "look", "refuse", "report",
+    "spawn", "tell_status", "under_way",
 ]  # fmt: skip

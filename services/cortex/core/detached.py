@@ -26,7 +26,7 @@ from vigil.contracts import (
     ToolResultEvent,
 )
 
-from . import pausing, request_text
+from . import request_text
 from . import sway as sways
 from .asking import APPROVAL_TIMER
 from .collecting import replace
@@ -87,9 +87,9 @@ def settle(draft: Draft, cause: Cause, event: Event, task_id: str, task: Task) -
 def _take_up(draft: Draft, cause: Cause, event: Event, task_id: str) -> None:
     task = draft.state.tasks[task_id]
     if draft.gate(is_ordered=task.is_ordered) is None and draft.held_until() is None:
-        pausing.give_way(draft, "a result came in")
-    is_saving = pausing.is_saving(draft)
-    if (draft.state.loop is not None and not is_saving) or draft.state.queue:
+        draft.make_way("a result came in")
+    is_aside = draft.is_aside
+    if (draft.state.loop is not None and not is_aside) or draft.state.queue:
         enqueue(draft, cause)
     else:
         take(draft, cause, event)
@@ -214,12 +214,12 @@ def ask_for(draft: Draft, cause: Cause, task: Task, status: ChildStatus) -> None
     draft.update(told=(*draft.state.told, cause.id)[-TOLD_MAX:])
     text, sway = status.text, sways.of(task, status)
     draft.note("child_asks", text, cause.id)
-    if draft.state.loop is not None and not pausing.is_saving(draft):
+    if draft.state.loop is not None and not draft.is_aside:
         loop = draft.loop
         is_of_exchange = loop.is_direct and task.caused_by == loop.cause.id
         draft.say(text, sway, is_autonomous=not is_of_exchange, is_ordered=task.is_ordered)
         return
-    pausing.give_way(draft, "a question came in")
+    draft.make_way("a question came in")
     before = draft.cause
     draft.begin_loop(cause, is_direct=False, is_ordered=task.is_ordered, sway=sway)
     blocked = draft.say(text, sway, is_autonomous=True, is_ordered=task.is_ordered)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from vigil.contracts import (
     AGENT_FOLLOW_UP,
@@ -22,10 +22,12 @@ from vigil.contracts import (
     Waiting,
 )
 
+from ..profiles import thinking
 from . import gates, job_record
 from . import sway as sways
 from .collecting import replace
 from .policy import Moment, Policy
+from .profile import Profile
 from .spawning import Spawning, ending
 from .sway import Sway
 
@@ -52,6 +54,8 @@ class Draft(Spawning):
         self, key: str, state: State, moment: Moment, policy: Policy, cause: Cause | None = None
     ) -> None:
         super().__init__(key, state, moment, policy, cause)
+        self.is_first = state.position == 0
+        """Whether nothing came into the session before."""
         self._job_before = state.job
         self.last_words = ""
         """What a session that is no conversation said last: its parent is told."""
@@ -83,6 +87,22 @@ class Draft(Spawning):
         return self.state.loop
 
     @property
+    def profile(self) -> Profile:
+        """Who thinks in the open loop; without one, the session."""
+        loop = self.state.loop
+        return self.policy.profile if loop is None else thinking(self.policy.profile, loop.purpose)
+
+    @property
+    def is_aside(self) -> bool:
+        """Whether the open loop gives way to whatever comes in."""
+        return self.state.loop is not None and self.profile.give_way is not None
+
+    def make_way(self, why: str) -> None:
+        """Close the open loop, if it gives way: something came in."""
+        if self.state.loop is not None and self.profile.give_way is not None:
+            self.profile.give_way(self, why)
+
+    @property
     def is_ordered(self) -> bool:
         """Whether the person ordered what the loop says next. Of one that took in untrusted
         content, that is one message: the reminder itself."""
@@ -96,7 +116,7 @@ class Draft(Spawning):
     @property
     def sway(self) -> Sway:
         """Whether content from outside has a part in what the open loop decides (SPEC X-3)."""
-        return sways.of_decision(self.state, self.moment)
+        return sways.of_decision(self.state, self.moment, self.profile)
 
     @property
     def is_overtaken(self) -> bool:
@@ -120,13 +140,14 @@ class Draft(Spawning):
         is_ordered: bool = False,
         sway: Sway = Sway.NONE,
         joined: tuple[str, ...] = (),
-        purpose: Literal["answer", "save", "plan"] = "answer",
+        purpose: str = "",
         task_id: str = "",
     ) -> None:
         """Open the loop for `cause`: the model will be asked.
 
         Args:
             sway: of what begins it, beside the follow-up.
+            purpose: of a loop that is opened beside the session's own (`profiles`).
         """
         task = self.state.tasks.get(task_id)
         self.cause = cause
@@ -141,7 +162,7 @@ class Draft(Spawning):
             follow_up=follow_up,
             taint=sways.taint(sway if follow_up is None else sway | sways.of(follow_up)),
             joined=joined,
-            purpose=purpose,
+            purpose=purpose or self.policy.profile.purpose,
             task_id=task_id,
             spawned=0 if task is None else task.spawned,
         )

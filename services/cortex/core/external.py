@@ -13,7 +13,6 @@ from typing import Final
 
 from vigil.contracts import Cause, External, ExternalBlock, ExternalPayload, FollowUp
 
-from . import pausing
 from . import sway as sways
 from .collecting import replace
 from .draft import INSTANT, OUTSIDE, Draft
@@ -34,11 +33,11 @@ def receive(draft: Draft, cause: Cause, event: External) -> None:
         draft.note("repeat", "an event with this id was folded before", event.id)
         return
     if draft.gate(is_ordered=False) is None and draft.held_until() is None:
-        pausing.give_way(draft, "an event came in")
+        draft.make_way("an event came in")
         state = draft.state
     # What no model is asked about is written down beside a loop that looks back: a flood of it
     # would keep that from ever coming to its end.
-    is_busy = (state.loop is not None and not pausing.is_saving(draft)) or bool(state.queue)
+    is_busy = (state.loop is not None and not draft.is_aside) or bool(state.queue)
     if is_busy and len(state.queue) >= draft.policy.queue_max:
         draft.note("queue_full", "too many events are waiting in this session", event.id)
         draft.ended.append(cause.id)

@@ -18,7 +18,7 @@ from vigil.contracts import (
     UserMessage,
 )
 
-from . import approvals, calls, children, detached, external, person, plainly, steps, timers
+from . import approvals, calls, children, detached, external, person, plainly, timers
 from .draft import Draft
 from .policy import Moment, Policy
 from .sway import Sway
@@ -59,29 +59,29 @@ def fold(key: str, state: State, seq: int, event: Event, moment: Moment, policy:
     draft = Draft(key, state, moment, policy, cause)
     draft.update(position=seq, is_offered=state.is_offered or not state.turns)
     match event:
-        case UserMessage() | External() | Tick() if not policy.profile.is_conversation:
-            _not_served(draft, cause)
-        case UserMessage():
-            person.receive(draft, cause, event)
+        case UserMessage() | External() | Tick():
+            _begin(draft, cause, event, cause.type)
         case TimerFired():
             timers.receive(draft, cause, event)
-        case External():
-            external.receive(draft, cause, event)
         case Control():
-            _control(draft, cause, event, is_first=state.position == 0)
+            _control(draft, cause, event)
         case ToolResultEvent():
             if not detached.receive(draft, cause, event):
                 calls.receive(draft, cause, event)
-        case Tick():
-            _not_served(draft, cause)
         case _:
             assert_never(event)
-    steps.keep_up(draft)
+    if draft.profile.keep_up is not None:
+        draft.profile.keep_up(draft)
     return draft
 
 
-def _not_served(draft: Draft, cause: Cause) -> None:
-    draft.note("not_served", f"no profile of this session takes {cause.type} events")
+def _begin(draft: Draft, cause: Cause, event: Event, trigger: str) -> None:
+    """Let an event do what the session's profile says that it does."""
+    begin = draft.policy.profile.begins.get(trigger)
+    if begin is not None:
+        begin(draft, cause, event)
+        return
+    draft.note("not_served", f"no profile of this session takes {trigger} events")
     draft.ended.append(cause.id)
 
 
@@ -130,7 +130,7 @@ def _take(draft: Draft, causes: Sequence[Cause], events: Sequence[Event]) -> int
 # ---------------------------------------------------------------- control
 
 
-def _control(draft: Draft, cause: Cause, event: Control, *, is_first: bool) -> None:
+def _control(draft: Draft, cause: Cause, event: Control) -> None:
     payload = event.payload
     match payload.op:
         case "stop":
@@ -149,7 +149,7 @@ def _control(draft: Draft, cause: Cause, event: Control, *, is_first: bool) -> N
                 draft.note("cancelled", payload.reason or "a person cancelled it", payload.timer_id)
                 draft.outcome = "cleared"
         case "start":
-            children.start(draft, cause, event, is_first=is_first)
+            _begin(draft, cause, event, "start")
             return
         case "cancel":
             children.cancel(draft, event)

@@ -7,7 +7,7 @@ is seen to by `Draft.finish`.
 
 from __future__ import annotations
 
-from vigil.contracts import Cause, Start
+from vigil.contracts import Cause, Control, Start
 
 from . import job_record
 from . import sway as sways
@@ -15,11 +15,14 @@ from .collecting import replace
 from .draft import Draft
 
 
-def begin(draft: Draft, cause: Cause, start: Start) -> None:
-    """Begin the job that `start` brings, or run it again after it ended."""
+def begin(draft: Draft, cause: Cause, event: Control) -> None:
+    """Begin the job that a start brings, or run it again after it ended."""
+    start = event.payload.start
+    if start is None or start.job is None:
+        draft.note("not_served", "a start without a job")
+        draft.ended.append(cause.id)
+        return
     job, held = start.job, draft.state.job
-    if job is None:
-        raise AssertionError("a start without a job")
     if draft.state.loop is not None or (held is not None and held.runs != job.runs):
         draft.note("job_repeat", "it is running, or was run since it was asked for", job.id)
         if held is not None:
@@ -30,13 +33,7 @@ def begin(draft: Draft, cause: Cause, start: Start) -> None:
     # The state, which every turn holds, has the job once; the start only says who ordered it.
     given = replace(start, prompt="", job=None, is_tainted=sway.is_outside)
     draft.update(job=job_record.begun(job, draft.moment.now), start=given)
-    draft.begin_loop(
-        cause,
-        is_direct=False,
-        is_ordered=start.is_ordered,
-        sway=sway,
-        purpose="plan",
-    )
+    draft.begin_loop(cause, is_direct=False, is_ordered=start.is_ordered, sway=sway)
 
 
 def refuse(draft: Draft, start: Start) -> None:

@@ -2,9 +2,9 @@
 
 When a direct exchange ends, one deadline is set (`memory.pause_s`). If more was said until it
 fires, or something is still open, it is set anew: a busy conversation costs one timer in a pause's
-length, not one for each message. Then a loop with purpose `save` opens. It says nothing, counts for
-no gate, adds no rows, and gives way to whatever comes in. Without a word of the person since the
-last time nothing is due, so no model is ever asked for nothing.
+length, not one for each message. Then a loop of `profiles.look_back` opens. It says nothing, counts
+for no gate, adds no rows, and gives way to whatever comes in. Without a word of the person since
+the last time nothing is due, so no model is ever asked for nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from datetime import datetime
 
 from vigil.contracts import Cause, Pause, TimerPayload
 
+from ..profiles import profile_of
 from ..thought.model import ModelAnswer
 from .draft import INSTANT, PAUSE_TIMER, Draft
 from .remembering import Offer, save_all, things
@@ -40,7 +41,7 @@ def receive(draft: Draft, cause: Cause, payload: TimerPayload, pause: Pause) -> 
         _look_again(draft, cause, draft.next_pause_at, "everything proactive is paused")
     else:
         draft.update(pause=None)
-        draft.begin_loop(cause, is_direct=False, purpose="save")
+        draft.begin_loop(cause, is_direct=False, purpose=profile_of("look_back").purpose)
 
 
 def _look_again(draft: Draft, cause: Cause, due_at: datetime, why: str) -> None:
@@ -49,19 +50,11 @@ def _look_again(draft: Draft, cause: Cause, due_at: datetime, why: str) -> None:
     draft.ended.append(cause.id)
 
 
-def is_saving(draft: Draft) -> bool:
-    """Whether the open loop is one that looks back at a pause."""
-    loop = draft.state.loop
-    return loop is not None and loop.purpose == "save"
-
-
 def give_way(draft: Draft, why: str) -> None:
     """Close a loop that looks back, because something came in; the next pause takes it up."""
-    loop = draft.state.loop
-    if loop is None or loop.purpose != "save":
-        return
+    cause = draft.loop.cause
     draft.end_loop(None)
-    draft.note("save_put_off", why, loop.cause.id)
+    draft.note("save_put_off", why, cause.id)
     if draft.state.pause is None and draft.policy.pause_s:
         draft.await_pause(draft.next_pause_at)
 

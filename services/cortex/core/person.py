@@ -13,7 +13,7 @@ from typing import Final
 
 from vigil.contracts import Cause, FollowUp, Gathering, Queued, TimerPayload, UserMessage
 
-from . import approvals, detached, gates, pausing
+from . import approvals, detached, gates
 from .collecting import replace
 from .draft import Draft
 from .waiting import QUEUE_MAX, enqueue, fitting, in_its_place, stored_size
@@ -103,8 +103,8 @@ def _close_undirected_loop(draft: Draft) -> None:
     loop = draft.state.loop
     if loop is None or loop.is_direct:
         return
-    if loop.purpose == "save":
-        pausing.give_way(draft, "the person spoke")
+    if draft.is_aside:
+        draft.make_way("the person spoke")
         return
     task = draft.state.tasks.get(loop.task_id)
     is_unsaid = loop.is_ordered and not draft.has_spoken  # what was said isn't said again

@@ -10,7 +10,8 @@ import msgspec
 
 from vigil.contracts import SOCKET, Tool
 
-from .profiles import PROFILES, Profile
+from ..profiles import profile_of
+from .profile import Profile
 
 Authority = Literal["off", "observe", "suggest", "act"]
 AUTHORITIES: Final[tuple[Authority, ...]] = ("off", "observe", "suggest", "act")
@@ -51,8 +52,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """After so long without a word the model is asked what to remember; 0: never."""
     route: str = SOCKET
     """The channel of autonomous messages, unless the model names another."""
-    profile: Profile = PROFILES["channel"]
-    """Of the kind of session that this is."""
+    profile: Profile = msgspec.field(default_factory=lambda: profile_of("channel"))
+    """Of the kind of session that this is; unless said a conversation's."""
     authority: Authority = "suggest"
     """What the agent may do on its own without asking."""
     depth_max: int = 3

@@ -38,8 +38,6 @@ def query_of(loop: Loop, rows: Sequence[Row]) -> str:
     The words of the person; of a follow-up its reason; of an event from outside its content. What
     was held back for quiet hours names nothing to look for.
     """
-    if loop.purpose != "answer":
-        return ""
     if loop.is_direct:
         told = [_text(row) for row in rows if row.source == "person"]
         return shortened("\n".join(told[-len(loop.joined) - 1 :]))

@@ -11,11 +11,13 @@ from typing import Any
 import msgspec
 
 from vigil.contracts import OpenCall, Tool, ToolUseBlock
+from vigil.memory.tools import TOOLS as MEMORY_TOOLS
 
-from ..thought.tools import ARGUMENTS, SERVED, SESSION_TOOLS, TOOLS
+from ..profiles import starters
+from ..thought.tools import SERVED, TOOLS
 from . import approvals, arguments, authority, calls, children, schedule
 from .draft import Draft
-from .profiles import offers
+from .profile import offers
 from .schedule import Result
 
 
@@ -27,7 +29,7 @@ def route(draft: Draft, use: ToolUseBlock) -> Result | OpenCall:
         return _unknown(name)
     if name in SERVED:
         return _memory(draft, use)
-    if name in SESSION_TOOLS:
+    if name in starters():
         return children.spawn(draft, use)
     if name == "ask_user":
         return approvals.ask_user(draft, use)
@@ -60,7 +62,7 @@ def _memory(draft: Draft, use: ToolUseBlock) -> Result | OpenCall:
 
 def _misfit(name: str, given: dict[str, Any]) -> str | None:
     try:
-        msgspec.convert(given, ARGUMENTS[name])
+        msgspec.convert(given, MEMORY_TOOLS[name])
     except msgspec.ValidationError as error:
         return f"The arguments don't fit the schema: {error}"
     return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Final, Literal, assert_never
+from typing import Final, Literal
 
 from vigil.contracts import (
     CancelCall,
@@ -184,13 +184,9 @@ def ending(
 
 def lost(task: Task) -> str:
     """Say what became of a task that told nothing in time."""
-    match task.kind:
-        case "call":
-            return "There was no result in time. It may have been run or not."
-        case "branch" | "worker":
-            return "There was no word of it in time, so it was ended."
-        case _:
-            assert_never(task.kind)
+    if task.kind == "call":
+        return "There was no result in time. It may have been run or not."
+    return "There was no word of it in time, so it was ended."
 
 
 def shortened(text: str, length_max: int) -> str:

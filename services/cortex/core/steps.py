@@ -86,7 +86,7 @@ def keep_up(draft: Draft) -> None:
     call that was accepted has another id than the request for it.
     """
     loop, job = draft.state.loop, draft.state.job
-    if loop is None or loop.purpose != "plan" or job is None or job.plan is None:
+    if loop is None or job is None or job.plan is None:
         return
     if loop.waiting is not None:
         call_id = loop.waiting.calls[0].effect_id

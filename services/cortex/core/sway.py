@@ -28,6 +28,7 @@ from vigil.contracts import (
 )
 
 from .policy import Moment
+from .profile import Profile
 
 
 class Sway(enum.Enum):
@@ -72,16 +73,19 @@ def of_job(job: Job) -> Sway:
     return _sway(bool(job.input) and not job.is_vouched)
 
 
-def of_decision(state: State, moment: Moment) -> Sway:
+def of_decision(state: State, moment: Moment, thinking: Profile) -> Sway:
     """Return the sway of what the open loop decides.
 
     The thread has a part in an answer. Who plans a job, or looks back at a pause, is shown only
     what the job, or the offer, holds.
+
+    Args:
+        thinking: who is asked in the open loop.
     """
     loop = state.loop
     if loop is None:
         raise AssertionError("no loop is open")
-    thread = of_thread(state, moment) if loop.purpose == "answer" else Sway.NONE
+    thread = of_thread(state, moment) if thinking.is_thread_shown else Sway.NONE
     return of_loop(loop) | thread
 
 

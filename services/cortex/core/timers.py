@@ -22,8 +22,8 @@ def receive(draft: Draft, cause: Cause, event: TimerFired) -> None:
         draft.note("state_expired", text, payload.timer_id)
     elif not _is_open(draft, payload):
         draft.note("stale_timer", "void, replaced or said before", payload.timer_id)
-    elif pausing.is_saving(draft):
-        pausing.give_way(draft, "a follow-up is due")
+    elif draft.is_aside:
+        draft.make_way("a follow-up is due")
         fire(draft, cause, event)
     elif draft.state.loop is None and not draft.state.queue:
         fire(draft, cause, event)

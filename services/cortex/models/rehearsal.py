@@ -23,7 +23,7 @@ from ..core.detached import HELD_REASON as RESULTS_HELD
 from ..core.external import HELD_REASON
 from ..thought.model import ModelAnswer, ModelRequest, Situation
 from .rehearsal_plans import plan
-from .rehearsal_reflection import reflect
+from .rehearsal_reflection import memories, summary
 
 READ_MAX: Final = 4000
 """Characters of a message that are looked at."""
@@ -105,13 +105,8 @@ class RehearsalModel:
 
     async def answer(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelAnswer:
         """Answer; never raises ModelError."""
-        if request.purpose == "answer":
-            text, calls = reply(request.rows, request.situation)
-        elif request.purpose == "plan":
-            text, calls = plan(_text(request.rows[0])), []
-        else:
-            text, calls = reflect(request.purpose, _text(request.rows[-1]))
-        if self._word_s and text and request.purpose != "plan":
+        text, calls = ROLES.get(request.purpose, _reply)(request)
+        if self._word_s and text and request.schema is None:
             await self._stream(text, on_text)
         elif text:
             on_text(text)
@@ -136,6 +131,29 @@ Call = tuple[str, dict[str, Any]]
 """A tool's name and its input."""
 Reply = tuple[str, list[Call]]
 """What is said, and which tools are called."""
+
+
+def _reply(request: ModelRequest) -> Reply:
+    return reply(request.rows, request.situation)
+
+
+def _plan(request: ModelRequest) -> Reply:
+    return plan(_text(request.rows[0])), []
+
+
+def _save(request: ModelRequest) -> Reply:
+    return "", memories(_text(request.rows[-1]))
+
+
+def _compact(request: ModelRequest) -> Reply:
+    text = _text(request.rows[-1])
+    return summary(text), memories(text)
+
+
+ROLES: Final[dict[str, Callable[[ModelRequest], Reply]]] = {
+    "plan": _plan, "save": _save, "compact": _compact,
+}  # fmt: skip
+"""What is answered to a question that is no step of a loop, by its purpose."""
 
 
 def reply(rows: Sequence[Row], situation: Situation) -> Reply:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from ..thought.prompts import BAR
 from ..thought.transcript import EARLIER, OFFERED, PERSON
@@ -28,11 +28,14 @@ _ASKS: Final = re.compile(r"^i(?:'d like| want| need) (?:you )?to (?:know|ask)\b
 Call = tuple[str, dict[str, Any]]
 
 
-def reflect(purpose: Literal["save", "compact"], text: str) -> tuple[str, list[Call]]:
-    """Return the summary, if one is asked for, and what is to be saved."""
-    pieces = list(_pieces(text))
-    calls = _saves(list(_pieces(text.rpartition(f"\n{OFFERED}\n")[2])))
-    return (_summary(pieces) if purpose == "compact" else ""), calls
+def memories(text: str) -> list[Call]:
+    """Return what of a transcript is to be saved."""
+    return _saves(list(_pieces(text.rpartition(f"\n{OFFERED}\n")[2])))
+
+
+def summary(text: str) -> str:
+    """Return the summary of a transcript."""
+    return _summary(list(_pieces(text)))
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:

@@ -15,18 +15,19 @@ from vigil.errors import InvalidInput
 from vigil.subjects import SessionKey
 
 from ..core.history import chunk_of, without
+from ..profiles import profile_of
 from .history import NOTHING, Inherited
 
 log = structlog.get_logger("vigil.cortex")
 
 
 async def inherited(bus: Bus, key: SessionKey, start: Start | None) -> Inherited:
-    """Read what the session `key` inherits; `NOTHING` if it is no branch, or its parent is gone.
+    """Read what the session `key` inherits; `NOTHING` if its kind does not, or its parent is gone.
 
     Raises:
         Unavailable: the broker is away.
     """
-    if start is None or key.kind != "branch":
+    if start is None or not profile_of(key.kind).is_heir:
         return NOTHING
     parent = _parent(key, start)
     last = None if parent is None else await bus.get(parent.stream, start.parent_turn)

@@ -34,6 +34,7 @@ from vigil.worker.patience import Patience, after_s
 from ..core import owes
 from ..core.history import Chunk, chunk_of, without
 from ..core.remembering import Offer
+from ..profiles import has_purpose
 from .history import History
 from .inheritance import inherited
 
@@ -137,6 +138,7 @@ async def load(
         return Loaded(state=State(), turn_seq=0, history=history)
     try:
         turn = decode_turn(last.data)
+        _check_purpose(turn.state)
     except InvalidInput as error:
         return await _unreadable(bus, key, clock, counts, last, history, str(error))
     state = state_after(turn, last.seq)
@@ -148,6 +150,12 @@ async def load(
     return Loaded(
         state=state, turn_seq=last.seq, history=history, traceparent=last.headers.get(trace.HEADER)
     )
+
+
+def _check_purpose(state: State) -> None:
+    """Raises: InvalidInput: no profile knows the open loop."""
+    if state.loop is not None and not has_purpose(state.loop.purpose):
+        raise InvalidInput("purpose", f"no profile opens loops for {state.loop.purpose!r}")
 
 
 async def _earlier(bus: Bus, key: SessionKey, state: State, before: int) -> list[tuple[int, Turn]]:

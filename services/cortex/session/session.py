@@ -16,11 +16,8 @@ from vigil.bus.bus import Bus, Message
 from vigil.clock import Clock
 from vigil.contracts import (
     Event,
-    Loop,
     Queued,
-    Row,
     State,
-    TextBlock,
     ToolResultEvent,
     UserMessage,
 )
@@ -36,16 +33,15 @@ from vigil.subjects import SessionKey
 from .. import core
 from ..core import Draft, Moment, Policy
 from ..core.policy import quiet_until
-from ..thought.model import ModelAnswer, ModelError
-from ..thought.plans import Planner
+from ..core.profile import Question
+from ..thought.model import ModelError
 from ..thought.recollector import LoopMemory, Recollector
-from ..thought.reflection import Question, Reflector
 from ..thought.thinker import Thinker
 from ..thought.toolbox import Toolbox
 from . import log as session_log
+from .desk import SessionDesk
 from .history import History
 from .incoming import Incoming
-from .inheritance import inherited
 from .turn_span import TurnSpan
 from .wakes import Wakes
 
@@ -84,25 +80,13 @@ class Session:
         self._bus = bus
         self._clock = clock
         self._new_id = new_id
-        self._thinker = thinker
         self._memory = LoopMemory(recollector, key)
         self._policy = policy
         self._switches = switches
         self._toolbox = toolbox
-        self._timezone = person.timezone
         self._zone = zone_of(person)
         self._quiet_hours = quiet_hours_of(person)
         self._new_history = functools.partial(History, history_rows, context_tokens)
-        self._reflector = Reflector(
-            key,
-            bus=bus,
-            clock=clock,
-            thinker=thinker,
-            policy=policy,
-            timezone=person.timezone,
-            context_tokens=context_tokens,
-        )
-        self._planner = Planner(key, thinker=thinker, policy=policy, timezone=person.timezone)
         self._idle_release_s = idle_release_s
         self._careful = careful
         """Shared by the sessions of a replica: see `_take_over`."""
@@ -110,6 +94,19 @@ class Session:
         self._log = session_log.Loaded(state=State(), turn_seq=0, history=self._new_history())
         self._counts = counts
         self._span = TurnSpan(tracer, counts)
+        self._desk = SessionDesk(
+            key,
+            bus=bus,
+            clock=clock,
+            thinker=thinker,
+            toolbox=toolbox,
+            memory=self._memory,
+            policy=policy,
+            timezone=person.timezone,
+            context_tokens=context_tokens,
+            loaded=lambda: self._log,
+            parent=lambda: self._span.header,
+        )
         self._wakes = Wakes(bus, key, lambda: self._log.state, on_rest)
         self.is_closing = False
 
@@ -279,44 +276,12 @@ class Session:
         if not draft.wants_call:
             await self._commit(draft)
             return None
-        question = await self._question(draft)
+        question = await draft.profile.question(self._desk, draft)
         if question is not None:
             return await self._think(draft, question)
         if draft.is_dirty:
             await self._commit(draft)
         return None
-
-    async def _question(self, draft: Draft) -> Question | None:
-        """Return what to ask the model. None: the draft is to be committed as it is, first."""
-        reflector, history, parent = self._reflector, self._log.history, self._span.header
-        if draft.loop.purpose == "save":
-            return await reflector.look_back(draft, self._fail, parent)
-        if draft.loop.purpose == "plan":
-            return self._planner.question(draft, history.newest, self._fail, parent)
-        await self._inherit(draft)
-        window = reflector.window(draft, history)
-        plan = reflector.plan(draft, history, window)
-        if plan is None:
-            rows = history.rows(draft.rows, window)
-            return Question(
-                self._ask(draft.loop, draft.state, rows, parent), self._apply, self._fail
-            )
-        if draft.is_dirty:
-            return None  # what is owed then begins with a look at the history as it is then
-        return reflector.compact(draft, lambda: self._log.history, plan, window, parent)
-
-    async def _inherit(self, draft: Draft) -> None:
-        """Read what a session that was just started knows from the one that started it."""
-        history, given = self._log.history, draft.state.start
-        if given is None:
-            return
-        task = TextBlock(text=given.prompt)
-        history.task = Row(role="user", source="task", blocks=(task,), at=draft.loop.begun_at)
-        if history.inherited is not None:
-            return
-        history.inherited = await inherited(self._bus, self.key, given)
-        if self.key.kind == "branch" and not history.inherited.chunks:
-            draft.note("nothing_inherited", "nothing of its parent's history is left", given.parent)
 
     # ------------------------------------------------------------ thinking
 
@@ -337,27 +302,13 @@ class Session:
             try:
                 question.apply(draft, call.result())
             except ModelError as error:
-                question.fail(draft, error)
+                (question.fail or self._desk.fail)(draft, error)
         finally:
             call.cancel()
         crash.point("cortex.model.after_call")
         if draft.is_dirty:
             await self._commit(draft)
         return None
-
-    async def _ask(
-        self, loop: Loop, state: State, rows: tuple[Row, ...], parent: str
-    ) -> ModelAnswer:
-        """Ask the model, with what memory has on what began the loop. Raises: ModelError."""
-        return await self._thinker.think(
-            self.key,
-            state,
-            rows,
-            timezone=self._timezone,
-            policy=self._policy,
-            memories=await self._memory.recall(loop, rows),
-            parent=parent,
-        )
 
     async def _meanwhile(self, draft: Draft, message: Message) -> tuple[bool, Draft]:
         """Fold an event that came during a call -> (whether it ends the call, what goes on)."""
@@ -376,20 +327,6 @@ class Session:
         if self._log.state.loop == loop:
             self._span.current = span  # what was folded has one of its own
         return self._log.state.loop != loop, self._draft()
-
-    def _apply(self, draft: Draft, answer: ModelAnswer) -> None:
-        self._memory.tell(draft)
-        core.conclude(draft, answer)
-
-    def _fail(self, draft: Draft, error: ModelError) -> None:
-        self._memory.tell(draft)
-        core.fail(
-            draft,
-            error.reason,
-            is_retryable=error.is_retryable,
-            retry_after_s=error.retry_after_s,
-            is_budget=error.is_budget,
-        )
 
     # ------------------------------------------------------------ committing
 

@@ -65,9 +65,9 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: int
     timeout_s: float
     situation: Situation
-    purpose: Literal["answer", "save", "compact", "plan"] = "answer"
-    """`save`: what of a part of the conversation is to be remembered; `compact`: its summary, too;
-    `plan`: the steps of a job. Nothing is said to anybody then."""
+    purpose: str = "answer"
+    """`answer`: the step of a loop. `compact`: a summary of the oldest part of a conversation. Else
+    the purpose of the profile that asks; nothing is said to anybody then."""
     tier: Literal["main", "cheap"] = "main"
     """Which model answers, where there are two."""
     schema: dict[str, Any] | None = None

@@ -7,8 +7,6 @@ people or models wrote goes in as data; it is never read as a template.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -16,11 +14,11 @@ from zoneinfo import ZoneInfo
 
 import jinja2
 
-from vigil.contracts import ExternalBlock, FollowUp, Job, Row, TaskBlock, TextBlock
+from vigil.contracts import ExternalBlock, FollowUp, Row, TaskBlock, TextBlock
 
-from ..core.job_record import is_named
+from ..core.profile import Told
 from .identity import Identity
-from .model import Situation, ToolSpec
+from .model import Situation
 
 FOLDER: Final = Path(__file__).resolve().parents[3] / "prompts" / "en"
 STABLE_MAX: Final = 1000
@@ -53,7 +51,13 @@ class Prompts:
         self._stable: dict[tuple[Identity, str], str] = {}
 
     def _render(self, template: str, **variables: Any) -> str:
-        return self._environment.get_template(f"{template}.md.j2").render(**variables)
+        return self._of(f"{template}.md.j2").render(**variables)
+
+    def _of(self, prompt: str) -> jinja2.Template:
+        """Return a template of the folder, or of a profile's own text."""
+        if prompt.endswith(".j2"):
+            return self._environment.get_template(prompt)
+        return self._environment.from_string(prompt)
 
     def system(
         self, identity: Identity, situation: Situation, prompt: str = "channel.md.j2"
@@ -61,7 +65,7 @@ class Prompts:
         """Render the system prompt: (what stays the same, the situation).
 
         Args:
-            prompt: the template that says what a session of this kind is for.
+            prompt: what a session of this kind is for (`Profile.prompt`).
         """
         stable = self._stable.get((identity, prompt))
         if stable is None:
@@ -70,41 +74,20 @@ class Prompts:
             stable = self._render(
                 "system",
                 identity=identity,
-                prompt=prompt,
+                prompt=self._of(prompt),
                 is_conversation=situation.is_conversation,
             ).strip()
             self._stable[identity, prompt] = stable
         return stable, self._render("situation", **_variables(situation)).strip()
 
-    def reflection(self, purpose: str, situation: Situation) -> str:
-        """Render what a model is told that looks at a part of the conversation from outside."""
-        return self._render(purpose, **_variables(situation)).strip()
+    def question(self, prompt: str, situation: Situation, values: dict[str, Any]) -> str:
+        """Render what a model is told that is asked something beside the conversation."""
+        return self._of(prompt).render(**_variables(situation), **values).strip()
 
-    def planning(
-        self, situation: Situation, job: Job, tools: Sequence[ToolSpec], steps_max: int
-    ) -> str:
-        """Render what a model is told that plans a job."""
-        missing = [name for name in job.tools if not any(is_named(name, t.name) for t in tools)]
-        shown = [
-            {
-                "name": tool.name,
-                "description": tool.description,
-                "schema": json.dumps(tool.input_schema, ensure_ascii=False),
-            }
-            for tool in tools
-        ]
-        return self._render(
-            "plan", **_variables(situation), tools=shown, missing=missing, steps_max=steps_max
-        ).strip()
-
-    def job_rows(self, job: Job, tries: Sequence[Row], at: datetime) -> tuple[Row, ...]:
-        """Render the job, and after it what was tried: answers, and what is wrong with each."""
-        first = _told(self._render("plan_job", job=job), at)
-        return (first, *(row if row.role == "assistant" else self._again(row) for row in tries))
-
-    def _again(self, row: Row) -> Row:
-        reason = "".join(block.text for block in row.blocks if isinstance(block, TextBlock))
-        return _told(self._render("plan_again", reason=reason), row.at)
+    def told(self, row: Told) -> Row:
+        """Render a row that a template makes."""
+        text = TextBlock(text=self._of(row.template).render(**row.values).strip())
+        return Row(role="user", source="system", blocks=(text,), at=row.at)
 
     def summary_row(self, summary: str) -> str:
         """Render the row that stands for the earlier part of the conversation."""
@@ -146,10 +129,6 @@ class Prompts:
     def task_row(self, task: str) -> str:
         """Render the row that a session which was started begins with."""
         return f"{TASK}\n\n{task.strip()}"
-
-
-def _told(text: str, at: datetime) -> Row:
-    return Row(role="user", source="system", blocks=(TextBlock(text=text.strip()),), at=at)
 
 
 def _variables(situation: Situation) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, Literal
+from collections.abc import Awaitable, Callable
+from typing import Final
 
 import msgspec
 import structlog
@@ -14,7 +14,6 @@ from vigil.bus.bus import Bus, BusError
 from vigil.clock import Clock
 from vigil.contracts import (
     ExternalBlock,
-    Job,
     Memory,
     Row,
     State,
@@ -31,6 +30,7 @@ from vigil.settings.sections import Model as ModelConfig
 from vigil.subjects import SessionKey
 
 from ..core import Policy
+from ..core.profile import Ask, Told
 from .budget import Budget, BudgetExceeded, Reservation, estimate, tokens_of
 from .identity import Identities
 from .model import (
@@ -39,11 +39,9 @@ from .model import (
     ModelError,
     ModelRequest,
     Situation,
-    ToolSpec,
 )
 from .prompts import Prompts
 from .toolbox import Toolbox
-from .tools import REFLECTION_SPECS
 
 log = structlog.get_logger("vigil.cortex")
 
@@ -113,71 +111,32 @@ class Thinker:
         finally:
             stream.close()
 
-    async def reflect(
+    async def ask(
         self,
         key: SessionKey,
         state: State,
-        text: str,
+        asked: Ask,
         *,
-        purpose: Literal["save", "compact"],
         timezone: str,
         policy: Policy,
         parent: str,
     ) -> ModelAnswer:
-        """Ask the model about a part of the conversation, as text; nobody sees its words come.
+        """Ask the model what is no step of a conversation; nobody sees its words come.
 
         Raises:
             ModelError: no answer, or the budget is used up.
         """
         situation = self._situation(key, state, timezone, policy, ())
-        row = Row(
-            role="user", source="system", blocks=(TextBlock(text=text),), at=self._clock.now()
-        )
         request = ModelRequest(
             session_key=str(key),
-            system=(self._prompts.reflection(purpose, situation),),
-            rows=(row,),
-            tools=REFLECTION_SPECS,
+            system=(self._prompts.question(asked.prompt, situation, asked.values),),
+            rows=tuple(self._prompts.told(r) if isinstance(r, Told) else r for r in asked.rows),
+            tools=asked.tools,
             max_tokens=self._config.max_tokens,
             timeout_s=self._config.timeout_s,
             situation=situation,
-            purpose=purpose,
-        )
-        return await self._answer(request, lambda _: None, parent)
-
-    async def plan(
-        self,
-        key: SessionKey,
-        state: State,
-        job: Job,
-        tries: Sequence[Row],
-        *,
-        tools: Sequence[ToolSpec],
-        schema: dict[str, Any],
-        timezone: str,
-        policy: Policy,
-        parent: str,
-    ) -> ModelAnswer:
-        """Ask the model for the steps of a job; nobody sees its words come.
-
-        Args:
-            tries: earlier answers that were no plan, each with what was wrong with it.
-
-        Raises:
-            ModelError: no answer, or the budget is used up.
-        """
-        situation = self._situation(key, state, timezone, policy, ())
-        system = self._prompts.planning(situation, job, tools, policy.steps_max)
-        request = ModelRequest(
-            session_key=str(key),
-            system=(system,),
-            rows=self._prompts.job_rows(job, tries, self._clock.now()),
-            tools=(),
-            max_tokens=self._config.max_tokens,
-            timeout_s=self._config.timeout_s,
-            situation=situation,
-            purpose="plan",
-            schema=schema,
+            purpose=asked.purpose,
+            schema=asked.schema,
         )
         return await self._answer(request, lambda _: None, parent)
 

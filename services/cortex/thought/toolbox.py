@@ -18,9 +18,9 @@ from vigil.bus.kv import Bucket, Watch
 from vigil.contracts import Shelf, Tool, decode_shelf
 from vigil.errors import InvalidInput
 
-from ..core.profiles import Profile, offers
+from ..core.profile import Profile, offers
 from .model import ToolSpec
-from .tools import ARGUMENTS, SPECS
+from .tools import arguments, specs
 
 log = structlog.get_logger("vigil.cortex")
 
@@ -84,7 +84,7 @@ class Toolbox:
 
 def specs_of(profile: Profile, tools: dict[str, Tool]) -> tuple[ToolSpec, ...]:
     """Return what a session of this kind is shown, the core's and memory's tools first."""
-    own = [spec for spec in SPECS if offers(profile, spec.name)]
+    own = [spec for spec in specs() if offers(profile, spec.name)]
     others = [
         ToolSpec(
             name=tool.name,
@@ -114,7 +114,7 @@ def _read(source: str, value: bytes) -> Shelf | None:
 def _is_fit(source: str, tool: Tool) -> bool:
     """Whether a tool may be offered under its name, and the model's server takes it."""
     is_own = SEPARATOR not in tool.name
-    if is_own != (source == BUILTIN) or tool.name in ARGUMENTS:
+    if is_own != (source == BUILTIN) or tool.name in arguments():
         return False
     if not is_own and not tool.name.startswith(f"{source}{SEPARATOR}"):
         return False

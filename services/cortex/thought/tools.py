@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from datetime import datetime
 from typing import Annotated, Any, Final
 
@@ -10,6 +11,7 @@ import msgspec
 from vigil.contracts import ToolService
 from vigil.memory.tools import TOOLS as MEMORY_TOOLS
 
+from ..profiles import starters
 from .model import ToolSpec
 
 TimerId = Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
@@ -48,26 +50,6 @@ class SendMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     channel: Annotated[str, msgspec.Meta(max_length=64)] | None = None
 
 
-class Branch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Think one question through in a fork of this conversation, and get what came of it.
-
-    The fork knows all that was said here; nothing that it does but its conclusion comes back. Use
-    it for what would take many steps of looking things up. You wait for it.
-    """
-
-    prompt: Annotated[str, msgspec.Meta(min_length=1, max_length=8000)]
-
-
-class SpawnWorker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Have a task done by a worker, who knows nothing of this conversation.
-
-    Write down all that it needs to know: goal, facts, what it is to hand back. It has tools of its
-    own and may take minutes.
-    """
-
-    task: Annotated[str, msgspec.Meta(min_length=1, max_length=8000)]
-
-
 class AskUser(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Ask the person a question that you can't go on without.
 
@@ -85,17 +67,15 @@ TOOLS: Final[dict[str, type[msgspec.Struct]]] = {
 """Those that the core answers by itself."""
 ASKING: Final[dict[str, type[msgspec.Struct]]] = {"ask_user": AskUser}
 """Those that a person answers."""
-SESSION_TOOLS: Final[dict[str, type[msgspec.Struct]]] = {
-    "branch": Branch,
-    "spawn_worker": SpawnWorker,
-}
-"""Those that start a session."""
 SERVED: Final[dict[str, ToolService]] = dict.fromkeys(MEMORY_TOOLS, "memory")
 """Those that another service runs, and which."""
-ARGUMENTS: Final[dict[str, type[msgspec.Struct]]] = {
-    **TOOLS, **MEMORY_TOOLS, **ASKING, **SESSION_TOOLS,
-}  # fmt: skip
-"""What each tool takes, but for those of the executor."""
+
+
+@functools.cache
+def arguments() -> dict[str, type[msgspec.Struct]]:
+    """Return what each tool takes, but for those of the executor."""
+    starting = {name: p.starter.arguments for name, p in starters().items() if p.starter}
+    return {**TOOLS, **MEMORY_TOOLS, **ASKING, **starting}
 
 
 def _schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
@@ -106,13 +86,20 @@ def _schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
     return schema
 
 
-SPECS: Final = tuple(
-    ToolSpec(
-        name=name,
-        description=" ".join((kind.__doc__ or "").split()),
-        input_schema=_schema(kind),
+@functools.cache
+def specs() -> tuple[ToolSpec, ...]:
+    """Return those tools as the model sees them."""
+    return tuple(
+        ToolSpec(
+            name=name,
+            description=" ".join((kind.__doc__ or "").split()),
+            input_schema=_schema(kind),
+        )
+        for name, kind in arguments().items()
     )
-    for name, kind in ARGUMENTS.items()
-)
-REFLECTION_SPECS: Final = tuple(spec for spec in SPECS if spec.name == "memory_save")
-"""What a model may call that sums up or looks back: nobody is there to whom it could speak."""
+
+
+def reflection_specs() -> tuple[ToolSpec, ...]:
+    """Return what a model may call that sums up or looks back: nobody is there to whom it could
+    speak."""
+    return tuple(spec for spec in specs() if spec.name == "memory_save")

@@ -13,6 +13,7 @@ import msgspec
 from fastapi import Depends, Path, Query, Request, Response
 
 from vigil.contracts import TIMER_ID_LENGTH_MAX
+from vigil.contracts.session_kinds import SESSION_KINDS, check_session_kind
 from vigil.errors import InvalidInput
 from vigil.observe.health import Health
 from vigil.settings import switches
@@ -44,6 +45,7 @@ from .wire import (
 
 T = TypeVar("T")
 SEQ_MAX: Final = 2**53
+_KINDS_MEANT: Final = ", ".join(f"{name}: {kind.meaning}" for name, kind in SESSION_KINDS.items())
 
 
 class Json(Response):
@@ -162,7 +164,11 @@ async def list_sessions(
         Query(description="Whose; an admin may name anybody", json_schema_extra=PART_SCHEMA),
     ] = None,
     kind: Annotated[
-        inner.Kind, Query(description="channel: conversations; the others are the agent's own")
+        str,
+        Query(
+            description=f"{_KINDS_MEANT}; all but the first are the agent's own",
+            json_schema_extra={"enum": list(SESSION_KINDS)},
+        ),
     ] = "channel",
     after: Annotated[str, Query(description="Continue after this session key")] = "",
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
@@ -173,7 +179,7 @@ async def list_sessions(
         if not caller.may_reach(user):
             raise Problem(403, "only an admin may list another user's sessions", field="user")
     whose = user or (None if caller.is_admin else caller.user)
-    if kind != "channel":
+    if check_session_kind(kind) != "channel":
         return Json(await inner.sessions(edge.bus, whose, kind, after, limit))
     return Json(await history.sessions(edge.bus, whose, after, limit))
 

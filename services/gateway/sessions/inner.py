@@ -1,4 +1,4 @@
-"""Sessions of the agent's own, read back: workers, branches, planners.
+"""Sessions of the agent's own, read back: workers, branches, planners (`session_kinds`).
 
 Nobody talks in them, so there is no transcript in the log. What stands for it is the task that
 such a session was given, and what it thought aloud while it was at it, turn by turn. They are kept
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final
 
 import structlog
 
@@ -27,8 +27,6 @@ from .history import READS_AT_ONCE, read_page, subjects_of
 log = structlog.get_logger("vigil.gateway")
 
 STREAM: Final = "SYSTEM"
-Kind = Literal["channel", "branch", "worker", "planner"]
-"""Kinds of sessions that can be listed; `channel` are the conversations."""
 
 
 async def transcript(bus: Bus, session: SessionKey, after: int | None, limit: int) -> Transcript:
@@ -75,7 +73,7 @@ def _said(seq: int, turn: Turn) -> Iterator[TranscriptMessage]:
         )  # fmt: skip
 
 
-async def sessions(bus: Bus, user: str | None, kind: Kind, after: str, limit: int) -> SessionList:
+async def sessions(bus: Bus, user: str | None, kind: str, after: str, limit: int) -> SessionList:
     """Return a page of the sessions of a kind, of `user` (None: of everybody), after a key."""
     started = await subjects_of(bus, STREAM, f"system.*.{user or '*'}.*.in.control")
     found = (SessionKey.of_subject(subject) for subject in started)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Final, assert_never
 
+from vigil.contracts.session_kinds import SESSION_KINDS
 from vigil.contracts.vocabulary import APPROVALS, JOBS
 
 from .deeds import CalledOff, Deed, Ran, Reported, Requested, Started, Working
 from .voice import Voice, instant, quote
 
-_KINDS: Final = {
-    "branch": "It began to think about something apart",
-    "worker": "It started a worker",
-}
 _REPORTS: Final = {
     "running": "It told who started it how it goes",
     "asking": "It told who started it that it waits for a person",
@@ -25,7 +22,7 @@ def deed_words(deed: Deed, voice: Voice) -> tuple[str, str]:
     """Return the name and the sentence of a deed."""
     match deed:
         case Started():
-            return f"{deed.kind}.started", f"{_KINDS[deed.kind]}: {quote(deed.prompt)}"
+            return f"{deed.kind}.started", f"{_began(deed.kind)}: {quote(deed.prompt)}"
         case CalledOff():
             what = "the session behind " if deed.is_child else ""
             why = f": {deed.reason}" if deed.reason else ""
@@ -39,6 +36,12 @@ def deed_words(deed: Deed, voice: Voice) -> tuple[str, str]:
             return f"job.{deed.status}", _job(deed)
         case _:
             assert_never(deed)
+
+
+def _began(kind: str) -> str:
+    """Say that a session was started; of a kind that isn't known any more just that."""
+    known = SESSION_KINDS.get(kind)
+    return known.started if known is not None and known.started else f"It started a {kind}"
 
 
 def is_verdict(deed: Deed) -> bool:

@@ -29,6 +29,7 @@ from vigil.contracts import (
     decode_event,
     decode_turn,
 )
+from vigil.contracts.session_kinds import child_kinds
 from vigil.errors import InvalidInput
 from vigil.subjects import SessionKey
 
@@ -51,8 +52,6 @@ _SIGNAL: Final = re.compile(
     r"(SESSIONS|SYSTEM|BOARD)-(\d{1,15})-([a-z_]+\.[a-z_]+)(?:-(\d{1,4}))?", re.ASCII
 )
 _LETTER: Final = re.compile(r"(?:[a-z]+-)?(SESSIONS|SYSTEM)-(\d{1,15})", re.ASCII)
-_KINDS: Final = ("worker", "branch")
-"""Sessions whose threads are made of the id of the effect that started them."""
 
 
 class Scope(msgspec.Struct, frozen=True):
@@ -155,7 +154,7 @@ async def _by_session(bus: Bus, scope: Scope, id_: str) -> Place | None:
     if not _EFFECT.fullmatch(id_):
         return None
     whose = scope.user or "*" if scope.session is None else scope.session.user
-    for kind in _KINDS:
+    for kind in child_kinds():
         message = await bus.get_last("SYSTEM", f"system.*.{whose}._{kind}-{id_}.in.control")
         if message is not None:
             key = SessionKey.of_subject(message.subject)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+import msgspec
 
 from .base import VERSION_1, EventType, Instant, Record
 from .board import Job, Verdict
@@ -85,8 +87,8 @@ class External(Envelope, frozen=True, kw_only=True, tag="external"):
     payload: ExternalPayload
 
 
-ChildKind = Literal["branch", "worker"]
-"""A forked thought that inherits its parent's transcript; or a task, and no conversation."""
+ChildKind = Annotated[str, msgspec.Meta(pattern="^[a-z][a-z_]{0,31}$")]
+"""A kind of session that a turn starts (`session_kinds`); it becomes a part of a thread."""
 
 
 class Start(Record, frozen=True, kw_only=True):

@@ -66,7 +66,8 @@ class Task(Record, frozen=True, kw_only=True):
     """When it counts as lost, unless it tells something before."""
     generation: int
     """Of the deadline that ends it."""
-    kind: ChildKind | Literal["call"] = "call"
+    kind: ChildKind = "call"
+    """``call``, or of the session that it is."""
     child: str = ""
     """The child's session key, if it is one."""
     is_awaited: bool = False
@@ -126,9 +127,9 @@ class Loop(Record, frozen=True, kw_only=True):
     """Ids of the messages that it answers together with the one that began it (`coalesce`)."""
     waiting: Waiting | None = None
     """Set while services run tools for it; no model call is owed then."""
-    purpose: Literal["answer", "save", "plan"] = "answer"
-    """`save`: nothing is said; the model is asked what of the conversation to remember. `plan`: the
-    model is asked for the steps of a job, which are then run one after the other."""
+    purpose: str = "answer"
+    """Who thinks in it: `answer` the session's own kind, another the profile of the cortex that has
+    that purpose (`save`: what of the conversation to remember; `plan`: the steps of a job)."""
     spawned: int = 0
     """Sessions that it started, with all that those may start."""
     task_id: str = ""

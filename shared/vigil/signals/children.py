@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import Final
 
 from ..contracts import SignalSource, Start, TellParent, Turn, decode_turn
+from ..contracts.session_kinds import SESSION_KINDS
 from ..errors import InvalidInput
 from ..subjects import Scope, SessionKey
 from .draft import Signals
 
-KINDS_TOLD: Final = ("branch", "worker")
-"""Kinds of sessions; a planner is told by the job that it is at."""
 _TOLD: Final = {
     "running": ("status", "tells how it goes"),
     "asking": ("status", "waits for a person"),
@@ -40,7 +39,8 @@ def read(source: SignalSource, subject: str, data: bytes) -> tuple[Signals, Turn
 def told(signals: Signals, turn: Turn) -> None:
     """Tell how a branch or a worker begins, goes on and ends."""
     kind, start = SessionKey.parse(turn.session_key).kind, turn.state.start
-    if kind not in KINDS_TOLD or start is None:
+    halves = SESSION_KINDS[kind].signals if kind in SESSION_KINDS else ()
+    if not halves or start is None:
         return
     name = f"A {kind}"
     if turn.ordinal == 1 and turn.outcome != "cancelled":
@@ -48,8 +48,8 @@ def told(signals: Signals, turn: Turn) -> None:
     reports = [effect.payload for effect in turn.effects if isinstance(effect, TellParent)]
     for payload in reports:
         half, words = _TOLD[payload.state]
-        if half == "status" and kind != "worker":
-            continue  # a branch has to end within a minute
+        if half not in halves:
+            continue
         state = payload.state if half == "status" else None
         _add(signals, f"{kind}.{half}", turn, start, f"{name} {words}", state=state)
     is_told = any(payload.state in ("done", "failed") for payload in reports)

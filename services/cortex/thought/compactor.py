@@ -1,26 +1,24 @@
-"""Looking at a conversation from outside: its oldest part summed up, its newest offered to memory.
+"""Making room in the context window: the oldest part of a conversation is summed up.
 
-The shell of `core.compaction` and `core.pausing`: it reads what they decide about, and asks the
-model. Neither is a step of the person's loop; both are turns of their own.
+The shell of `core.compaction`: it reads what that decides about, and asks the model. It is no step
+of the person's loop, but a turn of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final
 
-from vigil import crash
-from vigil.bus.bus import Bus
 from vigil.clock import Clock
-from vigil.contracts import FollowUp, Row, State
+from vigil.contracts import FollowUp, Row
 from vigil.subjects import SessionKey
 
 from .. import core
 from ..core import Draft, Plan, Policy, Window
-from ..core.history import Chunk, memorable
+from ..core.history import Chunk
+from ..core.profile import Question
 from ..core.remembering import was_offered
-from ..session import log as session_log
 from ..session.history import History
 from .model import ModelAnswer, ModelError
 from .thinker import Thinker
@@ -28,46 +26,31 @@ from .transcript import transcript
 
 COMPACT_AGAIN_S: Final = 60.0
 """After a summary that failed: the person isn't kept waiting for another one at each step."""
-OFFER_SHARE_MAX: Final = 0.4
-"""Of the context window: so much of a conversation is looked back on in one call."""
+PURPOSE: Final = "compact"
+PROMPT: Final = "compact.md.j2"
 
 
-class Question(NamedTuple):
-    """A question to the model, and what to do with its answer, or without one."""
-
-    answer: Coroutine[Any, Any, ModelAnswer]
-    """Raises ModelError."""
-    apply: Callable[[Draft, ModelAnswer], None]
-    fail: Callable[[Draft, ModelError], None]
-
-
-class Reflector:
-    """What one open session needs to reflect."""
+class Compactor:
+    """What one open session needs to keep within the window."""
 
     def __init__(
         self,
         key: SessionKey,
         *,
-        bus: Bus,
         clock: Clock,
         thinker: Thinker,
         policy: Policy,
         timezone: str,
-        context_tokens: int,
     ) -> None:
         self._key = key
-        self._bus = bus
         self._clock = clock
         self._thinker = thinker
         self._policy = policy
         self._timezone = timezone
-        self._context_tokens = context_tokens
         self._not_before: datetime | None = None
         """When a summary may be asked for again, after one that failed."""
         self._fixed: tuple[dict[str, FollowUp], int] | None = None
         """The estimate for what a request holds beside the history, and for which follow-ups."""
-
-    # ------------------------------------------------------------ compacting
 
     def window(self, draft: Draft, history: History) -> Window:
         """Return the context window of the call that the draft wants."""
@@ -98,12 +81,13 @@ class Reflector:
         history: Callable[[], History],
         plan: Plan,
         window: Window,
-        parent: str,
+        reflect: Callable[..., Coroutine[Any, Any, ModelAnswer]],
     ) -> Question | None:
         """Make room in the window. None: it is done, without a question.
 
         Args:
             history: gives that of the session as it is when it is called.
+            reflect: asks the model (`Desk.reflect`).
         """
         cut = history().cut(plan)
         if plan.kind == "drop":
@@ -125,45 +109,11 @@ class Reflector:
         text = transcript(
             _rows_of(chunk for chunk, is_offered in chunks if not is_offered), cut.summary, offered
         )
-        return Question(self._ask(draft.state, text, "compact", parent), apply, fail)
+        asking = reflect(draft, text, purpose=PURPOSE, prompt=PROMPT)
+        return Question(asking, apply, fail)
 
     def _wait(self) -> None:
         self._not_before = self._clock.now() + timedelta(seconds=COMPACT_AGAIN_S)
-
-    # ------------------------------------------------------------ looking back
-
-    async def look_back(
-        self, draft: Draft, fail: Callable[[Draft, ModelError], None], parent: str
-    ) -> Question | None:
-        """Offer memory what it was not offered yet. None: there is nothing to ask about."""
-        tokens_max = int(self._context_tokens * OFFER_SHARE_MAX)
-        start = draft.state.unsaved_from
-        offer = await session_log.unsaved(self._bus, self._key, start, tokens_max)
-        if not offer.has_words:
-            core.skip_saving(draft, offer)
-            return None
-
-        def apply(draft: Draft, answer: ModelAnswer) -> None:
-            core.conclude_saving(draft, answer, offer)
-
-        text = transcript(row for chunk in offer.chunks for row in memorable(chunk))
-        return Question(self._ask(draft.state, text, "save", parent), apply, fail)
-
-    async def _ask(
-        self, state: State, text: str, purpose: Literal["save", "compact"], parent: str
-    ) -> ModelAnswer:
-        crash.point("cortex.reflect.before_call")
-        answer = await self._thinker.reflect(
-            self._key,
-            state,
-            text,
-            purpose=purpose,
-            timezone=self._timezone,
-            policy=self._policy,
-            parent=parent,
-        )
-        crash.point("cortex.reflect.after_call")
-        return answer
 
 
 def _rows_of(chunks: Iterable[Chunk]) -> tuple[Row, ...]:

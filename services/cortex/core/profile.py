@@ -1,0 +1,165 @@
+"""What a kind of session is: one frozen object, found in `cortex.profiles`. Pure.
+
+Kinds differ by their profile and by nothing else (SPEC C-1). It holds what may begin a loop, what
+the model is told and offered, the limits, and the two steps around each call of the model: how its
+question is made and what its answer does. A profile reads nothing itself: what it needs of the log
+or of the model it asks of the `Desk`, which is the open session's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
+
+import msgspec
+
+from vigil.contracts import Cause, Row
+
+if TYPE_CHECKING:
+    from ..thought.model import ModelAnswer, ModelError, ToolSpec
+    from .draft import Draft
+    from .remembering import Offer
+
+MEMORY: Final = (
+    "memory_save", "memory_recall", "remember", "search", "list_memory", "summarize",
+)  # fmt: skip
+LOOKING: Final = ("read_file", "http_get")
+"""Tools of the executor that change nothing."""
+ACTING: Final = ("shell", "write_file")
+"""Tools of the executor that change what it holds."""
+MCP: Final = "*__*"
+"""Every tool of every MCP server."""
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """A row that a template makes."""
+
+    template: str
+    values: dict[str, Any]
+    at: datetime
+
+
+class Ask(msgspec.Struct, frozen=True, kw_only=True):
+    """A question to the model that is no step of a conversation: all that it is shown."""
+
+    purpose: str
+    """What it is for, in a word: models that play their part read it."""
+    prompt: str
+    """The template of the system prompt; it knows the situation, and `values`."""
+    values: dict[str, Any] = {}
+    rows: tuple[Row | Told, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    schema: dict[str, Any] | None = None
+    """The JSON Schema of the answer's text, if it has to be JSON."""
+
+
+class Question(NamedTuple):
+    """A question to the model, and what to do with its answer, or without one."""
+
+    answer: Coroutine[Any, Any, ModelAnswer]
+    """Raises ModelError."""
+    apply: Callable[[Draft, ModelAnswer], None]
+    fail: Callable[[Draft, ModelError], None] | None = None
+    """None: as a step of any loop fails."""
+
+
+class Desk(Protocol):
+    """What an open session does for its profile."""
+
+    async def converse(self, draft: Draft) -> Question | None:
+        """Ask with the history, what memory has on it, and the profile's prompt and tools; the
+        profile concludes. None: the draft is to be committed as it is, first."""
+        ...
+
+    def ask(self, draft: Draft, asked: Ask) -> Coroutine[Any, Any, ModelAnswer]:
+        """Ask just that. Nobody sees the words come."""
+        ...
+
+    def reflect(
+        self, draft: Draft, text: str, *, purpose: str, prompt: str
+    ) -> Coroutine[Any, Any, ModelAnswer]:
+        """Ask about a part of the conversation, written down as text."""
+        ...
+
+    async def unsaved(self, start: int) -> Offer:
+        """Read what was said from the turn `start` on, as much as one call may look back on."""
+        ...
+
+    def newest(self) -> tuple[Row, ...]:
+        """Return the rows of the session that are known, oldest first."""
+        ...
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """Return all tools that there are at present, whoever may use them."""
+        ...
+
+
+async def converse(desk: Desk, draft: Draft) -> Question | None:
+    """Ask as a conversation does: what most kinds do."""
+    return await desk.converse(draft)
+
+
+class Starter(msgspec.Struct, frozen=True, kw_only=True):
+    """The tool by which a model starts a session of the kind."""
+
+    name: str
+    arguments: type[msgspec.Struct]
+    """Its first field is the task."""
+    is_awaited: bool = False
+    """Whether a conversation waits for its end, too; every other session does."""
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind of session, or one kind of loop that others open beside their own."""
+
+    name: str
+    """The kind, as in the thread (`SessionKey.kind`)."""
+    purpose: str = "answer"
+    """What its loops are marked with on the log (`Loop.purpose`). ``answer``: the session's own."""
+    prompt: str
+    """What a session of this kind is for: a template of prompts/en, or (in lines) its text."""
+    begins: dict[str, Callable[[Draft, Cause, Any], None]]
+    """Type of event (a start is ``start``) -> what it does. All others are not served; timers,
+    results and control are the core's own."""
+    question: Callable[[Desk, Draft], Awaitable[Question | None]]
+    """Makes the question that the open loop wants answered. None: nothing is asked; what the draft
+    holds is committed."""
+    conclude: Callable[[Draft, ModelAnswer], None] | None = None
+    """Does what the answer says; None: the question brings that along."""
+    on_limit: Callable[[Draft], None] | None = None
+    """Ends a loop that has taken all its model calls; None: with what it said until then."""
+    keep_up: Callable[[Draft], None] | None = None
+    """Called after every event while its loop is open."""
+    give_way: Callable[[Draft, str], None] | None = None
+    """Closes its loop for whatever comes in, which is then taken at once; None: that waits."""
+    tools: tuple[str, ...] = ()
+    """Names of tools that it is offered, and `MCP`."""
+    calls_max: int = 10
+    """Model calls for one event."""
+    tier: Literal["main", "cheap"] = "main"
+    """Which model thinks."""
+    timeout_s: float = 0.0
+    """How long its parent waits for a word of it; 0: it has none."""
+    children_max: int = 0
+    """Sessions that it may have started at once."""
+    settings: dict[str, str] = {}
+    """Limits of it that the configuration sets: field -> the setting (``section.key``)."""
+    starter: Starter | None = None
+    is_conversation: bool = False
+    """Whether a person is there: it speaks, and doesn't wait for what takes long. The others speak
+    to nobody but their parent, and wait for all that they ask for."""
+    is_thread_shown: bool = True
+    """Whether the model sees the thread: then all of it has a part in what is decided (`sway`)."""
+    is_heir: bool = False
+    """Whether it knows what its parent knew when it was started."""
+    asks_again: bool = True
+    """Whether the model is asked again with the results of the calls that it asked for."""
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+def offers(profile: Profile, tool: str) -> bool:
+    """Whether sessions of this kind are offered the tool."""
+    return tool in profile.tools or (MCP in profile.tools and "__" in tool)

@@ -1,0 +1,87 @@
+"""The core's policy in a session, from the configuration. Pure.
+
+A field of `Policy` is the setting of the same name in one of the sections below. What is called
+otherwise there stands in `RENAMED`; what is made of more than one setting is made in `policy_of`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from vigil.settings.config import Config
+from vigil.subjects import SessionKey
+
+from .core import Policy
+from .core.policy import AUTHORITIES
+from .core.profile import Profile
+from .profiles import profile_of, registered
+
+SECTIONS: Final = ("autonomy", "sessions", "jobs", "model")
+"""Those with settings that the core decides by under the same name."""
+RENAMED: Final = {
+    "autonomy_enabled": "autonomy.enabled",
+    "approval_expires_s": "approvals.expires_s",
+    "approvals_max": "approvals.open_max",
+    "pause_s": "memory.pause_s",
+}
+"""Field -> its setting (``section.key``)."""
+MADE: Final = frozenset({
+    "authority", "calls_max", "channels", "coalesce_ms", "double_text", "profile",
+    "result_length_max", "route", "timeouts_s",
+})  # fmt: skip
+"""Fields that are made of more."""
+
+
+def policy_of(config: Config, key: SessionKey) -> Policy:
+    """Return the core's policy in a session, as configured."""
+    agent = config.agent_of(key.agent)
+    profile = configured(config, profile_of(key.kind))
+    kinds = (configured(config, kind) for kind in registered().values())
+    return Policy(
+        **_named(config),
+        profile=profile,
+        calls_max=profile.calls_max,
+        timeouts_s={kind.name: kind.timeout_s for kind in kinds if kind.timeout_s},
+        authority=min(agent.authority, config.autonomy.authority_max, key=AUTHORITIES.index),
+        result_length_max=min(Policy().result_length_max, config.model.context_tokens // 5),
+        double_text=agent.double_text,
+        coalesce_ms=agent.coalesce_ms,
+        channels=tuple(sorted(config.channels)),
+        route=config.person_of(key.user).channel,
+    )
+
+
+def configured(config: Config, profile: Profile) -> Profile:
+    """Return a profile with what is configured over its defaults."""
+    changed = {field: _setting(config, path) for field, path in profile.settings.items()}
+    return msgspec.structs.replace(profile, **changed) if changed else profile
+
+
+def paths() -> dict[str, str]:
+    """Return the setting behind each field that has one.
+
+    >>> paths()["max_consecutive"], paths()["approvals_max"]
+    ('autonomy.max_consecutive', 'approvals.open_max')
+    """
+    default = Config()
+    found = {
+        field: f"{section}.{field}"
+        for section in SECTIONS
+        for field in getattr(default, section).__struct_fields__
+        if field in Policy.__struct_fields__ and field not in MADE
+    }
+    return found | RENAMED
+
+
+_PATHS: Final = paths()
+
+
+def _named(config: Config) -> dict[str, Any]:
+    return {field: _setting(config, path) for field, path in _PATHS.items()}
+
+
+def _setting(config: Config, path: str) -> Any:
+    section, _, name = path.partition(".")
+    return getattr(getattr(config, section), name)

@@ -1,0 +1,21 @@
+"""A conversation with a person. Pure."""
+
+from __future__ import annotations
+
+from ..core import external, loop, person
+from ..core.profile import ACTING, LOOKING, MCP, MEMORY, Profile, converse
+
+FOLLOW_UPS = ("schedule_followup", "cancel_followup", "send_message")
+
+PROFILE = Profile(
+    name="channel",
+    prompt="channel.md.j2",
+    begins={"user_message": person.receive, "external": external.receive},
+    question=converse,
+    conclude=loop.conclude,
+    tools=(*FOLLOW_UPS, *MEMORY, *LOOKING, *ACTING, MCP, "ask_user", "branch", "spawn_worker"),
+    calls_max=10,
+    children_max=5,
+    settings={"calls_max": "model.calls_max", "children_max": "sessions.children_max"},
+    is_conversation=True,
+)

@@ -1,0 +1,35 @@
+"""A task that is done apart, by one who knows nothing but the task. Pure."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from ..core import children, loop
+from ..core.profile import ACTING, LOOKING, MCP, MEMORY, Profile, Starter, converse
+
+
+class SpawnWorker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Have a task done by a worker, who knows nothing of this conversation.
+
+    Write down all that it needs to know: goal, facts, what it is to hand back. It has tools of its
+    own and may take minutes.
+    """
+
+    task: Annotated[str, msgspec.Meta(min_length=1, max_length=8000)]
+
+
+PROFILE = Profile(
+    name="worker",
+    prompt="worker.md.j2",
+    begins={"start": children.begin},
+    question=converse,
+    conclude=loop.conclude,
+    tools=(*MEMORY, *LOOKING, *ACTING, MCP, "ask_user"),
+    calls_max=50,
+    tier="cheap",
+    timeout_s=300.0,
+    settings={"timeout_s": "sessions.worker_timeout_s"},
+    starter=Starter(name="spawn_worker", arguments=SpawnWorker),
+)

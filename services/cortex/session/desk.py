@@ -1,0 +1,166 @@
+"""The desk of an open session: what its profile may ask for, carried out (`core.profile.Desk`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from vigil import crash
+from vigil.bus.bus import Bus
+from vigil.clock import Clock
+from vigil.contracts import Loop, Row, State, TextBlock
+from vigil.subjects import SessionKey
+
+from .. import core
+from ..core import Draft, Policy
+from ..core.profile import Ask, Question
+from ..core.remembering import Offer
+from ..thought.compactor import Compactor
+from ..thought.model import ModelAnswer, ModelError, ToolSpec
+from ..thought.recollector import LoopMemory
+from ..thought.thinker import Thinker
+from ..thought.toolbox import Toolbox
+from ..thought.tools import reflection_specs, specs
+from . import log as session_log
+from .inheritance import inherited
+
+OFFER_SHARE_MAX: Final = 0.4
+"""Of the context window: so much of a conversation is looked back on in one call."""
+
+
+class SessionDesk:
+    """What one open session does for its profile."""
+
+    def __init__(
+        self,
+        key: SessionKey,
+        *,
+        bus: Bus,
+        clock: Clock,
+        thinker: Thinker,
+        toolbox: Toolbox,
+        memory: LoopMemory,
+        policy: Policy,
+        timezone: str,
+        context_tokens: int,
+        loaded: Callable[[], session_log.Loaded],
+        parent: Callable[[], str],
+    ) -> None:
+        """`loaded`, `parent`: give the session's log, and the context of its turn, as they are."""
+        self._key = key
+        self._bus = bus
+        self._clock = clock
+        self._thinker = thinker
+        self._toolbox = toolbox
+        self._memory = memory
+        self._policy = policy
+        self._timezone = timezone
+        self._context_tokens = context_tokens
+        self._loaded = loaded
+        self._parent = parent
+        self._compactor = Compactor(
+            key, clock=clock, thinker=thinker, policy=policy, timezone=timezone
+        )
+
+    async def converse(self, draft: Draft) -> Question | None:
+        """Ask with the history, after room was made in the window. See `Desk.converse`."""
+        await self._inherit(draft)
+        history = self._loaded().history
+        window = self._compactor.window(draft, history)
+        plan = self._compactor.plan(draft, history, window)
+        if plan is None:
+            rows = history.rows(draft.rows, window)
+            asking = self._think(draft.loop, draft.state, rows, self._parent())
+            return Question(asking, self._conclude)
+        if draft.is_dirty:
+            return None  # what is owed then begins with a look at the history as it is then
+        return self._compactor.compact(
+            draft, lambda: self._loaded().history, plan, window, self.reflect
+        )
+
+    async def _inherit(self, draft: Draft) -> None:
+        """Read what a session that was just started knows from the one that started it."""
+        history, given = self._loaded().history, draft.state.start
+        if given is None:
+            return
+        task = TextBlock(text=given.prompt)
+        history.task = Row(role="user", source="task", blocks=(task,), at=draft.loop.begun_at)
+        if history.inherited is not None:
+            return
+        history.inherited = await inherited(self._bus, self._key, given)
+        if draft.policy.profile.is_heir and not history.inherited.chunks:
+            draft.note("nothing_inherited", "nothing of its parent's history is left", given.parent)
+
+    async def _think(
+        self, loop: Loop, state: State, rows: tuple[Row, ...], parent: str
+    ) -> ModelAnswer:
+        """Ask the model, with what memory has on what began the loop. Raises: ModelError."""
+        return await self._thinker.think(
+            self._key,
+            state,
+            rows,
+            timezone=self._timezone,
+            policy=self._policy,
+            memories=await self._memory.recall(loop, rows),
+            parent=parent,
+        )
+
+    def _conclude(self, draft: Draft, answer: ModelAnswer) -> None:
+        conclude = draft.profile.conclude
+        if conclude is None:
+            raise AssertionError(f"{draft.profile.name} concludes nothing that it asks so")
+        self._memory.tell(draft)
+        conclude(draft, answer)
+
+    def fail(self, draft: Draft, error: ModelError) -> None:
+        """Take in that the model gave no answer to a step of a loop."""
+        self._memory.tell(draft)
+        core.fail(
+            draft,
+            error.reason,
+            is_retryable=error.is_retryable,
+            retry_after_s=error.retry_after_s,
+            is_budget=error.is_budget,
+        )
+
+    # ------------------------------------------------------------ other questions
+
+    def ask(self, draft: Draft, asked: Ask) -> Coroutine[Any, Any, ModelAnswer]:
+        """Ask just that. See `Desk.ask`."""
+        return self._thinker.ask(
+            self._key,
+            draft.state,
+            asked,
+            timezone=self._timezone,
+            policy=self._policy,
+            parent=self._parent(),
+        )
+
+    async def reflect(self, draft: Draft, text: str, *, purpose: str, prompt: str) -> ModelAnswer:
+        """Ask about a part of the conversation. See `Desk.reflect`."""
+        crash.point("cortex.reflect.before_call")
+        row = Row(
+            role="user", source="system", blocks=(TextBlock(text=text),), at=self._clock.now()
+        )
+        asked = Ask(purpose=purpose, prompt=prompt, rows=(row,), tools=reflection_specs())
+        answer = await self.ask(draft, asked)
+        crash.point("cortex.reflect.after_call")
+        return answer
+
+    async def unsaved(self, start: int) -> Offer:
+        """Read what was said from the turn `start` on. See `Desk.unsaved`."""
+        tokens_max = int(self._context_tokens * OFFER_SHARE_MAX)
+        return await session_log.unsaved(self._bus, self._key, start, tokens_max)
+
+    def newest(self) -> tuple[Row, ...]:
+        """Return the rows that are known. See `Desk.newest`."""
+        return self._loaded().history.newest
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """Return all tools that there are. See `Desk.specs`."""
+        offered = self._toolbox.tools
+        others = (
+            ToolSpec(name=t.name, description=t.description, input_schema=t.input_schema)
+            for t in offered.values()
+        )
+        return (*(spec for spec in specs() if spec.name not in offered), *others)

@@ -1,0 +1,61 @@
+"""What kinds of sessions there are, for those who list and explain them. Pure.
+
+What a kind may do is its profile, which the cortex has (`cortex.profiles`); a test holds the two
+against each other.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from ..errors import InvalidInput
+
+
+class SessionKind(msgspec.Struct, frozen=True, kw_only=True):
+    """How a kind is spoken of."""
+
+    meaning: str
+    started: str = ""
+    """What a turn did that starts one, as a sentence; empty: no turn does, so it has no parent."""
+    signals: tuple[str, ...] = ()
+    """The second halves of the signals that tell of it (`worker.started`)."""
+
+
+SESSION_KINDS: Final[dict[str, SessionKind]] = {
+    "channel": SessionKind(meaning="conversations"),
+    "branch": SessionKind(
+        meaning="thoughts apart from a conversation",
+        started="It began to think about something apart",
+        signals=("started", "completed", "failed"),  # it ends within a minute: no status
+    ),
+    "worker": SessionKind(
+        meaning="tasks done apart",
+        started="It started a worker",
+        signals=("started", "status", "completed", "failed"),
+    ),
+    "planner": SessionKind(meaning="jobs"),
+}
+"""Kind, as in the thread of a session (`SessionKey.kind`), and how it is spoken of."""
+
+
+def child_kinds() -> tuple[str, ...]:
+    """Return the kinds that turns start: their threads are made of the effect's id.
+
+    >>> child_kinds()
+    ('branch', 'worker')
+    """
+    return tuple(name for name, kind in SESSION_KINDS.items() if kind.started)
+
+
+def check_session_kind(value: str) -> str:
+    """Return a kind, if there is such.
+
+    Raises:
+        InvalidInput: no session is of that kind.
+    """
+    if value in SESSION_KINDS:
+        return value
+    valid = ", ".join(SESSION_KINDS)
+    raise InvalidInput("kind", f"is {value!r}, and no session is of that kind; there is: {valid}")
