@@ -23,7 +23,7 @@ KEPT: Final = {
     "comments `noqa`": 71,
     "comments `fmt: skip`": 168,
     "handlers of any `Exception`": 32,
-    "files over 400 lines": 4,
+    "files over 400 lines": 3,
     "functions over 60 lines": 2,
     "notes of work left for later": 0,
 }

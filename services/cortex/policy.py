@@ -27,10 +27,10 @@ RENAMED: Final = {
     "pause_s": "memory.pause_s",
 }
 """Field -> its setting (``section.key``)."""
-MADE: Final = frozenset({
-    "authority", "calls_max", "channels", "coalesce_ms", "double_text", "profile",
-    "result_length_max", "route", "timeouts_s",
-})  # fmt: skip
+MADE: Final = frozenset(
+    ("authority", "calls_max", "channels", "coalesce_ms", "double_text")
+    + ("profile", "result_length_max", "route", "timeouts_s")
+)
 """Fields that are made of more."""
 
 

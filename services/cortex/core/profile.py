@@ -22,8 +22,13 @@ if TYPE_CHECKING:
     from .remembering import Offer
 
 MEMORY: Final = (
-    "memory_save", "memory_recall", "remember", "search", "list_memory", "summarize",
-)  # fmt: skip
+    "memory_save",
+    "memory_recall",
+    "remember",
+    "search",
+    "list_memory",
+    "summarize",
+)
 LOOKING: Final = ("read_file", "http_get")
 """Tools of the executor that change nothing."""
 ACTING: Final = ("shell", "write_file")

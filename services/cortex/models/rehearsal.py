@@ -151,8 +151,10 @@ def _compact(request: ModelRequest) -> Reply:
 
 
 ROLES: Final[dict[str, Callable[[ModelRequest], Reply]]] = {
-    "plan": _plan, "save": _save, "compact": _compact,
-}  # fmt: skip
+    "plan": _plan,
+    "save": _save,
+    "compact": _compact,
+}
 """What is answered to a question that is no step of a loop, by its purpose."""
 
 
