@@ -28,8 +28,17 @@ RENAMED: Final = {
 }
 """Field -> its setting (``section.key``)."""
 MADE: Final = frozenset(
-    ("authority", "calls_max", "channels", "coalesce_ms", "double_text")
-    + ("profile", "result_length_max", "route", "timeouts_s")
+    [
+        "authority",
+        "calls_max",
+        "channels",
+        "coalesce_ms",
+        "double_text",
+        "profile",
+        "result_length_max",
+        "route",
+        "timeouts_s",
+    ]
 )
 """Fields that are made of more."""
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from structlog.testing import capture_logs
 
@@ -19,9 +20,12 @@ from vigil.bus.kv import Bucket
 from vigil.bus.lease import Lease, Leases
 from vigil.contracts import (
     DEAD_LETTER_BYTES_MAX,
+    Cause,
+    Loop,
     SendMessage,
     ToolResultBlock,
     decode_dead_letter,
+    encode,
 )
 
 
@@ -398,17 +402,29 @@ async def test_a_step_that_always_crashes_is_given_up(
     assert texts_sent(talk)[1:] == ["fine"]
 
 
-async def test_an_unreadable_state_fails_closed(stack: Stack) -> None:
+@pytest.mark.parametrize("damage", ["garbage", "a loop that no profile knows"])
+async def test_an_unreadable_state_fails_closed(stack: Stack, damage: str) -> None:
     """S-7: direct replies go on, nothing autonomous until the person writes."""
     talk = await Talk.open(stack, "ann:vigil:t")
     seq = await talk.say("one")
     await talk.ended(seq)
     await stack.stop("cortex")
     headers = {"Vigil-Position": str(seq), "Vigil-Turn": "7"}
-    await talk.bus.publish(talk.key.turn, b"garbage", headers)
+    count = len(talk.turns) + 1
+    data = b"garbage"
+    if damage != "garbage":
+        last = talk.turns[-1]
+        cause = Cause(id="e", seq=seq, type="user_message")
+        loop = Loop(
+            cause=cause, fence=seq, begun_at=last.created_at, is_direct=True, purpose="levitate"
+        )
+        state = msgspec.structs.replace(last.state, loop=loop)
+        data = encode(msgspec.structs.replace(last, state=state))
+        count += 1
+    await talk.bus.publish(talk.key.turn, data, headers)
     await stack.start("cortex")
     await talk.say("two")
-    await talk.until(lambda: len(talk.turns) == 2)
+    await talk.until(lambda: len(talk.turns) == count)
     turn = talk.turns[-1]
     assert (turn.ordinal, turn.outcome) == (8, "answered")
     assert not turn.state.is_locked

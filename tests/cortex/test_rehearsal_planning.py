@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.cortex.core import plans
-from services.cortex.core.profile import Told
+from services.cortex.core.profile import TemplateRow
 from services.cortex.models.rehearsal_plans import CANNOT, LINES_MAX, plan
+from services.cortex.profiles.planner import job_rows
 from services.cortex.profiles.planner import job_rows
 from services.cortex.thought.prompts import Prompts
 from services.gateway.work import skills
@@ -29,7 +30,7 @@ def asked(goal: str, material: str = "", skill: str = "") -> str:
         goal=goal, input=material, skill=skill,
     )  # fmt: skip
     (told,) = job_rows(job, (), AT)
-    assert isinstance(told, Told)
+    assert isinstance(told, TemplateRow)
     (block,) = PROMPTS.told(told).blocks
     assert isinstance(block, TextBlock)
     return block.text

@@ -37,7 +37,7 @@ MCP: Final = "*__*"
 """Every tool of every MCP server."""
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class TemplateRow(msgspec.Struct, frozen=True, kw_only=True):
     """A row that a template makes."""
 
     template: str
@@ -53,7 +53,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     prompt: str
     """The template of the system prompt; it knows the situation, and `values`."""
     values: dict[str, Any] = {}
-    rows: tuple[Row | Told, ...]
+    rows: tuple[Row | TemplateRow, ...]
     tools: tuple[ToolSpec, ...] = ()
     schema: dict[str, Any] | None = None
     """The JSON Schema of the answer's text, if it has to be JSON."""

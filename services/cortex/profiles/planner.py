@@ -12,7 +12,18 @@ from vigil.contracts import Job, Row, TextBlock
 from ..core import jobs, steps
 from ..core.draft import Draft
 from ..core.job_record import is_named, may_use
-from ..core.profile import ACTING, LOOKING, MCP, MEMORY, Ask, Desk, Profile, Question, Told, offers
+from ..core.profile import (
+    ACTING,
+    LOOKING,
+    MCP,
+    MEMORY,
+    Ask,
+    Desk,
+    Profile,
+    Question,
+    TemplateRow,
+    offers,
+)
 from ..thought.model import ToolSpec
 
 PURPOSE: Final = "plan"
@@ -57,15 +68,15 @@ def _values(job: Job, tools: Sequence[ToolSpec], steps_max: int) -> dict[str, An
     return {"tools": shown, "missing": missing, "steps_max": steps_max}
 
 
-def job_rows(job: Job, tries: Sequence[Row], at: datetime) -> tuple[Row | Told, ...]:
+def job_rows(job: Job, tries: Sequence[Row], at: datetime) -> tuple[Row | TemplateRow, ...]:
     """Return the job, and after it what was tried: answers, and what is wrong with each."""
-    first = Told(template="plan_job.md.j2", values={"job": job}, at=at)
+    first = TemplateRow(template="plan_job.md.j2", values={"job": job}, at=at)
     return (first, *(row if row.role == "assistant" else _again(row) for row in tries))
 
 
-def _again(row: Row) -> Told:
+def _again(row: Row) -> TemplateRow:
     reason = "".join(block.text for block in row.blocks if isinstance(block, TextBlock))
-    return Told(template="plan_again.md.j2", values={"reason": reason}, at=row.at)
+    return TemplateRow(template="plan_again.md.j2", values={"reason": reason}, at=row.at)
 
 
 def schema_of(tools: Sequence[ToolSpec]) -> dict[str, Any]:

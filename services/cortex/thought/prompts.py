@@ -16,7 +16,7 @@ import jinja2
 
 from vigil.contracts import ExternalBlock, FollowUp, Row, TaskBlock, TextBlock
 
-from ..core.profile import Told
+from ..core.profile import TemplateRow
 from .identity import Identity
 from .model import Situation
 
@@ -84,7 +84,7 @@ class Prompts:
         """Render what a model is told that is asked something beside the conversation."""
         return self._of(prompt).render(**_variables(situation), **values).strip()
 
-    def told(self, row: Told) -> Row:
+    def told(self, row: TemplateRow) -> Row:
         """Render a row that a template makes."""
         text = TextBlock(text=self._of(row.template).render(**row.values).strip())
         return Row(role="user", source="system", blocks=(text,), at=row.at)

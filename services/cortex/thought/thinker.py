@@ -30,7 +30,7 @@ from vigil.settings.sections import Model as ModelConfig
 from vigil.subjects import SessionKey
 
 from ..core import Policy
-from ..core.profile import Ask, Told
+from ..core.profile import Ask, TemplateRow
 from .budget import Budget, BudgetExceeded, Reservation, estimate, tokens_of
 from .identity import Identities
 from .model import (
@@ -130,7 +130,9 @@ class Thinker:
         request = ModelRequest(
             session_key=str(key),
             system=(self._prompts.question(asked.prompt, situation, asked.values),),
-            rows=tuple(self._prompts.told(r) if isinstance(r, Told) else r for r in asked.rows),
+            rows=tuple(
+                self._prompts.told(r) if isinstance(r, TemplateRow) else r for r in asked.rows
+            ),
             tools=asked.tools,
             max_tokens=self._config.max_tokens,
             timeout_s=self._config.timeout_s,
@@ -139,6 +141,9 @@ class Thinker:
             schema=asked.schema,
         )
         return await self._answer(request, lambda _: None, parent)
+
+    def _rendered(self, row: Row | TemplateRow) -> Row:
+        return self._prompts.told(row) if isinstance(row, TemplateRow) else row
 
     def fixed_tokens(self, key: SessionKey, state: State, timezone: str, policy: Policy) -> int:
         """Return the estimate for what a request holds beside the history."""

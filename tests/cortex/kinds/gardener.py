@@ -29,7 +29,7 @@ def conclude(draft: Draft, answer: ModelAnswer) -> None:
 
 PROFILE = Profile(
     name="gardener",
-    prompt="# This round\n\nLook after the plants of {{ identity.user | line }}.\n",
+    prompt="# This round\n\nLook after the plants. You speak to nobody.\n",
     begins={"start": begin},
     question=converse,
     conclude=conclude,
