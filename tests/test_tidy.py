@@ -21,7 +21,7 @@ KEPT: Final = {
     "class names defined more than once": 66,
     "files named by a gerund": 12,
     "comments `noqa`": 71,
-    "comments `fmt: skip`": 168,
+    "comments `fmt: skip`": 165,
     "handlers of any `Exception`": 32,
     "files over 400 lines": 3,
     "functions over 60 lines": 2,

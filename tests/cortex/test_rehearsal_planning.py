@@ -13,7 +13,6 @@ from services.cortex.core import plans
 from services.cortex.core.profile import TemplateRow
 from services.cortex.models.rehearsal_plans import CANNOT, LINES_MAX, plan
 from services.cortex.profiles.planner import job_rows
-from services.cortex.profiles.planner import job_rows
 from services.cortex.thought.prompts import Prompts
 from services.gateway.work import skills
 from vigil.contracts import Job, TextBlock

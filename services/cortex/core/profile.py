@@ -45,7 +45,7 @@ class TemplateRow(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime
 
 
-class Ask(msgspec.Struct, frozen=True, kw_only=True):
+class Inquiry(msgspec.Struct, frozen=True, kw_only=True):
     """A question to the model that is no step of a conversation: all that it is shown."""
 
     purpose: str
@@ -73,18 +73,18 @@ class Desk(Protocol):
     """What an open session does for its profile."""
 
     async def converse(self, draft: Draft) -> Question | None:
-        """Ask with the history, what memory has on it, and the profile's prompt and tools; the
+        """Inquiry with the history, what memory has on it, and the profile's prompt and tools; the
         profile concludes. None: the draft is to be committed as it is, first."""
         ...
 
-    def ask(self, draft: Draft, asked: Ask) -> Coroutine[Any, Any, ModelAnswer]:
-        """Ask just that. Nobody sees the words come."""
+    def ask(self, draft: Draft, asked: Inquiry) -> Coroutine[Any, Any, ModelAnswer]:
+        """Inquiry just that. Nobody sees the words come."""
         ...
 
     def reflect(
         self, draft: Draft, text: str, *, purpose: str, prompt: str
     ) -> Coroutine[Any, Any, ModelAnswer]:
-        """Ask about a part of the conversation, written down as text."""
+        """Inquiry about a part of the conversation, written down as text."""
         ...
 
     async def unsaved(self, start: int) -> Offer:
@@ -101,7 +101,7 @@ class Desk(Protocol):
 
 
 async def converse(desk: Desk, draft: Draft) -> Question | None:
-    """Ask as a conversation does: what most kinds do."""
+    """Inquiry as a conversation does: what most kinds do."""
     return await desk.converse(draft)
 
 

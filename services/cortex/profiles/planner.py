@@ -17,8 +17,8 @@ from ..core.profile import (
     LOOKING,
     MCP,
     MEMORY,
-    Ask,
     Desk,
+    Inquiry,
     Profile,
     Question,
     TemplateRow,
@@ -32,7 +32,7 @@ NAMED_MAX: Final = 200
 
 
 async def question(desk: Desk, draft: Draft) -> Question | None:
-    """Ask for the plan. None: the draft is to be committed first, or there is one already."""
+    """Inquiry for the plan. None: the draft is to be committed first, or there is one already."""
     job = draft.state.job
     if draft.is_dirty or job is None:
         return None  # that it runs is to be seen at once, not when it's planned
@@ -45,7 +45,7 @@ async def question(desk: Desk, draft: Draft) -> Question | None:
         for spec in desk.specs()
         if offers(draft.policy.profile, spec.name) and may_use(job, spec.name)
     ]
-    asked = Ask(
+    asked = Inquiry(
         purpose=PURPOSE,
         prompt=PROFILE.prompt,
         values=_values(job, tools, draft.policy.steps_max),

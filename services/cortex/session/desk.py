@@ -13,7 +13,7 @@ from vigil.subjects import SessionKey
 
 from .. import core
 from ..core import Draft, Policy
-from ..core.profile import Ask, Question
+from ..core.profile import Inquiry, Question
 from ..core.remembering import Offer
 from ..thought.compactor import Compactor
 from ..thought.model import ModelAnswer, ModelError, ToolSpec
@@ -63,7 +63,7 @@ class SessionDesk:
         )
 
     async def converse(self, draft: Draft) -> Question | None:
-        """Ask with the history, after room was made in the window. See `Desk.converse`."""
+        """Inquiry with the history, after room was made in the window. See `Desk.converse`."""
         await self._inherit(draft)
         history = self._loaded().history
         window = self._compactor.window(draft, history)
@@ -94,7 +94,7 @@ class SessionDesk:
     async def _think(
         self, loop: Loop, state: State, rows: tuple[Row, ...], parent: str
     ) -> ModelAnswer:
-        """Ask the model, with what memory has on what began the loop. Raises: ModelError."""
+        """Inquiry the model, with what memory has on what began the loop. Raises: ModelError."""
         return await self._thinker.think(
             self._key,
             state,
@@ -125,8 +125,8 @@ class SessionDesk:
 
     # ------------------------------------------------------------ other questions
 
-    def ask(self, draft: Draft, asked: Ask) -> Coroutine[Any, Any, ModelAnswer]:
-        """Ask just that. See `Desk.ask`."""
+    def ask(self, draft: Draft, asked: Inquiry) -> Coroutine[Any, Any, ModelAnswer]:
+        """Inquiry just that. See `Desk.ask`."""
         return self._thinker.ask(
             self._key,
             draft.state,
@@ -137,12 +137,12 @@ class SessionDesk:
         )
 
     async def reflect(self, draft: Draft, text: str, *, purpose: str, prompt: str) -> ModelAnswer:
-        """Ask about a part of the conversation. See `Desk.reflect`."""
+        """Inquiry about a part of the conversation. See `Desk.reflect`."""
         crash.point("cortex.reflect.before_call")
         row = Row(
             role="user", source="system", blocks=(TextBlock(text=text),), at=self._clock.now()
         )
-        asked = Ask(purpose=purpose, prompt=prompt, rows=(row,), tools=reflection_specs())
+        asked = Inquiry(purpose=purpose, prompt=prompt, rows=(row,), tools=reflection_specs())
         answer = await self.ask(draft, asked)
         crash.point("cortex.reflect.after_call")
         return answer

@@ -30,7 +30,7 @@ from vigil.settings.sections import Model as ModelConfig
 from vigil.subjects import SessionKey
 
 from ..core import Policy
-from ..core.profile import Ask, TemplateRow
+from ..core.profile import Inquiry, TemplateRow
 from .budget import Budget, BudgetExceeded, Reservation, estimate, tokens_of
 from .identity import Identities
 from .model import (
@@ -98,7 +98,7 @@ class Thinker:
         memories: tuple[Memory, ...],
         parent: str,
     ) -> ModelAnswer:
-        """Ask the model for the open loop of `state`; `parent` is the context of its turn.
+        """Inquiry the model for the open loop of `state`; `parent` is the context of its turn.
 
         Raises:
             ModelError: no answer, or the budget is used up.
@@ -115,13 +115,13 @@ class Thinker:
         self,
         key: SessionKey,
         state: State,
-        asked: Ask,
+        asked: Inquiry,
         *,
         timezone: str,
         policy: Policy,
         parent: str,
     ) -> ModelAnswer:
-        """Ask the model what is no step of a conversation; nobody sees its words come.
+        """Inquiry the model what is no step of a conversation; nobody sees its words come.
 
         Raises:
             ModelError: no answer, or the budget is used up.
