@@ -19,6 +19,7 @@ from tests.support.stack import Stack, running_broker, settings_of
 from tests.support.talk import Talk
 from vigil.clock import SystemClock
 from vigil.contracts import SaveMemory
+from vigil.observe.metrics import Metrics
 
 pytestmark = pytest.mark.chaos
 
@@ -72,7 +73,9 @@ async def test_what_was_said_is_summed_up_and_saved_once(tmp_path: Path) -> None
         positions = [turn.state.position for turn in talk.turns]
         assert positions == sorted(positions)
         history = History(80, WINDOW)
-        found = await session_log.load(talk.bus, talk.key, SystemClock(), history)
+        found = await session_log.load(
+            talk.bus, talk.key, SystemClock(), Metrics("cortex"), history
+        )
         assert "I like thing 0" in found.history.summary
         print(f"\n{number} messages, {_compacted(talk)} summaries, {len(ends)} ends")
 

@@ -18,6 +18,7 @@ from tests.cortex.driver import Brain, Driver, answer
 from vigil.bus.bus import Message
 from vigil.clock import SystemClock
 from vigil.contracts import Row, TimerFired, TimerPayload, Turn, decode_turn, encode
+from vigil.observe.metrics import Metrics
 from vigil.subjects import SessionKey
 
 ROWS_MAX: Final = 20
@@ -183,7 +184,8 @@ class ReflectingDriver(Driver):
     async def reloaded(self) -> session_log.Loaded:
         """Read state and history back from the log, as another replica does."""
         key = SessionKey.parse(self.key)
-        return await session_log.load(self.log, key, SystemClock(), self.new_history())  # type: ignore[arg-type]
+        counts, history = Metrics("cortex"), self.new_history()
+        return await session_log.load(self.log, key, SystemClock(), counts, history)  # type: ignore[arg-type]
 
     # ------------------------------------------------------------ timers
 

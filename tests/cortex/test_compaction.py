@@ -19,6 +19,7 @@ from tests.support.stack import Stack, running_stack
 from tests.support.talk import Talk
 from vigil.clock import SystemClock
 from vigil.contracts import SaveMemory, SendMessage, TextBlock, ToolUseBlock, Turn
+from vigil.observe.metrics import Metrics
 
 WINDOW: Final = 20_600
 """Tokens: about 11,000 of them are for the rows until 80 % are full."""
@@ -79,7 +80,7 @@ async def loaded(stack: Stack, talk: Talk) -> session_log.Loaded:
     """Read the session back from its log, as the next replica would."""
     admin = await stack.bus("admin")
     history = History(80, WINDOW)
-    return await session_log.load(admin, talk.key, SystemClock(), history)
+    return await session_log.load(admin, talk.key, SystemClock(), Metrics("cortex"), history)
 
 
 async def test_the_oldest_part_gives_way_to_a_summary(stack: Stack, model: ScriptedModel) -> None:

@@ -73,18 +73,18 @@ class Desk(Protocol):
     """What an open session does for its profile."""
 
     async def converse(self, draft: Draft) -> Question | None:
-        """Inquiry with the history, what memory has on it, and the profile's prompt and tools; the
+        """Ask with the history, what memory has on it, and the profile's prompt and tools; the
         profile concludes. None: the draft is to be committed as it is, first."""
         ...
 
     def ask(self, draft: Draft, asked: Inquiry) -> Coroutine[Any, Any, ModelAnswer]:
-        """Inquiry just that. Nobody sees the words come."""
+        """Ask just that. Nobody sees the words come."""
         ...
 
     def reflect(
         self, draft: Draft, text: str, *, purpose: str, prompt: str
     ) -> Coroutine[Any, Any, ModelAnswer]:
-        """Inquiry about a part of the conversation, written down as text."""
+        """Ask about a part of the conversation, written down as text."""
         ...
 
     async def unsaved(self, start: int) -> Offer:
@@ -101,7 +101,7 @@ class Desk(Protocol):
 
 
 async def converse(desk: Desk, draft: Draft) -> Question | None:
-    """Inquiry as a conversation does: what most kinds do."""
+    """Ask as a conversation does: what most kinds do."""
     return await desk.converse(draft)
 
 

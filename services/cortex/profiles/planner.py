@@ -32,7 +32,7 @@ NAMED_MAX: Final = 200
 
 
 async def question(desk: Desk, draft: Draft) -> Question | None:
-    """Inquiry for the plan. None: the draft is to be committed first, or there is one already."""
+    """Ask for the plan. None: the draft is to be committed first, or there is one already."""
     job = draft.state.job
     if draft.is_dirty or job is None:
         return None  # that it runs is to be seen at once, not when it's planned

@@ -63,7 +63,7 @@ class SessionDesk:
         )
 
     async def converse(self, draft: Draft) -> Question | None:
-        """Inquiry with the history, after room was made in the window. See `Desk.converse`."""
+        """Ask with the history, after room was made in the window. See `Desk.converse`."""
         await self._inherit(draft)
         history = self._loaded().history
         window = self._compactor.window(draft, history)
@@ -94,7 +94,7 @@ class SessionDesk:
     async def _think(
         self, loop: Loop, state: State, rows: tuple[Row, ...], parent: str
     ) -> ModelAnswer:
-        """Inquiry the model, with what memory has on what began the loop. Raises: ModelError."""
+        """Ask the model, with what memory has on what began the loop. Raises: ModelError."""
         return await self._thinker.think(
             self._key,
             state,
@@ -126,7 +126,7 @@ class SessionDesk:
     # ------------------------------------------------------------ other questions
 
     def ask(self, draft: Draft, asked: Inquiry) -> Coroutine[Any, Any, ModelAnswer]:
-        """Inquiry just that. See `Desk.ask`."""
+        """Ask just that. See `Desk.ask`."""
         return self._thinker.ask(
             self._key,
             draft.state,
@@ -137,7 +137,7 @@ class SessionDesk:
         )
 
     async def reflect(self, draft: Draft, text: str, *, purpose: str, prompt: str) -> ModelAnswer:
-        """Inquiry about a part of the conversation. See `Desk.reflect`."""
+        """Ask about a part of the conversation. See `Desk.reflect`."""
         crash.point("cortex.reflect.before_call")
         row = Row(
             role="user", source="system", blocks=(TextBlock(text=text),), at=self._clock.now()

@@ -98,7 +98,7 @@ class Thinker:
         memories: tuple[Memory, ...],
         parent: str,
     ) -> ModelAnswer:
-        """Inquiry the model for the open loop of `state`; `parent` is the context of its turn.
+        """Ask the model for the open loop of `state`; `parent` is the context of its turn.
 
         Raises:
             ModelError: no answer, or the budget is used up.
@@ -121,7 +121,7 @@ class Thinker:
         policy: Policy,
         parent: str,
     ) -> ModelAnswer:
-        """Inquiry the model what is no step of a conversation; nobody sees its words come.
+        """Ask the model what is no step of a conversation; nobody sees its words come.
 
         Raises:
             ModelError: no answer, or the budget is used up.
