@@ -72,10 +72,8 @@ async def test_what_was_said_is_summed_up_and_saved_once(tmp_path: Path) -> None
         assert max(ended.values()) == 1
         positions = [turn.state.position for turn in talk.turns]
         assert positions == sorted(positions)
-        history = History(80, WINDOW)
-        found = await session_log.load(
-            talk.bus, talk.key, SystemClock(), Metrics("cortex"), history
-        )
+        counts, history = Metrics("cortex"), History(80, WINDOW)
+        found = await session_log.load(talk.bus, talk.key, SystemClock(), counts, history)
         assert "I like thing 0" in found.history.summary
         print(f"\n{number} messages, {_compacted(talk)} summaries, {len(ends)} ends")
 
