@@ -23,7 +23,7 @@ from vigil.worker import requeue
 
 from . import decide
 from .carrier import Carrier
-from .channels import Channel, build
+from .channels import OpenChannel, build
 from .config import Limits
 from .handlers import Speech
 from .lanes import Lanes
@@ -53,7 +53,7 @@ async def serve(context: Context, limits: Limits | None = None) -> None:
             await channel.sender.close()
 
 
-async def _deliver(context: Context, limits: Limits, channels: Mapping[str, Channel]) -> None:
+async def _deliver(context: Context, limits: Limits, channels: Mapping[str, OpenChannel]) -> None:
     bus, clock = context.bus, context.clock
     carrier = Carrier(context, channels, limits, SystemRandom().random)
     speech = Speech(bus, clock, limits, context.tracer, context.metrics, carrier.ensure)

@@ -33,7 +33,7 @@ from vigil.subjects import SessionKey
 from vigil.worker import dead_letters
 
 from . import decide, dispatch, orders
-from .channels import Channel
+from .channels import OpenChannel
 from .config import Limits, patience_of
 from .dispatch import Bury, Close, Later, Look, Note, Send, Sent, Spoken
 from .orders import Order, Seen
@@ -58,7 +58,7 @@ class Carrier:
     def __init__(
         self,
         context: Context,
-        channels: Mapping[str, Channel],
+        channels: Mapping[str, OpenChannel],
         limits: Limits,
         dice: Callable[[], float],
     ) -> None:
@@ -162,7 +162,7 @@ class _Work:
         key: SessionKey,
         order: Order,
         message: Message,
-        channel: Channel | None,
+        channel: OpenChannel | None,
     ) -> None:
         self._carrier = carrier
         self._bus = carrier._bus

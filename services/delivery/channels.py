@@ -18,7 +18,7 @@ from .config import Limits
 from .dispatch import Terms
 
 
-class Channel(msgspec.Struct, frozen=True, kw_only=True):
+class OpenChannel(msgspec.Struct, frozen=True, kw_only=True):
     """A way out, and on what terms."""
 
     terms: Terms
@@ -32,7 +32,7 @@ def build(
     *,
     home: Path,
     ports_never: Collection[int] = (),
-) -> dict[str, Channel]:
+) -> dict[str, OpenChannel]:
     """Make every channel of the configuration.
 
     Args:
@@ -42,7 +42,7 @@ def build(
     Raises:
         ConfigError: with every mistake, one a line.
     """
-    built: dict[str, Channel] = {}
+    built: dict[str, OpenChannel] = {}
     problems: list[str] = []
     for name, one in channels.items():
         if name == SOCKET:
@@ -50,7 +50,7 @@ def build(
             continue
         context = ChannelContext(name=name, home=home, clock=clock, ports_never=ports_never)
         try:
-            built[name] = Channel(terms=_terms(one, limits), sender=one.sender(context))
+            built[name] = OpenChannel(terms=_terms(one, limits), sender=one.sender(context))
         except InvalidInput as error:
             problems.append(f"channels.{name}.{error.field}: {error.reason}")
     if problems:

@@ -12,7 +12,7 @@ from vigil.runtime import Context
 from vigil.settings.switches import Switches
 from vigil.settings.tokens import Tokens
 
-from .events.hook_sources import load
+from .events import hook_sources, receivers
 from .http.decide import allowed_hosts
 from .http.limits import Limiter, Places
 from .http.readiness import Readiness
@@ -35,7 +35,7 @@ LAST_WRITE_S: Final = 3.0
 
 
 class Edge:
-    """The parts of the gateway, wired. Raises: ConfigError, if a hook can't be used."""
+    """The parts of the gateway, wired. Raises: ConfigError, a hook or a channel can't be used."""
 
     def __init__(self, context: Context, tokens: Tokens, switches: Switches) -> None:
         config = context.settings.config.gateway
@@ -52,7 +52,8 @@ class Edge:
         self.intake.is_erasing = switches.is_erasing
         self.cursors = Cursors(context.bus)
         self.live = Live(context.bus)
-        self.hooks = load(context.settings)
+        self.hooks = hook_sources.load(context.settings)
+        self.receivers = receivers.load(context)
         self.tickets = Tickets()
         self.readiness = Readiness(context)
         self.memory = MemoryClient(context.bus)

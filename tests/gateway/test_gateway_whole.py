@@ -110,6 +110,7 @@ async def test_the_openapi_document_is_whole(gate: Gate) -> None:
         ("DELETE", "/api/pause"), ("GET", "/healthz"), ("GET", "/readyz"),
         ("GET", "/openapi.json"), ("GET", "/asyncapi.json"), ("GET", "/metrics"),
         ("GET", "/api/why/{id}"), ("POST", "/api/events"), ("POST", "/hooks/{name}"),
+        ("POST", "/channels/{name}"),
         ("GET", "/api/dead"), ("GET", "/api/dead/{id}"), ("POST", "/api/dead/{id}/requeue"),
         ("POST", "/api/dead/{id}/discard"), ("POST", memories), ("GET", memories),
         ("GET", f"{memories}/{{id}}"), ("DELETE", f"{memories}/{{id}}"),

@@ -92,7 +92,7 @@ TAGS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     ),
     "events": (
         "What happens elsewhere comes in, what happens here goes out",
-        ("/api/events", "/hooks/", "/api/signals"),
+        ("/api/events", "/hooks/", "/channels/", "/api/signals"),
     ),
     "memory": (
         "What agents know, and its indexes",
@@ -117,6 +117,7 @@ _SOCKET_PARAMETERS: Final[dict[str, tuple[Any, str]]] = {
 }
 _PHRASES: Final = {
     200: "Done", 201: "Made", 202: "Stored; what comes of it follows on the session",
+    204: "Nothing in it to store",
     400: "Malformed", 401: "No valid token", 403: "Not allowed", 404: "No such thing",
     409: "Not as things are now",
     413: "Too large", 415: "A form that isn't taken", 421: "Unknown Host",
@@ -139,10 +140,10 @@ def problem_response(status: int) -> dict[str, Any]:
     return {"description": _PHRASES[status], "content": content}
 
 
-def responses_of(answers: dict[int, type], errors: tuple[int, ...]) -> dict[int | str, Any]:
+def responses_of(answers: dict[int, type | None], errors: tuple[int, ...]) -> dict[int | str, Any]:
     """Return the answers of an operation, good ones with their struct."""
     good: dict[int | str, Any] = {
-        status: {"description": _PHRASES[status], "content": json_of(kind)}
+        status: {"description": _PHRASES[status]} | ({"content": json_of(kind)} if kind else {})
         for status, kind in answers.items()
     }
     return good | {status: problem_response(status) for status in errors}
@@ -218,6 +219,16 @@ def hook_in() -> dict[str, Any]:
         "content": {"*/*": {"schema": {"type": "string"}}},
     }
     return {"parameters": _headers(headers), "requestBody": body}
+
+
+def channel_in() -> dict[str, Any]:
+    """Return what `POST /channels/{name}` takes: what the kind of channel says."""
+    body = {
+        "required": True,
+        "description": "What the channel's kind takes, with its proof of who sends it.",
+        "content": {"*/*": {"schema": {"type": "string"}}},
+    }
+    return {"requestBody": body}
 
 
 def schema_of(kind: Any) -> dict[str, Any]:

@@ -6,8 +6,6 @@ stored once, also if it's sent again later; the bucket IDEMPOTENCY knows it for 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -18,15 +16,15 @@ from fastapi import Request, Response
 from vigil.contracts import Instant
 from vigil.errors import InvalidInput
 
-from ..edge import Edge
 from ..http import body
-from ..http.door import HOOKS, sign_in
-from ..http.problem import Problem, too_many
+from ..http.door import HOOKS
+from ..http.problem import Problem
 from ..http.routes import Json, Shared
 from ..sessions.messages import parent_of
 from . import endpoint as events
 from . import signatures
 from .cloud_events import Limits, Told, of_text
+from .entrance import let_in, note_failure, single
 from .signatures import Signed
 
 log = structlog.get_logger("vigil.gateway")
@@ -43,13 +41,13 @@ async def post_hook(request: Request, edge: Shared, name: str) -> Response:
     scope = request.scope
     data = await body.read(scope, request.receive, edge.config.body_bytes_max)
     signed = signatures.verify(
-        hook.scheme, hook.secrets, _single(scope["headers"]), data, edge.clock.now()
+        hook.scheme, hook.secrets, single(scope["headers"]), data, edge.clock.now()
     )
     if signed is None:
-        raise _refusal(edge, name, scope["client"])
-    sign_in(scope, f"{HOOKS}{name}")
-    if wait_s := edge.limiter.take(f"{HOOKS}{name}", edge.clock.monotonic()):
-        raise too_many("this hook gets too many requests", wait_s)
+        address = note_failure(edge, scope["client"])
+        log.warning("bad signature", action="gateway.hook", hook=name, address=address)
+        raise Problem(401, "the request is not signed as this hook expects")
+    let_in(edge, scope, f"{HOOKS}{name}", "hook")
     accepted = await events.take(
         edge,
         hook.session,
@@ -59,22 +57,6 @@ async def post_hook(request: Request, edge: Shared, name: str) -> Response:
         parent=parent_of(scope),
     )
     return Json(accepted, 202)
-
-
-def _single(headers: Iterable[tuple[bytes, bytes]]) -> Mapping[str, str]:
-    """Return the headers that came once: of two signatures or ids neither may be picked."""
-    pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
-    counts = Counter(name for name, _ in pairs)
-    return {name: value for name, value in pairs if counts[name] == 1}
-
-
-def _refusal(edge: Edge, name: str, client: Any) -> Problem:
-    """Tell a caller that they proved nothing, and slow down one who tries again and again."""
-    address = client[0] if client else ""
-    if wait_s := edge.failures.take(address, edge.clock.monotonic()):
-        return too_many("too many requests with bad signatures", wait_s)
-    log.warning("bad signature", action="gateway.hook", hook=name, address=address)
-    return Problem(401, "the request is not signed as this hook expects")
 
 
 class _Message(msgspec.Struct):

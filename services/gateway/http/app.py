@@ -21,8 +21,8 @@ from vigil.memory import wire as memory_wire
 
 from ..documents import asyncapi, examples_http, openapi
 from ..edge import Edge
+from ..events import channels, hooks
 from ..events import endpoint as events
-from ..events import hooks
 from ..memory import mcp, memories
 from ..sessions.messages import Messages
 from ..sessions.sockets import Sockets
@@ -71,7 +71,8 @@ class Endpoint(msgspec.Struct, frozen=True):
     method: str
     path: str
     handler: Callable[..., Any]
-    answers: dict[int, type]
+    answers: dict[int, type | None]
+    """By status; None: no body."""
     errors: tuple[int, ...] = ()
     body: type | None = None
     parameters: tuple[str, ...] = ()
@@ -107,6 +108,8 @@ ENDPOINTS: Final = (
              described=openapi.event_in()),
     Endpoint("POST", hooks.PATH, hooks.post_hook, {202: Accepted},
              (401, 404, 413, 422, 429, 503), described=openapi.hook_in()),
+    Endpoint("POST", channels.PATH, channels.post_channel, {202: Accepted, 204: None},
+             (401, 404, 413, 422, 429, 503), described=openapi.channel_in()),
     Endpoint("GET", "/api/signals", signals.get_signals, {}, (403, *_INPUT, 503), events=Signal),
     Endpoint("GET", "/api/dead", dead.list_dead, {200: DeadLetterPage}, (422, 503)),
     Endpoint("GET", "/api/dead/{id}", dead.get_dead, {200: DeadLetterDetail}, (*_INPUT, 503)),

@@ -2,8 +2,8 @@
 
 Host and Origin are checked first (a page of another site must not reach a gateway on the
 visitor's own machine, also not by rebinding a name), then the token, then the rate. Only
-`/healthz`, `/readyz`, `/openapi.json` and `/asyncapi.json` need no token (SPEC X-4), and `/hooks/`,
-where a signature takes its place.
+`/healthz`, `/readyz`, `/openapi.json` and `/asyncapi.json` need no token (SPEC X-4), and `/hooks/`
+and `/channels/`, where a proof of another kind takes its place.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ log = structlog.get_logger("vigil.gateway")
 PUBLIC: Final = frozenset({"/healthz", "/readyz", "/openapi.json", "/asyncapi.json"})
 HOOKS: Final = "/hooks/"
 """Below it a signature takes the place of the token; the endpoint checks it."""
+CHANNELS: Final = "/channels/"
+"""Below it the channel's receiver knows what proves who asks."""
 PRINCIPAL: Final = "vigil.principal"
 """Where the principal is in the ASGI scope."""
 _TOKEN_NAMES: Final = frozenset({"token", "access_token", "authorization", "api_key"})
@@ -181,7 +183,7 @@ def _route_of(scope: Any) -> str:
 
 def is_open(path: str) -> bool:
     """Return whether a request may come in without a token."""
-    return path in PUBLIC or path.startswith(HOOKS)
+    return path in PUBLIC or path.startswith((HOOKS, CHANNELS))
 
 
 def _has_token(query: bytes) -> bool:

@@ -53,7 +53,7 @@ async def chat(
     session = session_of(request, principal, edge.context.new_id)
     with edge.places.hold(principal.user):
         accepted = await edge.intake.accept(
-            principal, session, request.message, field="message", parent=parent
+            principal.user, session, request.message, field="message", parent=parent
         )
         said = await _answer(edge, session, accepted, receive)
     if said is None:

@@ -30,7 +30,6 @@ from vigil.contracts import (
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.observe import metrics, spans, trace
 from vigil.runtime import Context
-from vigil.settings.tokens import Principal
 from vigil.subjects import SessionKey
 
 from ..http.decide import KEY_LENGTH_MAX, check_length, check_text, keyed_event_id
@@ -58,7 +57,7 @@ class Intake:
 
     async def accept(
         self,
-        principal: Principal,
+        user: str,
         session: SessionKey,
         text: str,
         *,
@@ -67,7 +66,7 @@ class Intake:
         key_field: str = "idempotency_key",
         parent: str | None = None,
     ) -> Accepted:
-        """Store what the person said; `parent` is the caller's traceparent.
+        """Store what `user` said; `parent` is the caller's traceparent.
 
         Raises:
             InvalidInput: the text or the key can't be used.
@@ -77,7 +76,7 @@ class Intake:
             check_text(field, text, bytes_max=self._config.text_bytes_max)
             if key is not None:
                 check_length(key_field, key, KEY_LENGTH_MAX)
-                return await self._accept_keyed(principal, session, text, key, key_field, parent)
+                return await self._accept_keyed(user, session, text, key, key_field, parent)
             await self.room.check(session)
             return await self._store_message(session, self._new_id(), text, False, parent)
         except (InvalidInput, Problem, Unavailable) as error:
@@ -193,7 +192,7 @@ class Intake:
 
     async def _accept_keyed(
         self,
-        principal: Principal,
+        user: str,
         session: SessionKey,
         text: str,
         key: str,
@@ -201,7 +200,7 @@ class Intake:
         parent: str | None,
     ) -> Accepted:
         self.room.check_disk()
-        event_id = keyed_event_id(principal.user, str(session), key)
+        event_id = keyed_event_id(user, str(session), key)
 
         async def store(fence: int | None) -> Accepted:
             await self.room.check(session)

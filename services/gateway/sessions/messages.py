@@ -75,7 +75,7 @@ class Messages:
         data = await body.read(scope, receive, edge.config.body_bytes_max)
         message = body.decode(data, _decoder, edge.config.json_depth_max)
         accepted = await edge.intake.accept(
-            principal,
+            principal.user,
             session,
             message.text,
             key=message.idempotency_key,

@@ -292,7 +292,7 @@ class Socket:
         if wait_s := edge.limiter.take(self.principal.token_id, edge.clock.monotonic()):
             raise too_many("this token makes too many requests", wait_s)
         accepted = await edge.intake.accept(
-            self.principal,
+            self.principal.user,
             self._session,
             frame.text,
             key=frame.id,

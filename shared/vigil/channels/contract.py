@@ -1,15 +1,19 @@
-"""What a kind of channel is: a section of the configuration that makes its `Sender`.
+"""What a kind of channel is: a section that makes its `Sender` and, where it hears, a `Receiver`.
 
 A kind is one subclass of :class:`Channel` with a tag of its own, which is the `kind` of
 ``[channels.NAME]``. Delivery decides when something is sent, how often it is tried and what the log
 says of it; a sender makes one try and tells how it ended. It must tell apart what the receiver
 surely doesn't have from what it may have: on that rests that nothing is said twice
 (:mod:`vigil.channels.answers`).
+
+What a channel hears comes to the gateway as ``POST /channels/NAME``, without a token. The receiver
+alone knows whether a request is genuine and who wrote it; what it returns is stored once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Protocol
 
@@ -17,6 +21,7 @@ import msgspec
 
 from ..clock import Clock
 from ..contracts import Said
+from ..errors import VigilError
 from ..observe.checks import Check
 from ..settings.sections import PositiveS, Section
 from .answers import Answer
@@ -52,6 +57,54 @@ class Sender(Protocol):
         ...
 
 
+class NotAuthentic(VigilError):
+    """Nothing proves that a request comes from whom the channel hears."""
+
+
+class ChannelRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A request to the gateway, as it came."""
+
+    headers: Mapping[str, str]
+    """Names in lower case. One that came twice isn't there: neither of two may be picked."""
+    body: bytes
+    """At most `gateway.body_bytes_max`."""
+    at: datetime
+    """Aware UTC, by the gateway's clock."""
+
+
+class Inbound(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody wrote: the message of a person, or the event of a system.
+
+    A message counts as the person's own word, and nobody asks again: `user` must be proven. An
+    event is untrusted, whoever sent it.
+    """
+
+    id: str
+    """The sender's own, at most 200 characters: what comes again under it is stored once."""
+    user: str
+    thread: str
+    agent: str = "vigil"
+    text: str
+    is_event: bool = False
+    kind: str = ""
+    """Of an event: what happened."""
+    occurred_at: datetime | None = None
+    """Of an event; aware."""
+
+
+class Receiver(Protocol):
+    """One channel's way in."""
+
+    async def receive(self, request: ChannelRequest) -> Inbound | None:
+        """Return what a request says; None: nothing that anybody waits for.
+
+        Raises:
+            NotAuthentic: it could be from anybody; the gateway answers 401.
+            InvalidInput: it's genuine and can't be used; the gateway answers 422.
+        """
+        ...
+
+
 class Channel(Section, frozen=True, kw_only=True, tag_field="kind"):
     """``[channels.NAME]``: what all kinds have, with the terms on which delivery tries."""
 
@@ -71,6 +124,14 @@ class Channel(Section, frozen=True, kw_only=True, tag_field="kind"):
             InvalidInput: naming the field that can't work and the reason, never a secret.
         """
         raise NotImplementedError
+
+    def receiver(self, context: ChannelContext) -> Receiver | None:
+        """Make its way in; None: it doesn't hear.
+
+        Raises:
+            InvalidInput: naming the field that can't work and the reason, never a secret.
+        """
+        return None
 
     def examine(self, name: str, home: Path) -> Iterator[Check]:
         """Check for `vigil doctor` what can be told without calling anybody; `name` is a check's.

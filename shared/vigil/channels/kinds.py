@@ -35,14 +35,14 @@ def read(sections: Mapping[str, Any]) -> dict[str, Channel]:
 def _read(name: str, section: Any) -> Channel:
     if not isinstance(section, dict):
         raise ConfigError(f"[channels.{name}]: must be a section")
-    kind = section.get("kind", DEFAULT)
+    kind = str(section.get("kind", DEFAULT))
     try:
         return msgspec.convert(section, kind_of(kind), strict=False)
     except (msgspec.ValidationError, ConfigError) as error:
         raise ConfigError(f"[channels.{name}]: {error}") from error
 
 
-def kind_of(name: Any) -> type[Channel]:
+def kind_of(name: str) -> type[Channel]:
     """Return the struct of a kind.
 
     Raises:

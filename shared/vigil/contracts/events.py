@@ -69,7 +69,8 @@ class ExternalPayload(Record, frozen=True, kw_only=True):
     """What another system told, in the terms of CloudEvents 1.0."""
 
     source: str
-    """Who let it in, stamped by the gateway: ``api:{user}``, ``hook:{name}``, ``bus:{name}``."""
+    """Who let it in, stamped by the gateway: ``api:{user}``, ``hook:{name}``, ``channel:{name}``,
+    ``bus:{name}``."""
     content: str
     """The data as text: JSON as it came, or what the event's media type says."""
     kind: str = ""

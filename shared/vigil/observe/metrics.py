@@ -97,7 +97,7 @@ REFUSED: Final = _counter(
 )  # fmt: skip
 OUTSIDE: Final = _counter(
     "vigil_outside_events_total", "gateway",
-    "Events of other systems taken in, by way in: api, hook, bus", "via",
+    "Events of other systems taken in, by way in: api, hook, channel, bus", "via",
 )  # fmt: skip
 
 # ---------------------------------------------------------------- cortex

@@ -1,0 +1,72 @@
+"""POST /channels/{name}: what people write where they are, through the channel's receiver.
+
+There is no token: the receiver knows what proves who sends a request, and whose words it brings. A
+message of a person is stored as one that they posted, an event of a system as one of a hook; both
+once, whatever comes again under the same id within a day.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import structlog
+from fastapi import Request, Response
+
+from vigil.channels.contract import ChannelRequest, Inbound, NotAuthentic
+from vigil.subjects import SessionKey
+
+from ..edge import Edge
+from ..http import body
+from ..http.decide import check_length
+from ..http.door import CHANNELS
+from ..http.problem import Problem
+from ..http.routes import Json, Shared
+from ..http.wire import Accepted
+from ..sessions.messages import parent_of, plain_session
+from . import endpoint as events
+from .cloud_events import of_text
+from .entrance import let_in, note_failure, single
+
+log = structlog.get_logger("vigil.gateway")
+
+PATH: Final = f"{CHANNELS}{{name}}"
+ID_LENGTH_MAX: Final = 200
+
+
+async def post_channel(request: Request, edge: Shared, name: str) -> Response:
+    """Take in what a channel hears; what proves who sends it is the kind's matter."""
+    receiver = edge.receivers.get(name)
+    if receiver is None:
+        raise Problem(404, "there is no such channel, or it doesn't hear")
+    scope = request.scope
+    data = await body.read(scope, request.receive, edge.config.body_bytes_max)
+    asked = ChannelRequest(headers=single(scope["headers"]), body=data, at=edge.clock.now())
+    try:
+        heard = await receiver.receive(asked)
+    except NotAuthentic as error:
+        address = note_failure(edge, scope["client"])
+        log.warning("no proof", action="gateway.channel", channel=name, address=address)
+        raise Problem(401, "nothing proves that the request is for this channel") from error
+    let_in(edge, scope, f"{CHANNELS}{name}", "channel")
+    if heard is None:
+        return Response(status_code=204)
+    return Json(await _take(edge, f"channel:{name}", heard, parent_of(scope)), 202)
+
+
+async def _take(edge: Edge, source: str, heard: Inbound, parent: str | None) -> Accepted:
+    """Store what was heard, once.
+
+    Raises:
+        InvalidInput: it names no session that it may be for, or its id was used for something else.
+        Problem: 429, 503.
+    """
+    check_length("id", heard.id, ID_LENGTH_MAX)
+    session = plain_session(SessionKey.of(heard.user, heard.agent, heard.thread))
+    if heard.is_event:
+        limits = events.limits_of(edge)
+        told = of_text(heard.id, heard.kind, heard.text.encode(), heard.occurred_at, limits)
+        return await events.take(edge, session, heard.user, told, source=source, parent=parent)
+    key = f"{source}:{heard.id}"
+    return await edge.intake.accept(
+        heard.user, session, heard.text, key=key, key_field="id", parent=parent
+    )
