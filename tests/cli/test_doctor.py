@@ -156,7 +156,7 @@ def set_up(tmp_path: Path, toml: str) -> Cli:
         (f'url = "https://a.example:8443/"\nsecret = "{SECRET}"', "fail", "url: "),
         (f'url = "ftp://a.example/"\nsecret = "{SECRET}"', "fail", "url: "),
         ('url = "https://a.example/"', "fail", "secret: is missing"),
-        ('url = "https://a.example/"\nsecret = "hunter2"', "fail", "begin with whsec_"),
+        ('url = "https://a.example/"\nsecret = "hunter2"', "fail", "must be whsec_"),
         ('url = "https://a.example/"\nsecret_file = "/no/such"', "fail", "No such file"),
         ('url = "https://a.example/"\nsecret_file = "ops.secret"', "ok", "https://a.example"),
         (

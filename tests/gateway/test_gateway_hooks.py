@@ -303,10 +303,10 @@ def test_secrets_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("hook", "reason"),
     [
-        ({}, "no secret"),
+        ({}, "is missing"),
         ({"secrets_file": "missing"}, "can't be read"),
-        ({"secrets_file": "empty"}, "no secret"),
-        ({"secrets_file": "empty", "secrets": [OLD]}, "not both"),
+        ({"secrets_file": "empty"}, "is missing"),
+        ({"secrets_file": "empty", "secrets": [OLD]}, "is given twice"),
         ({"secrets": ["hunter2-hunter2"]}, "whsec_ and base64"),
         ({"secrets": ["whsec_hunter2!"]}, "whsec_ and base64"),
         ({"secrets": ["whsec_" + base64.b64encode(b"hunter2").decode()]}, "24 to 64 bytes"),

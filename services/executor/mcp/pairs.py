@@ -6,7 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from vigil.errors import ConfigError
+from vigil.errors import ConfigError, InvalidInput
+from vigil.settings import secrets
 
 FORMS: Final = {":": "Name: value", "=": "NAME=value"}
 
@@ -23,12 +24,11 @@ def read(field: str, home: Path, file: str, separator: str) -> dict[str, str]:
     """
     if not file:
         return {}
-    path = home / Path(file).expanduser()
     try:
-        lines = path.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{field}: {path} can't be read") from error
+        lines = secrets.of_file(field, file, home).splitlines()
+    except InvalidInput as error:
+        raise ConfigError(str(error)) from error
     pairs = [line.partition(separator) for line in lines if line.strip() and line[:1] != "#"]
     if not all(found and name.strip() for name, found, _ in pairs):
-        raise ConfigError(f"{field}: {path} must have one {FORMS[separator]!r} a line")
+        raise ConfigError(f"{field}: {file} must have one {FORMS[separator]!r} a line")
     return {name.strip(): value.strip() for name, _, value in pairs}

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import msgspec
 
-from vigil.errors import ConfigError
+from vigil.errors import ConfigError, InvalidInput
+from vigil.settings import secrets
 from vigil.settings.config import Settings
+from vigil.settings.secrets import Secret
 from vigil.settings.sections import Hook
 from vigil.subjects import SessionKey
 
@@ -24,7 +26,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     scheme: signatures.Scheme
     session: SessionKey
-    secrets: tuple[str, ...]
+    secrets: tuple[Secret, ...]
 
     def __repr__(self) -> str:
         return f"Source({self.name!r}, {self.scheme}, {self.session}, {len(self.secrets)} secrets)"
@@ -46,24 +48,14 @@ def _source(name: str, hook: Hook, home: Path) -> Source:
     try:
         if session.is_system:
             raise ConfigError("thread must not start with '_'; such threads are the agent's own")
-        secrets = _secrets(hook, home)
-        for secret in secrets:
+        found = _secrets(hook, home)
+        for secret in found:
             signatures.check_secret(hook.scheme, secret)
-    except ConfigError as error:
+    except (ConfigError, InvalidInput) as error:
         raise ConfigError(f"[hooks.{name}]: {error}") from error
-    return Source(name=name, scheme=hook.scheme, session=session, secrets=secrets)
+    return Source(name=name, scheme=hook.scheme, session=session, secrets=found)
 
 
-def _secrets(hook: Hook, home: Path) -> tuple[str, ...]:
-    if hook.secrets and hook.secrets_file:
-        raise ConfigError("set secrets or secrets_file, not both")
-    secrets = hook.secrets
-    if hook.secrets_file:
-        path = home / Path(hook.secrets_file).expanduser()
-        try:
-            secrets = tuple(path.read_text("utf-8").split())
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"secrets_file {path} can't be read: {error}") from error
-    if not secrets:
-        raise ConfigError("no secret: set secrets or secrets_file")
-    return secrets
+def _secrets(hook: Hook, home: Path) -> tuple[Secret, ...]:
+    text = secrets.of_section("secrets", "\n".join(hook.secrets), hook.secrets_file, home)
+    return tuple(Secret(one) for one in hook.secrets or text.split())

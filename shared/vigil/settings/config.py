@@ -23,6 +23,8 @@ from ..channels.contract import Channel
 from ..errors import ConfigError, VigilError
 from ..subjects import TEAM, Scope, SessionKey, check_part
 from ..topology import DAY_S
+from . import secrets
+from .secrets import Secret
 from .sections import (
     Agent,
     Approvals,
@@ -87,10 +89,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     config: Config
     home: Path
-    anthropic_api_key: str | None = None
+    anthropic_api_key: Secret | None = None
     anthropic_base_url: str | None = None
-    qdrant_api_key: str | None = None
-    embedder_api_key: str | None = None
+    qdrant_api_key: Secret | None = None
+    embedder_api_key: Secret | None = None
     remarks: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -186,10 +188,10 @@ def load(environ: Mapping[str, str] | None = None, *, home: Path | None = None) 
     return Settings(
         config=config,
         home=home,
-        anthropic_api_key=_secret(environ, "ANTHROPIC_API_KEY"),
+        anthropic_api_key=secrets.of_environment(environ, "ANTHROPIC_API_KEY"),
         anthropic_base_url=environ.get("ANTHROPIC_BASE_URL") or None,
-        qdrant_api_key=_secret(environ, "QDRANT_API_KEY"),
-        embedder_api_key=_secret(environ, "EMBEDDER_API_KEY"),
+        qdrant_api_key=secrets.of_environment(environ, "QDRANT_API_KEY"),
+        embedder_api_key=secrets.of_environment(environ, "EMBEDDER_API_KEY"),
         remarks=tuple(remarks),
     )
 
@@ -233,16 +235,6 @@ def _contradictions(config: Config) -> list[str]:
         for name, timeout_s in timeouts_s.items()
         if timeout_s > longest_s
     ]
-
-
-def _secret(environ: Mapping[str, str], name: str) -> str | None:
-    """Read a secret from the variable, or from the file that `{name}_FILE` names."""
-    if path := environ.get(f"{name}_FILE"):
-        try:
-            return Path(path).read_text("utf-8").strip() or None
-        except OSError as error:
-            raise ConfigError(f"{name}_FILE: {path}: {error.strerror}") from error
-    return environ.get(name) or None
 
 
 def _from_environment(

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from ipaddress import ip_address
 from pathlib import Path
 
+from vigil.errors import InvalidInput
 from vigil.observe.checks import Check, fail, ok, others_can_read, warn
+from vigil.settings import secrets
 from vigil.settings.config import Settings
 from vigil.settings.sections import Hook
 
@@ -33,21 +35,13 @@ def examine(settings: Settings) -> Iterator[Check]:
 
 
 def _hook(name: str, hook: Hook, home: Path) -> Check:
-    if bool(hook.secrets) == bool(hook.secrets_file):
-        found = "secrets and secrets_file are both set" if hook.secrets else "it has no secret"
-        return fail(name, found, "set secrets, or secrets_file with one on each line")
-    if hook.secrets_file:
-        path = home / Path(hook.secrets_file).expanduser()
-        try:
-            count = len(path.read_text("utf-8").split())
-        except (OSError, UnicodeDecodeError) as error:
-            return fail(
-                name, f"secrets_file can't be read: {error}", "correct its path, or its owner"
-            )
-        if not count:
-            return fail(name, f"{path} is empty", "put one secret on each line")
-        if others_can_read(path):
-            return warn(name, f"others can read {path}", f"chmod 600 {path}")
+    try:
+        secrets.of_section("secrets", "\n".join(hook.secrets), hook.secrets_file, home)
+    except InvalidInput as error:
+        return fail(name, str(error), "set secrets, or secrets_file with one on each line")
+    path = home / Path(hook.secrets_file).expanduser()
+    if hook.secrets_file and others_can_read(path):
+        return warn(name, f"others can read {path}", f"chmod 600 {path}")
     return ok(name, f"into {hook.user}:{hook.agent}:{hook.thread}, {hook.scheme} signatures")
 
 
