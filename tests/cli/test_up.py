@@ -125,6 +125,19 @@ def test_a_killed_service_comes_back_where_it_was(tmp_path: Path) -> None:
         assert "hello" in cli("send", "hello").stdout
 
 
+def test_one_service_runs_elsewhere_as_under_a_debugger(tmp_path: Path) -> None:
+    """What CONTRIBUTING.md describes: five services with `up`, the sixth by itself."""
+    with running_vigil(tmp_path / "home", "--without", "cortex") as cli:
+        assert set(cli.run_state.services) == set(SERVICES) - {"cortex"}
+        cortex = cli.start("serve", "cortex", NATS_URL=cli.run_state.nats_url)
+        try:
+            assert "hello" in cli("send", "hello").stdout
+            assert health(cli)["cortex"] == cortex.pid
+        finally:
+            cortex.terminate()
+            cortex.communicate(timeout=30)
+
+
 def test_a_killed_broker_comes_back(tmp_path: Path) -> None:
     """X-5: the broker is watched; what was said before is still there."""
     with running_vigil(tmp_path / "home") as cli:

@@ -15,7 +15,7 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from typing import Final
 
@@ -49,9 +49,10 @@ REPLICAS_ASKED: Final = 1000
 class Supervisor:
     """Everything that `vigil up` runs, from the lock to the last goodbye."""
 
-    def __init__(self, settings: Settings, mode: Mode = "tasks") -> None:
+    def __init__(self, settings: Settings, mode: Mode, without: Collection[str] = ()) -> None:
         self.settings = _with_port(settings)
         self._mode = mode
+        self._names = [name for name in SERVICES if name not in without]
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._is_ready = False
         gateway = self.settings.config.gateway
@@ -116,7 +117,7 @@ class Supervisor:
         seed = credentials.load(self.settings.credentials, "operator")
         bus = await Bus.connect(url, role="operator", seed=seed)
         try:
-            for name in SERVICES:
+            for name in self._names:
                 self._tasks[name] = asyncio.create_task(self._keep(name, runner), name=name)
             health = await self._wait_ready(bus)
             self._is_ready = True
@@ -155,13 +156,13 @@ class Supervisor:
     async def _wait_ready(self, bus: Bus) -> dict[str, Health]:
         """Wait until each of our own services says that it is ready."""
         deadline = asyncio.get_running_loop().time() + START_TIMEOUT_S
-        count = REPLICAS_ASKED if self.settings.config.nats.url else len(SERVICES) + 1
+        count = REPLICAS_ASKED if self.settings.config.nats.url else len(self._names) + 1
         while True:
             self._raise_if_given_up()
             answers = await bus.ask_all(HEALTH, b"", count=count, timeout=0.3)
             found = [msgspec.json.decode(answer, type=Health) for answer in answers]
             ours = {h.service: h for h in found if self._run.services.get(h.service) == h.pid}
-            missing = [name for name in SERVICES if name not in ours or not ours[name].ready]
+            missing = [name for name in self._names if name not in ours or not ours[name].ready]
             if not missing:
                 return ours
             if asyncio.get_running_loop().time() > deadline:
@@ -177,7 +178,7 @@ class Supervisor:
                 task.result()
 
     def _note_ready(self, health: dict[str, Health]) -> None:
-        model = str(health["cortex"].facts.get("model", "unknown"))
+        model = str(health["cortex"].facts.get("model", "")) if "cortex" in health else ""
         self._note(msgspec.structs.replace(self._run, model=model, is_ready=True))
 
     def _note_pid(self, name: str, pid: int) -> None:

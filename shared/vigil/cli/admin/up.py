@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
 import msgspec
 import typer
@@ -29,11 +29,20 @@ from .. import exits, options, output
 if TYPE_CHECKING:
     from vigil.local.up import Supervisor
 
+Service = Literal["gateway", "cortex", "memory", "scheduler", "executor", "delivery"]
+
 STOP_S: Final = 30.0
 """A clean stop takes at most this long."""
 KILL_S: Final = 5.0
 START_S: Final = 90.0
 LAST_LINES: Final = 12
+
+
+def _services(names: list[str] | None) -> list[str]:
+    """Return the names; raise BadParameter for one that is no service."""
+    if unknown := set(names or ()) - set(get_args(Service)):
+        raise typer.BadParameter(f"no service is called {', '.join(sorted(unknown))}")
+    return names or []
 
 
 def up(
@@ -43,6 +52,15 @@ def up(
     detach: Annotated[
         bool, typer.Option("--detach", help="Return when ready; go on in the background.")
     ] = False,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--without",
+            metavar="SERVICE",
+            callback=_services,
+            help="Leave a service out, to run it elsewhere: `vigil serve`.",
+        ),
+    ] = None,
     is_child: Annotated[bool, typer.Option("--is-child", hidden=True)] = False,
     json: options.Json = False,
 ) -> None:
@@ -70,10 +88,10 @@ def up(
             _tell_moved(settings, run, port_before)
 
     if detach:
-        on_ready(_detached(settings, mode))
+        on_ready(_detached(settings, mode, without or []))
         return
 
-    _serve_all(settings, mode, on_ready)
+    _serve_all(settings, mode, without or [], on_ready)
 
 
 def _refuse_second(settings: Settings) -> None:
@@ -82,14 +100,14 @@ def _refuse_second(settings: Settings) -> None:
         raise AlreadyRunning(runfile.refusal(run))
 
 
-def _serve_all(settings: Settings, mode: runfile.Mode, on_ready: Any) -> None:
+def _serve_all(settings: Settings, mode: runfile.Mode, without: list[str], on_ready: Any) -> None:
     import uvloop
 
     from vigil.local.up import Supervisor
     from vigil.observe import logs
 
     logs.configure()
-    supervisor = Supervisor(settings, mode)
+    supervisor = Supervisor(settings, mode, without)
     uvloop.run(_until_signalled(supervisor, on_ready))
 
 
@@ -118,7 +136,7 @@ async def _until_signalled(supervisor: Supervisor, on_ready: Any) -> None:
             raise
 
 
-def _detached(settings: Settings, mode: runfile.Mode) -> RunFile:
+def _detached(settings: Settings, mode: runfile.Mode, without: list[str]) -> RunFile:
     """Start `vigil up` in a session of its own; return once it's ready."""
     log_file = settings.home / "logs" / "up.log"
     log_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -127,6 +145,7 @@ def _detached(settings: Settings, mode: runfile.Mode) -> RunFile:
     command = [sys.executable, "-m", "vigil.cli", "up", "--is-child"]
     if mode == "processes":
         command.append("--processes")
+    command += [f"--without={name}" for name in without]
     # Nothing of ours is inherited: a caller that captures our output must not wait for it.
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     with os.fdopen(os.open(log_file, flags, 0o600), "ab") as log:
@@ -170,7 +189,7 @@ def announce(settings: Settings, run: RunFile, *, is_json: bool) -> None:
     if is_json:
         output.json({**msgspec.structs.asdict(run), "token": token, "home": str(settings.home)})
         return
-    model = run.model
+    model = run.model or "unknown: the cortex is left out"
     if model == "rehearsal":
         model = (
             "rehearsal: a stand-in that follows a few fixed rules, not an AI. For a real one:\n"
@@ -226,9 +245,6 @@ def down(json: options.Json = False) -> None:
         output.json({"pid": run.pid, "clean": is_clean})
     else:
         output.message("Stopped.")
-
-
-Service = Literal["gateway", "cortex", "memory", "scheduler", "executor", "delivery"]
 
 
 def serve(service: Annotated[Service, typer.Argument(help="Which one.")]) -> None:
