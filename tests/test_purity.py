@@ -13,8 +13,6 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-import pytest
-
 ROOT: Final = Path(__file__).parents[1]
 
 IMPURE_MODULES: Final = frozenset(
@@ -70,6 +68,11 @@ def is_impure(imported: str) -> bool:
     return any(".".join(parts[:end]) in IMPURE_MODULES for end in range(1, len(parts) + 1))
 
 
+def offences(name: str) -> list[str]:
+    offending = [each for each in imports(name) if is_impure(each)]
+    return offending + [f"{each}()" for each in calls(name) if each in IMPURE_CALLS]
+
+
 def test_the_decisions_say_that_they_are_pure() -> None:
     """A docstring that loses the word would no longer be checked."""
     folders = "services.cortex.core", "services.gateway.why", "vigil.contracts"
@@ -79,8 +82,6 @@ def test_the_decisions_say_that_they_are_pure() -> None:
         assert sum(is_pure(name) for name in modules() if name.startswith(folder)) >= 5, folder
 
 
-@pytest.mark.parametrize("name", [name for name in modules() if is_pure(name)])
-def test_pure_modules_are_pure(name: str) -> None:
-    offending = [each for each in imports(name) if is_impure(each)]
-    offending += [f"{each}()" for each in calls(name) if each in IMPURE_CALLS]
-    assert offending == []
+def test_pure_modules_are_pure() -> None:
+    pure = [name for name in modules() if is_pure(name)]
+    assert {name: found for name in pure if (found := offences(name))} == {}

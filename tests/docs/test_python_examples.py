@@ -15,6 +15,7 @@ import pytest
 from tests.support.cli import Cli, running_vigil
 from vigil import ApiError, BusClient, Client
 from vigil.errors import InvalidInput, Unavailable
+from vigil.sdk import bus_client
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -72,8 +73,11 @@ def test_an_event_that_is_published_again_counts_once(cli: Cli) -> None:
     assert caught.value.status == 422
 
 
-async def test_a_bus_client_says_what_is_wrong(cli: Cli, tmp_path: Path) -> None:
+async def test_a_bus_client_says_what_is_wrong(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """X-6: no credential, no seed, nobody there, not let in."""
+    monkeypatch.setattr(bus_client, "TIMEOUT_S", 0.25)
     made = cli.json("token", "create", "--user", "me", "--bus", "--name", "other")
     for broken in (made | {"url": 1}, made | {"seed_file": str(tmp_path / "none")}):
         with pytest.raises(InvalidInput, match="credential"):

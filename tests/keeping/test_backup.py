@@ -17,6 +17,7 @@ import pytest
 from services.executor.workspace.room import Room
 from tests.support import timers
 from tests.support.cli import Cli
+from tests.support.examples import repeats
 from tests.support.gateway import Gate
 from tests.support.stack import Stack, settings_of
 from tests.support.world import SERVICES, StoppedClock, World, running_world
@@ -28,7 +29,7 @@ from vigil.errors import ConfigError
 from vigil.settings.sections import Nats
 from vigil.subjects import SessionKey
 
-SESSIONS = 20
+SESSIONS = repeats(20, fast=6)
 NOTHING: Any = lambda name, done: None  # noqa: E731
 
 
@@ -56,10 +57,11 @@ async def small(bare: Stack, tmp_path: Path) -> Path:
 # ---------------------------------------------------------------- the whole way
 
 
+@pytest.mark.repeated
 async def test_a_running_system_comes_back_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """X-9: 20 sessions talk while the backup is made. What it holds comes back: transcripts, open
+    """X-9: sessions talk while the backup is made. What it holds comes back: transcripts, open
     follow-ups and reminders; and they fire once, also those that TIMERS had lost."""
     clock = StoppedClock()
     file, home = tmp_path / "all.tar", tmp_path / "new"

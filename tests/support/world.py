@@ -244,7 +244,7 @@ class World:
         ]
         async with asyncio.timeout(PATIENCE_S):
             while not await self._is_at_rest(consumers, is_paused=is_paused):
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(0.03)
 
     async def _is_at_rest(self, consumers: list[str], *, is_paused: bool) -> bool:
         with contextlib.suppress(VigilError):

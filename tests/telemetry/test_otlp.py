@@ -102,6 +102,7 @@ async def test_a_collector_that_refuses_breaks_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int
 ) -> None:
     """X-7: the answer comes as ever, and the end takes a few seconds at most."""
+    monkeypatch.setattr(otlp, "CLOSE_TIMEOUT_S", 0.3)
     with Collector(status).running() as broken:
         monkeypatch.setenv(ENDPOINT, broken.url)
         await _answers_and_ends(tmp_path)
@@ -121,6 +122,7 @@ async def test_a_collector_that_is_not_there_breaks_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """X-7"""
+    monkeypatch.setattr(otlp, "CLOSE_TIMEOUT_S", 0.3)
     with Collector().running() as gone:
         url = gone.url
     monkeypatch.setenv(ENDPOINT, url)

@@ -102,7 +102,7 @@ async def _from_streams(settings: Settings, user: str) -> tuple[Where, dict[str,
     from vigil.clock import SystemClock
     from vigil.erasure import mark as erasure
     from vigil.erasure import residue
-    from vigil.erasure.erase import Eraser
+    from vigil.erasure.erase import QUIET_S, Eraser
 
     clock = SystemClock()
     async with reach.admin(settings) as reached:
@@ -110,7 +110,8 @@ async def _from_streams(settings: Settings, user: str) -> tuple[Where, dict[str,
             eraser = Eraser(reached.bus, user, clock, bar.report)
             mark = await erasure.begin(reached.bus, user, clock.now())
             ended = await _end_credentials(settings, reached, user)
-            await eraser.run()
+            # Only what runs may still have something of theirs in hand.
+            await eraser.run(quiet_s=0.0 if reached.where == "started" else QUIET_S)
             await asyncio.to_thread(projections.scrub, settings.memory)
             crash.point("erase.projections")
             folders = await asyncio.to_thread(
