@@ -17,11 +17,11 @@ from typing import Final
 import pytest
 
 KEPT: Final = {
-    "folders with more than 15 modules side by side": 2,
+    "folders with more than 15 modules side by side": 1,
     "class names defined more than once": 65,
-    "files named by a gerund": 12,
+    "files named by a gerund": 10,
     "comments `noqa`": 70,
-    "comments `fmt: skip`": 165,
+    "comments `fmt: skip`": 164,
     "handlers of any `Exception`": 32,
     "files over 400 lines": 3,
     "functions over 60 lines": 2,

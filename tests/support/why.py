@@ -6,13 +6,12 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from services.gateway.why import asks
+from services.gateway.why import story as asks
 from services.gateway.why.answer import WhyAnswer, answer_of
-from services.gateway.why.asks import Found
 from services.gateway.why.deeds import is_asked_by
 from services.gateway.why.facts import Fact, LetterFact, fact_of
-from services.gateway.why.telling import Story
-from services.gateway.why.voice import Voice
+from services.gateway.why.story import Found, Story
+from services.gateway.why.text import Voice
 from vigil.contracts import (
     Attempt,
     CallClaim,

@@ -2,18 +2,24 @@
 
 Every record points to what came before it: a claim names its turn, a turn its event, a timer's
 event the generation (the ordinal) of the turn that planned it. So the way back costs a few
-reads, however long the session is; :mod:`.reads` answers what is asked here.
+reads, however long the session is; :mod:`.reading` answers what is asked here.
 
 A chain has no end by itself: an agent may plan its next follow-up in each one. So it goes back
 `HOPS_MAX` timers, and says if it was cut there.
+
+What others did about a turn (claims and results, verdicts of the person, turns of another session)
+is found by the ids that the turn gave. A session that was started is told in outline, by the turns
+that somebody else learns of; asked about by itself, it is told whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from vigil.contracts import (
+    BoardChange,
+    Cause,
     ChildStatus,
     Control,
     ControlPayload,
@@ -21,28 +27,55 @@ from vigil.contracts import (
     Receipt,
     Said,
     SendPayload,
+    SpawnSession,
     Start,
+    TellParent,
     TimerFired,
     ToolResultEvent,
+    Turn,
 )
 from vigil.errors import InvalidInput
 from vigil.subjects import SessionKey
 
-from .across import followed
-from .asks import All, Asking, At, FirstTurn, Found, In, Letters, Newest, Next, TurnWith, within
-from .facts import Fact, Gone, TurnFact, is_open
-from .telling import HOPS_MAX, SendStory, Story, Telling, turns_about
+from .deeds import Requested, Started, is_about
+from .facts import Fact, Gone, TurnFact
+from .story import (
+    HOPS_MAX,
+    All,
+    Asking,
+    At,
+    FirstTurn,
+    Found,
+    In,
+    Letters,
+    Newest,
+    Next,
+    ResultOf,
+    SendStory,
+    Telling,
+    Turns,
+    TurnWith,
+    turns_about,
+    within,
+)
 
 RUN_MAX: Final = 5
 """Messages that are told because they filled the cap."""
 SENDS_MAX: Final = 8
 """Messages of one exchange whose delivery is told."""
+ROUNDS_MAX: Final = 3
+"""How often what came of something is looked at for what came of that."""
+DEPTH_MAX: Final = 4
+"""Generations of sessions that are told below the one that is asked about."""
+SESSIONS_MAX: Final = 12
+REQUESTS_MAX: Final = 8
+_ENDS: Final = ("failed", "cancelled", "stopped")
 
 
 # ---------------------------------------------------------------- back to the first cause
 
 
-def _back(telling: Telling, key: SessionKey, event: Fact) -> Asking[None]:
+def back(telling: Telling, key: SessionKey, event: Fact) -> Asking[None]:
     """Tell how an event came about, back to the first cause."""
     for _ in range(HOPS_MAX):
         telling.add(event)
@@ -59,7 +92,7 @@ def _before(telling: Telling, key: SessionKey, event: Fact) -> Asking[Fact | Non
         case TimerFired(payload=fired):
             generation = fired.generation
             planned = yield FirstTurn(0, event.seq, lambda turn: turn.ordinal >= generation)
-            return (yield from _back_to_event(telling, planned, generation))
+            return (yield from back_to_plan(telling, planned, generation))
         case ToolResultEvent(payload=result):
             return (yield from _asked(telling, result.call_id, event.seq))
         case Control(payload=ControlPayload(decision=Decision() as decision)):
@@ -77,7 +110,7 @@ def _asked(telling: Telling, id_: str, before: int) -> Asking[Fact | None]:
     if turn is None or not isinstance(turn.body, TurnFact):
         return None
     telling.add(turn)
-    return (yield from _cause(telling, turn, turn.body))
+    return (yield from cause_of(telling, turn, turn.body))
 
 
 def _climb(telling: Telling, key: SessionKey, start: Start) -> Asking[None]:
@@ -93,9 +126,9 @@ def _climb(telling: Telling, key: SessionKey, start: Start) -> Asking[None]:
 
 def _up(telling: Telling, key: SessionKey, turn: Fact, body: TurnFact) -> Asking[None]:
     telling.add(turn)
-    event = yield from _cause(telling, turn, body)
+    event = yield from cause_of(telling, turn, body)
     if event is not None:
-        yield from _back(telling, key, event)
+        yield from back(telling, key, event)
 
 
 def _parent_of(key: SessionKey, start: Start) -> SessionKey | None:
@@ -107,18 +140,18 @@ def _parent_of(key: SessionKey, start: Start) -> SessionKey | None:
     return parent if (parent.user, parent.agent) == (key.user, key.agent) else None
 
 
-def _back_to_event(telling: Telling, planned: Fact | None, generation: int) -> Asking[Fact | None]:
+def back_to_plan(telling: Telling, planned: Fact | None, generation: int) -> Asking[Fact | None]:
     """Tell the turn that planned a timer and return the event that it was about."""
     if planned is None or not isinstance(planned.body, TurnFact):
         return None
     if planned.body.ordinal != generation:
         return None  # deleted since
     telling.add(planned)
-    cause: Fact | None = yield from _cause(telling, planned, planned.body)
+    cause: Fact | None = yield from cause_of(telling, planned, planned.body)
     return cause
 
 
-def _cause(telling: Telling, turn: Fact, body: TurnFact) -> Asking[Fact | None]:
+def cause_of(telling: Telling, turn: Fact, body: TurnFact) -> Asking[Fact | None]:
     """Tell the event of a turn and the turns between, and return the event."""
     if body.event is None:
         return None
@@ -151,7 +184,7 @@ def _trail(telling: Telling, key: SessionKey, effect_id: str) -> Asking[tuple[Fa
     return telling.take(found) + telling.take(letters)
 
 
-def _sent(
+def sent(
     telling: Telling, key: SessionKey, effect_id: str, payload: SendPayload | None
 ) -> Asking[SendStory]:
     trail = yield from _trail(telling, key, effect_id)
@@ -163,7 +196,7 @@ def _sent(
     return story
 
 
-def _all_sent(
+def all_sent(
     telling: Telling, key: SessionKey, turns: Iterable[Fact], causes: Collection[str] = ()
 ) -> Asking[tuple[SendStory, ...]]:
     """Tell what became of what the turns say; with `causes`, because of those events."""
@@ -177,12 +210,12 @@ def _all_sent(
     telling.is_cut = telling.is_cut or len(sends) > SENDS_MAX
     stories: list[SendStory] = []
     for send in sends[-SENDS_MAX:]:
-        story = yield from _sent(telling, key, send.id, send.payload)
+        story = yield from sent(telling, key, send.id, send.payload)
         stories.append(story)
     return tuple(stories)
 
 
-def _exchange(
+def exchange(
     telling: Telling, key: SessionKey, event: Fact, event_id: str
 ) -> Asking[tuple[Fact | None, tuple[SendStory, ...]]]:
     """Tell the turns about an event and what they said -> (the last of them, the sends)."""
@@ -190,8 +223,8 @@ def _exchange(
     turns = telling.take(found)
     letters: Found = yield Letters(seq=event.seq)
     telling.take(letters)
-    yield from _run_before(telling, key, turns)
-    sends = yield from _all_sent(telling, key, turns, {event_id, *_joined_to(turns, event_id)})
+    yield from run_before(telling, key, turns)
+    sends = yield from all_sent(telling, key, turns, {event_id, *_joined_to(turns, event_id)})
     return (turns[-1] if turns else None), sends
 
 
@@ -204,7 +237,7 @@ def _joined_to(turns: Iterable[Fact], event_id: str) -> Iterable[str]:
                 yield fact.body.event.id
 
 
-def _run_before(telling: Telling, key: SessionKey, turns: Iterable[Fact]) -> Asking[None]:
+def run_before(telling: Telling, key: SessionKey, turns: Iterable[Fact]) -> Asking[None]:
     """Tell the autonomous messages for which the gates refused one, newest first."""
     bodies = [fact.body for fact in turns if isinstance(fact.body, TurnFact)]
     refusals = {note.code: body.last_send for body in bodies for note in body.notes}
@@ -221,112 +254,122 @@ def _run_before(telling: Telling, key: SessionKey, turns: Iterable[Fact]) -> Ask
         limit -= 1
 
 
-# ---------------------------------------------------------------- stories
+# ---------------------------------------------------------------- on to what others did about it
 
 
-def of_send(key: SessionKey, effect_id: str, turn: Fact | None) -> Asking[Story]:
-    """Tell why a message was said, or was not. `turn`: the one that decided it, if it's there."""
-    telling = Telling()
-    payload = None
-    if turn is not None and isinstance(turn.body, TurnFact):
-        payload = next((s.payload for s in turn.body.sends if s.id == effect_id), None)
-        telling.add(turn)
-        event = yield from _cause(telling, turn, turn.body)
-        if event is not None:
-            yield from _back(telling, key, event)
-    sent = yield from _sent(telling, key, effect_id, payload)
-    yield from followed(telling, key)
-    return Story(
-        id=effect_id, kind="message", facts=telling.facts(), focus=turn, sends=(sent,),
-        is_cut=telling.is_cut,
-    )  # fmt: skip
+def followed(telling: Telling, key: SessionKey, depth: int = 0) -> Asking[None]:
+    """Tell what came of what the turns so far set in motion."""
+    done: set[str] = set()
+    for _ in range(ROUNDS_MAX):
+        new = [one for one in _turns(telling, key) if one[1].id not in done]
+        if not new:
+            return
+        done |= {turn.id for _, turn in new}
+        for fact, turn in new:
+            if depth == 0:
+                yield from _called(telling, key, turn)
+            yield from _requested(telling, fact, turn)
+            yield from _started(telling, key, fact, turn, depth)
 
 
-def of_event(key: SessionKey, event: Fact, event_id: str) -> Asking[Story]:
-    """Tell how an event came about and what was done about it."""
-    telling = Telling()
-    yield from _back(telling, key, event)
-    last, sends = yield from _exchange(telling, key, event, event_id)
-    yield from followed(telling, key)
-    return Story(
-        id=event_id, kind="event", facts=telling.facts(), focus=last or event, sends=sends,
-        is_cut=telling.is_cut,
-    )  # fmt: skip
+def _turns(telling: Telling, key: SessionKey) -> Iterator[tuple[Fact, TurnFact]]:
+    for fact in telling.of(key):
+        if isinstance(fact.body, TurnFact):
+            yield fact, fact.body
 
 
-def of_turn(key: SessionKey, turn: Fact, body: TurnFact) -> Asking[Story]:
-    """Tell how a turn came about and what it did."""
-    telling = Telling()
-    telling.add(turn)
-    event = yield from _cause(telling, turn, body)
-    if event is not None:
-        yield from _back(telling, key, event)
-    yield from _run_before(telling, key, [turn])
-    sends = yield from _all_sent(telling, key, [turn])
-    yield from followed(telling, key)
-    return Story(
-        id=body.id, kind="turn", facts=telling.facts(), focus=turn, sends=sends,
-        is_cut=telling.is_cut,
-    )  # fmt: skip
+# ---------------------------------------------------------------- calls
 
 
-def of_timer(key: SessionKey, timer_id: str, generation: int) -> Asking[Story]:
-    """Tell who planned a follow-up and what became of it."""
-    telling = Telling()
-    focus: Fact | None = None
-    sends: tuple[SendStory, ...] = ()
-    planned: Fact | None = yield FirstTurn(0, None, lambda turn: turn.ordinal >= generation)
-    before = yield from _back_to_event(telling, planned, generation)
-    if not telling.facts():
-        planned = None  # deleted since
-    if before is not None:
-        yield from _back(telling, key, before)
-    for _ in range(HOPS_MAX):
-        if planned is None:
-            break
-        closed: Fact | None = yield FirstTurn(
-            planned.seq,
+def _called(telling: Telling, key: SessionKey, turn: TurnFact) -> Asking[None]:
+    """Tell who took up the tool calls of a turn, and the result that it has."""
+    if turn.asked:
+        claims: Found = yield All(tuple(key.call(asked.id) for asked in turn.asked))
+        telling.take(claims)
+    if turn.folded:
+        result: Fact | None = yield At(turn.folded)
+        telling.add(result)
+
+
+def _result(telling: Telling, call_id: str, after: int) -> Asking[None]:
+    """Tell what came back by itself, and what was done about that."""
+    if any(_answers(fact, call_id) for fact in telling.facts()):
+        return
+    result: Fact | None = yield ResultOf(call_id, after)
+    telling.add(result)
+    if result is not None and isinstance(result.body, ToolResultEvent):
+        turns: Found = yield turns_about(result.seq, result.body.id)
+        telling.take(turns)
+
+
+def _answers(fact: Fact, call_id: str) -> bool:
+    return isinstance(fact.body, ToolResultEvent) and fact.body.payload.call_id == call_id
+
+
+# ---------------------------------------------------------------- requests to a person
+
+
+def _requested(telling: Telling, fact: Fact, turn: TurnFact) -> Asking[None]:
+    """Tell what became of the requests of a turn: by whom, or by what."""
+    asked = [d for d in turn.deeds if isinstance(d, Requested) and d.state == "open"]
+    for request in asked[:REQUESTS_MAX]:
+        id_ = request.id
+        found: Found = yield Turns(
+            fact.seq,
             None,
-            lambda turn, g=generation: not is_open(turn, timer_id, g),  # type: ignore[misc]
+            lambda one, id_=id_: is_about(one, id_),  # type: ignore[misc]
+            lambda one, id_=id_: is_about(one, id_),  # type: ignore[misc]
         )
-        if closed is None or not isinstance(closed.body, TurnFact):
-            focus = planned
-            break
-        telling.add(closed)
-        focus, sends = yield from _closing(telling, key, closed, closed.body, timer_id)
-        planned, generation = focus, _put_off_to(focus, timer_id)
-        if not generation:
-            break
-    else:
-        telling.is_cut = True
-    yield from followed(telling, key)
-    return Story(
-        id=timer_id, kind="timer", facts=telling.facts(), focus=focus, sends=sends,
-        timer_id=timer_id, is_cut=telling.is_cut,
-    )  # fmt: skip
+        for ended in telling.take(found):
+            yield from _decided(telling, ended)
+    telling.is_cut = telling.is_cut or len(asked) > REQUESTS_MAX
 
 
-def _closing(
-    telling: Telling, key: SessionKey, closed: Fact, body: TurnFact, timer_id: str
-) -> Asking[tuple[Fact | None, tuple[SendStory, ...]]]:
-    """Tell what ended a follow-up: it came due, or something else came first."""
-    if body.event is None:
-        return closed, ()
-    event: Fact | None = yield At(body.event.seq)
-    telling.add(event)
-    if (
-        event is not None
-        and isinstance(event.body, TimerFired)
-        and event.body.payload.timer_id == timer_id
-    ):
-        last, sends = yield from _exchange(telling, key, event, event.body.id)
-        return last or closed, sends
-    return closed, ()
+def _decided(telling: Telling, ended: Fact) -> Asking[None]:
+    """Tell the event that ended a request, and what came of a call that was accepted."""
+    if not isinstance(ended.body, TurnFact):
+        return
+    event: Cause | None = ended.body.event
+    if event is not None:
+        decided: Fact | None = yield At(event.seq)
+        telling.add(decided)
+    for asked in ended.body.asked:
+        if asked.is_accepted:
+            yield from _result(telling, asked.id, ended.seq)
 
 
-def _put_off_to(focus: Fact | None, timer_id: str) -> int:
-    """Return the generation that a held follow-up has from that turn on; 0: it wasn't held."""
-    if focus is None or not isinstance(focus.body, TurnFact):
-        return 0
-    is_held = any(n.code == "held" and n.subject == timer_id for n in focus.body.notes)
-    return focus.body.ordinal if is_held else 0
+# ---------------------------------------------------------------- sessions that were started
+
+
+def _started(
+    telling: Telling, key: SessionKey, fact: Fact, turn: TurnFact, depth: int
+) -> Asking[None]:
+    """Tell in outline what the sessions did that a turn started."""
+    for deed in turn.deeds:
+        if not isinstance(deed, Started):
+            continue
+        if telling.place(deed.child, key, fact.seq):
+            if depth >= DEPTH_MAX or telling.sessions > SESSIONS_MAX:
+                telling.is_cut = True
+                return
+            yield from within(deed.child, _outline(telling, deed.child, depth + 1))
+        yield from _result(telling, deed.id, fact.seq)
+
+
+def _outline(telling: Telling, key: SessionKey, depth: int) -> Asking[None]:
+    begun: Fact | None = yield Next(key.in_event("control"), 0)
+    telling.add(begun)
+    turns: Found = yield Turns(0, None, _tells, _is_over)
+    telling.take(turns)
+    yield from followed(telling, key, depth)
+
+
+def _tells(turn: Turn) -> bool:
+    """Tell whether somebody else learns of a turn."""
+    telling = (TellParent, BoardChange, SpawnSession)
+    return turn.outcome in _ENDS or any(isinstance(effect, telling) for effect in turn.effects)
+
+
+def _is_over(turn: Turn) -> bool:
+    ends = [e.payload.state for e in turn.effects if isinstance(e, TellParent)]
+    return "done" in ends or "failed" in ends

@@ -29,7 +29,7 @@ from vigil.contracts import (
 )
 from vigil.subjects import SessionKey
 
-from .cutting import clip
+from .text import clip
 
 RAN_MAX: Final = 5
 """Steps of a job that one turn tells."""

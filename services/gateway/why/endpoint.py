@@ -19,7 +19,7 @@ from ..sessions.messages import readable_session
 from . import finding
 from .answer import WhyAnswer, answer_of
 from .reading import Reader
-from .voice import Voice
+from .text import Voice
 
 log = structlog.get_logger("vigil.gateway")
 

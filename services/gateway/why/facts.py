@@ -54,8 +54,8 @@ from vigil.contracts import (
 from vigil.errors import InvalidInput
 from vigil.subjects import ENDED
 
-from .cutting import clip
 from .deeds import Deed, deeds_of
+from .text import clip
 
 replace = msgspec.structs.replace
 SESSION_STREAMS: Final = ("SESSIONS", "SYSTEM")

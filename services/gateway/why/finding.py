@@ -34,11 +34,10 @@ from vigil.errors import InvalidInput
 from vigil.subjects import SessionKey
 
 from ..http.problem import Problem
-from . import chain, stories
-from .asks import Asking
+from . import stories
 from .facts import Fact, LetterFact, TurnFact
 from .reading import Budget, scan, to_fact
-from .telling import Story
+from .story import Asking, Story
 
 T = TypeVar("T")
 BOARD: Final = "BOARD"
@@ -291,13 +290,13 @@ def _in_turn(key: SessionKey, seq: int, turn: Turn, id_: str) -> _Match | None:
 async def _place(bus: Bus, match: _Match, id_: str) -> Place | None:
     key = match.key
     if match.timer is not None:
-        return Place(key, chain.of_timer(key, *match.timer), "timer")
+        return Place(key, stories.of_timer(key, *match.timer), "timer")
     message = await bus.get(key.stream, match.seq)
     if message is None:
         return None
     fact = to_fact(key.stream, message)
     if match.is_send:
-        return Place(key, chain.of_send(key, id_, fact), "message")
+        return Place(key, stories.of_send(key, id_, fact), "message")
     kind = "turn" if isinstance(fact.body, TurnFact) else "event"
     return Place(key, stories.of_record(key, fact), kind)
 

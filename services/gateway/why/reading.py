@@ -15,7 +15,9 @@ from vigil.errors import InvalidInput
 from vigil.observe import trace
 from vigil.subjects import SessionKey
 
-from .asks import (
+from .deeds import is_asked_by
+from .facts import Fact, LetterFact, fact_of
+from .story import (
     All,
     Ask,
     Asking,
@@ -30,8 +32,6 @@ from .asks import (
     Turns,
     TurnWith,
 )
-from .deeds import is_asked_by
-from .facts import Fact, LetterFact, fact_of
 
 T = TypeVar("T")
 DEAD: Final = "DEAD"

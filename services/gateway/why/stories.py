@@ -1,18 +1,138 @@
-"""Which story to tell of a record: of a dead letter, of a signal, of any place in the log. Pure."""
+"""The stories there are: of a message, an event, a turn, a timer, a dead letter, a signal. Pure."""
 
 from __future__ import annotations
 
 import msgspec
 
-from vigil.contracts import Attempt, CallClaim, Dispatch, Receipt, Said
+from vigil.contracts import Attempt, CallClaim, Dispatch, Receipt, Said, TimerFired
 from vigil.contracts.vocabulary import OUTCOMES
 from vigil.subjects import SessionKey
 
-from .asks import Asking, At, Found, Letters, Newest, Next, TurnWith
-from .chain import of_event, of_send, of_timer, of_turn
+from . import chain
 from .deeds import Requested
-from .facts import Fact, TurnFact
-from .telling import SendStory, Story, Telling
+from .facts import Fact, TurnFact, is_open
+from .story import (
+    HOPS_MAX,
+    Asking,
+    At,
+    FirstTurn,
+    Found,
+    Letters,
+    Newest,
+    Next,
+    SendStory,
+    Story,
+    Telling,
+    TurnWith,
+)
+
+
+def of_send(key: SessionKey, effect_id: str, turn: Fact | None) -> Asking[Story]:
+    """Tell why a message was said, or was not. `turn`: the one that decided it, if it's there."""
+    telling = Telling()
+    payload = None
+    if turn is not None and isinstance(turn.body, TurnFact):
+        payload = next((s.payload for s in turn.body.sends if s.id == effect_id), None)
+        telling.add(turn)
+        event = yield from chain.cause_of(telling, turn, turn.body)
+        if event is not None:
+            yield from chain.back(telling, key, event)
+    sent = yield from chain.sent(telling, key, effect_id, payload)
+    yield from chain.followed(telling, key)
+    return Story(
+        id=effect_id, kind="message", facts=telling.facts(), focus=turn, sends=(sent,),
+        is_cut=telling.is_cut,
+    )  # fmt: skip
+
+
+def of_event(key: SessionKey, event: Fact, event_id: str) -> Asking[Story]:
+    """Tell how an event came about and what was done about it."""
+    telling = Telling()
+    yield from chain.back(telling, key, event)
+    last, sends = yield from chain.exchange(telling, key, event, event_id)
+    yield from chain.followed(telling, key)
+    return Story(
+        id=event_id, kind="event", facts=telling.facts(), focus=last or event, sends=sends,
+        is_cut=telling.is_cut,
+    )  # fmt: skip
+
+
+def of_turn(key: SessionKey, turn: Fact, body: TurnFact) -> Asking[Story]:
+    """Tell how a turn came about and what it did."""
+    telling = Telling()
+    telling.add(turn)
+    event = yield from chain.cause_of(telling, turn, body)
+    if event is not None:
+        yield from chain.back(telling, key, event)
+    yield from chain.run_before(telling, key, [turn])
+    sends = yield from chain.all_sent(telling, key, [turn])
+    yield from chain.followed(telling, key)
+    return Story(
+        id=body.id, kind="turn", facts=telling.facts(), focus=turn, sends=sends,
+        is_cut=telling.is_cut,
+    )  # fmt: skip
+
+
+def of_timer(key: SessionKey, timer_id: str, generation: int) -> Asking[Story]:
+    """Tell who planned a follow-up and what became of it."""
+    telling = Telling()
+    focus: Fact | None = None
+    sends: tuple[SendStory, ...] = ()
+    planned: Fact | None = yield FirstTurn(0, None, lambda turn: turn.ordinal >= generation)
+    before = yield from chain.back_to_plan(telling, planned, generation)
+    if not telling.facts():
+        planned = None  # deleted since
+    if before is not None:
+        yield from chain.back(telling, key, before)
+    for _ in range(HOPS_MAX):
+        if planned is None:
+            break
+        closed: Fact | None = yield FirstTurn(
+            planned.seq,
+            None,
+            lambda turn, g=generation: not is_open(turn, timer_id, g),  # type: ignore[misc]
+        )
+        if closed is None or not isinstance(closed.body, TurnFact):
+            focus = planned
+            break
+        telling.add(closed)
+        focus, sends = yield from _closing(telling, key, closed, closed.body, timer_id)
+        planned, generation = focus, _put_off_to(focus, timer_id)
+        if not generation:
+            break
+    else:
+        telling.is_cut = True
+    yield from chain.followed(telling, key)
+    return Story(
+        id=timer_id, kind="timer", facts=telling.facts(), focus=focus, sends=sends,
+        timer_id=timer_id, is_cut=telling.is_cut,
+    )  # fmt: skip
+
+
+def _closing(
+    telling: Telling, key: SessionKey, closed: Fact, body: TurnFact, timer_id: str
+) -> Asking[tuple[Fact | None, tuple[SendStory, ...]]]:
+    """Tell what ended a follow-up: it came due, or something else came first."""
+    if body.event is None:
+        return closed, ()
+    event: Fact | None = yield At(body.event.seq)
+    telling.add(event)
+    if (
+        event is not None
+        and isinstance(event.body, TimerFired)
+        and event.body.payload.timer_id == timer_id
+    ):
+        last, sends = yield from chain.exchange(telling, key, event, event.body.id)
+        return last or closed, sends
+    return closed, ()
+
+
+def _put_off_to(focus: Fact | None, timer_id: str) -> int:
+    """Return the generation that a held follow-up has from that turn on; 0: it wasn't held."""
+    if focus is None or not isinstance(focus.body, TurnFact):
+        return 0
+    is_held = any(n.code == "held" and n.subject == timer_id for n in focus.body.notes)
+    return focus.body.ordinal if is_held else 0
 
 
 def of_letter(key: SessionKey, letter: Fact, effect_id: str | None, seq: int) -> Asking[Story]:

@@ -4,8 +4,8 @@ One row for each word, and nobody else has a list: signals, `why`, the command l
 of the docs (a test compares them) read it here; :mod:`.notes` has the codes of notes. A new word
 is a new row, and its name in the `Literal` above the table.
 
-Sentences are templates: `{They}` and `{they}` name the person, `{tool}` and the like what the
-sentence is about.
+Sentences are templates: `{They}` and `{they}` name the person, `{Who}` whoever decided, `{tool}`
+and the like are fields of what the sentence is about, and `:at` writes an instant.
 """
 
 from __future__ import annotations
@@ -308,7 +308,7 @@ APPROVALS: Final[dict[ApprovalState, ApprovalWords]] = {
         "asks for leave",
         "It asks {they} for leave to run {tool} ({risk}: {reason})",
         "pending",
-        "It waits for {they} to decide on {tool}, until {until}.",
+        "It waits for {they} to decide on {tool}, until {expires_at:at}.",
     ),
     "accepted": ApprovalWords(
         "was accepted",

@@ -1,0 +1,209 @@
+"""How a story speaks: people, instants, what was said, and the templates of its sentences. Pure.
+
+A template is a text with `{name}` for a value and `[...]` for what is left out if a value in it is
+empty; `[this|that]` says that instead. What comes after a colon says how a value is written: `q`
+quotes it, `at` is an instant, a number cuts it to so many characters, and `if` writes nothing: the
+value only decides. `{they}` and `{They}` name the person.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from vigil.contracts.vocabulary import APPROVALS, OUTCOMES, RECEIPTS
+
+TEXT_LENGTH_MAX: Final = 300
+"""Characters of a text that a story quotes."""
+_CHOICE: Final = re.compile(r"\[([^\[\]|]*)(?:\|([^\[\]]*))?\]")
+
+
+class Voice(msgspec.Struct, frozen=True):
+    """How the person is named."""
+
+    person: str
+    is_asking: bool
+
+    @property
+    def they(self) -> str:
+        return "you" if self.is_asking else self.person
+
+    @property
+    def start(self) -> str:
+        """The same at the start of a sentence."""
+        return "You" if self.is_asking else self.person
+
+    def name(self, user: str) -> str:
+        """Name anybody at the start of a sentence."""
+        return self.start if user == self.person else clip(user, 64)
+
+    def tell(self, text: str) -> str:
+        """Name the person in a text that a service wrote.
+
+        >>> Voice("ann", True).tell("the person has spoken"), Voice("ann", False).tell("the person")
+        ('you have spoken', 'ann')
+        """
+        if self.is_asking:
+            text = text.replace("the person has", "you have")
+        return text.replace("the person", self.they)
+
+    def fill(self, template: str, values: Mapping[str, Any]) -> str:
+        """Fill in a template.
+
+        >>> ann = Voice("ann", True)
+        >>> ann.fill("{They} ended {what:q}[ ({why})].", {"what": "tea", "why": ""})
+        'You ended “tea”.'
+        >>> ann.fill("[{who}|Nobody] came[ at {when:at}].", {"who": "", "when": None})
+        'Nobody came.'
+        """
+        known = {"they": self.they, "They": self.start, **values}
+
+        def choose(choice: re.Match[str]) -> str:
+            names = [name for _, name, _, _ in _WORDS.parse(choice[1]) if name]
+            return choice[1] if all(known[name] for name in names) else choice[2] or ""
+
+        return _WORDS.vformat(_CHOICE.sub(choose, template), (), known)
+
+
+class _Words(string.Formatter):
+    def format_field(self, value: Any, format_spec: str) -> str:
+        match format_spec:
+            case "q":
+                return quote(value)
+            case "at":
+                return instant(value)
+            case "if":
+                return ""
+            case _ if format_spec.isdigit():
+                return clip(value, int(format_spec))
+        written: str = super().format_field(value, format_spec)
+        return written
+
+
+_WORDS: Final = _Words()
+
+
+def clip(text: str, length_max: int = TEXT_LENGTH_MAX) -> str:
+    """Join the lines of a text and cut what is too long.
+
+    >>> clip("a  b\\nc", 10), clip("abcdef", 4)
+    ('a b c', 'abc…')
+    """
+    line = " ".join(text[: 4 * length_max].split())
+    return line if len(line) <= length_max else line[: length_max - 1] + "…"
+
+
+def instant(at: datetime) -> str:
+    """Return an instant for people.
+
+    >>> instant(datetime(2026, 11, 20, 9, tzinfo=UTC))
+    '2026-11-20 09:00:00 UTC'
+    """
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def quote(text: str) -> str:
+    return f"“{clip(text)}”"
+
+
+# ---------------------------------------------------------------- templates
+
+LATE_S: Final = 1.0
+"""A timer that is later than this is told to be late."""
+RETRY: Final = "The wait before the model is asked again was over"
+DEADLINES: Final = {
+    "_coalesce": "The wait for more messages was over",
+    "_call": "The wait for tools was over",
+    "_pause": "It was time to look whether the conversation had paused",
+    "_child": "It was time to look whether a session that it started is still at it",
+    "_approval": "The time for a verdict on a request was over",
+}
+"""Name of a deadline -> what it means; any other is that of a model call: `RETRY`."""
+
+_NUMBER: Final = " (turn {ordinal}[, model {model}])."
+_BECAUSE: Final = "[ ({reason})]."
+_DESCENDS: Final = "[{is_tainted:if}; it descends from untrusted content]"
+_HOLDS: Final = "[{is_tainted:if}; it holds untrusted content]"
+_SENT: Final = "[ over the channel {channel:q}]: {text:q}" + _DESCENDS
+_NEXT: Final = "[: {reason}].[ The next is at {next_at:at}.]"
+_SAID: Final = "[: {said:q}|.]"
+
+STARTED: Final = "{begun}: {prompt:q}"
+"""For a session that was started; how, says its kind."""
+TEMPLATES: Final[dict[str, str]] = {
+    # What came in.
+    "message.in": "{They} wrote: {text:q}",
+    "timer.due": "The follow-up {timer_id:q} came due[, {late_s:.1f} s late].",
+    "timer.due:deadline": "{wait}[, {late_s:.1f} s late].",
+    "event.external": "[{is_trusted:if}A trusted|An untrusted] event[ of the kind {kind:80}]"
+    "[ from {origin:80}] came in by {source:80}: {content:q}",
+    "tick": "A regular tick came.",
+    "control.stop": "{They} asked to stop the running turn" + _BECAUSE,
+    "control.cancel_timer": "{They} cancelled {timer_id:q}" + _BECAUSE,
+    "control.clear_follow_ups": "All follow-ups but reminders were cleared" + _BECAUSE,
+    "control.start": "The session was started.",
+    "control.start:job": "The job was handed in: {prompt:q}" + _DESCENDS,
+    "control.start:child": "The session was started for: {prompt:q}" + _DESCENDS,
+    "control.cancel": "The session was cancelled" + _BECAUSE,
+    "control.status": "A session that it started told how it goes.",
+    "control.status:running": "A session that it started told how it goes: {text:q}",
+    "control.status:asking": "A session that it started waits for a person: {text:q}",
+    "control.approval": "{They} decided on a request.",
+    "control.approval:accept": "{who} accepted the request" + _SAID,
+    "control.approval:edit": "{who} accepted the request with other arguments" + _SAID,
+    "control.approval:answer": "{who} answered the request" + _SAID,
+    "control.approval:reject": "{who} rejected the request" + _SAID,
+    "tool.result": "{tool} [{is_error:if}failed|answered]: {content:q}" + _HOLDS,
+    # What a turn decided.
+    **{f"turn.{outcome}": words.step + _NUMBER for outcome, words in OUTCOMES.items()},
+    **{f"turn.{outcome}:aside": "The agent took note" + _NUMBER for outcome in OUTCOMES},
+    "tool.refused": "It called {name}: {refusal:q}",
+    "tool.asked": "It asked for {tool}[{is_accepted:if}, which was accepted]: {text:q}",
+    "memory.given": "It gave memory something to save: {text:q}",
+    "timer.planned": "It planned [{keep:if}a reminder that {they} asked for|a follow-up], "
+    "{timer_id:q}, for {fire_at:at}[; the reason: {reason:q}][; it will say {message:q}]"
+    + _DESCENDS
+    + ".",
+    "timer.planned:others": "It planned {others} other follow-up[{several:if}s], too.",
+    "send.decided:answer": "It decided to answer" + _SENT,
+    "send.decided:voidable": "The gates let it through, and it decided to say" + _SENT,
+    "send.decided:ordered": "It decided to say, as {they} had asked" + _SENT,
+    "model.retry": "It looks again at {retry_at:at}.",
+    "more": "{more} more things of this turn are left out.",
+    # What it set in motion.
+    "call.cancelled": "It called off [{is_child:if}the session behind ]{tool}[: {reason}].",
+    "parent.running": "It told who started it how it goes: {text:q}" + _HOLDS,
+    "parent.asking": "It told who started it that it waits for a person: {text:q}" + _HOLDS,
+    "parent.done": "It told its result to who started it: {text:q}" + _HOLDS,
+    "parent.failed": "It told who started it that it failed: {text:q}" + _HOLDS,
+    **{f"approval.{state}": words.step + _SAID for state, words in APPROVALS.items()},
+    "approval.open": APPROVALS["open"].step + ": {text:q}, until {expires_at:at}.",
+    "approval.open:question": "It asks {they}: {text:q}, until {expires_at:at}.",
+    "approval.edited": APPROVALS["edited"].step + ": {text:q}",
+    "job:begun": "The job {title:q} {words}.",
+    "job:planned": "It planned {steps} step[{several:if}s]: {text:q}.",
+    "job:step_begun": "Step {number}, {tool}, began.",
+    "job:step": "Step {number}, {tool}, [{is_failed:if}failed|is done]: {text:q}.",
+    "job:succeeded": "The job {title:q} {words}: {run} step[{several:if}s]"
+    "[; {failed} of them failed].",
+    "job:ended": "The job {title:q} {words}[: {text}].",
+    # What others did about it.
+    "call.claimed": "The call of {tool} was taken up.",
+    "send.said": "It was said in the transcript[, tagged {tag:q}][: {text:q}|.]",
+    **{f"receipt.{outcome}": words.step + "[: {reason}]." for outcome, words in RECEIPTS.items()},
+    "channel.ordered": "[{requeued_by} handed it|It was handed] to the channel {channel:q}"
+    "[{requeued_by:if} once more].",
+    "channel.begun": "Attempt {number} began.",
+    "channel.refused": "Attempt {number} was refused" + _NEXT,
+    "channel.unknown": "Whether attempt {number} arrived is not known" + _NEXT,
+    "dead_letter": "It was put with the dead letters as {id}: {cause}.",
+    "dead_letter.requeued": "{by} requeued the dead letter {letter_id}.",
+    "dead_letter.discarded": "{by} discarded the dead letter {letter_id}.",
+    "gone": "Here was {what}.",
+}
+"""By the names that programs know steps by; what comes after a colon is one of several ways."""
