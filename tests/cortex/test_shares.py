@@ -229,3 +229,27 @@ async def test_one_person_can_not_use_up_the_day_for_all(bare: Stack) -> None:
 async def test_whoever_is_alone_may_have_all_of_it(bare: Stack) -> None:
     budget = Budget(await bare.bus("cortex"), 1000, HandClock(), share_per_user=1.0)
     await budget.reserve(1000, "ann")
+
+
+async def test_both_accounts_are_written_at_once(
+    bare: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One after the other cost a paid call four waits for the disk; this hangs if they do."""
+    bus = await bare.bus("cortex")
+    budget, publish = Budget(bus, 1000, HandClock(), share_per_user=0.5), bus.publish
+    writing, both = [], asyncio.Event()
+
+    async def meet(subject: str, *args: Any, **how: Any) -> Any:
+        writing.append(subject)
+        if len(writing) % 2 == 0:
+            both.set()
+        await both.wait()
+        return await publish(subject, *args, **how)
+
+    monkeypatch.setattr(bus, "publish", meet)
+    async with asyncio.timeout(10):
+        reservation = await budget.reserve(400, "ann")
+        both.clear()
+        await budget.settle(reservation, 300)
+    assert len(set(writing)) == 2
+    assert budget.seen() == {"used": 300, "reserved": 0, "limit": 1000}

@@ -1,7 +1,8 @@
 """The daily token cap: reserved before a call, settled after it (SPEC C-9).
 
 A bucket entry per UTC day, `{reserved, used}`, and one per person and day, changed by
-compare-and-set, so that any number of replicas share one cap. What is unknown is counted: a crash
+compare-and-set, so that any number of replicas share one cap. Both are written at once; what one
+grants is given back if the other refuses. What is unknown is counted: a crash
 between reserve and settle, and a write whose answer was lost, leave their tokens counted until the
 day ends. So the count may be too high, and is never too low as long as the estimate covers the
 call.
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 from weakref import WeakValueDictionary
@@ -92,34 +93,17 @@ class Budget:
         key = f"tokens.{day.isoformat()}"
         resets_at = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1)
 
-        # The person's first: whoever used up theirs doesn't touch what is everybody's.
         user_key = f"{key}.{_name(user)}" if user and self._user_tokens < self._daily_tokens else ""
-        share = Reservation(key=user_key, tokens=tokens)
-        if user_key:
-            await self._add(share, self._user_tokens, _OF_USER, resets_at)
-        try:
-            await self._add(Reservation(key=key, tokens=tokens), self._daily_tokens, "", resets_at)
-        except BudgetExceeded:
-            if user_key:
-                await self._exchange(share, 0)
-            raise
-        return Reservation(key=key, tokens=tokens, user_key=user_key)
-
-    async def _add(
-        self, wanted: Reservation, limit: int, of_whom: str, resets_at: datetime
-    ) -> None:
-        def add(account: _Account) -> _Account:
-            taken = account.reserved + account.used
-            if taken + wanted.tokens > limit or limit == 0:
-                setting = "model.daily_share_per_user" if of_whom else "model.daily_tokens"
-                reason = (
-                    f"the daily limit of {limit} tokens{of_whom} is reached ({taken} taken, "
-                    f"{wanted.tokens} needed); it starts anew at 00:00 UTC, and {setting} raises it"
-                )
-                raise BudgetExceeded(reason, resets_at)
-            return _Account(reserved=account.reserved + wanted.tokens, used=account.used)
-
-        await self._change(wanted.key, add)
+        wanted = Reservation(key=key, tokens=tokens, user_key=user_key)
+        # The person's first: if both have no room, that is the reason to tell.
+        adding = {user_key: _adding(tokens, self._user_tokens, resets_at, _OF_USER)}
+        adding |= {key: _adding(tokens, self._daily_tokens, resets_at)}
+        failures = await self._apply(wanted, adding)
+        if any(isinstance(error, BudgetExceeded) for error in failures.values()):
+            await self._undo(wanted, failures)
+        for error in failures.values():
+            raise error
+        return wanted
 
     async def settle(self, reservation: Reservation, used_tokens: int) -> None:
         """Count what the call really took, on the day of its reservation.
@@ -129,22 +113,30 @@ class Budget:
         Raises:
             Unavailable: no answer from the broker; the reservation may stay counted.
         """
+        exchange = _exchanging(reservation.tokens, used_tokens)
+        accounts = reservation.key, reservation.user_key
+        for error in (await self._apply(reservation, dict.fromkeys(accounts, exchange))).values():
+            raise error
 
-        await self._exchange(reservation, used_tokens)
-        if reservation.user_key:
-            share = Reservation(key=reservation.user_key, tokens=reservation.tokens)
-            await self._exchange(share, used_tokens)
+    async def _undo(self, wanted: Reservation, failures: Mapping[str, Exception]) -> None:
+        """Give back what one account granted, where the other one refused."""
+        granted = {wanted.key, wanted.user_key} - failures.keys()
+        nothing = _exchanging(wanted.tokens, 0)
+        for error in (await self._apply(wanted, dict.fromkeys(granted, nothing))).values():
+            raise error
 
-    async def _exchange(self, reservation: Reservation, used_tokens: int) -> None:
-        def exchange(account: _Account) -> _Account:
-            return _Account(
-                reserved=max(account.reserved - reservation.tokens, 0),
-                used=account.used + max(used_tokens, 0),
-            )
+    async def _apply(
+        self, reservation: Reservation, changes: Mapping[str, _Change]
+    ) -> dict[str, Exception]:
+        """Change accounts, all at once; return the failures by key, in the order of `changes`."""
+        changes = {key: change for key, change in changes.items() if key}
+        work = (self._change(key, change) for key, change in changes.items())
+        done = dict(zip(changes, await asyncio.gather(*work, return_exceptions=True), strict=True))
+        if isinstance(account := done.get(reservation.key), _Account):
+            self._account = account
+        return {key: error for key, error in done.items() if isinstance(error, Exception)}
 
-        await self._change(reservation.key, exchange)
-
-    async def _change(self, key: str, change: _Change) -> None:
+    async def _change(self, key: str, change: _Change) -> _Account:
         """Apply `change` once. An unknown outcome is raised: repeating could apply it twice."""
         lock = self._locks.setdefault(key, asyncio.Lock())
         async with lock:
@@ -160,10 +152,32 @@ class Budget:
                         await self._bucket.put(key, value, expect=entry.revision)
                 except WrongLastSequence:
                     continue
-                if key.count(".") == 1:
-                    self._account = changed
-                return
+                return changed
         raise Unavailable(f"{key}: lost {ATTEMPTS_MAX} races in a row")
+
+
+def _adding(tokens: int, limit: int, resets_at: datetime, of_whom: str = "") -> _Change:
+    def add(account: _Account) -> _Account:
+        taken = account.reserved + account.used
+        if taken + tokens > limit or limit == 0:
+            setting = "model.daily_share_per_user" if of_whom else "model.daily_tokens"
+            reason = (
+                f"the daily limit of {limit} tokens{of_whom} is reached ({taken} taken, "
+                f"{tokens} needed); it starts anew at 00:00 UTC, and {setting} raises it"
+            )
+            raise BudgetExceeded(reason, resets_at)
+        return _Account(reserved=account.reserved + tokens, used=account.used)
+
+    return add
+
+
+def _exchanging(reserved: int, used_tokens: int) -> _Change:
+    def exchange(account: _Account) -> _Account:
+        return _Account(
+            reserved=max(account.reserved - reserved, 0), used=account.used + max(used_tokens, 0)
+        )
+
+    return exchange
 
 
 _OF_USER: Final = " for one person"
