@@ -18,11 +18,11 @@ import pytest
 
 KEPT: Final = {
     "folders with more than 15 modules side by side": 1,
-    "class names defined more than once": 65,
+    "class names defined more than once": 63,
     "files named by a gerund": 10,
     "comments `noqa`": 70,
-    "comments `fmt: skip`": 164,
-    "handlers of any `Exception`": 32,
+    "comments `fmt: skip`": 161,
+    "handlers of any `Exception`": 29,
     "files over 400 lines": 3,
     "functions over 60 lines": 2,
     "notes of work left for later": 0,

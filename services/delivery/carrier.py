@@ -130,12 +130,6 @@ class Carrier:
         ]
         return orders.look(order, found, now=self._clock.now(), dice=self._dice())  # type: ignore[arg-type]
 
-    async def bury_unreadable(self, message: Message, cause: str) -> None:
-        """Store the dead letter of an order that says nothing."""
-        key, now = SessionKey.of_subject(message.subject), self._clock.now()
-        letter = dead_letters.build(decide.SERVICE, STREAM, message, cause, key, now=now)
-        await dead_letters.bury(self._bus, self._metrics, letter, message, key)
-
     async def bury(self, key: SessionKey, order: Order, message: Message, cause: str) -> None:
         """Store the order's dead letter."""
         effect_id = order.record.effect_id

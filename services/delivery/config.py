@@ -10,6 +10,7 @@ import msgspec
 from vigil.contracts import SOCKET
 from vigil.subjects import SessionKey
 from vigil.worker.backoff import Backoff
+from vigil.worker.effects import WorkLimits
 from vigil.worker.patience import Patience
 
 
@@ -18,8 +19,25 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     channels: frozenset[str] = frozenset({SOCKET})
     """Channels that can be served. For the socket, the claim is the delivery."""
-    turns_in_hand_max: int = 2048
-    """Turns taken and not yet acknowledged; beyond, nothing more is taken."""
+    turns: WorkLimits = WorkLimits(
+        in_hand_max=2048,
+        after_refusal=Backoff(1.0, 30.0),
+        refusals_max=8,
+        stop_grace_s=10.0,
+        stop_delay_s=0.5,
+    )
+    """What was not begun comes to another replica after this connection is closed."""
+    sends: WorkLimits = WorkLimits(
+        in_hand_max=4096,
+        abreast=8,
+        lane_max=64,
+        hold_every_s=2.0,
+        after_refusal=Backoff(1.0, 30.0),
+        stop_grace_s=10.0,
+        stop_delay_s=0.5,
+    )
+    """A lane is a channel: a slow receiver holds up nobody but itself. An order is never given up
+    but by its channel's own limits."""
     tails_max: int = 10_000
     """Sessions whose last settled send is remembered; others are looked up in the log."""
     predecessor_waits_s: tuple[float, ...] = (0.02, 0.04, 0.08, 0.16, 0.32, 0.5, 0.5, 0.38)
@@ -33,26 +51,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     page_messages: int = 256
     """How much of a transcript is read at once."""
     read_timeout_s: float = 10.0
-    give_back_delay_s: float = 1.0
-    """When a turn that was given back comes again."""
-    after_refusal: Backoff = Backoff(1.0, 30.0)
-    """When a turn that the broker refused comes again."""
     search_from_delivery: int = 2
     """From this delivery on, a missing predecessor is searched in the session's turns."""
-    refusals_max: int = 8
-    """Deliveries of a turn after which a send that the broker refuses is given up."""
-    stop_grace_s: float = 10.0
-    """How long the turns and orders in hand may take to finish when the service ends."""
-    stop_delay_s: float = 0.5
-    """When what was not begun comes to another replica: after this connection is closed."""
-    sends_at_once_max: int = 8
-    """Requests under way on one channel: a slow receiver holds up nobody but itself."""
-    orders_in_hand_max: int = 64
-    """Orders of one channel taken and not yet given back; beyond, they come again later..."""
-    overflow_delay_s: float = 2.0
-    """...after this."""
-    heartbeat_s: float = 2.0
-    """How often the broker is told that an order is still worked on; a quarter of its ack wait."""
     attempt_grace_s: float = 5.0
     """A try that has no end so long after its timeout was cut off by a crash."""
     unreadable_delay_s: float = 60.0

@@ -37,7 +37,9 @@ from vigil.subjects import SessionKey
 from vigil.worker import turns
 
 SERVICE: Final = "delivery"
-_SEND_TAG: Final = b'"send_message"'
+LETTER: Final = "s"
+"""Delivery's in the header of a turn."""
+TAGS: Final = (b'"send_message"',)
 
 
 class Tail(msgspec.Struct, frozen=True):
@@ -196,18 +198,6 @@ def found_said(effect_id: str, seq: int) -> Tail:
 
 
 # ---------------------------------------------------------------- turns in, records out
-
-
-def may_speak(effects: str | None, data: bytes) -> bool:
-    """Tell, without decoding, whether a turn may hold sends.
-
-    Args:
-        effects: the header ``Vigil-Effects``; None if there is none.
-
-    >>> may_speak("t", b""), may_speak("st", b""), may_speak(None, b'{"effects":[]}')
-    (False, True, False)
-    """
-    return _SEND_TAG in data if effects is None else "s" in effects
 
 
 def read_turn(subject: str, data: bytes) -> tuple[SessionKey, Turn]:

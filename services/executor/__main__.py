@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -19,24 +20,21 @@ import structlog
 
 from services.executor.presence import Presence
 from vigil import runtime, topology
-from vigil.bus.bus import Message, Puller
 from vigil.bus.lease import Leases
-from vigil.contracts import EFFECTS_HEADER
-from vigil.errors import Unavailable
 from vigil.observe import metrics
 from vigil.runtime import Context
 from vigil.settings.switches import Switches
 from vigil.subjects import EXECUTOR_CANCEL
-from vigil.worker.lanes import Lanes
+from vigil.worker import requeue
+from vigil.worker.worker import Worker
 
-from . import requeue, work
+from . import work
 from .calls import Calls
 from .config import Limits
 from .effects import Carrying
-from .heartbeat import Holding
 from .tools import sources
 from .tools.registry import Registry
-from .turns import Handling
+from .turns import Turns
 from .workspace import erasure
 
 log = structlog.get_logger("vigil.executor")
@@ -81,30 +79,27 @@ async def _carry_out(
     calls = Calls(context, registry, presence, limits, switches.is_erasing)
     switches.on_change(calls.withdraw_erased)
     folders = erasure.Folders(context.settings.workspaces, calls, switches)
-    carrying = Carrying(context, limits, calls.withdraw)
-    holding = Holding(bus, limits.in_progress_every_s)
+    turns = Turns(calls, Carrying(context, limits, calls.withdraw), limits)
     _tell(context, registry, calls)
     await bus.listen(EXECUTOR_CANCEL, _Withdrawals(calls).take)
+    worker = Worker(
+        context, turns, limits.turns, switches.is_erasing,
+        end_beside=partial(calls.stop, grace_s=limits.stop_grace_s),
+    )  # fmt: skip
     async with asyncio.TaskGroup() as group:
-        handling = Handling(context, calls, carrying, holding, limits, switches.is_erasing, group)
-        requeues = requeue.Requeues(bus, handling)
-        await bus.listen(requeue.SUBJECT, requeues.answer, queue=work.SERVICE)
-        lanes = Lanes(
-            handling.handle, handling.give_back, group, turns_max=limits.turns_in_hand_max
-        )
         beside = [
-            group.create_task(holding.run(), name="executor-holding"),
             group.create_task(folders.run(), name="executor-erasing"),
             group.create_task(calls.look(), name="executor-looking"),
         ]
         await _published(registry, limits)
         try:
-            await _take_turns(context, lanes, holding)
+            async with (
+                worker.consuming(topology.EXECUTOR_TURNS, topology.EXECUTOR_TURNS_SYSTEM) as loops,
+                requeue.answering(bus, work.SERVICE, worker.again),
+            ):
+                context.ready.set()
+                await worker.run(loops)
         finally:
-            calls.shut()
-            await lanes.stop(grace_s=limits.stop_grace_s)
-            await calls.stop(grace_s=limits.stop_grace_s)
-            await handling.finished()
             for task in beside:
                 task.cancel()
 
@@ -114,39 +109,6 @@ async def _published(registry: Registry, limits: Limits) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(limits.ready_wait_s):
             await registry.published()
-
-
-async def _take_turns(context: Context, lanes: Lanes, holding: Holding) -> None:
-    """Take turns of both streams, until cancelled."""
-    consumers = (topology.EXECUTOR_TURNS, topology.EXECUTOR_TURNS_SYSTEM)
-    pullers = [await context.bus.pull(consumer) for consumer in consumers]
-    context.ready.set()
-    try:
-        async with asyncio.TaskGroup() as pulling:
-            for turns in pullers:
-                pulling.create_task(_pull(context, turns, lanes, holding), name="executor-turns")
-    finally:
-        for turns in pullers:
-            await turns.close()
-
-
-async def _pull(context: Context, turns: Puller, lanes: Lanes, holding: Holding) -> None:
-    while True:
-        try:
-            await _take(context, await anext(turns), lanes, holding)
-        except Unavailable as error:
-            # The connection comes back by itself, and the puller asks again then.
-            log.warning("can't pull", action="executor.pull", error=str(error))
-            await asyncio.sleep(0.1)
-
-
-async def _take(context: Context, turn: Message, lanes: Lanes, holding: Holding) -> None:
-    if not work.has_work(turn.headers.get(EFFECTS_HEADER), turn.data):
-        await context.bus.ack(turn)
-        return
-    holding.add(turn)
-    lanes.put(turn)
-    await lanes.room()
 
 
 class _Withdrawals:

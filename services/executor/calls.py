@@ -166,13 +166,9 @@ class Calls:
         if places:
             await asyncio.wait([place.task for place in places])
 
-    def shut(self) -> None:
-        """Begin nothing more."""
-        self._is_stopping = True
-
     async def stop(self, *, grace_s: float) -> None:
         """Let what runs come to its end, for `grace_s` seconds at most; give back the rest."""
-        self.shut()
+        self._is_stopping = True
         for place in self._places.values():
             if not place.is_begun:
                 place.task.cancel()

@@ -8,19 +8,20 @@ from __future__ import annotations
 import msgspec
 
 from vigil.worker.backoff import Backoff
+from vigil.worker.effects import WorkLimits
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Every limit of one replica."""
 
-    turns_in_hand_max: int = 512
-    """Turns whose quick effects are not carried out yet; beyond, nothing more is taken."""
+    turns: WorkLimits = WorkLimits(
+        in_hand_max=512, hold_every_s=2.0, refusals_max=5, stop_grace_s=5.0, stop_delay_s=1.0
+    )
+    """In hand until their calls have ended; `in_hand_max` is about what is quick."""
     calls_in_hand_max: int = 512
     """Calls that run or wait for it; the turns of further ones go back to the broker."""
     calls_in_hand_per_user_max: int = 128
     """Of one person."""
-    in_progress_every_s: float = 2.0
-    """How often the broker is told that a turn is in hand; it comes elsewhere after 8 s."""
     look_every_s: float = 5.0
     """How often is looked whether anybody still waits for the calls that run."""
     ready_wait_s: float = 15.0
@@ -30,14 +31,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     attempts_max: int = 3
     """Of a call that surely did not run."""
     attempts_pause_s: float = 1.0
-    give_back_delay_s: float = 1.0
-    """When a turn that was given back comes again."""
     again: Backoff = Backoff(0.1, 5.0)
     """Pauses while something can't be stored."""
     board_tries_max: int = 16
     """Attempts at an entity of the board that others write, too, at that moment."""
-    refusals_max: int = 5
-    """Attempts at a turn after which what the broker refuses is given up."""
     answer_late_s: float = 60.0
     """For how long after its deadline the result of a call is still tried to be stored."""
     carried_max: int = 10_000

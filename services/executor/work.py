@@ -36,7 +36,7 @@ from vigil.worker import turns
 from .tools.source import Call
 
 SERVICE: Final = "executor"
-_TAGS: Final = (
+TAGS: Final = (
     b'"type":"call_tool"', b'"type":"spawn_session"', b'"type":"cancel_call"',
     b'"type":"tell_parent"', b'"type":"board_change"',
 )  # fmt: skip
@@ -48,18 +48,6 @@ CUT: Final = "\n[cut off: the result had {size} bytes, {kept} are shown]"
 
 Quick = SpawnSession | CancelCall | TellParent | BoardChange
 Work = Quick | CallTool
-
-
-def has_work(effects: str | None, data: bytes) -> bool:
-    """Tell, without decoding, whether a turn may have something for the executor.
-
-    Args:
-        effects: the header ``Vigil-Effects``; None if there is none.
-
-    >>> has_work("st", b""), has_work("mx", b""), has_work(None, b'{"effects":[]}')
-    (False, True, False)
-    """
-    return any(tag in data for tag in _TAGS) if effects is None else LETTER in effects
 
 
 def read_turn(subject: str, data: bytes) -> tuple[SessionKey, Turn]:

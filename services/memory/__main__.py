@@ -12,21 +12,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import Any
-
-import structlog
+from functools import partial
+from typing import Final
 
 from vigil import __version__, runtime, topology
 from vigil.bus import micro
-from vigil.bus.bus import Message
-from vigil.contracts import EFFECTS_HEADER
-from vigil.errors import Unavailable
 from vigil.observe import metrics
 from vigil.runtime import Context
 from vigil.settings.switches import Switches
-from vigil.worker.lanes import Lanes
+from vigil.worker import requeue
+from vigil.worker.requeue import Question, Reply
+from vigil.worker.worker import Worker
 
-from . import embedding, requeue, vectors, work
+from . import embedding, vectors, work
 from .answers import Answering
 from .calls import Calls
 from .config import Limits
@@ -39,11 +37,15 @@ from .replica.erasure import Erasing
 from .replica.rebuild import Parts, Replica
 from .replica.slots import Slot
 from .service import DESCRIPTION, Service
+from .store.writes import STREAM as MEMORIES
 from .store.writes import Log
 from .upkeep.accesses import Accesses
 from .vectors.choice import choose as choose_index
+from .work import Work
 
-log = structlog.get_logger("vigil.memory")
+REBUILD: Final = Reply(
+    outcome="refused", reason="a record has its place in the log: `vigil memory rebuild` reads it"
+)
 
 
 async def serve(context: Context, limits: Limits | None = None) -> None:
@@ -75,7 +77,7 @@ async def _serve(
     index: vectors.VectorIndex,
 ) -> None:
     bus, clock = context.bus, context.clock
-    letters = Letters(bus, clock, context.metrics, limits)
+    letters = Letters(bus, clock, context.metrics)
     written = Log(bus, limits)
     parts = Parts(
         bus=bus,
@@ -94,7 +96,7 @@ async def _serve(
     accesses = Accesses(written, clock, context.new_id, limits)
     answering = Answering(context, replica, written, accesses, limits)
     answering.is_erasing = switches.is_erasing
-    calls = Calls(context, answering, letters, limits)
+    worker = Worker(context, Calls(context, answering, limits), limits.turns, switches.is_erasing)
     erasing = Erasing(
         bus, replica, written, accesses,
         instance=context.instance, is_erasing=switches.is_erasing,
@@ -104,7 +106,7 @@ async def _serve(
         async with asyncio.TaskGroup() as group:
             group.create_task(replica.run(), name="memory-replica")
             group.create_task(accesses.run(), name="memory-accesses")
-            await _answer(context, limits, replica, answering, calls, erasing)
+            await _answer(context, limits, replica, answering, worker, erasing)
     finally:
         await accesses.close(timeout_s=limits.stop_grace_s)
         await switches.close()
@@ -116,14 +118,12 @@ async def _answer(
     limits: Limits,
     replica: Replica,
     answering: Answering,
-    calls: Calls,
+    worker: Worker[Work],
     erasing: Erasing,
 ) -> None:
     """Take questions and turns until cancelled."""
     bus = context.bus
     service = Service(answering, context.metrics, replica.rebuild, erasing.erase)
-    requeues = requeue.Requeues(bus, calls)
-    await bus.listen(requeue.SUBJECT, requeues.answer, queue=work.SERVICE)
     serving = micro.serving(
         bus,
         service.endpoints(),
@@ -134,19 +134,18 @@ async def _answer(
         concurrency_max=limits.questions_at_once_max,
     )
     async with serving, asyncio.TaskGroup() as group:
-        lanes = Lanes(calls.handle, calls.give_back, group, turns_max=limits.turns_in_hand_max)
         group.create_task(_become_ready(context, limits, replica), name="memory-ready")
         await replica.projector.caught_up.wait()
-        consumers = (topology.MEMORY_TURNS, topology.MEMORY_TURNS_SYSTEM)
-        pullers = [await bus.pull(consumer) for consumer in consumers]
-        try:
-            async with asyncio.TaskGroup() as pulling:
-                for turns in pullers:
-                    pulling.create_task(_pull(context, turns, lanes), name="memory-turns")
-        finally:
-            await lanes.stop(grace_s=limits.stop_grace_s)
-            for turns in pullers:
-                await turns.close()
+        async with (
+            worker.consuming(topology.MEMORY_TURNS, topology.MEMORY_TURNS_SYSTEM) as loops,
+            requeue.answering(bus, work.SERVICE, partial(_again, worker)),
+        ):
+            await worker.run(loops)
+
+
+async def _again(worker: Worker[Work], question: Question) -> Reply:
+    """Try a dead letter again. A record can't be taken in later than it was stored."""
+    return REBUILD if question.stream == MEMORIES else await worker.again(question)
 
 
 async def _become_ready(context: Context, limits: Limits, replica: Replica) -> None:
@@ -156,24 +155,6 @@ async def _become_ready(context: Context, limits: Limits, replica: Replica) -> N
             await replica.projector.caught_up.wait()
             await replica.vectorizer.is_settled.wait()
     context.ready.set()
-
-
-async def _pull(context: Context, turns: Any, lanes: Lanes) -> None:
-    while True:
-        try:
-            await _take(context, await anext(turns), lanes)
-        except Unavailable as error:
-            # The connection comes back by itself, and the puller asks again then.
-            log.warning("can't pull", action="memory.pull", error=str(error))
-            await asyncio.sleep(0.1)
-
-
-async def _take(context: Context, turn: Message, lanes: Lanes) -> None:
-    if not work.has_work(turn.headers.get(EFFECTS_HEADER), turn.data):
-        await context.bus.ack(turn)
-        return
-    lanes.put(turn)
-    await lanes.room()
 
 
 def _tell(context: Context, slot: Slot, replica: Replica, embedder: embedding.Embedder) -> None:

@@ -24,15 +24,15 @@ from vigil.memory.questions import Listed, Recalled, Saved
 from vigil.memory.tools import TOOLS
 from vigil.observe import metrics, spans, trace
 from vigil.runtime import Context
-from vigil.subjects import Scope, SessionKey, stream_of
+from vigil.subjects import Scope, SessionKey
 from vigil.worker import turns
+from vigil.worker.effects import InHand, Tasks
 from vigil.worker.waiting import is_awaited
 
 from . import answer_text, checks, work
 from .answer_text import Told
 from .answers import Answering, Gone
 from .config import Limits
-from .letters import Letters
 
 log = structlog.get_logger("vigil.memory")
 
@@ -40,11 +40,14 @@ GIVEN_UP: Final = "Memory could not do this; it was logged."
 
 
 class Calls:
-    """Handles turns, one at a time for each session."""
+    """Carries out what turns ask of memory (:class:`vigil.worker.effects.Effects`)."""
 
-    def __init__(
-        self, context: Context, answering: Answering, letters: Letters, limits: Limits
-    ) -> None:
+    service = work.SERVICE
+    name = "memory.turn"
+    letter = work.LETTER
+    tags = work.TAGS
+
+    def __init__(self, context: Context, answering: Answering, limits: Limits) -> None:
         self._bus: Bus = context.bus
         self._clock = context.clock
         self._counts = context.metrics
@@ -52,63 +55,34 @@ class Calls:
         self._config = context.settings.config
         self._instance = context.instance
         self._answering = answering
-        self._letters = letters
         self._limits = limits
 
-    async def handle(self, turn: Message) -> bool:
-        """Do what a turn asks and acknowledge it; return whether it's done.
+    def lane_of(self, message: Message) -> str:
+        return message.subject
 
-        Never raises but when cancelled: then the turn comes to another replica.
-        """
-        crash.point("memory.turn.received")
-        trace.current.set(trace.passed_on(turn.headers.get(trace.HEADER)))
-        try:
-            await self.carry_out(turn)
-        except InvalidInput as error:
-            key = SessionKey.of_subject(turn.subject)
-            await self._letters.bury(stream_of(turn.subject), key, turn, str(error))
-        except Unavailable as error:
-            log.info(
-                "turn given back", action="memory.give_back", subject=turn.subject, seq=turn.seq,
-                delivered=turn.delivered, error=str(error),
-            )  # fmt: skip
-            await self.give_back(turn)
-            return False
-        except Exception as error:
-            # Refused by the broker, or a bug: neither may end the lane or retry for ever.
-            if not await self._refused(turn, error):
-                return False
-        crash.point("memory.turn.before_ack")
-        with contextlib.suppress(Unavailable):  # then it comes again, and is found done
-            await self._bus.ack(turn)
-        return True
+    def wanted(self, message: Message) -> list[work.Work]:
+        """Return what a turn asks of memory, in order. Raises: InvalidInput."""
+        return work.work_of(work.read_turn(message.subject, message.data)[1])
 
-    async def give_back(self, turn: Message) -> None:
-        """Have a turn delivered again soon."""
-        with contextlib.suppress(Unavailable):  # then it comes again after ack_wait
-            await self._bus.nak(turn, self._limits.give_back_delay_s)
-
-    async def carry_out(self, turn: Message) -> None:
-        """Do everything that a turn asks of memory; may be repeated.
+    async def carry_out(self, turn: InHand, effect: work.Work) -> Tasks:
+        """Do one thing that a turn asks of memory; may be repeated.
 
         Raises:
-            InvalidInput: it can't be read, or asks for what can't be remembered.
+            InvalidInput: it can't be remembered.
             Unavailable: try again later.
         """
-        key, record = work.read_turn(turn.subject, turn.data)
-        unusable: list[InvalidInput] = []
-        for one in work.work_of(record):
-            if self._answering.is_erasing(key.user):
-                return
-            if isinstance(one, CallTool):
-                await self._call(key, one)
-                continue
-            try:
-                await self._remember(key, one)
-            except InvalidInput as error:
-                unusable.append(error)
-        if unusable:
-            raise unusable[0]
+        if isinstance(effect, CallTool):
+            await self._call(turn.key, effect)
+        else:
+            await self._remember(turn.key, effect)
+        return []
+
+    async def give_up(self, turn: InHand, effect: work.Work, cause: str) -> None:
+        """Answer a call that no try could do."""
+        if isinstance(effect, CallTool):
+            with contextlib.suppress(VigilError):  # its deadline ends it, then
+                await self._answer(turn.key, effect, Told(content=GIVEN_UP, is_error=True))
+                self._counts.count(metrics.MEMORY_CALLS, _name(effect), "failed")
 
     # ------------------------------------------------------------ saves
 
@@ -207,27 +181,6 @@ class Calls:
         headers = {trace.HEADER: trace.passed_on(trace.current.get())}
         subject = key.in_event("tool_result")
         await self._bus.publish(subject, encode(event), headers, msg_id=event.id)
-
-    # ------------------------------------------------------------ giving up
-
-    async def _refused(self, turn: Message, error: Exception) -> bool:
-        """Try again some times; then answer with an error, and leave a dead letter."""
-        log.error(
-            "refused", action="memory.refused", subject=turn.subject, seq=turn.seq,
-            delivered=turn.delivered, error=repr(error),
-            exc_info=None if isinstance(error, VigilError) else error,
-        )  # fmt: skip
-        if turn.delivered < self._limits.refusals_max:
-            await self.give_back(turn)
-            return False
-        key, record = work.read_turn(turn.subject, turn.data)
-        for call in work.work_of(record):
-            if isinstance(call, CallTool):
-                with contextlib.suppress(VigilError):  # its deadline ends it, then
-                    await self._answer(key, call, Told(content=GIVEN_UP, is_error=True))
-                    self._counts.count(metrics.MEMORY_CALLS, _name(call), "failed")
-        await self._letters.bury(key.stream, key, turn, repr(error))
-        return True
 
 
 def _name(call: CallTool) -> str:

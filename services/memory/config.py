@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from vigil.worker.backoff import Backoff
+from vigil.worker.effects import WorkLimits
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,13 +47,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How often it's written down what recalls have shown."""
     accesses_held_max: int = 20_000
     """Memories shown and not written down yet; beyond, they don't count."""
-    turns_in_hand_max: int = 512
-    """Turns taken and not yet acknowledged; beyond, nothing more is taken."""
+    turns: WorkLimits = WorkLimits(
+        in_hand_max=512, refusals_max=8, stop_grace_s=5.0, stop_delay_s=1.0
+    )
     call_timeout_s: float = 6.0
     """Of one memory tool. The turn comes to another replica after 8 s."""
-    give_back_delay_s: float = 1.0
-    """When a turn that was given back comes again."""
-    refusals_max: int = 8
-    """Deliveries of a turn after which what the broker refuses is given up."""
     stop_grace_s: float = 5.0
-    """How long the turns in hand may take to finish when the service ends."""
+    """How long what recalls have shown may take to be written down when the service ends."""

@@ -26,22 +26,12 @@ from vigil.worker import turns
 from . import checks
 
 SERVICE: Final = "memory"
-_TAGS: Final = (b'"type":"save_memory"', b'"type":"call_tool"')
+LETTER: Final = "m"
+"""Memory's in the header of a turn."""
+TAGS: Final = (b'"type":"save_memory"', b'"type":"call_tool"')
 SUMMARY_LIMIT: Final = 30
 """Memories that `summarize` gathers."""
 Work = SaveMemory | CallTool
-
-
-def has_work(effects: str | None, data: bytes) -> bool:
-    """Tell, without decoding, whether a turn may have something for memory.
-
-    Args:
-        effects: the header ``Vigil-Effects``; None if there is none.
-
-    >>> has_work("st", b""), has_work("sm", b""), has_work(None, b'{"effects":[]}')
-    (False, True, False)
-    """
-    return any(tag in data for tag in _TAGS) if effects is None else "m" in effects
 
 
 def read_turn(subject: str, data: bytes) -> tuple[SessionKey, Turn]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from vigil.worker.effects import WorkLimits
+
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How long, how many, how often. Seconds and counts."""
@@ -19,8 +21,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """No turn for so long after the start: there is no backlog."""
     catch_up_max_s: float = 10.0
     """A backlog that takes longer to read doesn't hold due timers back any more."""
-    turns_in_flight: int = 64
-    turns_waiting_max: int = 1024
+    turns: WorkLimits = WorkLimits(in_hand_max=1024, slots=64, refusals_max=8, stop_grace_s=0.0)
+    writes_in_flight: int = 64
     promotions_in_flight: int = 64
     removals_in_flight: int = 8
     removals_defer_s: float = 0.5

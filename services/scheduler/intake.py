@@ -4,128 +4,81 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import Collection
+from typing import Final
 
 from vigil import crash
-from vigil.bus.bus import Bus, Message, Puller
-from vigil.contracts import EFFECTS_HEADER
-from vigil.errors import InvalidInput, Unavailable
+from vigil.bus.bus import Message
 from vigil.observe import trace
-from vigil.subjects import stream_of
-from vigil.topology import Consumer
+from vigil.worker.consumer_loop import ConsumerLoop
+from vigil.worker.effects import InHand, Tasks
+from vigil.worker.worker import Worker
 
 from . import decide
 from .config import Limits
-from .lanes import Lanes
+from .decide import Cancelled, Scheduled
 from .promotion import Promoter
-from .store import TimerStore
+from .store import SERVICE, TimerStore
 
-
-@contextlib.asynccontextmanager
-async def pulling(bus: Bus, consumer: Consumer) -> AsyncIterator[Puller]:
-    """Pull from `consumer`; afterwards what nobody took is given back."""
-    puller = await bus.pull(consumer)
-    try:
-        yield puller
-    finally:
-        await puller.close()
-
-
-async def _return(bus: Bus, message: Message) -> None:
-    with contextlib.suppress(Unavailable):  # then it comes again after ack_wait
-        await bus.nak(message, 0)
-
-
-async def follow_due(puller: Puller, promoter: Promoter) -> None:
-    """Take what the broker fired by itself, for as long as the term lasts."""
-    async for message in puller:
-        await promoter.receive(message)
+Effect = Scheduled | tuple[Cancelled, ...]
+"""The timers that a turn voids are removed all at once: a person may void hundreds."""
 
 
 class Turns:
-    """Carries out the timer effects of one stream's turns: in order within a session, each at
-    least once."""
+    """Carries out the timer effects of turns (:class:`vigil.worker.effects.Effects`)."""
 
-    def __init__(
-        self,
-        bus: Bus,
-        store: TimerStore,
-        promoter: Promoter,
-        limits: Limits,
-        group: asyncio.TaskGroup,
-    ) -> None:
-        self._bus = bus
+    service = SERVICE
+    name = "scheduler.turn"
+    letter: Final = "t"
+    tags: Final = (b'"type":"schedule_timer"', b'"type":"cancel_timer"')
+
+    def __init__(self, store: TimerStore, promoter: Promoter) -> None:
         self._store = store
         self._promoter = promoter
-        self._limits = limits
-        self._lanes: Lanes[Message] = Lanes(group, self._apply, in_flight=limits.turns_in_flight)
-        self._open: dict[int, Message] = {}
-        self._backlog: int | None = None
-        """How many turns of the first backlog are still to be read; None: nobody knows yet."""
-        self._is_read = asyncio.Event()
 
-    async def follow(self, puller: Puller) -> None:
-        """Read turns for as long as the term lasts."""
-        async for message in puller:
-            if "t" in message.headers.get(EFFECTS_HEADER, ""):
-                crash.point("scheduler.turn.received")
-                self._open[message.seq] = message
-                self._lanes.put(message.subject, message.seq, message)
-                await self._lanes.below(self._limits.turns_waiting_max)
-            else:
-                await self._ack(message)
-            self._count(message)
+    def lane_of(self, message: Message) -> str:
+        return message.subject
 
-    async def catch_up(self, puller: Puller) -> None:
-        """Wait until the turns of an outage are carried out, within limits.
+    def wanted(self, message: Message) -> list[Effect]:
+        """Return what a turn changes about timers. Raises: InvalidInput."""
+        changes = decide.changes_of(
+            message.subject, message.data, message.headers.get(trace.HEADER)
+        )
+        scheduled: list[Effect] = [*changes.scheduled]
+        return [*scheduled, changes.cancelled] if changes.cancelled else scheduled
 
-        Their timers may be due before those that were stored already. In a cluster, that no turn
-        comes tells nothing before somebody has answered.
-        """
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._limits.catch_up_max_s):
-                while not self._is_read.is_set():
-                    with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(self._limits.catch_up_quiet_s):
-                            await self._is_read.wait()
-                    if self._backlog is None and puller.is_heard:
-                        break
-                await self._lanes.below(1)
-
-    async def give_back(self) -> None:
-        """Return what was not finished, so that the next one has it at once."""
-        for message in list(self._open.values()):
-            await _return(self._bus, message)
-
-    def _count(self, message: Message) -> None:
-        self._backlog = message.pending if self._backlog is None else self._backlog - 1
-        if self._backlog <= 0:
-            self._is_read.set()
-
-    async def _apply(self, message: Message) -> None:
-        try:
-            changes = decide.changes_of(
-                message.subject, message.data, message.headers.get(trace.HEADER)
-            )
-        except InvalidInput as error:
-            await self._store.bury(stream_of(message.subject), message, error)
+    async def carry_out(self, turn: InHand, effect: Effect) -> Tasks:
+        """Store or remove what a turn asks for; may be repeated."""
+        if isinstance(effect, tuple):
+            await asyncio.gather(*(self._promoter.cancel(one) for one in effect))
         else:
-            await self.carry_out(changes)
-        crash.point("scheduler.turn.before_ack")
-        await self._ack(message)
-        self._open.pop(message.seq, None)
-
-    async def carry_out(self, changes: decide.Changes) -> None:
-        """Do what a turn asks for; may be repeated."""
-        for scheduled in changes.scheduled:
-            if self._promoter.is_erasing(scheduled.entry):
-                continue
             crash.point("scheduler.schedule.before")
-            await self._store.schedule(scheduled.entry, scheduled.effect_id)
+            await self._store.schedule(effect.entry, effect.effect_id)
             crash.point("scheduler.schedule.after")
-            self._promoter.add(scheduled.entry)
-        await asyncio.gather(*(self._promoter.cancel(c) for c in changes.cancelled))
+            self._promoter.add(effect.entry)
+        return []
 
-    async def _ack(self, message: Message) -> None:
-        with contextlib.suppress(Unavailable):  # it comes again, and repeats are harmless
-            await self._bus.ack(message)
+    async def give_up(self, turn: InHand, effect: Effect, cause: str) -> None:
+        """Nobody waits: a timer that never fires is what the dead letter is about."""
+
+
+async def catch_up(worker: Worker[Effect], loops: Collection[ConsumerLoop], limits: Limits) -> None:
+    """Wait until the turns of an outage are carried out, within limits.
+
+    Their timers may be due before those that were stored already. In a cluster, that no turn
+    comes tells nothing before somebody has answered.
+    """
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(limits.catch_up_max_s):
+            await asyncio.gather(*(_read(loop, limits.catch_up_quiet_s) for loop in loops))
+            await worker.settled()
+
+
+async def _read(loop: ConsumerLoop, quiet_s: float) -> None:
+    """Wait until all is taken that waited, or nothing came for so long."""
+    while not loop.is_caught_up.is_set():
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(quiet_s):
+                await loop.is_caught_up.wait()
+        if loop.is_idle:
+            return

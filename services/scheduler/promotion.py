@@ -18,11 +18,11 @@ from vigil.clock import Clock
 from vigil.errors import InvalidInput, Unavailable
 from vigil.observe.trace import HEADER
 from vigil.settings.switches import Switches
+from vigil.worker.lanes import Lanes
 
 from . import decide
 from .config import Limits
 from .decide import Agenda, Cancelled, Entry
-from .lanes import Lanes
 from .store import STREAM, TimerStore
 
 
@@ -78,7 +78,7 @@ class Promoter:
         self._limits = limits
         self._wake: Final = pause.changed
         self._lanes: Lanes[_Promotion] = Lanes(
-            group, self._promote, in_flight=limits.promotions_in_flight
+            group, self._promote, slots=limits.promotions_in_flight
         )
         self._removals: asyncio.Queue[tuple[Entry, float]] = asyncio.Queue()
         self._deliveries: dict[str, Message] = {}

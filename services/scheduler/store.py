@@ -52,7 +52,7 @@ class TimerStore:
         self._tracer = tracer
         self._counts = counts or Metrics(SERVICE)
         # Effects of one turn are many at most once: a person who voids 100 follow-ups.
-        self._slots = asyncio.Semaphore(limits.turns_in_flight)
+        self._slots = asyncio.Semaphore(limits.writes_in_flight)
 
     async def schedule(self, entry: Entry, effect_id: str) -> None:
         """Store a schedule, in place of what its subject held."""

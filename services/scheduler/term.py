@@ -12,21 +12,22 @@ from typing import Final
 
 import structlog
 
-from vigil.bus.bus import Puller
 from vigil.bus.lease import RENEW_S, TTL_S, Lease
 from vigil.errors import InvalidInput, LeaseLost, Unavailable
 from vigil.observe import metrics, trace
 from vigil.runtime import Context
 from vigil.subjects import DUE_ALL, TIMERS_ALL
 from vigil.topology import DUE, SCHEDULER_TURNS, SCHEDULER_TURNS_SYSTEM
+from vigil.worker.consumer_loop import ConsumerLoop, consuming
+from vigil.worker.requeue import answering
+from vigil.worker.worker import Worker
 
 from . import decide
 from .config import Limits
-from .intake import Turns, follow_due, pulling
+from .intake import Effect, Turns, catch_up
 from .promotion import Pause, Promoter
 from .rearm import make_again
-from .requeue import answering
-from .store import STREAM, TimerStore
+from .store import SERVICE, STREAM, TimerStore
 from .upkeep import Upkeep
 
 log = structlog.get_logger("vigil.scheduler")
@@ -59,38 +60,38 @@ class Term:
             await self._collect(promoter)
             self._context.metrics.watch(metrics.TIMERS, lambda: len(promoter.agenda))
             await make_again(self._bus, self._store, promoter)
+            worker = self._worker(promoter)
             async with (
-                pulling(self._bus, SCHEDULER_TURNS) as of_people,
-                pulling(self._bus, SCHEDULER_TURNS_SYSTEM) as of_system,
-                pulling(self._bus, DUE) as due_in,
+                worker.consuming(SCHEDULER_TURNS, SCHEDULER_TURNS_SYSTEM) as turns_in,
+                consuming(self._bus, SERVICE, DUE) as due_in,
             ):
-                intakes = [(self._turns(promoter, group), p) for p in (of_people, of_system)]
-                for turns, turns_in in intakes:
-                    group.create_task(turns.follow(turns_in))
-                group.create_task(follow_due(due_in, promoter))
-                try:
-                    await self._serve(promoter, intakes, group)
-                finally:
-                    for turns, _ in intakes:
-                        await turns.give_back()
+                group.create_task(worker.run(turns_in))
+                for loop in due_in:
+                    group.create_task(loop.run(promoter.receive))
+                await self._serve(promoter, worker, turns_in, group)
 
     async def _serve(
-        self, promoter: Promoter, intakes: list[tuple[Turns, Puller]], group: asyncio.TaskGroup
+        self,
+        promoter: Promoter,
+        worker: Worker[Effect],
+        turns_in: list[ConsumerLoop],
+        group: asyncio.TaskGroup,
     ) -> None:
         """Catch up with the turns of an outage; then fire what is due."""
-        await asyncio.gather(*(turns.catch_up(turns_in) for turns, turns_in in intakes))
+        await catch_up(worker, turns_in, self._limits)
         if self._bus.is_cluster:
-            for _, turns_in in intakes:
-                turns_in.interrupted.clear()
-                group.create_task(_until_interrupted(turns_in))
+            for loop in turns_in:
+                loop.interrupted.clear()
+                group.create_task(_until_interrupted(loop))
         await self._clear(promoter)
         for _ in range(self._limits.removals_in_flight):
             group.create_task(promoter.clean())
-        async with answering(self._bus, intakes[0][0].carry_out):
+        async with answering(self._bus, SERVICE, worker.again):
             await promoter.fire()
 
-    def _turns(self, promoter: Promoter, group: asyncio.TaskGroup) -> Turns:
-        return Turns(self._bus, self._store, promoter, self._limits, group)
+    def _worker(self, promoter: Promoter) -> Worker[Effect]:
+        effects = Turns(self._store, promoter)
+        return Worker(self._context, effects, self._limits.turns, self._pause.is_erasing)
 
     def _upkeep(self) -> Upkeep:
         config = self._context.settings.config.memory
@@ -144,7 +145,7 @@ class Term:
         self.must_clear = False
 
 
-async def _until_interrupted(turns_in: Puller) -> None:
+async def _until_interrupted(turns_in: ConsumerLoop) -> None:
     """End the term when turns could not be read: the next one catches up before it fires.
 
     Where the broker stands alone, nothing could be fired meanwhile. In a cluster each consumer

@@ -277,13 +277,13 @@ async def test_a_slow_receiver_holds_up_nobody_else(tmp_path: Path) -> None:
                 talk = conversation(bus, f"s{number}")
                 await talk.user()
                 await talk.turn(talk.send(channel="slow"))
-            await slow.arrived(Limits().sends_at_once_max)
+            await slow.arrived(Limits().sends.abreast)
             talk = conversation(bus, "other")
             await talk.user()
             send = talk.send(channel="quick")
             await talk.turn(send)
             assert (await closed(bus, talk.key, send.id, within_s=5)).outcome == "delivered"
-            assert len(slow.requests) == Limits().sends_at_once_max
+            assert len(slow.requests) == Limits().sends.abreast
 
 
 async def test_two_replicas_send_each_message_once(tmp_path: Path) -> None:

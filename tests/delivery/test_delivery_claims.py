@@ -11,16 +11,16 @@ from services.delivery import decide
 from services.delivery.claims import Claims
 from services.delivery.config import Limits
 from services.delivery.handlers import Speech
-from services.delivery.lanes import Fate, Lane, Lanes
 from tests.support.delivery import STREAM, Conversation, conversation
 from tests.support.stack import Stack
 from vigil.bus.bus import Ack, Bus, BusError, Message
 from vigil.clock import SystemClock
-from vigil.contracts import SendMessage, decode_dead_letter
+from vigil.contracts import SendMessage
 from vigil.errors import OutcomeUnknown, Unavailable
 from vigil.observe import trace
 from vigil.subjects import SessionKey
 from vigil.worker.backoff import Backoff
+from vigil.worker.effects import InHand
 
 LIMITS = Limits(after_failure=Backoff(0.01, 0.01), failures_max=3)
 
@@ -203,20 +203,18 @@ async def test_memory_of_sessions_is_bounded(bare: Stack) -> None:
 
 
 async def test_a_refused_send_is_given_up_after_some_tries(bare: Stack) -> None:
-    """S-10: no retry storm: backoff, then a failed receipt and a dead letter."""
+    """S-10: no retry storm: backoff, then a failed receipt, and no second one."""
     talk = conversation(await bare.bus("admin"))
     await talk.user()
     send, turn = await _committed(talk)
     bus = FaultyBus(await bare.bus("delivery"), BusError(10054, "too big"), is_stored=False)
     speech = Speech(cast(Bus, bus), SystemClock(), LIMITS)
-    last = await talk.message(turn.seq, delivered=LIMITS.refusals_max)
-    last._reply = "nobody"
-    async with asyncio.TaskGroup() as group:
-        lanes = Lanes(speech.handle, speech.give_back, group, turns_max=10)
-        assert await speech.handle(last, Lane(lanes)) is Fate.FINISHED
+    in_hand = InHand(talk.key, turn, None)
+    with pytest.raises(BusError):
+        await speech.carry_out(in_hand, send)
+    await speech.give_up(in_hand, send, "too big")
+    await speech.give_up(in_hand, send, "once more")
     (receipt,) = await talk.receipts()
     assert receipt.outcome == "failed"
     assert "too big" in receipt.reason
-    (dead,) = await talk.bus.read("DEAD", [talk.key.dead("delivery")])
-    assert decode_dead_letter(dead.data).seq == turn.seq
     assert await talk.bus.get_last(STREAM, talk.key.out_said(send.id)) is None

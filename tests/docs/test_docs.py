@@ -32,6 +32,9 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 SOURCES = [ROOT / "shared", ROOT / "services"]
+WORKER = ROOT / "shared" / "vigil" / "worker"
+WORKERS = ("delivery", "executor", "memory", "scheduler")
+"""The services that carry out turns with one."""
 
 
 def page(name: str) -> str:
@@ -101,7 +104,11 @@ def test_every_log_action_is_listed() -> None:
     text = source(*SOURCES)
     actions = set(re.findall(r'\baction="([a-z_.]+)"', text))
     actions |= set(re.findall(r'\bPatience\(\s*"([a-z_.]+)"', text))
-    actions |= {f"{service}.{what}" for service in topology.SERVICES for what in ("bury", "dead")}
+    actions |= {
+        f"{service}.{what}" for service in topology.SERVICES for what in ("bury", "dead", "pull")
+    }
+    of_workers = set(re.findall(r'action=f"\{[\w.]+\}\.([a-z_]+)"', source(WORKER)))
+    actions |= {f"{service}.{what}" for service in WORKERS for what in of_workers}
     actions |= {"delivery.void", "delivery.failed"}  # one for each receipt that is written
     assert first_cells(section("telemetry.md", "Logs")) == actions
 

@@ -305,7 +305,7 @@ async def test_what_is_refused_is_given_up(stack: Stack, monkeypatch: pytest.Mon
     await session.turn(change(job_of("queued")), one)
     assert (await session.result(one)).payload.is_error
     await session.all_acked()
-    assert tries == Limits().refusals_max
+    assert tries == Limits().turns.refusals_max
     assert "too large" in (await buried(session.bus))[0]
     after = call("count", 3)
     await session.turn(after)

@@ -26,6 +26,7 @@ from vigil.contracts import (
     Turn,
     encode,
 )
+from vigil.worker.turns import may_ask
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -231,7 +232,7 @@ def test_a_turn_is_taken_apart_in_order(kinds: list[tuple[str, int]]) -> None:
         e for e in effects if isinstance(e, CancelCall)
     ]
     if found:
-        assert work.has_work(None, encode(turn))
+        assert may_ask(None, encode(turn), work.LETTER, work.TAGS)
 
 
 @given(st.permutations(range(1, 8)))

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from services.executor import __main__ as executor
@@ -38,6 +39,7 @@ from vigil.contracts import (
 from vigil.errors import InvalidInput, Unavailable
 from vigil.runtime import Context
 from vigil.subjects import SessionKey
+from vigil.worker.backoff import Backoff
 
 SOURCE: Final = "counting"
 RUNS: Final = "runs.txt"
@@ -141,7 +143,10 @@ async def start(context: Context, registry: Registry) -> AsyncIterator[None]:
 def limit(monkeypatch: pytest.MonkeyPatch, **limits: Any) -> None:
     """Start executors with limits that suit a test, and these."""
     patient: dict[str, Any] = {
-        "run_margin_s": 0.2, "attempts_pause_s": 0.02, "give_back_delay_s": 0.1,
+        "run_margin_s": 0.2, "attempts_pause_s": 0.02,
+        "turns": msgspec.structs.replace(
+            Limits().turns, give_back_delay_s=0.1, after_refusal=Backoff(0.1, 0.1)
+        ),
     }  # fmt: skip
     monkeypatch.setattr(executor, "Limits", partial(Limits, **(patient | limits)))
 

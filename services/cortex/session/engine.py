@@ -14,11 +14,12 @@ from typing import Any, Final
 import structlog
 
 from vigil import crash
-from vigil.bus.bus import Bus, BusError, Message, Puller
+from vigil.bus.bus import Bus, BusError, Message
 from vigil.bus.lease import RENEW_S, Lease, Leases
 from vigil.errors import InvalidInput, LeaseLost, Unavailable, VigilError
 from vigil.subjects import SessionKey
 from vigil.topology import WAKE, WAKE_SYSTEM
+from vigil.worker.consumer_loop import consuming
 
 from . import log as session_log
 from .session import Session
@@ -86,24 +87,20 @@ class Engine:
     async def run(self, on_ready: Callable[[], None]) -> None:
         """Serve wakes until cancelled, then give the leases back."""
         # People's sessions and those of the cortex itself are in streams of their own.
-        pullers = [await self._bus.pull(WAKE), await self._bus.pull(WAKE_SYSTEM)]
         # Without renewals replicas would take sessions from each other: all end together.
-        async with asyncio.TaskGroup() as group:
+        async with (
+            consuming(self._bus, "cortex", WAKE, WAKE_SYSTEM) as loops,
+            asyncio.TaskGroup() as group,
+        ):
             renewing = group.create_task(self._renew_all(), name="cortex-renew")
             try:
                 on_ready()
                 async with asyncio.TaskGroup() as wakes:
-                    for puller in pullers:
-                        wakes.create_task(self._serve(puller), name="cortex-wakes")
+                    for loop in loops:
+                        wakes.create_task(loop.run(self._on_wake), name="cortex-wakes")
             finally:
                 renewing.cancel()
-                for puller in pullers:
-                    await puller.close()
                 await self._close_all()
-
-    async def _serve(self, puller: Puller) -> None:
-        async for wake in puller:
-            await self._on_wake(wake)
 
     async def _on_wake(self, wake: Message) -> None:
         crash.point("cortex.wake.received")

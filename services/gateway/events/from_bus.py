@@ -21,6 +21,7 @@ from vigil.observe import trace
 from vigil.subjects import SessionKey
 from vigil.topology import OUTSIDE_EVENTS
 from vigil.worker import dead_letters
+from vigil.worker.consumer_loop import consuming
 from vigil.worker.dead_letters import NOBODY
 from vigil.worker.lanes import Lanes
 
@@ -56,22 +57,21 @@ class OutsideEvents:
 
     async def run(self) -> None:
         """Take events in until cancelled."""
-        puller = await self._edge.bus.pull(OUTSIDE_EVENTS)
-        try:
-            async with asyncio.TaskGroup() as group:
-                # A lane for each credential: nobody waits behind another's flood.
-                lanes = Lanes(self._handle, self._give_back, group, turns_max=IN_HAND_MAX)
-                async for message in puller:
-                    lanes.put(message)
-                    await lanes.room()
-        finally:
-            await puller.close()
+        async with (
+            consuming(self._edge.bus, "gateway", OUTSIDE_EVENTS) as loops,
+            asyncio.TaskGroup() as group,
+        ):
+            # A lane for each credential: nobody waits behind another's flood.
+            lanes = Lanes(group, self._handle)
 
-    async def _give_back(self, message: Message) -> None:
-        with contextlib.suppress(Unavailable):
-            await self._edge.bus.nak(message, 0)
+            async def take(message: Message) -> None:
+                lanes.put(message.subject, message.seq, message)
+                await lanes.below(IN_HAND_MAX)
 
-    async def _handle(self, message: Message) -> bool:
+            for loop in loops:
+                await loop.run(take)
+
+    async def _handle(self, message: Message) -> None:
         """Deal with one event; one that has to wait holds up no other."""
         crash.point("gateway.event.received")
         bus = self._edge.bus
@@ -88,7 +88,6 @@ class OutsideEvents:
                 await bus.nak(message, delay_s)
             else:
                 await bus.ack(message)
-        return True
 
     async def _try(self, message: Message) -> float:
         """Take the message or bury it -> 0, or the seconds after which to try again."""

@@ -8,12 +8,18 @@ writes that the letter is ended, so a crash in between leaves it open, to be ask
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Final, Literal
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Final, Literal
 
 import msgspec
+import structlog
 
-from ..errors import InvalidInput, Unavailable
+from ..bus.bus import Bus
+from ..errors import InvalidInput, Unavailable, VigilError
+from .outcomes import Terminal, TryLater
+
+log = structlog.get_logger("vigil.worker")
 
 ANSWER_TIMEOUT_S: Final = 6.0
 WORK_TIMEOUT_S: Final = 4.0
@@ -55,29 +61,43 @@ decode_question: Final = msgspec.json.Decoder(Question).decode
 decode_reply: Final = msgspec.json.Decoder(Reply).decode
 
 
-async def reply_to(
-    data: bytes,
-    again: Callable[[Question], Awaitable[Reply]],
-    on_fault: Callable[[Exception], str],
-    *,
-    use: str = "read",
-) -> bytes:
-    """Have `again` try it once more; return the answer to a question, as it goes out.
-
-    Never raises, or the subscription would end.
+@contextlib.asynccontextmanager
+async def answering(
+    bus: Bus, service: str, again: Callable[[Question], Awaitable[Reply]]
+) -> AsyncIterator[None]:
+    """Answer for as long as the block lasts; of several replicas, one does.
 
     Args:
-        on_fault: logs what else went wrong, and returns what the person is told of it.
-        use: what can't be done with what is refused as before.
+        again: tries it once more; may raise what :mod:`.outcomes` lists.
     """
+
+    async def answer(msg: Any) -> None:
+        await bus.send(msg.reply, await _reply_to(service, msg.data, again))
+
+    subscription = await bus.listen(subject_of(service), answer, queue=service)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(Exception):  # the connection may be gone
+            await subscription.unsubscribe()
+
+
+async def _reply_to(
+    service: str, data: bytes, again: Callable[[Question], Awaitable[Reply]]
+) -> bytes:
+    """Return the answer to a question, as it goes out. Never raises, or the subscription ends."""
     try:
         question = decode_question(data)
         async with asyncio.timeout(WORK_TIMEOUT_S):
             reply = await again(question)
     except InvalidInput as error:
-        reply = Reply(outcome="refused", reason=f"still can't be {use}: {error}")
-    except (Unavailable, TimeoutError) as error:
+        reply = Reply(outcome="refused", reason=f"still can't be read: {error}")
+    except Terminal as error:
+        reply = Reply(outcome="refused", reason=str(error))
+    except (Unavailable, TryLater, TimeoutError) as error:
         reply = Reply(outcome="later", reason=str(error) or "it takes too long")
     except Exception as error:
-        reply = Reply(outcome="refused", reason=on_fault(error))
+        log.error("can't requeue", action=f"{service}.requeue", error=repr(error))
+        reason = str(error) if isinstance(error, VigilError) else FAULT
+        reply = Reply(outcome="refused", reason=reason)
     return encode(reply)

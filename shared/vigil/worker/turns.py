@@ -5,7 +5,7 @@ Pure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 
 from ..contracts import (
@@ -19,6 +19,20 @@ from ..contracts import (
 )
 from ..errors import InvalidInput
 from ..subjects import PART, SessionKey, token_of
+
+
+def may_ask(effects: str | None, data: bytes, letter: str, tags: Collection[bytes]) -> bool:
+    """Tell, without decoding, whether a turn may have something for a service.
+
+    Args:
+        effects: the header ``Vigil-Effects``; None if there is none.
+        letter: the service's in that header.
+        tags: of which a turn without it has one, then.
+
+    >>> may_ask("st", b"", "m", ()), may_ask("sm", b"", "m", ()), may_ask(None, b"{}", "m", (b"m",))
+    (False, True, False)
+    """
+    return any(tag in data for tag in tags) if effects is None else letter in effects
 
 
 def read_turn(
