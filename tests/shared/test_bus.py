@@ -280,6 +280,19 @@ async def test_reading_ends_also_if_the_last_message_vanishes(
     assert messages[-1].pending > 0
 
 
+async def test_closing_takes_no_cancellation_of_what_reconnected_for_its_own(bare: Stack) -> None:
+    """Cancelled while it waits for the old socket's end, reconnecting leaves that end cancelled."""
+    bus = await bare.bus("admin")
+    transport = bus.connection._transport
+    assert transport is not None
+    reconnecting = asyncio.create_task(transport.wait_closed())
+    await asyncio.sleep(0)
+    reconnecting.cancel()
+    await asyncio.wait({reconnecting})
+    await bus.close()
+    assert bus.is_closed
+
+
 async def test_closing_ends_also_what_reconnects(
     bare: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,7 +47,9 @@ async def running_broker(
         await admin.close()
         yield broker
     finally:
-        # Nobody reads what it stored after this: its goodbye would take 0.2 s.
+        # Nobody reads what it stored after this: its goodbye would take 0.2 s. The watch says its
+        # own before, or it would wait 2 s for an answer.
+        await broker.unwatch()
         broker.kill()
         await broker.stop()
 

@@ -429,10 +429,14 @@ class Broker:
         if self._process is not None:
             self._process.send_signal(signal.SIGCONT)
 
-    async def stop(self) -> None:
+    async def unwatch(self) -> None:
+        """End what :meth:`watch` began."""
         self._is_stopping = True
         if self._watch is not None:
             self._watch.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._watch
+
+    async def stop(self) -> None:
+        await self.unwatch()
         await self._end()

@@ -202,8 +202,15 @@ class Bus(Reads):
             if self._nc.is_connected:
                 await self._nc.flush(timeout=2)
         await self._end_reconnecting()
-        with contextlib.suppress(nats.errors.Error, asyncio.TimeoutError, OSError):
+        try:
             await self._nc.close()
+        except (nats.errors.Error, TimeoutError, OSError):
+            pass
+        except asyncio.CancelledError:
+            # Reconnecting was ended while it waited for the old socket's end, which was cancelled
+            # with it: whoever waits for that end again gets the cancellation, which is not theirs.
+            if (current := asyncio.current_task()) is not None and current.cancelling():
+                raise
         self._fail_futures(Unavailable("the connection was closed"))
 
     async def _end_reconnecting(self) -> None:
