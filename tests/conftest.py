@@ -16,7 +16,7 @@ from typing import Final
 import pytest
 from hypothesis import settings
 
-from tests.support import certificates, engines, examples, warm
+from tests.support import certificates, engines, examples, takeover, warm
 from tests.support.stack import Stack, running_stack
 
 _MEMORY: Final = Path("/dev/shm")
@@ -90,6 +90,16 @@ async def bare(tmp_path: Path) -> AsyncIterator[Stack]:
     """A provisioned broker with no service running; start what the test is about."""
     async with running_stack(tmp_path, services=()) as stack:
         yield stack
+
+
+@pytest.fixture
+def halved_times(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Leases and redeliveries in half the time, but for the long form."""
+    if request.config.getoption("--long", default=False):
+        yield
+        return
+    with takeover.halved():
+        yield
 
 
 @pytest.fixture

@@ -62,7 +62,7 @@ class Bucket(msgspec.Struct, frozen=True, kw_only=True):
     """A key-value bucket. `ttl_s` 0 keeps for good."""
 
     name: str
-    ttl_s: int = 0
+    ttl_s: float = 0
     storage: Literal["file", "memory"] = "file"
 
 

@@ -225,10 +225,16 @@ async def _start(
             stdout=output, stderr=output, preexec_fn=die_with_parent,
         )  # fmt: skip
     with Path(os.devnull).open("rb") as nothing:
-        return warm.start(
-            module, env=environment, cwd=ROOT,
+        # In a thread: what forks may still be starting itself.
+        starting = asyncio.create_task(asyncio.to_thread(
+            warm.start, module, env=environment, cwd=ROOT,
             stdin=nothing.fileno(), stdout=output, stderr=output,
-        )  # fmt: skip
+        ))  # fmt: skip
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            (await starting).kill()
+            raise
 
 
 async def _all(waiting: Sequence[asyncio.Task[bool]]) -> None:

@@ -47,7 +47,7 @@ from vigil.errors import VigilError
 from vigil.settings import config, credentials, tokens
 from vigil.subjects import SessionKey
 
-pytestmark = pytest.mark.chaos
+pytestmark = [pytest.mark.chaos, pytest.mark.usefixtures("halved_times")]
 
 CARRYING: Final = (
     "delivery.dispatch.before",

@@ -18,7 +18,7 @@ from tests.support.talk import Talk
 from tests.support.tree import Tree
 from vigil.contracts import SpawnSession, TaskBlock
 
-pytestmark = pytest.mark.chaos
+pytestmark = [pytest.mark.chaos, pytest.mark.usefixtures("halved_times")]
 
 WORKERS: Final = 3
 PATIENCE_S: Final = 120.0

@@ -20,7 +20,7 @@ from tests.support.stack import Stack, running_broker, settings_of
 from vigil.contracts import Job, decode_board
 from vigil.settings import config
 
-pytestmark = pytest.mark.chaos
+pytestmark = [pytest.mark.chaos, pytest.mark.usefixtures("halved_times")]
 
 SERVICES: Final = ("cortex", "executor", "memory", "scheduler")
 VICTIMS: Final = {

@@ -10,7 +10,7 @@ import pytest
 from tests.chaos.arena import Arena, running_arena
 from tests.chaos.records import recovery_s
 
-pytestmark = pytest.mark.chaos
+pytestmark = [pytest.mark.chaos, pytest.mark.usefixtures("halved_times")]
 
 SERVICES = ("gateway", "cortex", "memory", "scheduler", "delivery")
 TARGETS = (*SERVICES, "broker")

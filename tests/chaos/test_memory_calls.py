@@ -20,7 +20,7 @@ from vigil.bus.bus import Bus
 from vigil.contracts import CallTool, MemorySaved, decode_memory
 from vigil.subjects import MEMORIES_ALL
 
-pytestmark = pytest.mark.chaos
+pytestmark = [pytest.mark.chaos, pytest.mark.usefixtures("halved_times")]
 
 CALLS: Final = 20
 SHORT_KILLS, LONG_KILLS = 6, 40

@@ -21,7 +21,7 @@ from vigil.clock import SystemClock
 from vigil.contracts import SaveMemory
 from vigil.observe.metrics import Metrics
 
-pytestmark = pytest.mark.chaos
+pytestmark = [pytest.mark.chaos, pytest.mark.usefixtures("halved_times")]
 
 POINTS: Final = ("cortex.reflect.before_call", "cortex.reflect.after_call")
 PATIENCE_S: Final = 60.0

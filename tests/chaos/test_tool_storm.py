@@ -22,7 +22,7 @@ from vigil.broker.process import Broker
 from vigil.contracts import CallTool, ToolResultEvent, decode_event
 from vigil.settings.sections import Executor
 
-pytestmark = pytest.mark.chaos
+pytestmark = [pytest.mark.chaos, pytest.mark.usefixtures("halved_times")]
 
 SERVICES: Final = ("cortex", "scheduler", "executor", "delivery")
 ALWAYS: Final = ("executor", "cortex", "broker")

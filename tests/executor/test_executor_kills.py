@@ -15,12 +15,14 @@ from contextlib import asynccontextmanager
 from random import Random
 from typing import Any, NamedTuple
 
+import pytest
+
 from tests.chaos.processes import Processes, Step
 from tests.executor.test_executor_effects import change, effect_of, events, job_of, spawn
 from tests.support.executing import call, noted, session_on
 from tests.support.memories import Session, until
 from tests.support.stack import Stack
-from vigil import crash
+from vigil import crash, topology
 from vigil.bus.bus import Bus
 from vigil.contracts import (
     CallTool,
@@ -198,6 +200,7 @@ async def test_killed_at_every_point(bare: Stack) -> None:
         print(f"{len(players)} sessions, {len(crashed)} crashes")
 
 
+@pytest.mark.usefixtures("halved_times")
 async def test_two_replicas_killed_and_paused(bare: Stack) -> None:
     """S-5, S-12, X-5: kill -9, SIGSTOP for longer than a lease and a delivery last, the broker
     killed, and turns redelivered: no call runs twice that may not, and each is answered."""
@@ -208,7 +211,8 @@ async def test_two_replicas_killed_and_paused(bare: Stack) -> None:
 
     async def pause(name: str) -> None:
         assert processes.signal(name, signal.SIGSTOP)
-        await asyncio.sleep(10)  # longer than its lease and the broker's patience
+        # Longer than its lease and the broker's patience.
+        await asyncio.sleep(1.25 * topology.EXECUTOR_TURNS.ack_wait_s)
         processes.signal(name, signal.SIGCONT)
 
     async def played(times: int) -> None:

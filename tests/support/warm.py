@@ -43,6 +43,9 @@ IMPORTED: Final = (
 IS_OFFERED: Final = hasattr(os, "pidfd_open")
 """Linux; elsewhere programs are started the slow way."""
 REQUEST_BYTES_MAX: Final = 256 * 1024
+has_halved_times = False
+"""Whether what is started has the times of :mod:`tests.support.takeover` halved."""
+_HALVED: Final = "halved"
 _beginning = threading.Lock()
 
 
@@ -151,11 +154,11 @@ def begin() -> None:
 
 def _address() -> bytes:
     with _beginning:
-        return _begun()
+        return _begun(has_halved_times)
 
 
 @functools.cache
-def _begun() -> bytes:
+def _begun(is_halved: bool) -> bytes:
     """Start the process that forks; return its socket, which is nowhere in the file system."""
     name = f"\0vigil-warm-{os.getpid()}-{random.SystemRandom().randrange(2**64):x}"
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -168,7 +171,7 @@ def _begun() -> bytes:
     life, _ = os.pipe()
     files = [listener.fileno(), life]
     subprocess.Popen(
-        [sys.executable, "-m", "tests.support.warm", *map(str, files)],
+        [sys.executable, "-m", "tests.support.warm", *map(str, files), *[_HALVED] * is_halved],
         cwd=ROOT, env=environ, pass_fds=files, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     listener.close()
@@ -299,6 +302,8 @@ class _Subprocess:
 def main() -> NoReturn:
     """Import what programs import, and wait for who wants one."""
     os.setpgid(0, 0)
+    if _HALVED in sys.argv:  # before anybody has copied them
+        importlib.import_module("tests.support.takeover").scale(0.5)
     for name in IMPORTED:
         importlib.import_module(name)
     certificates.share()

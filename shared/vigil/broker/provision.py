@@ -166,7 +166,7 @@ def _bucket_config(bucket: Bucket, replicas: int) -> dict[str, Any]:
         "retention": "limits",
         "storage": bucket.storage,
         "discard": "new",
-        "max_age": bucket.ttl_s * SECOND_NS,
+        "max_age": int(bucket.ttl_s * SECOND_NS),
         "max_msgs": -1,
         "max_bytes": -1,
         "max_msgs_per_subject": 1,
@@ -174,7 +174,7 @@ def _bucket_config(bucket: Bucket, replicas: int) -> dict[str, Any]:
         "allow_rollup_hdrs": True,
         # The state of a lease is read from the leader (ARCHITECTURE 3).
         "allow_direct": False,
-        "duplicate_window": min(bucket.ttl_s or 120, 120) * SECOND_NS,
+        "duplicate_window": int(min(bucket.ttl_s or 120, 120) * SECOND_NS),
         "num_replicas": replicas,
     }
 
