@@ -2,131 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-import msgspec
 import pytest
 
 from services.gateway.why import answer as answers
 from services.gateway.why import stories
 from services.gateway.why.answer import WhyAnswer
 from services.gateway.why.facts import Fact, LetterFact
-from tests.support.why import KEY, Log, at
+from tests.support.why import (
+    KEY,
+    E,
+    Log,
+    at,
+    autonomous,
+    cancel,
+    of,
+    open_state,
+    planned,
+    remembering,
+    result_row,
+    schedule,
+    send,
+    texts,
+    webhook,
+)
 from vigil.contracts import (
-    CallTool,
-    CallToolPayload,
-    CancelTimer,
-    CancelTimerPayload,
-    Cause,
     Effect,
     FollowUp,
     Note,
-    Row,
-    SaveMemory,
-    SaveMemoryPayload,
     ScheduleTimer,
     ScheduleTimerPayload,
-    SendMessage,
-    SendPayload,
     State,
-    ToolResultBlock,
-    ToolUseBlock,
 )
-from vigil.contracts.notes import NOTES
-
-E: Final = "e" * 32
-
-
-def send(effect_id: str, caused_by: str, text: str = "hello", **options: Any) -> SendMessage:
-    options = {"fence": 0} | options
-    payload = SendPayload(text=text, caused_by=caused_by, **options)
-    return SendMessage(id=effect_id, ordinal=1, payload=payload)
-
-
-def autonomous(effect_id: str, caused_by: str, text: str = "tea?", **options: Any) -> SendMessage:
-    options = {"is_autonomous": True, "is_voidable": True, "tag": "Agent follow-up"} | options
-    return send(effect_id, caused_by, text, **options)
-
-
-def schedule(timer_id: str, generation: int, seconds: float = 60) -> ScheduleTimer:
-    payload = ScheduleTimerPayload(timer_id=timer_id, generation=generation, fire_at=at(seconds))
-    return ScheduleTimer(id=f"s-{timer_id}-{generation}", ordinal=1, payload=payload)
-
-
-def cancel(timer_id: str, generation: int) -> CancelTimer:
-    payload = CancelTimerPayload(timer_id=timer_id, generation=generation)
-    return CancelTimer(id=f"c-{timer_id}-{generation}", ordinal=2, payload=payload)
-
-
-def open_state(turns: int, timer_id: str, generation: int, **options: Any) -> State:
-    follow_up = FollowUp(generation=generation, fire_at=at(60), reason="look", **options)
-    return State(turns=turns, follow_ups={timer_id: follow_up})
-
-
-def planned(log: Log, timer_id: str = "tea", **options: Any) -> Cause:
-    """Let Ann write, and the agent plan a follow-up in turn 1."""
-    spoke = log.said_by_person("make tea")
-    log.turn(
-        spoke, "answered", state=open_state(1, timer_id, 1, **options),
-        effects=(schedule(timer_id, 1),), ended=(spoke.id,),
-    )  # fmt: skip
-    return spoke
-
-
-def of(log: Log, seq: int) -> WhyAnswer:
-    """Return the story of whatever is at a sequence."""
-    fact = log.fact(seq)
-    assert fact is not None
-    return log.why(stories.of_record(KEY, fact))
-
-
-def texts(answer: WhyAnswer) -> str:
-    return "\n".join(step.text for step in answer.steps)
-
-
-def whats(answer: WhyAnswer) -> list[str]:
-    return [step.what for step in answer.steps]
-
-
-# ---------------------------------------------------------------- completeness
-
-
-def noted(code: str) -> WhyAnswer:
-    log = Log()
-    event = log.external(source="bus:ci", content="x")
-    note = Note(code=code, text="it rained", subject="tea")
-    log.turn(event, "ignored", notes=(note,), ended=(event.id,))
-    return of(log, event.seq)
-
-
-@pytest.mark.parametrize("code", NOTES)
-def test_every_note_has_a_sentence(code: str) -> None:
-    """D-3"""
-    sentence = noted(code).steps[-1].text
-    assert sentence.endswith("."), code
-    assert "it rained" in sentence, code
-    assert "{" not in sentence, code
-
-
-def test_a_note_of_a_later_version_tells_itself() -> None:
-    """S-14: an older gateway reads a newer log."""
-    assert noted("of_tomorrow").steps[-1].text == "it rained."
-
 
 # ---------------------------------------------------------------- messages
-
-
-def test_a_direct_answer() -> None:
-    log = Log()
-    spoke = log.said_by_person("what is\nnew?")
-    turn = log.turn(spoke, "answered", effects=(send(E, spoke.id),), ended=(spoke.id,))
-    answer = of(log, log.said(E, turn))
-    assert (answer.kind, answer.verdict) == ("message", "said")
-    assert answer.summary == "It was said, as the answer to what you wrote."
-    assert whats(answer) == ["message.in", "turn.answered", "send.decided", "send.said"]
-    assert "You wrote: “what is new?”" in texts(answer)
-    assert answer.steps[0].at == at(1)
-    assert [step.seq for step in answer.steps] == [1, 2, 2, 3]
 
 
 def test_an_admin_reads_the_persons_name() -> None:
@@ -158,34 +66,6 @@ def test_a_follow_up_goes_back_to_the_first_cause() -> None:
     assert "It planned 1 other follow-up, too." in texts(answer)
 
 
-def test_a_reminder_is_said_because_it_was_asked_for() -> None:
-    log = Log()
-    planned(log, keep=True, message="Tea!")
-    due = log.due("tea", 1)
-    effect = autonomous(E, due.id, is_voidable=False)
-    turn = log.turn(due, "answered", effects=(effect,), ended=(due.id,))
-    answer = of(log, log.said(E, turn, is_autonomous=True))
-    assert answer.summary == "It was said: you had asked for it, and it came due."
-    assert "a reminder that you asked for, “tea”" in texts(answer)
-    assert "it will say “Tea!”" in texts(answer)
-    assert "It decided to say, as you had asked: “tea?”" in texts(answer)
-
-
-def test_a_message_that_became_void_after_it_was_decided() -> None:
-    """S-6: its receipt names no turn; the message that came first is told."""
-    log = Log()
-    planned(log)
-    due = log.due("tea", 1)
-    log.turn(due, "answered", effects=(autonomous(E, due.id, fence=1),), ended=(due.id,))
-    log.said_by_person("I'm back")
-    answer = of(log, log.receipt(E, "void", "the person spoke first (sequence 5)"))
-    assert (answer.verdict, answer.summary) == (
-        "void", "It was not said: you wrote before it was.",
-    )  # fmt: skip
-    assert "“I'm back”" in texts(answer)
-    assert "It was not said: you spoke first (sequence 5)." in texts(answer)
-
-
 def test_a_decided_message_that_delivery_has_not_said() -> None:
     log = Log()
     spoke = log.said_by_person()
@@ -194,42 +74,7 @@ def test_a_decided_message_that_delivery_has_not_said() -> None:
     assert answer.verdict == "pending"
 
 
-def test_a_message_whose_turn_is_gone() -> None:
-    """X-8: what was erased leaves a gap, not an error."""
-    log = Log()
-    log.said_by_person()
-    log.store("session.vigil.ann.t1.turn", b"")
-    answer = of(log, log.said(E, 2, "still here"))
-    assert (answer.verdict, texts(answer)) == (
-        "said", "It was said in the transcript: “still here”",
-    )  # fmt: skip
-
-
 # ---------------------------------------------------------------- channels
-
-
-def webhook(log: Log) -> int:
-    spoke = log.said_by_person()
-    turn = log.turn(
-        spoke, "answered", effects=(send(E, spoke.id, channel="ops"),), ended=(spoke.id,)
-    )  # fmt: skip
-    said = log.said(E, turn, channel="ops")
-    log.dispatch(E, said)
-    return said
-
-
-def test_a_webhook_that_is_ambiguous() -> None:
-    """D-2: and nobody sends it again by itself."""
-    log = Log()
-    said = webhook(log)
-    log.attempt(E, 1, "begun")
-    log.attempt(E, 1, "unknown", reason="no answer within 10 s")
-    log.receipt(E, "ambiguous", "no answer within 10 s; whether the receiver has it is not known")
-    answer = of(log, said)
-    assert answer.verdict == "ambiguous"
-    assert "it isn't sent again by itself" in answer.summary
-    assert "Whether attempt 1 arrived is not known: no answer within 10 s." in texts(answer)
-    assert "Attempt 1 began." not in texts(answer), "its end says it"
 
 
 def test_a_webhook_between_two_tries_and_in_the_middle_of_one() -> None:
@@ -415,11 +260,6 @@ def test_a_due_follow_up_that_came_to_nothing(code: str, outcome: str, verdict_w
 # ---------------------------------------------------------------- events and turns
 
 
-def test_an_event_that_no_turn_has_taken_up() -> None:
-    log = Log()
-    assert of(log, log.said_by_person().seq).verdict == "pending"
-
-
 def test_an_untrusted_event_from_outside_and_what_came_of_it() -> None:
     """X-3: the mark is told, at the event and at what descends from it."""
     log = Log()
@@ -443,37 +283,6 @@ def test_an_untrusted_event_from_outside_and_what_came_of_it() -> None:
     answer = of(blocked, event.seq)
     assert answer.verdict == "blocked"
     assert "A trusted event came in by bus:ci" in texts(answer)
-
-
-def test_an_event_that_the_person_was_faster_than() -> None:
-    """S-6: it was no plan of the agent's, and the answer to the person knows of it."""
-    log = Log()
-    event = log.external(source="bus:ci", content="x")
-    log.turn(event, "begun")
-    spoke = log.said_by_person("hi")
-    note = Note(code="void", text="the person spoke first", subject=event.id)
-    log.turn(spoke, "answered", notes=(note,), effects=(send(E, spoke.id),),
-             ended=(event.id, spoke.id))  # fmt: skip
-    answer = of(log, event.seq)
-    assert (answer.verdict, answer.summary) == (
-        "void", "Nothing was said about it: you wrote first, and the answer knows of it.",
-    )  # fmt: skip
-    assert "The agent took note (turn 2)." in texts(answer)
-    assert "It decided to answer" not in texts(answer)
-
-
-def test_an_event_that_is_held_is_not_told_by_its_id() -> None:
-    """D-3: nobody knows an event by a uuid; the follow-up that asks about it has a name."""
-    log = Log()
-    event = log.external(source="bus:ci", content="x")
-    note = Note(code="held", text="a pause: put off to noon", subject=event.id)
-    log.turn(
-        event, "held", state=open_state(1, "_outside", 1), notes=(note,),
-        effects=(schedule("_outside", 1),), ended=(event.id,),
-    )  # fmt: skip
-    answer = of(log, event.seq)
-    assert "It was held back by a pause: put off to noon." in texts(answer)
-    assert event.id not in texts(answer)
 
 
 def test_a_model_that_failed_is_asked_again() -> None:
@@ -571,37 +380,6 @@ def test_a_deadline_is_over_when_it_came() -> None:
         assert "The wait for more messages was over." in texts(answer)
 
 
-def call_tool(effect_id: str, tool: str, **arguments: Any) -> CallTool:
-    payload = CallToolPayload(
-        service="memory", tool=tool, input=arguments, caused_by="m1", due_at=at(30)
-    )
-    return CallTool(id=effect_id, ordinal=1, payload=payload)
-
-
-def remembering(log: Log) -> tuple[Cause, str, str]:
-    """Let Ann tell something, and the agent ask memory to save it and to look for more."""
-    spoke = log.said_by_person("my code is 4711")
-    saving, looking = "5" * 32, "7" * 32
-    effects = (
-        call_tool(saving, "memory_save", content="Ann's code is 4711"),
-        call_tool(looking, "memory_recall", query="code"),
-        msgspec.structs.replace(
-            schedule("_call", 1),
-            payload=ScheduleTimerPayload(
-                timer_id="_call", generation=1, fire_at=at(30), kind="deadline"
-            ),
-        ),
-    )
-    note = Note(code="recalled", text="2 memories (a, b)", subject=spoke.id)
-    log.turn(spoke, "continued", effects=effects, notes=(note,))
-    return spoke, saving, looking
-
-
-def result_row(call_id: str = "x", *, is_error: bool = False) -> Row:
-    block = ToolResultBlock(tool_use_id=call_id, content="Remembered.", is_error=is_error)
-    return Row(role="user", source="tool", blocks=(block,), at=at(1))
-
-
 def test_an_exchange_with_tool_calls_is_told_in_order() -> None:
     """D-3: what was asked for, who took it up, what came of it, and the answer."""
     log = Log()
@@ -651,69 +429,6 @@ def test_a_tool_that_never_answered_is_told() -> None:
     assert "The wait for tools was over." in told
     assert "It went on without a tool: memory_save gave no answer within 30 s." in told
     assert of(log, due.seq).summary == "The wait was over, and what waited for that went on."
-
-
-def test_a_pause_of_the_conversation_is_told() -> None:
-    log = Log()
-    due = log.due("_pause", 1, kind="deadline")
-    log.turn(due, "saved", notes=(Note(code="saved", text="1 memory handed on"),), ended=(due.id,))
-    told = texts(of(log, due.seq))
-    assert "It was time to look whether the conversation had paused." in told
-    assert "asked again" not in told
-
-
-def test_an_exchange_that_waits_for_a_tool_is_pending() -> None:
-    log = Log()
-    spoke, *_ = remembering(log)
-    assert of(log, spoke.seq).verdict == "pending"
-
-
-def test_a_late_result_is_told() -> None:
-    log = Log()
-    late = log.result("9" * 32, "Remembered.")
-    note = Note(code="late_result", text="no call is open", subject="9" * 32)
-    log.turn(late, "ignored", notes=(note,))
-    answer = of(log, late.seq)
-    assert answer.verdict == "ignored"
-    assert "A tool answered: “Remembered.”" in texts(answer)
-
-
-def test_what_memory_was_given_is_told() -> None:
-    log = Log()
-    spoke = log.said_by_person("bye")
-    payload = SaveMemoryPayload(content="Ann likes tea", type="fact", source="chat:t1")
-    save = SaveMemory(id="6" * 32, ordinal=1, payload=payload)
-    log.turn(spoke, "answered", effects=(save, send(E, spoke.id)), ended=(spoke.id,))
-    assert "It gave memory something to save: “Ann likes tea”" in texts(of(log, spoke.seq))
-
-
-def test_a_tool_that_was_refused_is_told() -> None:
-    """S-11: why nothing was planned."""
-    log = Log()
-    spoke = log.said_by_person("check on me")
-    rows = (
-        Row(role="assistant", source="agent", at=at(2),
-            blocks=(ToolUseBlock(id="c1", name="schedule_followup", input={}),)),
-        Row(role="user", source="tool", at=at(2),
-            blocks=(ToolResultBlock(tool_use_id="c1", content="Autonomy is switched off.",
-                                    is_error=True),)),
-    )  # fmt: skip
-    turn = log.turn(spoke, "continued", rows=rows)
-    answer = of(log, turn)
-    assert (answer.kind, answer.verdict) == ("turn", "pending")
-    assert "It called schedule_followup: “Autonomy is switched off.”" in texts(answer)
-
-
-def test_a_record_that_cannot_be_read_is_told_as_one() -> None:
-    """X-6: with what the cortex made of it."""
-    log = Log()
-    seq = log.store(KEY.in_user, b"not json")
-    cause = Cause(id=f"seq-{seq}", seq=seq, type="user_message")
-    note = Note(code="dead_letter", text="not JSON", subject=cause.id)
-    log.turn(cause, "failed", notes=(note,), ended=(cause.id,))
-    answer = of(log, seq)
-    assert answer.verdict == "failed"
-    assert "Here was a record that can't be read" in texts(answer)
 
 
 def test_a_signal_is_about_its_follow_up() -> None:

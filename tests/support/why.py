@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+import msgspec
+
+from services.gateway.why import stories
 from services.gateway.why import story as asks
 from services.gateway.why.answer import WhyAnswer, answer_of
 from services.gateway.why.deeds import is_asked_by
@@ -15,6 +18,10 @@ from services.gateway.why.text import Voice
 from vigil.contracts import (
     Attempt,
     CallClaim,
+    CallTool,
+    CallToolPayload,
+    CancelTimer,
+    CancelTimerPayload,
     Cause,
     Control,
     ControlOp,
@@ -22,12 +29,20 @@ from vigil.contracts import (
     Dispatch,
     External,
     ExternalPayload,
+    FollowUp,
+    Note,
     Receipt,
     ReceiptOutcome,
+    Row,
     Said,
+    ScheduleTimer,
+    ScheduleTimerPayload,
+    SendMessage,
+    SendPayload,
     State,
     TimerFired,
     TimerPayload,
+    ToolResultBlock,
     ToolResultEvent,
     ToolResultPayload,
     Turn,
@@ -38,6 +53,8 @@ from vigil.contracts import (
 )
 from vigil.subjects import SessionKey
 
+E: Final = "e" * 32
+"""The effect of a message."""
 KEY: Final = SessionKey("ann", "vigil", "t1")
 Single = asks.At | asks.Newest | asks.Next | asks.FirstTurn | asks.TurnWith | asks.ResultOf
 START: Final = datetime(2031, 3, 3, 9, tzinfo=UTC)
@@ -249,3 +266,98 @@ def _is_about(fact: Fact, ask: asks.Letters) -> bool:
     if ask.effect_id is not None:
         return body.effect_id == ask.effect_id
     return body.seq == ask.seq
+
+
+# ---------------------------------------------------------------- what is written to it
+
+
+def send(effect_id: str, caused_by: str, text: str = "hello", **options: Any) -> SendMessage:
+    options = {"fence": 0} | options
+    payload = SendPayload(text=text, caused_by=caused_by, **options)
+    return SendMessage(id=effect_id, ordinal=1, payload=payload)
+
+
+def autonomous(effect_id: str, caused_by: str, text: str = "tea?", **options: Any) -> SendMessage:
+    options = {"is_autonomous": True, "is_voidable": True, "tag": "Agent follow-up"} | options
+    return send(effect_id, caused_by, text, **options)
+
+
+def schedule(timer_id: str, generation: int, seconds: float = 60) -> ScheduleTimer:
+    payload = ScheduleTimerPayload(timer_id=timer_id, generation=generation, fire_at=at(seconds))
+    return ScheduleTimer(id=f"s-{timer_id}-{generation}", ordinal=1, payload=payload)
+
+
+def cancel(timer_id: str, generation: int) -> CancelTimer:
+    payload = CancelTimerPayload(timer_id=timer_id, generation=generation)
+    return CancelTimer(id=f"c-{timer_id}-{generation}", ordinal=2, payload=payload)
+
+
+def open_state(turns: int, timer_id: str, generation: int, **options: Any) -> State:
+    follow_up = FollowUp(generation=generation, fire_at=at(60), reason="look", **options)
+    return State(turns=turns, follow_ups={timer_id: follow_up})
+
+
+def planned(log: Log, timer_id: str = "tea", **options: Any) -> Cause:
+    """Let Ann write, and the agent plan a follow-up in turn 1."""
+    spoke = log.said_by_person("make tea")
+    log.turn(
+        spoke, "answered", state=open_state(1, timer_id, 1, **options),
+        effects=(schedule(timer_id, 1),), ended=(spoke.id,),
+    )  # fmt: skip
+    return spoke
+
+
+def of(log: Log, seq: int) -> WhyAnswer:
+    """Return the story of whatever is at a sequence."""
+    fact = log.fact(seq)
+    assert fact is not None
+    return log.why(stories.of_record(KEY, fact))
+
+
+def texts(answer: WhyAnswer) -> str:
+    return "\n".join(step.text for step in answer.steps)
+
+
+def whats(answer: WhyAnswer) -> list[str]:
+    return [step.what for step in answer.steps]
+
+
+def webhook(log: Log) -> int:
+    spoke = log.said_by_person()
+    turn = log.turn(
+        spoke, "answered", effects=(send(E, spoke.id, channel="ops"),), ended=(spoke.id,)
+    )  # fmt: skip
+    said = log.said(E, turn, channel="ops")
+    log.dispatch(E, said)
+    return said
+
+
+def call_tool(effect_id: str, tool: str, **arguments: Any) -> CallTool:
+    payload = CallToolPayload(
+        service="memory", tool=tool, input=arguments, caused_by="m1", due_at=at(30)
+    )
+    return CallTool(id=effect_id, ordinal=1, payload=payload)
+
+
+def remembering(log: Log) -> tuple[Cause, str, str]:
+    """Let Ann tell something, and the agent ask memory to save it and to look for more."""
+    spoke = log.said_by_person("my code is 4711")
+    saving, looking = "5" * 32, "7" * 32
+    effects = (
+        call_tool(saving, "memory_save", content="Ann's code is 4711"),
+        call_tool(looking, "memory_recall", query="code"),
+        msgspec.structs.replace(
+            schedule("_call", 1),
+            payload=ScheduleTimerPayload(
+                timer_id="_call", generation=1, fire_at=at(30), kind="deadline"
+            ),
+        ),
+    )
+    note = Note(code="recalled", text="2 memories (a, b)", subject=spoke.id)
+    log.turn(spoke, "continued", effects=effects, notes=(note,))
+    return spoke, saving, looking
+
+
+def result_row(call_id: str = "x", *, is_error: bool = False) -> Row:
+    block = ToolResultBlock(tool_use_id=call_id, content="Remembered.", is_error=is_error)
+    return Row(role="user", source="tool", blocks=(block,), at=at(1))
