@@ -126,7 +126,7 @@ class Processes:
         service = slot.name.partition(":")[0]
         module = self._modules.get(service, f"services.{service}")
         with (self.logs / f"{slot.name.replace(':', '-')}.log").open("ab") as output:
-            slot.process = await _start(module, environment, output.fileno())
+            slot.process = await launched(module, environment, output.fileno())
         try:
             return await asyncio.wait_for(slot.process.wait(), PATIENCE_S if crash_at else None)
         except TimeoutError:
@@ -215,20 +215,22 @@ class Processes:
                 await slot.process.wait()
 
 
-async def _start(
-    module: str, environment: Mapping[str, str], output: int
+async def launched(
+    module: str, environment: Mapping[str, str], output: int = asyncio.subprocess.DEVNULL
 ) -> asyncio.subprocess.Process | warm.Process:
+    """Run ``python -m module``; what it prints goes to the open file `output`."""
     if not warm.IS_OFFERED:
         return await asyncio.create_subprocess_exec(
             sys.executable, "-m", module,
             cwd=ROOT, env=environment, stdin=asyncio.subprocess.DEVNULL,
             stdout=output, stderr=output, preexec_fn=die_with_parent,
         )  # fmt: skip
-    with Path(os.devnull).open("rb") as nothing:
+    with Path(os.devnull).open("r+b") as nothing:
+        told = nothing.fileno() if output == asyncio.subprocess.DEVNULL else output
         # In a thread: what forks may still be starting itself.
         starting = asyncio.create_task(asyncio.to_thread(
             warm.start, module, env=environment, cwd=ROOT,
-            stdin=nothing.fileno(), stdout=output, stderr=output,
+            stdin=nothing.fileno(), stdout=told, stderr=told,
         ))  # fmt: skip
         try:
             return await asyncio.shield(starting)

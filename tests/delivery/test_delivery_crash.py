@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from pathlib import Path
 
+from tests.chaos.processes import launched
 from tests.support.delivery import all_acked, conversation
 from tests.support.stack import Stack, running_stack
 from vigil import crash
@@ -23,9 +23,7 @@ async def _run_until_crash(stack: Stack, home: Path, point: str) -> None:
         "NATS_URL": stack.broker.url,
         "VIGIL_CRASH_AT": point,
     }
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "services.delivery", env=environment
-    )
+    process = await launched("services.delivery", environment)
     try:
         assert await asyncio.wait_for(process.wait(), 20) == crash.EXIT_CODE
     finally:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import sys
 from pathlib import Path
 
+from tests.chaos.processes import launched
 from tests.support.gateway import Gate, until
 from tests.support.programs import are_taken_in
 from tests.support.stack import Stack, running_stack
@@ -38,9 +38,7 @@ async def _run_until_crash(stack: Stack, home: Path, point: str) -> None:
         "VIGIL_PORT": "0",
         "VIGIL_CRASH_AT": f"{point}:1",
     }
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "services.gateway", env=environment
-    )
+    process = await launched("services.gateway", environment)
     try:
         assert await asyncio.wait_for(process.wait(), 30) == crash.EXIT_CODE
     finally:

@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import random
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,8 @@ import pytest
 import websockets
 
 from services.gateway.sessions import history
+from tests.chaos.processes import launched
+from tests.support import warm
 from tests.support.gateway import Gate, assert_problem, frame_of, running_gateway, until
 from vigil.broker.process import free_port
 from vigil.crash import EXIT_CODE
@@ -281,7 +282,7 @@ class Process:
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
         self._port = free_port()
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: asyncio.subprocess.Process | warm.Process | None = None
 
     @property
     def url(self) -> str:
@@ -297,10 +298,7 @@ class Process:
             "VIGIL_PORT": str(self._port),
             "VIGIL_CRASH_AT": crash_at,
         }
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "services.gateway", env=environment,
-            stderr=asyncio.subprocess.DEVNULL,
-        )  # fmt: skip
+        self._process = await launched("services.gateway", environment)
 
         async def is_up() -> bool:
             async with httpx2.AsyncClient() as client:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
+from tests.chaos.processes import launched
 from tests.support.stack import Stack
 from tests.support.timers import (
     after,
@@ -186,7 +185,7 @@ async def test_broker_restarts_under_load_lose_nothing(bare: Stack) -> None:
 async def test_a_standby_takes_over(bare: Stack) -> None:
     """S-8: when the active one is gone without a word, within the lease's ttl and a second."""
     environment = await subprocess_environment(bare)
-    process = await start_process(environment)
+    process = await launched("services.scheduler", environment)
     admin = await bare.bus("admin")
 
     async def held() -> bool:
@@ -243,16 +242,6 @@ async def subprocess_environment(stack: Stack, **more: str) -> dict[str, str]:
     return base | {"VIGIL_HOME": home, "NATS_URL": stack.broker.url} | more
 
 
-async def start_process(environment: dict[str, str]) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "services.scheduler",
-        env=environment,
-        cwd=Path(__file__).parents[2],
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize("point", POINTS)
 async def test_killed_at_each_step_stores_each_event_once(bare: Stack, point: str) -> None:
     """S-8: killed between any two writes: every timer is in the log once, in due order."""
@@ -273,7 +262,7 @@ async def test_killed_at_each_step_stores_each_event_once(bare: Stack, point: st
     if point == "scheduler.rearm.before_done":
         await rearm.request(admin)
     environment = await subprocess_environment(bare, VIGIL_CRASH_AT=f"{point}:1")
-    process = await start_process(environment)
+    process = await launched("services.scheduler", environment)
     assert await asyncio.wait_for(process.wait(), 20) == EXIT_CODE
     await forget_lease(admin)
     await bare.start("scheduler")
