@@ -7,9 +7,9 @@ from datetime import timedelta
 from typing import Final
 
 from services.cortex import core
-from services.cortex.core import Draft, Plan, Policy, Window, pausing
+from services.cortex.core import Draft, Plan, Policy, Window, pauses
 from services.cortex.core.history import Chunk, chunk_of
-from services.cortex.core.remembering import Offer
+from services.cortex.core.offers import Offer
 from services.cortex.core.window import tokens_of_rows
 from services.cortex.session import log as session_log
 from services.cortex.session.history import History
@@ -148,10 +148,10 @@ class ReflectingDriver(Driver):
     def _look_back(self, draft: Draft) -> None:
         offer = self.offer()
         if not offer.has_words:
-            pausing.skip(draft, offer)
+            pauses.skip(draft, offer)
         else:
             self.asked.append("save")
-            self._apply(draft, self.reflect("save"), lambda d, a: pausing.conclude(d, a, offer))
+            self._apply(draft, self.reflect("save"), lambda d, a: pauses.conclude(d, a, offer))
         self.commit(draft)
 
     def offer(self) -> Offer:

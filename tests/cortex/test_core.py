@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from services.cortex import core
-from services.cortex.core import Draft, Policy
+from services.cortex.core import Draft, Policy, speech
 from services.cortex.core.history import trim
 from services.cortex.core.policy import quiet_until
 from services.cortex.core.sway import Sway
@@ -213,7 +213,7 @@ def test_an_autonomous_answer_is_gated_again_when_it_is_there() -> None:
     driver.commit(first)
     state = driver.state
     draft = Draft(KEY, state, driver.moment(), driver.policy)
-    assert draft.say("again", Sway.NONE, is_autonomous=True) is not None
+    assert speech.say(draft, "again", Sway.NONE, is_autonomous=True) is not None
 
 
 def _timer_event(driver: Driver, timer_id: str) -> TimerFired:

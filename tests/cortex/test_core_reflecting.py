@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 )
 
 from services.cortex import core
-from services.cortex.core import Draft, Moment, Plan, Policy, Window
+from services.cortex.core import Draft, Moment, Plan, Policy, Window, loops
 from services.cortex.core.compaction import (
     CUT_OFF,
     Cut,
@@ -29,7 +29,7 @@ from services.cortex.core.compaction import (
     summary_tokens,
 )
 from services.cortex.core.history import FILL_MAX, Chunk, chunk_of
-from services.cortex.core.remembering import was_offered
+from services.cortex.core.offers import was_offered
 from services.cortex.core.window import Measured, tokens_of_rows
 from services.cortex.session.history import History
 from services.cortex.thought.model import ModelAnswer
@@ -306,7 +306,7 @@ def test_a_failed_summary_tells_nothing_of_the_size_of_a_request() -> None:
     history = History(80, 10_000)
     draft = Draft(KEY, ReflectingDriver().state, Moment(now=START), Policy())
     history.add(1, msgspec.structs.replace(draft.finish("t1", history_from=1), rows=(person("x"),)))
-    draft.begin_loop(Cause(id="e1", seq=2, type="user_message"), is_direct=True)
+    loops.begin(draft, Cause(id="e1", seq=2, type="user_message"), is_direct=True)
     cut = Cut(chunks=tuple(chunks_of(1, 100)), keep_from=2)
     assert not core.summarise(draft, cut, answer(""), WINDOW)
     history.add(3, draft.finish("t2", history_from=1))

@@ -10,11 +10,11 @@ turns.
 from .compaction import Plan, summarise
 from .compaction import drop as drop_oldest
 from .compaction import fail as fail_to_summarise
+from .conclusion import conclude, fail
 from .draft import Draft
 from .fold import begin_takeover, cause_of, fold, give_up, owes, poison, take
-from .loop import conclude, fail
 from .policy import Moment, Policy
-from .waiting import head
+from .queue import head
 from .window import Window
 
 __all__ = [

@@ -37,14 +37,25 @@ from vigil.contracts import (
 )
 
 from ..thought.tools import TOOLS, AskUser, ScheduleFollowup
-from . import arguments, calls, children, detached, gates, request_text, schedule
+from . import (
+    arguments,
+    calls,
+    children,
+    detached,
+    gates,
+    loops,
+    request_text,
+    requests,
+    schedule,
+    speech,
+)
 from . import sway as sways
-from .asking import APPROVAL_TIMER
 from .calls import INPUT_BYTES_MAX
 from .draft import Draft
+from .queue import stored_size
+from .requests import APPROVAL_TIMER
 from .schedule import Result
 from .sway import Sway
-from .waiting import stored_size
 
 ASK_USER: Final = "ask_user"
 ENDS: Final[dict[Verdict, ApprovalState]] = {
@@ -82,7 +93,8 @@ def ask(draft: Draft, use: ToolUseBlock, risk: Risk, reason: str) -> OpenCall | 
     loop = draft.loop
     # A stranger may make it ask for thing after thing: one of them passes like the reminder does.
     is_ordered = draft.is_ordered and not (draft.sway.is_outside and loop.requests)
-    blocked = draft.say(
+    blocked = speech.say(
+        draft,
         request_text.request(approval),
         draft.sway,
         is_autonomous=not loop.is_direct,
@@ -107,7 +119,7 @@ def ask_user(draft: Draft, use: ToolUseBlock) -> OpenCall | Result:
     if draft.policy.profile.is_conversation:
         if not loop.is_direct:
             return NOBODY_THERE, True
-        draft.say(question, draft.sway, is_autonomous=False, fence=loop.fence)
+        speech.say(draft, question, draft.sway, is_autonomous=False, fence=loop.fence)
         draft.update_loop(sends=loop.sends + 1)
         return QUESTION_ASKED, False
     approval = _request(draft, use, "read", "it asks for an answer")
@@ -163,7 +175,7 @@ def _refusal(draft: Draft, approval: Approval) -> str | None:
 
 
 def _open(draft: Draft, approval: Approval) -> None:
-    draft.open_approval(approval)
+    requests.open_approval(draft, approval)
     draft.note("approval_asked", f"{approval.tool}: {approval.reason}", approval.id)
 
 
@@ -205,7 +217,7 @@ def decide(draft: Draft, cause: Cause, event: Control) -> None:
         _run(draft, approval, decision)
     else:
         text = request_text.bounded(decision.text)
-        draft.close_approval(approval.id, ENDS[decision.verdict], text=text)
+        requests.close_approval(draft, approval.id, ENDS[decision.verdict], text=text)
         _tell(draft, cause, event, approval)
 
 
@@ -264,7 +276,7 @@ def _carry_out(
     if isinstance(wish, str):
         raise AssertionError(wish)
     schedule.carry_out_for_person(draft, wish, approval.asked_at)
-    draft.close_approval(approval.id, ENDS[decision.verdict], edited=decision.input)
+    requests.close_approval(draft, approval.id, ENDS[decision.verdict], edited=decision.input)
     _tell(draft, cause, event, approval)
 
 
@@ -273,7 +285,8 @@ def _run(draft: Draft, approval: Approval, decision: Decision) -> None:
     tool = draft.moment.tools[approval.tool]
     due_at = calls.due_at(draft, tool)
     given = approval.input if decision.input is None else decision.input
-    call_id = draft.call_tool(
+    call_id = loops.call_tool(
+        draft,
         CallToolPayload(
             service="executor",
             tool=approval.tool,
@@ -285,8 +298,8 @@ def _run(draft: Draft, approval: Approval, decision: Decision) -> None:
         ),
         sways.of(approval),
     )
-    draft.close_approval(
-        approval.id, ENDS[decision.verdict], edited=decision.input, call_id=call_id
+    requests.close_approval(
+        draft, approval.id, ENDS[decision.verdict], edited=decision.input, call_id=call_id
     )
     waiting = calls.find(draft.state.loop, approval.id)
     if waiting is not None:
@@ -334,7 +347,7 @@ def expire(draft: Draft, cause: Cause, event: TimerFired, approval: Approval) ->
 def _expire(
     draft: Draft, cause: Cause, event: Event, approval: Approval, *, has_fired: bool
 ) -> None:
-    draft.close_approval(approval.id, "expired", has_fired=has_fired)
+    requests.close_approval(draft, approval.id, "expired", has_fired=has_fired)
     draft.note("approval_expired", f"{approval.tool}: nobody decided in time", approval.id)
     draft.outcome = "decided"
     _tell(draft, cause, event, approval, is_late=True)
@@ -343,7 +356,7 @@ def _expire(
 def supersede(draft: Draft) -> None:
     """Withdraw what a conversation asked: the person wrote something else."""
     for approval in draft.state.approvals.values():
-        draft.close_approval(approval.id, "superseded")
+        requests.close_approval(draft, approval.id, "superseded")
         draft.note("approval_superseded", f"{approval.tool}: the person wrote", approval.id)
 
 
@@ -352,7 +365,7 @@ def drop(draft: Draft, payload: TimerPayload) -> bool:
     approval = is_ended_by(draft, payload)
     if approval is None:
         return False
-    draft.close_approval(approval.id, "expired", has_fired=True)
+    requests.close_approval(draft, approval.id, "expired", has_fired=True)
     return calls.find(draft.state.loop, approval.id) is not None
 
 

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from vigil.contracts import (
     Approval,
     Block,
@@ -29,11 +31,11 @@ from vigil.contracts import (
     Waiting,
 )
 
+from . import loops, tasks
 from . import sway as sways
-from .collecting import replace
 from .draft import CALL_TIMER, SERVICES, Draft
+from .queue import stored_size
 from .sway import Sway
-from .waiting import stored_size
 
 INPUT_BYTES_MAX: Final = 64 * 1024
 """Arguments of the calls of one answer together, as stored: a turn holds them twice."""
@@ -72,7 +74,8 @@ def call(
 ) -> OpenCall:
     """Ask a service to run a call of the open loop: memory, or for `tool` the executor."""
     loop = draft.loop
-    effect_id = draft.call_tool(
+    effect_id = loops.call_tool(
+        draft,
         CallToolPayload(
             service="memory" if tool is None else "executor",
             tool=use.name,
@@ -167,7 +170,7 @@ def answer(
     """Give the loop the result of a call that it waits for; with the last one it goes on."""
     content = bounded(content, draft.policy.result_length_max)
     draft.row("user", "tool", _result(call, content, is_error=is_error))
-    draft.take_in(sway)
+    loops.take_in(draft, sway)
     # What a swayed call asked for may stand in what it tells, whoever tells it.
     draft.was_swayed = draft.was_swayed or draft.sway.is_outside
     _forget(draft, (call,))
@@ -180,7 +183,7 @@ def _forget(draft: Draft, calls: Sequence[OpenCall]) -> None:
     if waiting is None:
         raise AssertionError("nothing is waited for")
     for call in calls:
-        draft.close_task(call.effect_id)
+        tasks.close_task(draft, call.effect_id)
     rest = tuple(other for other in waiting.calls if other not in calls)
     generation = waiting.generation
     if generation and not any(other.service in SERVICES for other in rest):
@@ -210,7 +213,7 @@ def expire(draft: Draft, cause: Cause) -> None:
     tools = ", ".join(dict.fromkeys(call.tool for call in lost))
     draft.note("no_result", f"{tools} gave {text}")
     for call in lost:
-        draft.abandon(call, "there was no answer in time")
+        tasks.abandon(draft, call, "there was no answer in time")
     rest = tuple(call for call in waiting.calls if call not in lost)
     changed = replace(waiting, calls=rest, generation=0)
     draft.update_loop(waiting=changed if rest else None)

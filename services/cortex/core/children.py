@@ -32,13 +32,13 @@ from vigil.contracts import (
 from vigil.subjects import SessionKey
 
 from ..profiles import profile_of, starters
-from . import calls, detached, jobs
+from . import calls, detached, jobs, loops, tasks
 from . import sway as sways
 from .draft import INSTANT, Draft
 from .profile import Profile
 from .schedule import Result
-from .spawning import CHILD_TIMER, STATUS_LENGTH_MAX, lost, shortened
 from .sway import Sway
+from .tasks import CHILD_TIMER, STATUS_LENGTH_MAX, lost, shortened
 
 TITLE_LENGTH_MAX: Final = 100
 ASKING_LENGTH_MAX: Final = 8_000
@@ -96,7 +96,8 @@ def _begin(draft: Draft, kind: Profile, tool: str, prompt: str, *, is_awaited: b
     allowance = min(_left(draft) - 1, kind.children_max)
     sway = draft.sway
     is_ordered = (loop.is_direct or loop.is_ordered) and not sway.is_outside
-    effect_id = draft.spawn_session(
+    effect_id = tasks.spawn_session(
+        draft,
         SpawnSessionPayload(
             kind=kind.name,
             prompt=prompt,
@@ -123,8 +124,8 @@ def _begin(draft: Draft, kind: Profile, tool: str, prompt: str, *, is_awaited: b
         caused_by=loop.cause.id,
         root_id=root_id,
     )
-    draft.open_task(effect_id, task)
-    draft.count_spawned(root_id, spawned)
+    tasks.open_task(draft, effect_id, task)
+    tasks.count_spawned(draft, root_id, spawned)
     return effect_id
 
 
@@ -193,14 +194,14 @@ def begin(draft: Draft, cause: Cause, event: Control) -> None:
         draft.note("repeat", "it was started before", event.id)
     else:
         draft.note("not_begun", "it was cancelled before it began", event.id)
-        draft.tell_end("failed", "It was cancelled before it began.", Sway.NONE, start=given)
+        tasks.tell_end(draft, "failed", "It was cancelled before it began.", Sway.NONE, start=given)
     draft.ended.append(cause.id)
 
 
 def _begin_with(draft: Draft, cause: Cause, given: Start) -> None:
     draft.update(start=given, told_ms=draft.moment.now_ms)
     draft.row_text("user", "task", given.prompt)
-    draft.begin_loop(cause, is_direct=False, is_ordered=given.is_ordered, sway=sways.of(given))
+    loops.begin(draft, cause, is_direct=False, is_ordered=given.is_ordered, sway=sways.of(given))
 
 
 def cancel(draft: Draft, event: Control) -> None:
@@ -210,7 +211,7 @@ def cancel(draft: Draft, event: Control) -> None:
         draft.note("not_served", "no profile of this session takes cancel events")
     elif draft.state.loop is not None:
         draft.note("session_cancelled", why)
-        draft.end_loop("cancelled")
+        loops.end(draft, "cancelled")
     elif draft.state.start is None:
         draft.note("session_cancelled", f"{why}: it will not begin")
         draft.outcome = "cancelled"
@@ -221,7 +222,7 @@ def cancel(draft: Draft, event: Control) -> None:
 def refuse(draft: Draft, given: Start | None) -> None:
     """Tell the parent of a start that was passed over; nobody else would."""
     if given is not None and draft.state.start is None:
-        draft.tell_end("failed", "It could not be started.", Sway.NONE, start=given)
+        tasks.tell_end(draft, "failed", "It could not be started.", Sway.NONE, start=given)
     if given is not None:
         jobs.refuse(draft, given)
 
@@ -242,7 +243,8 @@ def tell_status(draft: Draft, state: Literal["running", "asking"], text: str, sw
     if given is None or not given.parent:
         return
     draft.update(told_ms=draft.moment.now_ms)
-    draft.tell_parent(
+    tasks.tell_parent(
+        draft,
         TellParentPayload(
             parent=given.parent,
             call_id=given.call_id,
@@ -280,7 +282,7 @@ def _put_off(draft: Draft, kind: str, status: ChildStatus) -> None:
     due_at = _due_at(draft, kind)
     if status.state == "asking":
         due_at += timedelta(seconds=draft.policy.approval_expires_s)
-    draft.expect_by(status.call_id, due_at)
+    tasks.expect_by(draft, status.call_id, due_at)
 
 
 def _pass_on(draft: Draft, cause: Cause, task: Task, status: ChildStatus) -> None:
@@ -306,7 +308,7 @@ def look(draft: Draft, cause: Cause, event: TimerFired, task_id: str) -> None:
     """See whether a task is lost, now that its deadline fired; it may have been put off since."""
     task = draft.state.tasks[task_id]
     if event.payload.fire_at < task.due_at:
-        draft.open_task(task_id, task)
+        tasks.open_task(draft, task_id, task)
         draft.note("child_alive", f"looked at again at {task.due_at:{INSTANT}}", task_id)
         draft.ended.append(cause.id)
         return
@@ -314,7 +316,7 @@ def look(draft: Draft, cause: Cause, event: TimerFired, task_id: str) -> None:
     if not task.is_awaited:
         detached.expire(draft, cause, event, task_id)
         return
-    draft.cancel_task(task_id, "no word of it in time")
+    tasks.cancel_task(draft, task_id, "no word of it in time")
     draft.ended.append(cause.id)
     call = calls.find(draft.state.loop, task_id)
     if call is not None:
@@ -327,7 +329,7 @@ def drop(draft: Draft, payload: TimerPayload) -> bool:
     if task_id is None:
         return False
     task = draft.state.tasks[task_id]
-    draft.cancel_task(task_id, "its deadline could not be used")
+    tasks.cancel_task(draft, task_id, "its deadline could not be used")
     return task.is_awaited
 
 

@@ -13,6 +13,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
+from msgspec.structs import replace
+
 from vigil.contracts import (
     Cause,
     ChildStatus,
@@ -26,15 +28,14 @@ from vigil.contracts import (
     ToolResultEvent,
 )
 
-from . import request_text
+from . import loops, request_text, speech, tasks
 from . import sway as sways
-from .asking import APPROVAL_TIMER
-from .collecting import replace
 from .draft import INSTANT, OUTSIDE, Draft
 from .external import TOLD_MAX
-from .spawning import lost
+from .queue import enqueue, in_its_place, result_of
+from .requests import APPROVAL_TIMER
 from .sway import Sway
-from .waiting import enqueue, in_its_place, result_of
+from .tasks import lost
 
 CONTENT_MAX: Final = 16_000
 """Characters of a result that a row holds."""
@@ -47,7 +48,7 @@ def open(draft: Draft, effect_id: str, task: Task) -> None:  # noqa: A001 - the 
     """Note that the result of an effect will come as an event of its own."""
     root_id = task.root_id or task.caused_by
     spawned = 0 if draft.state.loop is None else draft.state.loop.spawned
-    draft.open_task(effect_id, replace(task, root_id=root_id, spawned=spawned))
+    tasks.open_task(draft, effect_id, replace(task, root_id=root_id, spawned=spawned))
 
 
 def receive(draft: Draft, cause: Cause, event: ToolResultEvent) -> bool:
@@ -67,13 +68,13 @@ def receive(draft: Draft, cause: Cause, event: ToolResultEvent) -> bool:
 def expire(draft: Draft, cause: Cause, event: TimerFired, task_id: str) -> None:
     """Take a task that told nothing in time for lost; what is left of it is ended."""
     task = draft.state.tasks[task_id]
-    draft.cancel_call(task_id, task.tool, "no word of it in time", task.child)
+    tasks.cancel_call(draft, task_id, task.tool, "no word of it in time", task.child)
     _take_in(draft, cause, event, task_id)
 
 
 def _take_in(draft: Draft, cause: Cause, event: ToolResultEvent | TimerFired, task_id: str) -> None:
     """Let the end of a task open a loop, at once or after what is open."""
-    draft.end_task(task_id, cause.seq)
+    tasks.end_task(draft, task_id, cause.seq)
     _take_up(draft, cause, event, task_id)
 
 
@@ -86,7 +87,7 @@ def settle(draft: Draft, cause: Cause, event: Event, task_id: str, task: Task) -
 
 def _take_up(draft: Draft, cause: Cause, event: Event, task_id: str) -> None:
     task = draft.state.tasks[task_id]
-    if draft.gate(is_ordered=task.is_ordered) is None and draft.held_until() is None:
+    if speech.gate(draft, is_ordered=task.is_ordered) is None and speech.held_until(draft) is None:
         draft.make_way("a result came in")
     is_aside = draft.is_aside
     if (draft.state.loop is not None and not is_aside) or draft.state.queue:
@@ -107,9 +108,10 @@ def take(draft: Draft, cause: Cause, event: Event) -> None:
     block = _block(task_id, task, event)
     draft.row("user", "task", block)
     is_void = not task.is_ordered and cause.seq < draft.state.fence
-    refusal, until = draft.gate(is_ordered=task.is_ordered), draft.held_until()
+    refusal, until = speech.gate(draft, is_ordered=task.is_ordered), speech.held_until(draft)
     if not is_void and refusal is None and until is None:
-        draft.begin_loop(
+        loops.begin(
+            draft,
             cause,
             is_direct=False,
             is_ordered=task.is_ordered,
@@ -117,7 +119,7 @@ def take(draft: Draft, cause: Cause, event: Event) -> None:
             task_id=task_id,
         )
         return
-    draft.close_task(task_id)
+    tasks.close_task(draft, task_id)
     draft.ended.append(cause.id)
     if is_void:
         draft.note("void", "the person spoke first", event.id)
@@ -180,7 +182,9 @@ def _hold(draft: Draft, event: Event, task: Task, until: datetime, sway: Sway) -
             is_tainted=(sway | sways.of(planned)).is_outside,
         )
         draft.update(follow_ups={**draft.state.follow_ups, RESULTS: changed})
-    draft.note("held", f"{draft.holds_by}: put off to {planned.fire_at:{INSTANT}}", event.id)
+    draft.note(
+        "held", f"{speech.holds_by(draft)}: put off to {planned.fire_at:{INSTANT}}", event.id
+    )
 
 
 def put_back(draft: Draft, cause: Cause, task_id: str, task: Task) -> None:
@@ -199,7 +203,7 @@ def forget(draft: Draft, seq: int) -> Task | None:
     if task_id is None:
         return None
     task = draft.state.tasks[task_id]
-    draft.close_task(task_id)
+    tasks.close_task(draft, task_id)
     return task
 
 
@@ -217,15 +221,15 @@ def ask_for(draft: Draft, cause: Cause, task: Task, status: ChildStatus) -> None
     if draft.state.loop is not None and not draft.is_aside:
         loop = draft.loop
         is_of_exchange = loop.is_direct and task.caused_by == loop.cause.id
-        draft.say(text, sway, is_autonomous=not is_of_exchange, is_ordered=task.is_ordered)
+        speech.say(draft, text, sway, is_autonomous=not is_of_exchange, is_ordered=task.is_ordered)
         return
     draft.make_way("a question came in")
     before = draft.cause
-    draft.begin_loop(cause, is_direct=False, is_ordered=task.is_ordered, sway=sway)
-    blocked = draft.say(text, sway, is_autonomous=True, is_ordered=task.is_ordered)
+    loops.begin(draft, cause, is_direct=False, is_ordered=task.is_ordered, sway=sway)
+    blocked = speech.say(draft, text, sway, is_autonomous=True, is_ordered=task.is_ordered)
     if blocked is None:
         draft.row_text("assistant", "agent", text)
-    draft.end_loop("answered" if blocked is None else "blocked")
+    loops.end(draft, "answered" if blocked is None else "blocked")
     draft.ended.remove(cause.id)
     draft.cause = before
 

@@ -1,34 +1,48 @@
-"""A turn in the making: the state after it, and what it adds. Nothing here is stored yet."""
+"""A turn in the making: the state after it, and what it adds. Nothing here is stored yet.
+
+What a turn does to loops (`loops`), says (`speech`), starts (`tasks`) and asks (`requests`) is
+written down in a `Draft` by the functions there.
+"""
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from vigil.contracts import (
-    AGENT_FOLLOW_UP,
-    SOCKET,
-    CallTool,
-    CallToolPayload,
+    Block,
+    BoardChange,
+    BoardChangePayload,
+    BoardEntity,
+    CancelTimer,
+    CancelTimerPayload,
     Cause,
+    Effect,
+    EffectType,
     FollowUp,
     Loop,
+    Note,
     Outcome,
-    Pause,
-    SendMessage,
-    SendPayload,
+    Row,
+    SaveMemory,
+    SaveMemoryPayload,
+    ScheduleTimer,
+    ScheduleTimerPayload,
     State,
+    TextBlock,
+    TimerKind,
     Turn,
-    Waiting,
+    Usage,
+    effect_id,
 )
 
 from ..profiles import thinking
-from . import gates, job_record
+from . import job_record
 from . import sway as sways
-from .collecting import replace
 from .policy import Moment, Policy
 from .profile import Profile
-from .spawning import Spawning, ending
 from .sway import Sway
 
 RETRY_TIMER: Final = "_retry"
@@ -37,41 +51,50 @@ CALL_TIMER: Final = "_call"
 SERVICES: Final = ("memory", "executor")
 """Who runs tools under that deadline; sessions and people have others."""
 PAUSE_TIMER: Final = "_pause"
-HELD: Final = "_held"
-"""Begins the ids of follow-ups that are brought again, by no plan of their own."""
 OUTSIDE: Final = "_outside"
 """Begins the ids of follow-ups that an event from outside caused, not a plan of the agent's."""
 INSTANT: Final = "%Y-%m-%d %H:%M:%S UTC"
 """How a note names an instant: people read it."""
-PAUSE_LOOK_AGAIN_S: Final = 5.0
-"""A held follow-up comes back this soon; the scheduler keeps it until the pause ends."""
 
 
-class Draft(Spawning):
-    """One turn in the making, by the rules of loops, sends and pauses."""
+class Draft:
+    """What one turn adds to `state`."""
 
     def __init__(
         self, key: str, state: State, moment: Moment, policy: Policy, cause: Cause | None = None
     ) -> None:
-        super().__init__(key, state, moment, policy, cause)
+        self.key = key
+        self.state = state
+        self.moment = moment
+        self.policy = policy
+        self.cause = cause if cause is not None else (state.loop.cause if state.loop else None)
+        self.outcome: Outcome = "ignored"
+        self.rows: list[Row] = []
+        self.effects: list[Effect] = []
+        self.notes: list[Note] = []
+        self.usage: list[Usage] = []
+        self.ended: list[str] = []
+        self.unsaid: list[str] = []
+        self.summary = ""
+        self.is_summary_tainted = False
+        self.is_tainted = False
+        """Whether the rows are of a tainted loop, which was ended."""
+        self.was_swayed = False
+        """Whether the model that answered was shown untrusted content."""
+        self.history_from = 0
+        """Set with a summary: the first turn that it doesn't stand for."""
+        self.is_dirty = False
+        """Whether there is anything to commit."""
         self.is_first = state.position == 0
         """Whether nothing came into the session before."""
         self._job_before = state.job
         self.last_words = ""
         """What a session that is no conversation said last: its parent is told."""
 
-    def finish(self, turn_id: str, *, history_from: int) -> Turn:
-        """Make the turn; a job whose loop was ended is over, and its change is on the board."""
-        job = self.state.job
-        if job is not None and self.state.loop is None and job_record.is_running(job):
-            job = job_record.closed(job, self.outcome, self.notes, self.moment.now)
-            self.update(job=job)
-        if job is not None and job is not self._job_before:
-            self.change_board(job)
-        turn = super().finish(turn_id, history_from=history_from)
-        is_known = sways.of_thread(turn.state, self.moment)
-        taint = sways.taint(is_known | sways.of_what_stays(turn))
-        return replace(turn, state=replace(turn.state, taint=taint))
+    @property
+    def ordinal(self) -> int:
+        """The ordinal that the turn will have; also the generation of its timers."""
+        return self.state.turns + 1
 
     @property
     def wants_call(self) -> bool:
@@ -97,11 +120,6 @@ class Draft(Spawning):
         """Whether the open loop gives way to whatever comes in."""
         return self.state.loop is not None and self.profile.give_way is not None
 
-    def make_way(self, why: str) -> None:
-        """Close the open loop, if it gives way: something came in."""
-        if self.state.loop is not None and self.profile.give_way is not None:
-            self.profile.give_way(self, why)
-
     @property
     def is_ordered(self) -> bool:
         """Whether the person ordered what the loop says next. Of one that took in untrusted
@@ -125,273 +143,143 @@ class Draft(Spawning):
         is_waiting = any(queued.type == "user_message" for queued in self.state.queue)
         return is_waiting or self.loop.fence < self.state.fence
 
+    # ------------------------------------------------------------ what the turn adds
+
+    def update(self, **changes: Any) -> None:
+        self.state = replace(self.state, **changes)
+        self.is_dirty = True
+
     def update_loop(self, **changes: Any) -> None:
         self.update(loop=replace(self.loop, **changes))
 
-    # ------------------------------------------------------------ loops
+    def note(self, code: str, text: str, subject: str | None = None) -> None:
+        self.notes.append(Note(code=code, text=text, subject=subject))
 
-    def begin_loop(
-        self,
-        cause: Cause,
-        *,
-        is_direct: bool,
-        timer_id: str | None = None,
-        follow_up: FollowUp | None = None,
-        is_ordered: bool = False,
-        sway: Sway = Sway.NONE,
-        joined: tuple[str, ...] = (),
-        purpose: str = "",
-        task_id: str = "",
-    ) -> None:
-        """Open the loop for `cause`: the model will be asked.
+    def row(self, role: Any, source: Any, *blocks: Block) -> None:
+        if blocks:
+            row = Row(role=role, source=source, blocks=blocks, at=self.moment.now)
+            self.rows.append(row)
+            self.is_dirty = True
+
+    def row_text(self, role: Any, source: Any, text: str) -> None:
+        self.row(role, source, TextBlock(text=text))
+
+    def make_way(self, why: str) -> None:
+        """Close the open loop, if it gives way: something came in."""
+        if self.state.loop is not None and self.profile.give_way is not None:
+            self.profile.give_way(self, why)
+
+    # ------------------------------------------------------------ timers
+
+    def open_follow_up(self, timer_id: str, follow_up: FollowUp) -> None:
+        """Schedule it; the same id replaces the earlier one."""
+        self.close_follow_up(timer_id)
+        self.update(follow_ups={**self.state.follow_ups, timer_id: follow_up})
+        self._schedule(timer_id, follow_up.generation, follow_up.fire_at, "follow_up")
+
+    def close_follow_up(self, timer_id: str, *, has_fired: bool = False) -> FollowUp | None:
+        """Take it out of the state; unless it fired, its schedule goes, too."""
+        follow_up = self.state.follow_ups.get(timer_id)
+        if follow_up is None:
+            return None
+        rest = {k: v for k, v in self.state.follow_ups.items() if k != timer_id}
+        self.update(follow_ups=rest)
+        if not has_fired:
+            self._cancel(timer_id, follow_up.generation)
+        return follow_up
+
+    def set_deadline(self, timer_id: str, due_at: datetime) -> None:
+        """Schedule a deadline with this turn's generation; no user message voids it."""
+        self._schedule(timer_id, self.ordinal, due_at, "deadline")
+
+    def cancel_deadline(self, timer_id: str, generation: int) -> None:
+        """Take back a deadline: what it was for came before it."""
+        self._cancel(timer_id, generation)
+
+    def _schedule(self, timer_id: str, generation: int, at: datetime, kind: TimerKind) -> None:
+        payload = ScheduleTimerPayload(
+            timer_id=timer_id, generation=generation, fire_at=at, kind=kind
+        )
+        effect, ordinal = self.next_id("schedule_timer", payload, "timers")
+        self.effects.append(ScheduleTimer(id=effect, ordinal=ordinal, payload=payload))
+
+    def _cancel(self, timer_id: str, generation: int) -> None:
+        # One that this very turn would make is not made; nobody else knows of it.
+        for effect in self.effects:
+            if (
+                isinstance(effect, ScheduleTimer)
+                and effect.payload.timer_id == timer_id
+                and effect.payload.generation == generation
+            ):
+                self.effects.remove(effect)
+                return
+        payload = CancelTimerPayload(timer_id=timer_id, generation=generation)
+        effect_key, ordinal = self.next_id("cancel_timer", payload, "timers")
+        self.effects.append(CancelTimer(id=effect_key, ordinal=ordinal, payload=payload))
+
+    # ------------------------------------------------------------ effects
+
+    def save_memory(self, payload: SaveMemoryPayload, sway: Sway) -> None:
+        """Hand something to memory; nobody waits for it."""
+        payload = replace(payload, is_tainted=sway.is_outside)
+        effect, ordinal = self.next_id("save_memory", payload, "memory")
+        self.effects.append(SaveMemory(id=effect, ordinal=ordinal, payload=payload))
+
+    def change_board(self, entity: BoardEntity) -> None:
+        """Put an approval or a job onto the board, as it is now."""
+        payload = BoardChangePayload(entity=entity)
+        effect, ordinal = self.next_id("board_change", payload, "board")
+        self.effects.append(BoardChange(id=effect, ordinal=ordinal, payload=payload))
+
+    def next_id(self, kind: EffectType, payload: Any, destination: str) -> tuple[str, int]:
+        """Return the id and the ordinal of one more effect."""
+        ordinal = self.state.effects + 1
+        self.update(effects=ordinal)
+        seq = self.cause.seq if self.cause is not None else self.state.position
+        return effect_id(self.key, seq, ordinal, kind, payload, destination), ordinal
+
+    # ------------------------------------------------------------ the turn
+
+    def finish(self, turn_id: str, *, history_from: int) -> Turn:
+        """Make the turn; a job whose loop was ended is over, and its change is on the board.
 
         Args:
-            sway: of what begins it, beside the follow-up.
-            purpose: of a loop that is opened beside the session's own (`profiles`).
+            turn_id: random: it tells our commit from another's.
         """
-        task = self.state.tasks.get(task_id)
-        self.cause = cause
-        loop = Loop(
-            cause=cause,
-            fence=self.state.fence,
-            begun_at=self.moment.now,
-            is_direct=is_direct,
-            is_ordered=is_ordered or (follow_up is not None and follow_up.keep),
-            tag=None if timer_id is None else AGENT_FOLLOW_UP,
-            timer_id=timer_id,
-            follow_up=follow_up,
-            taint=sways.taint(sway if follow_up is None else sway | sways.of(follow_up)),
-            joined=joined,
-            purpose=purpose or self.policy.profile.purpose,
-            task_id=task_id,
-            spawned=0 if task is None else task.spawned,
+        job = self.state.job
+        if job is not None and self.state.loop is None and job_record.is_running(job):
+            job = job_record.closed(job, self.outcome, self.notes, self.moment.now)
+            self.update(job=job)
+        if job is not None and job is not self._job_before:
+            self.change_board(job)
+        turn = self._turn(turn_id, history_from)
+        is_known = sways.of_thread(turn.state, self.moment)
+        taint = sways.taint(is_known | sways.of_what_stays(turn))
+        return replace(turn, state=replace(turn.state, taint=taint))
+
+    def _turn(self, turn_id: str, history_from: int) -> Turn:
+        state = replace(
+            self.state,
+            turns=self.ordinal,
+            attempt=self.state.attempt if self.outcome == "taken_over" else 0,
+            history_from=history_from,
         )
-        self.update(loop=loop)
-        self.outcome = "begun"
-
-    def end_loop(self, outcome: Outcome | None) -> None:
-        """Close the loop; the exchange of its cause is over.
-
-        `outcome` None: another event ends it, and gives the turn its outcome.
-        """
-        loop, sway = self.loop, self.sway
-        if loop.retry is not None:
-            self._cancel(RETRY_TIMER, loop.retry.generation)
-        if loop.waiting is not None:
-            self._stop_waiting(loop.waiting)
-        self.ended += (*loop.joined, loop.cause.id)
-        self.update(loop=None)
-        self.close_task(loop.task_id)
-        self._tell_end(loop, outcome, sway)
-        self.is_tainted = self.is_tainted or (sways.of_loop(loop).is_outside and bool(self.rows))
-        if loop.is_direct:
-            self._await_pause_after(loop)
-        if outcome is not None:
-            self.outcome = outcome
-
-    def _stop_waiting(self, waiting: Waiting) -> None:
-        """See to it that nobody works on what no loop waits for any more."""
-        if waiting.generation:
-            self.cancel_deadline(CALL_TIMER, waiting.generation)
-        for call in waiting.calls:
-            self.abandon(call, "nobody waits for it any more")
-
-    def _tell_end(self, loop: Loop, outcome: Outcome | None, sway: Sway) -> None:
-        """Tell who started this session, if somebody did, that it is over and what came of it."""
-        if self.state.start is not None:
-            state, content = ending(outcome, self.notes, self.last_words, loop.unsaid)
-            self.tell_end(state, content, sway)
-
-    def take_in(self, sway: Sway) -> None:
-        """Let what a result brings have its part in all that the open loop decides from now on."""
-        if sway.is_outside:
-            self.update_loop(taint=sways.taint(sway))
-
-    def call_tool(self, payload: CallToolPayload, sway: Sway) -> str:
-        """Ask a service to run a tool; return the effect's id, which its result names."""
-        payload = replace(payload, is_tainted=sway.is_outside)
-        effect, ordinal = self._next_id("call_tool", payload, payload.service)
-        self.effects.append(CallTool(id=effect, ordinal=ordinal, payload=payload))
-        return effect
-
-    # ------------------------------------------------------------ what is said
-
-    def say(
-        self,
-        text: str,
-        sway: Sway,
-        *,
-        is_autonomous: bool,
-        is_ordered: bool = False,
-        tag: str | None = None,
-        fence: int | None = None,
-        channel: str | None = None,
-    ) -> gates.Blocked | None:
-        """Send `text`, unless the gates or the quiet hours say otherwise.
-
-        `channel` None: autonomous messages go where the person wants them, others to the socket.
-        `sway`: of the text, which need not be the open loop's.
-
-        Returns the refusal, if it was blocked. A message held back by quiet hours or a pause
-        becomes a timer with a fixed text, and counts as sent as far as the caller goes. A session
-        that is no conversation says nothing to the person: these are its last words.
-        """
-        if not self.policy.profile.is_conversation:
-            self.last_words = text
-            return None
-        if is_autonomous:
-            blocked = self.gate(is_ordered=is_ordered) or self._no_room(text, is_ordered=is_ordered)
-            if blocked is not None:
-                self.note(f"blocked_{blocked.code}", blocked.text)
-                self.is_dirty = True
-                return blocked
-            if self.held_until() is not None:
-                self._hold_text(text, sway, is_ordered=is_ordered, channel=channel)
-                return None
-        is_voidable = is_autonomous and not is_ordered
-        if not is_autonomous and self.policy.clear_policy == "all":
-            is_voidable = True
-        payload = SendPayload(
-            text=text,
-            caused_by=self.cause.id if self.cause is not None else "",
-            # What may be voided is fenced by what its loop knew; the rest by what is known now.
-            fence=fence if is_voidable and fence is not None else self.state.fence,
-            previous=self.state.last_send,
-            is_autonomous=is_autonomous,
-            is_voidable=is_voidable,
-            tag=tag,
-            channel=channel or (self.policy.route if is_autonomous else SOCKET),
-            is_tainted=sway.is_outside,
+        return Turn(
+            id=turn_id,
+            session_key=self.key,
+            ordinal=state.turns,
+            event=self.cause,
+            outcome=self.outcome,
+            state=state,
+            created_at=self.moment.now,
+            rows=tuple(self.rows),
+            effects=tuple(self.effects),
+            notes=tuple(self.notes),
+            usage=tuple(self.usage),
+            ended=tuple(self.ended),
+            unsaid=tuple(self.unsaid),
+            summary=self.summary,
+            is_summary_tainted=self.is_summary_tainted,
+            is_tainted=self.is_tainted,
+            is_swayed=self.was_swayed,
         )
-        effect, ordinal = self._next_id("send_message", payload, payload.channel)
-        self.effects.append(SendMessage(id=effect, ordinal=ordinal, payload=payload))
-        self.update(last_send=effect)
-        if is_voidable:
-            self.update(unheard=(*self.state.unheard, effect))
-        if is_autonomous:
-            counters = gates.count(
-                self.state.counters, is_ordered=is_ordered, now_ms=self.moment.now_ms
-            )
-            self.update(counters=counters)
-        return None
-
-    def take_back(self) -> None:
-        """Take note of what the person's message came before: that was not said, and won't be."""
-        sends = self.state.unheard
-        if sends:
-            self.unsaid += [effect for effect in sends if effect in self.moment.unsaid]
-            self.update(unheard=())
-
-    def gate(self, *, is_ordered: bool) -> gates.Blocked | None:
-        return gates.check(
-            self.state.counters,
-            is_ordered=is_ordered,
-            is_locked=self.state.is_locked,
-            now_ms=self.moment.now_ms,
-            policy=self.policy,
-        )
-
-    def _no_room(self, text: str, *, is_ordered: bool) -> gates.Blocked | None:
-        """Refuse what can't be held back any more: it would travel in every turn until then."""
-        if self.held_until() is None or is_ordered:
-            return None
-        held = self.state.follow_ups.values()
-        size = sum(len(f.reason.encode()) + len((f.message or "").encode()) for f in held)
-        is_full = len(held) >= self.policy.follow_ups_max
-        if is_full or size + len(text.encode()) > self.policy.follow_up_bytes_max:
-            return gates.Blocked("no_room", f"{self.holds_by}, and too much is put off already")
-        return None
-
-    @property
-    def cooldown_left_ms(self) -> int:
-        """How long the next message that the person didn't order has to wait."""
-        last_ms = self.state.counters.last_autonomous_ms
-        if last_ms is None:
-            return 0
-        return max(last_ms + self.policy.cooldown_ms - self.moment.now_ms, 0)
-
-    # ------------------------------------------------------------ what is held back
-
-    def held_until(self) -> datetime | None:
-        """Return until when autonomous messages are held back, if they are."""
-        if self.moment.is_paused:
-            return self.moment.now + timedelta(seconds=PAUSE_LOOK_AGAIN_S)
-        return self.moment.quiet_until
-
-    @property
-    def holds_by(self) -> str:
-        """What holds autonomous messages back, in words."""
-        return "a pause" if self.moment.is_paused else "quiet hours"
-
-    def hold(
-        self, timer_id: str, follow_up: FollowUp, until: datetime | None = None, why: str = ""
-    ) -> None:
-        """Put a due follow-up off: until quiet hours or the pause are over, or until `until`."""
-        until, why = until or self.held_until(), why or self.holds_by
-        if until is None:
-            raise AssertionError("nothing holds it back")
-        self.note("held", f"{why}: put off to {until:{INSTANT}}", timer_id)
-        self.open_follow_up(
-            timer_id,
-            replace(
-                follow_up,
-                generation=self.ordinal,
-                fire_at=until,
-                held_from=follow_up.held_from or follow_up.fire_at,
-            ),
-        )
-
-    def _hold_text(self, text: str, sway: Sway, *, is_ordered: bool, channel: str | None) -> None:
-        loop = self.state.loop
-        is_outside = loop is not None and (
-            loop.cause.type == "external" or (loop.timer_id or "").startswith(OUTSIDE)
-        )
-        timer_id = f"{OUTSIDE if is_outside else HELD}-{self.state.effects + 1}"
-        follow_up = FollowUp(
-            generation=0,
-            fire_at=self.moment.now,
-            reason="held back",
-            message=text,
-            keep=is_ordered,
-            is_tainted=sway.is_outside,
-            channel=channel,
-        )
-        self.hold(timer_id, follow_up)
-
-    def bring_again(self, follow_up: FollowUp) -> None:
-        """Let a follow-up come once more, at once, whose name another one has by now."""
-        again = replace(
-            follow_up,
-            generation=self.ordinal,
-            fire_at=self.moment.now,
-            held_from=follow_up.held_from or follow_up.fire_at,
-        )
-        self.open_follow_up(f"{HELD}-{self.state.effects + 1}", again)
-
-    # ------------------------------------------------------------ pauses
-
-    @property
-    def next_pause_at(self) -> datetime:
-        """When the conversation counts as paused, if nothing more is said from now on."""
-        return self.moment.now + timedelta(seconds=self.policy.pause_s)
-
-    def await_pause(self, due_at: datetime) -> None:
-        """Set the deadline at which it is looked whether the conversation pauses."""
-        self.set_deadline(PAUSE_TIMER, due_at)
-        self.update(pause=Pause(generation=self.ordinal, due_at=due_at))
-
-    def _await_pause_after(self, loop: Loop) -> None:
-        """Remember from where on memory is to be offered what was said."""
-        if not self.policy.pause_s:
-            self.update(is_offered=False)
-            return
-        if not self.state.unsaved_from:
-            # Its rows are in later turns than the event that it answers.
-            start = loop.cause.seq
-            if not self.state.is_offered:
-                start = min(self.state.history_from or start, start)
-            self.update(unsaved_from=start, is_offered=True)
-        if self.state.pause is None:
-            self.await_pause(self.next_pause_at)
-        else:
-            self.update(pause=replace(self.state.pause, due_at=self.next_pause_at))

@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
+from msgspec.structs import replace
+
 from vigil.contracts import Cause, External, ExternalBlock, ExternalPayload, FollowUp
 
+from . import loops, speech
 from . import sway as sways
-from .collecting import replace
 from .draft import INSTANT, OUTSIDE, Draft
-from .waiting import enqueue, fitting, stored_size
+from .queue import enqueue, fitting, stored_size
 
 TOLD_MAX: Final = 32
 """Ids of events that the state remembers; the broker drops repeats within two minutes."""
@@ -32,7 +34,7 @@ def receive(draft: Draft, cause: Cause, event: External) -> None:
     if event.id in state.told:
         draft.note("repeat", "an event with this id was folded before", event.id)
         return
-    if draft.gate(is_ordered=False) is None and draft.held_until() is None:
+    if speech.gate(draft, is_ordered=False) is None and speech.held_until(draft) is None:
         draft.make_way("an event came in")
         state = draft.state
     # What no model is asked about is written down beside a loop that looks back: a flood of it
@@ -52,7 +54,7 @@ def receive(draft: Draft, cause: Cause, event: External) -> None:
 def consider(draft: Draft, cause: Cause, event: External) -> None:
     """Write down what it told; ask the model about it, or say why not."""
     _write_down(draft, _block(event))
-    refusal, until = draft.gate(is_ordered=False), draft.held_until()
+    refusal, until = speech.gate(draft, is_ordered=False), speech.held_until(draft)
     if refusal is not None:
         draft.note(f"blocked_{refusal.code}", refusal.text, event.id)
         draft.outcome = "blocked"
@@ -62,7 +64,7 @@ def consider(draft: Draft, cause: Cause, event: External) -> None:
         draft.outcome = "held"
         draft.ended.append(cause.id)
     else:
-        draft.begin_loop(cause, is_direct=False, sway=sways.of_event(event.payload))
+        loops.begin(draft, cause, is_direct=False, sway=sways.of_event(event.payload))
 
 
 def remember(draft: Draft, events: Sequence[External]) -> int:
@@ -115,4 +117,6 @@ def _hold(draft: Draft, event: External, until: datetime) -> None:
     else:
         changed = replace(planned, is_tainted=(sway | sways.of(planned)).is_outside)
         draft.update(follow_ups={**draft.state.follow_ups, OUTSIDE: changed})
-    draft.note("held", f"{draft.holds_by}: put off to {planned.fire_at:{INSTANT}}", event.id)
+    draft.note(
+        "held", f"{speech.holds_by(draft)}: put off to {planned.fire_at:{INSTANT}}", event.id
+    )

@@ -18,11 +18,11 @@ from vigil.contracts import (
     UserMessage,
 )
 
-from . import approvals, calls, children, detached, external, person, plainly, timers
+from . import approvals, calls, children, detached, external, loops, person, plainly, speech, timers
 from .draft import Draft
 from .policy import Moment, Policy
+from .queue import is_void
 from .sway import Sway
-from .waiting import is_void
 
 TYPES: dict[type, EventType] = {
     UserMessage: "user_message",
@@ -137,7 +137,7 @@ def _control(draft: Draft, cause: Cause, event: Control) -> None:
             if draft.state.loop is None:
                 draft.note("nothing_to_stop", "no turn is running")
             else:
-                draft.end_loop("stopped")
+                loops.end(draft, "stopped")
                 draft.note("stopped", payload.reason or "a person stopped it")
         case "clear_follow_ups":
             person.void_follow_ups(draft, payload.reason or "cleared")
@@ -198,7 +198,7 @@ def poison(
         person.speak_first(draft, cause)
         draft.cause = cause
         draft.outcome = "failed"
-        draft.say(APOLOGY, Sway.NONE, is_autonomous=False)
+        speech.say(draft, APOLOGY, Sway.NONE, is_autonomous=False)
     elif isinstance(event, TimerFired):
         _drop_timer(draft, event)
     elif isinstance(event, Control):
@@ -211,7 +211,7 @@ def _drop_timer(draft: Draft, event: TimerFired) -> None:
     loop = timers.drop(draft, event.payload)
     if loop is not None and loop.is_direct:
         draft.cause = loop.cause
-        draft.say(APOLOGY, Sway.NONE, is_autonomous=False)
+        speech.say(draft, APOLOGY, Sway.NONE, is_autonomous=False)
         draft.row_text("assistant", "agent", APOLOGY)
 
 
@@ -226,7 +226,7 @@ def give_up(
     if state.loop is not None:
         is_direct = state.loop.is_direct
         plainly.say_of_loop(draft)
-        draft.end_loop("failed")
+        loops.end(draft, "failed")
     else:
         queued = state.queue[0]
         name = f"seq-{queued.seq}" if event is None else event.id
@@ -241,7 +241,7 @@ def give_up(
     draft.note("gave_up", f"after {state.attempt} attempts")
     draft.outcome = "failed"
     if is_direct:
-        draft.say(APOLOGY, Sway.NONE, is_autonomous=False)
+        speech.say(draft, APOLOGY, Sway.NONE, is_autonomous=False)
         draft.row_text("assistant", "agent", APOLOGY)
     return draft
 

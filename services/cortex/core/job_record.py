@@ -15,10 +15,9 @@ from datetime import datetime
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from vigil.contracts import Job, JobStatus, Note, Outcome, Step, StepRun
-
-from .collecting import replace
 
 OUTPUTS_BYTES_MAX: Final = 64 * 1024
 """What the steps of one job told, together, as it is stored."""

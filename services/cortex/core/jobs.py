@@ -7,11 +7,12 @@ is seen to by `Draft.finish`.
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from vigil.contracts import Cause, Control, Start
 
-from . import job_record
+from . import job_record, loops
 from . import sway as sways
-from .collecting import replace
 from .draft import Draft
 
 
@@ -33,7 +34,7 @@ def begin(draft: Draft, cause: Cause, event: Control) -> None:
     # The state, which every turn holds, has the job once; the start only says who ordered it.
     given = replace(start, prompt="", job=None, is_tainted=sway.is_outside)
     draft.update(job=job_record.begun(job, draft.moment.now), start=given)
-    draft.begin_loop(cause, is_direct=False, is_ordered=start.is_ordered, sway=sway)
+    loops.begin(draft, cause, is_direct=False, is_ordered=start.is_ordered, sway=sway)
 
 
 def refuse(draft: Draft, start: Start) -> None:

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+from msgspec.structs import replace
+
 from vigil.contracts import Cause, FollowUp, Gathering, Queued, TimerPayload, UserMessage
 
-from . import approvals, detached, gates
-from .collecting import replace
+from . import approvals, detached, gates, loops, speech
 from .draft import Draft
-from .waiting import QUEUE_MAX, enqueue, fitting, in_its_place, stored_size
+from .queue import QUEUE_MAX, enqueue, fitting, in_its_place, stored_size
 
 KEYED_MAX: Final = 32
 """Ids of keyed messages that the state remembers; older repeats are the gateway's to catch."""
@@ -34,7 +35,7 @@ def receive(draft: Draft, cause: Cause, event: UserMessage) -> None:
         if state.loop is not None and not draft.is_overtaken:
             draft.update_loop(fence=cause.seq)
         draft.update(fence=cause.seq)
-        draft.take_back()
+        speech.take_back(draft)
         draft.note("repeat", "an event with this id was folded before", event.id)
         return
     if event.payload.is_keyed:
@@ -50,7 +51,7 @@ def receive(draft: Draft, cause: Cause, event: UserMessage) -> None:
 def speak_first(draft: Draft, cause: Cause) -> None:
     """Do what every user message does, whether it can be read or not."""
     draft.update(fence=cause.seq, counters=gates.reset(draft.state.counters))
-    draft.take_back()
+    speech.take_back(draft)
     void_follow_ups(draft, "the person spoke first")
     approvals.supersede(draft)
     _close_undirected_loop(draft)
@@ -76,7 +77,7 @@ def answer(draft: Draft, messages: Sequence[tuple[Cause, UserMessage]]) -> None:
     """Open the loop that answers these messages together; the last one is its cause."""
     cause = messages[-1][0]
     joined = tuple(before.id for before, _ in messages[:-1])
-    draft.begin_loop(cause, is_direct=True, joined=joined)
+    loops.begin(draft, cause, is_direct=True, joined=joined)
     for _, event in messages:
         draft.row_text("user", "person", event.payload.text)
     for event_id in joined:
@@ -108,7 +109,7 @@ def _close_undirected_loop(draft: Draft) -> None:
         return
     task = draft.state.tasks.get(loop.task_id)
     is_unsaid = loop.is_ordered and not draft.has_spoken  # what was said isn't said again
-    draft.end_loop(None)
+    loops.end(draft, None)
     if is_unsaid and loop.timer_id is not None and loop.follow_up is not None:
         _put_back(draft, loop.cause, loop.timer_id, loop.follow_up)
     elif is_unsaid and task is not None:
@@ -121,7 +122,7 @@ def _put_back(draft: Draft, cause: Cause, timer_id: str, follow_up: FollowUp) ->
     """Take up a reminder again after the message."""
     if timer_id in draft.state.follow_ups:
         # It has planned its next time under its own name; that one stays, and this one comes, too.
-        draft.bring_again(follow_up)
+        speech.bring_again(draft, follow_up)
     else:
         draft.ended.remove(cause.id)
         queue = in_its_place(draft.state.queue, Queued(seq=cause.seq, type="timer"))
@@ -136,7 +137,7 @@ def _interrupt(draft: Draft) -> None:
         return
     for event_id in (*loop.joined, loop.cause.id):
         draft.note("interrupted", "the person wrote again before it was answered", event_id)
-    draft.end_loop(None)
+    loops.end(draft, None)
 
 
 # ---------------------------------------------------------------- waiting for more

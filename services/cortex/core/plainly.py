@@ -6,10 +6,12 @@ the model is away, out of budget, declines, or its step kills, a text that is ma
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from vigil.contracts import AGENT_FOLLOW_UP, FollowUp, Task, TimerPayload
 
+from . import speech
 from . import sway as sways
-from .collecting import replace
 from .draft import OUTSIDE, Draft
 from .sway import Sway
 
@@ -48,7 +50,8 @@ def say_of_loop(draft: Draft) -> None:
     text, loop = of_loop(draft), draft.loop
     if not text:
         return
-    blocked = draft.say(
+    blocked = speech.say(
+        draft,
         text,
         draft.sway,
         is_autonomous=True,
@@ -67,8 +70,8 @@ def say_of_timer(draft: Draft, payload: TimerPayload) -> None:
         return
     text = of_follow_up(payload.timer_id, follow_up)
     draft.close_follow_up(payload.timer_id, has_fired=True)
-    if draft.gate(is_ordered=True) is None and draft.held_until() is not None:
-        draft.hold(payload.timer_id, replace(follow_up, message=text))
+    if speech.gate(draft, is_ordered=True) is None and speech.held_until(draft) is not None:
+        speech.hold(draft, payload.timer_id, replace(follow_up, message=text))
         return
     _say(draft, text, sways.of(follow_up), channel=follow_up.channel)
 
@@ -80,7 +83,8 @@ def say_of_task(draft: Draft, task: Task) -> None:
 
 
 def _say(draft: Draft, text: str, sway: Sway, *, channel: str | None = None) -> None:
-    blocked = draft.say(
+    blocked = speech.say(
+        draft,
         text,
         sway,
         is_autonomous=True,
@@ -88,5 +92,5 @@ def _say(draft: Draft, text: str, sway: Sway, *, channel: str | None = None) -> 
         tag=AGENT_FOLLOW_UP,
         channel=channel,
     )
-    if blocked is None and draft.held_until() is None:
+    if blocked is None and speech.held_until(draft) is None:
         draft.row_text("assistant", "agent", text)

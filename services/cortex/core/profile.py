@@ -19,7 +19,7 @@ from vigil.contracts import Cause, Row
 if TYPE_CHECKING:
     from ..thought.model import ModelAnswer, ModelError, ToolSpec
     from .draft import Draft
-    from .remembering import Offer
+    from .offers import Offer
 
 MEMORY: Final = (
     "memory_save",

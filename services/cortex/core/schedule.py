@@ -16,10 +16,11 @@ import msgspec
 from vigil.contracts import SOCKET, FollowUp, Risk
 
 from ..thought.tools import TOOLS, CancelFollowup, ScheduleFollowup, SendMessage
+from . import speech
 from .authority import SWAYED_BY
 from .draft import Draft
-from .spawning import shortened
 from .sway import Sway
+from .tasks import shortened
 
 ONLY_THE_PERSON: Final = (
     "This exchange took in content from outside. Reminders that are kept are the person's: only "
@@ -129,7 +130,7 @@ def carry_out_for_person(draft: Draft, wish: Wish, asked_at: datetime) -> None:
         case CancelFollowup():
             _cancel(draft, wish)
         case SendMessage(text=text, channel=channel):
-            draft.say(text, Sway.NONE, is_autonomous=False, channel=channel)
+            speech.say(draft, text, Sway.NONE, is_autonomous=False, channel=channel)
 
 
 def _may_keep(draft: Draft, wish: Wish) -> bool:
@@ -209,7 +210,8 @@ def _cancel(draft: Draft, arguments: CancelFollowup) -> str:
 
 def _send(draft: Draft, arguments: SendMessage) -> Result:
     loop = draft.loop
-    blocked = draft.say(
+    blocked = speech.say(
+        draft,
         arguments.text,
         draft.sway,
         is_autonomous=not loop.is_direct,

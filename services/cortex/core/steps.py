@@ -12,6 +12,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
+from msgspec.structs import replace
+
 from vigil.contracts import (
     Job,
     OpenCall,
@@ -24,11 +26,10 @@ from vigil.contracts import (
 from vigil.errors import InvalidInput
 
 from ..thought.model import ModelAnswer
-from . import calls, job_record, plans
+from . import calls, job_record, loops, plans
 from . import sway as sways
-from .collecting import replace
 from .draft import Draft
-from .remembering import TRUNCATING, cut
+from .offers import TRUNCATING, cut
 from .routing import route
 from .sway import Sway
 
@@ -68,7 +69,7 @@ def _refuse(draft: Draft, text: str, reason: str) -> None:
     if draft.loop.calls >= ASKED_MAX:
         said = job_record.line(text)
         draft.note("no_plan", f"there is no plan: {reason}" + (f" ({said})" if said else ""))
-        draft.end_loop("failed")
+        loops.end(draft, "failed")
         return
     draft.row_text("assistant", "agent", cut(text.strip(), ANSWER_BYTES_MAX) or "(nothing)")
     draft.row_text("user", "system", reason)
@@ -177,7 +178,7 @@ def _finish(draft: Draft) -> None:
         ),
         draft.sway | sways.of(*job.step_runs),
     )
-    draft.end_loop("answered")
+    loops.end(draft, "answered")
 
 
 def _job(draft: Draft) -> Job:

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 from vigil.contracts import Cause, FollowUp, Loop, TimerBlock, TimerFired, TimerPayload
 
-from . import approvals, calls, children, gates, pausing, person
+from . import approvals, calls, children, gates, loops, pauses, person, speech
 from . import sway as sways
 from .draft import OUTSIDE, RETRY_TIMER, Draft
-from .waiting import enqueue
+from .queue import enqueue
 
 
 def receive(draft: Draft, cause: Cause, event: TimerFired) -> None:
@@ -65,8 +65,8 @@ def _deadline(draft: Draft, cause: Cause, event: TimerFired) -> None:
         calls.expire(draft, cause)
     elif waiting is not None and person.is_ended_by(waiting, payload):
         person.look_again(draft, waiting, payload.fire_at)
-    elif pause is not None and pausing.is_ended_by(pause, payload):
-        pausing.receive(draft, cause, payload, pause)
+    elif pause is not None and pauses.is_ended_by(pause, payload):
+        pauses.receive(draft, cause, payload, pause)
     elif (approval := approvals.is_ended_by(draft, payload)) is not None:
         approvals.expire(draft, cause, event, approval)
     elif (task_id := children.awaited_by(draft, payload)) is not None:
@@ -88,8 +88,8 @@ def fire(draft: Draft, cause: Cause, event: TimerFired) -> None:
     if refusal is not None:
         _refuse(draft, timer_id, follow_up, refusal)
         draft.ended.append(cause.id)
-    elif draft.held_until() is not None:
-        draft.hold(timer_id, follow_up)
+    elif speech.held_until(draft) is not None:
+        speech.hold(draft, timer_id, follow_up)
         draft.outcome = "held"
         draft.ended.append(cause.id)
     else:
@@ -98,12 +98,13 @@ def fire(draft: Draft, cause: Cause, event: TimerFired) -> None:
 
 def _begin(draft: Draft, cause: Cause, timer_id: str, follow_up: FollowUp) -> None:
     draft.row("user", "timer", TimerBlock(timer_id=timer_id, follow_up=follow_up))
-    draft.begin_loop(cause, is_direct=False, timer_id=timer_id, follow_up=follow_up)
+    loops.begin(draft, cause, is_direct=False, timer_id=timer_id, follow_up=follow_up)
     if follow_up.message is None:
         return
     draft.row_text("assistant", "agent", follow_up.message)
     loop = draft.loop
-    draft.say(
+    speech.say(
+        draft,
         follow_up.message,
         sways.of(follow_up),
         is_autonomous=True,
@@ -112,14 +113,14 @@ def _begin(draft: Draft, cause: Cause, timer_id: str, follow_up: FollowUp) -> No
         fence=loop.fence,
         channel=follow_up.channel,
     )
-    draft.end_loop("answered")
+    loops.end(draft, "answered")
 
 
 def _refusal(draft: Draft, timer_id: str, follow_up: FollowUp) -> gates.Blocked | None:
     is_own_plan = not follow_up.keep and not timer_id.startswith(OUTSIDE)
     if is_own_plan and not draft.policy.autonomy_enabled:
         return gates.Blocked("disabled", "autonomy is switched off")
-    return draft.gate(is_ordered=follow_up.keep)
+    return speech.gate(draft, is_ordered=follow_up.keep)
 
 
 def _refuse(draft: Draft, timer_id: str, follow_up: FollowUp, refusal: gates.Blocked) -> None:
@@ -129,8 +130,8 @@ def _refuse(draft: Draft, timer_id: str, follow_up: FollowUp, refusal: gates.Blo
     too early by the agent's own plan is dropped.
     """
     if refusal.code == "cooldown" and follow_up.held_from is not None:
-        left = timedelta(milliseconds=draft.cooldown_left_ms)
-        draft.hold(timer_id, follow_up, draft.moment.now + left, "the cooldown")
+        left = timedelta(milliseconds=speech.cooldown_left_ms(draft))
+        speech.hold(draft, timer_id, follow_up, draft.moment.now + left, "the cooldown")
         draft.outcome = "held"
         return
     draft.note(f"blocked_{refusal.code}", refusal.text, timer_id)
@@ -149,10 +150,10 @@ def drop(draft: Draft, payload: TimerPayload) -> Loop | None:
     loop, waiting = draft.state.loop, draft.state.gathering
     if waiting is not None and person.is_ended_by(waiting, payload):
         draft.update(gathering=None)
-    pausing.forget(draft, payload)
+    pauses.forget(draft, payload)
     is_child_of_loop = children.drop(draft, payload) or approvals.drop(draft, payload)
     is_of_loop = _awaits(loop, payload) or calls.are_ended_by(loop, payload) or is_child_of_loop
     if loop is None or not is_of_loop:
         return None
-    draft.end_loop("failed")
+    loops.end(draft, "failed")
     return loop

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from ..core import children, loop
+from ..core import children, conclusion
 from ..core.profile import LOOKING, MCP, MEMORY, Profile, Starter, converse
 
 
@@ -25,7 +25,7 @@ PROFILE = Profile(
     prompt="branch.md.j2",
     begins={"start": children.begin},
     question=converse,
-    conclude=loop.conclude,
+    conclude=conclusion.conclude,
     tools=(*MEMORY, *LOOKING, MCP, "spawn_worker"),
     calls_max=10,
     timeout_s=60.0,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core import external, loop, person
+from ..core import conclusion, external, person
 from ..core.profile import ACTING, LOOKING, MCP, MEMORY, Profile, converse
 
 FOLLOW_UPS = ("schedule_followup", "cancel_followup", "send_message")
@@ -12,7 +12,7 @@ PROFILE = Profile(
     prompt="channel.md.j2",
     begins={"user_message": person.receive, "external": external.receive},
     question=converse,
-    conclude=loop.conclude,
+    conclude=conclusion.conclude,
     tools=(*FOLLOW_UPS, *MEMORY, *LOOKING, *ACTING, MCP, "ask_user", "branch", "spawn_worker"),
     calls_max=10,
     children_max=5,

@@ -1,11 +1,11 @@
 """What a conversation opens at a pause: the model is asked once what to remember. Pure.
 
-It is no session of its own, but a loop of the conversation's (`core.pausing`).
+It is no session of its own, but a loop of the conversation's (`core.pauses`).
 """
 
 from __future__ import annotations
 
-from ..core import pausing
+from ..core import pauses
 from ..core.draft import Draft
 from ..core.history import memorable
 from ..core.profile import Desk, Profile, Question
@@ -19,12 +19,12 @@ async def question(desk: Desk, draft: Draft) -> Question | None:
     """Offer memory what it was not offered yet. None: there is nothing to ask about."""
     offer = await desk.unsaved(draft.state.unsaved_from)
     if not offer.has_words:
-        pausing.skip(draft, offer)
+        pauses.skip(draft, offer)
         return None
     text = transcript(row for chunk in offer.chunks for row in memorable(chunk))
     return Question(
         desk.reflect(draft, text, purpose=PURPOSE, prompt=PROMPT),
-        lambda draft, answer: pausing.conclude(draft, answer, offer),
+        lambda draft, answer: pauses.conclude(draft, answer, offer),
     )
 
 
@@ -34,7 +34,7 @@ PROFILE = Profile(
     prompt=PROMPT,
     begins={},
     question=question,
-    give_way=pausing.give_way,
+    give_way=pauses.give_way,
     calls_max=1,
     is_thread_shown=False,
     asks_again=False,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from ..core import children, loop
+from ..core import children, conclusion
 from ..core.profile import ACTING, LOOKING, MCP, MEMORY, Profile, Starter, converse
 
 
@@ -25,7 +25,7 @@ PROFILE = Profile(
     prompt="worker.md.j2",
     begins={"start": children.begin},
     question=converse,
-    conclude=loop.conclude,
+    conclude=conclusion.conclude,
     tools=(*MEMORY, *LOOKING, *ACTING, MCP, "ask_user"),
     calls_max=50,
     tier="cheap",

@@ -13,8 +13,8 @@ from vigil.subjects import SessionKey
 
 from .. import core
 from ..core import Draft, Policy
+from ..core.offers import Offer
 from ..core.profile import Inquiry, Question
-from ..core.remembering import Offer
 from ..thought.compactor import Compactor
 from ..thought.model import ModelAnswer, ModelError, ToolSpec
 from ..thought.recollector import LoopMemory

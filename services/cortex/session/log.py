@@ -33,7 +33,7 @@ from vigil.worker.patience import Patience, after_s
 
 from ..core import owes
 from ..core.history import Chunk, chunk_of, without
-from ..core.remembering import Offer
+from ..core.offers import Offer
 from ..profiles import has_purpose
 from .history import History
 from .inheritance import inherited

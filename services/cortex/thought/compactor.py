@@ -17,8 +17,8 @@ from vigil.subjects import SessionKey
 from .. import core
 from ..core import Draft, Plan, Policy, Window
 from ..core.history import Chunk
+from ..core.offers import was_offered
 from ..core.profile import Question
-from ..core.remembering import was_offered
 from ..session.history import History
 from .model import ModelAnswer, ModelError
 from .thinker import Thinker

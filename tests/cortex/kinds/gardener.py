@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.cortex.core import sway
+from services.cortex.core import loops, sway
 from services.cortex.core.draft import Draft
 from services.cortex.core.profile import MEMORY, Profile, converse
 from services.cortex.thought.model import ModelAnswer
@@ -15,7 +15,7 @@ def begin(draft: Draft, cause: Cause, event: Control) -> None:
     assert start is not None
     draft.update(start=start)
     draft.row_text("user", "task", f"Plants: {start.prompt}")
-    draft.begin_loop(cause, is_direct=False, sway=sway.of(start))
+    loops.begin(draft, cause, is_direct=False, sway=sway.of(start))
 
 
 def conclude(draft: Draft, answer: ModelAnswer) -> None:
@@ -24,7 +24,7 @@ def conclude(draft: Draft, answer: ModelAnswer) -> None:
     draft.usage.append(answer.usage)
     draft.row_text("assistant", "agent", text)
     draft.save_memory(SaveMemoryPayload(content=text, type="event", source="gardener"), draft.sway)
-    draft.end_loop("saved")
+    loops.end(draft, "saved")
 
 
 PROFILE = Profile(

@@ -17,7 +17,7 @@ from vigil.contracts import (
 from vigil.worker.backoff import Backoff
 
 from ..thought.model import ModelAnswer
-from . import calls, children, plainly
+from . import calls, children, loops, plainly, speech
 from .draft import RETRY_TIMER, Draft
 from .routing import route
 from .schedule import Result
@@ -133,9 +133,10 @@ def _say_last(draft: Draft, text: str) -> None:
     loop = draft.loop
     if not text:
         draft.note("silent", "there was nothing to say")
-        draft.end_loop("answered" if loop.sends else "silent")
+        loops.end(draft, "answered" if loop.sends else "silent")
         return
-    blocked = draft.say(
+    blocked = speech.say(
+        draft,
         text,
         draft.sway,
         is_autonomous=not loop.is_direct,
@@ -143,7 +144,7 @@ def _say_last(draft: Draft, text: str) -> None:
         tag=loop.tag,
         fence=loop.fence,
     )
-    draft.end_loop("answered" if blocked is None else "blocked")
+    loops.end(draft, "answered" if blocked is None else "blocked")
 
 
 def fail(
@@ -174,11 +175,11 @@ def fail(
     draft.note("model_failed", reason)
     if loop.is_direct:
         text = f"I could not answer: {reason}"
-        draft.say(text, draft.sway, is_autonomous=False, fence=loop.fence)
+        speech.say(draft, text, draft.sway, is_autonomous=False, fence=loop.fence)
         draft.row_text("assistant", "agent", text)
     else:
         plainly.say_of_loop(draft)
-    draft.end_loop("failed")
+    loops.end(draft, "failed")
 
 
 __all__ = ["conclude", "fail"]

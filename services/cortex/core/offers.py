@@ -20,8 +20,8 @@ from ..thought.model import ModelAnswer
 from . import sway as sways
 from .draft import Draft
 from .history import Chunk
+from .queue import stored_size
 from .sway import Sway
-from .waiting import stored_size
 
 TRUNCATING: Final = ("max_tokens", "model_context_window_exceeded")
 SAVES_MAX: Final = 20

@@ -15,8 +15,9 @@ from vigil.contracts import Cause, Pause, TimerPayload
 
 from ..profiles import profile_of
 from ..thought.model import ModelAnswer
+from . import loops
 from .draft import INSTANT, PAUSE_TIMER, Draft
-from .remembering import Offer, save_all, things
+from .offers import Offer, save_all, things
 
 
 def is_ended_by(pause: Pause | None, payload: TimerPayload) -> bool:
@@ -36,16 +37,16 @@ def receive(draft: Draft, cause: Cause, payload: TimerPayload, pause: Pause) -> 
     elif payload.fire_at < pause.due_at:
         _look_again(draft, cause, pause.due_at, "more was said since")
     elif state.loop is not None or state.queue:
-        _look_again(draft, cause, draft.next_pause_at, "something is still open")
+        _look_again(draft, cause, loops.next_pause_at(draft), "something is still open")
     elif draft.moment.is_paused:
-        _look_again(draft, cause, draft.next_pause_at, "everything proactive is paused")
+        _look_again(draft, cause, loops.next_pause_at(draft), "everything proactive is paused")
     else:
         draft.update(pause=None)
-        draft.begin_loop(cause, is_direct=False, purpose=profile_of("look_back").purpose)
+        loops.begin(draft, cause, is_direct=False, purpose=profile_of("look_back").purpose)
 
 
 def _look_again(draft: Draft, cause: Cause, due_at: datetime, why: str) -> None:
-    draft.await_pause(due_at)
+    loops.await_pause(draft, due_at)
     draft.note("pause_put_off", f"{why}; looked at again at {due_at:{INSTANT}}")
     draft.ended.append(cause.id)
 
@@ -53,10 +54,10 @@ def _look_again(draft: Draft, cause: Cause, due_at: datetime, why: str) -> None:
 def give_way(draft: Draft, why: str) -> None:
     """Close a loop that looks back, because something came in; the next pause takes it up."""
     cause = draft.loop.cause
-    draft.end_loop(None)
+    loops.end(draft, None)
     draft.note("save_put_off", why, cause.id)
     if draft.state.pause is None and draft.policy.pause_s:
-        draft.await_pause(draft.next_pause_at)
+        loops.await_pause(draft, loops.next_pause_at(draft))
 
 
 def forget(draft: Draft, payload: TimerPayload) -> None:
@@ -86,8 +87,8 @@ def skip(draft: Draft, offer: Offer) -> None:
 
 
 def _end(draft: Draft, offer: Offer) -> None:
-    draft.end_loop("saved")
+    loops.end(draft, "saved")
     draft.update(unsaved_from=offer.next_from)
     if offer.next_from:
-        draft.await_pause(draft.next_pause_at)
+        loops.await_pause(draft, loops.next_pause_at(draft))
         draft.note("save_cut", "it was too much for one call; the rest follows at the next pause")

@@ -1,0 +1,145 @@
+"""Loops: how an exchange is opened and closed, and what follows its end."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from vigil.contracts import (
+    AGENT_FOLLOW_UP,
+    CallTool,
+    CallToolPayload,
+    Cause,
+    FollowUp,
+    Loop,
+    Outcome,
+    Pause,
+    Waiting,
+)
+
+from . import sway as sways
+from . import tasks
+from .draft import CALL_TIMER, PAUSE_TIMER, RETRY_TIMER, Draft
+from .sway import Sway
+
+
+def begin(
+    draft: Draft,
+    cause: Cause,
+    *,
+    is_direct: bool,
+    timer_id: str | None = None,
+    follow_up: FollowUp | None = None,
+    is_ordered: bool = False,
+    sway: Sway = Sway.NONE,
+    joined: tuple[str, ...] = (),
+    purpose: str = "",
+    task_id: str = "",
+) -> None:
+    """Open the loop for `cause`: the model will be asked.
+
+    Args:
+        sway: of what begins it, beside the follow-up.
+        purpose: of a loop that is opened beside the session's own (`profiles`).
+    """
+    task = draft.state.tasks.get(task_id)
+    draft.cause = cause
+    loop = Loop(
+        cause=cause,
+        fence=draft.state.fence,
+        begun_at=draft.moment.now,
+        is_direct=is_direct,
+        is_ordered=is_ordered or (follow_up is not None and follow_up.keep),
+        tag=None if timer_id is None else AGENT_FOLLOW_UP,
+        timer_id=timer_id,
+        follow_up=follow_up,
+        taint=sways.taint(sway if follow_up is None else sway | sways.of(follow_up)),
+        joined=joined,
+        purpose=purpose or draft.policy.profile.purpose,
+        task_id=task_id,
+        spawned=0 if task is None else task.spawned,
+    )
+    draft.update(loop=loop)
+    draft.outcome = "begun"
+
+
+def end(draft: Draft, outcome: Outcome | None) -> None:
+    """Close the loop; the exchange of its cause is over.
+
+    `outcome` None: another event ends it, and gives the turn its outcome.
+    """
+    loop, sway = draft.loop, draft.sway
+    if loop.retry is not None:
+        draft.cancel_deadline(RETRY_TIMER, loop.retry.generation)
+    if loop.waiting is not None:
+        _stop_waiting(draft, loop.waiting)
+    draft.ended += (*loop.joined, loop.cause.id)
+    draft.update(loop=None)
+    tasks.close_task(draft, loop.task_id)
+    _tell_end(draft, loop, outcome, sway)
+    draft.is_tainted = draft.is_tainted or (sways.of_loop(loop).is_outside and bool(draft.rows))
+    if loop.is_direct:
+        _await_pause_after(draft, loop)
+    if outcome is not None:
+        draft.outcome = outcome
+
+
+def _stop_waiting(draft: Draft, waiting: Waiting) -> None:
+    """See to it that nobody works on what no loop waits for any more."""
+    if waiting.generation:
+        draft.cancel_deadline(CALL_TIMER, waiting.generation)
+    for call in waiting.calls:
+        tasks.abandon(draft, call, "nobody waits for it any more")
+
+
+def _tell_end(draft: Draft, loop: Loop, outcome: Outcome | None, sway: Sway) -> None:
+    """Tell who started this session, if somebody did, that it is over and what came of it."""
+    if draft.state.start is not None:
+        state, content = tasks.ending(outcome, draft.notes, draft.last_words, loop.unsaid)
+        tasks.tell_end(draft, state, content, sway)
+
+
+def take_in(draft: Draft, sway: Sway) -> None:
+    """Let what a result brings have its part in all that the open loop decides from now on."""
+    if sway.is_outside:
+        draft.update_loop(taint=sways.taint(sway))
+
+
+def call_tool(draft: Draft, payload: CallToolPayload, sway: Sway) -> str:
+    """Ask a service to run a tool; return the effect's id, which its result names."""
+    payload = replace(payload, is_tainted=sway.is_outside)
+    effect, ordinal = draft.next_id("call_tool", payload, payload.service)
+    draft.effects.append(CallTool(id=effect, ordinal=ordinal, payload=payload))
+    return effect
+
+
+# ---------------------------------------------------------------- pauses
+
+
+def next_pause_at(draft: Draft) -> datetime:
+    """When the conversation counts as paused, if nothing more is said from now on."""
+    return draft.moment.now + timedelta(seconds=draft.policy.pause_s)
+
+
+def await_pause(draft: Draft, due_at: datetime) -> None:
+    """Set the deadline at which it is looked whether the conversation pauses."""
+    draft.set_deadline(PAUSE_TIMER, due_at)
+    draft.update(pause=Pause(generation=draft.ordinal, due_at=due_at))
+
+
+def _await_pause_after(draft: Draft, loop: Loop) -> None:
+    """Remember from where on memory is to be offered what was said."""
+    if not draft.policy.pause_s:
+        draft.update(is_offered=False)
+        return
+    if not draft.state.unsaved_from:
+        # Its rows are in later turns than the event that it answers.
+        start = loop.cause.seq
+        if not draft.state.is_offered:
+            start = min(draft.state.history_from or start, start)
+        draft.update(unsaved_from=start, is_offered=True)
+    if draft.state.pause is None:
+        await_pause(draft, next_pause_at(draft))
+    else:
+        draft.update(pause=replace(draft.state.pause, due_at=next_pause_at(draft)))

@@ -1,0 +1,182 @@
+"""What a session says, unless the gates, quiet hours or a pause hold it back (SPEC S-7)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from msgspec.structs import replace
+
+from vigil.contracts import SOCKET, FollowUp, SendMessage, SendPayload
+
+from . import gates
+from .draft import INSTANT, OUTSIDE, Draft
+from .sway import Sway
+
+HELD: Final = "_held"
+"""Begins the ids of follow-ups that are brought again, by no plan of their own."""
+PAUSE_LOOK_AGAIN_S: Final = 5.0
+"""A held follow-up comes back this soon; the scheduler keeps it until the pause ends."""
+
+
+def say(
+    draft: Draft,
+    text: str,
+    sway: Sway,
+    *,
+    is_autonomous: bool,
+    is_ordered: bool = False,
+    tag: str | None = None,
+    fence: int | None = None,
+    channel: str | None = None,
+) -> gates.Blocked | None:
+    """Send `text`, unless the gates or the quiet hours say otherwise.
+
+    `channel` None: autonomous messages go where the person wants them, others to the socket.
+    `sway`: of the text, which need not be the open loop's.
+
+    Returns the refusal, if it was blocked. A message held back by quiet hours or a pause
+    becomes a timer with a fixed text, and counts as sent as far as the caller goes. A session
+    that is no conversation says nothing to the person: these are its last words.
+    """
+    if not draft.policy.profile.is_conversation:
+        draft.last_words = text
+        return None
+    if is_autonomous:
+        blocked = gate(draft, is_ordered=is_ordered) or _no_room(draft, text, is_ordered=is_ordered)
+        if blocked is not None:
+            draft.note(f"blocked_{blocked.code}", blocked.text)
+            draft.is_dirty = True
+            return blocked
+        if held_until(draft) is not None:
+            _hold_text(draft, text, sway, is_ordered=is_ordered, channel=channel)
+            return None
+    is_voidable = is_autonomous and not is_ordered
+    if not is_autonomous and draft.policy.clear_policy == "all":
+        is_voidable = True
+    payload = SendPayload(
+        text=text,
+        caused_by=draft.cause.id if draft.cause is not None else "",
+        # What may be voided is fenced by what its loop knew; the rest by what is known now.
+        fence=fence if is_voidable and fence is not None else draft.state.fence,
+        previous=draft.state.last_send,
+        is_autonomous=is_autonomous,
+        is_voidable=is_voidable,
+        tag=tag,
+        channel=channel or (draft.policy.route if is_autonomous else SOCKET),
+        is_tainted=sway.is_outside,
+    )
+    effect, ordinal = draft.next_id("send_message", payload, payload.channel)
+    draft.effects.append(SendMessage(id=effect, ordinal=ordinal, payload=payload))
+    draft.update(last_send=effect)
+    if is_voidable:
+        draft.update(unheard=(*draft.state.unheard, effect))
+    if is_autonomous:
+        counters = gates.count(
+            draft.state.counters, is_ordered=is_ordered, now_ms=draft.moment.now_ms
+        )
+        draft.update(counters=counters)
+    return None
+
+
+def take_back(draft: Draft) -> None:
+    """Take note of what the person's message came before: that was not said, and won't be."""
+    sends = draft.state.unheard
+    if sends:
+        draft.unsaid += [effect for effect in sends if effect in draft.moment.unsaid]
+        draft.update(unheard=())
+
+
+def gate(draft: Draft, *, is_ordered: bool) -> gates.Blocked | None:
+    return gates.check(
+        draft.state.counters,
+        is_ordered=is_ordered,
+        is_locked=draft.state.is_locked,
+        now_ms=draft.moment.now_ms,
+        policy=draft.policy,
+    )
+
+
+def _no_room(draft: Draft, text: str, *, is_ordered: bool) -> gates.Blocked | None:
+    """Refuse what can't be held back any more: it would travel in every turn until then."""
+    if held_until(draft) is None or is_ordered:
+        return None
+    held = draft.state.follow_ups.values()
+    size = sum(len(f.reason.encode()) + len((f.message or "").encode()) for f in held)
+    is_full = len(held) >= draft.policy.follow_ups_max
+    if is_full or size + len(text.encode()) > draft.policy.follow_up_bytes_max:
+        return gates.Blocked("no_room", f"{holds_by(draft)}, and too much is put off already")
+    return None
+
+
+def cooldown_left_ms(draft: Draft) -> int:
+    """How long the next message that the person didn't order has to wait."""
+    last_ms = draft.state.counters.last_autonomous_ms
+    if last_ms is None:
+        return 0
+    return max(last_ms + draft.policy.cooldown_ms - draft.moment.now_ms, 0)
+
+
+# ---------------------------------------------------------------- what is held back
+
+
+def held_until(draft: Draft) -> datetime | None:
+    """Return until when autonomous messages are held back, if they are."""
+    if draft.moment.is_paused:
+        return draft.moment.now + timedelta(seconds=PAUSE_LOOK_AGAIN_S)
+    return draft.moment.quiet_until
+
+
+def holds_by(draft: Draft) -> str:
+    """What holds autonomous messages back, in words."""
+    return "a pause" if draft.moment.is_paused else "quiet hours"
+
+
+def hold(
+    draft: Draft, timer_id: str, follow_up: FollowUp, until: datetime | None = None, why: str = ""
+) -> None:
+    """Put a due follow-up off: until quiet hours or the pause are over, or until `until`."""
+    until, why = until or held_until(draft), why or holds_by(draft)
+    if until is None:
+        raise AssertionError("nothing holds it back")
+    draft.note("held", f"{why}: put off to {until:{INSTANT}}", timer_id)
+    draft.open_follow_up(
+        timer_id,
+        replace(
+            follow_up,
+            generation=draft.ordinal,
+            fire_at=until,
+            held_from=follow_up.held_from or follow_up.fire_at,
+        ),
+    )
+
+
+def _hold_text(
+    draft: Draft, text: str, sway: Sway, *, is_ordered: bool, channel: str | None
+) -> None:
+    loop = draft.state.loop
+    is_outside = loop is not None and (
+        loop.cause.type == "external" or (loop.timer_id or "").startswith(OUTSIDE)
+    )
+    timer_id = f"{OUTSIDE if is_outside else HELD}-{draft.state.effects + 1}"
+    follow_up = FollowUp(
+        generation=0,
+        fire_at=draft.moment.now,
+        reason="held back",
+        message=text,
+        keep=is_ordered,
+        is_tainted=sway.is_outside,
+        channel=channel,
+    )
+    hold(draft, timer_id, follow_up)
+
+
+def bring_again(draft: Draft, follow_up: FollowUp) -> None:
+    """Let a follow-up come once more, at once, whose name another one has by now."""
+    again = replace(
+        follow_up,
+        generation=draft.ordinal,
+        fire_at=draft.moment.now,
+        held_from=follow_up.held_from or follow_up.fire_at,
+    )
+    draft.open_follow_up(f"{HELD}-{draft.state.effects + 1}", again)
