@@ -6,7 +6,7 @@ reduced at once (:mod:`.facts`); no bytes are kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from vigil.bus.bus import Bus, Message
@@ -128,42 +128,19 @@ class Reader:
     async def _one(self, ask: Ask) -> Any:
         if isinstance(ask, In):
             return await Reader(self._bus, ask.key)._one(ask.ask)
-        if isinstance(ask, At | Newest | Next):
-            return await self._single(ask)
-        if isinstance(ask, FirstTurn | Turns | TurnWith):
-            return await self._among_turns(ask)
-        match ask:
-            case All():
-                return await self._all(ask)
-            case ResultOf():
-                return await self._result_of(ask)
-            case Letters():
-                return await self._letters(ask)
+        return await _ANSWERS[type(ask)](self, ask)
 
-    async def _among_turns(self, ask: FirstTurn | Turns | TurnWith) -> Any:
-        match ask:
-            case FirstTurn():
-                return await self._first_turn(ask)
-            case Turns():
-                return await self._turns(ask)
-            case TurnWith():
-                return await self._turn_with(ask)
+    async def _newest(self, ask: Newest) -> Fact | None:
+        return self._fact(await self._bus.get_last(self._stream, ask.subject))
 
-    async def _single(self, ask: At | Newest | Next) -> Fact | None:
-        match ask:
-            case At():
-                return await self._at(ask.seq)
-            case Newest():
-                return self._fact(await self._bus.get_last(self._stream, ask.subject))
-            case Next():
-                found = await self._bus.get_next(self._stream, ask.subject, ask.after + 1)
-                return self._fact(found)
+    async def _next(self, ask: Next) -> Fact | None:
+        return self._fact(await self._bus.get_next(self._stream, ask.subject, ask.after + 1))
 
     def _fact(self, message: Message | None) -> Fact | None:
         return None if message is None else to_fact(self._stream, message)
 
-    async def _at(self, seq: int) -> Fact | None:
-        message = await self._bus.get(self._stream, seq) if seq > 0 else None
+    async def _at(self, ask: At) -> Fact | None:
+        message = await self._bus.get(self._stream, ask.seq) if ask.seq > 0 else None
         if message is None or not message.subject.startswith(self._key.root + "."):
             return None
         return self._fact(message)
@@ -261,6 +238,19 @@ class Reader:
 
         await scan(self._bus, DEAD, [subject], visit)
         return found.found()
+
+
+_ANSWERS: Final[dict[type[Ask], Callable[[Reader, Any], Awaitable[Any]]]] = {
+    At: Reader._at,
+    Newest: Reader._newest,
+    Next: Reader._next,
+    All: Reader._all,
+    FirstTurn: Reader._first_turn,
+    Turns: Reader._turns,
+    TurnWith: Reader._turn_with,
+    ResultOf: Reader._result_of,
+    Letters: Reader._letters,
+}
 
 
 class _Finds:
