@@ -24,6 +24,7 @@ from vigil.worker import dead_letters
 from vigil.worker.consumer_loop import consuming
 from vigil.worker.dead_letters import NOBODY
 from vigil.worker.lanes import Lanes
+from vigil.worker.patience import AWAY
 
 from ..edge import Edge
 from ..http.problem import Problem
@@ -145,7 +146,8 @@ class OutsideEvents:
         _, user, credential = message.subject.split(".")
         place = SessionKey(user, NOBODY, credential)
         counts = self._edge.context.metrics
-        await dead_letters.bury(self._edge.bus, counts, letter, message, place)
+        # What the broker refuses waits, and holds up nothing else of its credential.
+        await dead_letters.bury(self._edge.bus, counts, letter, message, place, errors=AWAY)
         crash.point("gateway.event.buried")
 
 

@@ -14,6 +14,7 @@ import structlog
 
 from ..bus.bus import Bus, Message
 from ..contracts import DEAD_LETTER_BYTES_MAX, DeadLetter, encode
+from ..errors import VigilError
 from ..observe import metrics, trace
 from ..observe.metrics import Metrics
 from ..subjects import SessionKey, token_of
@@ -74,18 +75,25 @@ def build(
 
 
 async def bury(
-    bus: Bus, counts: Metrics, letter: DeadLetter, message: Message, place: SessionKey
+    bus: Bus,
+    counts: Metrics,
+    letter: DeadLetter,
+    message: Message,
+    place: SessionKey,
+    *,
+    errors: tuple[type[VigilError], ...] = ANY,
 ) -> None:
     """Store a letter, however long that takes; count it and log it. A repeat stores nothing.
 
     Args:
         place: under whose subject it lies; mostly whose it is.
+        errors: what is tried again; anything else is raised.
     """
     headers = {trace.HEADER: trace.passed_on(message.headers.get(trace.HEADER))}
     # The broker knows an id for the whole stream, and two services may give up one message.
     msg_id = f"{letter.service}-{letter.stream}-{letter.seq}"
     subject, data = place.dead(letter.service), encode(letter)
-    patience = Patience(f"{letter.service}.bury", errors=ANY)
+    patience = Patience(f"{letter.service}.bury", errors=errors)
     await patience.run(lambda: bus.publish(subject, data, headers, msg_id=msg_id))
     counts.count(metrics.DEAD_LETTERS)
     log.warning(
