@@ -16,7 +16,7 @@ from typing import Final
 import pytest
 from hypothesis import settings
 
-from tests.support import certificates, engines, examples, takeover, warm
+from tests.support import certificates, engines, examples, ports, takeover, warm
 from tests.support.stack import Stack, running_stack
 
 _MEMORY: Final = Path("/dev/shm")
@@ -39,6 +39,7 @@ gc.disable()
 settings.load_profile(examples.FAST)
 certificates.share()
 engines.share()
+ports.share()
 
 _TESTS: Final = Path(__file__).parent
 _SLOWEST: Final = {

@@ -401,9 +401,9 @@ def test_a_wildcard_is_nobody(user: str) -> None:
 # ---------------------------------------------------------------- while everything runs
 
 
-async def erased(bus: Bus, user: str, **options: float) -> Eraser:
+async def erased(bus: Bus, user: str, quiet_s: float = erase.QUIET_S) -> Eraser:
     eraser = Eraser(bus, user, SystemClock(), NOTHING)
-    mark = await eraser.run(**options)
+    mark = await eraser.run(quiet_s=quiet_s)
     await erasure.end(bus, user, mark, datetime.now(UTC))
     return eraser
 

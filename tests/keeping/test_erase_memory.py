@@ -59,7 +59,7 @@ async def test_every_replica_forgets_its_own(tmp_path: Path) -> None:
         await until_made(tmp_path, 3)
         await gate.stack.stop("memory:3")
         assert {name.split("/")[1] for name in in_memory(tmp_path)} == {"0", "1", "2"}
-        eraser = await erased(gate.admin, USER)
+        eraser = await erased(gate.admin, USER, quiet_s=0.2)
         assert eraser.swept.replicas == 2
         assert eraser.swept.deleted["MEMORIES"] == 40
         left = {name.split("/")[1] for name in in_memory(tmp_path)}
@@ -106,7 +106,7 @@ async def test_how_rare_their_words_were_is_forgotten_too(
         await save(ann, f"{TEXT} is about a garden")
         assert contents(await look(ann, q="garden")) == [f"{TEXT} is about a garden"]
         assert any(THEIRS in one._frequencies._known for one in made)
-        await erased(gate.admin, USER)
+        await erased(gate.admin, USER, quiet_s=0.2)
         assert not any(THEIRS in one._frequencies._known for one in made)
 
 
@@ -170,7 +170,7 @@ async def test_from_a_shared_memory_theirs_goes_and_what_was_made_of_it(tmp_path
         await until_known(client, "5" * 32)
         await until_vectors(bob)
         assert in_memory(tmp_path)
-        await erased(gate.admin, USER)
+        await erased(gate.admin, USER, quiet_s=0.2)
         assert in_memory(tmp_path) == []
         assert contents(await look(bob, agentId="crew")) == ["bob likes coffee"]
         found: Recalled = await client.ask(SHARED, Recall(query="tea coffee say"))
@@ -184,7 +184,7 @@ async def test_from_a_shared_memory_theirs_goes_and_what_was_made_of_it(tmp_path
             "user:bob", "erased", "memory", "maintenance",
         }  # fmt: skip
         # Nothing is left to do for a second time.
-        again = await erased(gate.admin, USER)
+        again = await erased(gate.admin, USER, quiet_s=0.2)
         assert again.swept.deleted == {}
 
 

@@ -29,7 +29,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from tests.support import certificates
+from tests.support import certificates, ports
 from vigil import crash
 from vigil.broker.process import die_with_parent
 
@@ -307,6 +307,7 @@ def main() -> NoReturn:
     for name in IMPORTED:
         importlib.import_module(name)
     certificates.share()
+    ports.share()
     importlib.import_module("tests.support.engines").share()
     importlib.import_module("services.gateway.http.app").described()
     assert len(list(Path("/proc/self/task").iterdir())) == 1, "with threads, nothing can be forked"
