@@ -5,12 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
-from vigil.contracts import CallTool, ToolResultEvent, decode_event, encode
+from vigil.contracts import CallTool, ToolResultEvent, decode_event
 from vigil.errors import InvalidInput
-from vigil.observe import trace
 from vigil.runtime import Context
 from vigil.subjects import SessionKey
-from vigil.worker import turns
+from vigil.worker import results, turns
 from vigil.worker.patience import Patience
 
 from . import work
@@ -48,12 +47,10 @@ class Answers:
             is_tainted=told.is_tainted,
         )
         until = call.payload.due_at + timedelta(seconds=self._limits.answer_late_s)
-        subject, data = key.in_event(RESULT), encode(event)
-        headers = {trace.HEADER: trace.passed_on(trace.current.get())}
         patience = Patience(
             "executor.answer", self._limits.again, is_over=lambda: self._clock.now() > until
         )
-        await patience.run(lambda: self._bus.publish(subject, data, headers, msg_id=event.id))
+        await patience.run(lambda: results.store(self._bus, key, event))
 
     async def is_there(self, key: SessionKey, call: CallTool, since: int) -> bool:
         """Whether a result is stored.

@@ -25,7 +25,7 @@ from vigil.memory.tools import TOOLS
 from vigil.observe import metrics, spans, trace
 from vigil.runtime import Context
 from vigil.subjects import Scope, SessionKey
-from vigil.worker import turns
+from vigil.worker import results, turns
 from vigil.worker.effects import InHand, Tasks
 from vigil.worker.waiting import is_awaited
 
@@ -178,9 +178,7 @@ class Calls:
             is_error=told.is_error,
             is_tainted=told.is_tainted,
         )
-        headers = {trace.HEADER: trace.passed_on(trace.current.get())}
-        subject = key.in_event("tool_result")
-        await self._bus.publish(subject, encode(event), headers, msg_id=event.id)
+        await results.store(self._bus, key, event)
 
 
 def _name(call: CallTool) -> str:

@@ -57,12 +57,7 @@ class Incoming:
 
     async def next_within(self, timeout_s: float) -> Message | None:
         """Return the next event, or None if none came for so long."""
-        while (message := self._events.take_nowait()) is None:
-            try:
-                await asyncio.wait_for(self._events.arrived(), timeout_s)
-            except TimeoutError:
-                return None
-        return message
+        return await self._events.next_within(timeout_s)
 
     async def during(self, call: asyncio.Future[Any]) -> Message | None:
         """Wait for the next event, or for the call to end (None)."""

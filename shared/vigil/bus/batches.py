@@ -18,8 +18,8 @@ from typing import Final
 
 import msgspec
 
-from ..errors import Unavailable, WrongLastSequence
-from .bus import ERR_WRONG_LAST_SEQ, Bus, BusError
+from .bus import Bus
+from .replies import decode_reply, refusal
 
 EXPECT_LAST: Final = "Nats-Expected-Last-Sequence"
 BATCH_ID: Final = "Nats-Batch-Id"
@@ -38,20 +38,6 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     subject: str
     data: bytes
     headers: dict[str, str]
-
-
-class _Error(msgspec.Struct):
-    code: int = 0
-    err_code: int = 0
-    description: str = ""
-
-
-class _Reply(msgspec.Struct):
-    seq: int = 0
-    error: _Error | None = None
-
-
-_reply: Final = msgspec.json.Decoder(_Reply).decode
 
 
 async def last_sequence(bus: Bus, stream: str, timeout: float = 5.0) -> int:
@@ -111,12 +97,7 @@ async def _ask(bus: Bus, entry: Entry, headers: dict[str, str]) -> int:
     answer = await bus._request(entry.subject, entry.data, entry.headers | headers, TIMEOUT_S)
     if not answer.data:
         return 0
-    reply = _reply(answer.data)
-    if reply.error is None:
-        return reply.seq
-    text = f"{entry.subject}: {reply.error.description}"
-    if reply.error.err_code == ERR_WRONG_LAST_SEQ:
-        raise WrongLastSequence(text)
-    if reply.error.code == 503:
-        raise Unavailable(text)
-    raise BusError(reply.error.err_code, text)
+    reply = decode_reply(answer.data)
+    if reply.error is not None:
+        raise refusal(entry.subject, reply.error)
+    return reply.seq
