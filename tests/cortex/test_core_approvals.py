@@ -40,7 +40,8 @@ def tool(name: str, risk: Risk, **of: Any) -> Tool:
         "required": ["command"],
         "additionalProperties": False,
     }
-    return Tool(name=name, description="", input_schema=schema, risk=risk, **of)
+    offered = ("channel", "worker", "planner")
+    return Tool(name=name, description="", input_schema=schema, risk=risk, profiles=offered, **of)
 
 
 TOOLS = {
@@ -139,8 +140,8 @@ def test_a_tool_that_is_not_offered_is_unknown() -> None:
     first, _ = driver.user("list it")
     assert told(first) == ["There is no tool named 'shell'."]
     branch = Policy(profile=profile_of("branch"))
-    assert not offers(branch.profile, "shell")
-    assert offers(branch.profile, "box__wipe")
+    assert not offers(branch.profile, "shell", TOOLS["shell"])
+    assert offers(branch.profile, "box__wipe", TOOLS["box__wipe"])
 
 
 # ---------------------------------------------------------------- asking in a conversation

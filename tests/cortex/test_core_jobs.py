@@ -46,12 +46,14 @@ SHELL = Tool(
     },
     risk="external",
     timeout_s=30,
+    profiles=("planner",),
 )
 FETCH = Tool(
     name="http_get",
     description="Read a page.",
     input_schema={"type": "object", "properties": {"url": {"type": "string"}}},
     risk="read",
+    profiles=("planner",),
 )
 WIPE = Tool(
     name="box__wipe", description="Delete it.", input_schema={"type": "object"}, risk="destructive"

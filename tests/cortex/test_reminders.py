@@ -80,7 +80,12 @@ def asking(risk: Any = "destructive") -> Driver:
     driver = Driver(brain)
     driver.tools = {
         "shell": Tool(
-            name="shell", description="d", input_schema={"type": "object"}, risk=risk, timeout_s=5
+            name="shell",
+            description="d",
+            input_schema={"type": "object"},
+            risk=risk,
+            timeout_s=5,
+            profiles=("channel",),
         )
     }
     return driver

@@ -21,7 +21,8 @@ NOW = datetime(2026, 1, 5, tzinfo=UTC)
 
 
 def tool(name: str, **of: Any) -> Tool:
-    return Tool(name=name, description="", input_schema=of.pop("schema", {}), **of)
+    schema = of.pop("schema", {})
+    return Tool(name=name, description="", input_schema=schema, profiles=("channel",), **of)
 
 
 def shelf(source: str, *names: str) -> bytes:

@@ -49,7 +49,10 @@ from vigil.subjects import SessionKey
 CANARY: Final = re.compile(r"\b[EP]\d+\b")
 FILLER: Final = " and so on" * 30
 TOOLS: Final = {
-    name: Tool(name=name, description="", input_schema={"type": "object"}, risk=risk, timeout_s=9)
+    name: Tool(
+        name=name, description="", input_schema={"type": "object"}, risk=risk, timeout_s=9,
+        profiles=("channel", "worker", "planner", *(() if risk == "write" else ("branch",))),
+    )
     for name, risk in (("read_file", "read"), ("write_file", "write"), ("http_get", "external"),
                        ("box__wipe", "destructive"))
 }  # fmt: skip
@@ -105,7 +108,9 @@ class Resident(ReflectingDriver):
         if not seen or loop.calls >= STEPS or dice.random() < 0.2:
             return answer(f"As I was told: {' '.join(dice.sample(seen, min(len(seen), 3)))}")
         calls = [self._call(draft, dice.choice(seen), n) for n in range(dice.randint(1, 3))]
-        return answer(*(c for c in calls if offers(profile_of(kind), c.name)), "So be it.")
+        return answer(
+            *(c for c in calls if offers(profile_of(kind), c.name, TOOLS.get(c.name))), "So be it."
+        )
 
     def _call(self, draft: Draft, canary: str, number: int) -> ToolUseBlock:
         dice, is_ill = self.town.dice, canary in self.town.ill

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from services.executor.tools.arguments import HttpGet
-from services.executor.tools.fetch import Fetcher, readable_of, unpack
+from services.executor.own_tools.http_get import Fetcher, HttpGet, readable_of, unpack
 from services.executor.tools.readable import readable
 from services.executor.tools.source import Told
 from tests.support.hands import call_of

@@ -11,7 +11,8 @@ import msgspec
 
 from services.executor.sandbox.box import Kind
 from services.executor.sandbox.choice import Choice
-from services.executor.tools.builtin import Builtin, tool_of
+from services.executor.tools.builtin import Builtin
+from services.executor.tools.declaration import declared
 from services.executor.tools.source import Call, Told
 from vigil.clock import SystemClock
 from vigil.settings.config import Config, Settings
@@ -38,7 +39,7 @@ def call_of(
     return Call(
         id=call_id or uuid4().hex,
         key=SessionKey.of(user, "vigil", "t1"),
-        tool=tool_of(name, config),
+        tool=declared()[name].tool(config),
         input=arguments,
         due_at=datetime.now(UTC) + timedelta(minutes=5),
         is_tainted=is_tainted,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 import msgspec
 
-from vigil.contracts import Cause, Row
+from vigil.contracts import Cause, Row, Tool
 
 if TYPE_CHECKING:
     from ..thought.model import ModelAnswer, ModelError, ToolSpec
@@ -29,10 +29,6 @@ MEMORY: Final = (
     "list_memory",
     "summarize",
 )
-LOOKING: Final = ("read_file", "http_get")
-"""Tools of the executor that change nothing."""
-ACTING: Final = ("shell", "write_file")
-"""Tools of the executor that change what it holds."""
 MCP: Final = "*__*"
 """Every tool of every MCP server."""
 
@@ -165,6 +161,12 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
         return hash(self.name)
 
 
-def offers(profile: Profile, tool: str) -> bool:
-    """Whether sessions of this kind are offered the tool."""
-    return tool in profile.tools or (MCP in profile.tools and "__" in tool)
+def offers(profile: Profile, name: str, tool: Tool | None) -> bool:
+    """Whether sessions of this kind are offered a tool.
+
+    Args:
+        tool: as the executor offers it; None: it doesn't.
+    """
+    if "__" in name:
+        return MCP in profile.tools
+    return name in profile.tools or (tool is not None and profile.name in tool.profiles)

@@ -25,7 +25,7 @@ def route(draft: Draft, use: ToolUseBlock) -> Result | OpenCall:
     """Carry out one tool call of the open loop, or ask for it."""
     name = use.name
     tool = draft.moment.tools.get(name)
-    if not offers(draft.policy.profile, name):
+    if not offers(draft.policy.profile, name, tool):
         return _unknown(name)
     if name in SERVED:
         return _memory(draft, use)

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from ..core import children, conclusion
-from ..core.profile import LOOKING, MCP, MEMORY, Profile, Starter, converse
+from ..core.profile import MCP, MEMORY, Profile, Starter, converse
 
 
 class Branch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -26,7 +26,7 @@ PROFILE = Profile(
     begins={"start": children.begin},
     question=converse,
     conclude=conclusion.conclude,
-    tools=(*MEMORY, *LOOKING, MCP, "spawn_worker"),
+    tools=(*MEMORY, MCP, "spawn_worker"),
     calls_max=10,
     timeout_s=60.0,
     children_max=3,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core import conclusion, external, person
-from ..core.profile import ACTING, LOOKING, MCP, MEMORY, Profile, converse
+from ..core.profile import MCP, MEMORY, Profile, converse
 
 FOLLOW_UPS = ("schedule_followup", "cancel_followup", "send_message")
 
@@ -13,7 +13,7 @@ PROFILE = Profile(
     begins={"user_message": person.receive, "external": external.receive},
     question=converse,
     conclude=conclusion.conclude,
-    tools=(*FOLLOW_UPS, *MEMORY, *LOOKING, *ACTING, MCP, "ask_user", "branch", "spawn_worker"),
+    tools=(*FOLLOW_UPS, *MEMORY, MCP, "ask_user", "branch", "spawn_worker"),
     calls_max=10,
     children_max=5,
     settings={"calls_max": "model.calls_max", "children_max": "sessions.children_max"},

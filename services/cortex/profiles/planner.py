@@ -13,8 +13,6 @@ from ..core import jobs, steps
 from ..core.draft import Draft
 from ..core.job_record import is_named, may_use
 from ..core.profile import (
-    ACTING,
-    LOOKING,
     MCP,
     MEMORY,
     Desk,
@@ -43,7 +41,8 @@ async def question(desk: Desk, draft: Draft) -> Question | None:
     tools = [
         spec
         for spec in desk.specs()
-        if offers(draft.policy.profile, spec.name) and may_use(job, spec.name)
+        if offers(draft.policy.profile, spec.name, draft.moment.tools.get(spec.name))
+        and may_use(job, spec.name)
     ]
     asked = Inquiry(
         purpose=PURPOSE,
@@ -116,7 +115,7 @@ PROFILE = Profile(
     question=question,
     conclude=steps.conclude,
     keep_up=steps.keep_up,
-    tools=(*MEMORY, *LOOKING, *ACTING, MCP),
+    tools=(*MEMORY, MCP),
     calls_max=2,
     is_thread_shown=False,
     asks_again=False,

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from ..core import children, conclusion
-from ..core.profile import ACTING, LOOKING, MCP, MEMORY, Profile, Starter, converse
+from ..core.profile import MCP, MEMORY, Profile, Starter, converse
 
 
 class SpawnWorker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -26,7 +26,7 @@ PROFILE = Profile(
     begins={"start": children.begin},
     question=converse,
     conclude=conclusion.conclude,
-    tools=(*MEMORY, *LOOKING, *ACTING, MCP, "ask_user"),
+    tools=(*MEMORY, MCP, "ask_user"),
     calls_max=50,
     tier="cheap",
     timeout_s=300.0,

@@ -84,7 +84,7 @@ class Toolbox:
 
 def specs_of(profile: Profile, tools: dict[str, Tool]) -> tuple[ToolSpec, ...]:
     """Return what a session of this kind is shown, the core's and memory's tools first."""
-    own = [spec for spec in specs() if offers(profile, spec.name)]
+    own = [spec for spec in specs() if offers(profile, spec.name, None)]
     others = [
         ToolSpec(
             name=tool.name,
@@ -92,7 +92,7 @@ def specs_of(profile: Profile, tools: dict[str, Tool]) -> tuple[ToolSpec, ...]:
             input_schema={"type": "object"} | tool.input_schema,
         )
         for tool in tools.values()
-        if offers(profile, tool.name)
+        if offers(profile, tool.name, tool)
     ]
     return (*own, *others)
 

@@ -28,6 +28,9 @@ class Tool(Record, frozen=True, kw_only=True):
     """Of a result; the rest is cut off, and the result says so."""
     is_idempotent: bool = False
     """Whether it may run again after a crash. If not, such a call ends as `ambiguous`."""
+    profiles: tuple[str, ...] = ()
+    """The kinds of sessions that are offered it. One of an MCP server names none: it's offered to
+    all that take tools of servers."""
     digest: str = ""
     """SHA-256 of name, description and schema, in hex: what an approval of an MCP tool pins."""
 

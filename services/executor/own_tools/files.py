@@ -2,20 +2,51 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
+from typing import Annotated, Final
+
+import msgspec
 
 from vigil.errors import NotFound
 
 from ..sandbox.commands import text_of
+from ..tools.arguments import Arguments, Offset
+from ..tools.declaration import Means, tool
+from ..tools.source import Call, Told
 from ..workspace.marks import Marks
 from ..workspace.room import Room
 from ..workspace.workspace import NAMES_MAX, Entry, Piece, Workspace
-from .arguments import ReadFile, WriteFile
-from .source import Call, Told
 
-FRAME_BYTES = 512
+CONTENT_LENGTH_MAX: Final = 200_000
+PATH_LENGTH_MAX: Final = 1024
+TIMEOUT_S: Final = 10.0
+FRAME_BYTES: Final = 512
 """Of what is said about a piece of a file."""
+
+
+FilePath = Annotated[str, msgspec.Meta(min_length=1, max_length=PATH_LENGTH_MAX)]
+
+
+class ReadFile(Arguments, frozen=True, kw_only=True):
+    """Read a text file of your workspace, or list a folder of it."""
+
+    path: FilePath
+    """Relative to the workspace; "." is the workspace itself."""
+    offset: Offset = 0
+    """The byte to begin at; a result that was cut tells the next one."""
+
+
+class WriteFile(Arguments, frozen=True, kw_only=True):
+    """Write a text file in your workspace; what was in it before is gone.
+
+    Folders on the way are made.
+    """
+
+    path: FilePath
+    """Relative to the workspace."""
+    content: Annotated[str, msgspec.Meta(max_length=CONTENT_LENGTH_MAX)]
 
 
 def read(workspace: Workspace, arguments: ReadFile, call: Call) -> Told:
@@ -99,3 +130,25 @@ def write(workspace: Workspace, arguments: WriteFile, call: Call, room: Room) ->
     with Marks(workspace).writing(names, is_tainted=call.is_tainted):
         workspace.write(names, data, part=call.id)
     return Told(content=f"Wrote {len(data)} bytes to {os.fspath(Path(*names))}.")
+
+
+@tool(
+    risk="read",
+    timeout_s=TIMEOUT_S,
+    profiles=("channel", "branch", "worker", "planner"),
+    is_idempotent=True,
+)
+async def read_file(given: ReadFile, call: Call, means: Means) -> Told:
+    """Read a file or list a folder. Raises: InvalidInput, Unavailable; see `read`."""
+    return await asyncio.to_thread(read, await means.open_workspace(call), given, call)
+
+
+@tool(
+    risk="write",
+    timeout_s=TIMEOUT_S,
+    profiles=("channel", "worker", "planner"),
+    is_idempotent=True,
+)
+async def write_file(given: WriteFile, call: Call, means: Means) -> Told:
+    """Write a file. Raises: InvalidInput, Unavailable; see `write`."""
+    return await asyncio.to_thread(write, await means.open_workspace(call), given, call, means.room)

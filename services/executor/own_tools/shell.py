@@ -6,19 +6,25 @@ import asyncio
 import math
 import os
 import shutil
-from typing import Final
+from typing import Annotated, Final
+
+import msgspec
 
 from vigil.errors import InvalidInput
 from vigil.settings.sections import Executor
 
 from ..sandbox.box import Limits, Sandbox, environment_of
 from ..sandbox.commands import FLOOD_BYTES, Outcome, run
+from ..tools.arguments import Arguments
+from ..tools.declaration import Means, tool
+from ..tools.source import Call, Told
 from ..workspace.marks import Marks
 from ..workspace.room import Allowance, Room
 from ..workspace.workspace import Workspace
-from .arguments import Shell
-from .source import Call, Told
 
+COMMAND_LENGTH_MAX: Final = 32_000
+END_S: Final = 10.0
+"""How long what a command started may take to end."""
 FRAME_BYTES: Final = 512
 """Of what is said about how it ended."""
 ONLY_REMOVE: Final = "nothing could be written: {why}. Remove files; that still works"
@@ -28,6 +34,18 @@ _SIGNALS: Final = {
     128 + 25: "wrote a file that was too large",
     128 + 31: "made a system call that is not allowed",
 }
+
+
+class Shell(Arguments, frozen=True, kw_only=True):
+    """Run a command in a shell, in your workspace: a folder whose files stay from call to call.
+
+    You get what it wrote and how it ended. It can't see other files of this machine, and what it
+    leaves running in the background is ended with it.
+    """
+
+    command: Annotated[str, msgspec.Meta(min_length=1, max_length=COMMAND_LENGTH_MAX)]
+    timeout_s: Annotated[float, msgspec.Meta(gt=0, le=3600)] | None = None
+    """Seconds after which it is ended, if that is to be less than what is allowed."""
 
 
 class Commands:
@@ -140,3 +158,16 @@ def _ending(outcome: Outcome, timeout_s: float) -> str:
     if reason := _SIGNALS.get(code):
         return f"exit code {code}: it {reason}"
     return f"exit code {code}" if code else ""
+
+
+@tool(
+    risk="external",
+    timeout_s=lambda config: config.executor.shell_timeout_s + END_S,
+    profiles=("channel", "worker", "planner"),
+    needs_sandbox=True,
+)
+async def shell(given: Shell, call: Call, means: Means) -> Told:
+    """Run a command. Raises: InvalidInput, Unavailable; see `Commands`."""
+    if means.commands is None:
+        return Told(content=f"not run: {means.problem}", is_error=True)
+    return await means.commands.run(await means.open_workspace(call), given, call)

@@ -1,0 +1,129 @@
+"""How a tool of the executor is declared: one function, whose first argument's type is the schema.
+
+    @tool(risk="read", timeout_s=5.0, is_idempotent=True, profiles=("channel", "worker"))
+    async def word_count(given: WordCount, call: Call, means: Means) -> Told: ...
+
+Its name is the function's; what a model reads of it, and of its arguments, is the struct's.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+import msgspec
+
+from vigil.contracts import Risk, Tool
+from vigil.settings.config import Config
+
+from .. import own_tools
+from .arguments import Arguments, check, description_of, schema_of
+from .source import Call, Told
+
+if TYPE_CHECKING:
+    from ..own_tools.http_get import Fetcher
+    from ..own_tools.shell import Commands
+    from ..workspace.room import Room
+    from ..workspace.workspace import Workspace
+
+
+class Means(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tool may use."""
+
+    open_workspace: Callable[[Call], Awaitable[Workspace]]
+    """The folder of whoever calls, made if it wasn't there."""
+    room: Room
+    commands: Commands | None
+    """None: no sandbox works here, and no tool that needs one is offered."""
+    problem: str
+    """Why not; empty: one does."""
+    fetcher: Fetcher
+
+
+Run = Callable[[Any, Call, Means], Awaitable[Told]]
+
+
+class Declaration(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool, and what is said of it."""
+
+    name: str
+    arguments: type[Arguments]
+    function: Run
+    risk: Risk
+    timeout_s: float | Callable[[Config], float]
+    is_idempotent: bool
+    profiles: tuple[str, ...]
+    needs_sandbox: bool
+
+    def tool(self, config: Config) -> Tool:
+        """Return how it is shown and run."""
+        timeout_s = self.timeout_s
+        return Tool(
+            name=self.name,
+            description=description_of(self.arguments),
+            input_schema=schema_of(self.arguments),
+            risk=self.risk,
+            timeout_s=timeout_s if isinstance(timeout_s, float) else timeout_s(config),
+            output_bytes_max=config.executor.output_bytes_max,
+            is_idempotent=self.is_idempotent,
+            profiles=self.profiles,
+        )
+
+    async def run(self, call: Call, means: Means) -> Told:
+        """Run it to its end.
+
+        Raises:
+            InvalidInput: the arguments are no good.
+            Unavailable: it surely did not run.
+        """
+        return await self.function(check(self.arguments, call.input), call, means)
+
+
+def tool(
+    *,
+    risk: Risk,
+    timeout_s: float | Callable[[Config], float],
+    profiles: tuple[str, ...],
+    is_idempotent: bool = False,
+    needs_sandbox: bool = False,
+) -> Callable[[Run], Declaration]:
+    """Declare a function to be a tool.
+
+    Args:
+        risk: what a call may do.
+        timeout_s: after which a call is ended; or what tells it by the configuration.
+        profiles: the kinds of sessions that are offered it.
+        is_idempotent: whether it may run again after a crash; else such a call is `ambiguous`.
+        needs_sandbox: where no sandbox works, it isn't offered.
+    """
+
+    def declare(function: Run) -> Declaration:
+        first, *_ = get_type_hints(function).values()
+        return Declaration(
+            name=function.__name__,
+            arguments=first,
+            function=function,
+            risk=risk,
+            timeout_s=timeout_s,
+            is_idempotent=is_idempotent,
+            profiles=profiles,
+            needs_sandbox=needs_sandbox,
+        )
+
+    return declare
+
+
+@functools.cache
+def declared() -> dict[str, Declaration]:
+    """Return all that the modules of `own_tools` declare, by name."""
+    modules = sorted(info.name for info in pkgutil.iter_modules(own_tools.__path__))
+    found = (
+        one
+        for name in modules
+        for one in vars(importlib.import_module(f"{own_tools.__name__}.{name}")).values()
+        if isinstance(one, Declaration)
+    )
+    return {one.name: one for one in found}

@@ -1,0 +1,22 @@
+"""A toy tool, all of it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from services.executor.tools.arguments import Arguments
+from services.executor.tools.declaration import Means, tool
+from services.executor.tools.source import Call, Told
+
+
+class WordCount(Arguments, frozen=True, kw_only=True):
+    """Count the words of a text."""
+
+    text: Annotated[str, msgspec.Meta(min_length=1, max_length=10_000)]
+
+
+@tool(risk="read", timeout_s=5.0, is_idempotent=True, profiles=("channel",))
+async def word_count(given: WordCount, call: Call, means: Means) -> Told:
+    return Told(content=f"{len(given.text.split())} words")
