@@ -311,7 +311,7 @@ async def test_a_late_append_is_refused(bare: Stack) -> None:
     for count in (1, BATCH_MIN, 3 * BATCH_MIN):
         entries = [Entry("signal.vigil.ann.turn.committed.t1", b"{}", {})] * count
         with pytest.raises(WrongLastSequence):
-            await tail.Tail(cortex, asleep, new_id).append(entries)
+            await tail.SignalTail(cortex, asleep, new_id).append(entries)
     assert [one.id for one in await signals.stored(admin)] == [one.id for one in stored]
 
 

@@ -18,7 +18,7 @@ import structlog.testing
 from standardwebhooks import Webhook
 
 from services.gateway.events import hook_sources
-from services.gateway.events.hook_sources import Source
+from services.gateway.events.hook_sources import HookSource
 from services.gateway.events.signatures import verify
 from tests.support.gateway import Gate, assert_problem
 from tests.support.stack import running_stack, settings_of
@@ -287,7 +287,7 @@ async def test_no_secret_is_told(gate: Gate) -> None:
 # ---------------------------------------------------------------- the configuration
 
 
-def load(home: Path, **hook: Any) -> Source:
+def load(home: Path, **hook: Any) -> HookSource:
     settings = settings_of(home, hooks={"ci": {"user": "ann", "thread": "t1"} | hook})
     assert isinstance(settings.config, Config)
     return hook_sources.load(settings)["ci"]

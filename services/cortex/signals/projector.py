@@ -173,7 +173,7 @@ class Run:
             BusError, Unavailable: nobody knows what is stored. In all cases: begin anew.
         """
         position = self._position or await self.begin()
-        end = tail.Tail(self._bus, position, self._new_id)
+        end = tail.SignalTail(self._bus, position, self._new_id)
         if rest := await self._rest(position.half):
             await end.append([_entry(one) for one in rest])
             yield rest

@@ -125,7 +125,7 @@ def _is_since(source: Source, record: Message, oldest: datetime) -> bool:
         return True
 
 
-class Tail:
+class SignalTail:
     """The end of SIGNALS, for the one who writes it."""
 
     def __init__(self, bus: Bus, position: Position, new_id: Callable[[], str]) -> None:

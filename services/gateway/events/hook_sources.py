@@ -20,7 +20,7 @@ from vigil.subjects import SessionKey
 from . import signatures
 
 
-class Source(msgspec.Struct, frozen=True, kw_only=True):
+class HookSource(msgspec.Struct, frozen=True, kw_only=True):
     """A hook that is ready to take requests."""
 
     name: str
@@ -29,10 +29,11 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     secrets: tuple[Secret, ...]
 
     def __repr__(self) -> str:
-        return f"Source({self.name!r}, {self.scheme}, {self.session}, {len(self.secrets)} secrets)"
+        count = len(self.secrets)
+        return f"HookSource({self.name!r}, {self.scheme}, {self.session}, {count} secrets)"
 
 
-def load(settings: Settings) -> dict[str, Source]:
+def load(settings: Settings) -> dict[str, HookSource]:
     """Make the hooks of the configuration ready; every secret is read and checked.
 
     Raises:
@@ -43,7 +44,7 @@ def load(settings: Settings) -> dict[str, Source]:
     }
 
 
-def _source(name: str, hook: Hook, home: Path) -> Source:
+def _source(name: str, hook: Hook, home: Path) -> HookSource:
     session = SessionKey.of(hook.user, hook.agent, hook.thread)
     try:
         if session.is_system:
@@ -53,7 +54,7 @@ def _source(name: str, hook: Hook, home: Path) -> Source:
             signatures.check_secret(hook.scheme, secret)
     except (ConfigError, InvalidInput) as error:
         raise ConfigError(f"[hooks.{name}]: {error}") from error
-    return Source(name=name, scheme=hook.scheme, session=session, secrets=found)
+    return HookSource(name=name, scheme=hook.scheme, session=session, secrets=found)
 
 
 def _secrets(hook: Hook, home: Path) -> tuple[Secret, ...]:

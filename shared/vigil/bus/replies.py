@@ -31,7 +31,7 @@ class Ack(msgspec.Struct, frozen=True):
     is_duplicate: bool = False
 
 
-class Refused(msgspec.Struct):
+class PublishRefusal(msgspec.Struct):
     """Why a publish was not stored. `code` is like HTTP's, `err_code` JetStream's own."""
 
     code: int = 0
@@ -39,15 +39,15 @@ class Refused(msgspec.Struct):
     description: str = ""
 
 
-class Reply(msgspec.Struct):
+class PublishReply(msgspec.Struct):
     """The answer to a publish, as it comes."""
 
     seq: int = 0
     duplicate: bool = False
-    error: Refused | None = None
+    error: PublishRefusal | None = None
 
 
-decode_reply: Final = msgspec.json.Decoder(Reply).decode
+decode_reply: Final = msgspec.json.Decoder(PublishReply).decode
 
 
 def _last_in(description: str) -> int:
@@ -60,7 +60,7 @@ def _last_in(description: str) -> int:
     return int(number) if number.isdigit() else 0
 
 
-def refusal(subject: str, error: Refused) -> VigilError:
+def refusal(subject: str, error: PublishRefusal) -> VigilError:
     """Return the error that a refused publish to `subject` raises."""
     text = f"{subject}: {error.description}"
     if error.err_code == ERR_WRONG_LAST_SEQ:
