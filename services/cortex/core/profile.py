@@ -128,8 +128,6 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     holds is committed."""
     conclude: Callable[[Draft, ModelAnswer], None] | None = None
     """Does what the answer says; None: the question brings that along."""
-    on_limit: Callable[[Draft], None] | None = None
-    """Ends a loop that has taken all its model calls; None: with what it said until then."""
     keep_up: Callable[[Draft], None] | None = None
     """Called after every event while its loop is open."""
     give_way: Callable[[Draft, str], None] | None = None
