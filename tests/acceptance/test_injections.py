@@ -19,8 +19,8 @@ from uuid import uuid4
 
 import pytest
 
+from services.executor.own_tools.http_get import Fetcher
 from services.executor.tools import builtin
-from services.executor.tools.fetch import Fetcher
 from tests.support.injections import corpus
 from tests.support.messages_api import messages_api
 from tests.support.obedient import obey, orders_in
