@@ -231,25 +231,48 @@ async def test_whoever_is_alone_may_have_all_of_it(bare: Stack) -> None:
     await budget.reserve(1000, "ann")
 
 
-async def test_both_accounts_are_written_at_once(
+async def test_both_accounts_are_settled_at_once(
     bare: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One after the other cost a paid call four waits for the disk; this hangs if they do."""
+    """One after the other cost each paid call a wait for the disk more; this hangs if they are."""
     bus = await bare.bus("cortex")
     budget, publish = Budget(bus, 1000, HandClock(), share_per_user=0.5), bus.publish
+    reservation = await budget.reserve(400, "ann")
     writing, both = [], asyncio.Event()
 
     async def meet(subject: str, *args: Any, **how: Any) -> Any:
         writing.append(subject)
-        if len(writing) % 2 == 0:
+        if len(writing) == 2:
             both.set()
         await both.wait()
         return await publish(subject, *args, **how)
 
     monkeypatch.setattr(bus, "publish", meet)
     async with asyncio.timeout(10):
-        reservation = await budget.reserve(400, "ann")
-        both.clear()
         await budget.settle(reservation, 300)
     assert len(set(writing)) == 2
     assert budget.seen() == {"used": 300, "reserved": 0, "limit": 1000}
+
+
+async def test_who_is_over_their_share_takes_nothing_of_everybodys(
+    bare: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even for a moment, in which another one could be refused; and a refusal by everybody's
+    account gives back what the person's granted."""
+    bus = await bare.bus("cortex")
+    budget, publish = Budget(bus, 1000, HandClock(), share_per_user=0.5), bus.publish
+    await budget.reserve(400, "ann")
+    written = []
+
+    async def note(subject: str, *args: Any, **how: Any) -> Any:
+        written.append(subject)
+        return await publish(subject, *args, **how)
+
+    monkeypatch.setattr(bus, "publish", note)
+    with pytest.raises(BudgetExceeded, match="for one person"):
+        await budget.reserve(200, "ann")
+    assert not written
+    await budget.reserve(450, "bob")
+    with pytest.raises(BudgetExceeded, match="limit of 1000 tokens is"):
+        await budget.reserve(200, "cas")
+    await budget.reserve(150, "cas")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 from weakref import WeakValueDictionary
@@ -94,16 +94,17 @@ class Budget:
         resets_at = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1)
 
         user_key = f"{key}.{_name(user)}" if user and self._user_tokens < self._daily_tokens else ""
-        wanted = Reservation(key=key, tokens=tokens, user_key=user_key)
-        # The person's first: if both have no room, that is the reason to tell.
-        adding = {user_key: _adding(tokens, self._user_tokens, resets_at, _OF_USER)}
-        adding |= {key: _adding(tokens, self._daily_tokens, resets_at)}
-        failures = await self._apply(wanted, adding)
-        if any(isinstance(error, BudgetExceeded) for error in failures.values()):
-            await self._undo(wanted, failures)
-        for error in failures.values():
-            raise error
-        return wanted
+        # The person's first, and alone: who is over their share takes nothing of everybody's, not
+        # even for a moment.
+        if user_key:
+            await self._change(user_key, _adding(tokens, self._user_tokens, resets_at, _OF_USER))
+        try:
+            self._account = await self._change(key, _adding(tokens, self._daily_tokens, resets_at))
+        except BudgetExceeded:
+            if user_key:
+                await self._change(user_key, _exchanging(tokens, 0))
+            raise
+        return Reservation(key=key, tokens=tokens, user_key=user_key)
 
     async def settle(self, reservation: Reservation, used_tokens: int) -> None:
         """Count what the call really took, on the day of its reservation.
@@ -114,27 +115,14 @@ class Budget:
             Unavailable: no answer from the broker; the reservation may stay counted.
         """
         exchange = _exchanging(reservation.tokens, used_tokens)
-        accounts = reservation.key, reservation.user_key
-        for error in (await self._apply(reservation, dict.fromkeys(accounts, exchange))).values():
-            raise error
-
-    async def _undo(self, wanted: Reservation, failures: Mapping[str, Exception]) -> None:
-        """Give back what one account granted, where the other one refused."""
-        granted = {wanted.key, wanted.user_key} - failures.keys()
-        nothing = _exchanging(wanted.tokens, 0)
-        for error in (await self._apply(wanted, dict.fromkeys(granted, nothing))).values():
-            raise error
-
-    async def _apply(
-        self, reservation: Reservation, changes: Mapping[str, _Change]
-    ) -> dict[str, Exception]:
-        """Change accounts, all at once; return the failures by key, in the order of `changes`."""
-        changes = {key: change for key, change in changes.items() if key}
-        work = (self._change(key, change) for key, change in changes.items())
-        done = dict(zip(changes, await asyncio.gather(*work, return_exceptions=True), strict=True))
-        if isinstance(account := done.get(reservation.key), _Account):
+        keys = filter(None, (reservation.key, reservation.user_key))
+        work = (self._change(key, exchange) for key in keys)
+        account, *others = await asyncio.gather(*work, return_exceptions=True)
+        if isinstance(account, _Account):
             self._account = account
-        return {key: error for key, error in done.items() if isinstance(error, Exception)}
+        for result in (account, *others):
+            if isinstance(result, BaseException):
+                raise result
 
     async def _change(self, key: str, change: _Change) -> _Account:
         """Apply `change` once. An unknown outcome is raised: repeating could apply it twice."""
