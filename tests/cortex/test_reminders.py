@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from services.cortex import core
-from services.cortex.core import Draft, Policy
+from services.cortex.core import Draft, Policy, speech
 from services.cortex.thought.model import ModelAnswer
 from tests.cortex.driver import KEY, START, Driver, answer, call
 from vigil.contracts import FollowUp, Queued, State, Task, TimerFired, Tool
@@ -336,5 +336,5 @@ def test_whatever_happens_each_is_said_once(double_text: str) -> None:
 
 def test_a_core_that_loses_one_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The test has teeth."""
-    monkeypatch.setattr(Draft, "bring_again", lambda *_: None)
+    monkeypatch.setattr(speech, "bring_again", lambda *_: None)
     assert any(not_once(seed, "enqueue") for seed in range(200))

@@ -299,9 +299,10 @@ async def test_closing_ends_also_what_reconnects(
     """The client's task may drop a cancellation, and would look for its broker for ever."""
     bus = await bare.bus("admin")
     client = bus.connection
-    select, dropped = client._select_next_server, asyncio.Event()
+    select, begun, dropped = client._select_next_server, asyncio.Event(), asyncio.Event()
 
     async def select_and_drop() -> None:
+        begun.set()
         try:
             await asyncio.sleep(60)
         except asyncio.CancelledError:
@@ -311,9 +312,7 @@ async def test_closing_ends_also_what_reconnects(
     monkeypatch.setattr(client, "_select_next_server", select_and_drop)
     bare.broker.kill()
     async with asyncio.timeout(10):
-        while bus.is_connected or client._reconnection_task is None:
-            await asyncio.sleep(0.01)
-        await asyncio.sleep(0)
+        await begun.wait()
         await bus.close()
     assert dropped.is_set()
     assert client._reconnection_task.done()

@@ -118,3 +118,17 @@ async def test_a_flush_confirms_what_was_sent_before_it(
     await bus.connection.subscribe("live.a.b.c")
     await bus.connection.flush()
     assert [line.split()[0] for line in sent] == [b"SUB", b"PING"]
+
+
+async def test_a_cancellation_in_the_moment_of_an_answer_is_heeded(bare: Stack) -> None:
+    """Before Python 3.12 `asyncio.wait_for` returned the answer, and what was cancelled went on:
+    a scheduler that was stopped while it took up its work never ended."""
+    bus = await bare.bus("admin")
+    flush = asyncio.create_task(bus.connection.flush())
+    pongs: Any = bus.connection._pongs
+    while not pongs:
+        await asyncio.sleep(0)
+    pongs[0].set_result(True)
+    flush.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await flush

@@ -73,7 +73,11 @@ class Process:
         """Wait until it ended. Raises: TimeoutError."""
         if self._code is None:
             self._socket.settimeout(seconds)
-            self._take(self._socket.recv(64))
+            try:
+                self._take(self._socket.recv(64))
+            except TimeoutError:
+                self._socket.settimeout(None)  # else a look without waiting waits as long again
+                raise
         assert self._code is not None
         return self._code
 

@@ -206,7 +206,8 @@ class Socket:
         """Say goodbye, if the reader takes it within `CLOSE_TIMEOUT_S`."""
         message = {"type": "websocket.close", "code": end.code, "reason": end.reason}
         with contextlib.suppress(OSError, RuntimeError, asyncio.TimeoutError):
-            await asyncio.wait_for(self._send(message), CLOSE_TIMEOUT_S)
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                await self._send(message)
 
     # ------------------------------------------------------------ to the client
 

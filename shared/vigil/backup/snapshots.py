@@ -76,7 +76,8 @@ async def save(bus: Bus, stream: str, write: Callable[[bytes], None]) -> Snapsho
 async def _next(stream: str, chunks: asyncio.Queue[Msg]) -> bytes:
     """Return the next chunk, answered; empty at the end."""
     try:
-        msg = await asyncio.wait_for(chunks.get(), SILENCE_S)
+        async with asyncio.timeout(SILENCE_S):
+            msg = await chunks.get()
     except TimeoutError as error:
         raise Unavailable(f"{stream}: the broker sent nothing for {SILENCE_S:g} s") from error
     status = (msg.headers or {}).get("Status", "")

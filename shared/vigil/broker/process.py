@@ -401,7 +401,8 @@ class Broker:
             return
         process.terminate()
         try:
-            await asyncio.wait_for(process.wait(), 5)
+            async with asyncio.timeout(5):
+                await process.wait()
         except TimeoutError:
             process.kill()
             await process.wait()

@@ -5,16 +5,47 @@
 * So did whatever other fault met the reading: nobody looked at how it ended.
 * A ping overtook what was sent before it and still waited, so a flush confirmed too much.
 * A subscription whose drain was cut short stayed, and came back with every reconnect.
+* It waits with `asyncio.wait_for`, which before Python 3.12 loses a cancellation that comes in the
+  same moment as what is waited for: a service that was told to stop then went on.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import Any
+import sys
+import types
+from collections.abc import Awaitable
+from typing import Any, TypeVar
 
+import nats.aio.client
+import nats.aio.transport
 import nats.errors
 from nats.aio.client import Client
+
+T = TypeVar("T")
+
+
+async def wait_for(awaited: Awaitable[T], timeout: float | None) -> T:
+    """Wait as `asyncio.wait_for` does since Python 3.12: a cancellation is always heeded.
+
+    Raises:
+        TimeoutError: after `timeout` seconds.
+    """
+    async with asyncio.timeout(timeout):
+        return await awaited
+
+
+def heed_cancellations() -> None:
+    """Have nats-py wait with :func:`wait_for`, where Python's own loses cancellations."""
+    patched = types.ModuleType("asyncio", "asyncio, with a `wait_for` that loses nothing.")
+    vars(patched).update(vars(asyncio), wait_for=wait_for)
+    for module in (nats.aio.client, nats.aio.transport):
+        vars(module)["asyncio"] = patched
+
+
+if sys.version_info < (3, 12):
+    heed_cancellations()
 
 
 class ReadingEnded(nats.errors.Error):

@@ -118,7 +118,8 @@ class ProcessRunner:
             return
         process.terminate()
         try:
-            await asyncio.wait_for(process.wait(), self._grace_s)
+            async with asyncio.timeout(self._grace_s):
+                await process.wait()
         except TimeoutError:
             process.kill()
             await process.wait()

@@ -67,7 +67,8 @@ class BusClient:
         except (msgspec.ValidationError, OSError) as error:
             raise InvalidInput("credential", str(error)) from error
         try:
-            connection = await asyncio.wait_for(_connected(known, seed.strip()), 2 * TIMEOUT_S)
+            async with asyncio.timeout(2 * TIMEOUT_S):
+                connection = await _connected(known, seed.strip())
         except (TimeoutError, OSError, nats.errors.Error) as error:
             raise Unavailable(
                 f"no broker at {known.url} takes this credential: {error!r}"
