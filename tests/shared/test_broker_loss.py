@@ -99,7 +99,8 @@ async def test_a_loss_in_the_middle_of_a_start_is_outlived(service: str, tmp_pat
             assert relay.has_broken.is_set()
             task.cancel()
             await asyncio.gather(task, waiting, return_exceptions=True)
-    assert [one for one in logs if one["log_level"] == "error" or "exc_info" in one] == []
+    ours = [one for one in logs if one["action"] != "broker.says"]  # it saw half a handshake
+    assert [one for one in ours if one["log_level"] == "error" or "exc_info" in one] == []
 
 
 async def test_what_is_no_loss_still_ends_a_service(tmp_path: Path) -> None:

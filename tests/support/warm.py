@@ -198,7 +198,13 @@ def _serve(listener: socket.socket, life: int) -> NoReturn:
             elif key.fileobj is listener:
                 asking, _ = listener.accept()
                 pid = _fork(asking, events, listener)
-                asking.send(str(pid).encode())
+                if pid is None:
+                    asking.close()
+                    continue
+                try:
+                    asking.send(str(pid).encode())
+                except OSError:  # whoever asked is gone, and will never end it
+                    os.kill(pid, signal.SIGKILL)
                 events.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, asking))
             else:
                 events.unregister(key.fileobj)
@@ -210,8 +216,16 @@ def _serve(listener: socket.socket, life: int) -> NoReturn:
                 asking.close()
 
 
-def _fork(asking: socket.socket, events: selectors.BaseSelector, listener: socket.socket) -> int:
-    message, files, _, _ = socket.recv_fds(asking, REQUEST_BYTES_MAX, 3)
+def _fork(
+    asking: socket.socket, events: selectors.BaseSelector, listener: socket.socket
+) -> int | None:
+    """Fork what is asked for -> its pid; None: whoever asked is gone."""
+    try:
+        message, files, _, _ = socket.recv_fds(asking, REQUEST_BYTES_MAX, 3)
+    except OSError:
+        return None
+    if not message:
+        return None
     pid = os.fork()
     if not pid:
         events.close()
