@@ -101,12 +101,12 @@ class StdioWire:
         inbound_w, inbound_r = anyio.create_memory_object_stream[Inbound](0)
         outbound_w, outbound_r = anyio.create_memory_object_stream[SessionMessage](0)
         listening = asyncio.create_task(self._listen(process))
+        reading = asyncio.create_task(self._read(process, inbound_w))
         tasks = [
-            asyncio.create_task(self._read(process, inbound_w)),
             asyncio.create_task(self._write(process, outbound_r)),
             asyncio.create_task(self._look_after(process, guard)),
-            listening,
-        ]
+            reading, listening,
+        ]  # fmt: skip
         try:
             yield inbound_r, outbound_w
         finally:
@@ -114,8 +114,8 @@ class StdioWire:
             with anyio.CancelScope(shield=True):
                 for stream in (inbound_r, outbound_w):
                     stream.close()
-                if self._has_ended:  # its last words may still be on their way
-                    await asyncio.wait((listening,), timeout=QUIT_S)
+                if self._has_ended:  # its exit code and last words may still be on their way
+                    await asyncio.wait((reading, listening), timeout=QUIT_S)
                 await _end(process)
                 for task in tasks:
                     task.cancel()
