@@ -105,8 +105,9 @@ class StdioWire:
         tasks = [
             asyncio.create_task(self._write(process, outbound_r)),
             asyncio.create_task(self._look_after(process, guard)),
-            reading, listening,
-        ]  # fmt: skip
+            reading,
+            listening,
+        ]
         try:
             yield inbound_r, outbound_w
         finally:
