@@ -35,7 +35,7 @@ LOCK := $(UV) pip compile pyproject.toml deploy/build-requirements.in --universa
 # start hundreds of programs.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help up down test quick check coverage bench chaos lock clean
+.PHONY: help up down test quick check collection coverage bench chaos lock clean
 
 help: ## Show this.
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | \
@@ -48,12 +48,17 @@ up: $(VENV)/.installed ## Install into .venv, start Vigil in the background, pri
 down: ## Stop what `make up` started.
 	@$(BIN)/vigil down
 
-test: check $(VENV)/.installed-node $(VENV)/.installed-mcp $(VENV)/.installed-sandbox ## All checks, then the whole test suite (ARGS="tests/docs -k why": a part of it).
+test: check collection $(VENV)/.installed-node $(VENV)/.installed-mcp $(VENV)/.installed-sandbox ## All checks, then the whole test suite (ARGS="tests/docs -k why": a part of it).
 ifeq ($(ARGS),)
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 else
 	$(BIN)/python -m pytest $(ARGS)
 endif
+
+# Compiles all tests once, beside the checks. Else each worker does it at the start, 14 s of CPU each; what
+# is wrong with a test is told by the run itself.
+collection: $(VENV)/.installed-dev
+	@$(if $(ARGS),,$(BIN)/python -m pytest --collect-only --quiet >/dev/null 2>&1 || true)
 
 quick: $(VENV)/.installed-dev ## The tests that start nothing, in half a minute.
 	$(BIN)/python -m pytest --quick $(ARGS)
