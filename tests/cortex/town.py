@@ -12,9 +12,9 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 from typing import Any, Final
 
-from services.cortex import core
 from services.cortex.core import Draft, Policy
 from services.cortex.core import steps as job_steps
 from services.cortex.core.history import memorable
@@ -33,6 +33,7 @@ from vigil.contracts import (
     Control,
     ControlPayload,
     Effect,
+    FollowUp,
     Job,
     SaveMemory,
     SendMessage,
@@ -267,10 +268,15 @@ class Town:
             resident.control("cancel_timer", "mine")
         draft = resident._draft()
         if draft.state.loop is None:
-            wish = core.schedule.ScheduleFollowup(
-                reason=self.word("P"), timer_id="mine", delay_seconds=500, keep=True
+            draft.open_follow_up(
+                "mine",
+                FollowUp(
+                    generation=draft.ordinal,
+                    fire_at=resident.now + timedelta(seconds=500),
+                    reason=self.word("P"),
+                    keep=True,
+                ),
             )
-            core.schedule.carry_out_for_person(draft, wish, resident.now)
             resident.commit(draft)
 
     def _job(self, *, is_vouched: bool) -> None:

@@ -36,7 +36,6 @@ from vigil.contracts import (
     canonical,
 )
 
-from ..thought.tools import TOOLS, AskUser, ScheduleFollowup
 from . import (
     arguments,
     calls,
@@ -46,7 +45,6 @@ from . import (
     loops,
     request_text,
     requests,
-    schedule,
     speech,
 )
 from . import sway as sways
@@ -54,10 +52,9 @@ from .calls import INPUT_BYTES_MAX
 from .draft import Draft
 from .queue import stored_size
 from .requests import APPROVAL_TIMER
-from .schedule import Result
 from .sway import Sway
+from .tools.declaration import Answer, OwnCall, declared
 
-ASK_USER: Final = "ask_user"
 ENDS: Final[dict[Verdict, ApprovalState]] = {
     "accept": "accepted", "edit": "edited", "answer": "answered", "reject": "rejected",
 }  # fmt: skip
@@ -66,20 +63,12 @@ ASKED: Final = (
     "it again and don't wait: end your turn. You will be told what they decided as a message that "
     "begins with [Result]. If they write something else first, the request is withdrawn."
 )
-QUESTION_ASKED: Final = (
-    "The question was said to the person. End your turn now, without repeating it: their next "
-    "message is the answer."
-)
-NOBODY_THERE: Final = (
-    "No person began this exchange, so nobody waits for a question. Decide it yourself, or "
-    "leave it."
-)
 
 
 # ---------------------------------------------------------------- asking
 
 
-def ask(draft: Draft, use: ToolUseBlock, risk: Risk, reason: str) -> OpenCall | Result:
+def ask(draft: Draft, use: ToolUseBlock, risk: Risk, reason: str) -> Answer:
     """Ask a person whether a call may be run.
 
     Returns what the loop waits for, or what to tell the model at once.
@@ -109,19 +98,8 @@ def ask(draft: Draft, use: ToolUseBlock, risk: Risk, reason: str) -> OpenCall | 
     return ASKED.format(reason=reason, id=approval.id), False
 
 
-def ask_user(draft: Draft, use: ToolUseBlock) -> OpenCall | Result:
-    """Ask a person something: in a conversation as a message, elsewhere as a request."""
-    try:
-        question = msgspec.convert(use.input, AskUser).question
-    except msgspec.ValidationError as error:
-        return f"The arguments don't fit the schema: {error}", True
-    loop = draft.loop
-    if draft.policy.profile.is_conversation:
-        if not loop.is_direct:
-            return NOBODY_THERE, True
-        speech.say(draft, question, draft.sway, is_autonomous=False, fence=loop.fence)
-        draft.update_loop(sends=loop.sends + 1)
-        return QUESTION_ASKED, False
+def question(draft: Draft, use: ToolUseBlock) -> Answer:
+    """Put a question of a session that is no conversation to the person, and wait."""
     approval = _request(draft, use, "read", "it asks for an answer")
     refusal = calls.refusal(draft, use.input) or _refusal(draft, approval)
     if refusal is not None:
@@ -211,7 +189,7 @@ def decide(draft: Draft, cause: Cause, event: Control) -> None:
     draft.update(counters=gates.reset(draft.state.counters))
     draft.note("approval_decided", f"{approval.tool}: {decision.verdict}", approval.id)
     draft.outcome = "decided"
-    if decision.verdict in ("accept", "edit") and approval.tool in TOOLS:
+    if decision.verdict in ("accept", "edit") and approval.tool in declared():
         _carry_out(draft, cause, event, approval, decision)
     elif decision.verdict in ("accept", "edit"):
         _run(draft, approval, decision)
@@ -236,14 +214,15 @@ def _problem(draft: Draft, approval: Approval, decision: Decision) -> str | None
 
 def _obstacle(draft: Draft, approval: Approval, decision: Decision) -> str | None:
     """Return why the call can't be run, although it was accepted."""
-    if approval.tool == ASK_USER:
+    own = declared().get(approval.tool)
+    if own is not None and own.leave is None:
         return "a question is answered or rejected"
     if (decision.verdict == "edit") != (decision.input is not None):
         return "arguments go with the verdict 'edit', and with no other"
     given = approval.input if decision.input is None else decision.input
     if stored_size(given) > INPUT_BYTES_MAX:
         return "the arguments are too large"
-    if approval.tool in TOOLS:
+    if own is not None:
         return _own_obstacle(draft, approval, given)
     return _call_obstacle(draft, approval, given)
 
@@ -259,23 +238,29 @@ def _call_obstacle(draft: Draft, approval: Approval, given: dict[str, Any]) -> s
 
 
 def _own_obstacle(draft: Draft, approval: Approval, given: dict[str, Any]) -> str | None:
-    wish = schedule.read(approval.tool, given)
-    if isinstance(wish, str):
-        return wish
-    keep = isinstance(wish, ScheduleFollowup) and wish.keep
-    return schedule.obstacle(draft, wish, keep=keep, now=approval.asked_at)
+    own = declared()[approval.tool]
+    read = own.read(given)
+    return read if isinstance(read, str) else own.obstacle(read, _accepted(approval, given), draft)
+
+
+def _accepted(approval: Approval, given: dict[str, Any]) -> OwnCall:
+    """Return the call as the person's own word, whatever had a part in asking for it."""
+    return OwnCall(
+        use=ToolUseBlock(id=approval.id, name=approval.tool, input=given),
+        sway=Sway.NONE,
+        asked_at=approval.asked_at,
+        is_accepted=True,
+    )
 
 
 def _carry_out(
     draft: Draft, cause: Cause, event: Control, approval: Approval, decision: Decision
 ) -> None:
-    """Do at once what is the core's own, with exactly the arguments that the person saw or wrote:
-    it is their word, whatever had a part in asking for it."""
+    """Do at once what is the core's own, with exactly the arguments that the person saw or
+    wrote."""
     given = approval.input if decision.input is None else decision.input
-    wish = schedule.read(approval.tool, given)
-    if isinstance(wish, str):
-        raise AssertionError(wish)
-    schedule.carry_out_for_person(draft, wish, approval.asked_at)
+    own = declared()[approval.tool]
+    own.function(own.read(given), _accepted(approval, given), draft)
     requests.close_approval(draft, approval.id, ENDS[decision.verdict], edited=decision.input)
     _tell(draft, cause, event, approval)
 

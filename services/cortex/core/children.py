@@ -36,9 +36,9 @@ from . import calls, detached, jobs, loops, tasks
 from . import sway as sways
 from .draft import INSTANT, Draft
 from .profile import Profile
-from .schedule import Result
 from .sway import Sway
 from .tasks import CHILD_TIMER, STATUS_LENGTH_MAX, lost, shortened
+from .tools.declaration import Answer
 
 TITLE_LENGTH_MAX: Final = 100
 ASKING_LENGTH_MAX: Final = 8_000
@@ -52,7 +52,7 @@ STARTED: Final = (
 # ---------------------------------------------------------------- starting one
 
 
-def spawn(draft: Draft, call: ToolUseBlock) -> OpenCall | Result:
+def spawn(draft: Draft, call: ToolUseBlock) -> Answer:
     """Start what the model asks for, if there may be one more.
 
     Returns what the loop waits for, or what to tell the model at once.

@@ -20,7 +20,7 @@ from ..thought.model import ModelAnswer
 from . import calls, children, loops, plainly, speech
 from .draft import RETRY_TIMER, Draft
 from .routing import route
-from .schedule import Result
+from .tools.declaration import Answer
 
 TRUNCATING: Final = ("max_tokens", "model_context_window_exceeded")
 REFUSAL: Final = "I can't help with that."
@@ -81,7 +81,7 @@ def _run_tools(draft: Draft, uses: list[ToolUseBlock], text: str) -> None:
     results: list[Block] = []
     asked: list[OpenCall] = []
     for index, use in enumerate(uses):
-        outcome: Result | OpenCall
+        outcome: Answer
         if index >= draft.policy.tool_calls_max:
             outcome = "Too many tool calls in one answer.", True
         else:

@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 import msgspec
 
 from vigil.contracts import Cause, Row, Tool
+from vigil.contracts.arguments import Arguments
+
+from .tools.declaration import declared
 
 if TYPE_CHECKING:
     from ..thought.model import ModelAnswer, ModelError, ToolSpec
@@ -105,7 +108,7 @@ class Starter(msgspec.Struct, frozen=True, kw_only=True):
     """The tool by which a model starts a session of the kind."""
 
     name: str
-    arguments: type[msgspec.Struct]
+    arguments: type[Arguments]
     """Its first field is the task."""
     is_awaited: bool = False
     """Whether a conversation waits for its end, too; every other session does."""
@@ -133,7 +136,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     give_way: Callable[[Draft, str], None] | None = None
     """Closes its loop for whatever comes in, which is then taken at once; None: that waits."""
     tools: tuple[str, ...] = ()
-    """Names of tools that it is offered, and `MCP`."""
+    """Names of tools that it is offered, and `MCP`, beside those whose `profiles` name it."""
     calls_max: int = 10
     """Model calls for one event."""
     tier: Literal["main", "cheap"] = "main"
@@ -167,4 +170,5 @@ def offers(profile: Profile, name: str, tool: Tool | None) -> bool:
     """
     if "__" in name:
         return MCP in profile.tools
-    return name in profile.tools or (tool is not None and profile.name in tool.profiles)
+    offered = tool or declared().get(name)
+    return name in profile.tools or (offered is not None and profile.name in offered.profiles)

@@ -10,52 +10,57 @@ from typing import Any
 
 import msgspec
 
-from vigil.contracts import OpenCall, Tool, ToolUseBlock
+from vigil.contracts import Tool, ToolUseBlock
 from vigil.memory.tools import TOOLS as MEMORY_TOOLS
 
 from ..profiles import starters
-from ..thought.tools import SERVED, TOOLS
-from . import approvals, arguments, authority, calls, children, schedule
+from . import approvals, arguments, authority, calls, children
 from .draft import Draft
 from .profile import offers
-from .schedule import Result
+from .tools.declaration import Answer, OwnCall, OwnTool, Result, declared
 
 
-def route(draft: Draft, use: ToolUseBlock) -> Result | OpenCall:
+def route(draft: Draft, use: ToolUseBlock) -> Answer:
     """Carry out one tool call of the open loop, or ask for it."""
     name = use.name
     tool = draft.moment.tools.get(name)
     if not offers(draft.policy.profile, name, tool):
         return _unknown(name)
-    if name in SERVED:
+    if name in MEMORY_TOOLS:
         return _memory(draft, use)
     if name in starters():
         return children.spawn(draft, use)
-    if name == "ask_user":
-        return approvals.ask_user(draft, use)
-    if name in TOOLS:
-        return _own(draft, use)
+    if name in declared():
+        return _own(draft, use, declared()[name])
     return _unknown(name) if tool is None else _executor(draft, use, tool)
 
 
-def _own(draft: Draft, use: ToolUseBlock) -> Result | OpenCall:
-    wish = schedule.read(use.name, use.input)
-    if isinstance(wish, str):
-        return wish, True
-    problem = schedule.refusal(draft, wish)
-    if problem is None and not schedule.is_the_persons(draft, wish):
-        return schedule.carry_out(draft, wish)
+def _own(draft: Draft, use: ToolUseBlock, own: OwnTool) -> Answer:
+    given, loop, leave = own.read(use.input), draft.loop, own.leave
+    if isinstance(given, str):
+        return given, True
+    call = OwnCall(use=use, sway=draft.sway, asked_at=draft.moment.now)
+    is_the_persons = draft.sway.is_outside and leave is not None and leave.is_needed(given, draft)
+    if leave is None or not is_the_persons:
+        problem = own.obstacle(given, call, draft)
+        return own.function(given, call, draft) if problem is None else (problem, True)
+    if loop.is_direct or loop.is_ordered:
+        problem = own.obstacle(given, call, draft)
+    else:
+        problem = leave.refusal
     problem = problem or calls.refusal(draft, use.input)
     if problem is not None:
         return problem, True
-    return approvals.ask(draft, use, schedule.risk_of(wish), schedule.reason_to_ask(draft, wish))
+    loss = leave.loss(given, draft)
+    reason = f"{authority.SWAYED_BY}; {loss}" if loss else authority.SWAYED_BY
+    return approvals.ask(draft, use, own.risk, reason)
 
 
 def _unknown(name: str) -> Result:
     return f"There is no tool named {name!r}.", True
 
 
-def _memory(draft: Draft, use: ToolUseBlock) -> Result | OpenCall:
+def _memory(draft: Draft, use: ToolUseBlock) -> Answer:
     problem = calls.refusal(draft, use.input) or _misfit(use.name, use.input)
     return (problem, True) if problem is not None else calls.call(draft, use)
 
@@ -68,7 +73,7 @@ def _misfit(name: str, given: dict[str, Any]) -> str | None:
     return None
 
 
-def _executor(draft: Draft, use: ToolUseBlock, tool: Tool) -> Result | OpenCall:
+def _executor(draft: Draft, use: ToolUseBlock, tool: Tool) -> Answer:
     problem = calls.refusal(draft, use.input)
     if problem is not None:
         return problem, True

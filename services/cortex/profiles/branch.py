@@ -6,11 +6,13 @@ from typing import Annotated
 
 import msgspec
 
+from vigil.contracts.arguments import Arguments
+
 from ..core import children, conclusion
 from ..core.profile import MCP, MEMORY, Profile, Starter, converse
 
 
-class Branch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Branch(Arguments, frozen=True, kw_only=True):
     """Think one question through in a fork of this conversation, and get what came of it.
 
     The fork knows all that was said here; nothing that it does but its conclusion comes back. Use

@@ -5,15 +5,13 @@ from __future__ import annotations
 from ..core import conclusion, external, person
 from ..core.profile import MCP, MEMORY, Profile, converse
 
-FOLLOW_UPS = ("schedule_followup", "cancel_followup", "send_message")
-
 PROFILE = Profile(
     name="channel",
     prompt="channel.md.j2",
     begins={"user_message": person.receive, "external": external.receive},
     question=converse,
     conclude=conclusion.conclude,
-    tools=(*FOLLOW_UPS, *MEMORY, MCP, "ask_user", "branch", "spawn_worker"),
+    tools=(*MEMORY, MCP, "branch", "spawn_worker"),
     calls_max=10,
     children_max=5,
     settings={"calls_max": "model.calls_max", "children_max": "sessions.children_max"},

@@ -6,11 +6,13 @@ from typing import Annotated
 
 import msgspec
 
+from vigil.contracts.arguments import Arguments
+
 from ..core import children, conclusion
 from ..core.profile import MCP, MEMORY, Profile, Starter, converse
 
 
-class SpawnWorker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SpawnWorker(Arguments, frozen=True, kw_only=True):
     """Have a task done by a worker, who knows nothing of this conversation.
 
     Write down all that it needs to know: goal, facts, what it is to hand back. It has tools of its
@@ -26,7 +28,7 @@ PROFILE = Profile(
     begins={"start": children.begin},
     question=converse,
     conclude=conclusion.conclude,
-    tools=(*MEMORY, MCP, "ask_user"),
+    tools=(*MEMORY, MCP),
     calls_max=50,
     tier="cheap",
     timeout_s=300.0,

@@ -9,10 +9,11 @@ from typing import Annotated, Final
 
 import msgspec
 
+from vigil.contracts.arguments import Arguments
 from vigil.errors import NotFound
 
 from ..sandbox.commands import text_of
-from ..tools.arguments import Arguments, Offset
+from ..tools.arguments import Offset
 from ..tools.declaration import Means, tool
 from ..tools.source import Call, Told
 from ..workspace.marks import Marks

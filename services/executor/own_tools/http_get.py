@@ -21,13 +21,14 @@ from typing import Annotated, Final
 import httpx2
 import msgspec
 
+from vigil.contracts.arguments import Arguments
 from vigil.net.client import FAILURES, guarded_client, why_failed
 from vigil.net.guard import GuardedTransport, Resolve
 from vigil.net.ssrf import URL_LENGTH_MAX, Refused, Rules, target_of
 
 from ..sandbox.box import python
 from ..tools import readable
-from ..tools.arguments import Arguments, Offset
+from ..tools.arguments import Offset
 from ..tools.declaration import Means, tool
 from ..tools.source import Call, Told
 

@@ -10,12 +10,12 @@ from typing import Annotated, Final
 
 import msgspec
 
+from vigil.contracts.arguments import Arguments
 from vigil.errors import InvalidInput
 from vigil.settings.sections import Executor
 
 from ..sandbox.box import Limits, Sandbox, environment_of
 from ..sandbox.commands import FLOOD_BYTES, Outcome, run
-from ..tools.arguments import Arguments
 from ..tools.declaration import Means, tool
 from ..tools.source import Call, Told
 from ..workspace.marks import Marks

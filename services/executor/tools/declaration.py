@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import msgspec
 
 from vigil.contracts import Risk, Tool
+from vigil.contracts.arguments import Arguments, description_of, schema_of
 from vigil.settings.config import Config
 
 from .. import own_tools
-from .arguments import Arguments, check, description_of, schema_of
+from .arguments import check
 from .source import Call, Told
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Protocol
 import msgspec
 
 from ..contracts import Instant, MemoryType, Stability
+from ..contracts.arguments import Arguments
 from . import wire
 from .questions import Sort, Unit
 
@@ -40,10 +41,6 @@ class Acting(msgspec.Struct, frozen=True):
 
 
 # ---------------------------------------------------------------- arguments
-
-
-class Arguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of the arguments."""
 
 
 _Id = Annotated[wire.MemoryId, Described(description="Of a memory: 32 hex digits, as recalled.")]

@@ -11,15 +11,12 @@ from typing import Annotated, Final
 import msgspec
 
 from ..contracts import MemoryType
+from ..contracts.arguments import Arguments
 from .questions import CONTENT_BYTES_MAX, Sort, Unit
 
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=CONTENT_BYTES_MAX)]
 QueryText = Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
 Few = Annotated[int, msgspec.Meta(ge=1, le=50)]
-
-
-class Arguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of the arguments."""
 
 
 class MemorySave(Arguments, frozen=True, kw_only=True):

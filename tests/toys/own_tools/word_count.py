@@ -6,9 +6,9 @@ from typing import Annotated
 
 import msgspec
 
-from services.executor.tools.arguments import Arguments
 from services.executor.tools.declaration import Means, tool
 from services.executor.tools.source import Call, Told
+from vigil.contracts.arguments import Arguments
 
 
 class WordCount(Arguments, frozen=True, kw_only=True):

@@ -1,0 +1,1 @@
+"""The tools that the core answers: one module each, or those that belong together. Pure."""

@@ -1,0 +1,193 @@
+"""schedule_followup and cancel_followup: coming back to the person later.
+
+The person's reminders are theirs: a loop that content from outside has a part in asks them before
+it makes, changes or cancels one, if they began or ordered it, and else is refused.
+"""
+
+from __future__ import annotations
+
+import itertools
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Final
+
+import msgspec
+
+from vigil.contracts import FollowUp
+from vigil.contracts.arguments import Arguments
+
+from ..core.draft import Draft
+from ..core.tasks import shortened
+from ..core.tools.declaration import Leave, OwnCall, Result, tool
+
+ONLY_THE_PERSON: Final = (
+    "This exchange took in content from outside. Reminders that are kept are the person's: only "
+    "they can ask for one, change or cancel it."
+)
+OVERTAKEN: Final = (
+    "Not scheduled: the person has written again meanwhile, and that ends all follow-ups that they "
+    "didn't ask you to keep. Their message is answered next; plan it then, if it still fits."
+)
+NAMED_MAX: Final = 300
+"""Characters of a reminder that a request names."""
+
+TimerId = Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
+
+
+class ScheduleFollowup(Arguments, frozen=True, kw_only=True):
+    """Come back to the person later.
+
+    Give delay_seconds or fire_at. With `message`, exactly that text is sent; without it you are
+    asked again then, and may stay silent. Set keep to true only for a reminder that the person
+    explicitly asked for: it survives their next message. Everything else is dropped as soon as
+    they write. The same timer_id replaces the earlier one.
+    """
+
+    reason: Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
+    timer_id: TimerId | None = None
+    delay_seconds: Annotated[float, msgspec.Meta(ge=-3_155_760_000, le=3_155_760_000)] | None = None
+    fire_at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    message: Annotated[str, msgspec.Meta(min_length=1, max_length=16000)] | None = None
+    keep: bool = False
+
+
+class CancelFollowup(Arguments, frozen=True, kw_only=True):
+    """Cancel an open follow-up or reminder by its timer_id."""
+
+    timer_id: TimerId
+
+
+# ---------------------------------------------------------------- whose reminder it is
+
+
+def _kept(draft: Draft, timer_id: str | None) -> FollowUp | None:
+    follow_up = draft.state.follow_ups.get(timer_id or "")
+    return follow_up if follow_up is not None and follow_up.keep else None
+
+
+def _is_reminder(given: ScheduleFollowup, draft: Draft) -> bool:
+    return given.keep or _kept(draft, given.timer_id) is not None
+
+
+def _ends_reminder(given: CancelFollowup, draft: Draft) -> bool:
+    return _kept(draft, given.timer_id) is not None
+
+
+def _loss(draft: Draft, timer_id: str | None, what: str) -> str:
+    """Say which reminder of theirs the person would give up: its id alone tells them nothing."""
+    lost = _kept(draft, timer_id)
+    if lost is None:
+        return ""
+    return f"it {what} your reminder: {shortened(lost.message or lost.reason, NAMED_MAX)}"
+
+
+# ---------------------------------------------------------------- schedule_followup
+
+
+def _is_kept(given: ScheduleFollowup, call: OwnCall, draft: Draft) -> bool:
+    """Whether it is to survive the person's next message: they ordered it, or accepted it."""
+    return given.keep and (call.is_accepted or draft.loop.is_direct or draft.loop.is_ordered)
+
+
+def _obstacle(given: ScheduleFollowup, call: OwnCall, draft: Draft) -> str | None:
+    fire_at = _fire_at(given, call.asked_at)
+    if isinstance(fire_at, str):
+        return fire_at
+    if given.timer_id is not None and given.timer_id.startswith("_"):
+        return "A timer_id may not start with '_'."
+    if not _is_kept(given, call, draft) and not draft.policy.autonomy_enabled:
+        return "Autonomy is switched off: only reminders that the person asked for are kept."
+    return _no_room(given, draft)
+
+
+def _no_room(given: ScheduleFollowup, draft: Draft) -> str | None:
+    others = [f for name, f in draft.state.follow_ups.items() if name != given.timer_id]
+    if len(others) >= draft.policy.follow_ups_max:
+        return f"{len(others)} follow-ups are open already; cancel some first."
+    size = sum(_size(f.reason, f.message) for f in others)
+    if size + _size(given.reason, given.message) > draft.policy.follow_up_bytes_max:
+        return "The open follow-ups hold too much text; use shorter messages."
+    return None
+
+
+def _size(reason: str, message: str | None) -> int:
+    return len(reason.encode()) + len((message or "").encode())
+
+
+def _fire_at(given: ScheduleFollowup, asked_at: datetime) -> datetime | str:
+    """Return when it is due, or why that can't be told."""
+    if (given.delay_seconds is None) == (given.fire_at is None):
+        return "Give either delay_seconds or fire_at."
+    if given.fire_at is not None:
+        return given.fire_at.astimezone(UTC)
+    try:
+        return asked_at + timedelta(seconds=given.delay_seconds or 0.0)
+    except OverflowError:
+        return "delay_seconds is further away than the calendar goes."
+
+
+def _free_id(draft: Draft) -> str:
+    """Return a name that no open follow-up has: one without a name replaces none."""
+    numbers = itertools.count(draft.state.effects + 1)
+    names = (f"followup-{number}" for number in numbers)
+    return next(name for name in names if name not in draft.state.follow_ups)
+
+
+@tool(
+    risk="write",
+    profiles=("channel",),
+    obstacle=_obstacle,
+    leave=Leave(
+        is_needed=_is_reminder,
+        refusal=ONLY_THE_PERSON,
+        loss=lambda given, draft: _loss(draft, given.timer_id, "takes the place of"),
+    ),
+)
+def schedule_followup(given: ScheduleFollowup, call: OwnCall, draft: Draft) -> Result:
+    """Open a follow-up, or a reminder that is kept until it fires or is cancelled."""
+    keep = _is_kept(given, call, draft)
+    if not (keep or call.is_accepted) and draft.is_overtaken:
+        draft.note("void", "the person wrote before it was planned", given.timer_id)
+        return OVERTAKEN, True
+    timer_id = given.timer_id or _free_id(draft)
+    fire_at = _fire_at(given, call.asked_at)
+    if isinstance(fire_at, str):
+        raise AssertionError(fire_at)
+    draft.open_follow_up(
+        timer_id,
+        FollowUp(
+            generation=draft.ordinal,
+            fire_at=fire_at,
+            reason=given.reason,
+            message=given.message,
+            keep=keep,
+            is_tainted=call.sway.is_outside,
+        ),
+    )
+    kind = "reminder (kept until it fires or is cancelled)" if keep else "follow-up"
+    return f"Scheduled {kind} {timer_id!r} for {fire_at.isoformat()}.", False
+
+
+# ---------------------------------------------------------------- cancel_followup
+
+
+def _is_missing(given: CancelFollowup, call: OwnCall, draft: Draft) -> str | None:
+    if given.timer_id in draft.state.follow_ups:
+        return None
+    return f"No follow-up {given.timer_id!r} is open."
+
+
+@tool(
+    risk="write",
+    profiles=("channel",),
+    obstacle=_is_missing,
+    leave=Leave(
+        is_needed=_ends_reminder,
+        refusal=ONLY_THE_PERSON,
+        loss=lambda given, draft: _loss(draft, given.timer_id, "ends"),
+    ),
+)
+def cancel_followup(given: CancelFollowup, call: OwnCall, draft: Draft) -> Result:
+    """Close an open follow-up."""
+    draft.close_follow_up(given.timer_id)
+    draft.note("cancelled", "the agent cancelled it", given.timer_id)
+    return f"Cancelled {given.timer_id!r}.", False
