@@ -248,7 +248,7 @@ async def _by_content(bus: Bus, scope: Scope, id_: str) -> Place | None:
                     timers.setdefault(match.key, match)
     if len(timers) > 1:
         keys = ", ".join(str(key) for key in list(timers)[:5])
-        detail = f"{len(timers)} sessions have a timer of that id; name one with session=: {keys}"
+        detail = f"{len(timers)} sessions have a timer of that id; name the session: {keys}"
         raise Problem(422, detail, field="session")
     best = next(iter(timers.values()), weak)
     return None if best is None else await _place(bus, best, id_)
