@@ -82,15 +82,7 @@ def ask(draft: Draft, use: ToolUseBlock, risk: Risk, reason: str) -> Answer:
     loop = draft.loop
     # A stranger may make it ask for thing after thing: one of them passes like the reminder does.
     is_ordered = draft.is_ordered and not (draft.sway.is_outside and loop.requests)
-    blocked = speech.say(
-        draft,
-        request_text.request(approval),
-        draft.sway,
-        is_autonomous=not loop.is_direct,
-        is_ordered=is_ordered,
-        tag=loop.tag,
-        fence=loop.fence,
-    )
+    blocked = speech.say_for_loop(draft, request_text.request(approval), is_ordered=is_ordered)
     if blocked is not None:
         return f"It was not run, and the person can't be asked now: {blocked.text}.", True
     draft.update_loop(sends=loop.sends + 1, requests=loop.requests + 1)

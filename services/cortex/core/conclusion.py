@@ -135,15 +135,7 @@ def _say_last(draft: Draft, text: str) -> None:
         draft.note("silent", "there was nothing to say")
         loops.end(draft, "answered" if loop.sends else "silent")
         return
-    blocked = speech.say(
-        draft,
-        text,
-        draft.sway,
-        is_autonomous=not loop.is_direct,
-        is_ordered=draft.is_ordered,
-        tag=loop.tag,
-        fence=loop.fence,
-    )
+    blocked = speech.say_for_loop(draft, text)
     loops.end(draft, "answered" if blocked is None else "blocked")
 
 

@@ -10,7 +10,6 @@ pushes aside can be taken up again, and what descends from it counts as one with
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Final
 
 from msgspec.structs import replace
@@ -20,7 +19,6 @@ from vigil.contracts import (
     ChildStatus,
     Control,
     Event,
-    FollowUp,
     Queued,
     Task,
     TaskBlock,
@@ -28,13 +26,12 @@ from vigil.contracts import (
     ToolResultEvent,
 )
 
-from . import loops, request_text, speech, tasks
+from . import calls, loops, request_text, speech, tasks
 from . import sway as sways
-from .draft import INSTANT, OUTSIDE, Draft
+from .draft import OUTSIDE, Draft
 from .external import TOLD_MAX
 from .queue import enqueue, in_its_place, result_of
 from .requests import APPROVAL_TIMER
-from .sway import Sway
 from .tasks import lost
 
 CONTENT_MAX: Final = 16_000
@@ -127,7 +124,15 @@ def take(draft: Draft, cause: Cause, event: Event) -> None:
         draft.note(f"blocked_{refusal.code}", refusal.text, event.id)
         draft.outcome = "blocked"
     elif until is not None:
-        _hold(draft, event, task, until, sways.of(block))
+        speech.hold_model(
+            draft,
+            RESULTS,
+            HELD_REASON,
+            until,
+            sways.of(block),
+            event_id=event.id,
+            keep=task.is_ordered,
+        )
         draft.outcome = "held"
 
 
@@ -138,14 +143,11 @@ def _block(task_id: str, task: Task, event: Event) -> TaskBlock:
     elif isinstance(event, ToolResultEvent):
         payload = event.payload
         content, is_error, sway = payload.content, payload.is_error, sways.of(task, payload)
-    more = len(content) - CONTENT_MAX
     return TaskBlock(
         call_id=task_id,
         tool=task.tool,
         title=task.title,
-        content=f"{content[:CONTENT_MAX]}… ({more} more characters are cut off)"
-        if more > 0
-        else content,
+        content=calls.bounded(content, CONTENT_MAX),
         is_error=is_error,
         is_tainted=sway.is_outside,
     )
@@ -157,34 +159,6 @@ def is_of_request(event: Event) -> bool:
         APPROVAL_TIMER
     )
     return is_deadline or isinstance(event, Control)
-
-
-def _hold(draft: Draft, event: Event, task: Task, until: datetime, sway: Sway) -> None:
-    """Plan to ask the model when quiet hours or the pause are over: once, about all that came.
-
-    If the person ordered one of them, that plan is kept like a reminder.
-    """
-    planned = draft.state.follow_ups.get(RESULTS)
-    if planned is None:
-        planned = FollowUp(
-            generation=draft.ordinal,
-            fire_at=until,
-            reason=HELD_REASON,
-            held_from=draft.moment.now,
-            keep=task.is_ordered,
-            is_tainted=sway.is_outside,
-        )
-        draft.open_follow_up(RESULTS, planned)
-    else:
-        changed = replace(
-            planned,
-            keep=planned.keep or task.is_ordered,
-            is_tainted=(sway | sways.of(planned)).is_outside,
-        )
-        draft.update(follow_ups={**draft.state.follow_ups, RESULTS: changed})
-    draft.note(
-        "held", f"{speech.holds_by(draft)}: put off to {planned.fire_at:{INSTANT}}", event.id
-    )
 
 
 def put_back(draft: Draft, cause: Cause, task_id: str, task: Task) -> None:

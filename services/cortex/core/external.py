@@ -8,16 +8,13 @@ the history, so that the next exchange knows of it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Final
 
-from msgspec.structs import replace
-
-from vigil.contracts import Cause, External, ExternalBlock, ExternalPayload, FollowUp
+from vigil.contracts import Cause, External, ExternalBlock, ExternalPayload
 
 from . import loops, speech
 from . import sway as sways
-from .draft import INSTANT, OUTSIDE, Draft
+from .draft import OUTSIDE, Draft
 from .queue import enqueue, fitting, stored_size
 
 TOLD_MAX: Final = 32
@@ -60,7 +57,8 @@ def consider(draft: Draft, cause: Cause, event: External) -> None:
         draft.outcome = "blocked"
         draft.ended.append(cause.id)
     elif until is not None:
-        _hold(draft, event, until)
+        sway = sways.of_event(event.payload)
+        speech.hold_model(draft, OUTSIDE, HELD_REASON, until, sway, event_id=event.id)
         draft.outcome = "held"
         draft.ended.append(cause.id)
     else:
@@ -98,25 +96,4 @@ def _block(event: External) -> ExternalBlock:
             is_trusted=payload.is_trusted,
         ),
         left_out=max(len(payload.content) - CONTENT_MAX, 0),
-    )
-
-
-def _hold(draft: Draft, event: External, until: datetime) -> None:
-    """Plan to ask the model when quiet hours or the pause are over: once, about all that came."""
-    sway = sways.of_event(event.payload)
-    planned = draft.state.follow_ups.get(OUTSIDE)
-    if planned is None:
-        planned = FollowUp(
-            generation=draft.ordinal,
-            fire_at=until,
-            reason=HELD_REASON,
-            held_from=draft.moment.now,
-            is_tainted=sway.is_outside,
-        )
-        draft.open_follow_up(OUTSIDE, planned)
-    else:
-        changed = replace(planned, is_tainted=(sway | sways.of(planned)).is_outside)
-        draft.update(follow_ups={**draft.state.follow_ups, OUTSIDE: changed})
-    draft.note(
-        "held", f"{speech.holds_by(draft)}: put off to {planned.fire_at:{INSTANT}}", event.id
     )

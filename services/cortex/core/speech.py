@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from vigil.contracts import SOCKET, FollowUp, SendMessage, SendPayload
 
 from . import gates
+from . import sway as sways
 from .draft import INSTANT, OUTSIDE, Draft
 from .sway import Sway
 
@@ -77,6 +78,27 @@ def say(
         )
         draft.update(counters=counters)
     return None
+
+
+def say_for_loop(
+    draft: Draft, text: str, *, is_ordered: bool | None = None, channel: str | None = None
+) -> gates.Blocked | None:
+    """Send what the open loop has to say, as `say` does.
+
+    Args:
+        is_ordered: whether the gates let it pass as ordered; None: as the loop was.
+    """
+    loop = draft.loop
+    return say(
+        draft,
+        text,
+        draft.sway,
+        is_autonomous=not loop.is_direct,
+        is_ordered=draft.is_ordered if is_ordered is None else is_ordered,
+        tag=loop.tag,
+        fence=loop.fence,
+        channel=channel,
+    )
 
 
 def take_back(draft: Draft) -> None:
@@ -169,6 +191,43 @@ def _hold_text(
         channel=channel,
     )
     hold(draft, timer_id, follow_up)
+
+
+def hold_model(
+    draft: Draft,
+    timer_id: str,
+    reason: str,
+    until: datetime,
+    sway: Sway,
+    *,
+    event_id: str,
+    keep: bool = False,
+) -> None:
+    """Plan to ask the model when quiet hours or the pause are over: once, about all that came.
+
+    Args:
+        sway: of what came.
+        keep: whether the person ordered it; then the plan is kept like a reminder.
+    """
+    planned = draft.state.follow_ups.get(timer_id)
+    if planned is None:
+        planned = FollowUp(
+            generation=draft.ordinal,
+            fire_at=until,
+            reason=reason,
+            held_from=draft.moment.now,
+            keep=keep,
+            is_tainted=sway.is_outside,
+        )
+        draft.open_follow_up(timer_id, planned)
+    else:
+        changed = replace(
+            planned,
+            keep=planned.keep or keep,
+            is_tainted=(sway | sways.of(planned)).is_outside,
+        )
+        draft.update(follow_ups={**draft.state.follow_ups, timer_id: changed})
+    draft.note("held", f"{holds_by(draft)}: put off to {planned.fire_at:{INSTANT}}", event_id)
 
 
 def bring_again(draft: Draft, follow_up: FollowUp) -> None:

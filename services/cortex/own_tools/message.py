@@ -53,18 +53,8 @@ def send_message(given: SayNow, call: OwnCall, draft: Draft) -> Result:
     if call.is_accepted:
         speech.say(draft, given.text, Sway.NONE, is_autonomous=False, channel=given.channel)
         return "Sent.", False
-    loop = draft.loop
-    blocked = speech.say(
-        draft,
-        given.text,
-        call.sway,
-        is_autonomous=not loop.is_direct,
-        is_ordered=draft.is_ordered,
-        tag=loop.tag,
-        fence=loop.fence,
-        channel=given.channel,
-    )
+    blocked = speech.say_for_loop(draft, given.text, channel=given.channel)
     if blocked is not None:
         return f"Not sent: {blocked.text}.", True
-    draft.update_loop(sends=loop.sends + 1)
+    draft.update_loop(sends=draft.loop.sends + 1)
     return "Sent.", False
