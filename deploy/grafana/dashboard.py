@@ -117,7 +117,7 @@ ROWS: Final[dict[str, list[Panel]]] = {
     "Executor": [
         ("Calls of tools", "ops", [rate("vigil_executor_calls_total", "outcome")]),
         ("Time of a tool", "s", [quantile("vigil_executor_call_seconds", 95, "tool")]),
-        ("Tools at work; calls that wait", "short", [
+        ("Running tools; waiting calls", "short", [
             ("sum(vigil_executor_calls_running{" + PICKED + "})", "at work"),
             ("sum(vigil_executor_calls_waiting{" + PICKED + "})", "waiting"),
         ]),
@@ -126,7 +126,7 @@ ROWS: Final[dict[str, list[Panel]]] = {
         ("Reconnects, in an hour", "short", [increase("vigil_bus_reconnects_total", "service")]),
         ("Requests without an answer, in an hour", "short",
          [increase("vigil_bus_unknown_outcomes_total", "service")]),
-        ("Refused for lack of a right, in an hour", "short",
+        ("Permission violations, in an hour", "short",
          [increase("vigil_bus_violations_total", "service")]),
     ],
 }  # fmt: skip

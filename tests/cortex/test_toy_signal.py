@@ -75,5 +75,5 @@ def test_readers_and_documents_follow_the_row() -> None:
 
 
 def test_without_the_row_there_is_none() -> None:
-    with pytest.raises(InvalidInput, match=r"no signal is of that kind"):
+    with pytest.raises(InvalidInput, match=r"is no kind of signal"):
         check_kind("toy.whispered")

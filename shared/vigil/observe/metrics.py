@@ -67,18 +67,18 @@ def _histogram(
 
 READY: Final = _watched("vigil_ready", ALL, "1 if the replica is ready", "version")
 BUS_RECONNECTS: Final = _watched(
-    "vigil_bus_reconnects_total", ALL, "Times the connection to the broker came back",
+    "vigil_bus_reconnects_total", ALL, "Reconnections to the broker",
     kind="counter",
 )  # fmt: skip
 BUS_UNKNOWN: Final = _watched(
-    "vigil_bus_unknown_outcomes_total", ALL, "Requests to the broker without an answer in time",
+    "vigil_bus_unknown_outcomes_total", ALL, "Requests to the broker that timed out",
     kind="counter",
 )  # fmt: skip
 BUS_VIOLATIONS: Final = _watched(
-    "vigil_bus_violations_total", ALL, "What the broker refused for lack of a right",
+    "vigil_bus_violations_total", ALL, "Permission violations reported by the broker",
     kind="counter",
 )  # fmt: skip
-DEAD_LETTERS: Final = _counter("vigil_dead_letters_total", ALL, "Messages that no try could use")
+DEAD_LETTERS: Final = _counter("vigil_dead_letters_total", ALL, "Dead letters stored")
 
 # ---------------------------------------------------------------- gateway
 
@@ -97,7 +97,7 @@ REFUSED: Final = _counter(
 )  # fmt: skip
 OUTSIDE: Final = _counter(
     "vigil_outside_events_total", "gateway",
-    "Events of other systems taken in, by way in: api, hook, channel, bus", "via",
+    "External events accepted: api, hook, channel, bus", "via",
 )  # fmt: skip
 
 # ---------------------------------------------------------------- cortex
@@ -108,14 +108,14 @@ TURN_SECONDS: Final = _histogram(
     MODEL_S,
 )  # fmt: skip
 CONFLICTS: Final = _counter(
-    "vigil_commit_conflicts_total", "cortex", "Turns thrown away: another replica was first"
+    "vigil_commit_conflicts_total", "cortex", "Turns discarded: another replica was first"
 )
 TAKEOVERS: Final = _counter(
-    "vigil_takeovers_total", "cortex", "Steps tried again after a replica went away"
+    "vigil_takeovers_total", "cortex", "Steps retried after a replica was lost"
 )
 SESSIONS: Final = _watched("vigil_sessions_open", "cortex", "Sessions open in this replica")
 SESSIONS_WAITING: Final = _watched(
-    "vigil_sessions_waiting", "cortex", "Sessions that wait behind others of the same person"
+    "vigil_sessions_waiting", "cortex", "Sessions queued behind others of the same person"
 )
 MODEL_SECONDS: Final = _histogram(
     "vigil_model_call_seconds", "cortex", "Model calls: answered, failed, retryable, cancelled",
@@ -127,11 +127,11 @@ MODEL_TOKENS: Final = _counter(
 )  # fmt: skip
 RECALL_SECONDS: Final = _histogram(
     "vigil_recall_seconds", "cortex",
-    "Memory asked before an answer: found, nothing, degraded, failed", REQUEST_S, "outcome",
+    "Recalls before an answer: found, nothing, degraded, failed", REQUEST_S, "outcome",
 )  # fmt: skip
 BUDGET: Final = _watched(
     "vigil_budget_tokens", "cortex",
-    "The day's tokens of all replicas, as last seen by this one: used, reserved, limit", "state",
+    "Tokens of the day, all replicas: used, reserved, limit", "state",
 )  # fmt: skip
 SIGNALS: Final = _counter("vigil_signals_total", "cortex", "Signals projected", "kind")
 SIGNAL_LAG: Final = _histogram(
@@ -160,13 +160,13 @@ DELIVERY_LAG: Final = _histogram(
     "vigil_delivery_lag_seconds", "delivery", "From a turn stored to its message said", LAG_S
 )
 CHANNEL_SECONDS: Final = _histogram(
-    "vigil_channel_seconds", "delivery", "Attempts at a channel, and how they ended",
+    "vigil_channel_seconds", "delivery", "Attempts at a channel, by outcome",
     REQUEST_S, "channel", "outcome",
 )  # fmt: skip
 
 CHANNEL_RECEIPTS: Final = _counter(
     "vigil_channel_receipts_total", "delivery",
-    "Messages on a channel that are closed: delivered, failed, dropped, ambiguous",
+    "Closed channel messages: delivered, failed, dropped, ambiguous",
     "channel", "outcome",
 )  # fmt: skip
 
@@ -174,37 +174,37 @@ CHANNEL_RECEIPTS: Final = _counter(
 
 MEMORIES_SAVED: Final = _counter(
     "vigil_memories_saved_total", "memory",
-    "Memories stored, by way in: rpc, call (a tool), turn", "via",
+    "Memories stored: rpc, call (a tool), turn", "via",
 )  # fmt: skip
 MEMORY_RECALL_SECONDS: Final = _histogram(
     "vigil_memory_recall_seconds", "memory",
-    "Recalls answered over the bus: whole, or degraded (without vectors)",
+    "Recalls answered: whole, or degraded (without vectors)",
     REQUEST_S, "mode", "state",
 )  # fmt: skip
 MEMORY_LAG: Final = _histogram(
     "vigil_memory_lag_seconds", "memory", "From a record of MEMORIES stored to SQLite", LAG_S
 )
 VECTORS_BEHIND: Final = _watched(
-    "vigil_memory_vectors_behind", "memory", "Records that are in SQLite and not in the vectors yet"
+    "vigil_memory_vectors_behind", "memory", "Records in SQLite that lack their vectors"
 )
 MEMORY_CALLS: Final = _counter(
     "vigil_memory_calls_total", "memory",
-    "Calls of memory tools: answered, failed, closed (nobody waits any more)", "tool", "outcome",
+    "Memory tool calls: answered, failed, closed (no longer awaited)", "tool", "outcome",
 )  # fmt: skip
 
 # ---------------------------------------------------------------- executor
 
 EXECUTOR_CALLS: Final = _counter(
     "vigil_executor_calls_total", "executor",
-    "Calls of tools: answered, failed, ambiguous, cancelled, closed (nobody waits any more)",
+    "Tool calls: answered, failed, ambiguous, cancelled, closed (no longer awaited)",
     "tool", "outcome",
 )  # fmt: skip
 EXECUTOR_SECONDS: Final = _histogram(
     "vigil_executor_call_seconds", "executor", "From a tool begun to its end", MODEL_S, "tool"
 )
-EXECUTOR_RUNNING: Final = _watched("vigil_executor_calls_running", "executor", "Tools at work")
+EXECUTOR_RUNNING: Final = _watched("vigil_executor_calls_running", "executor", "Running tools")
 EXECUTOR_WAITING: Final = _watched(
-    "vigil_executor_calls_waiting", "executor", "Calls in hand whose tool is not at work"
+    "vigil_executor_calls_waiting", "executor", "Accepted calls whose tool isn't running"
 )
 
 METRICS: Final[tuple[Metric, ...]] = tuple(

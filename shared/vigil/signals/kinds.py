@@ -1,7 +1,7 @@
-"""What signals there are: each kind, what it means, and which function tells it. Pure.
+"""What signals there are: each kind, what it means, and which function derives it. Pure.
 
-A signal tells a record of the log at the level of what happened. It decides nothing: whoever
-wants to be sure reads the record that `source` names. A new kind is a row here; the projector, the
+A signal describes a record of the log in general terms. It decides nothing: the record that
+`source` names is the truth. A new kind is a row here; the projector, the
 filters of readers, the documents of the API and the table of docs/api.md (a test compares it)
 follow.
 """
@@ -28,7 +28,7 @@ from .draft import Signals
 
 
 class Giver(NamedTuple):
-    """Records of a stream, and the function that tells them."""
+    """Records of a stream, and the function that turns them into signals."""
 
     stream: str
     record: type | tuple[type, ...]
@@ -58,55 +58,49 @@ _WORKED: Final = Giver("BOARD", BoardEntry, board.worked)
 
 KINDS: Final[dict[str, Kind]] = {
     "session.started": Kind("a session committed its first turn", (_STARTED,)),
-    "turn.committed": Kind("a turn is in the log", (_COMMITTED,)),
+    "turn.committed": Kind("a turn was committed", (_COMMITTED,)),
     "compaction.triggered": Kind(
-        "the oldest part of a conversation was summed up or dropped", (_COMPACTED,)
+        "the oldest part of a conversation was summarized or dropped", (_COMPACTED,)
     ),
-    "timer.fired": Kind("a follow-up or a reminder came due and was taken up", (_FIRED,)),
-    "timer.scheduled": Kind("a follow-up or a reminder was planned, or put off", (_SCHEDULED,)),
-    "timer.voided": Kind(
-        "a follow-up was dropped because the person spoke, or was cleared", (_NOTED,)
-    ),
-    "timer.cancelled": Kind("a person or the agent cancelled it", (_NOTED,)),
-    "message.sent": Kind("something is in the transcript", (_SAID,)),
+    "timer.fired": Kind("a follow-up or reminder came due", (_FIRED,)),
+    "timer.scheduled": Kind("a follow-up or reminder was planned or delayed", (_SCHEDULED,)),
+    "timer.voided": Kind("a follow-up ended because the person wrote or cleared it", (_NOTED,)),
+    "timer.cancelled": Kind("a person or the agent cancelled a timer", (_NOTED,)),
+    "message.sent": Kind("a message is in the transcript", (_SAID,)),
     "message.delivered": Kind("a channel took a message", (_DELIVERED,)),
     "message.blocked": Kind("the gates refused an autonomous message", (_NOTED,)),
     "message.dropped": Kind(
-        "what was decided, or in the making, is not said: void, or no longer wanted",
+        "a decided or unfinished message is not said: void, or no longer wanted",
         (_NOTED, _DELIVERED),
     ),
-    "message.failed": Kind(
-        "a message could not be said or delivered, and was given up", (_DELIVERED,)
-    ),
+    "message.failed": Kind("a message could not be said or delivered", (_DELIVERED,)),
     "message.ambiguous": Kind(
-        "whether a channel took a message is not known, and it isn't sent again", (_DELIVERED,)
+        "it is unknown whether a channel took a message; it isn't sent again", (_DELIVERED,)
     ),
-    "budget.exhausted": Kind(
-        "a model call was refused because the day's tokens are used up", (_NOTED,)
-    ),
-    "memory.saved": Kind("something is remembered", (_SAVED,)),
-    "memory.merged": Kind("a summary took the place of several memories", (_MERGED,)),
+    "budget.exhausted": Kind("a model call was refused: the day's tokens are used up", (_NOTED,)),
+    "memory.saved": Kind("a memory was saved", (_SAVED,)),
+    "memory.merged": Kind("a summary replaced several memories", (_MERGED,)),
     "memory.forgotten": Kind(
-        "memories are recalled no more: asked for, undone, expired or decayed", (_FORGOTTEN,)
+        "memories ended: on request, undone, expired or decayed", (_FORGOTTEN,)
     ),
     "worker.started": Kind("a worker began its task", (_CHILD,)),
-    "worker.status": Kind("a worker told how it goes, or that it waits for a person", (_CHILD,)),
-    "worker.completed": Kind("a worker is done, and told its result", (_CHILD,)),
+    "worker.status": Kind("a worker reported progress, or waits for a person", (_CHILD,)),
+    "worker.completed": Kind("a worker reported its result", (_CHILD,)),
     "worker.failed": Kind("a worker failed, ran out of time or was cancelled", (_CHILD,)),
-    "branch.started": Kind("a conversation began to think about something apart", (_CHILD,)),
-    "branch.completed": Kind("a branch is done, and told what it came to", (_CHILD,)),
+    "branch.started": Kind("a conversation started a branch", (_CHILD,)),
+    "branch.completed": Kind("a branch reported its result", (_CHILD,)),
     "branch.failed": Kind("a branch failed, ran out of time or was cancelled", (_CHILD,)),
     "approval.requested": Kind("a call, or a question, waits for a person", (_ASKED,)),
     "approval.decided": Kind(
-        "a person decided on it, or it expired, was superseded or isn't needed", (_ASKED,)
+        "a person decided on a request, or it expired, was superseded or isn't needed", (_ASKED,)
     ),
     "job.started": Kind("a job began to run", (_WORKED,)),
-    "job.completed": Kind("a job ran all of its steps; some may have failed", (_WORKED,)),
-    "job.failed": Kind("a job was given up: it could not be planned", (_WORKED,)),
+    "job.completed": Kind("a job ran all its steps; some may have failed", (_WORKED,)),
+    "job.failed": Kind("a job could not be planned", (_WORKED,)),
     "job.cancelled": Kind("a person cancelled a job", (_WORKED,)),
-    "error.model": Kind("a model gave no answer, and the exchange was given up", (_NOTED,)),
-    "error.retry": Kind("a model gave no answer, and will be asked again", (_NOTED,)),
-    "error.event": Kind("an event could not be used, or was given up", (_NOTED,)),
+    "error.model": Kind("the model gave no answer, and the exchange was given up", (_NOTED,)),
+    "error.retry": Kind("the model gave no answer, and will be asked again", (_NOTED,)),
+    "error.event": Kind("an event was unusable, or given up", (_NOTED,)),
 }
 """The kinds of SPEC C-4 whose causes exist. What one record gives comes in the order of its givers
 here. The first half of a kind is of one stream alone: the last signal tells how far it is told."""
@@ -126,7 +120,7 @@ def check_kind(pattern: str) -> str:
     if pattern in wanted():
         return pattern
     valid = ", ".join(KINDS)
-    raise InvalidInput("kind", f"is {pattern!r}, and no signal is of that kind; there is: {valid}")
+    raise InvalidInput("kind", f"is {pattern!r}, which is no kind of signal; kinds: {valid}")
 
 
 def key_of(subject: str) -> tuple[SessionKey, str]:

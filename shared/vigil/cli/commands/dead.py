@@ -13,7 +13,7 @@ from .. import options, output, prefixes
 
 CAUSE_LENGTH_MAX: Final = 100
 
-app = typer.Typer(help="Messages that no try could use: list, show, requeue, discard.")
+app = typer.Typer(help="Dead letters: list, show, requeue, discard.")
 
 Id = Annotated[
     str,
