@@ -127,7 +127,7 @@ def test_timers_that_were_planned_put_off_and_taken_up() -> None:
         )
     )
     assert [(s.kind, s.subject, s.text) for s in made[1:]] == [
-        ("timer.fired", "old", "A follow-up came due and was taken up"),
+        ("timer.fired", "old", "A follow-up came due"),
         ("timer.scheduled", "tea", "A reminder is planned for 2026-01-05T09:00:00Z"),
         ("timer.scheduled", "look", "A follow-up was put off to 2026-01-05T09:00:00Z"),
     ]

@@ -194,7 +194,7 @@ async def broken_receiver() -> AsyncIterator[int]:
 async def test_a_follow_up_whose_webhook_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """D-3, S-10: said in the transcript, refused by the channel, put with the dead letters."""
+    """D-3, S-10: said in the transcript, refused by the channel, a dead letter."""
     async with broken_receiver() as port:
         ops = {
             "url": f"http://127.0.0.1:{port}/", "secret": SECRET, "ports": [port],

@@ -295,13 +295,13 @@ def job(status: Any, **options: Any) -> BoardChange:
 
 
 SENTENCES: Final[list[tuple[Effect, str]]] = [
-    (report("running"), "It told who started it how it goes: “so”"),
-    (report("asking"), "It told who started it that it waits for a person: “so”"),
+    (report("running"), "It reported its progress: “so”"),
+    (report("asking"), "It reported that it waits for a person: “so”"),
     (
         report("done", is_tainted=True),
-        "It told its result to who started it: “so”; it holds untrusted content",
+        "It reported its result to the session that started it: “so”; it holds untrusted content",
     ),
-    (report("failed"), "It told who started it that it failed: “so”"),
+    (report("failed"), "It reported that it failed: “so”"),
     (
         approval("open"),
         'It asks you for leave to run shell (external: no order): “{"c":1}”, '

@@ -104,7 +104,7 @@ def test_a_webhook_that_a_person_requeued() -> None:
     log.dispatch(E, said, requeued_by="root")
     requeued = of(log, said)
     assert requeued.verdict == "pending"
-    assert "root handed it to the channel “ops” once more." in texts(requeued)
+    assert "root requeued it for the channel “ops”." in texts(requeued)
     log.attempt(E, 1, "begun")
     log.receipt(E, "delivered", "200 OK")
     answer = of(log, said)
@@ -403,7 +403,7 @@ def test_an_exchange_with_tool_calls_is_told_in_order() -> None:
     ]  # fmt: skip
     told = texts(answer)
     assert 'It asked for memory_save: “{"content":"Ann\'s code is 4711"}”' in told
-    assert "The call of memory_save was taken up." in told
+    assert "The call of memory_save was claimed." in told
     assert "memory_save answered: “Remembered (id 1).”" in told
     assert "memory_recall failed: “Nothing was found.”; it holds untrusted content" in told
     assert "Memory gave the model 2 memories (a, b)." in told

@@ -96,15 +96,15 @@ NOTES: Final[dict[str, NoteWords]] = {
     ),
     "child_done": NoteWords(
         "a worker that no loop waited for ended with a result",
-        "What it had set going is done: {text}.",
+        "What it had started is done: {text}.",
     ),
     "child_failed": NoteWords(
         "a worker that no loop waited for failed, was cancelled or took too many steps",
-        "What it had set going failed: {text}.",
+        "What it had started failed: {text}.",
     ),
     "child_lost": NoteWords(
         "a child, or a call that a person let through, told nothing in time; it is ended",
-        "What it had set going was given up: {text}.",
+        "What it had started was given up: {text}.",
     ),
     "compacted": NoteWords(
         "the oldest rows were summed up, and how much was handed to memory",
@@ -125,7 +125,7 @@ NOTES: Final[dict[str, NoteWords]] = {
     ),
     "dead_letter": NoteWords(
         "the event can't be used; it lies in DEAD with the cause",
-        "The event could not be used and was put with the dead letters: {text}.",
+        "The event could not be used and became a dead letter: {text}.",
         "failed",
         signal=("error.event", "An event could not be used"),
     ),

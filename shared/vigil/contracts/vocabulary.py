@@ -77,7 +77,7 @@ ENDINGS: Final[dict[Ending, EndingWords]] = {
     "rejected": EndingWords("the person rejected the request"),
     "answered": EndingWords("the person answered the request"),
     "expired": EndingWords("nobody decided on the request in time"),
-    "done": EndingWords("it was taken up, and that was all", mood="good"),
+    "done": EndingWords("it was processed, and that was all", mood="good"),
     "unknown": EndingWords("what decided it isn't in the log any more"),
 }
 
@@ -124,7 +124,7 @@ OUTCOMES: Final[dict[Outcome, OutcomeWords]] = {
         "ended with an answer",
         "The agent decided",
         "done",
-        "It was taken up, and nothing was left to say.",
+        "It was processed, and nothing was left to say.",
     ),
     "silent": OutcomeWords(
         "the loop ended with nothing to say",

@@ -113,7 +113,7 @@ def _fired(signals: Signals, block: TimerBlock, turn: Turn) -> None:
     signals.add(
         "timer.fired",
         turn.created_at,
-        f"{_timer_name(keep=follow_up.keep)} came due and was taken up",
+        f"{_timer_name(keep=follow_up.keep)} came due",
         caused_by=_event(turn),
         subject=block.timer_id,
         generation=follow_up.generation,
