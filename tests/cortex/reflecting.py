@@ -7,10 +7,11 @@ from datetime import timedelta
 from typing import Final
 
 from services.cortex import core
-from services.cortex.core import Draft, Plan, Policy, Window, pauses
-from services.cortex.core.history import Chunk, chunk_of
-from services.cortex.core.offers import Offer
-from services.cortex.core.window import tokens_of_rows
+from services.cortex.core import Draft, Plan, Policy, Window
+from services.cortex.core.context import pauses
+from services.cortex.core.context.history import Chunk, chunk_of
+from services.cortex.core.context.offers import Offer
+from services.cortex.core.context.window import tokens_of_rows
 from services.cortex.session import log as session_log
 from services.cortex.session.history import History
 from services.cortex.thought.model import ModelAnswer

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from services.cortex.core import Draft, Policy
-from services.cortex.core.approvals import digest_of
+from services.cortex.core.work.approvals import digest_of
 from services.cortex.profiles import profile_of
 from services.cortex.thought.model import ModelAnswer
 from tests.cortex.driver import KEY, Driver, answer, call
@@ -36,7 +36,7 @@ ALLOWED: Final = {
     "suggest": {"read", "write"},
     "act": {"read", "write", "external"},
 }
-"""Once more what `core.authority` says, by hand: a property must not ask what it checks."""
+"""Once more what `core.tools.authority` says, by hand: a property must not ask what it checks."""
 uses = st.builds(
     lambda name, value: call(
         name, **{{"ask_user": "question", "memory_recall": "query"}.get(name, "command"): value}

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from services.cortex.core.compaction import SUMMARISE_AT
+from services.cortex.core.context.compaction import SUMMARISE_AT
 from services.cortex.session import log as session_log
 from services.cortex.session.history import History
 from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest

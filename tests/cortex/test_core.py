@@ -10,7 +10,7 @@ import pytest
 
 from services.cortex import core
 from services.cortex.core import Draft, Policy, speech
-from services.cortex.core.history import trim
+from services.cortex.core.context.history import trim
 from services.cortex.core.policy import quiet_until
 from services.cortex.core.sway import Sway
 from services.cortex.thought.model import ModelAnswer

@@ -9,9 +9,10 @@ import msgspec
 import pytest
 
 from services.cortex import core
-from services.cortex.core import Policy, arguments
+from services.cortex.core import Policy
 from services.cortex.core.policy import Authority
 from services.cortex.core.profile import offers
+from services.cortex.core.tools import arguments
 from services.cortex.profiles import profile_of
 from tests.cortex.driver import KEY, Driver, answer, call
 from tests.cortex.test_core import scripted

@@ -11,9 +11,9 @@ import pytest
 
 from services.cortex import core
 from services.cortex.core import Policy
-from services.cortex.core.calls import INPUT_BYTES_MAX
-from services.cortex.core.history import trim
-from services.cortex.core.window import Window
+from services.cortex.core.context.history import trim
+from services.cortex.core.context.window import Window
+from services.cortex.core.tools.calls import INPUT_BYTES_MAX
 from services.cortex.models.messages import NO_RESULT, messages_of
 from services.cortex.session.history import History
 from services.cortex.session.log import headers_of

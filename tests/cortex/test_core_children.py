@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from services.cortex import core
 from services.cortex.core import Draft
 from services.cortex.core.conclusion import CUT_OFF
-from services.cortex.core.history import chunk_of
+from services.cortex.core.context.history import chunk_of
 from services.cortex.thought.model import ModelAnswer
 from tests.cortex.driver import answer, call
 from tests.cortex.family import ROOT, Family, Member

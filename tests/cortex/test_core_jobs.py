@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.cortex.core import Draft, Policy, job_record, plans
+from services.cortex.core import Draft, Policy
+from services.cortex.core.work import job_record, plans
 from services.cortex.profiles import profile_of
 from services.cortex.thought.model import ModelAnswer
 from tests.cortex.driver import KEY, START, Driver, answer

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from services.cortex import core
 from services.cortex.core import Draft, Policy
-from services.cortex.core.history import trim
+from services.cortex.core.context.history import trim
 from services.cortex.models.messages import messages_of
 from services.cortex.session.history import History
 from services.cortex.thought.model import ModelAnswer

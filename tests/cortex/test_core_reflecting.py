@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 
 from services.cortex import core
 from services.cortex.core import Draft, Moment, Plan, Policy, Window, loops
-from services.cortex.core.compaction import (
+from services.cortex.core.context.compaction import (
     CUT_OFF,
     Cut,
     bounded,
@@ -28,9 +28,9 @@ from services.cortex.core.compaction import (
     summary_bytes_max,
     summary_tokens,
 )
-from services.cortex.core.history import FILL_MAX, Chunk, chunk_of
-from services.cortex.core.offers import was_offered
-from services.cortex.core.window import Measured, tokens_of_rows
+from services.cortex.core.context.history import FILL_MAX, Chunk, chunk_of
+from services.cortex.core.context.offers import was_offered
+from services.cortex.core.context.window import Measured, tokens_of_rows
 from services.cortex.session.history import History
 from services.cortex.thought.model import ModelAnswer
 from tests.cortex.driver import KEY, START, answer, call

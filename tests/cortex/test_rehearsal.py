@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from services.cortex.core.detached import HELD_REASON as RESULTS_HELD
 from services.cortex.core.external import HELD_REASON
+from services.cortex.core.work.detached import HELD_REASON as RESULTS_HELD
 from services.cortex.models.rehearsal import (
     ABOUT,
     CALLS_MAX,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.cortex.core import plans
 from services.cortex.core.profile import TemplateRow
+from services.cortex.core.work import plans
 from services.cortex.models.rehearsal_plans import CANNOT, LINES_MAX, plan
 from services.cortex.profiles.planner import job_rows
 from services.cortex.thought.prompts import Prompts

@@ -279,10 +279,11 @@ def _is_module(node: ast.Attribute) -> bool:
 
 
 def test_marks_are_made_of_a_sway_and_of_nothing_else() -> None:
-    """What is given as `is_tainted` in the core and the profiles is what a `Sway` says."""
+    """What is given as `is_tainted` where is decided is what a `Sway` says."""
     given = {
         f"{path.name}: {ast.unparse(node.value)}"
-        for path in (*CORE.glob("*.py"), *(CORE.parent / "profiles").glob("*.py"))
+        for folder in (CORE, CORE.parent / "own_tools", CORE.parent / "profiles")
+        for path in folder.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.keyword) and node.arg == "is_tainted"
         if not (isinstance(node.value, ast.Attribute) and node.value.attr == "is_outside")

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from services.cortex.core.history import Chunk, memorable, swayed
+from services.cortex.core.context.history import Chunk, memorable, swayed
 from services.cortex.profiles import profile_of
 from services.cortex.thought.toolbox import BYTES_MAX, TOOLS_MAX, Toolbox
 from tests.support.stack import running_broker, settings_of

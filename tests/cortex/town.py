@@ -16,9 +16,9 @@ from datetime import timedelta
 from typing import Any, Final
 
 from services.cortex.core import Draft, Policy
-from services.cortex.core import steps as job_steps
-from services.cortex.core.history import memorable
+from services.cortex.core.context.history import memorable
 from services.cortex.core.profile import offers
+from services.cortex.core.work import steps as job_steps
 from services.cortex.profiles import profile_of
 from services.cortex.session.history import History, Inherited
 from services.cortex.thought.model import ModelAnswer

@@ -17,10 +17,12 @@ from vigil.contracts import (
 from vigil.worker.backoff import Backoff
 
 from ..thought.model import ModelAnswer
-from . import calls, children, loops, plainly, speech
+from . import loops, plainly, speech
 from .draft import RETRY_TIMER, Draft
-from .routing import route
+from .tools import calls
 from .tools.declaration import Answer
+from .tools.routing import route
+from .work import children
 
 TRUNCATING: Final = ("max_tokens", "model_context_window_exceeded")
 REFUSAL: Final = "I can't help with that."

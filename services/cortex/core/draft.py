@@ -1,7 +1,7 @@
 """A turn in the making: the state after it, and what it adds. Nothing here is stored yet.
 
-What a turn does to loops (`loops`), says (`speech`), starts (`tasks`) and asks (`requests`) is
-written down in a `Draft` by the functions there.
+What a turn does to loops (`loops`), says (`speech`), starts (`work.tasks`) and asks
+(`work.requests`) is written down in a `Draft` by the functions there.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from vigil.contracts import (
 )
 
 from ..profiles import thinking
-from . import job_record
 from . import sway as sways
 from .policy import Moment, Policy
 from .profile import Profile
 from .sway import Sway
+from .work import job_record
 
 RETRY_TIMER: Final = "_retry"
 CALL_TIMER: Final = "_call"

@@ -18,11 +18,20 @@ from vigil.contracts import (
     UserMessage,
 )
 
-from . import approvals, calls, children, detached, external, loops, person, plainly, speech, timers
+from . import (
+    external,
+    loops,
+    person,
+    plainly,
+    speech,
+    timers,
+)
 from .draft import Draft
 from .policy import Moment, Policy
 from .queue import is_void
 from .sway import Sway
+from .tools import calls
+from .work import approvals, children, detached
 
 TYPES: dict[type, EventType] = {
     UserMessage: "user_message",

@@ -19,9 +19,9 @@ from vigil.contracts import (
 )
 
 from . import sway as sways
-from . import tasks
 from .draft import CALL_TIMER, PAUSE_TIMER, RETRY_TIMER, Draft
 from .sway import Sway
+from .work import tasks
 
 
 def begin(

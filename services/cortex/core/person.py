@@ -15,9 +15,10 @@ from msgspec.structs import replace
 
 from vigil.contracts import Cause, FollowUp, Gathering, Queued, TimerPayload, UserMessage
 
-from . import approvals, detached, gates, loops, speech
+from . import gates, loops, speech
 from .draft import Draft
 from .queue import QUEUE_MAX, enqueue, fitting, in_its_place, stored_size
+from .work import approvals, detached
 
 KEYED_MAX: Final = 32
 """Ids of keyed messages that the state remembers; older repeats are the gateway's to catch."""

@@ -21,8 +21,8 @@ from .tools.declaration import declared
 
 if TYPE_CHECKING:
     from ..thought.model import ModelAnswer, ModelError, ToolSpec
+    from .context.offers import Offer
     from .draft import Draft
-    from .offers import Offer
 
 MEMORY: Final = (
     "memory_save",

@@ -6,10 +6,13 @@ from datetime import timedelta
 
 from vigil.contracts import Cause, FollowUp, Loop, TimerBlock, TimerFired, TimerPayload
 
-from . import approvals, calls, children, gates, loops, pauses, person, speech
+from . import gates, loops, person, speech
 from . import sway as sways
+from .context import pauses
 from .draft import OUTSIDE, RETRY_TIMER, Draft
 from .queue import enqueue
+from .tools import calls
+from .work import approvals, children
 
 
 def receive(draft: Draft, cause: Cause, event: TimerFired) -> None:

@@ -19,8 +19,8 @@ import msgspec
 
 from vigil.contracts import Block, Row, TextBlock, ToolResultBlock, ToolUseBlock, Usage
 
-from ..core.detached import HELD_REASON as RESULTS_HELD
 from ..core.external import HELD_REASON
+from ..core.work.detached import HELD_REASON as RESULTS_HELD
 from ..thought.model import ModelAnswer, ModelRequest, Situation
 from .rehearsal_plans import plan
 from .rehearsal_reflection import memories, summary

@@ -8,9 +8,10 @@ import msgspec
 
 from vigil.contracts.arguments import Arguments
 
-from ..core import approvals, speech
+from ..core import speech
 from ..core.draft import Draft
 from ..core.tools.declaration import Answer, OwnCall, tool
+from ..core.work import approvals
 
 ASKED: Final = (
     "The question was said to the person. End your turn now, without repeating it: their next "

@@ -8,8 +8,9 @@ import msgspec
 
 from vigil.contracts.arguments import Arguments
 
-from ..core import children, conclusion
+from ..core import conclusion
 from ..core.profile import MCP, MEMORY, Profile, Starter, converse
+from ..core.work import children
 
 
 class Branch(Arguments, frozen=True, kw_only=True):

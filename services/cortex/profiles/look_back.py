@@ -1,13 +1,13 @@
 """What a conversation opens at a pause: the model is asked once what to remember. Pure.
 
-It is no session of its own, but a loop of the conversation's (`core.pauses`).
+It is no session of its own, but a loop of the conversation's (`core.context.pauses`).
 """
 
 from __future__ import annotations
 
-from ..core import pauses
+from ..core.context import pauses
+from ..core.context.history import memorable
 from ..core.draft import Draft
-from ..core.history import memorable
 from ..core.profile import Desk, Profile, Question
 from ..thought.transcript import transcript
 

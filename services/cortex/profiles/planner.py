@@ -9,9 +9,7 @@ from typing import Any, Final
 
 from vigil.contracts import Job, Row, TextBlock
 
-from ..core import jobs, steps
 from ..core.draft import Draft
-from ..core.job_record import is_named, may_use
 from ..core.profile import (
     MCP,
     MEMORY,
@@ -22,6 +20,8 @@ from ..core.profile import (
     TemplateRow,
     offers,
 )
+from ..core.work import jobs, steps
+from ..core.work.job_record import is_named, may_use
 from ..thought.model import ToolSpec
 
 PURPOSE: Final = "plan"

@@ -13,7 +13,7 @@ from vigil.subjects import SessionKey
 
 from .. import core
 from ..core import Draft, Policy
-from ..core.offers import Offer
+from ..core.context.offers import Offer
 from ..core.profile import Inquiry, Question
 from ..thought.compactor import Compactor
 from ..thought.model import ModelAnswer, ModelError, ToolSpec

@@ -10,8 +10,8 @@ import msgspec
 
 from vigil.contracts import Row, TextBlock, Turn
 
-from ..core.compaction import Cut, Plan, decide, summary_tokens
-from ..core.history import (
+from ..core.context.compaction import Cut, Plan, decide, summary_tokens
+from ..core.context.history import (
     FILL_MAX,
     Chunk,
     chunk_of,
@@ -21,7 +21,7 @@ from ..core.history import (
     trim,
     without,
 )
-from ..core.window import Measured, Window, tokens_of_rows
+from ..core.context.window import Measured, Window, tokens_of_rows
 
 
 class Inherited(msgspec.Struct, frozen=True, kw_only=True):

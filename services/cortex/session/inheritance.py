@@ -14,7 +14,7 @@ from vigil.contracts import Row, Start, TextBlock, ToolUseBlock, Turn, decode_tu
 from vigil.errors import InvalidInput
 from vigil.subjects import SessionKey
 
-from ..core.history import chunk_of, without
+from ..core.context.history import chunk_of, without
 from ..profiles import profile_of
 from .history import NOTHING, Inherited
 

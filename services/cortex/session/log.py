@@ -32,8 +32,8 @@ from vigil.worker.backoff import Backoff
 from vigil.worker.patience import Patience, after_s
 
 from ..core import owes
-from ..core.history import Chunk, chunk_of, without
-from ..core.offers import Offer
+from ..core.context.history import Chunk, chunk_of, without
+from ..core.context.offers import Offer
 from ..profiles import has_purpose
 from .history import History
 from .inheritance import inherited

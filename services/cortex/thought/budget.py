@@ -25,7 +25,7 @@ from vigil.clock import Clock
 from vigil.contracts import Usage
 from vigil.errors import Unavailable, VigilError, WrongLastSequence
 
-from ..core.window import tokens_of_bytes
+from ..core.context.window import tokens_of_bytes
 from .model import ModelRequest
 
 ATTEMPTS_MAX: Final = 200
@@ -187,7 +187,7 @@ def _decode(key: str, value: bytes) -> _Account:
 def estimate(request: ModelRequest) -> int:
     """Return the tokens to reserve for a call: a third of its bytes, and the longest answer.
 
-    See `core.window` for why that is more than what most calls take.
+    See `core.context.window` for why that is more than what most calls take.
     """
     sent = len(msgspec.json.encode((request.rows, request.tools)))
     sent += sum(len(part.encode()) for part in request.system)

@@ -1,7 +1,7 @@
 """Making room in the context window: the oldest part of a conversation is summed up.
 
-The shell of `core.compaction`: it reads what that decides about, and asks the model. It is no step
-of the person's loop, but a turn of its own.
+The shell of `core.context.compaction`: it reads what that decides about, and asks the model. It is
+no step of the person's loop, but a turn of its own.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from vigil.subjects import SessionKey
 
 from .. import core
 from ..core import Draft, Plan, Policy, Window
-from ..core.history import Chunk
-from ..core.offers import was_offered
+from ..core.context.history import Chunk
+from ..core.context.offers import was_offered
 from ..core.profile import Question
 from ..session.history import History
 from .model import ModelAnswer, ModelError

@@ -20,7 +20,7 @@ from vigil.settings.config import Config
 from vigil.subjects import Scope, SessionKey
 
 from ..core import Draft
-from ..core.recollection import NOTHING, Recollection, query_of, tell
+from ..core.context.recollection import NOTHING, Recollection, query_of, tell
 
 log = structlog.get_logger("vigil.cortex")
 

@@ -1,1 +1,1 @@
-"""What a model may call, and what becomes of a call."""
+"""What a model may call, and where a call goes."""

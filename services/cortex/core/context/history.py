@@ -9,7 +9,7 @@ import msgspec
 
 from vigil.contracts import Row, SendMessage, TextBlock, ToolResultBlock, ToolUseBlock, Turn
 
-from . import sway as sways
+from .. import sway as sways
 from .window import Measured, tokens_of_row, tokens_of_rows
 
 FILL_MAX: Final = 0.95

@@ -19,10 +19,17 @@ import msgspec
 
 from vigil.contracts import Row, TextBlock
 
-from ..thought.model import ModelAnswer
-from .draft import Draft
+from ...thought.model import ModelAnswer
+from ..draft import Draft
 from .history import Chunk, begins, swayed
-from .offers import Offer, cut, observe, save_all, things, was_offered
+from .offers import (
+    Offer,
+    cut,
+    observe,
+    save_all,
+    things,
+    was_offered,
+)
 from .window import Window, tokens_of_rows, tokens_of_text
 
 ROWS_MIN: Final = 2

@@ -36,24 +36,16 @@ from vigil.contracts import (
     canonical,
 )
 
-from . import (
-    arguments,
-    calls,
-    children,
-    detached,
-    gates,
-    loops,
-    request_text,
-    requests,
-    speech,
-)
-from . import sway as sways
-from .calls import INPUT_BYTES_MAX
-from .draft import Draft
-from .queue import stored_size
+from .. import gates, loops, speech
+from .. import sway as sways
+from ..draft import Draft
+from ..queue import stored_size
+from ..sway import Sway
+from ..tools import arguments, calls
+from ..tools.calls import INPUT_BYTES_MAX
+from ..tools.declaration import Answer, OwnCall, declared
+from . import children, detached, request_text, requests
 from .requests import APPROVAL_TIMER
-from .sway import Sway
-from .tools.declaration import Answer, OwnCall, declared
 
 ENDS: Final[dict[Verdict, ApprovalState]] = {
     "accept": "accepted", "edit": "edited", "answer": "answered", "reject": "rejected",

@@ -13,7 +13,7 @@ and no more: neither the person's order nor the agent's authority is lent to a s
     nobody, authority "off"                        asks   asks    asks       asks
     any of these, and outside content, at most     runs   asks    asks       asks
 
-The tools of the core and of memory have rules of their own (`schedule`, `calls`).
+The tools of the core and of memory have rules of their own (`own_tools`, `calls`).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from typing import Final
 
 from vigil.contracts import Risk
 
-from .policy import Authority
-from .sway import Sway
+from ..policy import Authority
+from ..sway import Sway
 
 ORDERED: Final[tuple[Risk, ...]] = ("read", "write", "external")
 """What runs in a loop that a person began or ordered."""

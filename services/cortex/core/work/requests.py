@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from vigil.contracts import Approval, ApprovalState
 
-from .draft import Draft
+from ..draft import Draft
 
 APPROVAL_TIMER: Final = "_approval-"
 """Begins the id of a request's deadline; the request's id follows."""

@@ -25,13 +25,15 @@ from vigil.contracts import (
 )
 from vigil.errors import InvalidInput
 
-from ..thought.model import ModelAnswer
-from . import calls, job_record, loops, plans
-from . import sway as sways
-from .draft import Draft
-from .offers import TRUNCATING, cut
-from .routing import route
-from .sway import Sway
+from ...thought.model import ModelAnswer
+from .. import loops
+from .. import sway as sways
+from ..context.offers import TRUNCATING, cut
+from ..draft import Draft
+from ..sway import Sway
+from ..tools import calls
+from ..tools.routing import route
+from . import job_record, plans
 
 ASKED_MAX: Final = 2
 """How often the model is asked for a plan: a second time with what was wrong with the first."""

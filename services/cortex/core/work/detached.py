@@ -26,11 +26,13 @@ from vigil.contracts import (
     ToolResultEvent,
 )
 
-from . import calls, loops, request_text, speech, tasks
-from . import sway as sways
-from .draft import OUTSIDE, Draft
-from .external import TOLD_MAX
-from .queue import enqueue, in_its_place, result_of
+from .. import loops, speech
+from .. import sway as sways
+from ..draft import OUTSIDE, Draft
+from ..external import TOLD_MAX
+from ..queue import enqueue, in_its_place, result_of
+from ..tools import calls
+from . import request_text, tasks
 from .requests import APPROVAL_TIMER
 from .tasks import lost
 

@@ -27,9 +27,9 @@ from vigil.contracts import (
     TellParentPayload,
 )
 
+from ..draft import Draft
+from ..sway import Sway
 from . import requests
-from .draft import Draft
-from .sway import Sway
 
 CHILD_TIMER: Final = "_child-"
 """Begins the id of a task's deadline; the effect's id follows."""

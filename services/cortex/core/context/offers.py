@@ -16,12 +16,12 @@ from vigil.contracts import SaveMemoryPayload, TextBlock, ToolUseBlock
 from vigil.memory.questions import CONTENT_BYTES_MAX
 from vigil.memory.tools import MemorySave
 
-from ..thought.model import ModelAnswer
-from . import sway as sways
-from .draft import Draft
+from ...thought.model import ModelAnswer
+from .. import sway as sways
+from ..draft import Draft
+from ..queue import stored_size
+from ..sway import Sway
 from .history import Chunk
-from .queue import stored_size
-from .sway import Sway
 
 TRUNCATING: Final = ("max_tokens", "model_context_window_exceeded")
 SAVES_MAX: Final = 20

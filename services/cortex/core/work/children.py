@@ -31,14 +31,16 @@ from vigil.contracts import (
 )
 from vigil.subjects import SessionKey
 
-from ..profiles import profile_of, starters
-from . import calls, detached, jobs, loops, tasks
-from . import sway as sways
-from .draft import INSTANT, Draft
-from .profile import Profile
-from .sway import Sway
+from ...profiles import profile_of, starters
+from .. import loops
+from .. import sway as sways
+from ..draft import INSTANT, Draft
+from ..profile import Profile
+from ..sway import Sway
+from ..tools import calls
+from ..tools.declaration import Answer
+from . import detached, jobs, tasks
 from .tasks import CHILD_TIMER, STATUS_LENGTH_MAX, lost, shortened
-from .tools.declaration import Answer
 
 TITLE_LENGTH_MAX: Final = 100
 ASKING_LENGTH_MAX: Final = 8_000

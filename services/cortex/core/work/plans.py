@@ -15,8 +15,8 @@ import msgspec
 from vigil.contracts import Plan, Step
 from vigil.errors import InvalidInput
 
-from .offers import cut
-from .queue import stored_size
+from ..context.offers import cut
+from ..queue import stored_size
 
 PLAN_BYTES_MAX: Final = 32 * 1024
 """A plan as it is stored: a turn holds it up to five times."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from vigil.contracts import Approval, Control, Event, Risk
 
-from .draft import INSTANT
+from ..draft import INSTANT
 
 SHOWN_MAX: Final = 4_000
 """Characters of the arguments that a message shows."""

@@ -13,10 +13,10 @@ from datetime import datetime
 
 from vigil.contracts import Cause, Pause, TimerPayload
 
-from ..profiles import profile_of
-from ..thought.model import ModelAnswer
-from . import loops
-from .draft import INSTANT, PAUSE_TIMER, Draft
+from ...profiles import profile_of
+from ...thought.model import ModelAnswer
+from .. import loops
+from ..draft import INSTANT, PAUSE_TIMER, Draft
 from .offers import Offer, save_all, things
 
 

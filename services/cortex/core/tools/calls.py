@@ -31,11 +31,12 @@ from vigil.contracts import (
     Waiting,
 )
 
-from . import loops, tasks
-from . import sway as sways
-from .draft import CALL_TIMER, SERVICES, Draft
-from .queue import stored_size
-from .sway import Sway
+from .. import loops
+from .. import sway as sways
+from ..draft import CALL_TIMER, SERVICES, Draft
+from ..queue import stored_size
+from ..sway import Sway
+from ..work import tasks
 
 INPUT_BYTES_MAX: Final = 64 * 1024
 """Arguments of the calls of one answer together, as stored: a turn holds them twice."""

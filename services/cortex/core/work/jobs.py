@@ -11,9 +11,10 @@ from msgspec.structs import replace
 
 from vigil.contracts import Cause, Control, Start
 
-from . import job_record, loops
-from . import sway as sways
-from .draft import Draft
+from .. import loops
+from .. import sway as sways
+from ..draft import Draft
+from . import job_record
 
 
 def begin(draft: Draft, cause: Cause, event: Control) -> None:

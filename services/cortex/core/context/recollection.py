@@ -10,7 +10,7 @@ import msgspec
 
 from vigil.contracts import Block, ExternalBlock, Loop, Memory, Row, TaskBlock, TextBlock
 
-from .draft import OUTSIDE, Draft
+from ..draft import OUTSIDE, Draft
 
 QUERY_LENGTH_MAX: Final = 2000
 """Characters that are searched for: of a longer text the beginning and the end, which ask."""

@@ -13,11 +13,12 @@ import msgspec
 from vigil.contracts import Tool, ToolUseBlock
 from vigil.memory.tools import TOOLS as MEMORY_TOOLS
 
-from ..profiles import starters
-from . import approvals, arguments, authority, calls, children
-from .draft import Draft
-from .profile import offers
-from .tools.declaration import Answer, OwnCall, OwnTool, Result, declared
+from ...profiles import starters
+from ..draft import Draft
+from ..profile import offers
+from ..work import approvals, children
+from . import arguments, authority, calls
+from .declaration import Answer, OwnCall, OwnTool, Result, declared
 
 
 def route(draft: Draft, use: ToolUseBlock) -> Answer:
