@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+import structlog
 from hypothesis import settings
 
 from tests.support import certificates, engines, examples, ports, takeover, warm
@@ -35,6 +36,16 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # What is imported and collected stays, and is much: nobody looks through it for garbage.
 gc.disable()
+
+# Drawn in colours, as `structlog` does where `rich` is installed, a traceback takes up to a second.
+structlog.configure(
+    processors=[
+        *structlog.get_config()["processors"][:-1],
+        structlog.dev.ConsoleRenderer(
+            colors=False, exception_formatter=structlog.dev.plain_traceback
+        ),
+    ]
+)
 
 settings.load_profile(examples.FAST)
 certificates.share()
@@ -68,7 +79,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish(session: pytest.Session) -> None:
     gc.freeze()
     gc.enable()
-    if not all(_is_pure(item) for item in session.items):
+    if not session.config.option.collectonly and not all(map(_is_pure, session.items)):
         warm.begin()
 
 

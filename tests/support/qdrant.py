@@ -14,7 +14,6 @@ from typing import Any
 
 import uvicorn
 from fastapi.encoders import jsonable_encoder
-from qdrant_client import AsyncQdrantClient, models
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -29,6 +28,10 @@ class Qdrant:
     """What it holds is in a folder, so that it can be stopped and started again."""
 
     def __init__(self, folder: Path) -> None:
+        # Not above: the import takes 2 s of every worker that only collects the tests.
+        from qdrant_client import AsyncQdrantClient, models
+
+        self._models = models
         self._engine = AsyncQdrantClient(path=str(folder))
         self.requests: list[str] = []
         self.indexed: list[str] = []
@@ -74,13 +77,13 @@ class Qdrant:
         return await self._engine.get_collection(name)
 
     async def _create(self, name: str, body: bytes) -> Any:
-        asked = models.CreateCollection.model_validate_json(body)
+        asked = self._models.CreateCollection.model_validate_json(body)
         return await self._engine.create_collection(
             name, vectors_config=asked.vectors, metadata=asked.metadata
         )
 
     async def _update(self, name: str, body: bytes) -> Any:
-        asked = models.UpdateCollection.model_validate_json(body)
+        asked = self._models.UpdateCollection.model_validate_json(body)
         return await self._engine.update_collection(name, metadata=asked.metadata)
 
     async def _delete(self, name: str, _: bytes) -> Any:
@@ -88,15 +91,15 @@ class Qdrant:
 
     async def _index(self, name: str, body: bytes) -> Any:
         # The engine of the client has no indexes; the model still checks what was asked.
-        self.indexed.append(models.CreateFieldIndex.model_validate_json(body).field_name)
+        self.indexed.append(self._models.CreateFieldIndex.model_validate_json(body).field_name)
         return {"operation_id": 0, "status": "completed"}
 
     async def _upsert(self, name: str, body: bytes) -> Any:
-        asked = models.PointsList.model_validate_json(body)
+        asked = self._models.PointsList.model_validate_json(body)
         return await self._engine.upsert(name, asked.points)
 
     async def _query(self, name: str, body: bytes) -> Any:
-        asked = models.QueryRequest.model_validate_json(body)
+        asked = self._models.QueryRequest.model_validate_json(body)
         return await self._engine.query_points(
             name,
             query=asked.query,
@@ -106,11 +109,11 @@ class Qdrant:
         )
 
     async def _count(self, name: str, body: bytes) -> Any:
-        asked = models.CountRequest.model_validate_json(body)
+        asked = self._models.CountRequest.model_validate_json(body)
         return await self._engine.count(name, asked.filter, exact=True)
 
     async def _delete_points(self, name: str, body: bytes) -> Any:
-        asked = models.FilterSelector.model_validate_json(body)
+        asked = self._models.FilterSelector.model_validate_json(body)
         return await self._engine.delete(name, asked.filter)
 
 

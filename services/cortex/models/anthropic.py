@@ -13,10 +13,9 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable
-from typing import Any, Final, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, cast, get_args
 from urllib.parse import urlsplit
 
-import anthropic
 import msgspec
 import structlog
 
@@ -31,6 +30,9 @@ from vigil.observe.logs import mask
 
 from ..thought.model import ModelAnswer, ModelError, ModelRequest, StopReason
 from .messages import body_of
+
+if TYPE_CHECKING:
+    import anthropic
 
 log = structlog.get_logger("vigil.cortex")
 
@@ -56,6 +58,8 @@ class AnthropicModel:
         self, name: str, *, api_key: str, base_url: str | None = None, name_cheap: str = ""
     ) -> None:
         """`name_cheap`: answers requests of that tier; empty: there is one model for all."""
+        import anthropic
+
         self._name = name
         self._names = {"main": name, "cheap": name_cheap or name}
         self._api_key = api_key
@@ -74,6 +78,8 @@ class AnthropicModel:
         Raises:
             ModelError: for everything but being cancelled.
         """
+        import anthropic
+
         try:
             async with asyncio.timeout(request.timeout_s):
                 return await self._stream(request, on_text)

@@ -76,7 +76,7 @@ class Words:
     def tokens(self, text: str) -> bytes:
         """Return the distinct tokens of a text, uint32[], as they are stored."""
         found = self._codebook.tokens(text[:TEXT_LENGTH_MAX])
-        return np.unique(np.asarray(found, dtype=np.uint32)).tobytes()
+        return np.array(sorted(set(found)), dtype=np.uint32).tobytes()
 
     def asked(self, question: str) -> Tokens:
         """Return the distinct tokens of the words that a question is about, as they are written."""
