@@ -33,6 +33,8 @@ MEMORY: Final = "memory"
 """The folder of what memory services make of the log."""
 WINDOW: Final = 4 * 1024 * 1024
 OVERLAP: Final = 1024
+REACH: Final = 256
+"""In bytes, before a name and behind it: no form in which it is written goes further."""
 _PART: Final = r"[A-Za-z0-9_-]{1,64}"
 _ANY: Final = rf"(?:{_PART}|\*)"
 """Of a subject, or of a filter: consumers have such, and the server's log of a refused one."""
@@ -252,7 +254,7 @@ def _logs(home: Path) -> list[Path]:
 def _found(path: Path, name: bytes, pattern: re.Pattern[bytes]) -> Iterator[tuple[int, int]]:
     """Yield where the name begins and ends, each place once, in pieces of bounded memory.
 
-    Most pieces don't have the name at all, which is told a hundred times faster than by a pattern.
+    The pattern is tried only around the name itself, which is found a thousand times faster.
     """
     seen = -1
     with path.open("rb") as file:
@@ -260,11 +262,29 @@ def _found(path: Path, name: bytes, pattern: re.Pattern[bytes]) -> Iterator[tupl
         while chunk := file.read(WINDOW):
             kept = data[-OVERLAP:]
             offset, data = offset + len(data) - len(kept), kept + chunk
-            if name not in data:
-                continue
-            for match in pattern.finditer(data):
-                group = match.lastgroup or 0
-                start, end = offset + match.start(group), offset + match.end(group)
-                if start > seen:
-                    seen = start
-                    yield start, end
+            for begin, end in _around(name, data):
+                for match in pattern.finditer(data, begin, end):
+                    group = match.lastgroup or 0
+                    start = offset + match.start(group)
+                    if start > seen:
+                        seen = start
+                        yield start, offset + match.end(group)
+
+
+def _around(name: bytes, data: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the places around the name; those that touch are one.
+
+    >>> list(_around(b"ann", b"-" * 300 + b"ann, ann" + b"-" * 1000 + b"ann"))
+    [(44, 564), (1052, 1567)]
+    """
+    begin = end = 0
+    at = data.find(name)
+    while at >= 0:
+        if at - REACH > end:
+            if end:
+                yield begin, end
+            begin = at - REACH
+        end = at + len(name) + REACH
+        at = data.find(name, at + 1)
+    if end:
+        yield begin, end
