@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import Cli, running_vigil
+from tests.support.cli import Cli, ColdCli, running_vigil
 from vigil.cli import completion
 
 PATIENCE_S = 5.0
@@ -94,7 +94,7 @@ def test_zsh_and_fish_get_what_their_scripts_expect(vigil: Cli) -> None:
 
 def test_the_script_is_installed_for_the_shell_that_asks(tmp_path: Path) -> None:
     """P-2: `vigil --install-completion bash`, in a home of its own."""
-    cli = Cli(
+    cli = ColdCli(  # the options depend on it from the first line
         tmp_path / "home", HOME=str(tmp_path), _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1"
     )
     assert "_VIGIL_COMPLETE=complete_bash" in cli("--show-completion", "bash").stdout

@@ -24,6 +24,11 @@ def _shared(*, _trust_env: bool = True) -> ssl.SSLContext:
     return _read_once(_trust_env, *named)
 
 
+def read() -> None:
+    """Read them now, for all that is forked from this process."""
+    _shared()
+
+
 def share() -> None:
     """Have all clients of this process share one context for each place of the authorities."""
     httpcore2.default_ssl_context = _shared

@@ -193,6 +193,8 @@ def _serve(listener: socket.socket, life: int) -> NoReturn:
     events.register(listener, selectors.EVENT_READ)
     while True:
         for key, _ in events.select():
+            if key.fd not in events.get_map():  # ended in this same moment
+                continue
             if key.fileobj == life:
                 os._exit(0)
             elif key.fileobj is listener:
@@ -206,10 +208,16 @@ def _serve(listener: socket.socket, life: int) -> NoReturn:
                 except OSError:  # whoever asked is gone, and will never end it
                     os.kill(pid, signal.SIGKILL)
                 events.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, asking))
+                events.register(asking, selectors.EVENT_READ, (pid, None))
+            elif key.data[1] is None:  # whoever asked is gone
+                events.unregister(key.fileobj)
+                os.kill(key.data[0], signal.SIGKILL)
             else:
                 events.unregister(key.fileobj)
                 os.close(key.fd)
                 pid, asking = key.data
+                with contextlib.suppress(KeyError):
+                    events.unregister(asking)
                 _, status = os.waitpid(pid, 0)
                 with contextlib.suppress(OSError):
                     asking.send(str(status).encode())
@@ -248,8 +256,10 @@ def _run(request: Mapping[str, Any]) -> NoReturn:
     os.chdir(request["cwd"])
     random.seed()
     _arm()
-    with contextlib.suppress(ModuleNotFoundError):
-        importlib.import_module("vigil.cli.admin.up").subprocess = _Subprocess
+    ours = importlib.import_module("tests.support.warm")  # not this module, which is `__main__`
+    importlib.import_module("vigil.cli.admin.up").subprocess = ours._Subprocess
+    importlib.import_module("vigil.cli.doctor.sandbox").subprocess = ours._Subprocess
+    importlib.import_module("vigil.local.runners").asyncio = ours._Asyncio()
     sys.stdin = os.fdopen(0, "r", closefd=False)
     sys.stdout = os.fdopen(1, "w", closefd=False)
     sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
@@ -287,10 +297,33 @@ def _code_of(main: Callable[[], object]) -> int:
     return code if isinstance(code, int) else 0
 
 
+class _Asyncio:
+    """For `vigil up --processes`: its services are forked as well, and end with it."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(asyncio, name)
+
+    async def create_subprocess_exec(
+        self, *command: str, env: Mapping[str, str], **_: Any
+    ) -> Process:
+        _, _, module = command
+        with Path(os.devnull).open() as nothing:
+            return start(module, env=env, stdin=nothing.fileno(), stdout=1, stderr=2)
+
+
 class _Subprocess:
-    """For `vigil up --detach`: what it starts is forked as well."""
+    """For `vigil up --detach` and `vigil doctor`: what they start is forked as well."""
 
     DEVNULL: Final = subprocess.DEVNULL
+    SubprocessError: Final = subprocess.SubprocessError
+
+    @staticmethod
+    def run(
+        command: Sequence[str], *, env: Mapping[str, str], timeout: float, **_: Any
+    ) -> subprocess.CompletedProcess[str]:
+        done = run(command[2], command[3:], env=env, stdin="", timeout_s=timeout)
+        done.check_returncode()
+        return done
 
     class Popen:
         def __init__(self, command: Sequence[str], *, stdout: Any, **_: Any) -> None:
@@ -317,6 +350,16 @@ class _Subprocess:
             os.kill(self.pid, signal.SIGTERM)
 
 
+def _prepare() -> None:
+    """Build what each program would build for itself, always the same."""
+    importlib.import_module("services.gateway.http.app").described()
+    cli = importlib.import_module("vigil.cli.app")
+    cli.commands(cli.app)
+    config = importlib.import_module("vigil.settings.config")
+    config.load({}, home=Path(os.devnull))
+    certificates.read()
+
+
 def main() -> NoReturn:
     """Import what programs import, and wait for who wants one."""
     os.setpgid(0, 0)
@@ -327,7 +370,7 @@ def main() -> NoReturn:
     certificates.share()
     ports.share()
     importlib.import_module("tests.support.engines").share()
-    importlib.import_module("services.gateway.http.app").described()
+    _prepare()
     assert len(list(Path("/proc/self/task").iterdir())) == 1, "with threads, nothing can be forked"
     gc.freeze()
     _serve(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]))
