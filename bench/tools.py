@@ -25,7 +25,7 @@ from services.executor.sandbox.choice import choose
 from services.executor.sandbox.commands import run
 from services.executor.tools import sources
 from services.executor.tools.registry import Registry
-from services.executor.tools.source import Call, Told
+from services.executor.tools.source import Call, ToolOutput
 from services.executor.workspace.workspace import Workspace
 from tests.support.stack import Stack, running_stack
 from tests.support.talk import Talk
@@ -83,8 +83,8 @@ class Noop:
         )  # fmt: skip
         self.shelf = Shelf(source="bench", at=now(), tools=(tool,))
 
-    async def run(self, call: Call) -> Told:
-        return Told(content="")
+    async def run(self, call: Call) -> ToolOutput:
+        return ToolOutput(content="")
 
     async def close(self) -> None:
         """Nothing is open."""

@@ -20,8 +20,8 @@ from . import models
 from .policy import policy_of
 from .session.engine import Engine
 from .session.session import Session
-from .signals import Projector
-from .thought.budget import Budget
+from .signals import SignalProjector
+from .thought.budget import TokenBudget
 from .thought.identity import Identities
 from .thought.prompts import Prompts
 from .thought.recollector import Recollector
@@ -38,7 +38,7 @@ async def serve(context: Context) -> None:
     toolbox = await Toolbox.watch(context.bus)
     identities = Identities(settings.agents, context.clock)
     identities.ensure()
-    budget = Budget(
+    budget = TokenBudget(
         context.bus,
         config.model.daily_tokens,
         context.clock,
@@ -100,7 +100,7 @@ async def serve(context: Context) -> None:
     context.metrics.watch(metrics.SESSIONS_WAITING, lambda: engine.waiting_count)
     context.metrics.watch(metrics.BUDGET, budget.seen)
     # Beside the sessions, which never wait for it.
-    projecting = asyncio.create_task(Projector(context).run(), name="cortex-signals")
+    projecting = asyncio.create_task(SignalProjector(context).run(), name="cortex-signals")
     try:
         await engine.run(context.ready.set)
     finally:

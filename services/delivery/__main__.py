@@ -22,12 +22,12 @@ from vigil.worker.worker import Worker
 from . import decide
 from .carrier import Carrier
 from .channels import OpenChannel, build
-from .config import Limits
+from .config import DeliveryLimits
 from .handlers import Speech
 from .outbox import Outbox
 
 
-async def serve(context: Context, limits: Limits | None = None) -> None:
+async def serve(context: Context, limits: DeliveryLimits | None = None) -> None:
     """Deliver until cancelled; then finish or give back what is in hand.
 
     Raises:
@@ -35,7 +35,7 @@ async def serve(context: Context, limits: Limits | None = None) -> None:
     """
     settings = context.settings
     configured = settings.config.channels
-    limits = limits or Limits(channels=frozenset({SOCKET, *configured}))
+    limits = limits or DeliveryLimits(channels=frozenset({SOCKET, *configured}))
     channels = build(
         configured, context.clock, limits,
         home=settings.home, ports_never=context.bus.broker_ports,
@@ -47,7 +47,9 @@ async def serve(context: Context, limits: Limits | None = None) -> None:
             await channel.sender.close()
 
 
-async def _deliver(context: Context, limits: Limits, channels: Mapping[str, OpenChannel]) -> None:
+async def _deliver(
+    context: Context, limits: DeliveryLimits, channels: Mapping[str, OpenChannel]
+) -> None:
     bus, clock = context.bus, context.clock
     carrier = Carrier(context, channels, limits, SystemRandom().random)
     speech = Speech(bus, clock, limits, context.tracer, context.metrics, carrier.ensure)

@@ -34,8 +34,8 @@ from vigil.worker import dead_letters
 
 from . import decide, dispatch, orders
 from .channels import OpenChannel
-from .config import Limits, patience_of
-from .dispatch import Bury, Close, Later, Look, Note, Send, Sent, Spoken
+from .config import DeliveryLimits, patience_of
+from .dispatch import Bury, FindSpoken, Later, ReadLog, Sent, StoreAttempt, StoreReceipt, TrySend
 from .orders import Order, Seen
 
 log = structlog.get_logger("vigil.delivery")
@@ -59,7 +59,7 @@ class Carrier:
         self,
         context: Context,
         channels: Mapping[str, OpenChannel],
-        limits: Limits,
+        limits: DeliveryLimits,
         dice: Callable[[], float],
     ) -> None:
         self._bus: Bus = context.bus
@@ -172,25 +172,27 @@ class _Work:
         if self._carrier.is_erasing(self._key.user):
             # What is stored about the order vanishes; it must not look like a new one.
             raise Unavailable(f"{self._key.user} is being erased")
-        if isinstance(ask, Send):
+        if isinstance(ask, TrySend):
             return await self._send(ask)
         own = self._carrier._new_id()
         return await self._patience.run(partial(self._on_the_log, ask, own))
 
-    async def _on_the_log(self, ask: Look | Spoken | Note | Close | Bury, own: str) -> Any:
-        if isinstance(ask, Look):
+    async def _on_the_log(
+        self, ask: ReadLog | FindSpoken | StoreAttempt | StoreReceipt | Bury, own: str
+    ) -> Any:
+        if isinstance(ask, ReadLog):
             return await self._carrier.seen(self._key, self._order)
-        if isinstance(ask, Spoken):
+        if isinstance(ask, FindSpoken):
             return await self._spoken()
-        if isinstance(ask, Note):
+        if isinstance(ask, StoreAttempt):
             return await self._note(ask, own)
-        if isinstance(ask, Close):
+        if isinstance(ask, StoreReceipt):
             return await self._close(ask, own)
         return await self._carrier.bury(self._key, self._order, self._message, ask.cause)
 
     # ------------------------------------------------------------ the log
 
-    async def _note(self, note: Note, own: str) -> int | None:
+    async def _note(self, note: StoreAttempt, own: str) -> int | None:
         record = dispatch.attempt_of(self._order, note, now=self._carrier._clock.now())
         subject = self._key.attempt(self._order.record.effect_id)
         seq = await self._store(subject, encode(record), note.expect, own)
@@ -207,7 +209,7 @@ class _Work:
         )  # fmt: skip
         return seq
 
-    async def _close(self, close: Close, own: str) -> bool:
+    async def _close(self, close: StoreReceipt, own: str) -> bool:
         record = dispatch.receipt_of(self._order, close, now=self._carrier._clock.now())
         subject = self._key.receipt(record.effect_id)
         if await self._store(subject, encode(record), close.expect, own) is None:
@@ -268,7 +270,7 @@ class _Work:
 
     # ------------------------------------------------------------ the channel
 
-    async def _send(self, send: Send) -> Sent:
+    async def _send(self, send: TrySend) -> Sent:
         carrier = self._carrier
         span = carrier._tracer.begin(self._header)
         answer = await self._handed_over()

@@ -14,7 +14,7 @@ from vigil.contracts import SOCKET
 from vigil.errors import ConfigError, InvalidInput
 from vigil.worker.backoff import Backoff
 
-from .config import Limits
+from .config import DeliveryLimits
 from .dispatch import Terms
 
 
@@ -28,7 +28,7 @@ class OpenChannel(msgspec.Struct, frozen=True, kw_only=True):
 def build(
     channels: Mapping[str, contract.Channel],
     clock: Clock,
-    limits: Limits,
+    limits: DeliveryLimits,
     *,
     home: Path,
     ports_never: Collection[int] = (),
@@ -58,7 +58,7 @@ def build(
     return built
 
 
-def _terms(one: contract.Channel, limits: Limits) -> Terms:
+def _terms(one: contract.Channel, limits: DeliveryLimits) -> Terms:
     return Terms(
         is_idempotent=one.is_idempotent,
         attempts_max=one.attempts_max,

@@ -26,7 +26,7 @@ from vigil.observe.trace import Tracer
 from vigil.subjects import SessionKey
 
 from . import decide
-from .config import Limits, patience_of
+from .config import DeliveryLimits, patience_of
 from .decide import Await, Claim, Close, Find, Read, Tail
 
 log = structlog.get_logger("vigil.delivery")
@@ -43,7 +43,7 @@ class Claims:
         self,
         bus: Bus,
         clock: Clock,
-        limits: Limits,
+        limits: DeliveryLimits,
         tracer: Tracer = trace.OFF,
         counts: Metrics | None = None,
     ) -> None:

@@ -14,7 +14,7 @@ from vigil.worker.effects import WorkLimits
 from vigil.worker.patience import Patience
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class DeliveryLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Every limit of one replica."""
 
     channels: frozenset[str] = frozenset({SOCKET})
@@ -59,7 +59,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """When an order comes again of which something can't be read: after an upgrade, say."""
 
 
-def patience_of(limits: Limits, key: SessionKey, effect_id: str) -> Patience:
+def patience_of(limits: DeliveryLimits, key: SessionKey, effect_id: str) -> Patience:
     """Return the patience of one attempt at an effect with a broker that does not answer."""
     return Patience(
         "delivery.retry",

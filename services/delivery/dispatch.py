@@ -54,15 +54,15 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
 # ---------------------------------------------------------------- what carry asks for
 
 
-class Look(msgspec.Struct, frozen=True):
+class ReadLog(msgspec.Struct, frozen=True):
     """Read what the log holds. Answer: `Seen`."""
 
 
-class Spoken(msgspec.Struct, frozen=True):
+class FindSpoken(msgspec.Struct, frozen=True):
     """Find out if a newer message of the person voids a retry. Answer: its sequence, or 0."""
 
 
-class Note(msgspec.Struct, frozen=True, kw_only=True):
+class StoreAttempt(msgspec.Struct, frozen=True, kw_only=True):
     """Store an attempt if `expect` is the last sequence. Answer: its sequence, or None."""
 
     number: int
@@ -73,13 +73,13 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
     next_at: datetime | None = None
 
 
-class Send(msgspec.Struct, frozen=True):
+class TrySend(msgspec.Struct, frozen=True):
     """Try it. Answer: `Sent`."""
 
     number: int
 
 
-class Close(msgspec.Struct, frozen=True, kw_only=True):
+class StoreReceipt(msgspec.Struct, frozen=True, kw_only=True):
     """Store a receipt if `expect` is the last sequence. Answer: whether it is stored."""
 
     outcome: ReceiptOutcome
@@ -93,7 +93,7 @@ class Bury(msgspec.Struct, frozen=True):
     cause: str
 
 
-Ask = Look | Spoken | Note | Send | Close | Bury
+Ask = ReadLog | FindSpoken | StoreAttempt | TrySend | StoreReceipt | Bury
 
 
 class Later(msgspec.Struct, frozen=True):
@@ -117,7 +117,7 @@ def carry(order: Order, terms: Terms | None) -> Carrying:
     Returns: when to look again; None: it is closed, or another order took its place.
     """
     while True:
-        seen: Seen = yield Look()
+        seen: Seen = yield ReadLog()
         if seen.dispatch_seq != order.seq:
             return None
         if seen.receipt is not None:
@@ -125,7 +125,7 @@ def carry(order: Order, terms: Terms | None) -> Carrying:
             return None
         if terms is None:
             reason = f"no channel named {order.record.channel!r}"
-            yield Close(outcome="failed", reason=reason, expect=seen.receipt_seq)
+            yield StoreReceipt(outcome="failed", reason=reason, expect=seen.receipt_seq)
             continue
         later = yield from _step(order, terms, seen)
         if later is not None:
@@ -145,7 +145,7 @@ def _step(order: Order, terms: Terms, seen: Seen) -> Carrying:
         return (yield from _end(order, terms, seen, unclear))
     if last.next_at is None:
         outcome, reason = verdict(seen.attempts, terms)
-        yield Close(outcome=outcome, reason=reason, expect=seen.receipt_seq)
+        yield StoreReceipt(outcome=outcome, reason=reason, expect=seen.receipt_seq)
         return None
     return (yield from _again(order, terms, seen, last.next_at))
 
@@ -155,19 +155,19 @@ def _again(order: Order, terms: Terms, seen: Seen, next_at: datetime) -> Carryin
     if seen.now < next_at:
         return Later(next_at)
     if order.record.requeued_by is None:
-        spoke_seq: int = yield Spoken()
+        spoke_seq: int = yield FindSpoken()
         if spoke_seq:
             reason = f"the person has spoken (sequence {spoke_seq}); {tally(seen.attempts)}"
-            yield Close(outcome="dropped", reason=reason, expect=seen.receipt_seq)
+            yield StoreReceipt(outcome="dropped", reason=reason, expect=seen.receipt_seq)
             return None
     return (yield from _try(order, terms, seen, number=seen.attempts[-1].number + 1))
 
 
 def _try(order: Order, terms: Terms, seen: Seen, *, number: int) -> Carrying:
-    seq: int | None = yield Note(number=number, state="begun", expect=seen.attempt_seq)
+    seq: int | None = yield StoreAttempt(number=number, state="begun", expect=seen.attempt_seq)
     if seq is None:
         return None  # another replica began it
-    sent: Sent = yield Send(number)
+    sent: Sent = yield TrySend(number)
     if isinstance(sent.answer, Taken):
         return (yield from _delivered(order, seen, sent.answer))
     begun = Attempt(
@@ -185,8 +185,8 @@ def _try(order: Order, terms: Terms, seen: Seen, *, number: int) -> Carrying:
 def _delivered(order: Order, seen: Seen, taken: Taken) -> Carrying:
     """Store that the receiver has it, whatever others concluded meanwhile."""
     reason = taken.reason[:REASON_LENGTH_MAX]
-    while not (yield Close(outcome="delivered", reason=reason, expect=seen.receipt_seq)):
-        seen = yield Look()
+    while not (yield StoreReceipt(outcome="delivered", reason=reason, expect=seen.receipt_seq)):
+        seen = yield ReadLog()
         if seen.dispatch_seq != order.seq or seen.receipt is not None:
             return None
     return None
@@ -197,7 +197,7 @@ def _end(order: Order, terms: Terms, seen: Seen, sent: Sent) -> Carrying:
     number, begun_seq = seen.attempts[-1].number, seen.attempt_seq
     end = end_of(number, sent, terms)
     while (yield _note(end, expect=begun_seq)) is None:
-        found: Seen = yield Look()
+        found: Seen = yield ReadLog()
         if found.attempt_seq != begun_seq:
             return None
     return None if end.next_at is None else Later(end.next_at)
@@ -213,8 +213,8 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
     next_at: datetime | None
 
 
-def _note(end: End, *, expect: int) -> Note:
-    return Note(
+def _note(end: End, *, expect: int) -> StoreAttempt:
+    return StoreAttempt(
         number=end.number,
         state=end.state,
         expect=expect,
@@ -288,7 +288,7 @@ def tally(attempts: Sequence[Attempt]) -> str:
 # ---------------------------------------------------------------- records
 
 
-def attempt_of(order: Order, note: Note, *, now: datetime) -> Attempt:
+def attempt_of(order: Order, note: StoreAttempt, *, now: datetime) -> Attempt:
     """Build the record of a try, or of its end."""
     record = order.record
     return Attempt(
@@ -304,7 +304,7 @@ def attempt_of(order: Order, note: Note, *, now: datetime) -> Attempt:
     )
 
 
-def receipt_of(order: Order, close: Close, *, now: datetime) -> Receipt:
+def receipt_of(order: Order, close: StoreReceipt, *, now: datetime) -> Receipt:
     """Build the receipt that closes an order."""
     return Receipt(
         effect_id=order.record.effect_id,

@@ -24,7 +24,7 @@ from vigil.worker.outcomes import Overtaken, Terminal
 
 from . import decide
 from .claims import Claims
-from .config import Limits
+from .config import DeliveryLimits
 from .decide import Close, Tail
 
 log = structlog.get_logger("vigil.delivery")
@@ -54,7 +54,7 @@ class Speech:
         self,
         bus: Bus,
         clock: Clock,
-        limits: Limits,
+        limits: DeliveryLimits,
         tracer: Tracer = trace.OFF,
         counts: Metrics | None = None,
         ensure: Ensure = _nothing_to_order,

@@ -22,7 +22,7 @@ from vigil.worker.requeue import DONE, Reply
 
 from . import decide, orders
 from .carrier import Carrier
-from .config import Limits
+from .config import DeliveryLimits
 from .orders import Order
 
 log = structlog.get_logger("vigil.delivery")
@@ -38,7 +38,7 @@ class Outbox:
     letter = None
     tags = ()
 
-    def __init__(self, bus: Bus, clock: Clock, carrier: Carrier, limits: Limits) -> None:
+    def __init__(self, bus: Bus, clock: Clock, carrier: Carrier, limits: DeliveryLimits) -> None:
         self._bus = bus
         self._clock = clock
         self._carrier = carrier

@@ -29,24 +29,24 @@ from vigil.worker import requeue
 from vigil.worker.worker import Worker
 
 from . import work
-from .calls import Calls
-from .config import Limits
+from .calls import CallsInHand
+from .config import ExecutorLimits
 from .effects import Carrying
 from .tools import sources
 from .tools.registry import Registry
-from .turns import Turns
+from .turns import ExecutorTurns
 from .workspace import erasure
 
 log = structlog.get_logger("vigil.executor")
 
 
-async def serve(context: Context, limits: Limits | None = None) -> None:
+async def serve(context: Context, limits: ExecutorLimits | None = None) -> None:
     """Carry out turns until cancelled; then finish or give back what is in hand.
 
     Raises:
         ConfigError: the tools can't work as configured.
     """
-    limits = limits or Limits()
+    limits = limits or ExecutorLimits()
     replicas = context.settings.config.nats.replicas
     presence = Presence(
         Leases(context.bus, context.instance, replicas=replicas),
@@ -72,14 +72,18 @@ async def serve(context: Context, limits: Limits | None = None) -> None:
 
 
 async def _carry_out(
-    context: Context, limits: Limits, registry: Registry, presence: Presence, switches: Switches
+    context: Context,
+    limits: ExecutorLimits,
+    registry: Registry,
+    presence: Presence,
+    switches: Switches,
 ) -> None:
     """Take turns until cancelled."""
     bus = context.bus
-    calls = Calls(context, registry, presence, limits, switches.is_erasing)
+    calls = CallsInHand(context, registry, presence, limits, switches.is_erasing)
     switches.on_change(calls.withdraw_erased)
     folders = erasure.Folders(context.settings.workspaces, calls, switches)
-    turns = Turns(calls, Carrying(context, limits, calls.withdraw), limits)
+    turns = ExecutorTurns(calls, Carrying(context, limits, calls.withdraw), limits)
     _tell(context, registry, calls)
     await bus.listen(EXECUTOR_CANCEL, _Withdrawals(calls).take)
     worker = Worker(
@@ -104,7 +108,7 @@ async def _carry_out(
                 task.cancel()
 
 
-async def _published(registry: Registry, limits: Limits) -> None:
+async def _published(registry: Registry, limits: ExecutorLimits) -> None:
     """Wait until the cortex can know what there is, but not for ever."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(limits.ready_wait_s):
@@ -114,7 +118,7 @@ async def _published(registry: Registry, limits: Limits) -> None:
 class _Withdrawals:
     """Hears from any replica which calls nobody waits for any more."""
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: CallsInHand) -> None:
         self._calls = calls
 
     async def take(self, msg: Any) -> None:
@@ -124,7 +128,7 @@ class _Withdrawals:
             log.error("not readable", action="executor.withdrawal", error=str(error))
 
 
-def _tell(context: Context, registry: Registry, calls: Calls) -> None:
+def _tell(context: Context, registry: Registry, calls: CallsInHand) -> None:
     """Let health and metrics tell how it is."""
     context.metrics.watch(metrics.EXECUTOR_RUNNING, lambda: calls.running)
     context.metrics.watch(metrics.EXECUTOR_WAITING, lambda: len(calls) - calls.running)

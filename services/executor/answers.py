@@ -13,8 +13,8 @@ from vigil.worker import results, turns
 from vigil.worker.patience import Patience
 
 from . import work
-from .config import Limits
-from .tools.source import Told
+from .config import ExecutorLimits
+from .tools.source import ToolOutput
 
 RESULT: Final = "tool_result"
 
@@ -22,12 +22,12 @@ RESULT: Final = "tool_result"
 class Answers:
     """Writes and finds results."""
 
-    def __init__(self, context: Context, limits: Limits) -> None:
+    def __init__(self, context: Context, limits: ExecutorLimits) -> None:
         self._bus = context.bus
         self._clock = context.clock
         self._limits = limits
 
-    async def store(self, key: SessionKey, call: CallTool, told: Told) -> None:
+    async def store(self, key: SessionKey, call: CallTool, told: ToolOutput) -> None:
         """Store the result of a call; a repeat stores the same event, and the first one counts.
 
         It is tried for as long as anybody may wait for it, because what is lost here can't be

@@ -31,11 +31,11 @@ from vigil.worker.waiting import is_awaited
 
 from . import work
 from .answers import Answers
-from .config import Limits
-from .shares import Shares, part_of
+from .config import ExecutorLimits
+from .places import SharedPlaces, part_of
 from .tools.registry import Registry
 from .tools.run import Running
-from .tools.source import Told
+from .tools.source import ToolOutput
 
 log = structlog.get_logger("vigil.executor")
 
@@ -62,7 +62,7 @@ class _Place:
         self.task: asyncio.Task[None]
 
 
-class Calls:
+class CallsInHand:
     """The calls that this replica has in hand."""
 
     def __init__(
@@ -70,7 +70,7 @@ class Calls:
         context: Context,
         registry: Registry,
         presence: Presence,
-        limits: Limits,
+        limits: ExecutorLimits,
         is_erasing: Callable[[str], bool],
     ) -> None:
         self._bus = context.bus
@@ -86,7 +86,7 @@ class Calls:
         self._running = Running(context, limits)
         config = context.settings.config.executor
         places = config.calls_at_once_max
-        self._shares = Shares(places, part_of(places, config.calls_at_once_per_user))
+        self._shares = SharedPlaces(places, part_of(places, config.calls_at_once_per_user))
         self._places: dict[str, _Place] = {}
         self._unrun: dict[str, None] = {}
         """Calls with a claim of ours, or one that may have been stored, that surely never ran."""
@@ -223,7 +223,7 @@ class Calls:
             case "wait":
                 raise Unavailable("another replica is at it")
             case "answer":
-                await self._answers.store(key, call, Told(content=AMBIGUOUS, is_error=True))
+                await self._answers.store(key, call, ToolOutput(content=AMBIGUOUS, is_error=True))
                 return "ambiguous"
             case "run":
                 told = await self._run(key, call)
@@ -232,17 +232,17 @@ class Calls:
                 crash.point("executor.call.answered")
                 return "failed" if told.is_error else "answered"
 
-    async def _run(self, key: SessionKey, call: CallTool) -> Told:
+    async def _run(self, key: SessionKey, call: CallTool) -> ToolOutput:
         """Run it now, this once. Raises: Unavailable, it did not run."""
         # After a pause of this process others may have taken the claim for a dead one's.
         if not self._presence.is_sure:
             raise Unavailable("our own lease ran out")
         found = self._registry.find(call.payload.tool)
         if found is None:
-            return Told(content=GONE.format(tool=call.payload.tool[:100]), is_error=True)
+            return ToolOutput(content=GONE.format(tool=call.payload.tool[:100]), is_error=True)
         tool, source = found
         if not work.may_run(call, tool):
-            return Told(content=RISKIER.format(tool=tool.name), is_error=True)
+            return ToolOutput(content=RISKIER.format(tool=tool.name), is_error=True)
         self._unrun.pop(call.id, None)
         told = await self._running.run(source, work.call_of(key, call, tool))
         crash.point("executor.call.ran")
@@ -327,7 +327,7 @@ class Calls:
 
     async def give_up(self, key: SessionKey, call: CallTool) -> None:
         """Answer with an error what no try could settle. Raises: Unavailable, BusError."""
-        await self._answers.store(key, call, Told(content=GIVEN_UP, is_error=True))
+        await self._answers.store(key, call, ToolOutput(content=GIVEN_UP, is_error=True))
         self._count(call, "failed")
 
     def _tell(self, span: trace.Span, key: SessionKey, call: CallTool, outcome: str) -> None:

@@ -11,7 +11,7 @@ from vigil.worker.backoff import Backoff
 from vigil.worker.effects import WorkLimits
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class ExecutorLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Every limit of one replica."""
 
     turns: WorkLimits = WorkLimits(

@@ -29,7 +29,7 @@ from vigil.runtime import Context
 from vigil.subjects import EXECUTOR_CANCEL, SessionKey
 
 from . import work
-from .config import Limits
+from .config import ExecutorLimits
 
 log = structlog.get_logger("vigil.executor")
 
@@ -43,7 +43,9 @@ class Carrying:
         withdraw: ends a call that this replica has in hand.
     """
 
-    def __init__(self, context: Context, limits: Limits, withdraw: Callable[[str], None]) -> None:
+    def __init__(
+        self, context: Context, limits: ExecutorLimits, withdraw: Callable[[str], None]
+    ) -> None:
         self._bus = context.bus
         self._clock = context.clock
         self._limits = limits

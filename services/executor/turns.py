@@ -16,8 +16,8 @@ from vigil.worker.effects import InHand, Tasks
 from vigil.worker.outcomes import TryLater
 
 from . import work
-from .calls import Calls
-from .config import Limits
+from .calls import CallsInHand
+from .config import ExecutorLimits
 from .effects import Carrying
 from .work import Quick
 
@@ -28,7 +28,7 @@ those parts in its way."""
 NO_ROOM: Final = "no room for more calls"
 
 
-class Turns:
+class ExecutorTurns:
     """Carries out what turns ask of the executor (:class:`vigil.worker.effects.Effects`)."""
 
     service = work.SERVICE
@@ -36,7 +36,7 @@ class Turns:
     letter = work.LETTER
     tags = work.TAGS
 
-    def __init__(self, calls: Calls, carrying: Carrying, limits: Limits) -> None:
+    def __init__(self, calls: CallsInHand, carrying: Carrying, limits: ExecutorLimits) -> None:
         self._calls = calls
         self._carrying = carrying
         self._limits = limits

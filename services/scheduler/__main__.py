@@ -19,8 +19,8 @@ from vigil.observe.metrics import Metrics
 from vigil.runtime import Context
 from vigil.settings.switches import Switches
 
-from .config import Limits
-from .promotion import Pause
+from .config import SchedulerLimits
+from .promotion import PauseSwitch
 from .term import LEASE, Term
 
 log = structlog.get_logger("vigil.scheduler")
@@ -28,12 +28,12 @@ log = structlog.get_logger("vigil.scheduler")
 RELEASE_TIMEOUT_S = 1.0
 
 
-async def serve(context: Context, limits: Limits | None = None) -> None:
+async def serve(context: Context, limits: SchedulerLimits | None = None) -> None:
     """Stand by, and be the active scheduler whenever the lease is free."""
-    limits = limits or Limits()
+    limits = limits or SchedulerLimits()
     leases = Leases(context.bus, context.instance, replicas=context.settings.config.nats.replicas)
     switches = await Switches.watch(context.bus)
-    pause = Pause(switches)
+    pause = PauseSwitch(switches)
     must_clear = context.settings.config.autonomy.restart_policy == "clear"
     stand_by(context.metrics)
     context.ready.set()
@@ -47,7 +47,7 @@ async def serve(context: Context, limits: Limits | None = None) -> None:
         await switches.close()
 
 
-async def _acquire(leases: Leases, limits: Limits) -> Lease:
+async def _acquire(leases: Leases, limits: SchedulerLimits) -> Lease:
     """Stand by until the lease is ours."""
     while True:
         try:

@@ -7,7 +7,7 @@ import msgspec
 from vigil.worker.effects import WorkLimits
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class SchedulerLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How long, how many, how often. Seconds and counts."""
 
     standby_poll_s: float = 1.0

@@ -42,7 +42,7 @@ DONE_MAX: Final = 20_000
 _DEAD_HEAP_ITEMS_MAX: Final = 1000
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class PendingTimer(msgspec.Struct, frozen=True, kw_only=True):
     """A pending timer. `subject` is where its schedule lies in TIMERS."""
 
     subject: str
@@ -65,21 +65,21 @@ class _Queue:
     """Entries of one kind, by order. What was dropped stays in the heap until it surfaces."""
 
     def __init__(self) -> None:
-        self.live: dict[str, Entry] = {}
+        self.live: dict[str, PendingTimer] = {}
         self._heap: list[tuple[datetime, str, str]] = []
 
-    def push(self, entry: Entry) -> None:
+    def push(self, entry: PendingTimer) -> None:
         self.live[entry.subject] = entry
         heapq.heappush(self._heap, (*entry.order, entry.subject))
 
-    def drop(self, subject: str) -> Entry | None:
+    def drop(self, subject: str) -> PendingTimer | None:
         entry = self.live.pop(subject, None)
         if len(self._heap) > 2 * len(self.live) + _DEAD_HEAP_ITEMS_MAX:
             self._heap = [(*e.order, e.subject) for e in self.live.values()]
             heapq.heapify(self._heap)
         return entry
 
-    def head(self) -> Entry | None:
+    def head(self) -> PendingTimer | None:
         while self._heap:
             fire_at, _, subject = self._heap[0]
             entry = self.live.get(subject)
@@ -88,7 +88,7 @@ class _Queue:
             heapq.heappop(self._heap)
         return None
 
-    def pop(self, entry: Entry) -> None:
+    def pop(self, entry: PendingTimer) -> None:
         heapq.heappop(self._heap)
         del self.live[entry.subject]
 
@@ -103,14 +103,14 @@ class Agenda:
     def __init__(self) -> None:
         self._follow_ups = _Queue()
         self._deadlines = _Queue()
-        self._taken: dict[str, Entry] = {}
+        self._taken: dict[str, PendingTimer] = {}
         self._done: dict[str, datetime] = {}
 
     def __len__(self) -> int:
         """Return how many are pending or taken."""
         return len(self._follow_ups.live) + len(self._deadlines.live) + len(self._taken)
 
-    def add(self, entry: Entry) -> bool:
+    def add(self, entry: PendingTimer) -> bool:
         """Make it pending, in place of what its subject held; return whether it is news."""
         if self.is_settled(entry):
             return False
@@ -121,19 +121,19 @@ class Agenda:
         self._queue_of(entry).push(entry)
         return True
 
-    def drop(self, subject: str) -> Entry | None:
+    def drop(self, subject: str) -> PendingTimer | None:
         """Forget a timer, pending or taken; return it if it was known."""
         taken = self._taken.pop(subject, None)
         if taken is not None:
             return taken
         return self._follow_ups.drop(subject) or self._deadlines.drop(subject)
 
-    def due(self, now: datetime, *, is_paused: bool) -> list[Entry]:
+    def due(self, now: datetime, *, is_paused: bool) -> list[PendingTimer]:
         """Take what is due at `now`, in order of (fire_at, timer_id).
 
         While paused, follow-ups stay pending (SPEC S-11).
         """
-        entries: list[Entry] = []
+        entries: list[PendingTimer] = []
         while (head := self._head(is_paused)) is not None and head.record.fire_at <= now:
             self._queue_of(head).pop(head)
             self._taken[head.subject] = head
@@ -145,17 +145,17 @@ class Agenda:
         head = self._head(is_paused)
         return None if head is None else head.record.fire_at
 
-    def is_taken(self, entry: Entry) -> bool:
+    def is_taken(self, entry: PendingTimer) -> bool:
         """Whether `entry` is still to be promoted by whoever took it."""
         return self._taken.get(entry.subject) is entry
 
-    def give_back(self, entry: Entry) -> None:
+    def give_back(self, entry: PendingTimer) -> None:
         """Make a taken entry pending again, unless it was dropped meanwhile."""
         if self.is_taken(entry):
             del self._taken[entry.subject]
             self._queue_of(entry).push(entry)
 
-    def settle(self, entry: Entry) -> None:
+    def settle(self, entry: PendingTimer) -> None:
         """Remember that its event is stored, so that a late repeat is known as one."""
         if self.is_taken(entry):
             del self._taken[entry.subject]
@@ -164,7 +164,7 @@ class Agenda:
         if len(self._done) > DONE_MAX:
             del self._done[next(iter(self._done))]
 
-    def is_settled(self, entry: Entry) -> bool:
+    def is_settled(self, entry: PendingTimer) -> bool:
         """Whether the event of this timer is known to be stored."""
         return self._done.get(entry.subject) == entry.record.fire_at
 
@@ -185,17 +185,17 @@ class Agenda:
         """Whether the timer of that subject is pending or taken."""
         return self._find(subject) is not None
 
-    def _find(self, subject: str) -> Entry | None:
+    def _find(self, subject: str) -> PendingTimer | None:
         return (
             self._taken.get(subject)
             or self._follow_ups.live.get(subject)
             or self._deadlines.live.get(subject)
         )
 
-    def _queue_of(self, entry: Entry) -> _Queue:
+    def _queue_of(self, entry: PendingTimer) -> _Queue:
         return self._follow_ups if entry.is_follow_up else self._deadlines
 
-    def _head(self, is_paused: bool) -> Entry | None:
+    def _head(self, is_paused: bool) -> PendingTimer | None:
         deadline = self._deadlines.head()
         follow_up = None if is_paused else self._follow_ups.head()
         if deadline is None or follow_up is None:
@@ -217,7 +217,7 @@ class Scheduled(msgspec.Struct, frozen=True, kw_only=True):
     """A timer that a turn asks for."""
 
     effect_id: str
-    entry: Entry
+    entry: PendingTimer
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True):
@@ -288,10 +288,10 @@ def _utc(at: datetime) -> datetime:
         return last if at > LATEST else first
 
 
-def entry_at(key: SessionKey, record: TimerRecord, traceparent: str | None) -> Entry:
+def entry_at(key: SessionKey, record: TimerRecord, traceparent: str | None) -> PendingTimer:
     """Return the entry of a timer, under the subjects that are its own."""
     pair = record.timer_id, record.generation
-    return Entry(
+    return PendingTimer(
         subject=key.timer(*pair),
         due_subject=key.due(*pair),
         key=key,
@@ -300,7 +300,7 @@ def entry_at(key: SessionKey, record: TimerRecord, traceparent: str | None) -> E
     )
 
 
-def entry_of(subject: str, data: bytes, traceparent: str | None) -> Entry:
+def entry_of(subject: str, data: bytes, traceparent: str | None) -> PendingTimer:
     """Read a schedule, or what the broker made of one under ``due.``.
 
     Raises:
@@ -327,7 +327,7 @@ def backstop_at(fire_at: datetime) -> datetime:
     return min(max(fire_at, EARLIEST), LATEST) + timedelta(seconds=BACKSTOP_DELAY_S)
 
 
-def schedule_headers(entry: Entry) -> dict[str, str]:
+def schedule_headers(entry: PendingTimer) -> dict[str, str]:
     """Return the headers that make a message a schedule (NATS ADR-51)."""
     at = _utc(backstop_at(entry.record.fire_at))
     return {
@@ -341,7 +341,7 @@ def may_be_fired(fire_at: datetime, now: datetime) -> bool:
     return backstop_at(fire_at) - timedelta(seconds=CLOCK_SLACK_S) <= now
 
 
-def fired(entry: Entry, now: datetime) -> TimerFired:
+def fired(entry: PendingTimer, now: datetime) -> TimerFired:
     """Return the event of a due timer. Its id is the same however often it is made.
 
     The id covers the session: the broker drops repeats of an id in a whole stream, and two

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from vigil.contracts import FollowUp, TimerRecord, Turn
 from vigil.subjects import SessionKey
 
-from .decide import Changes, Entry, Scheduled, entry_at
+from .decide import Changes, PendingTimer, Scheduled, entry_at
 
 
 def may_wait(turn: Turn) -> bool:
@@ -50,7 +50,7 @@ def open_schedules(key: SessionKey, last: Turn, changes: Iterable[Changes]) -> l
     return found + [_made_anew(key, id_, last.state.follow_ups[id_], last) for id_, _ in lost]
 
 
-def _may_be_owed(entry: Entry, last: Turn) -> bool:
+def _may_be_owed(entry: PendingTimer, last: Turn) -> bool:
     """Whether it's a deadline that the session may wait for."""
     return not entry.is_follow_up and _has_deadlines(last)
 

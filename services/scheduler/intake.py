@@ -15,7 +15,7 @@ from vigil.worker.effects import InHand, Tasks
 from vigil.worker.worker import Worker
 
 from . import decide
-from .config import Limits
+from .config import SchedulerLimits
 from .decide import Cancelled, Scheduled
 from .promotion import Promoter
 from .store import SERVICE, TimerStore
@@ -24,7 +24,7 @@ Effect = Scheduled | tuple[Cancelled, ...]
 """The timers that a turn voids are removed all at once: a person may void hundreds."""
 
 
-class Turns:
+class TimerTurns:
     """Carries out the timer effects of turns (:class:`vigil.worker.effects.Effects`)."""
 
     service = SERVICE
@@ -62,7 +62,9 @@ class Turns:
         """Nobody waits: a timer that never fires is what the dead letter is about."""
 
 
-async def catch_up(worker: Worker[Effect], loops: Collection[ConsumerLoop], limits: Limits) -> None:
+async def catch_up(
+    worker: Worker[Effect], loops: Collection[ConsumerLoop], limits: SchedulerLimits
+) -> None:
     """Wait until the turns of an outage are carried out, within limits.
 
     Their timers may be due before those that were stored already. In a cluster, that no turn

@@ -21,12 +21,12 @@ from vigil.settings.switches import Switches
 from vigil.worker.lanes import Lanes
 
 from . import decide
-from .config import Limits
-from .decide import Agenda, Cancelled, Entry
+from .config import SchedulerLimits
+from .decide import Agenda, Cancelled, PendingTimer
 from .store import STREAM, TimerStore
 
 
-class Pause:
+class PauseSwitch:
     """The pause switch, and how often it was touched. Lives as long as the process."""
 
     def __init__(self, switches: Switches) -> None:
@@ -55,7 +55,7 @@ class Pause:
 class _Promotion(msgspec.Struct, frozen=True):
     """A due entry on its way, and the state of the pause switch when it was taken."""
 
-    entry: Entry
+    entry: PendingTimer
     pause_changes: int
 
 
@@ -67,8 +67,8 @@ class Promoter:
         bus: Bus,
         store: TimerStore,
         clock: Clock,
-        pause: Pause,
-        limits: Limits,
+        pause: PauseSwitch,
+        limits: SchedulerLimits,
         group: asyncio.TaskGroup,
     ) -> None:
         self._bus = bus
@@ -80,12 +80,12 @@ class Promoter:
         self._lanes: Lanes[_Promotion] = Lanes(
             group, self._promote, slots=limits.promotions_in_flight
         )
-        self._removals: asyncio.Queue[tuple[Entry, float]] = asyncio.Queue()
+        self._removals: asyncio.Queue[tuple[PendingTimer, float]] = asyncio.Queue()
         self._deliveries: dict[str, Message] = {}
         """What the broker fired by itself and waits for its acknowledgement, by subject."""
         self.agenda = Agenda()
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: PendingTimer) -> None:
         """Put a stored timer on the agenda; one that is known or settled changes nothing."""
         if self.is_erasing(entry):
             return
@@ -93,7 +93,7 @@ class Promoter:
         if self.agenda.add(entry) and (next_at is None or entry.record.fire_at < next_at):
             self._wake.set()
 
-    def is_erasing(self, entry: Entry) -> bool:
+    def is_erasing(self, entry: PendingTimer) -> bool:
         """Whether the person of that timer is being erased."""
         return self._pause.is_erasing(entry.key.user)
 
@@ -181,11 +181,11 @@ class Promoter:
         left_s = (next_at - self._clock.now()).total_seconds()
         return min(max(left_s, 0), self._limits.sleep_max_s)
 
-    def _is_held(self, entry: Entry) -> bool:
+    def _is_held(self, entry: PendingTimer) -> bool:
         is_paused = entry.is_follow_up and self._pause.is_on
         return is_paused or entry.record.fire_at > self._clock.now()
 
-    def _may_be_fired(self, entry: Entry) -> bool:
+    def _may_be_fired(self, entry: PendingTimer) -> bool:
         return decide.may_be_fired(entry.record.fire_at, self._clock.now())
 
     async def _acknowledge(self, subject: str) -> None:

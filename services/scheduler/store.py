@@ -27,8 +27,8 @@ from vigil.worker import dead_letters
 from vigil.worker.patience import ANY, Patience
 
 from . import decide
-from .config import Limits
-from .decide import Entry
+from .config import SchedulerLimits
+from .decide import PendingTimer
 
 log = structlog.get_logger("vigil.scheduler")
 
@@ -43,7 +43,7 @@ class TimerStore:
         self,
         bus: Bus,
         clock: Clock,
-        limits: Limits,
+        limits: SchedulerLimits,
         tracer: Tracer = trace.OFF,
         counts: Metrics | None = None,
     ) -> None:
@@ -54,7 +54,7 @@ class TimerStore:
         # Effects of one turn are many at most once: a person who voids 100 follow-ups.
         self._slots = asyncio.Semaphore(limits.writes_in_flight)
 
-    async def schedule(self, entry: Entry, effect_id: str) -> None:
+    async def schedule(self, entry: PendingTimer, effect_id: str) -> None:
         """Store a schedule, in place of what its subject held."""
         data = contracts.encode(entry.record)
         # Of the turn that planned it: what fires has a span of its own, and points there.
@@ -65,7 +65,7 @@ class TimerStore:
                 lambda: self._bus.publish(entry.subject, data, headers, msg_id=effect_id)
             )
 
-    async def promote(self, entry: Entry) -> None:
+    async def promote(self, entry: PendingTimer) -> None:
         """Store the event of a due timer in its session."""
         event = decide.fired(entry, self._clock.now())
         data = contracts.encode(event)

@@ -23,9 +23,9 @@ from vigil.worker.requeue import answering
 from vigil.worker.worker import Worker
 
 from . import decide
-from .config import Limits
-from .intake import Effect, Turns, catch_up
-from .promotion import Pause, Promoter
+from .config import SchedulerLimits
+from .intake import Effect, TimerTurns, catch_up
+from .promotion import PauseSwitch, Promoter
 from .rearm import make_again
 from .store import SERVICE, STREAM, TimerStore
 from .upkeep import Upkeep
@@ -40,7 +40,9 @@ RENEW_TIMEOUT_S: Final = TTL_S - RENEW_S - 0.5
 class Term:
     """What the active scheduler does, until it is cancelled or loses its lease."""
 
-    def __init__(self, context: Context, pause: Pause, limits: Limits, *, must_clear: bool) -> None:
+    def __init__(
+        self, context: Context, pause: PauseSwitch, limits: SchedulerLimits, *, must_clear: bool
+    ) -> None:
         self._context = context
         self._bus = context.bus
         self._pause = pause
@@ -90,7 +92,7 @@ class Term:
             await promoter.fire()
 
     def _worker(self, promoter: Promoter) -> Worker[Effect]:
-        effects = Turns(self._store, promoter)
+        effects = TimerTurns(self._store, promoter)
         return Worker(self._context, effects, self._limits.turns, self._pause.is_erasing)
 
     def _upkeep(self) -> Upkeep:

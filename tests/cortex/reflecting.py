@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Final
 
 from services.cortex import core
-from services.cortex.core import Draft, Plan, Policy, Window
+from services.cortex.core import CompactionPlan, Draft, Policy, Window
 from services.cortex.core.context import pauses
 from services.cortex.core.context.history import Chunk, chunk_of
 from services.cortex.core.context.offers import Offer
@@ -97,7 +97,7 @@ class ReflectingDriver(Driver):
     def _draft(self) -> Draft:
         return Draft(self.key, self.state, self.moment(), self.policy)
 
-    def plan(self, draft: Draft) -> Plan | None:
+    def plan(self, draft: Draft) -> CompactionPlan | None:
         return self.history.plan(draft.rows, self.window)
 
     @property
@@ -116,7 +116,7 @@ class ReflectingDriver(Driver):
         else:
             then(draft, result)
 
-    def _compact(self, draft: Draft, plan: Plan) -> None:
+    def _compact(self, draft: Draft, plan: CompactionPlan) -> None:
         """Make room; without a summary go on at once, as the session does for a while."""
         if draft.is_dirty:
             self.commit(draft)

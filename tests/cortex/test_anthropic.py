@@ -23,7 +23,7 @@ from services.cortex.models.anthropic import (
 from services.cortex.models.messages import EARLIER, NO_RESULT, messages_of
 from services.cortex.models.rehearsal import RehearsalModel
 from services.cortex.thought.model import (
-    Model,
+    LanguageModel,
     ModelAnswer,
     ModelError,
     ModelRequest,
@@ -595,7 +595,7 @@ async def test_a_key_or_a_server_picks_the_real_one(tmp_path: Path) -> None:
 async def test_an_sdk_that_can_not_be_loaded_is_told(tmp_path: Path) -> None:
     """It is noticed by the first call: no crash, and nothing that another try would change."""
 
-    def load() -> Model:
+    def load() -> LanguageModel:
         raise ImportError("no module named pydantic")
 
     model = LoadingModel("m", load)

@@ -9,7 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from services.cortex.thought.budget import Budget, BudgetExceeded, Reservation, estimate, tokens_of
+from services.cortex.thought.budget import (
+    BudgetExceeded,
+    Reservation,
+    TokenBudget,
+    estimate,
+    tokens_of,
+)
 from services.cortex.thought.model import ModelRequest, Situation
 from services.cortex.thought.tools import specs
 from tests.support.stack import Stack
@@ -44,7 +50,7 @@ async def account(bus: Bus, day: str = "2026-11-20") -> tuple[int, int]:
 async def test_reserved_before_and_settled_after(bare: Stack) -> None:
     """C-9: durable when reserve returns; settled with what it really took."""
     bus = await bare.bus("cortex")
-    budget = Budget(bus, 1000, HandClock())
+    budget = TokenBudget(bus, 1000, HandClock())
     reservation = await budget.reserve(400)
     assert await account(bus) == (400, 0)
     await budget.settle(reservation, 150)
@@ -53,7 +59,7 @@ async def test_reserved_before_and_settled_after(bare: Stack) -> None:
 
 async def test_the_cap_is_exact_and_says_when_it_ends(bare: Stack) -> None:
     """C-9: hard stop."""
-    budget = Budget(await bare.bus("cortex"), 1000, HandClock())
+    budget = TokenBudget(await bare.bus("cortex"), 1000, HandClock())
     await budget.settle(await budget.reserve(600), 500)
     await budget.reserve(500)
     with pytest.raises(BudgetExceeded, match="1000 tokens is reached") as caught:
@@ -62,7 +68,7 @@ async def test_the_cap_is_exact_and_says_when_it_ends(bare: Stack) -> None:
 
 
 async def test_a_cap_of_nothing_allows_nothing(bare: Stack) -> None:
-    budget = Budget(await bare.bus("cortex"), 0, HandClock())
+    budget = TokenBudget(await bare.bus("cortex"), 0, HandClock())
     for tokens in (0, 1):
         with pytest.raises(BudgetExceeded):
             await budget.reserve(tokens)
@@ -71,7 +77,7 @@ async def test_a_cap_of_nothing_allows_nothing(bare: Stack) -> None:
 async def test_fifty_at_once_never_exceed_the_cap(bare: Stack) -> None:
     """C-9: five replicas with ten callers each, one cap; exactly what fits is granted."""
     buses = [await bare.bus("cortex") for _ in range(5)]
-    budgets = [Budget(bus, 1000, HandClock()) for bus in buses]
+    budgets = [TokenBudget(bus, 1000, HandClock()) for bus in buses]
     outcomes = await asyncio.gather(
         *(budgets[n % 5].reserve(70) for n in range(50)), return_exceptions=True
     )
@@ -86,7 +92,7 @@ async def test_fifty_at_once_never_exceed_the_cap(bare: Stack) -> None:
 async def test_settling_meanwhile_never_loses_a_count(bare: Stack) -> None:
     """C-9: every value that was ever stored keeps within the cap, and the sum is right."""
     buses = [await bare.bus("cortex") for _ in range(5)]
-    budgets = [Budget(bus, 1000, HandClock()) for bus in buses]
+    budgets = [TokenBudget(bus, 1000, HandClock()) for bus in buses]
     totals: list[int] = []
 
     def record(_: str, value: bytes | None) -> None:
@@ -113,8 +119,8 @@ async def test_settling_meanwhile_never_loses_a_count(bare: Stack) -> None:
 async def test_a_crash_between_over_counts(bare: Stack) -> None:
     """C-9: another process finds the tokens taken, until the day ends."""
     clock = HandClock()
-    await Budget(await bare.bus("cortex"), 1000, clock).reserve(900)
-    survivor = Budget(await bare.bus("cortex"), 1000, clock)
+    await TokenBudget(await bare.bus("cortex"), 1000, clock).reserve(900)
+    survivor = TokenBudget(await bare.bus("cortex"), 1000, clock)
     with pytest.raises(BudgetExceeded):
         await survivor.reserve(200)
     clock.at = datetime(2026, 11, 21, 0, 0, tzinfo=UTC)
@@ -124,7 +130,7 @@ async def test_a_crash_between_over_counts(bare: Stack) -> None:
 async def test_it_settles_on_the_day_of_the_reservation(bare: Stack) -> None:
     bus = await bare.bus("cortex")
     clock = HandClock(datetime(2026, 11, 20, 23, 59, 59, tzinfo=UTC))
-    budget = Budget(bus, 1000, clock)
+    budget = TokenBudget(bus, 1000, clock)
     reservation = await budget.reserve(100)
     clock.at += timedelta(seconds=2)
     await budget.settle(reservation, 80)
@@ -135,7 +141,7 @@ async def test_it_settles_on_the_day_of_the_reservation(bare: Stack) -> None:
 
 async def test_more_used_than_reserved_is_counted(bare: Stack) -> None:
     bus = await bare.bus("cortex")
-    budget = Budget(bus, 1000, HandClock())
+    budget = TokenBudget(bus, 1000, HandClock())
     await budget.settle(await budget.reserve(10), 2000)
     assert await account(bus) == (0, 2000)
     with pytest.raises(BudgetExceeded):
@@ -145,7 +151,7 @@ async def test_more_used_than_reserved_is_counted(bare: Stack) -> None:
 async def test_an_unknown_outcome_over_counts(bare: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     """C-9: the write is stored, its answer is lost: raised, and never taken back."""
     bus = await bare.bus("cortex")
-    budget = Budget(bus, 1000, HandClock())
+    budget = TokenBudget(bus, 1000, HandClock())
     publish = bus.publish
 
     async def lose_the_answer(*args: Any, **kwargs: Any) -> Any:
@@ -166,12 +172,12 @@ async def test_an_entry_that_can_not_be_read_fails_closed(bare: Stack) -> None:
     bus = await bare.bus("cortex")
     await Bucket(bus, "BUDGETS").put("tokens.2026-11-20", b"not json")
     with pytest.raises(Unavailable, match="can't be read"):
-        await Budget(bus, 1000, HandClock()).reserve(1)
+        await TokenBudget(bus, 1000, HandClock()).reserve(1)
 
 
 async def test_settling_twice_never_goes_below_zero(bare: Stack) -> None:
     bus = await bare.bus("cortex")
-    budget = Budget(bus, 1000, HandClock())
+    budget = TokenBudget(bus, 1000, HandClock())
     reservation = Reservation(key="tokens.2026-11-20", tokens=100)
     await budget.settle(reservation, -5)
     assert await account(bus) == (0, 0)

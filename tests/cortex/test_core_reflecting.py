@@ -19,10 +19,10 @@ from hypothesis.stateful import (
 )
 
 from services.cortex import core
-from services.cortex.core import Draft, Moment, Plan, Policy, Window, loops
+from services.cortex.core import CompactionPlan, Draft, Moment, Policy, Window, loops
 from services.cortex.core.context.compaction import (
     CUT_OFF,
-    Cut,
+    Excerpt,
     bounded,
     decide,
     summary_bytes_max,
@@ -107,7 +107,7 @@ class Life(RuleBasedStateMachine):
     def reflect(self, purpose: str) -> ModelAnswer | Exception:
         return self.summary if purpose == "compact" else self.saving
 
-    def checked_plan(self, draft: Draft) -> Plan | None:
+    def checked_plan(self, draft: Draft) -> CompactionPlan | None:
         """I-4: by how full it is; whole exchanges; two rows stay."""
         driver, window = self.driver, self.driver.window
         chunks = list(driver.history._chunks)
@@ -307,7 +307,7 @@ def test_a_failed_summary_tells_nothing_of_the_size_of_a_request() -> None:
     draft = Draft(KEY, ReflectingDriver().state, Moment(now=START), Policy())
     history.add(1, msgspec.structs.replace(draft.finish("t1", history_from=1), rows=(person("x"),)))
     loops.begin(draft, Cause(id="e1", seq=2, type="user_message"), is_direct=True)
-    cut = Cut(chunks=tuple(chunks_of(1, 100)), keep_from=2)
+    cut = Excerpt(chunks=tuple(chunks_of(1, 100)), keep_from=2)
     assert not core.summarise(draft, cut, answer(""), WINDOW)
     history.add(3, draft.finish("t2", history_from=1))
     assert history.window(300).ratio == 1.0

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from services.cortex.session import log as session_log
 from services.cortex.session.engine import Engine
-from services.cortex.session.incoming import Incoming
+from services.cortex.session.inbox import Inbox
 from services.cortex.session.shares import Shares
-from services.cortex.thought.budget import Budget, BudgetExceeded
+from services.cortex.thought.budget import BudgetExceeded, TokenBudget
 from services.cortex.thought.model import ModelAnswer, ModelRequest
 from tests.cortex.test_budget import HandClock
 from tests.support.scripted_model import ScriptedModel, say
@@ -147,11 +147,11 @@ async def test_one_that_is_opened_anew_keeps_its_place(
     tmp_path: Path, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S-1: a message that comes while its session closes opens it at once: nobody begins for it."""
-    close, on_wake, commit = Incoming.close, Engine._on_wake, session_log.commit
+    close, on_wake, commit = Inbox.close, Engine._on_wake, session_log.commit
     closing, joined = asyncio.Event(), asyncio.Event()
     thinking, most, engines = 0, 0, set[Engine]()
 
-    async def slow_close(self: Incoming) -> None:
+    async def slow_close(self: Inbox) -> None:
         if closing.is_set():
             await joined.wait()
         await close(self)
@@ -168,7 +168,7 @@ async def test_one_that_is_opened_anew_keeps_its_place(
         if closing.is_set():
             joined.set()
 
-    monkeypatch.setattr(Incoming, "close", slow_close)
+    monkeypatch.setattr(Inbox, "close", slow_close)
     monkeypatch.setattr(Engine, "_on_wake", watched)
     monkeypatch.setattr(session_log, "commit", failing_commit)
     sections = {"sessions": {"idle_release_s": 0.2, "busy_per_user_max": 1}}
@@ -213,7 +213,7 @@ async def _until(condition: Callable[[], bool]) -> None:
 
 async def test_one_person_can_not_use_up_the_day_for_all(bare: Stack) -> None:
     """C-9: the message names which limit it is; another person goes on."""
-    budget = Budget(await bare.bus("cortex"), 1000, HandClock(), share_per_user=0.5)
+    budget = TokenBudget(await bare.bus("cortex"), 1000, HandClock(), share_per_user=0.5)
     reservation = await budget.reserve(400, "mallory")
     await budget.settle(reservation, 450)
     with pytest.raises(BudgetExceeded, match=r"500 tokens for one person.*daily_share_per_user"):
@@ -227,7 +227,7 @@ async def test_one_person_can_not_use_up_the_day_for_all(bare: Stack) -> None:
 
 
 async def test_whoever_is_alone_may_have_all_of_it(bare: Stack) -> None:
-    budget = Budget(await bare.bus("cortex"), 1000, HandClock(), share_per_user=1.0)
+    budget = TokenBudget(await bare.bus("cortex"), 1000, HandClock(), share_per_user=1.0)
     await budget.reserve(1000, "ann")
 
 
@@ -236,7 +236,7 @@ async def test_both_accounts_are_settled_at_once(
 ) -> None:
     """One after the other cost each paid call a wait for the disk more; this hangs if they are."""
     bus = await bare.bus("cortex")
-    budget, publish = Budget(bus, 1000, HandClock(), share_per_user=0.5), bus.publish
+    budget, publish = TokenBudget(bus, 1000, HandClock(), share_per_user=0.5), bus.publish
     reservation = await budget.reserve(400, "ann")
     writing, both = [], asyncio.Event()
 
@@ -260,7 +260,7 @@ async def test_who_is_over_their_share_takes_nothing_of_everybodys(
     """Not even for a moment, in which another one could be refused; and a refusal by everybody's
     account gives back what the person's granted."""
     bus = await bare.bus("cortex")
-    budget, publish = Budget(bus, 1000, HandClock(), share_per_user=0.5), bus.publish
+    budget, publish = TokenBudget(bus, 1000, HandClock(), share_per_user=0.5), bus.publish
     await budget.reserve(400, "ann")
     written = []
 

@@ -18,7 +18,7 @@ from services.cortex.signals.patterns import (
     FLOOD_WITHIN,
     OWNERS_MAX,
     WINDOW,
-    Window,
+    SignalWindow,
 )
 from vigil.contracts import (
     Cause,
@@ -333,7 +333,7 @@ def at(seconds: float, kind: str = "turn.committed", thread: str = "t1", **data:
 
 def test_an_error_loop_is_five_errors_of_one_session_within_ten_minutes() -> None:
     """C-4: told once when it begins; over when the errors stop."""
-    window = Window()
+    window = SignalWindow()
     step = ERRORS_WITHIN.total_seconds() / (ERRORS_MIN - 1)
     assert window.add(at(n * step, "error.retry") for n in range(ERRORS_MIN - 1)) == []
     last = (ERRORS_MIN - 1) * step
@@ -355,19 +355,19 @@ def test_what_is_no_error_loop() -> None:
         [at(n, "error.retry", f"t{n % 3}") for n in range(ERRORS_MIN + 7)],
         [at(n, "message.blocked") for n in range(20)],
     ):
-        assert Window().add(signals) == []
+        assert SignalWindow().add(signals) == []
 
 
 def test_a_flood_is_a_signal_a_second_for_a_minute() -> None:
     """C-4: of one session, among those of others."""
-    window = Window()
+    window = SignalWindow()
     step = FLOOD_WITHIN.total_seconds() / (FLOOD_MIN - 1)
     others = [at(n, thread="other") for n in range(30)]
     assert window.add([*others, *(at(n * step) for n in range(FLOOD_MIN - 1))]) == []
     (found,) = window.add([at((FLOOD_MIN - 1) * step)])
     assert (found.kind, found.session_key, found.count) == ("flood", "ann:vigil:t1", FLOOD_MIN)
     slow = step + 0.001
-    assert Window().add(at(n * slow) for n in range(200)) == []
+    assert SignalWindow().add(at(n * slow) for n in range(200)) == []
 
 
 def test_ordinary_chat_is_no_flood() -> None:
@@ -375,21 +375,21 @@ def test_ordinary_chat_is_no_flood() -> None:
     itself is one, also beside a chat."""
     turns = [at(n / 4, event="user_message") for n in range(200)]
     answers = [at(n / 4, "message.sent", is_autonomous=False) for n in range(200)]
-    assert Window().add([*turns, *answers]) == []
+    assert SignalWindow().add([*turns, *answers]) == []
     alone = [at(n / 2, event="timer") for n in range(FLOOD_MIN)]
     mixed = sorted([*alone, *(at(n, event="user_message") for n in range(30))], key=lambda s: s.at)
-    (found,) = Window().add(mixed)
+    (found,) = SignalWindow().add(mixed)
     assert (found.kind, found.count) == ("flood", FLOOD_MIN)
 
 
 def test_windows_are_bounded_and_of_one_owner() -> None:
     """C-4: a hundred signals each; who was quiet the longest is forgotten."""
-    window = Window()
+    window = SignalWindow()
     errors = [at(n, "error.model") for n in range(ERRORS_MIN - 1)]
     window.add(errors)
     window.add(at(5, thread="other") for _ in range(WINDOW))
     assert "error_loop" not in [one.kind for one in window.add([at(6, "error.model")])]
-    window = Window()
+    window = SignalWindow()
     window.add(errors)
     for number in range(OWNERS_MAX):
         stranger = at(5)
@@ -401,7 +401,7 @@ def test_windows_are_bounded_and_of_one_owner() -> None:
 @given(st.lists(st.tuples(st.integers(0, 2000), st.booleans(), st.integers(0, 2)), max_size=150))
 def test_a_pattern_is_what_it_says(drawn: list[tuple[int, bool, int]]) -> None:
     """C-4: whatever comes in whatever order, what is found is in the window."""
-    window, signals = Window(), []
+    window, signals = SignalWindow(), []
     for seconds, is_error, thread in drawn:
         signals.append(at(seconds, "error.event" if is_error else "turn.committed", f"t{thread}"))
         for found in window.add(signals[-1:]):

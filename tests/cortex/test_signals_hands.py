@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import pytest
 
-from services.cortex.signals.patterns import Window
+from services.cortex.signals.patterns import SignalWindow
 from vigil.contracts import (
     Approval,
     ApprovalState,
@@ -211,7 +211,7 @@ def test_no_two_sources_give_a_kind() -> None:
 
 def test_the_window_finds_no_flood_in_a_worker_that_works() -> None:
     """C-4: fifty model calls give three signals."""
-    window = Window()
+    window = SignalWindow()
     made = of_turn(ordinal=1)
     for _ in range(48):
         made += of_turn()

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from services.cortex.signals import tail
-from services.cortex.signals.projector import LEASE, Projector, Run
+from services.cortex.signals.projector import LEASE, Run, SignalProjector
 from tests.support import signals
 from tests.support.examples import repeats
 from tests.support.projecting import Nursery
@@ -481,7 +481,7 @@ async def test_a_second_replica_stands_by_and_takes_over(bare: Stack) -> None:
     """C-4: one projects at a time, by lease; the other goes on where it stopped."""
     admin = await bare.bus("admin")
     contexts = [await signals.context_of(bare, name) for name in ("one", "two")]
-    first, second = (asyncio.create_task(Projector(c).run()) for c in contexts)
+    first, second = (asyncio.create_task(SignalProjector(c).run()) for c in contexts)
     try:
         await put(admin, 1)
         await signals.settled(admin)
@@ -513,7 +513,7 @@ async def test_what_the_window_finds_is_told_by_the_health(bare: Stack) -> None:
         await admin.publish(subject, encode(record))
     for name in ("one", "two"):
         context = await signals.context_of(bare, name)
-        running = asyncio.create_task(Projector(context).run())
+        running = asyncio.create_task(SignalProjector(context).run())
         try:
             async with asyncio.timeout(signals.WAIT_S):
                 while not context.facts.get("patterns"):

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from services.cortex.signals import Projector
+from services.cortex.signals import SignalProjector
 from services.gateway.documents import bus as asyncapi
 from services.gateway.signals.selection import select
 from tests.support import signals
@@ -49,7 +49,7 @@ async def test_a_row_is_told_by_the_projector(bare: Stack) -> None:
         id_ = str(number) * 32
         said = Said(id=id_, session_key=str(KEY), text=text, at=AT, caused_by="e1", turn_seq=1)
         await admin.publish(KEY.out_said(id_), encode(said))
-    running = asyncio.create_task(Projector(await signals.context_of(bare, "cortex")).run())
+    running = asyncio.create_task(SignalProjector(await signals.context_of(bare, "cortex")).run())
     try:
         made = await signals.settled(admin)
     finally:

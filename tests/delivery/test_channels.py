@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from services.delivery.channels import build
-from services.delivery.config import Limits
+from services.delivery.config import DeliveryLimits
 from tests.support.channels import (
     attempts,
     channel_of,
@@ -277,13 +277,13 @@ async def test_a_slow_receiver_holds_up_nobody_else(tmp_path: Path) -> None:
                 talk = conversation(bus, f"s{number}")
                 await talk.user()
                 await talk.turn(talk.send(channel="slow"))
-            await slow.arrived(Limits().sends.abreast)
+            await slow.arrived(DeliveryLimits().sends.abreast)
             talk = conversation(bus, "other")
             await talk.user()
             send = talk.send(channel="quick")
             await talk.turn(send)
             assert (await closed(bus, talk.key, send.id, within_s=5)).outcome == "delivered"
-            assert len(slow.requests) == Limits().sends.abreast
+            assert len(slow.requests) == DeliveryLimits().sends.abreast
 
 
 async def test_two_replicas_send_each_message_once(tmp_path: Path) -> None:
@@ -428,7 +428,7 @@ def test_a_channel_that_cannot_work_is_refused(changes: dict[str, Any], complain
     """X-6: field and reason, and never the secret."""
     one = msgspec.convert(GOOD | changes, Webhook)
     with pytest.raises(ConfigError) as refused:
-        build({"ops": one}, SystemClock(), Limits(), home=Path("/"), ports_never={4222})
+        build({"ops": one}, SystemClock(), DeliveryLimits(), home=Path("/"), ports_never={4222})
     assert complaint in str(refused.value)
     assert "secret:" not in complaint or "t*psecret" not in str(refused.value)
     assert "dG9wc2" not in str(refused.value)
@@ -437,7 +437,7 @@ def test_a_channel_that_cannot_work_is_refused(changes: dict[str, Any], complain
 def test_every_mistake_is_told_at_once_and_a_name_is_taken() -> None:
     one = msgspec.convert(GOOD | {"secret": ""}, Webhook)
     with pytest.raises(ConfigError) as refused:
-        build({"a": one, "socket": one, "b": one}, SystemClock(), Limits(), home=Path("/"))
+        build({"a": one, "socket": one, "b": one}, SystemClock(), DeliveryLimits(), home=Path("/"))
     assert len(str(refused.value).splitlines()) == 3
     assert "channels.socket: this name is taken" in str(refused.value)
 
@@ -449,7 +449,7 @@ def test_the_secret_may_be_in_a_file(tmp_path: Path, place: str) -> None:
     raw_ = GOOD | {"secret": "", "secret_file": place.format(home=tmp_path)}
     one = msgspec.convert(raw_, Webhook)
     assert secret_of(one, tmp_path) == SECRET
-    assert set(build({"ops": one}, SystemClock(), Limits(), home=tmp_path)) == {"ops"}
+    assert set(build({"ops": one}, SystemClock(), DeliveryLimits(), home=tmp_path)) == {"ops"}
 
 
 async def test_delivery_refuses_to_start(bare: Stack) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from services.delivery import decide
 from services.delivery.claims import Claims
-from services.delivery.config import Limits
+from services.delivery.config import DeliveryLimits
 from services.delivery.handlers import Speech
 from tests.support.delivery import STREAM, Conversation, conversation
 from tests.support.stack import Stack
@@ -22,14 +22,14 @@ from vigil.subjects import SessionKey
 from vigil.worker.backoff import Backoff
 from vigil.worker.effects import InHand
 
-LIMITS = Limits(after_failure=Backoff(0.01, 0.01), failures_max=3)
+LIMITS = DeliveryLimits(after_failure=Backoff(0.01, 0.01), failures_max=3)
 
 
 async def _no_wait(key: SessionKey, effect_id: str) -> decide.Tail:
     raise AssertionError(f"nothing to wait for: {effect_id}")
 
 
-def _claims(bus: Any, limits: Limits = LIMITS) -> Claims:
+def _claims(bus: Any, limits: DeliveryLimits = LIMITS) -> Claims:
     return Claims(cast(Bus, bus), SystemClock(), limits)
 
 
@@ -173,7 +173,7 @@ async def test_a_long_transcript_is_read_in_pages(bare: Stack) -> None:
     send, turn = await _committed(talk)
     for number in range(12):
         await talk.user(str(number))
-    limits = Limits(page_messages=5)
+    limits = DeliveryLimits(page_messages=5)
     bus = await bare.bus("delivery")
     for _ in range(2):
         await _claims(bus, limits).settle(talk.key, send, turn, _no_wait)
@@ -184,7 +184,7 @@ async def test_a_long_transcript_is_read_in_pages(bare: Stack) -> None:
 async def test_memory_of_sessions_is_bounded(bare: Stack) -> None:
     """S-10: a session that was forgotten is looked up in the log."""
     bus = await bare.bus("admin")
-    claims = _claims(await bare.bus("delivery"), Limits(tails_max=2))
+    claims = _claims(await bare.bus("delivery"), DeliveryLimits(tails_max=2))
     talks = [conversation(bus, f"t{n}") for n in range(4)]
     for _ in range(2):
         for talk in talks:

@@ -16,14 +16,14 @@ from services.delivery.dispatch import (
     Ask,
     Bury,
     Carrying,
-    Close,
+    FindSpoken,
     Later,
-    Look,
-    Note,
-    Send,
+    ReadLog,
     Sent,
-    Spoken,
+    StoreAttempt,
+    StoreReceipt,
     Terms,
+    TrySend,
 )
 from services.delivery.orders import Order, Seen
 from tests.support.examples import up_to
@@ -93,7 +93,7 @@ class CarryMachine(RuleBasedStateMachine):
         self.sent: list[tuple[int, str]] = []
         """(order, what became of it) of every request that left."""
         self.replicas = [Replica() for _ in range(REPLICAS)]
-        self.in_flight: list[tuple[Order, Note | Close]] = []
+        self.in_flight: list[tuple[Order, StoreAttempt | StoreReceipt]] = []
         self._order(None)
 
     def _order(self, by: str | None) -> None:
@@ -119,15 +119,15 @@ class CarryMachine(RuleBasedStateMachine):
             receipt_seq=self.receipts[-1][0] if self.receipts else 0,
         )
 
-    def store(self, order: Order, ask: Note | Close) -> int | None:
+    def store(self, order: Order, ask: StoreAttempt | StoreReceipt) -> int | None:
         """Compare and set."""
-        log: list[Any] = self.attempts if isinstance(ask, Note) else self.receipts
+        log: list[Any] = self.attempts if isinstance(ask, StoreAttempt) else self.receipts
         if (log[-1][0] if log else 0) != ask.expect:
             return None
         self.seq += 1
         record: Any = (
             dispatch.attempt_of(order, ask, now=self.now)
-            if isinstance(ask, Note)
+            if isinstance(ask, StoreAttempt)
             else dispatch.receipt_of(order, ask, now=self.now)
         )
         log.append((self.seq, record))
@@ -163,11 +163,11 @@ class CarryMachine(RuleBasedStateMachine):
         ask, order = replica.ask, replica.order
         if ask is None or order is None:
             return
-        if isinstance(ask, Look):
+        if isinstance(ask, ReadLog):
             replica.go_on(self.seen())
-        elif isinstance(ask, Spoken):
+        elif isinstance(ask, FindSpoken):
             replica.go_on(self.spoke_seq if self.is_voidable else 0)
-        elif isinstance(ask, Send):
+        elif isinstance(ask, TrySend):
             self.sent.append((order.seq, answer))
             replica.go_on(Sent(answer=ANSWERS[answer], now=self.now, dice=0.5))
         elif isinstance(ask, Bury):
@@ -176,12 +176,12 @@ class CarryMachine(RuleBasedStateMachine):
         else:
             replica.go_on(self._write(order, ask, how))
 
-    def _write(self, order: Order, ask: Note | Close, how: str) -> Any:
+    def _write(self, order: Order, ask: StoreAttempt | StoreReceipt, how: str) -> Any:
         if how == "late":
             self.in_flight.append((order, ask))
         seq = self.store(order, ask) if how in ("ok", "no answer") else None
         answer = seq if how == "ok" else None
-        return answer if isinstance(ask, Note) else answer is not None
+        return answer if isinstance(ask, StoreAttempt) else answer is not None
 
     @precondition(lambda self: self.in_flight)
     @rule(data=st.data())
@@ -192,7 +192,7 @@ class CarryMachine(RuleBasedStateMachine):
 
     @rule(who=WHO)
     def a_replica_crashes(self, who: int) -> None:
-        if isinstance(self.replicas[who].ask, Send):  # the request may have left
+        if isinstance(self.replicas[who].ask, TrySend):  # the request may have left
             order = self.replicas[who].order
             assert order is not None
             self.sent.append((order.seq, "unclear but taken"))
@@ -302,7 +302,7 @@ def drive(
         replica = Replica()
         replica.begin(machine.orders[0], terms)
         while replica.asks is not None:
-            if isinstance(replica.ask, Send):
+            if isinstance(replica.ask, TrySend):
                 replica.go_on(Sent(answer=left.pop(0), now=machine.now, dice=0.0))
             else:
                 machine.step(replica, "ok", "")
@@ -362,7 +362,7 @@ def test_a_try_under_way_is_waited_for_and_then_ended_for_whoever_sleeps() -> No
     machine.a_turn_gives_an_order(False, False)
     sleeper, other = machine.replicas[:2]
     sleeper.begin(machine.orders[0], machine.terms)
-    while not isinstance(sleeper.ask, Send):
+    while not isinstance(sleeper.ask, TrySend):
         machine.step(sleeper, "ok", "")
     machine.a_replica_works_in_peace(1, "taken")
     assert other.later == Later(AT + timedelta(seconds=15))

@@ -365,9 +365,9 @@ async def test_the_guard_judges_each_hop_of_a_client_that_follows() -> None:
 async def test_the_client_tells_no_urls(caplog: pytest.LogCaptureFixture) -> None:
     """S15: a URL may hold a secret."""
     from services.delivery.channels import build
-    from services.delivery.config import Limits
+    from services.delivery.config import DeliveryLimits
 
-    build({}, SystemClock(), Limits(), home=Path())
+    build({}, SystemClock(), DeliveryLimits(), home=Path())
     with caplog.at_level(logging.INFO):
         async with running_receiver() as receiver:
             await send(receiver)

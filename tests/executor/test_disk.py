@@ -15,8 +15,8 @@ import pytest
 
 from services.executor.sandbox.box import Kind
 from services.executor.sandbox.choice import why_not
-from services.executor.workspace.room import ROOM, Floor, pause_s
-from services.executor.workspace.usage import Usage, nameless_bytes, usage_of
+from services.executor.workspace.disk import ROOM, Floor, pause_s
+from services.executor.workspace.usage import FolderUsage, nameless_bytes, usage_of
 from tests.support.boxes import KINDS
 from tests.support.hands import Hands, choice_of
 
@@ -208,7 +208,7 @@ async def test_a_command_ends_while_others_fill_the_disk(hands: Hands) -> None:
     so that messages have their room although it was faster than anybody looks.
     """
     home = hands.settings.home
-    room = hands.source.room
+    disk = hands.source.disk
     tells: dict[str, str] = {}
     reserve = home / "reserve"
 
@@ -219,7 +219,7 @@ async def test_a_command_ends_while_others_fill_the_disk(hands: Hands) -> None:
     def is_kept() -> bool:
         return reserve.exists() and reserve.stat().st_blocks * 512 == 2 * ROOM_BYTES
 
-    keeping = asyncio.ensure_future(room.run(tells))
+    keeping = asyncio.ensure_future(disk.run(tells))
     async with asyncio.timeout(60):
         await until(is_kept)
         task = asyncio.ensure_future(hands.call("shell", command="echo > begun; sleep 60"))
@@ -261,14 +261,14 @@ def test_files_without_a_name_count_for_who_has_them_open(tmp_path: Path) -> Non
         assert nameless_bytes({os.getpid()}, tmp_path) == 0
         (tmp_path / "file").unlink()
         assert nameless_bytes({os.getpid()}, tmp_path) == MIB
-        assert usage_of(tmp_path, files_max=10) == Usage()
+        assert usage_of(tmp_path, files_max=10) == FolderUsage()
     assert nameless_bytes({os.getpid(), 2**22 + 1}, tmp_path) == 0
 
 
 def test_the_fuller_the_disk_the_sooner_it_is_looked_at() -> None:
     """At 4 GB/s nothing gets further than half of the way between two looks."""
-    for room in (10**7, 10**8, 10**9, 10**11):
-        assert pause_s(room) * 4 * 10**9 <= max(room / 2, 0.002 * 4 * 10**9)
+    for disk in (10**7, 10**8, 10**9, 10**11):
+        assert pause_s(disk) * 4 * 10**9 <= max(disk / 2, 0.002 * 4 * 10**9)
 
 
 async def test_nothing_is_ended_after_it_was_let_go(tmp_path: Path) -> None:

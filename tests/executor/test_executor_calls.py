@@ -208,11 +208,11 @@ async def test_a_call_that_is_withdrawn_before_its_first_step_leaves_nothing(
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S-12: or its turn would come again for ever, and it take the room of another call."""
-    session, one, begin = await session_of(stack), call("count"), module.Calls.begin
-    seen: list[module.Calls] = []
+    session, one, begin = await session_of(stack), call("count"), module.CallsInHand.begin
+    seen: list[module.CallsInHand] = []
 
     def begin_and_withdraw(
-        self: module.Calls, key: SessionKey, one: CallTool
+        self: module.CallsInHand, key: SessionKey, one: CallTool
     ) -> asyncio.Task[None]:
         task = begin(self, key, one)
         if not seen:
@@ -220,7 +220,7 @@ async def test_a_call_that_is_withdrawn_before_its_first_step_leaves_nothing(
         seen.append(self)
         return task
 
-    monkeypatch.setattr(module.Calls, "begin", begin_and_withdraw)
+    monkeypatch.setattr(module.CallsInHand, "begin", begin_and_withdraw)
     await session.turn(one)
     await session.result(one)  # its session does wait, so it runs when the turn comes again
     await session.all_acked()
@@ -549,7 +549,7 @@ async def test_a_fault_of_ours_answers_and_is_buried(
     async def broken(*_: Any, **__: Any) -> None:
         raise RuntimeError("a bug of ours")
 
-    monkeypatch.setattr(module.Calls, "_settle", broken)
+    monkeypatch.setattr(module.CallsInHand, "_settle", broken)
     session, one = await session_of(stack), call("count")
     await session.turn(one)
     result = await session.result(one)

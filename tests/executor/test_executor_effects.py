@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from services.executor import work
-from services.executor.config import Limits
+from services.executor.config import ExecutorLimits
 from services.executor.effects import Carrying
 from tests.support.executing import call, has_begun, open_gate, session_of
 from tests.support.memories import KEY, Session, until
@@ -254,7 +254,7 @@ async def test_an_older_turn_never_overwrites_a_newer(stack: Stack) -> None:
     """RELIABILITY 0.5: redelivered in any order, by several at once: the newest stands."""
     admin = await stack.bus("admin")
     context = msgspec.structs.replace(stack.contexts["executor"], bus=admin)
-    many = [Carrying(context, Limits(), lambda _: None) for _ in range(4)]
+    many = [Carrying(context, ExecutorLimits(), lambda _: None) for _ in range(4)]
     turns = list(range(1, 21)) * 3
     Random(5).shuffle(turns)
 
@@ -305,7 +305,7 @@ async def test_what_is_refused_is_given_up(stack: Stack, monkeypatch: pytest.Mon
     await session.turn(change(job_of("queued")), one)
     assert (await session.result(one)).payload.is_error
     await session.all_acked()
-    assert tries == Limits().turns.refusals_max
+    assert tries == ExecutorLimits().turns.refusals_max
     assert "too large" in (await buried(session.bus))[0]
     after = call("count", 3)
     await session.turn(after)

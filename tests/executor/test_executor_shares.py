@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections import Counter
 
-from services.executor.shares import Shares, part_of
+from services.executor.places import SharedPlaces, part_of
 from tests.support.executing import call, has_begun, open_gate, session_of
 from tests.support.stack import Stack
 from vigil.subjects import SessionKey
@@ -18,7 +18,7 @@ class Scene:
     """Shares, and who got a place in which order."""
 
     def __init__(self, places: int, per_person: int) -> None:
-        self.shares = Shares(places, per_person)
+        self.shares = SharedPlaces(places, per_person)
         self.order: list[str] = []
         self.at_work: Counter[str] = Counter()
         self.tasks: list[asyncio.Task[None]] = []

@@ -15,7 +15,7 @@ import pytest
 
 from services.executor.own_tools.http_get import Fetcher, HttpGet, readable_of, unpack
 from services.executor.tools.readable import readable
-from services.executor.tools.source import Told
+from services.executor.tools.source import ToolOutput
 from tests.support.hands import call_of
 from tests.support.receiver import (
     TLS,
@@ -73,7 +73,7 @@ async def get(
     receiver: Receiver | None, url: str = "http://a.example/", *, names: Resolve | None = None,
     bytes_max: int = 2**20, timeout_s: float = 10.0, offset: int = 0, rules: Rules | None = None,
     tls: ssl.SSLContext | None = None,
-) -> tuple[Told, list[tuple[str, int]]]:  # fmt: skip
+) -> tuple[ToolOutput, list[tuple[str, int]]]:  # fmt: skip
     """Fetch from the public internet -> what was told, and who was connected to."""
     fetcher = Fetcher(
         rules or Rules(), bytes_max=bytes_max, timeout_s=timeout_s,
@@ -97,7 +97,7 @@ async def test_a_page_comes_as_text_and_is_from_outside() -> None:
     )
     async with running_receiver(page(html)) as receiver:
         told, reached = await get(receiver, "http://a.example/news?x=1")
-    assert told == Told(
+    assert told == ToolOutput(
         content="200 OK, text/html, http://a.example/news?x=1\n\nHi\n\n# News\n\nOne & two (/two)",
         is_tainted=True,
     )
@@ -285,7 +285,7 @@ async def test_a_slow_page_is_given_up(behaviour: Behaviour) -> None:
         begun = time.monotonic()
         told, _ = await get(receiver, timeout_s=0.5)
     assert time.monotonic() - begun < 5
-    assert told == Told(
+    assert told == ToolOutput(
         content="not fetched: no whole answer within 0.5 s", is_error=True, is_tainted=True
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from services.executor.mcp.loans import scope_of
-from services.executor.workspace.marks import Marked, Marks
+from services.executor.workspace.marks import MarkedPaths, Marks
 from services.executor.workspace.workspace import Workspace
 from tests.support.mcp_client import Hands, hands, on, sandbox
 from tests.support.stack import running_broker, settings_of
@@ -36,7 +36,7 @@ def section(workspace: Workspace, **fields: Any) -> dict[str, Any]:
     return line | {"folders": [str(workspace.folder)]} | fields
 
 
-def marked(workspace: Workspace) -> Marked:
+def marked(workspace: Workspace) -> MarkedPaths:
     with Marks(workspace).reading(()) as found:
         return found
 

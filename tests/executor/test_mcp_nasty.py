@@ -18,7 +18,7 @@ from services.executor.mcp import connection, server
 from services.executor.mcp.pace import DEAF
 from services.executor.mcp.program import variables_of
 from services.executor.mcp.stdio import LINE_BYTES_MAX
-from services.executor.tools.source import Told
+from services.executor.tools.source import ToolOutput
 from tests.support.mcp_client import NASTY, Hands, hands, nasty, on, sandbox
 from tests.support.memories import until
 from tests.support.stack import running_broker, settings_of
@@ -198,7 +198,7 @@ async def test_a_server_that_dies_in_a_call(
             found.call("nasty__die"), found.call("nasty__hang"), return_exceptions=True
         )
         assert isinstance(hung, Unavailable)
-        assert isinstance(told, Told)
+        assert isinstance(told, ToolOutput)
         assert told.is_error
         assert told.content.startswith("ambiguous: ")
         await found.shelves.until("nasty", lambda shelf: "exit code 7" in shelf.problem)

@@ -26,7 +26,7 @@ def listed(name: str, description: str = "", schema: dict[str, Any] | None = Non
 
 def offered(
     *found: types.Tool, config: McpServer | None = None
-) -> tuple[tuple[tools.Offer, ...], tuple[str, ...]]:
+) -> tuple[tuple[tools.OfferedTool, ...], tuple[str, ...]]:
     return tools.offers("files", config or McpServer(), found, output_bytes_max=1024)
 
 

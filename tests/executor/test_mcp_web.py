@@ -20,8 +20,8 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from services.executor.mcp import connection
 from services.executor.mcp.pace import DEAF
 from services.executor.mcp.server import headers_of
-from services.executor.mcp.web import LOST, UNREACHABLE, Endpoint, Outlet, WebWire
-from services.executor.tools.source import Told
+from services.executor.mcp.web import LOST, UNREACHABLE, McpEndpoint, Outlet, WebWire
+from services.executor.tools.source import ToolOutput
 from tests.support.mcp_client import Hands, hands, sandbox
 from vigil.errors import ConfigError, Unavailable
 from vigil.net.guard import GuardedTransport
@@ -171,7 +171,7 @@ async def test_a_name_that_leads_home_is_not_asked(site: tuple[Site, str]) -> No
     async def rebinding(host: str, port: int) -> list[str]:
         return ["127.0.0.1"]
 
-    endpoint = Endpoint(
+    endpoint = McpEndpoint(
         url=f"http://innocent.test:{port}/mcp", headers={}, rules=Rules(ports=(port,))
     )
     wire = WebWire(endpoint, lambda: None, rebinding)
@@ -181,7 +181,7 @@ async def test_a_name_that_leads_home_is_not_asked(site: tuple[Site, str]) -> No
         seen.append("listed")
 
     lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    one = connection.Connection("x", lambda _: wire, listed, lambda r, _: lost.set_result(r))
+    one = connection.McpConnection("x", lambda _: wire, listed, lambda r, _: lost.set_result(r))
     running = asyncio.create_task(one.run())
     try:
         async with asyncio.timeout(10):
@@ -216,7 +216,7 @@ async def test_redirects_to_others_are_not_followed(
         assert site[0].calls == 0
 
 
-async def outcome(found: Hands) -> Told:
+async def outcome(found: Hands) -> ToolOutput:
     return await found.call("site__big")
 
 
@@ -253,11 +253,11 @@ async def test_its_words_are_outside_content_whatever_its_code(
         assert told.is_tainted or "IGNORE" not in told.content
 
 
-async def outcome_or_away(found: Hands) -> Told:
+async def outcome_or_away(found: Hands) -> ToolOutput:
     try:
         return await outcome(found)
     except Unavailable as error:
-        return Told(content=str(error), is_error=True)
+        return ToolOutput(content=str(error), is_error=True)
 
 
 def refusing(code: int, text: str) -> App:

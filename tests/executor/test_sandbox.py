@@ -19,10 +19,10 @@ import pytest
 import uvloop
 
 from services.executor.sandbox import bubblewrap as bwrap
-from services.executor.sandbox.box import LAUNCH, Limits, environment_of
+from services.executor.sandbox.box import LAUNCH, CommandLimits, environment_of
 from services.executor.sandbox.bubblewrap import bubblewrap
 from services.executor.sandbox.choice import choose, sandbox_of, why_not
-from services.executor.sandbox.commands import FLOOD_BYTES, Heard, run
+from services.executor.sandbox.commands import FLOOD_BYTES, CommandOutput, run
 from services.executor.sandbox.launch import landlock as rules
 from services.executor.sandbox.launch import seccomp
 from tests.support.boxes import KINDS, UID, Boxes, appeared, boxes_of, gone, running
@@ -289,7 +289,7 @@ async def test_a_fork_bomb_is_held_and_ended(boxes: Boxes) -> None:
     """S10: it gets to its limit and not further; nothing of it is left."""
     mine = marker()
     bomb = f"bomb() {{ sleep {mine} & bomb | bomb & }}; bomb; sleep {mine}"
-    task = asyncio.ensure_future(boxes.run(bomb, timeout_s=2.0, limits=Limits(processes=40)))
+    task = asyncio.ensure_future(boxes.run(bomb, timeout_s=2.0, limits=CommandLimits(processes=40)))
     assert await appeared(mine)
     assert len(running(mine)) <= 40
     outcome = await task
@@ -301,7 +301,7 @@ async def test_a_loop_without_end_is_ended(boxes: Boxes) -> None:
     """S10: by the clock, and by its processor time should nobody look at the clock."""
     outcome = await boxes.run("while :; do :; done", timeout_s=0.5)
     assert (outcome.ended, outcome.exit_code) == ("timeout", None)
-    spent = await boxes.run("while :; do :; done", limits=Limits(cpu_s=1))
+    spent = await boxes.run("while :; do :; done", limits=CommandLimits(cpu_s=1))
     assert spent.exit_code in (128 + signal.SIGXCPU, 128 + signal.SIGKILL)
 
 
@@ -366,26 +366,26 @@ async def test_nothing_runs_on_when_the_executor_is_killed(boxes: Boxes) -> None
 
 async def test_a_file_has_a_limit(boxes: Boxes) -> None:
     """S10: a 10 GB write."""
-    limits = Limits(file_bytes=1024 * 1024)
+    limits = CommandLimits(file_bytes=1024 * 1024)
     outcome = await boxes.run("head -c 10G /dev/zero > big; echo $?; ls -l big", limits=limits)
     assert "153" in outcome.output or "large" in outcome.output
     assert (boxes.workspace / "big").stat().st_size <= 1024 * 1024
 
 
 async def test_memory_has_a_limit(boxes: Boxes) -> None:
-    limits = Limits(memory_bytes=128 * 1024 * 1024)
+    limits = CommandLimits(memory_bytes=128 * 1024 * 1024)
     outcome = await boxes.run("python3 -c 'x = bytearray(2**30); print(len(x))'", limits=limits)
     assert outcome.exit_code != 0
     assert "MemoryError" in outcome.output
 
 
 def test_what_is_kept_of_output_is_bounded() -> None:
-    heard = Heard(10)
+    heard = CommandOutput(10)
     for _ in range(100):
         heard.add(b"0123456789")
     assert heard.count == 1000
     assert heard.text() == "01234\n[... 990 bytes left out ...]\n56789"
-    short = Heard(10)
+    short = CommandOutput(10)
     short.add(b"abc")
     short.add("dé".encode())
     assert short.text() == "abcdé"

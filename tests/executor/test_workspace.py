@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from services.executor.workspace.marks import Marked, Marks
+from services.executor.workspace.marks import MarkedPaths, Marks
 from services.executor.workspace.workspace import Workspace, names_of
 from tests.support.hands import Hands
 from vigil.errors import InvalidInput, Unavailable
@@ -242,7 +242,7 @@ def test_what_is_written_beside_a_running_command_marks_all(tmp_path: Path) -> N
     running = marks.begin(is_tainted=False)
     with marks.writing(("page",), is_tainted=True):
         pass
-    assert marks._load() == Marked(is_all=True)
+    assert marks._load() == MarkedPaths(is_all=True)
     assert marks.end(running) is True
 
 

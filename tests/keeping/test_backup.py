@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from services.executor.workspace.room import Room
+from services.executor.workspace.disk import Disk
 from tests.support import timers
 from tests.support.cli import Cli
 from tests.support.examples import repeats
@@ -208,7 +208,7 @@ async def test_a_home_that_services_only_started_in_is_empty(tmp_path: Path) -> 
     """X-9: what an executor sets aside is nothing that could be lost."""
     home = tmp_path / "started"
     settings = settings_of(home, gateway={"disk_free_bytes_min": 4096})
-    Room(settings)._keep({})
+    Disk(settings)._keep({})
     assert {path.name for path in home.iterdir()} == {"reserve", "workspaces"}
     backup.check_empty(home)
     (home / "workspaces" / "vigil").mkdir()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from services.scheduler import decide
-from services.scheduler.decide import Agenda, Entry
+from services.scheduler.decide import Agenda, PendingTimer
 from tests.support.timers import cancel, schedule, session, turn_of
 from vigil import contracts
 from vigil.contracts import Effect, TimerKind, TimerRecord
@@ -29,7 +29,7 @@ def entry(
     key: SessionKey = KEY,
     generation: int = 1,
     kind: TimerKind = "follow_up",
-) -> Entry:
+) -> PendingTimer:
     record = TimerRecord(
         session_key=str(key),
         timer_id=timer_id,
@@ -57,7 +57,7 @@ entries = st.builds(
 
 @given(st.lists(entries, unique_by=lambda e: e.subject), st.randoms())
 def test_due_order_does_not_depend_on_the_order_of_adding(
-    some: list[Entry], shuffler: random.Random
+    some: list[PendingTimer], shuffler: random.Random
 ) -> None:
     """S-8: several due fire in order of fire_at, then id."""
     first, second = Agenda(), Agenda()
@@ -78,12 +78,12 @@ class AgendaMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.agenda = Agenda()
-        self.pending: dict[str, Entry] = {}
-        self.taken: dict[str, Entry] = {}
+        self.pending: dict[str, PendingTimer] = {}
+        self.taken: dict[str, PendingTimer] = {}
         self.done: dict[str, datetime] = {}
 
     @rule(new=entries)
-    def add(self, new: Entry) -> None:
+    def add(self, new: PendingTimer) -> None:
         known = self.pending.get(new.subject) or self.taken.get(new.subject)
         is_repeat = known is not None and known.order == new.order
         is_done = self.done.get(new.subject) == new.record.fire_at
@@ -94,7 +94,7 @@ class AgendaMachine(RuleBasedStateMachine):
             self.pending[new.subject] = new
 
     @rule(some=entries)
-    def drop(self, some: Entry) -> None:
+    def drop(self, some: PendingTimer) -> None:
         known = self.pending.pop(some.subject, None) or self.taken.pop(some.subject, None)
         assert self.agenda.drop(some.subject) == known
 

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from services.scheduler import decide
-from services.scheduler.config import Limits
-from services.scheduler.decide import Entry
-from services.scheduler.promotion import Pause, Promoter
+from services.scheduler.config import SchedulerLimits
+from services.scheduler.decide import PendingTimer
+from services.scheduler.promotion import PauseSwitch, Promoter
 from services.scheduler.store import TimerStore
 from tests.support.stack import Stack
 from tests.support.timers import after, cancel, now, schedule, session, turn_of, until
@@ -30,7 +30,7 @@ class GatedStore(TimerStore):
     """Stores nothing; a promotion ends when the test opens its gate."""
 
     def __init__(self, bus: Bus) -> None:
-        super().__init__(bus, SystemClock(), Limits())
+        super().__init__(bus, SystemClock(), SchedulerLimits())
         self.gates: dict[str, asyncio.Event] = {}
         self.begun: list[str] = []
 
@@ -38,7 +38,7 @@ class GatedStore(TimerStore):
         for timer_id in timer_ids:
             self.gates.setdefault(timer_id, asyncio.Event()).set()
 
-    async def promote(self, entry: Entry) -> None:
+    async def promote(self, entry: PendingTimer) -> None:
         timer_id = entry.record.timer_id
         self.begun.append(timer_id)
         await self.gates.setdefault(timer_id, asyncio.Event()).wait()
@@ -61,7 +61,7 @@ def changes(key: SessionKey, *effects: Effect) -> decide.Changes:
     return decide.changes_of(key.turn, contracts.encode(turn_of(key, effects)), None)
 
 
-def entries(key: SessionKey, *timer_ids: str) -> list[Entry]:
+def entries(key: SessionKey, *timer_ids: str) -> list[PendingTimer]:
     """Return timers that are due, in this order."""
     found = changes(key, *(schedule(key, t, after(-10 + n)) for n, t in enumerate(timer_ids)))
     return [scheduled.entry for scheduled in found.scheduled]
@@ -74,10 +74,10 @@ def switch(switches: Switches, *, is_paused: bool) -> None:
 
 @contextlib.asynccontextmanager
 async def promoting(
-    bus: Bus, store: GatedStore, switches: Switches, limits: Limits
+    bus: Bus, store: GatedStore, switches: Switches, limits: SchedulerLimits
 ) -> AsyncIterator[Promoter]:
     async with asyncio.TaskGroup() as group:
-        pause = Pause(switches)
+        pause = PauseSwitch(switches)
         promoter = Promoter(bus, store, SystemClock(), pause, limits, group)
         firing = group.create_task(promoter.fire())
         try:
@@ -91,7 +91,7 @@ async def test_a_timer_taken_before_a_pause_does_not_overtake(bare: Stack, steps
     """S-8, S-11: paused and resumed while others hold the only slot, the order holds."""
     bus = await bare.bus("scheduler")
     store, switches = GatedStore(bus), Switches()
-    limits = Limits(promotions_in_flight=1)
+    limits = SchedulerLimits(promotions_in_flight=1)
     async with promoting(bus, store, switches, limits) as promoter:
         for entry in (*entries(KEY, "a", "b", "c"), *entries(OTHER, "x", "y")):
             promoter.add(entry)
@@ -115,7 +115,7 @@ async def test_a_timer_cancelled_while_it_waits_is_not_promoted(bare: Stack) -> 
     """S-6: due already, but behind another one of its session."""
     bus = await bare.bus("scheduler")
     store, switches = GatedStore(bus), Switches()
-    async with promoting(bus, store, switches, Limits()) as promoter:
+    async with promoting(bus, store, switches, SchedulerLimits()) as promoter:
         for entry in entries(KEY, "a", "b", "c"):
             promoter.add(entry)
         await store.until_begun("a")
@@ -130,7 +130,7 @@ async def test_an_earlier_timer_that_comes_late_goes_first(bare: Stack) -> None:
     """S-8: in order of fire_at, also among those that wait for the same session."""
     bus = await bare.bus("scheduler")
     store, switches = GatedStore(bus), Switches()
-    async with promoting(bus, store, switches, Limits()) as promoter:
+    async with promoting(bus, store, switches, SchedulerLimits()) as promoter:
         first, earlier, later = entries(KEY, "first", "earlier", "later")
         promoter.add(first)
         await store.until_begun("first")

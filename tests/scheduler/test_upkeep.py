@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from services.scheduler import __main__ as scheduler
 from services.scheduler import rounds
-from services.scheduler.config import Limits
+from services.scheduler.config import SchedulerLimits
 from tests.support.stack import Stack, running_stack
 from vigil.memory.questions import MAINTAIN_ALL, Maintain, Maintained
 
-FAST = Limits(upkeep_first_s=0.05)
+FAST = SchedulerLimits(upkeep_first_s=0.05)
 
 
 class Memory:

@@ -10,9 +10,9 @@ from typing import Final, cast
 import psutil
 import pytest
 
-from services.executor.sandbox.box import Kind, Limits, Sandbox, environment_of
+from services.executor.sandbox.box import CommandLimits, Kind, Sandbox, environment_of
 from services.executor.sandbox.choice import sandbox_of, why_not
-from services.executor.sandbox.commands import Outcome, run
+from services.executor.sandbox.commands import CommandEnd, run
 from services.executor.sandbox.users import ROOT_TRIES_AS
 
 KINDS: Final = ("bubblewrap", "landlock")
@@ -28,9 +28,9 @@ class Boxes:
 
     async def run(
         self, command: str, *, timeout_s: float = 20.0, output_bytes_max: int = 16384,
-        network: bool = False, limits: Limits | None = None, env: dict[str, str] | None = None,
-        folders: tuple[Path, ...] = (), uid: int | None = UID,
-    ) -> Outcome:  # fmt: skip
+        network: bool = False, limits: CommandLimits | None = None,
+        env: dict[str, str] | None = None, folders: tuple[Path, ...] = (), uid: int | None = UID,
+    ) -> CommandEnd:  # fmt: skip
         """Run a command of bash in the box."""
         argv = self.sandbox.argv_of(
             ["/bin/bash", "-c", command], workspace=self.workspace, network=network,

@@ -19,10 +19,10 @@ import msgspec
 import pytest
 
 from services.executor import __main__ as executor
-from services.executor.config import Limits
+from services.executor.config import ExecutorLimits
 from services.executor.tools import sources
 from services.executor.tools.registry import Registry
-from services.executor.tools.source import Call, Told
+from services.executor.tools.source import Call, ToolOutput
 from tests.support.memories import KEY, Session, call_of, until
 from tests.support.stack import Stack
 from vigil import runtime, topology
@@ -83,7 +83,7 @@ class Counting:
             facts={"kind": "test"},
         )  # fmt: skip
 
-    async def run(self, call: Call) -> Told:
+    async def run(self, call: Call) -> ToolOutput:
         if self.is_away:
             raise Unavailable("it is away")
         text = call.input.get("text", "")
@@ -94,7 +94,7 @@ class Counting:
         if call.input.get("fault") == "bug":
             raise RuntimeError("a bug of the source")
         _note(self._home / ENDS, call.id)
-        return Told(
+        return ToolOutput(
             content=f"{call.tool.name} {text}" * call.input.get("times", 1),
             is_error=call.input.get("fault") == "told",
             is_tainted=bool(call.input.get("tainted")),
@@ -145,10 +145,10 @@ def limit(monkeypatch: pytest.MonkeyPatch, **limits: Any) -> None:
     patient: dict[str, Any] = {
         "run_margin_s": 0.2, "attempts_pause_s": 0.02,
         "turns": msgspec.structs.replace(
-            Limits().turns, give_back_delay_s=0.1, after_refusal=Backoff(0.1, 0.1)
+            ExecutorLimits().turns, give_back_delay_s=0.1, after_refusal=Backoff(0.1, 0.1)
         ),
     }  # fmt: skip
-    monkeypatch.setattr(executor, "Limits", partial(Limits, **(patient | limits)))
+    monkeypatch.setattr(executor, "ExecutorLimits", partial(ExecutorLimits, **(patient | limits)))
 
 
 # ---------------------------------------------------------------- what the cortex would write

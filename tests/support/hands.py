@@ -13,7 +13,7 @@ from services.executor.sandbox.box import Kind
 from services.executor.sandbox.choice import Choice
 from services.executor.tools.builtin import Builtin
 from services.executor.tools.declaration import declared
-from services.executor.tools.source import Call, Told
+from services.executor.tools.source import Call, ToolOutput
 from vigil.clock import SystemClock
 from vigil.settings.config import Config, Settings
 from vigil.settings.sections import Executor, Gateway
@@ -60,7 +60,7 @@ class Hands:
     async def call(
         self, name: str, /, *, is_tainted: bool = False, user: str = "ann",
         output_bytes_max: int = 0, **arguments: Any,
-    ) -> Told:  # fmt: skip
+    ) -> ToolOutput:  # fmt: skip
         call = call_of(name, self.settings.config, arguments, is_tainted=is_tainted, user=user)
         if output_bytes_max:
             tool = msgspec.structs.replace(call.tool, output_bytes_max=output_bytes_max)

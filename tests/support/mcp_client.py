@@ -14,10 +14,10 @@ from typing import Any, Final
 import pytest
 
 from services.executor.mcp.manager import Servers
-from services.executor.mcp.server import Server
+from services.executor.mcp.server import ServerTools
 from services.executor.sandbox.choice import Choice, choose
-from services.executor.tools.source import Call, Source, Told
-from services.executor.workspace.room import Room
+from services.executor.tools.source import Call, ToolOutput, ToolSource
+from services.executor.workspace.disk import Disk
 from tests.support.stack import running_broker, settings_of
 from vigil import runtime
 from vigil.bus.kv import Bucket
@@ -66,11 +66,11 @@ class Shelves:
     """Where the servers make themselves known; what H1's registry would publish."""
 
     def __init__(self) -> None:
-        self.sources: dict[str, Source] = {}
+        self.sources: dict[str, ToolSource] = {}
         self.history: list[Shelf] = []
         self._changed = asyncio.Event()
 
-    def set(self, source: Source) -> None:
+    def set(self, source: ToolSource) -> None:
         self.sources[source.shelf.source] = source
         self.history.append(source.shelf)
         self._change()
@@ -87,7 +87,7 @@ class Shelves:
         """Wait for those that a busy machine keeps from being listed in the executor's own time."""
         async with asyncio.timeout(SETTLED_S):
             for source in list(self.sources.values()):
-                if isinstance(source, Server):
+                if isinstance(source, ServerTools):
                     await source.is_settled.wait()
 
     async def until(self, name: str, holds: Callable[[Shelf], object]) -> Shelf:
@@ -118,11 +118,11 @@ class Hands:
         source = self.shelves.sources[name.partition("__")[0]]
         return next(tool for tool in source.shelf.tools if tool.name == name)
 
-    async def call(self, name: str, **arguments: Any) -> Told:
+    async def call(self, name: str, **arguments: Any) -> ToolOutput:
         """Run a tool once, as the executor would."""
         return await self.run(self.tool(name), arguments)
 
-    async def run(self, tool: Tool, arguments: dict[str, Any]) -> Told:
+    async def run(self, tool: Tool, arguments: dict[str, Any]) -> ToolOutput:
         source = self.shelves.sources[tool.name.partition("__")[0]]
         due = datetime.now(UTC) + timedelta(seconds=60)
         call = Call(id="f" * 32, key=KEY, tool=tool, input=arguments, due_at=due)
@@ -149,7 +149,7 @@ async def on(url: str, settings: Settings, choice: Choice) -> AsyncIterator[Hand
 
     async def serve(context: Context) -> None:
         shelves = Shelves()
-        servers = Servers(context, shelves, choice, Room(context.settings))
+        servers = Servers(context, shelves, choice, Disk(context.settings))
         try:
             await servers.start()
             await shelves.settled()

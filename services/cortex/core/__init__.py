@@ -8,7 +8,7 @@ properties, and a recorded session folded again gives the same turns.
 """
 
 from .conclusion import conclude, fail
-from .context.compaction import Plan, summarise
+from .context.compaction import CompactionPlan, summarise
 from .context.compaction import drop as drop_oldest
 from .context.compaction import fail as fail_to_summarise
 from .context.window import Window
@@ -18,9 +18,9 @@ from .policy import Moment, Policy
 from .queue import head
 
 __all__ = [
+    "CompactionPlan",
     "Draft",
     "Moment",
-    "Plan",
     "Policy",
     "Window",
     "begin_takeover",

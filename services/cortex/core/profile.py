@@ -58,7 +58,7 @@ class Inquiry(msgspec.Struct, frozen=True, kw_only=True):
     """The JSON Schema of the answer's text, if it has to be JSON."""
 
 
-class Question(NamedTuple):
+class ModelQuestion(NamedTuple):
     """A question to the model, and what to do with its answer, or without one."""
 
     answer: Coroutine[Any, Any, ModelAnswer]
@@ -71,7 +71,7 @@ class Question(NamedTuple):
 class Desk(Protocol):
     """What an open session does for its profile."""
 
-    async def converse(self, draft: Draft) -> Question | None:
+    async def converse(self, draft: Draft) -> ModelQuestion | None:
         """Ask with the history, what memory has on it, and the profile's prompt and tools; the
         profile concludes. None: the draft is to be committed as it is, first."""
         ...
@@ -99,7 +99,7 @@ class Desk(Protocol):
         ...
 
 
-async def converse(desk: Desk, draft: Draft) -> Question | None:
+async def converse(desk: Desk, draft: Draft) -> ModelQuestion | None:
     """Ask as a conversation does: what most kinds do."""
     return await desk.converse(draft)
 
@@ -126,7 +126,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     begins: dict[str, Callable[[Draft, Cause, Any], None]]
     """Type of event (a start is ``start``) -> what it does. All others are not served; timers,
     results and control are the core's own."""
-    question: Callable[[Desk, Draft], Awaitable[Question | None]]
+    question: Callable[[Desk, Draft], Awaitable[ModelQuestion | None]]
     """Makes the question that the open loop wants answered. None: nothing is asked; what the draft
     holds is committed."""
     conclude: Callable[[Draft, ModelAnswer], None] | None = None

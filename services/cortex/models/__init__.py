@@ -18,7 +18,7 @@ from vigil import distribution
 from vigil.errors import ConfigError
 from vigil.settings.config import Settings
 
-from ..thought.model import Model, ModelAnswer, ModelError, ModelRequest
+from ..thought.model import LanguageModel, ModelAnswer, ModelError, ModelRequest
 from .rehearsal import RehearsalModel
 
 DEFAULT_MODEL: Final = "claude-sonnet-5-5"
@@ -31,13 +31,13 @@ class LoadingModel:
 
     is_free: Final = False
 
-    def __init__(self, name: str, load: Callable[[], Model]) -> None:
+    def __init__(self, name: str, load: Callable[[], LanguageModel]) -> None:
         self.name = name
-        self._loaded: Future[Model] = Future()
+        self._loaded: Future[LanguageModel] = Future()
         # A daemon, so that nobody waits for it who ends meanwhile.
         threading.Thread(target=self._load, args=(load,), name="model", daemon=True).start()
 
-    def _load(self, load: Callable[[], Model]) -> None:
+    def _load(self, load: Callable[[], LanguageModel]) -> None:
         try:
             model = load()
         except BaseException as error:
@@ -47,7 +47,7 @@ class LoadingModel:
             gc.freeze()
             self._loaded.set_result(model)
 
-    async def model(self) -> Model:
+    async def model(self) -> LanguageModel:
         """Wait for the model itself."""
         return await asyncio.shield(asyncio.wrap_future(self._loaded))
 
@@ -71,7 +71,7 @@ class LoadingModel:
         return self._loaded.done() and self._loaded.exception() is None
 
 
-def choose(settings: Settings) -> Model:
+def choose(settings: Settings) -> LanguageModel:
     """Return the model that the settings ask for, at once: what it needs may still be imported.
 
     Raises:
@@ -90,7 +90,7 @@ def choose(settings: Settings) -> Model:
     return LoadingModel(name or DEFAULT_MODEL, lambda: _load(settings, name, key, url))
 
 
-def _load(settings: Settings, name: str, key: str | None, url: str | None) -> Model:
+def _load(settings: Settings, name: str, key: str | None, url: str | None) -> LanguageModel:
     from .anthropic import AnthropicModel
 
     return AnthropicModel(

@@ -103,7 +103,7 @@ class AnthropicModel:
         await self._client.close()
 
     async def _stream(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelAnswer:
-        room = Room()
+        room = AnswerRoom()
         is_finished = False
         name = self._names[request.tier]
         body = body_of(name, request)
@@ -216,7 +216,7 @@ def retry_after_s(headers: Any) -> float | None:
 # ---------------------------------------------------------------- what comes in
 
 
-class Room:
+class AnswerRoom:
     """How much of an answer can still be kept."""
 
     def __init__(self) -> None:

@@ -8,21 +8,21 @@ from __future__ import annotations
 from ..core.context import pauses
 from ..core.context.history import memorable
 from ..core.draft import Draft
-from ..core.profile import Desk, Profile, Question
+from ..core.profile import Desk, ModelQuestion, Profile
 from ..thought.transcript import transcript
 
 PURPOSE = "save"
 PROMPT = "save.md.j2"
 
 
-async def question(desk: Desk, draft: Draft) -> Question | None:
+async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:
     """Offer memory what it was not offered yet. None: there is nothing to ask about."""
     offer = await desk.unsaved(draft.state.unsaved_from)
     if not offer.has_words:
         pauses.skip(draft, offer)
         return None
     text = transcript(row for chunk in offer.chunks for row in memorable(chunk))
-    return Question(
+    return ModelQuestion(
         desk.reflect(draft, text, purpose=PURPOSE, prompt=PROMPT),
         lambda draft, answer: pauses.conclude(draft, answer, offer),
     )

@@ -15,8 +15,8 @@ from ..core.profile import (
     MEMORY,
     Desk,
     Inquiry,
+    ModelQuestion,
     Profile,
-    Question,
     TemplateRow,
     offers,
 )
@@ -29,7 +29,7 @@ NAMED_MAX: Final = 200
 """Tools that the schema of an answer names; with more of them it takes any name."""
 
 
-async def question(desk: Desk, draft: Draft) -> Question | None:
+async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:
     """Ask for the plan. None: the draft is to be committed first, or there is one already."""
     job = draft.state.job
     if draft.is_dirty or job is None:
@@ -51,7 +51,7 @@ async def question(desk: Desk, draft: Draft) -> Question | None:
         rows=job_rows(job, tries, draft.moment.now),
         schema=schema_of(tools),
     )
-    return Question(desk.ask(draft, asked), steps.conclude)
+    return ModelQuestion(desk.ask(draft, asked), steps.conclude)
 
 
 def _values(job: Job, tools: Sequence[ToolSpec], steps_max: int) -> dict[str, Any]:

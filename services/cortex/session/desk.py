@@ -14,7 +14,7 @@ from vigil.subjects import SessionKey
 from .. import core
 from ..core import Draft, Policy
 from ..core.context.offers import Offer
-from ..core.profile import Inquiry, Question
+from ..core.profile import Inquiry, ModelQuestion
 from ..thought.compactor import Compactor
 from ..thought.model import ModelAnswer, ModelError, ToolSpec
 from ..thought.recollector import LoopMemory
@@ -62,7 +62,7 @@ class SessionDesk:
             key, clock=clock, thinker=thinker, policy=policy, timezone=timezone
         )
 
-    async def converse(self, draft: Draft) -> Question | None:
+    async def converse(self, draft: Draft) -> ModelQuestion | None:
         """Ask with the history, after room was made in the window. See `Desk.converse`."""
         await self._inherit(draft)
         history = self._loaded().history
@@ -71,7 +71,7 @@ class SessionDesk:
         if plan is None:
             rows = history.rows(draft.rows, window)
             asking = self._think(draft.loop, draft.state, rows, self._parent())
-            return Question(asking, self._conclude)
+            return ModelQuestion(asking, self._conclude)
         if draft.is_dirty:
             return None  # what is owed then begins with a look at the history as it is then
         return self._compactor.compact(

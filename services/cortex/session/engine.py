@@ -22,9 +22,9 @@ from vigil.topology import WAKE, WAKE_SYSTEM
 from vigil.worker.consumer_loop import consuming
 
 from . import log as session_log
+from .burst import WarningBurst
 from .session import Session
 from .shares import Shares
-from .summed import Summed
 
 log = structlog.get_logger("vigil.cortex")
 
@@ -60,9 +60,9 @@ class Engine:
         self._bus = bus
         self._leases = leases
         self._shares = Shares(busy_per_user_max)
-        self._given_back = Summed("wakes given back", action="cortex.wake")
-        self._leases_lost = Summed("leases lost", action="cortex.lease")
-        self._cut_off = Summed("sessions without a broker", action="cortex.cut_off")
+        self._given_back = WarningBurst("wakes given back", action="cortex.wake")
+        self._leases_lost = WarningBurst("leases lost", action="cortex.lease")
+        self._cut_off = WarningBurst("sessions without a broker", action="cortex.cut_off")
         self._first: dict[SessionKey, int] = {}
         """How often the wake of a session had been delivered when it was put aside: that it comes
         again while it waits here is no sign of a replica that died."""

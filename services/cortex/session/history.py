@@ -10,7 +10,7 @@ import msgspec
 
 from vigil.contracts import Row, TextBlock, Turn
 
-from ..core.context.compaction import Cut, Plan, decide, summary_tokens
+from ..core.context.compaction import CompactionPlan, Excerpt, decide, summary_tokens
 from ..core.context.history import (
     FILL_MAX,
     Chunk,
@@ -157,20 +157,20 @@ class History:
 
     # ------------------------------------------------------------ compacting
 
-    def plan(self, more: list[Row], window: Window) -> Plan | None:
+    def plan(self, more: list[Row], window: Window) -> CompactionPlan | None:
         """Decide what must go before the model is asked; `more` are rows not committed yet."""
         return decide(tuple(self._chunks), more, self.summary, window)
 
-    def begins_with(self, cut: Cut) -> bool:
+    def begins_with(self, cut: Excerpt) -> bool:
         """Whether the cut part is still the oldest of the history, and something follows it."""
         chunks, count = tuple(self._chunks), len(cut.chunks)
         is_same = chunks[:count] == cut.chunks and self.summary == cut.summary
         return is_same and count < len(chunks) and chunks[count].seq == cut.keep_from
 
-    def cut(self, plan: Plan) -> Cut:
+    def cut(self, plan: CompactionPlan) -> Excerpt:
         """Return the part that the plan cuts, which was made for the history as it is."""
         chunks = tuple(self._chunks)
-        return Cut(
+        return Excerpt(
             chunks=chunks[: plan.count],
             keep_from=chunks[plan.count].seq,
             summary=self.summary,

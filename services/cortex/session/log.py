@@ -53,7 +53,7 @@ class TurnTooLarge(VigilError):
     """The turn doesn't fit into one message; its draft must be given up."""
 
 
-class Conflict(VigilError):
+class CommitConflict(VigilError):
     """Another replica committed first: what was decided here is thrown away."""
 
 
@@ -262,7 +262,7 @@ async def _settle_commit(
         if last is not None and last.seq != expect:
             if _is_ours(last, turn):
                 return last.seq
-            raise Conflict(str(key)) from error
+            raise CommitConflict(str(key)) from error
         return (await bus.publish(key.turn, data, headers, expect=expect)).seq
 
     again = (WrongLastSequence, Unavailable)

@@ -33,7 +33,7 @@ from vigil.subjects import SessionKey
 from .. import core
 from ..core import Draft, Moment, Policy
 from ..core.policy import quiet_until
-from ..core.profile import Question
+from ..core.profile import ModelQuestion
 from ..thought.model import ModelError
 from ..thought.recollector import LoopMemory, Recollector
 from ..thought.thinker import Thinker
@@ -41,7 +41,7 @@ from ..thought.toolbox import Toolbox
 from . import log as session_log
 from .desk import SessionDesk
 from .history import History
-from .incoming import Incoming
+from .inbox import Inbox
 from .turn_span import TurnSpan
 from .wakes import Wakes
 
@@ -90,7 +90,7 @@ class Session:
         self._idle_release_s = idle_release_s
         self._careful = careful
         """Shared by the sessions of a replica: see `_take_over`."""
-        self._incoming = Incoming(bus, key)
+        self._incoming = Inbox(bus, key)
         self._log = session_log.Loaded(state=State(), turn_seq=0, history=self._new_history())
         self._counts = counts
         self._span = TurnSpan(tracer, counts)
@@ -285,7 +285,7 @@ class Session:
 
     # ------------------------------------------------------------ thinking
 
-    async def _think(self, draft: Draft, question: Question) -> Draft | None:
+    async def _think(self, draft: Draft, question: ModelQuestion) -> Draft | None:
         """Call the model while folding what comes in meanwhile (SPEC S-13)."""
         crash.point("cortex.model.before_call")
         call = asyncio.ensure_future(question.answer)
@@ -341,7 +341,7 @@ class Session:
             seq = await session_log.commit(
                 self._bus, self.key, turn, self._log.turn_seq, self._span.header
             )
-        except session_log.Conflict:
+        except session_log.CommitConflict:
             log.info("conflict", action="cortex.conflict", session=str(self.key))
             self._counts.count(metrics.CONFLICTS)
             await self._load()

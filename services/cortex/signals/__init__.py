@@ -4,6 +4,6 @@ What each record gives is in `vigil.signals`. `tail` finds out how far SIGNALS g
 moves it on, `patterns` looks at the newest signals of each person.
 """
 
-from .projector import Projector
+from .projector import SignalProjector
 
-__all__ = ["Projector"]
+__all__ = ["SignalProjector"]

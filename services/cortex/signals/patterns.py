@@ -94,11 +94,11 @@ def _is_asked(signal: Signal) -> bool:
     return data.get("event") == "user_message" or data.get("is_autonomous") is False
 
 
-class Window:
+class SignalWindow:
     """The newest signals of everybody, and the patterns in them.
 
     >>> from datetime import UTC
-    >>> Window().patterns(datetime(2026, 1, 5, tzinfo=UTC))
+    >>> SignalWindow().patterns(datetime(2026, 1, 5, tzinfo=UTC))
     []
     """
 

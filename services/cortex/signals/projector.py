@@ -32,7 +32,7 @@ from vigil.runtime import Context
 from vigil.signals.sources import SOURCES, Source, place_of
 
 from . import tail
-from .patterns import Pattern, Window
+from .patterns import Pattern, SignalWindow
 
 log = structlog.get_logger("vigil.cortex")
 
@@ -46,7 +46,7 @@ AGAIN_S: Final = 1.0
 PATTERNS_SHOWN_MAX: Final = 20
 
 
-class Projector:
+class SignalProjector:
     """Projects for as long as it runs; `facts["patterns"]` has what the window finds."""
 
     def __init__(self, context: Context) -> None:
@@ -55,7 +55,7 @@ class Projector:
             context.bus, context.instance, replicas=context.settings.config.nats.replicas
         )
         self._kept = timedelta(days=context.settings.config.retention.signals_days)
-        self._window = Window()
+        self._window = SignalWindow()
 
     async def run(self) -> None:
         """Stand by, and project whenever the lease is free. Ends only when it's cancelled."""
@@ -104,7 +104,7 @@ class Projector:
         context = self._context
         run = Run(context.bus, context.clock, context.new_id, self._kept)
         position = await run.begin()
-        self._window = Window()
+        self._window = SignalWindow()
         self._window.add(position.newest)
         self._show()
         async with contextlib.aclosing(run.each()) as each:

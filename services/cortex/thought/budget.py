@@ -58,7 +58,7 @@ class _Account(msgspec.Struct, frozen=True, kw_only=True):
 _Change = Callable[[_Account], _Account]
 
 
-class Budget:
+class TokenBudget:
     """One cap for the whole instance, whatever agents there are, and of it a share for each person;
     0 allows nothing."""
 

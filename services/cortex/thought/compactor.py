@@ -15,10 +15,10 @@ from vigil.contracts import FollowUp, Row
 from vigil.subjects import SessionKey
 
 from .. import core
-from ..core import Draft, Plan, Policy, Window
+from ..core import CompactionPlan, Draft, Policy, Window
 from ..core.context.history import Chunk
 from ..core.context.offers import was_offered
-from ..core.profile import Question
+from ..core.profile import ModelQuestion
 from ..session.history import History
 from .model import ModelAnswer, ModelError
 from .thinker import Thinker
@@ -64,7 +64,7 @@ class Compactor:
             self._fixed = follow_ups, tokens
         return history.window(self._fixed[1])
 
-    def plan(self, draft: Draft, history: History, window: Window) -> Plan | None:
+    def plan(self, draft: Draft, history: History, window: Window) -> CompactionPlan | None:
         """Decide what must go before the model is asked."""
         plan = history.plan(draft.rows, window)
         if plan is None:
@@ -79,10 +79,10 @@ class Compactor:
         self,
         draft: Draft,
         history: Callable[[], History],
-        plan: Plan,
+        plan: CompactionPlan,
         window: Window,
         reflect: Callable[..., Coroutine[Any, Any, ModelAnswer]],
-    ) -> Question | None:
+    ) -> ModelQuestion | None:
         """Make room in the window. None: it is done, without a question.
 
         Args:
@@ -110,7 +110,7 @@ class Compactor:
             _rows_of(chunk for chunk, is_offered in chunks if not is_offered), cut.summary, offered
         )
         asking = reflect(draft, text, purpose=PURPOSE, prompt=PROMPT)
-        return Question(asking, apply, fail)
+        return ModelQuestion(asking, apply, fail)
 
     def _wait(self) -> None:
         self._not_before = self._clock.now() + timedelta(seconds=COMPACT_AGAIN_S)

@@ -113,7 +113,7 @@ class ModelError(VigilError):
         self.kind = kind or ("retryable" if is_retryable else "failed")
 
 
-class Model(Protocol):
+class LanguageModel(Protocol):
     """Whoever thinks."""
 
     @property

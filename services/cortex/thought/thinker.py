@@ -31,10 +31,10 @@ from vigil.subjects import SessionKey
 
 from ..core import Policy
 from ..core.profile import Inquiry, TemplateRow
-from .budget import Budget, BudgetExceeded, Reservation, estimate, tokens_of
+from .budget import BudgetExceeded, Reservation, TokenBudget, estimate, tokens_of
 from .identity import Identities
 from .model import (
-    Model,
+    LanguageModel,
     ModelAnswer,
     ModelError,
     ModelRequest,
@@ -51,7 +51,7 @@ TOKEN_FLUSH_S: Final = 0.04
 """Tokens are gathered this long: 25 frames a second look fluent and cost little."""
 
 
-class Token(msgspec.Struct, frozen=True):
+class StreamedText(msgspec.Struct, frozen=True):
     """A piece of an answer in the making, on `live.>`; never stored."""
 
     turn: int
@@ -68,10 +68,10 @@ class Thinker:
         bus: Bus,
         clock: Clock,
         config: ModelConfig,
-        model: Model,
+        model: LanguageModel,
         identities: Identities,
         prompts: Prompts,
-        budget: Budget,
+        budget: TokenBudget,
         tracer: Tracer,
         counts: Metrics,
         toolbox: Toolbox,
@@ -337,7 +337,7 @@ class TokenStream:
 
     def _flush(self) -> None:
         self._timer = None
-        token = Token(self._turn, self._attempt, "".join(self._text))
+        token = StreamedText(self._turn, self._attempt, "".join(self._text))
         self._text.clear()
         task = asyncio.ensure_future(self._publish(msgspec.json.encode(token)))
         self._tasks.add(task)

@@ -66,11 +66,11 @@ class Wire(Protocol):
         ...
 
 
-class Unclear(VigilError):
+class McpUnclear(VigilError):
     """A call was sent, and nobody knows whether it was done."""
 
 
-class Refusal(VigilError):
+class McpRefusal(VigilError):
     """The server refused a call, or its answer can't be used. The text is partly the server's."""
 
 
@@ -81,7 +81,7 @@ OnLost = Callable[[str, int], None]
 """Is told why there is no connection, and how many in a row have failed."""
 
 
-class Connection:
+class McpConnection:
     """One server. `run` keeps it up until it is cancelled."""
 
     def __init__(self, name: str, open_: Open, on_listed: OnListed, on_lost: OnLost) -> None:
@@ -117,13 +117,13 @@ class Connection:
                 answer = await client.session.send_request(request, _ANSWERS)
         except TimeoutError:
             self._look()
-            raise Unclear(f"there was no answer within {timeout_s:g} s") from None
+            raise McpUnclear(f"there was no answer within {timeout_s:g} s") from None
         except MCPError as error:
             raise self._kind_of(error) from error
         except ValidationError as error:
-            raise Refusal("what it answered is no result by the protocol") from error
+            raise McpRefusal("what it answered is no result by the protocol") from error
         if isinstance(answer, types.InputRequiredResult):
-            raise Refusal("it asks for something in return, which it does not get")
+            raise McpRefusal("it asks for something in return, which it does not get")
         return answer
 
     def _kind_of(self, error: MCPError) -> VigilError:
@@ -144,8 +144,8 @@ class Connection:
         if code == types.CONNECTION_CLOSED or (code == LOST and is_ours):
             self._look()
             why = f" ({text})" if is_ours else ""
-            return Unclear(f"the connection ended while it ran{why}")
-        return Refusal(text)
+            return McpUnclear(f"the connection ended while it ran{why}")
+        return McpRefusal(text)
 
     def _look(self) -> None:
         """Have it listed soon: it may be gone, or stuck, or another one now."""

@@ -22,11 +22,11 @@ from vigil.settings.sections import McpServer
 
 from ..sandbox.choice import Choice
 from ..tools.source import Registrar
-from ..workspace.room import Room
+from ..workspace.disk import Disk
 from .pin_bucket import Pinning
 
 if TYPE_CHECKING:
-    from .server import Server
+    from .server import ServerTools
 
 log = structlog.get_logger("vigil.executor.mcp")
 
@@ -41,12 +41,12 @@ Stamp = tuple[int, int, int]
 class Servers:
     """The servers there are; programs among them run in the sandbox of `choice`."""
 
-    def __init__(self, context: Context, registrar: Registrar, choice: Choice, room: Room) -> None:
+    def __init__(self, context: Context, registrar: Registrar, choice: Choice, disk: Disk) -> None:
         self._context = context
         self._registrar = registrar
         self._choice = choice
-        self._room = room
-        self._servers: dict[str, Server] = {}
+        self._room = disk
+        self._servers: dict[str, ServerTools] = {}
         self._pinning = Pinning(context.bus, self._approved)
         self._file = context.settings.file
         self._stamp = stamp_of(self._file)
@@ -56,7 +56,7 @@ class Servers:
     def names(self) -> tuple[str, ...]:
         return tuple(self._servers)
 
-    def __getitem__(self, name: str) -> Server:
+    def __getitem__(self, name: str) -> ServerTools:
         return self._servers[name]
 
     async def start(self) -> None:
@@ -91,10 +91,10 @@ class Servers:
                 self._servers[name] = server = self._made(name, one)
                 server.start()
 
-    def _made(self, name: str, one: McpServer) -> Server:
-        from .server import Server  # the SDK takes 20 MiB, and most have no server
+    def _made(self, name: str, one: McpServer) -> ServerTools:
+        from .server import ServerTools  # the SDK takes 20 MiB, and most have no server
 
-        return Server(
+        return ServerTools(
             name, one, self._context, self._registrar, self._pinning, self._choice, self._room
         )
 

@@ -15,7 +15,7 @@ import msgspec
 
 from vigil.contracts import HeldTool, Pin, Pins, Tool
 
-from .tools import Offer, shortened
+from .tools import OfferedTool, shortened
 
 DESCRIPTION_LENGTH_MAX: Final = 1000
 """Of a description that is kept for a person to compare."""
@@ -24,13 +24,13 @@ DESCRIPTION_LENGTH_MAX: Final = 1000
 class Sorted(msgspec.Struct, frozen=True, kw_only=True):
     """What of a server's offers is offered on."""
 
-    kept: tuple[Offer, ...] = ()
+    kept: tuple[OfferedTool, ...] = ()
     held: tuple[HeldTool, ...] = ()
 
 
-def sort(found: Sequence[Offer], pins: Pins) -> Sorted:
+def sort(found: Sequence[OfferedTool], pins: Pins) -> Sorted:
     """Tell what may be offered from what is held back."""
-    kept: list[Offer] = []
+    kept: list[OfferedTool] = []
     held: list[HeldTool] = []
     for offer in found:
         pin = pins.tools.get(offer.tool.name)
@@ -50,7 +50,7 @@ def _held(tool: Tool, pin: Pin | None) -> HeldTool:
     )
 
 
-def first_sight(server: str, found: Sequence[Offer], at: datetime) -> Pins:
+def first_sight(server: str, found: Sequence[OfferedTool], at: datetime) -> Pins:
     """Return what is pinned when a server is seen for the first time: all of it."""
     return Pins(
         server=server,

@@ -18,7 +18,7 @@ from vigil.errors import ConfigError
 from vigil.settings.config import Settings
 from vigil.settings.sections import McpServer
 
-from ..sandbox.box import SYSTEM, Limits, Sandbox, environment_of, search_path
+from ..sandbox.box import SYSTEM, CommandLimits, Sandbox, environment_of, search_path
 from .pairs import read
 from .stdio import Program
 
@@ -58,7 +58,7 @@ def program_of(name: str, config: McpServer, settings: Settings, sandbox: Sandbo
         readable=list(dict.fromkeys(readable)),
         network=config.network,
         env=variables,
-        limits=Limits(
+        limits=CommandLimits(
             memory_bytes=limits.memory_bytes_max,
             processes=limits.processes_max,
             file_bytes=limits.file_bytes_max,

@@ -18,11 +18,11 @@ from vigil.runtime import Context
 from vigil.settings.sections import McpServer
 
 from ..sandbox.choice import Choice
-from ..tools.source import Call, Registrar, Told
-from ..workspace.room import SERVER_S, Guard, Room
+from ..tools.source import Call, Registrar, ToolOutput
+from ..workspace.disk import SERVER_S, Disk, Guard
 from . import pins as pins_of
 from . import tools as tools_of
-from .connection import Connection, Refusal, Unclear, Wire
+from .connection import McpConnection, McpRefusal, McpUnclear, Wire
 from .loans import Loans
 from .pairs import read
 from .pin_bucket import Pinning
@@ -30,8 +30,8 @@ from .pins import Sorted
 from .program import program_of, workspace_of
 from .schemas import visible
 from .stdio import StdioWire
-from .tools import Offer
-from .web import SILENCE_S, Endpoint, WebWire
+from .tools import OfferedTool
+from .web import SILENCE_S, McpEndpoint, WebWire
 
 log = structlog.get_logger("vigil.executor.mcp")
 
@@ -46,7 +46,7 @@ AMBIGUOUS: Final = (
 ANOTHER: Final = "{tool} is no longer what it was when it was offered; it did not run"
 
 
-class Server:
+class ServerTools:
     """A server, its tools, and what of them may be offered."""
 
     def __init__(
@@ -57,7 +57,7 @@ class Server:
         registrar: Registrar,
         pinning: Pinning,
         choice: Choice,
-        room: Room,
+        disk: Disk,
     ) -> None:
         self.name = name
         self.config = config
@@ -65,11 +65,11 @@ class Server:
         self._registrar = registrar
         self._pinning = pinning
         self._choice = choice
-        self._room = room
+        self._room = disk
         self._loans: Loans | None = None
-        self._connection = Connection(name, self._open, self._listed, self._lost)
+        self._connection = McpConnection(name, self._open, self._listed, self._lost)
         self._task: asyncio.Task[None] | None = None
-        self._found: tuple[Offer, ...] = ()
+        self._found: tuple[OfferedTool, ...] = ()
         self._unfit: tuple[str, ...] = ()
         self._sorted = Sorted()
         self._wire_names: dict[str, str] = {}
@@ -106,7 +106,7 @@ class Server:
             raise ConfigError(self._choice.problem)
         program = program_of(self.name, self.config, self._context.settings, sandbox)
         self._loans = Loans(self.config, self._context.settings)
-        return StdioWire(program, _Lines(self.name), on_end, self._loans.running, self._guard)
+        return StdioWire(program, _ProgramLog(self.name), on_end, self._loans.running, self._guard)
 
     def _guard(self) -> Guard:
         """Return what looks after its program. Blocks. Raises: Unavailable, there is no room."""
@@ -116,14 +116,14 @@ class Server:
             raise Unavailable(f"{folder}: {allowance.why_not}")
         return self._room.guard(folder, allowance, self._choice.kind, SERVER_S)
 
-    def _endpoint(self) -> Endpoint:
+    def _endpoint(self) -> McpEndpoint:
         url = self.config.url
         any_port = Rules(ports=range(1, 65536), allow_private=self.config.allow_private)
         try:
             port = target_of(url, any_port).port
         except Refused as error:
             raise ConfigError(f"url: {error.reason}") from error
-        return Endpoint(
+        return McpEndpoint(
             url=url,
             headers=headers_of(self.config, self._context.settings.home),
             rules=Rules(
@@ -191,7 +191,7 @@ class Server:
 
     # ------------------------------------------------------------ calls
 
-    async def run(self, call: Call) -> Told:
+    async def run(self, call: Call) -> ToolOutput:
         """Run one of its tools. Raises: Unavailable."""
         if not self._loans or not self.config.is_trusted:
             return await self._run(call)
@@ -202,18 +202,20 @@ class Server:
             has_seen = await asyncio.to_thread(self._loans.end, begun)
         return msgspec.structs.replace(told, is_tainted=told.is_tainted or has_seen)
 
-    async def _run(self, call: Call) -> Told:
+    async def _run(self, call: Call) -> ToolOutput:
         tool = call.tool
         wire_name = self._wire_names.get(tool.name)
         if wire_name is None or self._offered(tool.name) != tool.digest:
-            return Told(content=ANOTHER.format(tool=tool.name), is_error=True)
+            return ToolOutput(content=ANOTHER.format(tool=tool.name), is_error=True)
         try:
             result = await self._connection.call(wire_name, call.input, tool.timeout_s)
-        except Refusal as error:
-            return Told(content=str(error), is_error=True, is_tainted=not self.config.is_trusted)
-        except Unclear as error:
+        except McpRefusal as error:
+            return ToolOutput(
+                content=str(error), is_error=True, is_tainted=not self.config.is_trusted
+            )
+        except McpUnclear as error:
             return self._unclear(tool, error)
-        return Told(
+        return ToolOutput(
             content=tools_of.text_of(result),
             is_error=result.is_error,
             is_tainted=not self.config.is_trusted,
@@ -222,14 +224,14 @@ class Server:
     def _offered(self, name: str) -> str:
         return next((t.digest for t in self._shelf.tools if t.name == name), "")
 
-    def _unclear(self, tool: Tool, error: Unclear) -> Told:
+    def _unclear(self, tool: Tool, error: McpUnclear) -> ToolOutput:
         """Answer what nobody knows. Raises: Unavailable, if it may run again."""
         if tool.is_idempotent:
             raise Unavailable(str(error)) from error
-        return Told(content=AMBIGUOUS.format(reason=error, tool=tool.name), is_error=True)
+        return ToolOutput(content=AMBIGUOUS.format(reason=error, tool=tool.name), is_error=True)
 
 
-class _Lines:
+class _ProgramLog:
     """What a program writes beside its messages, in our log; not more than a person reads."""
 
     def __init__(self, server: str) -> None:

@@ -24,7 +24,7 @@ import msgspec
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 
-from ..sandbox.commands import Watch
+from ..sandbox.commands import CommandWatch
 from .pace import DEAF, Pace, Unheard
 from .schemas import visible
 
@@ -69,7 +69,7 @@ class StdioWire:
 
     def __init__(
         self, program: Program, hear: Hear, on_end: Callable[[], None], running: Running,
-        guard: Callable[[], Watch],
+        guard: Callable[[], CommandWatch],
     ) -> None:  # fmt: skip
         self._guard = guard
         self._running = running
@@ -150,7 +150,7 @@ class StdioWire:
             self._problem = f"it sent a message of more than {MESSAGE_BYTES_MAX} bytes"
         await self._ended(process)
 
-    async def _look_after(self, process: Process, guard: Watch) -> None:
+    async def _look_after(self, process: Process, guard: CommandWatch) -> None:
         """End it when it has taken too much of the disk."""
         if why := await guard.watch(process.pid):
             self._problem = f"it was ended: {why}"

@@ -34,7 +34,7 @@ PROBLEMS_MAX: Final = 5
 _FORBIDDEN: Final = re.compile(r"[^A-Za-z0-9_-]", re.ASCII)
 
 
-class Offer(msgspec.Struct, frozen=True, kw_only=True):
+class OfferedTool(msgspec.Struct, frozen=True, kw_only=True):
     """A tool, and what its server calls it."""
 
     tool: Tool
@@ -46,11 +46,11 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 
 def offers(
     server: str, config: McpServer, listed: Sequence[types.Tool], *, output_bytes_max: int
-) -> tuple[tuple[Offer, ...], tuple[str, ...]]:
+) -> tuple[tuple[OfferedTool, ...], tuple[str, ...]]:
     """Return what of the tools that a server lists can be offered, and why the rest can't."""
-    found: dict[str, Offer] = {}
+    found: dict[str, OfferedTool] = {}
     problems: list[str] = []
-    room, patience = SHELF_BYTES_MAX, LOOKED_BYTES_MAX
+    disk, patience = SHELF_BYTES_MAX, LOOKED_BYTES_MAX
     for tool in listed:
         patience -= len(msgspec.json.encode(tool.input_schema))
         if patience < 0:
@@ -60,11 +60,11 @@ def offers(
             offer = offer_of(server, config, tool, output_bytes_max=output_bytes_max)
             if offer.tool.name in found:
                 raise Unfit("there is another one of that name")
-            room -= len(msgspec.json.encode(offer.tool))
+            disk -= len(msgspec.json.encode(offer.tool))
         except Unfit as error:
             problems.append(f"the tool {visible(tool.name)[:64]!r} is left out: {error}")
             continue
-        if room < 0 or len(found) == TOOLS_MAX:
+        if disk < 0 or len(found) == TOOLS_MAX:
             problems.insert(0, f"it lists {len(listed)} tools; the first {len(found)} are taken")
             break
         found[offer.tool.name] = offer
@@ -76,10 +76,12 @@ def _few(problems: list[str]) -> tuple[str, ...]:
     return tuple(problems[:PROBLEMS_MAX]) + ((f"and {more} more",) if more > 0 else ())
 
 
-def offer_of(server: str, config: McpServer, tool: types.Tool, *, output_bytes_max: int) -> Offer:
+def offer_of(
+    server: str, config: McpServer, tool: types.Tool, *, output_bytes_max: int
+) -> OfferedTool:
     """Return one tool as it is offered. Raises: Unfit."""
     schema = fit(tool.input_schema)
-    return Offer(
+    return OfferedTool(
         wire=tool.name,
         tool=Tool(
             name=name_of(server, tool.name),

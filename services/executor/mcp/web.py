@@ -42,7 +42,7 @@ SILENCE_S: Final = 300.0
 """How long a stream may be silent; it is opened again then."""
 
 
-class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+class McpEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     """Where a server is."""
 
     url: str
@@ -60,7 +60,7 @@ class WebWire:
     """
 
     def __init__(
-        self, endpoint: Endpoint, on_end: Callable[[], None], resolve: Resolve | None = None
+        self, endpoint: McpEndpoint, on_end: Callable[[], None], resolve: Resolve | None = None
     ) -> None:
         self._endpoint = endpoint
         self._on_end = on_end

@@ -15,10 +15,10 @@ from vigil.errors import NotFound
 from ..sandbox.commands import text_of
 from ..tools.arguments import Offset
 from ..tools.declaration import Means, tool
-from ..tools.source import Call, Told
+from ..tools.source import Call, ToolOutput
+from ..workspace.disk import Disk
 from ..workspace.marks import Marks
-from ..workspace.room import Room
-from ..workspace.workspace import NAMES_MAX, Entry, Piece, Workspace
+from ..workspace.workspace import NAMES_MAX, FolderEntry, Piece, Workspace
 
 CONTENT_LENGTH_MAX: Final = 200_000
 PATH_LENGTH_MAX: Final = 1024
@@ -50,7 +50,7 @@ class WriteFile(Arguments, frozen=True, kw_only=True):
     content: Annotated[str, msgspec.Meta(max_length=CONTENT_LENGTH_MAX)]
 
 
-def read(workspace: Workspace, arguments: ReadFile, call: Call) -> Told:
+def read(workspace: Workspace, arguments: ReadFile, call: Call) -> ToolOutput:
     """Read a file or list a folder. Blocks.
 
     Raises:
@@ -63,16 +63,18 @@ def read(workspace: Workspace, arguments: ReadFile, call: Call) -> Told:
             bytes_max = call.tool.output_bytes_max - FRAME_BYTES
             found = workspace.read(names, arguments.offset, bytes_max)
     except NotFound as error:
-        return Told(content=str(error), is_error=True)
+        return ToolOutput(content=str(error), is_error=True)
     is_tainted = marked.has(names)
     if isinstance(found, list):
-        return Told(content=_folder(found), is_tainted=is_tainted)
+        return ToolOutput(content=_folder(found), is_tainted=is_tainted)
     if b"\0" in found.data:
-        return Told(content=f"is no text; {found.size} bytes", is_error=True, is_tainted=is_tainted)
-    return Told(content=_text(found, arguments.offset), is_tainted=is_tainted)
+        return ToolOutput(
+            content=f"is no text; {found.size} bytes", is_error=True, is_tainted=is_tainted
+        )
+    return ToolOutput(content=_text(found, arguments.offset), is_tainted=is_tainted)
 
 
-def _folder(entries: list[Entry]) -> str:
+def _folder(entries: list[FolderEntry]) -> str:
     if not entries:
         return "(an empty folder)"
     lines = [_line(entry) for entry in entries[:NAMES_MAX]]
@@ -81,7 +83,7 @@ def _folder(entries: list[Entry]) -> str:
     return "\n".join(lines)
 
 
-def _line(entry: Entry) -> str:
+def _line(entry: FolderEntry) -> str:
     match entry.kind:
         case "folder":
             return f"{entry.name}/"
@@ -116,7 +118,7 @@ def _whole_characters(data: bytes) -> bytes:
     return data
 
 
-def write(workspace: Workspace, arguments: WriteFile, call: Call, room: Room) -> Told:
+def write(workspace: Workspace, arguments: WriteFile, call: Call, disk: Disk) -> ToolOutput:
     """Write a file, if there is room for it. Blocks.
 
     Raises:
@@ -125,12 +127,12 @@ def write(workspace: Workspace, arguments: WriteFile, call: Call, room: Room) ->
     """
     names = workspace.names_of(arguments.path)
     data = arguments.content.encode("utf-8", "replace")
-    allowance = room.allowance(workspace.folder)
+    allowance = disk.allowance(workspace.folder)
     if allowance.why_not or len(data) > allowance.bytes_left:
-        return Told(content=f"not written: {allowance.limit}", is_error=True)
+        return ToolOutput(content=f"not written: {allowance.limit}", is_error=True)
     with Marks(workspace).writing(names, is_tainted=call.is_tainted):
         workspace.write(names, data, part=call.id)
-    return Told(content=f"Wrote {len(data)} bytes to {os.fspath(Path(*names))}.")
+    return ToolOutput(content=f"Wrote {len(data)} bytes to {os.fspath(Path(*names))}.")
 
 
 @tool(
@@ -139,7 +141,7 @@ def write(workspace: Workspace, arguments: WriteFile, call: Call, room: Room) ->
     profiles=("channel", "branch", "worker", "planner"),
     is_idempotent=True,
 )
-async def read_file(given: ReadFile, call: Call, means: Means) -> Told:
+async def read_file(given: ReadFile, call: Call, means: Means) -> ToolOutput:
     """Read a file or list a folder. Raises: InvalidInput, Unavailable; see `read`."""
     return await asyncio.to_thread(read, await means.open_workspace(call), given, call)
 
@@ -150,6 +152,6 @@ async def read_file(given: ReadFile, call: Call, means: Means) -> Told:
     profiles=("channel", "worker", "planner"),
     is_idempotent=True,
 )
-async def write_file(given: WriteFile, call: Call, means: Means) -> Told:
+async def write_file(given: WriteFile, call: Call, means: Means) -> ToolOutput:
     """Write a file. Raises: InvalidInput, Unavailable; see `write`."""
-    return await asyncio.to_thread(write, await means.open_workspace(call), given, call, means.room)
+    return await asyncio.to_thread(write, await means.open_workspace(call), given, call, means.disk)

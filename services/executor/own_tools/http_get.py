@@ -30,7 +30,7 @@ from ..sandbox.box import python
 from ..tools import readable
 from ..tools.arguments import Offset
 from ..tools.declaration import Means, tool
-from ..tools.source import Call, Told
+from ..tools.source import Call, ToolOutput
 
 REDIRECTS_MAX: Final = 5
 END_S: Final = 10.0
@@ -112,7 +112,7 @@ class Fetcher:
     async def close(self) -> None:
         await self._client.aclose()
 
-    async def run(self, arguments: HttpGet, call: Call) -> Told:
+    async def run(self, arguments: HttpGet, call: Call) -> ToolOutput:
         """Fetch a page; whatever goes wrong is told in words. Raises only when cancelled."""
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -171,9 +171,9 @@ class Fetcher:
         )
 
 
-def _failed(reason: str) -> Told:
+def _failed(reason: str) -> ToolOutput:
     """The reason may hold what the other side said, so it's from outside, too."""
-    return Told(content=f"not fetched: {reason}"[:2000], is_error=True, is_tainted=True)
+    return ToolOutput(content=f"not fetched: {reason}"[:2000], is_error=True, is_tainted=True)
 
 
 # ---------------------------------------------------------------- what came
@@ -233,18 +233,18 @@ def is_text(page: Page) -> bool:
     return page.type in HTML or _TEXT.fullmatch(page.type) is not None
 
 
-async def _told(page: Page, offset: int, bytes_max: int) -> Told:
+async def _told(page: Page, offset: int, bytes_max: int) -> ToolOutput:
     head = f"{page.status} {page.reason}, {page.type or 'of no type'}, {page.url}"
     if not is_text(page):
         text = f"{head}\n[{len(page.body)} bytes that are no text]"
-        return Told(content=text, is_error=True, is_tainted=True)
+        return ToolOutput(content=text, is_error=True, is_tainted=True)
     text = text_of(page)
     if page.type in HTML:
         text = await readable_of(text)
     if not page.is_whole:
         head += f"; only the first {len(page.body)} bytes of it"
     content = f"{head}\n\n{_piece(text, offset, bytes_max)}"
-    return Told(content=content, is_error=page.status >= 400, is_tainted=True)
+    return ToolOutput(content=content, is_error=page.status >= 400, is_tainted=True)
 
 
 def _piece(text: str, offset: int, bytes_max: int) -> str:
@@ -287,6 +287,6 @@ async def readable_of(html: str) -> str:
     profiles=("channel", "branch", "worker", "planner"),
     is_idempotent=True,
 )
-async def http_get(given: HttpGet, call: Call, means: Means) -> Told:
+async def http_get(given: HttpGet, call: Call, means: Means) -> ToolOutput:
     """Fetch a page; whatever goes wrong is told in words."""
     return await means.fetcher.run(given, call)

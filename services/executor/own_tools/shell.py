@@ -14,12 +14,12 @@ from vigil.contracts.arguments import Arguments
 from vigil.errors import InvalidInput
 from vigil.settings.sections import Executor
 
-from ..sandbox.box import Limits, Sandbox, environment_of
-from ..sandbox.commands import FLOOD_BYTES, Outcome, run
+from ..sandbox.box import CommandLimits, Sandbox, environment_of
+from ..sandbox.commands import FLOOD_BYTES, CommandEnd, run
 from ..tools.declaration import Means, tool
-from ..tools.source import Call, Told
+from ..tools.source import Call, ToolOutput
+from ..workspace.disk import Allowance, Disk
 from ..workspace.marks import Marks
-from ..workspace.room import Allowance, Room
 from ..workspace.workspace import Workspace
 
 COMMAND_LENGTH_MAX: Final = 32_000
@@ -55,12 +55,12 @@ class Commands:
         room: what tells how much of the disk each may take.
     """
 
-    def __init__(self, sandbox: Sandbox, settings: Executor, room: Room) -> None:
+    def __init__(self, sandbox: Sandbox, settings: Executor, disk: Disk) -> None:
         self._sandbox = sandbox
         self._settings = settings
-        self._room = room
+        self._room = disk
 
-    async def run(self, workspace: Workspace, arguments: Shell, call: Call) -> Told:
+    async def run(self, workspace: Workspace, arguments: Shell, call: Call) -> ToolOutput:
         """Run a command to its end, or to the end of its time.
 
         Raises:
@@ -77,7 +77,7 @@ class Commands:
             outcome = await self._run(workspace, arguments, call, allowance)
         finally:
             has_seen = await asyncio.to_thread(marks.end, running)
-        return Told(
+        return ToolOutput(
             content=told_of(outcome, self._timeout_s(arguments), allowance.why_not),
             is_error=outcome.exit_code != 0,
             is_tainted=is_tainted or has_seen,
@@ -85,7 +85,7 @@ class Commands:
 
     async def _run(
         self, workspace: Workspace, arguments: Shell, call: Call, allowance: Allowance
-    ) -> Outcome:
+    ) -> CommandEnd:
         timeout_s = self._timeout_s(arguments)
         argv = self._sandbox.argv_of(
             [shutil.which("bash") or "/bin/sh", "-c", arguments.command],
@@ -106,9 +106,9 @@ class Commands:
     def _timeout_s(self, arguments: Shell) -> float:
         return min(arguments.timeout_s or math.inf, self._settings.shell_timeout_s)
 
-    def _limits(self, timeout_s: float, allowance: Allowance) -> Limits:
+    def _limits(self, timeout_s: float, allowance: Allowance) -> CommandLimits:
         may_write = not allowance.why_not
-        return Limits(
+        return CommandLimits(
             cpu_s=math.ceil(timeout_s) + 1,
             memory_bytes=self._settings.memory_bytes_max,
             processes=self._settings.processes_max,
@@ -131,7 +131,7 @@ def _let_go(beginning: asyncio.Future[int]) -> None:
         os.close(beginning.result())
 
 
-def told_of(outcome: Outcome, timeout_s: float, why_not: str = "") -> str:
+def told_of(outcome: CommandEnd, timeout_s: float, why_not: str = "") -> str:
     """Return a command's output, and how it ended if that needs to be said. Pure.
 
     Args:
@@ -146,7 +146,7 @@ def told_of(outcome: Outcome, timeout_s: float, why_not: str = "") -> str:
     return text if text.strip() else "[it wrote nothing, exit code 0]"
 
 
-def _ending(outcome: Outcome, timeout_s: float) -> str:
+def _ending(outcome: CommandEnd, timeout_s: float) -> str:
     match outcome.ended:
         case "timeout":
             return f"ended after {timeout_s:g} s: it took too long"
@@ -166,8 +166,8 @@ def _ending(outcome: Outcome, timeout_s: float) -> str:
     profiles=("channel", "worker", "planner"),
     needs_sandbox=True,
 )
-async def shell(given: Shell, call: Call, means: Means) -> Told:
+async def shell(given: Shell, call: Call, means: Means) -> ToolOutput:
     """Run a command. Raises: InvalidInput, Unavailable; see `Commands`."""
     if means.commands is None:
-        return Told(content=f"not run: {means.problem}", is_error=True)
+        return ToolOutput(content=f"not run: {means.problem}", is_error=True)
     return await means.commands.run(await means.open_workspace(call), given, call)

@@ -36,7 +36,7 @@ STANDARD: Final = ("PATH", "HOME", "LANG", "TMPDIR", "GIT_CONFIG_NOSYSTEM")
 """Names of variables that every command gets."""
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class CommandLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What one command may use. Each process has them for itself; `processes` is of all."""
 
     cpu_s: int | None = None
@@ -63,7 +63,7 @@ class Box(msgspec.Struct, frozen=True, kw_only=True):
     """Whatever this machine reaches, this machine's own ports among it."""
     variables: tuple[str, ...] = ()
     """Names of the variables that come through, beside the standard ones."""
-    limits: Limits = Limits()
+    limits: CommandLimits = CommandLimits()
     uid: int | None = None
     """Whom it runs as; None: who starts it. Only root may choose."""
 
@@ -88,7 +88,7 @@ class Sandbox:
         readable: Sequence[Path] = (),
         network: bool = False,
         env: Mapping[str, str] | None = None,
-        limits: Limits | None = None,
+        limits: CommandLimits | None = None,
         uid: int | None = None,
     ) -> list[str]:
         """Return what to start instead of `command`.
@@ -108,7 +108,7 @@ class Sandbox:
                 readable=tuple(path.resolve() for path in readable),
                 network=network,
                 variables=tuple(sorted(env or ())),
-                limits=limits or Limits(),
+                limits=limits or CommandLimits(),
                 uid=uid,
             ),
         )

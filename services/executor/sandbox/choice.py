@@ -23,7 +23,7 @@ from vigil.settings import config
 from vigil.settings.sections import Executor
 
 from . import bubblewrap as bwrap
-from .box import Kind, Limits, Sandbox, environment_of, python
+from .box import CommandLimits, Kind, Sandbox, environment_of, python
 from .bubblewrap import bubblewrap
 from .commands import run
 from .landlock import landlock, unconfined
@@ -118,7 +118,7 @@ async def _try(sandbox: Sandbox) -> str:
         port = str(listener.getsockname()[1])
         command = [str(python()), "-I", "-S", "-c", _TRY, str(canary), port]
         outcome = await run(
-            sandbox.argv_of(command, workspace=box, limits=Limits(), uid=uid),
+            sandbox.argv_of(command, workspace=box, limits=CommandLimits(), uid=uid),
             environment_of(workspace=box),
             kind=sandbox.kind, timeout_s=TRY_S, output_bytes_max=4096,
         )  # fmt: skip

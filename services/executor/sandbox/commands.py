@@ -31,7 +31,7 @@ LEFT_OUT: Final = "\n[... {count} bytes left out ...]\n"
 Ended = Literal["exit", "timeout", "flood", "stopped"]
 
 
-class Watch(Protocol):
+class CommandWatch(Protocol):
     """Looks after a command while it runs."""
 
     why: str
@@ -42,7 +42,7 @@ class Watch(Protocol):
         ...
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class CommandEnd(msgspec.Struct, frozen=True, kw_only=True):
     """How a command ended."""
 
     ended: Ended
@@ -56,7 +56,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """Of `stopped`, in words."""
 
 
-class Heard:
+class CommandOutput:
     """What a command has written so far: the beginning, the end, and how much it was."""
 
     def __init__(self, bytes_max: int) -> None:
@@ -68,9 +68,9 @@ class Heard:
 
     def add(self, data: bytes) -> None:
         self.count += len(data)
-        room = self._first_max - len(self._first)
-        self._first += data[:room]
-        self._last += data[room:]
+        disk = self._first_max - len(self._first)
+        self._first += data[:disk]
+        self._last += data[disk:]
         del self._last[: -self._last_max]
 
     def text(self) -> str:
@@ -97,8 +97,8 @@ async def run(
     kind: Kind,
     timeout_s: float,
     output_bytes_max: int,
-    watch: Watch | None = None,
-) -> Outcome:
+    watch: CommandWatch | None = None,
+) -> CommandEnd:
     """Run what :meth:`Sandbox.argv_of` returned; return how it ended.
 
     When this returns or raises, also because it was cancelled, nothing that the command started
@@ -111,7 +111,7 @@ async def run(
     Raises:
         Unavailable: it could not be started.
     """
-    heard = Heard(output_bytes_max)
+    heard = CommandOutput(output_bytes_max)
     process = await _start(argv, env)
     ended: Ended = "exit"
     why = ""
@@ -135,7 +135,7 @@ async def run(
     finally:
         watching.cancel()
         await _finish(process, hearing, kind)
-    return Outcome(
+    return CommandEnd(
         ended=ended,
         exit_code=_code(process) if ended == "exit" else None,
         output=heard.text(),
@@ -159,7 +159,7 @@ async def _never() -> str:
     return str(await asyncio.get_running_loop().create_future())
 
 
-async def _hear(process: Process, heard: Heard, flooded: asyncio.Future[None]) -> None:
+async def _hear(process: Process, heard: CommandOutput, flooded: asyncio.Future[None]) -> None:
     """Read until the command has ended; tell when it was too much, and read on until it is ended:
     a process isn't over for the event loop while there is something to read of it.
     """

@@ -18,10 +18,10 @@ from vigil.settings.config import Config, Settings
 from ..own_tools.http_get import Fetcher
 from ..own_tools.shell import Commands
 from ..sandbox.choice import Choice, choose
-from ..workspace.room import Room
+from ..workspace.disk import Disk
 from ..workspace.workspace import Workspace
 from .declaration import Means, declared
-from .source import Call, Told
+from .source import Call, ToolOutput
 
 log = structlog.get_logger("vigil.executor")
 
@@ -52,9 +52,9 @@ class Builtin:
         self._root = settings.workspaces
         self._shelf = shelf_of(choice, config, clock)
         sandbox = choice.sandbox()
-        self.room = Room(settings)
+        self.disk = Disk(settings)
         self._keeping: asyncio.Task[None] | None = None
-        commands = None if sandbox is None else Commands(sandbox, config.executor, self.room)
+        commands = None if sandbox is None else Commands(sandbox, config.executor, self.disk)
         self._fetcher = Fetcher(
             rules or Rules(ports=WEB_PORTS),
             bytes_max=config.executor.http_bytes_max,
@@ -63,7 +63,7 @@ class Builtin:
         )
         self._means = Means(
             open_workspace=self._workspace,
-            room=self.room,
+            disk=self.disk,
             commands=commands,
             fetcher=self._fetcher,
             problem=self._shelf.problem,
@@ -79,15 +79,15 @@ class Builtin:
         )  # fmt: skip
         rules = Rules(ports=WEB_PORTS, ports_never=context.bus.broker_ports)
         builtin = cls(context.settings, context.clock, choice, rules=rules)
-        keeping = builtin.room.run(context.warnings)
-        builtin._keeping = asyncio.create_task(keeping, name="executor-room")
+        keeping = builtin.disk.run(context.warnings)
+        builtin._keeping = asyncio.create_task(keeping, name="executor-disk")
         return builtin
 
     @property
     def shelf(self) -> Shelf:
         return self._shelf
 
-    async def run(self, call: Call) -> Told:
+    async def run(self, call: Call) -> ToolOutput:
         """Run one of the tools to its end.
 
         Raises:

@@ -1,7 +1,7 @@
 """How a tool of the executor is declared: one function, whose first argument's type is the schema.
 
     @tool(risk="read", timeout_s=5.0, is_idempotent=True, profiles=("channel", "worker"))
-    async def word_count(given: WordCount, call: Call, means: Means) -> Told: ...
+    async def word_count(given: WordCount, call: Call, means: Means) -> ToolOutput: ...
 
 Its name is the function's; what a model reads of it, and of its arguments, is the struct's.
 """
@@ -22,12 +22,12 @@ from vigil.settings.config import Config
 
 from .. import own_tools
 from .arguments import check
-from .source import Call, Told
+from .source import Call, ToolOutput
 
 if TYPE_CHECKING:
     from ..own_tools.http_get import Fetcher
     from ..own_tools.shell import Commands
-    from ..workspace.room import Room
+    from ..workspace.disk import Disk
     from ..workspace.workspace import Workspace
 
 
@@ -36,7 +36,7 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
 
     open_workspace: Callable[[Call], Awaitable[Workspace]]
     """The folder of whoever calls, made if it wasn't there."""
-    room: Room
+    disk: Disk
     commands: Commands | None
     """None: no sandbox works here, and no tool that needs one is offered."""
     problem: str
@@ -44,7 +44,7 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
     fetcher: Fetcher
 
 
-Run = Callable[[Any, Call, Means], Awaitable[Told]]
+Run = Callable[[Any, Call, Means], Awaitable[ToolOutput]]
 
 
 class Declaration(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +73,7 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
             profiles=self.profiles,
         )
 
-    async def run(self, call: Call, means: Means) -> Told:
+    async def run(self, call: Call, means: Means) -> ToolOutput:
         """Run it to its end.
 
         Raises:

@@ -38,7 +38,7 @@ DEPTH_MAX: Final = 10_000
 Attributes = list[tuple[str, str | None]]
 
 
-class Reader(HTMLParser):
+class PageReader(HTMLParser):
     """Collects what a reader would see."""
 
     def __init__(self) -> None:
@@ -118,7 +118,7 @@ def readable(html: str) -> str:
     >>> readable("<h1>Hi</h1><p>See <a href='/x'>this</a>.<script>no</script>")
     '# Hi\\n\\nSee this (/x).'
     """
-    reader = Reader()
+    reader = PageReader()
     reader.feed(html)
     reader.close()
     return reader.text()

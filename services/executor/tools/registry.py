@@ -23,7 +23,7 @@ from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.subjects import check_part
 from vigil.worker.patience import Patience
 
-from .source import Source
+from .source import ToolSource
 
 log = structlog.get_logger("vigil.executor")
 
@@ -37,9 +37,9 @@ class Registry:
     def __init__(self, bus: Bus, clock: Clock) -> None:
         self._bucket = Bucket(bus, BUCKET)
         self._clock = clock
-        self._sources: dict[str, Source] = {}
+        self._sources: dict[str, ToolSource] = {}
         self._shelves: dict[str, Shelf] = {}
-        self._tools: dict[str, tuple[Tool, Source]] = {}
+        self._tools: dict[str, tuple[Tool, ToolSource]] = {}
         self._changed: dict[str, None] = {}
         """Names of sources whose shelf is to be published, in order."""
         self._has_changes = asyncio.Event()
@@ -49,7 +49,7 @@ class Registry:
         """Called whenever something else is offered."""
 
     @property
-    def sources(self) -> tuple[Source, ...]:
+    def sources(self) -> tuple[ToolSource, ...]:
         return tuple(self._sources.values())
 
     @property
@@ -57,11 +57,11 @@ class Registry:
         """What each source offers, by its name."""
         return dict(self._shelves)
 
-    def find(self, tool: str) -> tuple[Tool, Source] | None:
+    def find(self, tool: str) -> tuple[Tool, ToolSource] | None:
         """Return a tool and who runs it; None: nobody offers it at present."""
         return self._tools.get(tool)
 
-    def set(self, source: Source) -> None:
+    def set(self, source: ToolSource) -> None:
         """Offer what is on the shelf of a source, in place of what it offered before.
 
         Raises:

@@ -12,8 +12,8 @@ from vigil.observe import metrics
 from vigil.runtime import Context
 
 from .. import work
-from ..config import Limits
-from .source import Call, Source, Told
+from ..config import ExecutorLimits
+from .source import Call, ToolOutput, ToolSource
 
 log = structlog.get_logger("vigil.executor")
 
@@ -25,7 +25,7 @@ FAULT: Final = "something went wrong while {tool} ran; it may have been done. It
 class Running:
     """The calls whose source is at work."""
 
-    def __init__(self, context: Context, limits: Limits) -> None:
+    def __init__(self, context: Context, limits: ExecutorLimits) -> None:
         self._clock = context.clock
         self._counts = context.metrics
         self._limits = limits
@@ -34,7 +34,7 @@ class Running:
     def __len__(self) -> int:
         return self._count
 
-    async def run(self, source: Source, call: Call) -> Told:
+    async def run(self, source: ToolSource, call: Call) -> ToolOutput:
         """Run a call, this once; return what came of it. Raises only when cancelled."""
         self._count += 1
         begun_s = self._clock.monotonic()
@@ -45,23 +45,23 @@ class Running:
             self._counts.observe(
                 metrics.EXECUTOR_SECONDS, self._clock.monotonic() - begun_s, call.tool.name
             )
-        return Told(
+        return ToolOutput(
             content=work.cut(told.content, call.tool.output_bytes_max),
             is_error=told.is_error,
             is_tainted=told.is_tainted,
         )
 
-    async def _told(self, source: Source, call: Call) -> Told:
+    async def _told(self, source: ToolSource, call: Call) -> ToolOutput:
         tool = call.tool
         try:
             async with asyncio.timeout(tool.timeout_s + self._limits.run_margin_s):
                 return await self._attempts(source, call)
         except InvalidInput as error:
-            return Told(content=f"{error.field}: {error.reason}", is_error=True)
+            return ToolOutput(content=f"{error.field}: {error.reason}", is_error=True)
         except Unavailable as error:
-            return Told(content=AWAY.format(tool=tool.name, reason=error), is_error=True)
+            return ToolOutput(content=AWAY.format(tool=tool.name, reason=error), is_error=True)
         except TimeoutError:
-            return Told(
+            return ToolOutput(
                 content=TOO_LONG.format(tool=tool.name, seconds=tool.timeout_s), is_error=True
             )
         except Exception as error:
@@ -70,9 +70,9 @@ class Running:
                 "source failed", action="executor.source", tool=tool.name, effect=call.id,
                 exc_info=error,
             )  # fmt: skip
-            return Told(content=FAULT.format(tool=tool.name), is_error=True)
+            return ToolOutput(content=FAULT.format(tool=tool.name), is_error=True)
 
-    async def _attempts(self, source: Source, call: Call) -> Told:
+    async def _attempts(self, source: ToolSource, call: Call) -> ToolOutput:
         """Try again what surely did not run. Raises: Unavailable, after the last attempt."""
         for _ in range(self._limits.attempts_max - 1):
             try:

@@ -26,7 +26,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     """Decided by a loop that descends from untrusted content (SPEC X-3)."""
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
     """What came of a call."""
 
     content: str
@@ -36,7 +36,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     """Holds content from outside."""
 
 
-class Source(Protocol):
+class ToolSource(Protocol):
     """Whoever has tools. It is started with the executor and closed with it."""
 
     @property
@@ -44,7 +44,7 @@ class Source(Protocol):
         """What it offers at present."""
         ...
 
-    async def run(self, call: Call) -> Told:
+    async def run(self, call: Call) -> ToolOutput:
         """Run one of its tools to its end, within `call.tool.timeout_s`.
 
         A cancelled task ends the call and all that it started, before it returns.
@@ -63,7 +63,7 @@ class Source(Protocol):
 class Registrar(Protocol):
     """Where sources are made known; the registry of the executor is one."""
 
-    def set(self, source: Source) -> None:
+    def set(self, source: ToolSource) -> None:
         """Offer what is on the shelf of a source, in place of what it offered before.
 
         To be called again whenever its shelf has changed.

@@ -28,7 +28,7 @@ async def start(context: Context, registry: Registry) -> AsyncIterator[None]:
     """Start all that is configured. Raises: ConfigError."""
     builtin = await Builtin.open(context)
     registry.set(builtin)
-    servers = Servers(context, registry, builtin.choice, builtin.room)
+    servers = Servers(context, registry, builtin.choice, builtin.disk)
     try:
         await servers.start()
         yield

@@ -14,7 +14,7 @@ import structlog
 from vigil.backup import workspaces
 from vigil.settings.switches import Switches
 
-from ..calls import Calls
+from ..calls import CallsInHand
 
 log = structlog.get_logger("vigil.executor")
 
@@ -26,7 +26,7 @@ class Folders:
         root: where they are; need not exist.
     """
 
-    def __init__(self, root: Path, calls: Calls, switches: Switches) -> None:
+    def __init__(self, root: Path, calls: CallsInHand, switches: Switches) -> None:
         self._root = root
         self._calls = calls
         self._switches = switches

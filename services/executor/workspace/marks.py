@@ -30,7 +30,7 @@ PATHS_MAX: Final = 1000
 """Marked paths; with more, all is marked."""
 
 
-class Marked(msgspec.Struct, frozen=True, kw_only=True):
+class MarkedPaths(msgspec.Struct, frozen=True, kw_only=True):
     """What is marked."""
 
     is_all: bool = False
@@ -47,8 +47,8 @@ class Marked(msgspec.Struct, frozen=True, kw_only=True):
         return self.is_all or any(p == path or p.startswith(below) for p in self.paths)
 
 
-ALL: Final = Marked(is_all=True)
-CLEAN: Final = Marked()
+ALL: Final = MarkedPaths(is_all=True)
+CLEAN: Final = MarkedPaths()
 
 
 class Marks:
@@ -65,7 +65,7 @@ class Marks:
         self._running = workspace.beside("running")
 
     @contextlib.contextmanager
-    def reading(self, names: Names) -> Iterator[Marked]:
+    def reading(self, names: Names) -> Iterator[MarkedPaths]:
         """Look, and let nobody write meanwhile: what is read is what was looked at."""
         with self._hold():
             yield self._load()
@@ -82,13 +82,13 @@ class Marks:
                 self._store(self._with(marked, path))
             yield
             if not is_tainted and path in marked.paths:
-                self._store(Marked(is_all=marked.is_all, paths=marked.paths - {path}))
+                self._store(MarkedPaths(is_all=marked.is_all, paths=marked.paths - {path}))
 
-    def _with(self, marked: Marked, path: str) -> Marked:
+    def _with(self, marked: MarkedPaths, path: str) -> MarkedPaths:
         """A command that runs may copy the file to anywhere before it ends."""
         if marked.is_all or len(marked.paths) >= PATHS_MAX or self._is_running():
             return ALL
-        return Marked(paths=marked.paths | {path})
+        return MarkedPaths(paths=marked.paths | {path})
 
     def begin(self, *, is_tainted: bool) -> int:
         """Let a command run; return what to give to :meth:`end`."""
@@ -145,15 +145,15 @@ class Marks:
         finally:
             os.close(held)
 
-    def _load(self) -> Marked:
+    def _load(self) -> MarkedPaths:
         try:
-            return msgspec.json.decode(self._file.read_bytes(), type=Marked)
+            return msgspec.json.decode(self._file.read_bytes(), type=MarkedPaths)
         except FileNotFoundError:
             return CLEAN
         except (OSError, msgspec.DecodeError):
             return ALL  # nobody can tell any more, so nothing is taken as clean
 
-    def _store(self, marked: Marked) -> None:
+    def _store(self, marked: MarkedPaths) -> None:
         """Raises: Unavailable; then nothing may be written or run."""
         part = self._file.with_suffix(".part")
         try:

@@ -26,7 +26,7 @@ FILES_FREE_SHARE: Final = 0.02
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Usage(msgspec.Struct, frozen=True, kw_only=True):
+class FolderUsage(msgspec.Struct, frozen=True, kw_only=True):
     """What a folder holds."""
 
     bytes_used: int = 0
@@ -43,7 +43,7 @@ def free_bytes(folder: Path) -> int:
     return found.f_bavail * found.f_frsize
 
 
-def usage_of(folder: Path, *, files_max: int) -> Usage:
+def usage_of(folder: Path, *, files_max: int) -> FolderUsage:
     """Count what a folder holds, up to one more than `files_max` files. Blocks.
 
     What comes or goes meanwhile may be counted or not.
@@ -56,7 +56,7 @@ def usage_of(folder: Path, *, files_max: int) -> Usage:
         count.folder(opened, 0)
     finally:
         os.close(opened)
-    return Usage(bytes_used=count.blocks * BLOCK_BYTES, files=count.files)
+    return FolderUsage(bytes_used=count.blocks * BLOCK_BYTES, files=count.files)
 
 
 class _Count:

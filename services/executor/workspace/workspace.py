@@ -42,7 +42,7 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
     """Of the whole file."""
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True, order=True):
+class FolderEntry(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """A name in a folder."""
 
     name: str
@@ -119,7 +119,7 @@ class Workspace:
 
     # ------------------------------------------------------------ reading
 
-    def read(self, names: Names, offset: int, bytes_max: int) -> Piece | list[Entry]:
+    def read(self, names: Names, offset: int, bytes_max: int) -> Piece | list[FolderEntry]:
         """Read part of a file, or list a folder.
 
         Raises:
@@ -245,9 +245,9 @@ def _mode(folder: int, name: str) -> int:
     return stat.S_IMODE(found.st_mode) & 0o700 | 0o600 if stat.S_ISREG(found.st_mode) else 0o600
 
 
-def _listed(opened: int) -> list[Entry]:
+def _listed(opened: int) -> list[FolderEntry]:
     """Return what is in a folder, by name; at most :data:`NAMES_MAX` and one."""
-    found: list[Entry] = []
+    found: list[FolderEntry] = []
     with os.scandir(opened) as entries:
         for entry in entries:
             found.append(_entry(entry))
@@ -256,16 +256,16 @@ def _listed(opened: int) -> list[Entry]:
     return sorted(found)
 
 
-def _entry(entry: os.DirEntry[str]) -> Entry:
+def _entry(entry: os.DirEntry[str]) -> FolderEntry:
     name = os.fsencode(entry.name).decode("utf-8", "replace")
     try:
         mode = entry.stat(follow_symlinks=False)
     except FileNotFoundError:
-        return Entry(name=name, kind="other", size=0)
+        return FolderEntry(name=name, kind="other", size=0)
     for kind, is_kind in (("link", stat.S_ISLNK), ("folder", stat.S_ISDIR), ("file", stat.S_ISREG)):
         if is_kind(mode.st_mode):
-            return Entry(name=name, kind=kind, size=mode.st_size)
-    return Entry(name=name, kind="other", size=0)
+            return FolderEntry(name=name, kind=kind, size=mode.st_size)
+    return FolderEntry(name=name, kind="other", size=0)
 
 
 @contextlib.contextmanager

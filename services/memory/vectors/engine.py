@@ -44,7 +44,7 @@ LOCK_S_MAX: Final = 10.0
 LOCK_PAUSE_S: Final = 0.02
 
 
-class Engine:
+class VectorEngine:
     """Carries out requests on the shard of a folder."""
 
     def __init__(self, folder: Path) -> None:
@@ -101,7 +101,7 @@ def _on(shard: Shard, request: Change | Query) -> Any:
 def serve(folder: Path, requests: BinaryIO, replies: BinaryIO) -> None:
     """Answer until there are no more requests."""
     decode = msgspec.msgpack.Decoder(Request).decode
-    engine = Engine(folder)
+    engine = VectorEngine(folder)
     while (body := _read(requests)) is not None:
         replies.write(frame(engine.answer(decode(body))))
         replies.flush()

@@ -50,7 +50,7 @@ CUT_OFF: Final = "(The rest of this summary was too long.)"
 _TAGGED: Final = re.compile(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL)
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class CompactionPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be done before the model may be asked."""
 
     kind: Literal["summarise", "drop"]
@@ -60,7 +60,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Which part of the window the request would have taken."""
 
 
-class Cut(msgspec.Struct, frozen=True, kw_only=True):
+class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
     """The part of the history that a plan cuts, with what stood before it."""
 
     chunks: tuple[Chunk, ...]
@@ -83,7 +83,7 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
 
 def decide(
     chunks: Sequence[Chunk], more: Sequence[Row], summary: str, window: Window
-) -> Plan | None:
+) -> CompactionPlan | None:
     """Decide what must go before the model is asked about the open exchange.
 
     Args:
@@ -95,12 +95,16 @@ def decide(
     fill = window.fill(load.total)
     if fill >= DROP_AT:
         count = _drop(load, window)
-        return None if count is None else Plan(kind="drop", count=count, fill=fill)
+        return None if count is None else CompactionPlan(kind="drop", count=count, fill=fill)
     for at, share in SUMMARISE_AT:
         if fill >= at:
             count = _oldest(load, share)
             is_worth = count is not None and load.tokens_of(count) > summary_tokens_max(window)
-            return Plan(kind="summarise", count=count, fill=fill) if count and is_worth else None
+            return (
+                CompactionPlan(kind="summarise", count=count, fill=fill)
+                if count and is_worth
+                else None
+            )
     return None
 
 
@@ -173,7 +177,7 @@ def summary_tokens_max(window: Window) -> int:
 # ---------------------------------------------------------------- what becomes of it
 
 
-def summarise(draft: Draft, cut_: Cut, answer: ModelAnswer, window: Window) -> bool:
+def summarise(draft: Draft, cut_: Excerpt, answer: ModelAnswer, window: Window) -> bool:
     """Put the model's summary in the place of what is cut. False: there is none in its answer."""
     draft.usage.append(answer.usage)
     summary = bounded(_summary_in(answer), summary_bytes_max(window))
@@ -191,7 +195,7 @@ def summarise(draft: Draft, cut_: Cut, answer: ModelAnswer, window: Window) -> b
     return True
 
 
-def drop(draft: Draft, cut_: Cut, window: Window) -> None:
+def drop(draft: Draft, cut_: Excerpt, window: Window) -> None:
     """Drop what is cut; the person's own words in it are offered to memory as they are.
 
     What a pause would have offered to memory, it still offers: those turns are on the log.
@@ -210,7 +214,7 @@ def fail(draft: Draft, reason: str) -> None:
     draft.is_dirty = True
 
 
-def _replace(draft: Draft, cut_: Cut, summary: str) -> None:
+def _replace(draft: Draft, cut_: Excerpt, summary: str) -> None:
     draft.summary = summary
     draft.is_summary_tainted = cut_.is_summary_tainted or swayed(cut_.chunks)
     draft.history_from = cut_.keep_from

@@ -6,7 +6,7 @@ No JSON, because reading it would take a third of the time of a start.
 from __future__ import annotations
 
 
-class Plan:
+class LaunchPlan:
     """What is to be given up, and what is to be started."""
 
     def __init__(self) -> None:
@@ -36,14 +36,14 @@ class Plan:
             self.limits[key] = int(value)
 
 
-def plan_of(words: list[str]) -> Plan:
+def plan_of(words: list[str]) -> LaunchPlan:
     """Read a plan.
 
     >>> plan = plan_of(["uid=7", "read=/usr", "files_open=9", "--", "ls", "-l"])
     >>> plan.uid, plan.rules, plan.limits, plan.command
     (7, {'read': ['/usr']}, {'files_open': 9}, ['ls', '-l'])
     """
-    plan = Plan()
+    plan = LaunchPlan()
     end = words.index("--")
     for word in words[:end]:
         key, _, value = word.partition("=")

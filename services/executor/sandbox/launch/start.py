@@ -10,7 +10,7 @@ import os
 import sys
 
 from . import kernel, limits
-from .plan import Plan, plan_of
+from .plan import LaunchPlan, plan_of
 
 TYPE_CHECKING = False  # importing it would be the slowest part of a start
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def main() -> None:
         sys.exit(NOT_STARTED)
 
 
-def become(plan: Plan) -> None:
+def become(plan: LaunchPlan) -> None:
     """Confine this process and replace it by the command."""
     environ = {name: os.environ[name] for name in plan.variables if name in os.environ}
     is_alone = plan.parent is not None
@@ -63,7 +63,7 @@ def become(plan: Plan) -> None:
         os._exit(NOT_FOUND)
 
 
-def _restrictions(plan: Plan) -> list[Callable[[], None]]:
+def _restrictions(plan: LaunchPlan) -> list[Callable[[], None]]:
     """Prepare what this process will put upon itself, while it still may read and open things."""
     prepared: list[Callable[[], None]] = []
     if plan.rules:

@@ -29,7 +29,7 @@ from vigil.settings.config import Settings
 from ..sandbox.box import Kind
 from ..sandbox.launch.tree import below_of
 from .reserve import Reserve
-from .usage import Usage, free_bytes, nameless_bytes, usage_of
+from .usage import FolderUsage, free_bytes, nameless_bytes, usage_of
 
 log = structlog.get_logger("vigil.executor")
 
@@ -67,7 +67,7 @@ class Allowance(msgspec.Struct, frozen=True, kw_only=True):
 
     bytes_left: int
     files_left: int
-    usage: Usage
+    usage: FolderUsage
     """What was there before."""
     limit: str
     """What stands in its way first, in words."""
@@ -76,42 +76,42 @@ class Allowance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def allowance_of(
-    usage: Usage, free: int, *, free_min: int, bytes_max: int, files_max: int
+    usage: FolderUsage, free: int, *, free_min: int, bytes_max: int, files_max: int
 ) -> Allowance:
     """Decide what a command may take. Pure.
 
     >>> limits = {"free_min": 0, "bytes_max": 2**30, "files_max": 9}
-    >>> allowance_of(Usage(bytes_used=2**29, files=1), 2**40, **limits).bytes_left == 2**29
+    >>> allowance_of(FolderUsage(bytes_used=2**29, files=1), 2**40, **limits).bytes_left == 2**29
     True
-    >>> allowance_of(Usage(bytes_used=2**30, files=1), 2**40, **limits).why_not
+    >>> allowance_of(FolderUsage(bytes_used=2**30, files=1), 2**40, **limits).why_not
     'its workspace may hold 1073741824 bytes'
     """
     too_much, too_many = TOO_MUCH.format(limit=bytes_max), TOO_MANY.format(limit=files_max)
-    quota, room = bytes_max - usage.bytes_used, (free - free_min) // 2
+    quota, disk = bytes_max - usage.bytes_used, (free - free_min) // 2
     why_not = ""
-    if room < ROOM_BYTES_MIN // 2:
+    if disk < ROOM_BYTES_MIN // 2:
         why_not = NO_ROOM
     elif quota <= 0:
         why_not = too_much
     elif usage.files >= files_max:
         why_not = too_many
     return Allowance(
-        bytes_left=SLACK_BYTES if why_not else min(quota, room),
+        bytes_left=SLACK_BYTES if why_not else min(quota, disk),
         files_left=SLACK_FILES if why_not else files_max - usage.files,
         usage=usage,
-        limit=why_not or (too_much if quota <= room else NO_ROOM),
+        limit=why_not or (too_much if quota <= disk else NO_ROOM),
         why_not=why_not,
     )
 
 
-def pause_s(room: int) -> float:
+def pause_s(disk: int) -> float:
     """Return how soon to look again at a disk with so many bytes to lose. Pure.
 
     >>> pause_s(0), pause_s(2**40)
     (0.002, 0.1)
     """
     shortest, longest = PAUSE_S
-    return min(longest, max(shortest, room / FILL_BYTES_PER_S))
+    return min(longest, max(shortest, disk / FILL_BYTES_PER_S))
 
 
 class Floor:
@@ -152,14 +152,14 @@ class Floor:
 
     def _run(self) -> None:
         while True:
-            room = self._look()
+            disk = self._look()
             with self._lock:
                 if not self._ends:
                     self._thread = None
                     return
-                for end in self._ends if room < 0 else ():
+                for end in self._ends if disk < 0 else ():
                     end()
-            time.sleep(pause_s(room))
+            time.sleep(pause_s(disk))
 
     def _look(self) -> int:
         """Return how much may be lost until everything is ended."""
@@ -172,7 +172,7 @@ class Floor:
         return free - self._free_min
 
 
-class Room:
+class Disk:
     """The disk on which the workspaces are."""
 
     def __init__(self, settings: Settings) -> None:

@@ -18,7 +18,7 @@ log = structlog.get_logger("vigil.cortex")
 WITHIN_S: Final = 1.0
 
 
-class Summed:
+class WarningBurst:
     """One kind of warning; what comes within a second of the first is one line."""
 
     def __init__(self, what: str, *, action: str) -> None:

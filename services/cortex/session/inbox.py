@@ -22,7 +22,7 @@ SUBJECT_TYPES: Final[dict[str, EventType]] = {
 }
 
 
-class Incoming:
+class Inbox:
     """Follows the session's events from a position on; `follow` comes first."""
 
     def __init__(self, bus: Bus, key: SessionKey) -> None:

@@ -21,7 +21,7 @@ def part_of(places: int, wished: int) -> int:
     return min(wished, max(1, places - 1))
 
 
-class Shares:
+class SharedPlaces:
     """The places.
 
     Args:
