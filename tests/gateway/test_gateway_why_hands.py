@@ -257,7 +257,7 @@ async def test_a_worker_is_told_whole_from_within(gate: Gate, ann: httpx2.AsyncC
     story = await why(ann, SPAWN)
     assert (story["kind"], story["session_key"]) == ("worker", str(WORKER))
     assert (story["verdict"], story["summary"]) == (
-        "done", "It is done, and its result was told to who started it.",
+        "done", "It is done, and its result was reported to the session that started it.",
     )  # fmt: skip
     told = texts(story)
     assert told[:4] == [
@@ -307,7 +307,7 @@ async def asked(gate: Gate) -> tuple[Writer, Cause]:
 
 
 ASKED: Final = (
-    "It asks you for leave to run shell (destructive: it can't be undone): "
+    "It asks you for approval to run shell (destructive: it can't be undone): "
     "“{\"command\":\"rm x\"}”, until 2031-03-03 10:00:00 UTC."
 )  # fmt: skip
 
@@ -449,7 +449,7 @@ async def test_a_job_from_the_hand_in_to_its_end(gate: Gate, ann: httpx2.AsyncCl
     assert story["summary"] == "The job is done."
     steps = [text for text in texts(story) if not text.startswith("The agent")]
     assert steps == [
-        "The job was handed in: “tidy”",
+        "The job was submitted: “tidy”",
         "The job “tidy” began, and is planned.",
         "It asked for shell: “{\"command\":\"ls\"}”",
         "It planned 2 steps: “first this”. Step 1, nothing, failed: “unknown”. "

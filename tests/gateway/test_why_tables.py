@@ -304,7 +304,7 @@ SENTENCES: Final[list[tuple[Effect, str]]] = [
     (report("failed"), "It reported that it failed: “so”"),
     (
         approval("open"),
-        'It asks you for leave to run shell (external: no order): “{"c":1}”, '
+        'It asks you for approval to run shell (external: no order): “{"c":1}”, '
         "until 2031-03-03 09:01:00 UTC.",
     ),
     (approval("open", "ask_user"), 'It asks you: “{"c":1}”, until 2031-03-03 09:01:00 UTC.'),
@@ -344,12 +344,12 @@ def decision(verdict: Any, by: str, text: str = "") -> Decision:
         ({"op": "clear_follow_ups"}, "All follow-ups but reminders were cleared."),
         ({"op": "cancel", "reason": "too slow"}, "The session was cancelled (too slow)."),
         ({"op": "start"}, "The session was started."),
-        ({"op": "start", "start": Start(prompt="dig")}, "The job was handed in: “dig”"),
+        ({"op": "start", "start": Start(prompt="dig")}, "The job was submitted: “dig”"),
         (
             {"op": "status", "status": ChildStatus(call_id="c", state="asking", text="may I")},
             "A session that it started waits for a person: “may I”",
         ),
-        ({"op": "status"}, "A session that it started told how it goes."),
+        ({"op": "status"}, "A session that it started reported progress."),
         ({"op": "approval"}, "You decided on a request."),
         (
             {"op": "approval", "decision": decision("reject", "ann", text="no")},

@@ -298,7 +298,7 @@ def test_a_model_that_failed_is_asked_again() -> None:
     log.turn(spoke, "waiting", notes=(note,), effects=(retry,))
     waiting = of(log, spoke.seq)
     assert (waiting.verdict, "529" in waiting.summary) == ("retrying", True)
-    assert "It looks again at 2031-03-03 09:00:04 UTC." in texts(waiting)
+    assert "It tries again at 2031-03-03 09:00:04 UTC." in texts(waiting)
     deadline = log.due("_retry", 1, kind="deadline")
     turn = log.turn(spoke, "answered", effects=(send(E, spoke.id),), ended=(spoke.id,))
     log.said(E, turn)

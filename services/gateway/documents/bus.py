@@ -148,7 +148,7 @@ _CHANNELS: Final[dict[str, tuple[str, str, tuple[str, ...]]]] = {
     "systemEvents": (
         f"{_OWN}.in.{{type}}",
         "What comes into a session of the agent's own (a worker, a branch, the planner of a job): "
-        "its start, what others tell it, its end.",
+        "its start, what others send it, its end.",
         ("timerFired", "control", "toolResult"),
     ),
     "systemTurns": (f"{_OWN}.turn", "Commits of such a session.", ("turn",)),
@@ -291,7 +291,7 @@ def _operations() -> dict[str, Any]:
         "sendEvent": _operation(
             "send", "events",
             "Tell an agent what happened. Publish it as a request: the answer is JetStream's, and "
-            "tells that it is stored. What comes of it follows as signals and on the session.",
+            "means that it is stored. What comes of it follows as signals and on the session.",
         ),
         "receiveSignals": _operation(
             "receive", "signals",

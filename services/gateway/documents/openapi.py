@@ -102,7 +102,7 @@ TAGS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
         "What agents may do, and what a person allows",
         ("/api/tools", "/api/approvals"),
     ),
-    "jobs": ("Work that is handed in and runs by itself", ("/api/jobs", "/api/skills")),
+    "jobs": ("Work that runs by itself", ("/api/jobs", "/api/skills")),
     "installation": (
         "Who you are, what runs, the pause, dead letters, health, these documents",
         ("/api/me", "/api/status", "/api/pause", "/api/dead"),
@@ -184,7 +184,7 @@ def event_in() -> dict[str, Any]:
     told = {
         "ce-specversion": "Binary mode: the attributes are headers, the body is the data",
         "ce-id": "With the source the event's name: repeating it is harmless for a day",
-        "ce-source": "Who tells it",
+        "ce-source": "Who reports it",
         "ce-type": "What happened",
         "ce-subject": "The session that it's for: userId:agentId:threadId",
         "ce-time": "When; RFC 3339",

@@ -248,7 +248,7 @@ def _told_to_others(turn: TurnFact, voice: Voice) -> End | None:
             why = f": {deed.text}" if deed.text and job.ending != "done" else ""
             return job.ending, f"The job {job.step}{why}."
         if isinstance(deed, Reported) and deed.state == "done":
-            return "done", "It is done, and its result was told to who started it."
+            return "done", "It is done, and its result was reported to the session that started it."
         if isinstance(deed, Reported) and deed.state == "failed":
             return "failed", f"It failed: {deed.text}"
         if isinstance(deed, Requested) and deed.state == "open" and turn.outcome == "continued":

@@ -84,7 +84,7 @@ def _wait_reloaded(log: Path, begun: int, sleep: Callable[[float], None]) -> Non
         if _DONE in said:
             return
         if _FAILED in said:
-            raise ConfigError(f"the broker refused its configuration; the end of {log} tells why")
+            raise ConfigError(f"the broker refused its configuration; see the end of {log}")
         if time.monotonic() > deadline:
             raise Unavailable(f"the broker did not read its configuration in {PATIENCE_S:g} s")
         sleep(0.02)

@@ -305,8 +305,8 @@ class ApprovalWords(NamedTuple):
 
 APPROVALS: Final[dict[ApprovalState, ApprovalWords]] = {
     "open": ApprovalWords(
-        "asks for leave",
-        "It asks {they} for leave to run {tool} ({risk}: {reason})",
+        "asks for approval",
+        "It asks {they} for approval to run {tool} ({risk}: {reason})",
         "pending",
         "It waits for {they} to decide on {tool}, until {expires_at:at}.",
     ),

@@ -15,7 +15,7 @@ from ..subjects import Scope, SessionKey
 from .draft import Signals
 
 _TOLD: Final = {
-    "running": ("status", "tells how it goes"),
+    "running": ("status", "reports progress"),
     "asking": ("status", "waits for a person"),
     "done": ("completed", "is done"),
     "failed": ("failed", "failed"),

@@ -239,7 +239,7 @@ _WORDS: Final[dict[Verdict, str]] = {
     "pending": "the broker has not rewritten its indexes yet: run it again in some minutes",
     "not clean": "some files still name them, see below",
     "not verifiable": "the broker isn't in this home: its files were not looked at, nor those of "
-    "its machines; docs/operations.md tells what it leaves behind",
+    "its machines; docs/operations.md lists what it leaves behind",
 }
 
 

@@ -93,7 +93,7 @@ def show(described: dict[str, Any]) -> None:
     )  # fmt: skip
     for label, key in rows:
         output.data(f"{label:<13} {described[key]}")
-    output.message("Whoever has the seed may use it. docs/clients.md shows how.")
+    output.message("Anyone with the seed can use it. docs/clients.md shows how.")
 
 
 def stored(settings: Settings) -> list[dict[str, Any]]:

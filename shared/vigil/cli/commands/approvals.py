@@ -168,7 +168,7 @@ def answer(
 def reject(
     id_: Id,
     text: Annotated[
-        list[str] | None, typer.Argument(metavar="[TEXT...]", help="Why; the agent is told.")
+        list[str] | None, typer.Argument(metavar="[TEXT...]", help="Why; shown to the agent.")
     ] = None,
     digest: Digest = None,
     json: options.Json = False,

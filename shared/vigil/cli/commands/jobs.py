@@ -16,7 +16,7 @@ GOAL_LENGTH_MAX: Final = 60
 LOOKED_AT_MAX: Final = 200
 """Of the newest jobs, for one that is named by the beginning of its id."""
 
-app = typer.Typer(help="Work that is handed in and runs by itself: list, run, show, cancel, again.")
+app = typer.Typer(help="Work that runs by itself: list, run, show, cancel, again.")
 
 Id = Annotated[
     str,
@@ -150,7 +150,7 @@ def show(id_: Id, json: options.Json = False) -> None:
         "goal": found.get("goal"),
         "input": found.get("input"),
         "tools": ", ".join(found.get("tools", ())),
-        "handed in": found["created_at"],
+        "submitted": found["created_at"],
         "started": found.get("started_at"),
         "ended": found.get("completed_at"),
         "runs": found.get("runs"),

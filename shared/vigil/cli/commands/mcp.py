@@ -285,7 +285,7 @@ def add(
     if json:
         output.json({"name": name, "file": str(settings.file)})
     else:
-        output.data(f"[mcp.{name}] is in {settings.file}; `vigil mcp servers` tells how it is")
+        output.data(f"[mcp.{name}] is in {settings.file}; `vigil mcp servers` shows its state")
 
 
 def _file(option: str, path: Path | None) -> str:
