@@ -17,10 +17,13 @@ from typing import Final
 
 from vigil import __version__, runtime, topology
 from vigil.bus import micro
+from vigil.bus.bus import Message
+from vigil.errors import InvalidInput
 from vigil.observe import metrics
 from vigil.runtime import Context
 from vigil.settings.switches import Switches
-from vigil.worker import requeue
+from vigil.subjects import Scope, SessionKey
+from vigil.worker import dead_letters, requeue
 from vigil.worker.requeue import Question, Reply
 from vigil.worker.worker import Worker
 
@@ -30,7 +33,6 @@ from .calls import Calls
 from .config import Limits
 from .embedding.absent import MissingEmbedder
 from .embedding.choice import choose as choose_embedder
-from .letters import Letters
 from .recall.words import Words
 from .replica import slots
 from .replica.erasure import Erasing
@@ -43,6 +45,8 @@ from .upkeep.accesses import Accesses
 from .vectors.choice import choose as choose_index
 from .work import Work
 
+NO_THREAD: Final = "_memory"
+"""In the place of a thread, for what belongs to no conversation."""
 REBUILD: Final = Reply(
     outcome="refused", reason="a record has its place in the log: `vigil memory rebuild` reads it"
 )
@@ -77,7 +81,6 @@ async def _serve(
     index: vectors.VectorIndex,
 ) -> None:
     bus, clock = context.bus, context.clock
-    letters = Letters(bus, clock, context.metrics)
     written = Log(bus, limits)
     parts = Parts(
         bus=bus,
@@ -89,7 +92,7 @@ async def _serve(
         index=index,
         embedder=embedder,
         words=await asyncio.to_thread(Words),
-        bury=letters.bury_record,
+        bury=partial(_bury, context),
     )
     replica = await Replica.open(slot.folder, parts)
     switches = await Switches.watch(bus)
@@ -141,6 +144,18 @@ async def _answer(
             requeue.answering(bus, work.SERVICE, partial(_again, worker)),
         ):
             await worker.run(loops)
+
+
+async def _bury(context: Context, message: Message, cause: str) -> None:
+    """Leave a record of MEMORIES that no try could use for a person; one of nobody is logged."""
+    try:
+        scope = Scope.of_subject(message.subject)
+    except InvalidInput:
+        return
+    key = SessionKey(scope.owner, scope.agent, NO_THREAD)
+    now = context.clock.now()
+    letter = dead_letters.build(work.SERVICE, MEMORIES, message, cause, key, now=now)
+    await dead_letters.bury(context.bus, context.metrics, letter, message, key)
 
 
 async def _again(worker: Worker[Work], question: Question) -> Reply:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -25,30 +26,18 @@ from vigil.contracts import (
 )
 from vigil.errors import InvalidInput, NotFound, Unavailable
 from vigil.memory.client import Conflict
-from vigil.memory.questions import (
-    IDS_MAX,
-    UNDONE_SHOWN_MAX,
-    Associate,
-    Associated,
-    Forget,
-    Forgotten,
-    Get,
-    GetGraph,
-    GetStats,
-    Got,
-    ListMemories,
-    Maintain,
-    Maintained,
-    Question,
-    Recall,
-    Recalled,
-    Reply,
-    Save,
-    Saved,
-    Stats,
-    Undo,
-    Undone,
-)
+from vigil.memory.operation import operation_of
+from vigil.memory.operations.associate import Associate, Associated
+from vigil.memory.operations.forget import Forget, Forgotten
+from vigil.memory.operations.get import Get, Got
+from vigil.memory.operations.graph import GetGraph, Graph
+from vigil.memory.operations.list import Listed, ListMemories
+from vigil.memory.operations.maintain import Maintain, Maintained
+from vigil.memory.operations.recall import Recall, Recalled
+from vigil.memory.operations.save import Save, Saved
+from vigil.memory.operations.stats import GetStats, Stats
+from vigil.memory.operations.undo import Undo, Undone
+from vigil.memory.questions import IDS_MAX, UNDONE_SHOWN_MAX, Question, Reply
 from vigil.observe import metrics
 from vigil.runtime import Context
 from vigil.subjects import Scope
@@ -78,7 +67,7 @@ class Answering:
         self._clock = context.clock
         self._new_id = context.new_id
         self._counts = context.metrics
-        self._replica = replica
+        self.replica = replica
         self._log = log
         self._accesses = accesses
         self._limits = limits
@@ -97,55 +86,46 @@ class Answering:
         """
         if self.is_erasing(scope.owner):
             raise Unavailable(f"{scope.owner} is being erased")
-        match question:
-            case Save():
-                return await self._save(scope, question, via)
-            case Forget():
-                return await self._forget(scope, question)
-            case Associate():
-                return await self._associate(scope, question)
-            case Undo():
-                return await self._undo(scope, question)
-            case Maintain():
-                return await self._maintain(question, [scope])
-        await self._replica.fresh()
-        async with self._replica.reading():
-            return await self._read(scope, question)
+        operation = operation_of(type(question))
+        handler = HANDLERS.get(operation.question)
+        if handler is None:
+            raise InvalidInput("op", f"{operation.name} is not served")
+        if operation.check is not None:
+            operation.check(question)
+        if not operation.is_reading:
+            return await handler(self, scope, question, via)
+        await self.replica.fresh()
+        async with self.replica.reading():
+            return await handler(self, scope, question, via)
 
-    async def _read(self, scope: Scope, question: Question) -> Reply:
-        store, now = self._replica.store, self._clock.now()
-        match question:
-            case Recall():
-                return await self._recall(scope, question)
-            case ListMemories():
-                return await store.list(scope, question, now)
-            case GetGraph():
-                return await store.graph(scope, question, now)
-            case Get():
-                return await self._get(scope, question)
-            case GetStats():
-                return await self._stats(scope, question)
-            case _:
-                raise InvalidInput("op", f"{type(question).__name__} is not served")
+    @property
+    def now(self) -> datetime:
+        return self._clock.now()
 
     # ------------------------------------------------------------ reading
 
-    async def _recall(self, scope: Scope, question: Recall) -> Recalled:
-        recalled = await self._replica.recaller.recall(scope, question, self._clock.now())
+    async def _recall(self, scope: Scope, question: Recall, via: Via) -> Recalled:
+        recalled = await self.replica.recaller.recall(scope, question, self._clock.now())
         if question.counts and question.as_of is None:
             self._accesses.add(scope, (hit.memory.id for hit in recalled.hits))
         return recalled
 
-    async def _get(self, scope: Scope, question: Get) -> Got:
-        store, now = self._replica.store, self._clock.now()
+    async def _list(self, scope: Scope, question: ListMemories, via: Via) -> Listed:
+        return await self.replica.store.list(scope, question, self.now)
+
+    async def _graph(self, scope: Scope, question: GetGraph, via: Via) -> Graph:
+        return await self.replica.store.graph(scope, question, self.now)
+
+    async def _get(self, scope: Scope, question: Get, via: Via) -> Got:
+        store, now = self.replica.store, self._clock.now()
         try:
             return await store.get(scope, question.id, now)
         except NotFound:
-            await self._replica.freshest()
+            await self.replica.freshest()
         return await store.get(scope, question.id, now)
 
-    async def _stats(self, scope: Scope, question: GetStats) -> Stats:
-        replica = self._replica
+    async def _stats(self, scope: Scope, question: GetStats, via: Via) -> Stats:
+        replica = self.replica
         found = await replica.store.stats(scope, question, self._clock.now())
         return msgspec.structs.replace(found, index=replica.index.name, rebuild=replica.rebuilding)
 
@@ -186,9 +166,9 @@ class Answering:
         """
         if via == "rpc":
             with contextlib.suppress(Unavailable):  # no save waits until the log has been read
-                await self._replica.fresh()
-        async with self._replica.reading():
-            store, now = self._replica.store, self._clock.now()
+                await self.replica.fresh()
+        async with self.replica.reading():
+            store, now = self.replica.store, self._clock.now()
             is_known, memory = await store.saved_before(scope, memory_id, now)
         if not is_known:
             return None
@@ -201,8 +181,8 @@ class Answering:
     async def _check_room(self, scope: Scope) -> None:
         """Refuse the first memory of yet another agent, beyond a bound. Raises: InvalidInput."""
         agents_max = self._limits.agents_per_owner_max
-        async with self._replica.reading():
-            agents = await self._replica.store.agents(scope.owner)
+        async with self.replica.reading():
+            agents = await self.replica.store.agents(scope.owner)
         if scope.agent not in agents and len(agents) >= agents_max:
             raise InvalidInput("agentId", f"would be the memory of more than {agents_max} agents")
 
@@ -216,15 +196,15 @@ class Answering:
 
     async def _known(self, scope: Scope, ids: list[str]) -> frozenset[str]:
         """Return those ids that are memories of the scope."""
-        await self._replica.fresh()
-        async with self._replica.reading():
-            known = await self._replica.store.known(scope, ids)
+        await self.replica.fresh()
+        async with self.replica.reading():
+            known = await self.replica.store.known(scope, ids)
             if len(known) < len(set(ids)):
-                await self._replica.freshest()
-                known = await self._replica.store.known(scope, ids)
+                await self.replica.freshest()
+                known = await self.replica.store.known(scope, ids)
         return known
 
-    async def _forget(self, scope: Scope, forget: Forget) -> Forgotten:
+    async def _forget(self, scope: Scope, forget: Forget, via: Via) -> Forgotten:
         wanted = list(dict.fromkeys(forget.ids))
         known = await self._known(scope, wanted)
         ids = tuple(one for one in wanted if one in known)
@@ -232,9 +212,7 @@ class Answering:
             await self._log.write(MemoryForgotten(**self._about(scope, forget.by), memory_ids=ids))
         return Forgotten(forgotten=len(ids), missing=len(wanted) - len(ids))
 
-    async def _associate(self, scope: Scope, associate: Associate) -> Associated:
-        if associate.from_id == associate.to_id:
-            raise InvalidInput("to_id", "must be another memory than from_id")
+    async def _associate(self, scope: Scope, associate: Associate, via: Via) -> Associated:
         known = await self._known(scope, [associate.from_id, associate.to_id])
         for id_ in (associate.from_id, associate.to_id):
             if id_ not in known:
@@ -248,11 +226,11 @@ class Answering:
         await self._log.write(MemoriesAssociated(**self._about(scope, associate.by), edges=(edge,)))
         return Associated(edge=edge)
 
-    async def _undo(self, scope: Scope, undo: Undo) -> Undone:
-        await self._replica.fresh()
-        await self._replica.freshest()
-        async with self._replica.reading():
-            plan = await self._replica.store.plan_undo(scope, undo.source)
+    async def _undo(self, scope: Scope, undo: Undo, via: Via) -> Undone:
+        await self.replica.fresh()
+        await self.replica.freshest()
+        async with self.replica.reading():
+            plan = await self.replica.store.plan_undo(scope, undo.source)
         if not plan.undone:
             raise NotFound(f"nothing stands that came from {undo.source!r}")
         for part in plan.parts(IDS_MAX):
@@ -275,22 +253,25 @@ class Answering:
 
     async def maintain_all(self, question: Maintain) -> Maintained:
         """Run a pass over every scope. Raises: as :meth:`answer`."""
-        await self._replica.fresh()
-        async with self._replica.reading():
-            scopes = await self._replica.store.scopes()
-        return await self._maintain(question, scopes)
+        await self.replica.fresh()
+        async with self.replica.reading():
+            scopes = await self.replica.store.scopes()
+        return await self._run_pass(question, scopes)
 
-    async def _maintain(self, question: Maintain, scopes: Sequence[Scope]) -> Maintained:
-        passing = self._replica.passing
+    async def _maintain(self, scope: Scope, question: Maintain, via: Via) -> Maintained:
+        return await self._run_pass(question, [scope])
+
+    async def _run_pass(self, question: Maintain, scopes: Sequence[Scope]) -> Maintained:
+        passing = self.replica.passing
         if passing.locked():
             raise Conflict("a pass is running, or memory is being made anew; ask again later")
         async with passing:
-            await self._replica.fresh()
-            passes = self._passes_of(self._replica.store)
+            await self.replica.fresh()
+            passes = self._passes_of(self.replica.store)
             scopes = [scope for scope in scopes if not self.is_erasing(scope.owner)]
             run = passes.maintain if question.what == "maintenance" else passes.associate
             try:
-                async with asyncio.timeout(self._limits.pass_timeout_s), self._replica.reading():
+                async with asyncio.timeout(self._limits.pass_timeout_s), self.replica.reading():
                     return await run(scopes)
             except TimeoutError as error:
                 raise Unavailable("the pass took too long; what it has done stands") from error
@@ -298,7 +279,7 @@ class Answering:
     def _passes_of(self, store: Store) -> Passes:
         """Return the passes over a store: where the last one ended is known to them alone."""
         if self._passes is None or self._passes[0] is not store:
-            passes = Passes(store, self._replica.index, self._append, self._clock)
+            passes = Passes(store, self.replica.index, self._append, self._clock)
             self._passes = (store, passes)
         return self._passes[1]
 
@@ -316,3 +297,21 @@ class Answering:
             "at": self._clock.now(),
             "by": by,
         }
+
+
+Handler = Callable[[Answering, Scope, Any, Via], Awaitable[Reply]]
+"""Answers one kind of question about one scope; of an operation that only reads, from the store of
+`Answering.replica`, which is fresh and stays."""
+HANDLERS: Final[dict[type[Question], Handler]] = {
+    Save: Answering._save,
+    Forget: Answering._forget,
+    Associate: Answering._associate,
+    Undo: Answering._undo,
+    Maintain: Answering._maintain,
+    Recall: Answering._recall,
+    ListMemories: Answering._list,
+    GetGraph: Answering._graph,
+    Get: Answering._get,
+    GetStats: Answering._stats,
+}
+"""By what is asked: the struct of an operation."""

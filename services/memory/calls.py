@@ -19,9 +19,9 @@ from vigil import crash
 from vigil.bus.bus import Bus, Message
 from vigil.contracts import CallTool, SaveMemory, encode
 from vigil.errors import InvalidInput, NotFound, Unavailable, VigilError, WrongLastSequence
+from vigil.memory.answer_text import Told
 from vigil.memory.client import Conflict
-from vigil.memory.questions import Listed, Recalled, Saved
-from vigil.memory.tools import TOOLS
+from vigil.memory.operation import operation_of, tools
 from vigil.observe import metrics, spans, trace
 from vigil.runtime import Context
 from vigil.subjects import Scope, SessionKey
@@ -29,8 +29,7 @@ from vigil.worker import results, turns
 from vigil.worker.effects import InHand, Tasks
 from vigil.worker.waiting import is_awaited
 
-from . import answer_text, checks, work
-from .answer_text import Told
+from . import checks, work
 from .answers import Answering, Gone
 from .config import Limits
 
@@ -158,15 +157,7 @@ class Calls:
     async def _told(self, key: SessionKey, call: CallTool) -> Told:
         question = work.question_of(key, call)
         reply = await self._answering.answer(self._scope(key), question, via="call")
-        match reply:
-            case Saved():
-                return answer_text.of_saved(reply)
-            case Recalled():
-                return answer_text.of_recalled(reply)
-            case Listed():
-                return answer_text.of_listed(reply)
-            case _:  # pragma: no cover - no tool asks for anything else
-                raise AssertionError(f"no tool answers with {type(reply).__name__}")
+        return operation_of(type(question)).told(reply)
 
     async def _answer(self, key: SessionKey, call: CallTool, told: Told) -> None:
         event = turns.result_of(
@@ -183,4 +174,4 @@ class Calls:
 
 def _name(call: CallTool) -> str:
     """Return the tool's name, if there is one of that name: a model may ask for anything."""
-    return call.payload.tool if call.payload.tool in TOOLS else "unknown"
+    return call.payload.tool if call.payload.tool in tools() else "unknown"

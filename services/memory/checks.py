@@ -21,7 +21,8 @@ from vigil.contracts import (
     SaveMemory,
 )
 from vigil.errors import InvalidInput
-from vigil.memory.questions import CONTENT_BYTES_MAX, Question, Save
+from vigil.memory.operations.save import Save
+from vigil.memory.questions import CONTENT_BYTES_MAX, Question
 from vigil.subjects import Scope, token_of
 
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
@@ -93,8 +94,6 @@ def check_save(save: Save, now: datetime) -> None:
     check_content(save.content)
     if save.expires_at is not None and save.expires_at <= now:
         raise InvalidInput("expires_at", "is in the past")
-    if save.valid_from and save.valid_to and save.valid_from > save.valid_to:
-        raise InvalidInput("valid_to", "must not be before valid_from")
 
 
 def memory_id(scope: Scope, save: Save, random_id: str) -> str:

@@ -17,20 +17,18 @@ import structlog
 
 from vigil.bus.micro import Endpoint, Handle, Refusal, Request
 from vigil.errors import InvalidInput, NotFound, Unavailable, VigilError
-from vigil.memory import questions
 from vigil.memory.client import Conflict
+from vigil.memory.operation import operations
+from vigil.memory.operations.maintain import Maintain
+from vigil.memory.operations.recall import Recall, Recalled
 from vigil.memory.questions import (
     ERASE,
     MAINTAIN_ALL,
-    QUESTIONS,
     REBUILD,
     SERVICE,
     Erased,
-    Maintain,
     Rebuild,
     Rebuilding,
-    Recall,
-    Recalled,
     Refused,
     Reply,
 )
@@ -73,7 +71,7 @@ class Service:
         """Return everything that can be asked."""
         of_scopes = [
             Endpoint(name=op, subject=f"rpc.{SERVICE}.{op}.*.*", handle=self._handler(op))
-            for op in QUESTIONS
+            for op in operations()
         ]
         return [
             *of_scopes,
@@ -83,7 +81,7 @@ class Service:
         ]
 
     def _handler(self, op: str) -> Handle:
-        kind, _ = QUESTIONS[op]
+        kind = operations()[op].question
 
         async def answer(request: Request) -> bytes:
             trace.current.set(trace.passed_on(request.headers.get(trace.HEADER)))
@@ -114,7 +112,7 @@ class Service:
 
     async def _rebuild_here(self, request: Request) -> bytes:
         try:
-            question = checks.decode(request.data, questions.Rebuild)
+            question = checks.decode(request.data, Rebuild)
         except VigilError as error:
             raise refusal(error) from error
         return msgspec.json.encode(self._rebuild(question))

@@ -7,19 +7,15 @@ the tool's types here, and what is wrong with it goes back to the model as the r
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from vigil.contracts import (
-    CallTool,
-    MemoryType,
-    SaveMemory,
-    Turn,
-)
+from vigil.contracts import CallTool, SaveMemory, Turn
 from vigil.errors import InvalidInput
-from vigil.memory import tools
-from vigil.memory.questions import ListMemories, Recall, Save
+from vigil.memory.operation import tools
+from vigil.memory.operations.save import Save
+from vigil.memory.questions import Question
 from vigil.subjects import SessionKey
 from vigil.worker import turns
 
@@ -29,8 +25,6 @@ SERVICE: Final = "memory"
 LETTER: Final = "m"
 """Memory's in the header of a turn."""
 TAGS: Final = (b'"type":"save_memory"', b'"type":"call_tool"')
-SUMMARY_LIMIT: Final = 30
-"""Memories that `summarize` gathers."""
 Work = SaveMemory | CallTool
 
 
@@ -52,54 +46,28 @@ def work_of(turn: Turn) -> list[Work]:
 # ---------------------------------------------------------------- a call as a question
 
 
-def question_of(key: SessionKey, call: CallTool) -> Save | Recall | ListMemories:
+def question_of(key: SessionKey, call: CallTool) -> Question:
     """Return what a call asks for. Its source and whether it's trusted are none of its arguments.
 
     Raises:
         InvalidInput: for the model to correct.
     """
     payload = call.payload
-    kind = tools.TOOLS.get(payload.tool)
-    if kind is None:
+    tool = tools().get(payload.tool)
+    if tool is None:
         raise InvalidInput("tool", f"there is no tool {payload.tool[:100]!r}")
     try:
-        arguments: Any = msgspec.convert(payload.input, kind)
+        arguments = msgspec.convert(payload.input, tool.arguments)
     except msgspec.ValidationError as error:
         raise checks.invalid(str(error), "input") from error
     checks.check_characters(msgspec.structs.asdict(arguments))
-    return _question(key, call, arguments)
+    question = tool.question(arguments, f"session:{key}")
+    return _stamped(key, call, question) if isinstance(question, Save) else question
 
 
-def _question(key: SessionKey, call: CallTool, arguments: Any) -> Save | Recall | ListMemories:
-    question: Save | Recall | ListMemories
-    match arguments:
-        case tools.MemorySave(content=content, type=type_, importance=importance):
-            question = _save(key, call, content, type_, importance)
-        case tools.Remember(text=text):
-            question = _save(key, call, text, "fact", None)
-        case tools.MemoryRecall(query=query, types=types, source=source, limit=limit):
-            question = Recall(query=query, types=types, source=source, limit=limit)
-        case tools.Search(query=query):
-            question = Recall(query=query)
-        case tools.ListMemory(sort=sort, types=types, limit=limit):
-            question = ListMemories(sort=sort, types=types, limit=limit)
-        case tools.Summarize(topic=""):
-            question = ListMemories(sort="importance", limit=SUMMARY_LIMIT)
-        case tools.Summarize(topic=topic):
-            question = Recall(query=topic, limit=SUMMARY_LIMIT)
-        case _:  # pragma: no cover - the table has no other types
-            raise InvalidInput("tool", f"{call.payload.tool!r} is not served")
-    return question
-
-
-def _save(
-    key: SessionKey, call: CallTool, content: str, kind: MemoryType, importance: float | None
-) -> Save:
-    return Save(
-        content=content,
-        by=f"session:{key}",
-        type=kind,
-        importance=importance,
+def _stamped(key: SessionKey, call: CallTool, save: Save) -> Save:
+    return msgspec.structs.replace(
+        save,
         source=f"chat:{key.thread}",
         thread=key.thread,
         provenance=(call.payload.caused_by,),

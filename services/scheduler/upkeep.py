@@ -16,7 +16,7 @@ from vigil.bus.bus import Bus
 from vigil.clock import Clock
 from vigil.errors import VigilError
 from vigil.memory.client import MemoryClient
-from vigil.memory.questions import Maintain
+from vigil.memory.operations.maintain import Maintain
 from vigil.observe import trace
 from vigil.settings.sections import Memory
 

@@ -16,7 +16,7 @@ from services.cortex.thought.model import Situation
 from services.cortex.thought.prompts import FOLDER, Prompts, barred, instant, line
 from services.cortex.thought.tools import specs
 from vigil.contracts import ExternalBlock, ExternalPayload, FollowUp, Memory, TaskBlock
-from vigil.memory.tools import TOOLS as MEMORY_TOOLS
+from vigil.memory.operation import tools as memory_tools
 
 NOW = datetime(2026, 11, 20, 23, 34, 5, tzinfo=UTC)
 IDENTITY = Identity(soul="SOUL.", identity="IDENTITY.", role="ROLE.", user="PERSON.")
@@ -244,7 +244,7 @@ def test_memories_of_the_ends_of_the_calendar(at: datetime) -> None:
 def test_the_model_knows_its_memory_tools() -> None:
     """M-8: it sees them, with what the types say, and the prompt says when to use them."""
     shown = {spec.name: spec for spec in specs()}
-    assert set(MEMORY_TOOLS) <= set(shown)
+    assert set(memory_tools()) <= set(shown)
     assert shown["memory_save"].description.startswith("Remember something for good")
     schema = shown["memory_recall"].input_schema
     assert set(schema["properties"]) == {"query", "types", "source", "limit"}

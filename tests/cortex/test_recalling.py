@@ -34,7 +34,7 @@ from vigil.contracts import (
     encode,
 )
 from vigil.memory.client import MemoryClient
-from vigil.memory.questions import Recall
+from vigil.memory.operations.recall import Recall
 from vigil.observe.metrics import Metrics
 from vigil.settings.config import Config
 from vigil.subjects import Scope, SessionKey

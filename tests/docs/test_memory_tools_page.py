@@ -9,7 +9,7 @@ from pathlib import Path
 from typer.main import get_command
 
 from vigil.cli.commands import memory
-from vigil.memory.mcp_tools import TOOLS
+from vigil.memory.operation import operations
 
 PAGE = (Path(__file__).parents[2] / "docs" / "memory.md").read_text("utf-8")
 
@@ -25,7 +25,8 @@ def test_every_tool_is_listed_with_its_hint() -> None:
     )
     hints = {
         tool.name: "reads" if tool.is_reading else "destroys" if tool.is_destructive else ""
-        for tool in TOOLS
+        for tool in (one.mcp for one in operations().values())
+        if tool is not None
     }
     assert dict(rows) == hints
 

@@ -21,7 +21,7 @@ from mcp.shared.exceptions import MCPError
 from services.gateway.memory.mcp_lifetime import McpRunning
 from tests.support.gateway import Gate, assert_problem
 from tests.support.remembering import running_memories
-from vigil.memory.mcp_tools import TOOLS
+from vigil.memory.mcp_server import offered
 from vigil.subjects import Scope
 
 Mode = Literal["auto", "legacy"]
@@ -178,7 +178,7 @@ async def test_tools_describe_themselves(gate: Gate) -> None:
     """P-5: typed arguments and results, hints, words that a model understands."""
     async with talking(gate, "ann") as ann:
         tools = (await ann.list_tools()).tools
-    assert [tool.name for tool in tools] == [tool.name for tool in TOOLS]
+    assert [tool.name for tool in tools] == list(offered())
     for tool in tools:
         jsonschema.Draft202012Validator.check_schema(tool.input_schema)
         assert tool.output_schema is not None

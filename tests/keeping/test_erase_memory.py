@@ -28,7 +28,9 @@ from vigil.erasure import residue
 from vigil.erasure.erase import Eraser, filters_of
 from vigil.errors import InvalidInput, NotFound
 from vigil.memory.client import MemoryClient
-from vigil.memory.questions import ERASE, Erased, Get, Recall, Recalled
+from vigil.memory.operations.get import Get
+from vigil.memory.operations.recall import Recall, Recalled
+from vigil.memory.questions import ERASE, Erased
 from vigil.subjects import TEAM, Scope
 
 THEIRS = Scope("vigil", USER)

@@ -9,13 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from services.memory import answer_text
 from tests.support.memories import ANN, BOB, KEY, Asking, Session, asking, call_of, records, save_of
 from tests.support.stack import Stack, running_stack
 from vigil import contracts
 from vigil.contracts import MemorySaved, decode_call_claim, decode_dead_letter, encode
 from vigil.erasure import mark
-from vigil.memory.questions import Forget, Get
+from vigil.memory import answer_text
+from vigil.memory.operations.forget import Forget
+from vigil.memory.operations.get import Get
 from vigil.observe import metrics
 from vigil.subjects import Scope, SessionKey
 from vigil.worker import turns

@@ -44,7 +44,7 @@ from vigil.contracts import (
     encode,
 )
 from vigil.errors import Unavailable
-from vigil.memory.questions import ListMemories
+from vigil.memory.operations.list import ListMemories
 from vigil.subjects import Scope
 
 DIMENSION = 8

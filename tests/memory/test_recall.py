@@ -22,7 +22,8 @@ from services.memory.vectors import Near, Point, Where
 from services.memory.vectors.edge import EdgeIndex
 from tests.support.memory_records import ANN, BOB, associated, edge, forgotten, memory_id, saved
 from vigil.errors import Unavailable
-from vigil.memory.questions import ANSWER_BYTES_MAX, Recall, Recalled
+from vigil.memory.operations.recall import Recall, Recalled
+from vigil.memory.questions import ANSWER_BYTES_MAX
 from vigil.settings.sections import Memory
 from vigil.subjects import Scope
 

@@ -32,22 +32,16 @@ from vigil.contracts import (
 )
 from vigil.errors import ConfigError, InvalidInput, NotFound, Unavailable
 from vigil.memory.client import Conflict
-from vigil.memory.questions import (
-    IDS_MAX,
-    REBUILD,
-    Associate,
-    Forget,
-    Get,
-    GetGraph,
-    Link,
-    ListMemories,
-    Maintain,
-    Rebuild,
-    Rebuilding,
-    Recall,
-    Save,
-    Undo,
-)
+from vigil.memory.operations.associate import Associate
+from vigil.memory.operations.forget import Forget
+from vigil.memory.operations.get import Get
+from vigil.memory.operations.graph import GetGraph
+from vigil.memory.operations.list import ListMemories
+from vigil.memory.operations.maintain import Maintain
+from vigil.memory.operations.recall import Recall
+from vigil.memory.operations.save import Link, Save
+from vigil.memory.operations.undo import Undo
+from vigil.memory.questions import IDS_MAX, REBUILD, Rebuild, Rebuilding
 from vigil.subjects import Scope
 
 NOBODY = "0" * 32

@@ -25,7 +25,7 @@ from tests.support.memory_records import (
     undone,
 )
 from vigil.errors import NotFound
-from vigil.memory.questions import ListMemories
+from vigil.memory.operations.list import ListMemories
 from vigil.subjects import Scope
 
 

@@ -29,7 +29,9 @@ from tests.support.memory_records import (
     undone,
 )
 from vigil.errors import NotFound
-from vigil.memory.questions import GetGraph, ListMemories, MemoryView
+from vigil.memory.operations.graph import GetGraph
+from vigil.memory.operations.list import ListMemories
+from vigil.memory.questions import MemoryView
 from vigil.subjects import Scope
 
 NOW = T0 + DAY

@@ -29,7 +29,8 @@ from tests.support.memory_records import (
     undone,
 )
 from vigil.contracts import MemoryForgotten
-from vigil.memory.questions import GetGraph, ListMemories
+from vigil.memory.operations.graph import GetGraph
+from vigil.memory.operations.list import ListMemories
 from vigil.subjects import Scope
 
 NUMBERS = st.integers(1, 8)

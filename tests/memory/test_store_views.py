@@ -38,13 +38,10 @@ from tests.support.memory_records import (
 )
 from vigil.contracts import IMPORTANCE, MemoriesAccessed
 from vigil.errors import InvalidInput, NotFound
-from vigil.memory.questions import (
-    ANSWER_BYTES_MAX,
-    CONTENT_BYTES_MAX,
-    GetGraph,
-    GetStats,
-    ListMemories,
-)
+from vigil.memory.operations.graph import GetGraph
+from vigil.memory.operations.list import ListMemories
+from vigil.memory.operations.stats import GetStats
+from vigil.memory.questions import ANSWER_BYTES_MAX, CONTENT_BYTES_MAX
 from vigil.subjects import Scope
 
 NOW = T0 + DAY

@@ -15,7 +15,8 @@ from services.scheduler import __main__ as scheduler
 from services.scheduler import rounds
 from services.scheduler.config import SchedulerLimits
 from tests.support.stack import Stack, running_stack
-from vigil.memory.questions import MAINTAIN_ALL, Maintain, Maintained
+from vigil.memory.operations.maintain import Maintain, Maintained
+from vigil.memory.questions import MAINTAIN_ALL
 
 FAST = SchedulerLimits(upkeep_first_s=0.05)
 

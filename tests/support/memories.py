@@ -33,16 +33,11 @@ from vigil.contracts import (
 from vigil.contracts.events import Cause
 from vigil.errors import Unavailable
 from vigil.memory.client import MemoryClient
-from vigil.memory.questions import (
-    GetStats,
-    ListMemories,
-    Question,
-    Recall,
-    Recalled,
-    Save,
-    Saved,
-    Stats,
-)
+from vigil.memory.operations.list import ListMemories
+from vigil.memory.operations.recall import Recall, Recalled
+from vigil.memory.operations.save import Save, Saved
+from vigil.memory.operations.stats import GetStats, Stats
+from vigil.memory.questions import Question
 from vigil.subjects import MEMORIES_ALL, Scope, SessionKey
 from vigil.topology import Consumer
 

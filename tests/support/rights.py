@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from vigil.memory.questions import MAINTAIN_ALL, QUESTIONS, REBUILD
+from vigil.memory.operation import operations
+from vigil.memory.questions import MAINTAIN_ALL, REBUILD
 from vigil.subjects import EXECUTOR_CANCEL, Scope, SessionKey, outside
 from vigil.topology import BUCKETS, CONSUMERS, SERVICES, STREAMS
 
@@ -148,7 +149,7 @@ EVERY_SUBJECT: Final[dict[str, set[str]]] = {
     "rpc.health": {"gateway", "operator"},
     "rpc.metrics": {"gateway"},
     **{f"rpc.requeue.{name}": {"gateway"} for name in SERVICES},
-    **{SCOPE.question(op): {"gateway"} for op in QUESTIONS if op != "recall"},
+    **{SCOPE.question(op): {"gateway"} for op in operations() if op != "recall"},
     SCOPE.question("recall"): {"gateway", "cortex"},
     MAINTAIN_ALL: {"gateway", "scheduler"},
     REBUILD: {"gateway"},
@@ -194,7 +195,7 @@ LISTENERS: Final[dict[str, set[str]]] = {
     "rpc.metrics": _ALL,
     **{f"rpc.requeue.{name}": {name} for name in SERVICES},
     "rpc.memory.>": {"memory"},
-    **{SCOPE.question(op): {"memory"} for op in QUESTIONS},
+    **{SCOPE.question(op): {"memory"} for op in operations()},
     **{f"rpc.answer.{role}.x": {role} for role in (*SERVICES, "operator")},
     "rpc.answer.>": set(),
     MAINTAIN_ALL: {"memory"},

@@ -12,7 +12,8 @@ import msgspec
 from nats.aio.msg import Msg
 
 from tests.support.stack import Stack
-from vigil.memory.questions import Hit, MemoryView, Parts, Recall, Recalled, Reply
+from vigil.memory.operations.recall import Recall, Recalled
+from vigil.memory.questions import Hit, MemoryView, Parts, Reply
 from vigil.subjects import Scope
 
 Answer = Callable[[Recall], Reply | Awaitable[Reply]]

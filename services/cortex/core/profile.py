@@ -16,6 +16,7 @@ import msgspec
 
 from vigil.contracts import Cause, Row, Tool
 from vigil.contracts.arguments import Arguments
+from vigil.memory.operation import tools as memory_tools
 
 from .tools.declaration import declared
 
@@ -24,14 +25,8 @@ if TYPE_CHECKING:
     from .context.offers import Offer
     from .draft import Draft
 
-MEMORY: Final = (
-    "memory_save",
-    "memory_recall",
-    "remember",
-    "search",
-    "list_memory",
-    "summarize",
-)
+MEMORY: Final = "memory"
+"""Every tool of the memory."""
 MCP: Final = "*__*"
 """Every tool of every MCP server."""
 
@@ -136,7 +131,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     give_way: Callable[[Draft, str], None] | None = None
     """Closes its loop for whatever comes in, which is then taken at once; None: that waits."""
     tools: tuple[str, ...] = ()
-    """Names of tools that it is offered, and `MCP`, beside those whose `profiles` name it."""
+    """Names of tools, `MEMORY` and `MCP`: offered beside the tools whose `profiles` name it."""
     calls_max: int = 10
     """Model calls for one event."""
     tier: Literal["main", "cheap"] = "main"
@@ -170,5 +165,7 @@ def offers(profile: Profile, name: str, tool: Tool | None) -> bool:
     """
     if "__" in name:
         return MCP in profile.tools
+    if name in memory_tools():
+        return MEMORY in profile.tools
     offered = tool or declared().get(name)
     return name in profile.tools or (offered is not None and profile.name in offered.profiles)

@@ -13,7 +13,7 @@ from vigil.clock import Clock
 from vigil.contracts import Cause, Loop, Memory, Row
 from vigil.errors import OutcomeUnknown, Unavailable, VigilError
 from vigil.memory.client import MemoryClient
-from vigil.memory.questions import Recall, Recalled
+from vigil.memory.operations.recall import Recall, Recalled
 from vigil.observe import metrics
 from vigil.observe.metrics import Metrics
 from vigil.settings.config import Config

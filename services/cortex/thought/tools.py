@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from vigil.contracts.arguments import Arguments, description_of, schema_of
-from vigil.memory.tools import TOOLS as MEMORY_TOOLS
+from vigil.memory.operation import tools as memory_tools
 
 from ..core.tools.declaration import declared
 from ..profiles import starters
@@ -16,7 +16,8 @@ def arguments() -> dict[str, type[Arguments]]:
     """Return what each tool takes, but for those of the executor."""
     own = {name: one.arguments for name, one in declared().items()}
     starting = {name: p.starter.arguments for name, p in starters().items() if p.starter}
-    return {**own, **MEMORY_TOOLS, **starting}
+    memory = {name: one.arguments for name, one in memory_tools().items()}
+    return {**own, **memory, **starting}
 
 
 @functools.cache

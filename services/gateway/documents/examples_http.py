@@ -50,7 +50,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "AssociateBody": {"two memories": {"from_id": _ID, "to_id": _ID[::-1], "weight": 0.7}},
     "UndoBody": {"a source": {"source": "import-7"}},
     "MaintainBody": {"your own": {}, "of one agent": {"agentId": "vigil"}},
-    "RebuildBody": {"the vectors": {"what": "vectors"}},
+    "Rebuild": {"the vectors": {"what": "vectors"}},
     "JsonRpc": {
         "the tools": {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}},
     },

@@ -10,23 +10,9 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from vigil.contracts import Signal
-from vigil.memory.wire import (
-    AssociateBody,
-    AssociatedMemories,
-    ForgottenMemories,
-    MaintainBody,
-    MaintenanceDone,
-    MemoryDetail,
-    MemoryGraph,
-    MemoryPage,
-    MemoryStats,
-    RebuildBody,
-    RebuildStarted,
-    SaveBody,
-    SavedMemory,
-    UndoBody,
-    UndoneSource,
-)
+from vigil.memory.operation import http_view, operations
+from vigil.memory.questions import Rebuild
+from vigil.memory.wire import MaintainBody, MaintenanceDone, RebuildStarted
 from vigil.sdk.cloud_event import CloudEvent
 
 from ..events.cloud_events import STRUCTURED
@@ -71,15 +57,15 @@ from . import examples_http
 from .asyncapi import AsyncApi
 
 REF: Final = "#/components/schemas/{name}"
-COMPONENTS: Final[tuple[Any, ...]] = (
-    Accepted, Alive, ApprovalList, ApprovalView, AssociateBody, AssociatedMemories, AsyncApi,
+_COMPONENTS: Final[tuple[Any, ...]] = (
+    Accepted, Alive, ApprovalList, ApprovalView, AsyncApi,
     ChatAnswer, ChatPending, ChatRequest, ClientFrame, CloudEvent, DeadLetterDetail, DeadLetterPage,
-    Decide, ForgottenMemories,
+    Decide,
     JobAccepted, JobBody, JobChange, JobDetail, JobList, JsonRpc, MaintainBody, MaintenanceDone,
-    Me, MemoryDetail, MemoryGraph, MemoryPage, MemoryStats,
-    PauseState, PostMessage, ProblemBody, Readiness, RebuildBody, RebuildStarted, SaveBody,
-    SavedMemory, ServerFrame, SessionList, Signal, SkillList, Status, Ticket, TicketRequest,
-    Timeline, TimerList, ToolList, Transcript, UndoBody, UndoneSource, WhyAnswer,
+    Me,
+    PauseState, PostMessage, ProblemBody, Readiness, Rebuild, RebuildStarted,
+    ServerFrame, SessionList, Signal, SkillList, Status, Ticket, TicketRequest,
+    Timeline, TimerList, ToolList, Transcript, WhyAnswer,
 )  # fmt: skip
 DESCRIPTION: Final = """\
 Talk to agents that come back by themselves. Every call but the public ones carries a token:
@@ -124,6 +110,16 @@ _PHRASES: Final = {
     422: "Input that can't be used", 426: "A WebSocket",
     429: "Too many; see Retry-After", 503: "Not now; see Retry-After",
 }  # fmt: skip
+
+
+def _components() -> list[Any]:
+    of_memory = [
+        kind
+        for one in operations().values()
+        if one.route is not None
+        for kind in ((http_view(one).kind, one.answer) if one.route.has_body else (one.answer,))
+    ]
+    return [*_COMPONENTS, *of_memory]
 
 
 def json_of(kind: type) -> dict[str, Any]:
@@ -273,7 +269,7 @@ def document(app: FastAPI, extra_paths: dict[str, Any]) -> bytes:
         title="Vigil", version=app.version, description=DESCRIPTION, routes=app.routes
     )  # fmt: skip
     paths = made["paths"] | extra_paths
-    _, schemas = msgspec.json.schema_components(COMPONENTS, ref_template=REF)
+    _, schemas = msgspec.json.schema_components(_components(), ref_template=REF)
     return msgspec.json.encode(
         made
         | {

@@ -18,6 +18,8 @@ from vigil.bus.bus import BusError
 from vigil.contracts import Signal
 from vigil.errors import InvalidInput, Unavailable
 from vigil.memory import wire as memory_wire
+from vigil.memory.operation import http_view
+from vigil.memory.questions import Rebuild
 
 from ..documents import asyncapi, examples_http, openapi
 from ..edge import Edge
@@ -89,7 +91,7 @@ class Endpoint(msgspec.Struct, frozen=True):
 
 _S: Final = "/api/sessions/{key}"
 _M: Final = "/api/memories"
-ENDPOINTS: Final = (
+_OWN: Final = (
     Endpoint("POST", "/api/chat", routes.chat, {200: ChatAnswer, 202: ChatPending},
              (403, 413, 422, 503), ChatRequest),
     Endpoint("POST", "/api/tickets", routes.give_ticket, {201: Ticket}, (404, 413, 422),
@@ -124,26 +126,11 @@ ENDPOINTS: Final = (
     Endpoint("PATCH", "/api/approvals/{id}", approvals.decide_approval, {202: Accepted},
              (403, 404, 409, 413, 422, 503), Decide),
     Endpoint("GET", "/api/tools", tools.list_tools, {200: tools.ToolList}, (503,)),
-    Endpoint("POST", _M, memories.save_memory, {201: memory_wire.SavedMemory},
-             (403, 409, 413, 422, 503), memory_wire.SaveBody),
     Endpoint("GET", _M, memories.find_memories, {200: memory_wire.MemoryPage}, (403, 422, 503),
-             query=memory_wire.Look),
-    Endpoint("POST", f"{_M}/associate", memories.associate_memories,
-             {200: memory_wire.AssociatedMemories}, (403, 404, 409, 413, 422, 503),
-             memory_wire.AssociateBody),
-    Endpoint("GET", f"{_M}/graph", memories.get_memory_graph, {200: memory_wire.MemoryGraph},
-             (403, *_INPUT, 503), query=memory_wire.LookAround),
-    Endpoint("POST", f"{_M}/undo", memories.undo_memories, {200: memory_wire.UndoneSource},
-             (403, 409, 413, 422, 503), memory_wire.UndoBody),
-    Endpoint("GET", f"{_M}/stats", memories.get_memory_stats, {200: memory_wire.MemoryStats},
-             (403, 422, 503), query=memory_wire.Whose),
+             query=memories.look().kind),
     Endpoint("POST", f"{_M}/rebuild", memories.rebuild_memories,
-             {202: memory_wire.RebuildStarted}, (403, 413, 422, 503), memory_wire.RebuildBody,
+             {202: memory_wire.RebuildStarted}, (403, 413, 422, 503), Rebuild,
              may_be_empty=True),
-    Endpoint("GET", f"{_M}/{{id}}", memories.get_memory, {200: memory_wire.MemoryDetail},
-             (403, *_INPUT, 503), query=memory_wire.Whose),
-    Endpoint("DELETE", f"{_M}/{{id}}", memories.forget_memory,
-             {200: memory_wire.ForgottenMemories}, (403, *_INPUT, 503), query=memory_wire.Whose),
     Endpoint("POST", "/api/maintenance", memories.maintain_memories,
              {200: memory_wire.MaintenanceDone}, (403, 413, 422, 503), memory_wire.MaintainBody,
              may_be_empty=True),
@@ -166,6 +153,30 @@ ENDPOINTS: Final = (
     Endpoint("GET", "/readyz", routes.readyz, {200: Readiness, 503: Readiness}),
     Endpoint("GET", "/asyncapi.json", asyncapi.get_asyncapi, {200: asyncapi.AsyncApi}),
 )  # fmt: skip
+
+
+def _of_memory() -> list[Endpoint]:
+    """Return the rows of the operations on a memory."""
+    found = []
+    for one, route in memories.served():
+        kind = http_view(one).kind
+        errors = (403, 422, 503, *route.errors, *((413,) if route.has_body else ()))
+        row = Endpoint(
+            route.method,
+            route.path,
+            memories.handler_of(one, route),
+            {route.status: one.answer},
+            errors,
+            body=kind if route.has_body else None,
+            query=None if route.has_body else memory_wire.Whose if "{id}" in route.path else kind,
+        )
+        found.append(row)
+    return found
+
+
+def endpoints() -> tuple[Endpoint, ...]:
+    """Return everything that is served here but what comes before the routes."""
+    return (*_of_memory(), *_OWN)
 
 
 def build(edge: Edge) -> Door:
@@ -206,7 +217,7 @@ def described() -> FastAPI:
     app = _empty()
     for path, methods in _hidden().items():
         app.router.routes.append(Route(path, _refuse_method, methods=methods))
-    for endpoint in ENDPOINTS:
+    for endpoint in endpoints():
         _add(app, endpoint)
     app.router.routes.append(Route("/openapi.json", _get_document, methods=["GET"]))
     return app
@@ -330,7 +341,7 @@ def _methods(all_routes: list[BaseRoute], scope: Any) -> list[str]:
 def _hidden() -> dict[str, list[str]]:
     """Return the methods that a path doesn't take, and a path with a parameter there would."""
     taken: dict[str, set[str]] = {}
-    for one in ENDPOINTS:
+    for one in endpoints():
         taken.setdefault(one.path, set()).add(one.method)
     patterns = {path: compile_path(path)[0] for path in taken if "{" in path}
     hidden = {

@@ -69,6 +69,8 @@ def _instants(kind: type) -> tuple[str, ...]:
 
 
 def _is_instant(kind: msgspec.inspect.Type) -> bool:
+    if isinstance(kind, msgspec.inspect.Metadata):  # it has a description
+        return _is_instant(kind.type)
     if isinstance(kind, msgspec.inspect.UnionType):
         return any(map(_is_instant, kind.types))
     return isinstance(kind, msgspec.inspect.DateTimeType)
@@ -95,13 +97,17 @@ def check_values(struct: Any) -> None:
         InvalidInput: naming the field, as the outside calls it.
     """
     for field in msgspec.structs.fields(struct):
-        value = getattr(struct, field.name)
-        if isinstance(value, str) and "\0" in value:
-            raise InvalidInput(field.encode_name, "must not contain NUL")
-        if isinstance(value, float) and not math.isfinite(value):
-            raise InvalidInput(field.encode_name, "must be a number")
-        if isinstance(value, datetime) and not _is_utc_instant(value):
-            raise InvalidInput(field.encode_name, "is out of range")
+        check_value(field.encode_name, getattr(struct, field.name))
+
+
+def check_value(name: str, value: Any) -> None:
+    """Refuse one value of such a kind. Raises: InvalidInput, naming it `name`."""
+    if isinstance(value, str) and "\0" in value:
+        raise InvalidInput(name, "must not contain NUL")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InvalidInput(name, "must be a number")
+    if isinstance(value, datetime) and not _is_utc_instant(value):
+        raise InvalidInput(name, "is out of range")
 
 
 def _is_utc_instant(at: datetime) -> bool:

@@ -13,7 +13,7 @@ from fastapi import Request, Response
 
 from vigil.errors import InvalidInput
 from vigil.memory import wire
-from vigil.memory.mcp_tools import Acting
+from vigil.memory.behalf import Acting
 from vigil.settings.tokens import Principal
 
 from ..edge import Edge

@@ -1,17 +1,22 @@
 """/api/memories and /api/maintenance: what agents remember, for people and their programs (SPEC M).
 
-Queries are read by :mod:`.query`, bodies as everywhere; :mod:`.remembering` does the rest.
+Operations have no code here: handlers are made of `vigil.memory.operations`.
 """
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Final, TypeVar
 
 import msgspec
 from fastapi import Depends, Path, Request, Response
 
 from vigil.errors import InvalidInput
-from vigil.memory import wire
+from vigil.memory import questions, wire
+from vigil.memory.operation import Operation, Route, http_view, operations, outside
+from vigil.memory.questions import Limit, Mode, Rebuild, Sort
+from vigil.memory.view import Pick, View, view
 
 from ..http import body
 from ..http.query import query_of
@@ -27,17 +32,14 @@ from ..http.wire import ID_SCHEMA
 from .questions import Remembering
 
 T = TypeVar("T")
+Handler = Callable[..., Awaitable[Response]]
 _LISTS: Final = frozenset({"type"})
 _maintain: Final = msgspec.json.Decoder(wire.MaintainBody)
-_rebuild: Final = msgspec.json.Decoder(wire.RebuildBody)
+_rebuild: Final = msgspec.json.Decoder(Rebuild)
 
 
 async def _remembering(edge: Shared, caller: Caller) -> Remembering:
     return Remembering(edge, caller)
-
-
-async def _whose(request: Request) -> wire.Whose:
-    return query_of(request.scope["query_string"], wire.Whose)
 
 
 async def _memory_id(
@@ -47,61 +49,107 @@ async def _memory_id(
     ],
 ) -> str:
     try:
-        return msgspec.convert(id_, wire.MemoryId)
+        msgspec.convert(id_, questions.Id)
     except msgspec.ValidationError as error:
         raise InvalidInput("id", "must be 32 hex digits") from error
+    return id_
 
 
 Memory = Annotated[Remembering, Depends(_remembering)]
-Whose = Annotated[wire.Whose, Depends(_whose)]
 Id = Annotated[str, Depends(_memory_id)]
 
 
-async def save_memory(
-    memory: Memory, saved: Annotated[wire.SaveBody, Depends(body_of(wire.SaveBody))]
-) -> Response:
-    """Remember something. It's stored when this answers, and the next recall finds it."""
-    return Json(await memory.save(saved), 201)
+# ---------------------------------------------------------------- operations
+
+
+def served() -> list[tuple[Operation, Route]]:
+    """Return the operations that have a place of their own, the narrower paths first."""
+    found = [
+        (one, one.route)
+        for one in operations().values()
+        if one.route is not None and one.name not in (_RECALL, _LIST)
+    ]
+    return sorted(found, key=lambda pair: "{" in pair[1].path)
+
+
+def handler_of(operation: Operation, route: Route) -> Handler:
+    """Return what answers for an operation: its view of the query or the body is all it takes."""
+    view = http_view(operation)
+    if "{id}" in route.path:
+        handler = _with_id(operation, view)
+    elif route.has_body:
+        handler = _with_body(operation, view, route.status)
+    else:
+        handler = _with_query(operation, view)
+    handler.__name__, handler.__doc__ = route.name, route.text
+    return handler
+
+
+def _with_id(operation: Operation, view: View) -> Handler:
+    async def answer(request: Request, memory: Memory, id_: Id) -> Response:
+        whose = query_of(request.scope["query_string"], wire.Whose)
+        given = view.kind(id=id_, user_id=whose.user_id, agent_id=whose.agent_id)
+        return Json(await memory.ask(operation, given, view.fields(given)))
+
+    return answer
+
+
+def _with_body(operation: Operation, view: View, status: int) -> Handler:
+    read = body_of(view.kind)
+
+    async def answer(request: Request, memory: Memory) -> Response:
+        given = await read(request)
+        return Json(await memory.ask(operation, given, view.fields(given)), status)
+
+    return answer
+
+
+def _with_query(operation: Operation, view: View) -> Handler:
+    async def answer(request: Request, memory: Memory) -> Response:
+        given = query_of(request.scope["query_string"], view.kind, lists=_LISTS)
+        return Json(await memory.ask(operation, given, view.fields(given)))
+
+    return answer
+
+
+# ---------------------------------------------------------------- recall and list, of one path
+
+_RECALL, _LIST = "recall", "list"
+
+
+@functools.cache
+def look() -> View:
+    """Return the query of both: what only one of them takes may be absent."""
+    recall, listed = operations()[_RECALL].question, operations()[_LIST].question
+    of_recall = {"query": Pick(default=""), "mode": Pick(kind=Mode | None, default=None)}
+    of_both = {
+        **outside(listed),
+        "limit": Pick(kind=Limit | None, default=None),
+        "sort": Pick(kind=Sort | None, default=None),
+    }
+    first = view("Look", recall, of_recall, base=wire.Whose, text="")
+    return View(
+        kind=view("Look", listed, of_both, base=first.kind, text=listed.__doc__ or "").kind,
+        picks=of_recall | of_both,
+    )
 
 
 async def find_memories(request: Request, memory: Memory) -> Response:
     """Recall what fits `q`, the best first, each with its score; without `q`, list."""
-    wanted = query_of(request.scope["query_string"], wire.Look, lists=_LISTS)
-    return Json(await memory.look(wanted))
+    wanted = query_of(request.scope["query_string"], look().kind, lists=_LISTS)
+    fields = look().fields(wanted)
+    if wanted.query.strip():
+        asked, reason = operations()[_RECALL], "is for lists, so without q"
+    else:
+        asked, reason = operations()[_LIST], "is for a recall, so with q"
+        fields.pop("query")
+    for name in fields.keys() - set(asked.question.__struct_fields__):
+        if fields.pop(name):
+            raise InvalidInput(name, reason)
+    return Json(await memory.ask(asked, wanted, fields))
 
 
-async def get_memory(memory: Memory, whose: Whose, id_: Id) -> Response:
-    """Show one memory: what it was made of, what became of it, its associations."""
-    return Json(await memory.get(whose, id_))
-
-
-async def forget_memory(memory: Memory, whose: Whose, id_: Id) -> Response:
-    """Forget a memory: no recall and no list shows it again."""
-    return Json(await memory.forget(whose, id_))
-
-
-async def associate_memories(
-    memory: Memory, wanted: Annotated[wire.AssociateBody, Depends(body_of(wire.AssociateBody))]
-) -> Response:
-    """Associate two memories; the same pair and relation again replaces the weight."""
-    return Json(await memory.associate(wanted))
-
-
-async def get_memory_graph(request: Request, memory: Memory) -> Response:
-    """Show the memories around one, or the best connected ones."""
-    return Json(await memory.graph(query_of(request.scope["query_string"], wire.LookAround)))
-
-
-async def undo_memories(
-    memory: Memory, wanted: Annotated[wire.UndoBody, Depends(body_of(wire.UndoBody))]
-) -> Response:
-    """Revert a source and everything that was derived from it."""
-    return Json(await memory.undo(wanted))
-
-
-async def get_memory_stats(memory: Memory, whose: Whose) -> Response:
-    """Tell how much there is, what the indexes are made of, and how far a rebuild is."""
-    return Json(await memory.stats(whose))
+# ---------------------------------------------------------------- of the whole service
 
 
 async def rebuild_memories(request: Request, memory: Memory, _: Admin) -> Response:

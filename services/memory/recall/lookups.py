@@ -15,7 +15,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from vigil.memory.questions import MemoryView, Recall
+from vigil.memory.operations.recall import Recall
+from vigil.memory.questions import MemoryView
 
 from ..store import views
 from ..store.places import Place

@@ -23,7 +23,8 @@ import msgspec
 import numpy as np
 
 from vigil.errors import Unavailable
-from vigil.memory.questions import ANSWER_BYTES_MAX, DEGRADED_VECTORS, Hit, Recall, Recalled
+from vigil.memory.operations.recall import Recall, Recalled
+from vigil.memory.questions import ANSWER_BYTES_MAX, DEGRADED_VECTORS, Hit
 from vigil.subjects import Scope
 
 from ..embedding import Embedder

@@ -17,7 +17,8 @@ from typing import Annotated, Final
 import msgspec
 
 from vigil.errors import InvalidInput
-from vigil.memory.questions import Listed, ListMemories, Sort
+from vigil.memory.operations.list import Listed, ListMemories
+from vigil.memory.questions import Sort
 
 from . import views
 from .instants import instant, micros

@@ -20,16 +20,11 @@ import msgspec
 import structlog
 
 from vigil.errors import NotFound
-from vigil.memory.questions import (
-    GetGraph,
-    GetStats,
-    Got,
-    Graph,
-    Listed,
-    ListMemories,
-    MemoryView,
-    Stats,
-)
+from vigil.memory.operations.get import Got
+from vigil.memory.operations.graph import GetGraph, Graph
+from vigil.memory.operations.list import Listed, ListMemories
+from vigil.memory.operations.stats import GetStats, Stats
+from vigil.memory.questions import MemoryView
 from vigil.subjects import Scope
 
 from ..upkeep.decide import Reverted

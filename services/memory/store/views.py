@@ -15,15 +15,10 @@ import msgspec
 
 from vigil.contracts import Edge
 from vigil.errors import NotFound
-from vigil.memory.questions import (
-    ANSWER_BYTES_MAX,
-    Filters,
-    GetGraph,
-    Got,
-    Graph,
-    MemoryView,
-    Stats,
-)
+from vigil.memory.operations.get import Got
+from vigil.memory.operations.graph import GetGraph, Graph
+from vigil.memory.operations.stats import Stats
+from vigil.memory.questions import ANSWER_BYTES_MAX, Filters, MemoryView
 
 from ..upkeep import decide
 from .instants import DAY, instant, instant_or_none, micros

@@ -20,7 +20,8 @@ from vigil.contracts import (
     MemoryForgotten,
     MemoryRecord,
 )
-from vigil.memory.questions import IDS_MAX, Maintained
+from vigil.memory.operations.maintain import Maintained
+from vigil.memory.questions import IDS_MAX
 from vigil.subjects import Scope, token_of
 
 from ..store import places

@@ -11,15 +11,13 @@ from ..errors import InvalidInput, NotFound, Unavailable, VigilError
 from ..observe import trace
 from ..subjects import Scope
 from . import questions
+from .operation import operation_of
+from .operations.maintain import Maintain, Maintained
 from .questions import Question, Refused
 
 CODE_HEADER: Final = "Nats-Service-Error-Code"
 TIMEOUT_S: Final = 5.0
 
-_OPERATIONS: Final = {question: op for op, (question, _) in questions.QUESTIONS.items()}
-_DECODERS: Final = {
-    question: msgspec.json.Decoder(reply) for question, reply in questions.QUESTIONS.values()
-}
 _refused: Final = msgspec.json.Decoder(Refused).decode
 
 
@@ -35,7 +33,7 @@ class MemoryClient:
         self._timeout_s = timeout_s
 
     async def ask(self, scope: Scope, question: Question, *, timeout_s: float = 0.0) -> Any:
-        """Ask one question about `scope`; return the reply that `QUESTIONS` names.
+        """Ask one question about `scope`; return the reply of its operation.
 
         Raises:
             InvalidInput: the service refuses it, naming field and reason.
@@ -44,16 +42,16 @@ class MemoryClient:
             Unavailable: no memory service, or it can't now. After OutcomeUnknown a write may have
                 happened.
         """
-        kind = type(question)
-        subject = scope.question(_OPERATIONS[kind])
-        return _DECODERS[kind].decode(await self._ask(subject, question, timeout_s))
+        operation = operation_of(type(question))
+        subject = scope.question(operation.name)
+        return msgspec.json.decode(
+            await self._ask(subject, question, timeout_s), type=operation.reply
+        )
 
-    async def maintain_all(
-        self, question: questions.Maintain, *, timeout_s: float = 60.0
-    ) -> questions.Maintained:
+    async def maintain_all(self, question: Maintain, *, timeout_s: float = 60.0) -> Maintained:
         """Run a pass over every scope. Raises: as :meth:`ask`."""
         data = await self._ask(questions.MAINTAIN_ALL, question, timeout_s)
-        return msgspec.json.decode(data, type=questions.Maintained)
+        return msgspec.json.decode(data, type=Maintained)
 
     async def _ask(self, subject: str, question: Question, timeout_s: float) -> bytes:
         headers = {trace.HEADER: trace.passed_on(trace.current.get())}

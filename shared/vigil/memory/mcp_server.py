@@ -20,7 +20,8 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 
 from .. import __version__
-from .mcp_tools import TOOLS, Acting, Tool, schema_of
+from .behalf import Acting
+from .operation import McpTool, Operation, mcp_view, operations
 
 log = structlog.get_logger("vigil.mcp")
 
@@ -34,17 +35,21 @@ Finder = Callable[[ServerRequestContext[Any, Any]], Acting]
 """Tells on whose behalf a call is made."""
 Explainer = Callable[[Exception], str | None]
 """Tells a client why a call was refused; None: a fault of ours, of which nothing is told."""
-_BY_NAME: Final = {tool.name: tool for tool in TOOLS}
 
 
-def described(tool: Tool) -> types.Tool:
-    """Return a tool as a client sees it."""
+def offered() -> dict[str, Operation]:
+    """Return the operations that are tools of MCP, by the tool's name."""
+    return {one.mcp.name: one for one in operations().values() if one.mcp is not None}
+
+
+def described(operation: Operation, tool: McpTool) -> types.Tool:
+    """Return an operation as a client sees it."""
     return types.Tool(
         name=tool.name,
         title=tool.title,
-        description=tool.description,
-        input_schema=schema_of(tool.arguments) | {"description": tool.description},
-        output_schema=schema_of(tool.result),
+        description=tool.text,
+        input_schema=schema_of(mcp_view(operation).kind) | {"description": tool.text},
+        output_schema=schema_of(operation.answer),
         annotations=types.ToolAnnotations(
             title=tool.title,
             read_only_hint=tool.is_reading,
@@ -57,7 +62,10 @@ def described(tool: Tool) -> types.Tool:
 
 def build(find: Finder, explain: Explainer) -> Server[Any]:
     """Return a server whose calls act as `find` says."""
-    listed = types.ListToolsResult(tools=[described(tool) for tool in TOOLS])
+    known = offered()
+    listed = types.ListToolsResult(
+        tools=[described(one, one.mcp) for one in known.values() if one.mcp is not None]
+    )
 
     async def list_tools(
         context: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None
@@ -67,16 +75,19 @@ def build(find: Finder, explain: Explainer) -> Server[Any]:
     async def call_tool(
         context: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        tool = _BY_NAME.get(params.name)
-        if tool is None:
+        operation = known.get(params.name)
+        if operation is None:
             raise MCPError(code=types.INVALID_PARAMS, message="there is no such tool")
         try:
-            wanted = msgspec.convert(params.arguments or {}, tool.arguments)
-            return _result(await tool.run(find(context), wanted))
+            view = mcp_view(operation)
+            wanted = msgspec.convert(params.arguments or {}, view.kind)
+            acting = find(context)
+            fields = view.fields(wanted)
+            return _result(await acting.memories.ask(operation, acting.whose, fields))
         except (msgspec.ValidationError, UnicodeEncodeError) as error:  # half of a surrogate pair
             return _refusal(f"These arguments can't be used: {error}")
         except Exception as error:
-            return _refusal(_reason(tool, error, explain))
+            return _refusal(_reason(params.name, error, explain))
 
     return Server(
         "vigil-memory",
@@ -86,6 +97,13 @@ def build(find: Finder, explain: Explainer) -> Server[Any]:
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
+
+
+def schema_of(kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """Return the JSON Schema of a struct, with an object at its root as MCP wants it."""
+    (reference,), components = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
+    root: dict[str, Any] = components.pop(reference["$ref"].rpartition("/")[2])
+    return root | ({"$defs": components} if components else {})
 
 
 def _result(answer: msgspec.Struct) -> types.CallToolResult:
@@ -102,10 +120,10 @@ def _refusal(reason: str) -> types.CallToolResult:
     )
 
 
-def _reason(tool: Tool, error: Exception, explain: Explainer) -> str:
+def _reason(tool: str, error: Exception, explain: Explainer) -> str:
     reason = explain(error)
     if reason is None:
-        log.exception("a tool failed", action="mcp.failed", tool=tool.name)
+        log.exception("a tool failed", action="mcp.failed", tool=tool)
         return "Something went wrong here; it was logged."
     return reason
 

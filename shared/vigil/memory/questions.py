@@ -4,6 +4,9 @@ Questions are NATS requests to ``rpc.memory.{op}.{agent}.{owner}`` (:class:`vigi
 so whose memory it is stands in the subject and never in what a person or a model wrote. One replica
 answers each, but those of `EVERY_REPLICA`. An error comes in the headers of the micro-service API
 (``Nats-Service-Error-Code``, as of HTTP) with a :class:`Refused` as the body.
+
+Here is what the operations (`vigil.memory.operations`) have in common, and what is asked of the
+service as a whole.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from ..contracts import Edge, Instant, Memory, MemoryType, Relation, Stability
+from ..contracts import Instant, Memory, MemoryType
 
 SERVICE: Final = "memory"
 CONTENT_BYTES_MAX: Final = 16 * 1024
@@ -26,13 +29,22 @@ UNDONE_SHOWN_MAX: Final = 10_000
 DEGRADED_VECTORS: Final = "vectors"
 """In `degraded`: the vector index did not answer, and text alone was searched."""
 
+
+def described(text: str) -> msgspec.Meta:
+    """Return what a field says of itself, in every schema that it is part of."""
+    return msgspec.Meta(description=text)
+
+
 Unit = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Name = Annotated[str, msgspec.Meta(max_length=200)]
 Id = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
 Ids = Annotated[tuple[Id, ...], msgspec.Meta(min_length=1, max_length=IDS_MAX)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=LIMIT_MAX)]
 Content = Annotated[str, msgspec.Meta(min_length=1, max_length=CONTENT_BYTES_MAX)]
-Query = Annotated[str, msgspec.Meta(max_length=CONTENT_BYTES_MAX)]
+Named = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+FewWords = Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
+"""What a model or a program looks for; our own services look for whole messages."""
+Few = Annotated[int, msgspec.Meta(ge=1, le=50)]
 Mode = Literal["hybrid", "text", "vector"]
 Sort = Literal["recent", "importance", "accessed"]
 Ended = Literal["forgotten", "expired", "decayed", "merged", "undone"]
@@ -54,129 +66,29 @@ class Refused(Reply, frozen=True, kw_only=True):
     field: str = ""
 
 
-# ---------------------------------------------------------------- writing
-
-
-class Link(Question, frozen=True, kw_only=True):
-    """An association to make with a memory that is saved."""
-
-    to_id: Id
-    relation: Relation = "related_to"
-    weight: Unit = 0.5
-
-
-class Save(Question, frozen=True, kw_only=True):
-    """Remember something. With a `key`, a repeat is the same memory."""
-
-    content: Content
-    by: str
-    """Stamped by the service that asks: ``user:{name}``, ``session:{key}``."""
-    type: MemoryType = "fact"
-    importance: Unit | None = None
-    """None: the type's default."""
-    source: Name = "api"
-    stability: Stability = "stable"
-    thread: Name = ""
-    occurred_at: Instant | None = None
-    expires_at: Instant | None = None
-    valid_from: Instant | None = None
-    valid_to: Instant | None = None
-    provenance: Annotated[tuple[Name, ...], msgspec.Meta(max_length=100)] = ()
-    is_tainted: bool = False
-    links: Annotated[tuple[Link, ...], msgspec.Meta(max_length=100)] = ()
-    key: Name = ""
-
-
-class Saved(Reply, frozen=True, kw_only=True):
-    """It's in the log, and recallable at once from the replica that answered."""
-
-    id: str
-    seq: int
-    """Of MEMORIES."""
-    is_repeat: bool = False
-
-
-class Forget(Question, frozen=True, kw_only=True):
-    """Never recall these again. Those that aren't there are counted, not refused."""
-
-    ids: Ids
-    by: str
-
-
-class Forgotten(Reply, frozen=True, kw_only=True):
-    forgotten: int
-    missing: int = 0
-
-
-class Associate(Question, frozen=True, kw_only=True):
-    """Associate two memories of one scope; again: replace the weight."""
-
-    from_id: Id
-    to_id: Id
-    by: str
-    relation: Relation = "related_to"
-    weight: Unit = 0.5
-
-
-class Associated(Reply, frozen=True, kw_only=True):
-    edge: Edge
-
-
-class Undo(Question, frozen=True, kw_only=True):
-    """Revert a source and everything that was derived from it (SPEC M-4)."""
-
-    source: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
-    by: str
-
-
-class Undone(Reply, frozen=True, kw_only=True):
-    undone: tuple[str, ...]
-    restored: tuple[str, ...] = ()
-    undone_left_out: int = 0
-    """How many did not fit into the answer."""
-    restored_left_out: int = 0
-
-
-# ---------------------------------------------------------------- reading
+# ---------------------------------------------------------------- what is found
 
 
 class Filters(Question, frozen=True, kw_only=True):
     """What both recall and list can be narrowed to; applied inside the indexes."""
 
-    source: Name = ""
-    types: tuple[MemoryType, ...] = ()
-    since: Instant | None = None
-    until: Instant | None = None
+    source: Annotated[Name, described("Only what came from exactly this source.")] = ""
+    types: Annotated[
+        tuple[MemoryType, ...],
+        described("Only memories of these types. Leave it out for all."),
+    ] = ()
+    since: Annotated[Instant | None, described("Only what happened then or later (RFC 3339).")] = (
+        None
+    )
+    until: Annotated[Instant | None, described("Only what happened then or before (RFC 3339).")] = (
+        None
+    )
     """By when it occurred (saved, if that isn't known); both ends included."""
-    importance_min: Unit = 0.0
+    importance_min: Annotated[Unit, described("Only what is at least so important.")] = 0.0
     """Of the importance after decay (SPEC M-7)."""
-    as_of: Instant | None = None
-    """What was believed then: memories saved by then that stood then. What somebody asked to forget
-    is in no answer."""
-    thread: Name = ""
-
-
-class Recall(Filters, frozen=True, kw_only=True):
-    """Find what fits `query` best."""
-
-    query: Query
-    limit: Limit = 10
-    mode: Mode = "hybrid"
-    only_trusted: bool = False
-    """Leave out what descends from untrusted content."""
-    counts: bool = True
-    """Whether what is shown counts as accessed."""
-
-
-class ListMemories(Filters, frozen=True, kw_only=True):
-    """List memories that stand, sorted."""
-
-    sort: Sort = "recent"
-    limit: Limit = 50
-    after: Name = ""
-    """The `next_after` of the page before."""
-    with_ended: bool = False
-    """Also those that stand no more, but for what somebody asked to forget."""
+    as_of: Annotated[Instant | None, described("What was known at that moment (RFC 3339).")] = None
+    """Memories saved by then that stood then. What somebody asked to forget is in no answer."""
+    thread: Annotated[Name, described("Only this conversation.")] = ""
 
 
 class MemoryView(Memory, frozen=True, kw_only=True):
@@ -221,70 +133,6 @@ class Hit(Reply, frozen=True, kw_only=True):
     parts: Parts
 
 
-class Recalled(Reply, frozen=True, kw_only=True):
-    """The best first."""
-
-    hits: tuple[Hit, ...]
-    degraded: tuple[str, ...] = ()
-    """What could not be asked: `DEGRADED_VECTORS`. The hits are those of the rest."""
-    left_out: int = 0
-    """Hits that did not fit into the answer."""
-    is_empty: bool = False
-    """There is nothing in this memory at all."""
-
-
-class Listed(Reply, frozen=True, kw_only=True):
-    memories: tuple[MemoryView, ...]
-    next_after: str | None = None
-    """Continues the list; None: that was all."""
-
-
-class Get(Question, frozen=True, kw_only=True):
-    id: Id
-
-
-class Got(Reply, frozen=True, kw_only=True):
-    memory: MemoryView
-    edges: tuple[Edge, ...] = ()
-
-
-class GetGraph(Question, frozen=True, kw_only=True):
-    """The memories around one, or the best connected ones."""
-
-    id: Id | None = None
-    depth: Annotated[int, msgspec.Meta(ge=1, le=3)] = 1
-    limit: Limit = 100
-
-
-class Graph(Reply, frozen=True, kw_only=True):
-    nodes: tuple[MemoryView, ...]
-    edges: tuple[Edge, ...]
-
-
-class GetStats(Question, frozen=True, kw_only=True):
-    """How much there is, and what the indexes are made of."""
-
-
-class Stats(Reply, frozen=True, kw_only=True):
-    memories: int
-    """That stand."""
-    ended: int
-    """But for those that somebody asked to forget."""
-    edges: int
-    by_type: dict[str, int]
-    by_source: dict[str, int]
-    """The 50 largest."""
-    position: int
-    """The last record of MEMORIES that is in SQLite, of all scopes."""
-    vectors_position: int
-    """The same, of the vector index."""
-    embedder: str
-    """Model and dimension: ``wordllama-l2-256``."""
-    index: str
-    """Which vector index: ``edge`` or ``qdrant``."""
-    rebuild: Rebuilding | None = None
-
-
 # ---------------------------------------------------------------- of the whole service
 
 
@@ -301,20 +149,6 @@ class Rebuild(Question, frozen=True, kw_only=True):
     """Make SQLite and the vectors anew from the log; returns at once."""
 
     what: Literal["all", "vectors"] = "all"
-
-
-class Maintain(Question, frozen=True, kw_only=True):
-    """Run a pass now: over one scope, or over all if the subject names none."""
-
-    what: Literal["maintenance", "association"] = "maintenance"
-
-
-class Maintained(Reply, frozen=True, kw_only=True):
-    pruned: int = 0
-    merged: int = 0
-    """Batches."""
-    associated: int = 0
-    message: str = ""
 
 
 class Erased(Reply, frozen=True, kw_only=True):
@@ -334,17 +168,3 @@ MAINTAIN_ALL: Final = "rpc.memory.maintain"
 REBUILD: Final = "rpc.memory.rebuild"
 ERASE: Final = "rpc.memory.erase"
 """With the hash of a name behind it (:func:`vigil.erasure.mark.hash_of`); no body."""
-
-QUESTIONS: Final[dict[str, tuple[type[Question], type[Reply]]]] = {
-    "save": (Save, Saved),
-    "recall": (Recall, Recalled),
-    "list": (ListMemories, Listed),
-    "get": (Get, Got),
-    "forget": (Forget, Forgotten),
-    "associate": (Associate, Associated),
-    "graph": (GetGraph, Graph),
-    "undo": (Undo, Undone),
-    "stats": (GetStats, Stats),
-    "maintain": (Maintain, Maintained),
-}
-"""Operation of a scope -> what is asked, what is answered."""

@@ -1,4 +1,4 @@
-"""What `vigil.Client` can do with memories: one method for each endpoint of /api/memories."""
+"""What `vigil.Client` can do with memories: one method for each operation, and one for them all."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from msgspec import structs
+
 from ..errors import InvalidInput
+from ..memory.operation import Operation, http_view, operations
 
 PATH: Final = "/api/memories"
 _ID: Final = re.compile("[0-9a-f]{32}")
@@ -23,6 +26,31 @@ class MemoryCalls:
         self, method: str, path: str, body: Any = None, *, timeout_s: float | None = None
     ) -> dict[str, Any]:
         raise NotImplementedError  # pragma: no cover - `vigil.Client` defines it
+
+    def ask_memory(
+        self,
+        operation: str,
+        fields: Mapping[str, Any],
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+    ) -> dict[str, Any]:
+        """Ask for any operation of :mod:`vigil.memory.operations`; the methods below ask by this.
+
+        Args:
+            fields: of the operation's struct; what is None or empty is left out.
+
+        Raises:
+            InvalidInput: HTTP has no such operation, or that takes no such field.
+        """
+        found = operations().get(operation)
+        if found is None or found.route is None:
+            raise InvalidInput("operation", f"there is none named {operation!r}")
+        path, sent = _request(found, found.route.path, fields)
+        sent |= _given({"userId": user, "agentId": agent})
+        if found.route.has_body:
+            return self._object(found.route.method, path, sent)
+        return self._object(found.route.method, path + _query(sent))
 
     def save_memory(
         self,
@@ -50,21 +78,21 @@ class MemoryCalls:
             occurred_at: aware; when what it tells of happened.
             links: associations, ``{"to_id", "relation", "weight"}``.
         """
-        body = {
+        fields = {
             "content": content,
             "type": type,
             "source": source,
             "importance": importance,
-            "threadId": thread,
-            "occurredAt": occurred_at,
+            "thread": thread,
+            "occurred_at": occurred_at,
             "stability": stability,
             "expires_at": expires_at,
             "valid_from": valid_from,
             "valid_to": valid_to,
-            "links": list(links) or None,
-            "idempotency_key": idempotency_key,
+            "links": links,
+            "key": idempotency_key,
         }
-        return self._object("POST", PATH, _given(body | _whose(user, agent)))
+        return self.ask_memory("save", fields, user=user, agent=agent)
 
     def recall(
         self,
@@ -89,12 +117,8 @@ class MemoryCalls:
         if not query.strip():
             raise ValueError("a recall needs a query; memories() lists")
         filters = _filters(types, source, since, until, importance_min, as_of, thread)
-        wanted = {"q": query, "limit": limit, "mode": mode} | filters | _whose(user, agent)
-        return self.memory_page(wanted)
-
-    def memory_page(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
-        """Return one answer of ``GET /api/memories``; `wanted` are its parameters."""
-        return self._object("GET", PATH + _query(wanted))
+        fields = {"query": query, "limit": limit, "mode": mode} | filters
+        return self.ask_memory("recall", fields, user=user, agent=agent)
 
     def memories(
         self,
@@ -119,26 +143,25 @@ class MemoryCalls:
             with_ended: those that stand no more, too.
         """
         filters = _filters(types, source, since, until, importance_min, as_of, thread)
-        wanted = {"sort": sort, "limit": page_size, "with_ended": with_ended or None}
-        wanted |= filters | _whose(user, agent)
+        fields = {"sort": sort, "limit": page_size, "with_ended": with_ended or None} | filters
         while True:
-            page = self.memory_page(wanted)
+            page = self.ask_memory("list", fields, user=user, agent=agent)
             yield from page["memories"]
-            wanted["after"] = page.get("next_after")
-            if wanted["after"] is None:
+            fields["after"] = page.get("next_after")
+            if fields["after"] is None:
                 return
 
     def memory(
         self, id_: str, *, user: str | None = None, agent: str | None = None
     ) -> dict[str, Any]:
         """Return one memory with its associations: ``{memory, edges}``."""
-        return self._object("GET", _path(id_) + _query(_whose(user, agent)))
+        return self.ask_memory("get", {"id": id_}, user=user, agent=agent)
 
     def forget(
         self, id_: str, *, user: str | None = None, agent: str | None = None
     ) -> dict[str, Any]:
         """Forget a memory for good. Raises: ApiError with status 404, it isn't there."""
-        return self._object("DELETE", _path(id_) + _query(_whose(user, agent)))
+        return self.ask_memory("forget", {"id": id_}, user=user, agent=agent)
 
     def associate(
         self,
@@ -151,8 +174,8 @@ class MemoryCalls:
         agent: str | None = None,
     ) -> dict[str, Any]:
         """Associate two memories; again: replace the weight."""
-        body = {"from_id": from_id, "to_id": to_id, "relation": relation, "weight": weight}
-        return self._object("POST", f"{PATH}/associate", _given(body | _whose(user, agent)))
+        fields = {"from_id": from_id, "to_id": to_id, "relation": relation, "weight": weight}
+        return self.ask_memory("associate", fields, user=user, agent=agent)
 
     def memory_graph(
         self,
@@ -164,18 +187,18 @@ class MemoryCalls:
         agent: str | None = None,
     ) -> dict[str, Any]:
         """Return ``{nodes, edges}`` around one memory, or of the best connected ones."""
-        wanted = {"id": id_, "depth": depth, "limit": limit}
-        return self._object("GET", f"{PATH}/graph{_query(wanted | _whose(user, agent))}")
+        fields = {"id": id_, "depth": depth, "limit": limit}
+        return self.ask_memory("graph", fields, user=user, agent=agent)
 
     def undo_memories(
         self, source: str, *, user: str | None = None, agent: str | None = None
     ) -> dict[str, Any]:
         """Revert a source and what was derived from it: ``{undone, restored}``, ids."""
-        return self._object("POST", f"{PATH}/undo", {"source": source} | _whose(user, agent))
+        return self.ask_memory("undo", {"source": source}, user=user, agent=agent)
 
     def memory_stats(self, *, user: str | None = None, agent: str | None = None) -> dict[str, Any]:
         """Return how much there is, and how far a rebuild is."""
-        return self._object("GET", f"{PATH}/stats{_query(_whose(user, agent))}")
+        return self.ask_memory("stats", {}, user=user, agent=agent)
 
     def rebuild_memories(self, *, what: str = "all") -> dict[str, Any]:
         """Have every replica make its indexes anew (`all`, or `vectors`). Needs an admin token."""
@@ -183,12 +206,37 @@ class MemoryCalls:
 
     def maintain(self, *, user: str | None = None, agent: str | None = None) -> dict[str, Any]:
         """Prune and merge now: ``{pruned, merged, message}``. An admin who names none: all."""
-        body = _whose(user, agent)
+        body = _given({"userId": user, "agentId": agent})
         return self._object("POST", "/api/maintenance", body, timeout_s=WORK_TIMEOUT_S)
 
 
-def _whose(user: str | None, agent: str | None) -> dict[str, Any]:
-    return _given({"userId": user, "agentId": agent})
+def _request(
+    operation: Operation, path: str, fields: Mapping[str, Any]
+) -> tuple[str, dict[str, Any]]:
+    """Return the filled path, and what it is sent, by the names that HTTP has.
+
+    >>> _request(operations()["forget"], "/api/memories/{id}", {"id": "stats"})
+    Traceback (most recent call last):
+        ...
+    vigil.errors.InvalidInput: id: must be 32 hex digits
+    """
+    names = {one.name: one.encode_name for one in structs.fields(http_view(operation).kind)}
+    sent: dict[str, Any] = {}
+    for name, value in fields.items():
+        if name not in names:
+            raise InvalidInput(name, f"is no field of {operation.name}")
+        if f"{{{name}}}" in path:
+            path = path.replace(f"{{{name}}}", _checked(name, value))
+        elif value is not None and value not in ((), []):
+            sent[names[name]] = _plain(value)
+    return path, sent
+
+
+def _checked(name: str, id_: str) -> str:
+    """Return an id; what isn't one could be the place of something else. Raises: InvalidInput."""
+    if not _ID.fullmatch(id_):
+        raise InvalidInput(name, "must be 32 hex digits")
+    return id_
 
 
 def _filters(
@@ -201,13 +249,13 @@ def _filters(
     thread: str | None,
 ) -> dict[str, Any]:
     return {
-        "type": ",".join(types) or None,
+        "types": tuple(types),
         "source": source,
         "since": since,
         "until": until,
         "importance_min": importance_min,
         "as_of": as_of,
-        "threadId": thread,
+        "thread": thread,
     }
 
 
@@ -225,18 +273,11 @@ def _query(values: Mapping[str, Any]) -> str:
     >>> _query({"q": "a b", "limit": None, "with_ended": True})
     '?q=a+b&with_ended=true'
     """
-    given = {name: "true" if value is True else value for name, value in _given(values).items()}
+    given = {name: _parameter(value) for name, value in _given(values).items()}
     return f"?{urlencode(given)}" if given else ""
 
 
-def _path(id_: str) -> str:
-    """Return where a memory is. What isn't an id could be the place of something else.
-
-    >>> _path("stats")
-    Traceback (most recent call last):
-        ...
-    vigil.errors.InvalidInput: id: must be 32 hex digits
-    """
-    if not _ID.fullmatch(id_):
-        raise InvalidInput("id", "must be 32 hex digits")
-    return f"{PATH}/{id_}"
+def _parameter(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return ",".join(value)
+    return "true" if value is True else value

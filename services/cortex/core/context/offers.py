@@ -13,8 +13,8 @@ from typing import Final
 import msgspec
 
 from vigil.contracts import SaveMemoryPayload, TextBlock, ToolUseBlock
+from vigil.memory.operations.save import Save, memory_save
 from vigil.memory.questions import CONTENT_BYTES_MAX
-from vigil.memory.tools import MemorySave
 
 from ...thought.model import ModelAnswer
 from .. import sway as sways
@@ -83,7 +83,7 @@ def save_all(draft: Draft, answer: ModelAnswer, offer: Offer) -> int:
     sway = sways.of(offer, *offer.chunks)
     count, left = 0, SAVES_BYTES_MAX
     for call in calls[:SAVES_MAX]:
-        saved = _arguments(draft, call)
+        saved = _saved(draft, call)
         if saved is None:
             continue
         left -= stored_size(saved.content)
@@ -108,15 +108,16 @@ def save_all(draft: Draft, answer: ModelAnswer, offer: Offer) -> int:
     return count
 
 
-def _arguments(draft: Draft, call: ToolUseBlock) -> MemorySave | None:
-    if call.name != "memory_save":
+def _saved(draft: Draft, call: ToolUseBlock) -> Save | None:
+    if call.name != memory_save.name:
         draft.note("save_refused", f"there is no tool named {call.name[:80]!r} here")
         return None
     try:
-        saved = msgspec.convert(call.input, MemorySave)
+        given = msgspec.convert(call.input, memory_save.arguments)
     except msgspec.ValidationError as error:
         draft.note("save_refused", f"the arguments don't fit the schema: {error}")
         return None
+    saved = Save(by="", **memory_save.view.fields(given))  # stamped where it is stored
     if not saved.content.strip() or "\0" in saved.content:
         draft.note("save_refused", "there is nothing readable in it")
         return None

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from vigil.contracts import Tool, ToolUseBlock
-from vigil.memory.tools import TOOLS as MEMORY_TOOLS
+from vigil.memory.operation import tools as memory_tools
 
 from ...profiles import starters
 from ..draft import Draft
@@ -27,7 +27,7 @@ def route(draft: Draft, use: ToolUseBlock) -> Answer:
     tool = draft.moment.tools.get(name)
     if not offers(draft.policy.profile, name, tool):
         return _unknown(name)
-    if name in MEMORY_TOOLS:
+    if name in memory_tools():
         return _memory(draft, use)
     if name in starters():
         return children.spawn(draft, use)
@@ -68,7 +68,7 @@ def _memory(draft: Draft, use: ToolUseBlock) -> Answer:
 
 def _misfit(name: str, given: dict[str, Any]) -> str | None:
     try:
-        msgspec.convert(given, MEMORY_TOOLS[name])
+        msgspec.convert(given, memory_tools()[name].arguments)
     except msgspec.ValidationError as error:
         return f"The arguments don't fit the schema: {error}"
     return None

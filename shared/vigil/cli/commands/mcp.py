@@ -66,7 +66,7 @@ def _serve(agent: str, user: str | None) -> None:
         raise ConfigError(
             f"this needs {error.name}: {distribution.command_for('gateway')}"
         ) from error
-    from vigil.memory.mcp_tools import Acting
+    from vigil.memory.behalf import Acting
     from vigil.memory.over_http import MemoriesOverHttp
     from vigil.memory.wire import Whose
 

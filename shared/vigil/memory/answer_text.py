@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from vigil.memory.questions import Listed, MemoryView, Recalled, Saved
+from .questions import MemoryView
 
 RESULT_BYTES_MAX: Final = 16 * 1024
 """Of one tool result, in UTF-8."""
@@ -30,23 +30,8 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     is_tainted: bool = False
 
 
-def of_saved(saved: Saved) -> Told:
-    """Tell what was remembered."""
-    return Told(content=f"Remembered (id {saved.id}).")
-
-
-def of_recalled(recalled: Recalled) -> Told:
-    """Tell what was found, the best first."""
-    note = DEGRADED if recalled.degraded else ""
-    return _lines([hit.memory for hit in recalled.hits], recalled.left_out, note)
-
-
-def of_listed(listed: Listed) -> Told:
-    """Tell what there is."""
-    return _lines(listed.memories, 0, "")
-
-
-def _lines(memories: Sequence[MemoryView], left_out: int, note: str) -> Told:
+def lines(memories: Sequence[MemoryView], left_out: int = 0, note: str = "") -> Told:
+    """Tell what was found, a memory a line, as far as it fits."""
     if not memories:
         return Told(content=f"{NOTHING} {note}".strip())
     shown: list[str] = []
