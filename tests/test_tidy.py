@@ -23,7 +23,7 @@ KEPT: Final = {
     "comments `noqa`": 70,
     "comments `fmt: skip`": 159,
     "handlers of any `Exception`": 29,
-    "files over 400 lines": 3,
+    "files over 400 lines": 2,
     "functions over 60 lines": 2,
     "notes of work left for later": 0,
     "waits that can lose a cancellation": 0,

@@ -21,7 +21,7 @@ from services.cortex.models.anthropic import (
     plain,
 )
 from services.cortex.models.messages import EARLIER, NO_RESULT, messages_of
-from services.cortex.models.rehearsal import RehearsalModel
+from services.cortex.models.rehearsal.model import RehearsalModel
 from services.cortex.thought.model import (
     LanguageModel,
     ModelAnswer,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from services.cortex.core.profile import TemplateRow
 from services.cortex.core.work import plans
-from services.cortex.models.rehearsal_plans import CANNOT, LINES_MAX, plan
+from services.cortex.models.rehearsal.plans import CANNOT, LINES_MAX, plan
 from services.cortex.profiles.planner import job_rows
 from services.cortex.thought.prompts import Prompts
 from services.gateway.work import skills

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from services.cortex.models.rehearsal_reflection import NOTHING, memories, summary
+from services.cortex.models.rehearsal.reflection import NOTHING, memories, summary
 from services.cortex.thought.transcript import OFFERED, transcript
 from vigil.contracts import (
     ExternalBlock,

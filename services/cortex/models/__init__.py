@@ -19,7 +19,7 @@ from vigil.errors import ConfigError
 from vigil.settings.config import Settings
 
 from ..thought.model import LanguageModel, ModelAnswer, ModelError, ModelRequest
-from .rehearsal import RehearsalModel
+from .rehearsal.model import RehearsalModel
 
 DEFAULT_MODEL: Final = "claude-sonnet-5-5"
 NO_KEY: Final = "none"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
-from ..thought.prompts import BAR
-from ..thought.transcript import EARLIER, OFFERED, PERSON
+from ...thought.prompts import BAR
+from ...thought.transcript import EARLIER, OFFERED, PERSON
+from .reply import Call
 
 SAVED_MAX: Final = 20
 SENTENCE_MAX: Final = 400
@@ -24,8 +25,6 @@ _TELLS: Final = re.compile(
     re.I,
 )
 _ASKS: Final = re.compile(r"^i(?:'d like| want| need) (?:you )?to (?:know|ask)\b", re.I)
-
-Call = tuple[str, dict[str, Any]]
 
 
 def memories(text: str) -> list[Call]:

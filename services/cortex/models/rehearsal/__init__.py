@@ -1,0 +1,1 @@
+"""The rehearsal model: a deterministic stand-in, so that every loop can be seen working."""

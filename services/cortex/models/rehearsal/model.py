@@ -1,0 +1,111 @@
+"""The rehearsal model: a deterministic stand-in, so that every loop can be seen working.
+
+It runs without a key and says what it is. It understands a handful of phrases and answers them
+with real tool calls, and it goes on from the tools' real results. It reads no clock and rolls
+no dice: the same rows and situation give the same answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from vigil.contracts import Block, TextBlock, ToolUseBlock, Usage
+
+from ...thought.model import ModelAnswer, ModelRequest
+from .conversation import reply
+from .plans import plan
+from .reflection import memories, summary
+from .reply import Call, Reply, text_of
+
+_WORDS: Final = re.compile(r"\S+\s*")
+
+
+class RehearsalModel:
+    """Answers a few phrases, word by word."""
+
+    name: Final = "rehearsal"
+    is_free: Final = True
+    server: Final = None
+
+    def __init__(self, *, word_ms: int) -> None:
+        """`word_ms`: how long a word takes; 0 hands over the whole text at once."""
+        self._word_s = word_ms / 1000
+
+    async def answer(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelAnswer:
+        """Answer; never raises ModelError."""
+        text, calls = ROLES.get(request.purpose, _reply)(request)
+        if self._word_s and text and request.schema is None:
+            await self._stream(text, on_text)
+        elif text:
+            on_text(text)
+        blocks: tuple[Block, ...] = (TextBlock(text=text),) if text else ()
+        return ModelAnswer(
+            blocks=(*blocks, *_numbered(calls, request)) if calls else blocks,
+            stop_reason="tool_use" if calls else "end_turn",
+            usage=_usage(request, text),
+        )
+
+    async def _stream(self, text: str, on_text: Callable[[str], None]) -> None:
+        for index, word in enumerate(_WORDS.findall(text)):
+            if index:
+                await asyncio.sleep(self._word_s)
+            on_text(word)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def _reply(request: ModelRequest) -> Reply:
+    return reply(request.rows, request.situation)
+
+
+def _plan(request: ModelRequest) -> Reply:
+    return plan(text_of(request.rows[0])), []
+
+
+def _save(request: ModelRequest) -> Reply:
+    return "", memories(text_of(request.rows[-1]))
+
+
+def _compact(request: ModelRequest) -> Reply:
+    text = text_of(request.rows[-1])
+    return summary(text), memories(text)
+
+
+ROLES: Final[dict[str, Callable[[ModelRequest], Reply]]] = {
+    "plan": _plan,
+    "save": _save,
+    "compact": _compact,
+}
+"""What is answered to a question that is no step of a loop, by its purpose."""
+
+
+def _numbered(calls: list[Call], request: ModelRequest) -> list[ToolUseBlock]:
+    """Give each call an id that the session has not seen: it derives from the last row."""
+    seed = hashlib.sha256(request.session_key.encode())
+    seed.update(len(request.rows).to_bytes(4, "big"))
+    seed.update(msgspec.json.encode(request.rows[-1:]))
+    prefix = f"toolu_rehearsal_{seed.hexdigest()[:16]}"
+    return [
+        ToolUseBlock(id=f"{prefix}_{index}", name=name, input=arguments)
+        for index, (name, arguments) in enumerate(calls)
+    ]
+
+
+def _usage(request: ModelRequest, text: str) -> Usage:
+    """Count blanks: about one to a word."""
+    words = 1
+    for part in request.system:
+        words += part.count(" ")
+    for row in request.rows:
+        for block in row.blocks:
+            if isinstance(block, TextBlock):
+                words += block.text.count(" ") + 1
+    output = text.count(" ") + 1 if text else 0
+    return Usage(model=RehearsalModel.name, input_tokens=words, output_tokens=output)
