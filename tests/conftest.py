@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import inspect
 import os
@@ -9,12 +10,13 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 import pytest
 import structlog
+import uvloop
 from hypothesis import settings
 
 from tests.support import certificates, engines, examples, ports, takeover, warm
@@ -58,6 +60,12 @@ _SLOWEST: Final = {
 }
 """Files that took the longest when all were measured; one that is gone does no harm."""
 
+_OF_SERVICES: Final = frozenset(
+    {"cortex", "delivery", "executor", "gateway", "jobs", "memory", "scheduler", "shared",
+     "telemetry", "worker"}
+)  # fmt: skip
+"""Folders whose tests run services in their own process; what others start chooses its own loop."""
+
 _PURE_FIXTURES: Final = frozenset(
     {"monkeypatch", "request", "tmp_path", "capsys", "caplog", "event_loop_policy"}
 )
@@ -66,6 +74,15 @@ _PROGRAM_STARTERS: Final = frozenset({"subprocess", "Cli", "ColdCli", "running_v
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="only tests that start nothing")
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Run services in the process of a test on the loop that they are served on."""
+    if item.path.relative_to(_TESTS).parts[0] in _OF_SERVICES:
+        return {"uvloop": uvloop.new_event_loop}
+    return {"asyncio": asyncio.new_event_loop}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -58,10 +58,10 @@ async def until(condition: Callable[[], bool], within_s: float = 20.0) -> None:
 
 
 def kill(folder: Path) -> None:
-    """Kill the engine and wait until it is gone."""
+    """Kill the engine and wait until it is gone; how it ended is left to be read by its loop."""
     (engine,) = engines(folder)
     engine.kill()
-    psutil.wait_procs([engine], timeout=10)
+    os.waitid(os.P_PID, engine.pid, os.WEXITED | os.WNOWAIT)
 
 
 SERVICE = """
