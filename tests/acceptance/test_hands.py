@@ -82,6 +82,7 @@ def assert_done(home: Path, talk: Talk) -> None:
     assert 1 <= len(ran) <= len(commands_of(talk.turns))
 
 
+@pytest.mark.usefixtures("halved_times")
 async def test_a_script_is_written_run_and_reported_whatever_dies(tmp_path: Path) -> None:
     """C-1, S-12, X-1: the executor ends at each step of a call's way; the loop goes on where it
     was, and what nobody knows the outcome of is looked at before it is run again."""
