@@ -115,7 +115,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return question
 
 
-class Tool(msgspec.Struct, frozen=True, kw_only=True):
+class ModelTool(msgspec.Struct, frozen=True, kw_only=True):
     """A memory tool of a model (SPEC M-8). All may be run twice: a save has its call's id as key.
 
     Nothing of it lets a model choose a source, an owner or whether to be trusted.
@@ -134,7 +134,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         return self.ask(by, **self.view.fields(given))
 
 
-def tool(source: type[Question], picks: Picks) -> Callable[[Callable[..., Question]], Tool]:
+def tool(source: type[Question], picks: Picks) -> Callable[[Callable[..., Question]], ModelTool]:
     """Declare a function to be a tool of a model, as `@tool` of the executor does.
 
     Its name is the function's, its description the docstring. It is called with who asks and the
@@ -142,7 +142,7 @@ def tool(source: type[Question], picks: Picks) -> Callable[[Callable[..., Questi
     every word is paid for in every request.
     """
 
-    def declare(ask: Callable[..., Question]) -> Tool:
+    def declare(ask: Callable[..., Question]) -> ModelTool:
         made = view(
             "".join(part.title() for part in ask.__name__.split("_")),
             source,
@@ -151,7 +151,7 @@ def tool(source: type[Question], picks: Picks) -> Callable[[Callable[..., Questi
             text=ask.__doc__ or "",
             is_described=False,
         )
-        return Tool(name=ask.__name__, view=made, ask=ask)
+        return ModelTool(name=ask.__name__, view=made, ask=ask)
 
     return declare
 
@@ -169,10 +169,13 @@ def operations() -> dict[str, Operation]:
 
 
 @functools.cache
-def tools() -> dict[str, Tool]:
+def tools() -> dict[str, ModelTool]:
     """Return every memory tool of a model, by name."""
     return {
-        one.name: one for module in _modules() for one in module.values() if isinstance(one, Tool)
+        one.name: one
+        for module in _modules()
+        for one in module.values()
+        if isinstance(one, ModelTool)
     }
 
 
