@@ -36,7 +36,7 @@ from .embedding.choice import choose as choose_embedder
 from .recall.words import Words
 from .replica import slots
 from .replica.erasure import Erasing
-from .replica.rebuild import Parts, Replica
+from .replica.rebuild import Equipment, Replica
 from .replica.slots import Slot
 from .service import DESCRIPTION, Service
 from .store.writes import STREAM as MEMORIES
@@ -82,7 +82,7 @@ async def _serve(
 ) -> None:
     bus, clock = context.bus, context.clock
     written = Log(bus, limits)
-    parts = Parts(
+    parts = Equipment(
         bus=bus,
         clock=clock,
         config=context.settings.config,

@@ -50,7 +50,7 @@ BESIDE: Final = "next"
 READERS_WAIT_S: Final = 10.0
 
 
-class Parts:
+class Equipment:
     """What a replica is made of and doesn't change: seams, limits, time."""
 
     def __init__(
@@ -82,7 +82,7 @@ class Parts:
 class Replica:
     """One replica's store and vectors. Use what it holds inside of :meth:`reading`."""
 
-    def __init__(self, folder: Path, store: Store, parts: Parts) -> None:
+    def __init__(self, folder: Path, store: Store, parts: Equipment) -> None:
         self._folder = folder
         self._parts = parts
         self.on_applied: Callable[[], None] = lambda: None
@@ -121,7 +121,7 @@ class Replica:
         )
 
     @classmethod
-    async def open(cls, folder: Path, parts: Parts) -> Replica:
+    async def open(cls, folder: Path, parts: Equipment) -> Replica:
         """Open what this slot's last holder made; delete it if it was made of another log."""
         shutil.rmtree(folder / BESIDE, ignore_errors=True)
         store = await Store.open(folder)
@@ -321,7 +321,7 @@ class Replica:
         await self.store.close()
 
 
-async def _identity(parts: Parts) -> tuple[str, int]:
+async def _identity(parts: Equipment) -> tuple[str, int]:
     """Return when the stream was created, and its last sequence, as soon as the broker tells."""
     ask = partial(parts.bus.api, f"STREAM.INFO.{STREAM}", {})
     info = await Patience("memory.follow", parts.limits.again, errors=ANY).run(ask)
