@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from services.gateway.http.app import MESSAGES_PATH, endpoints
 from tests.support.gateway import Gate, assert_problem, frame_of, running_gateway, until
 from vigil.errors import ConfigError, InvalidInput
 from vigil.settings import tokens
@@ -35,12 +36,11 @@ class SetClock:
 
 
 def _paths(session: str) -> Iterator[tuple[str, str]]:
-    yield "GET", f"/api/sessions/{session}"
-    yield "GET", f"/api/sessions/{session}/timeline"
-    yield "GET", f"/api/sessions/{session}/timers"
-    yield "DELETE", f"/api/sessions/{session}/timers/tea"
-    yield "POST", f"/api/sessions/{session}/stop"
-    yield "POST", f"/api/sessions/{session}/messages"
+    """Every route with a session in its path, so that a new one can't forget whose it is."""
+    served = [(one.method, one.path) for one in endpoints()]
+    for method, path in [*served, ("POST", MESSAGES_PATH)]:
+        if "{key}" in path:
+            yield method, path.replace("{key}", session).replace("{timer_id:path}", "tea")
 
 
 async def test_without_a_valid_token_only_the_public_paths_answer(gate: Gate) -> None:

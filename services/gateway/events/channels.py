@@ -15,6 +15,7 @@ from fastapi import Request, Response
 from vigil.channels.contract import ChannelRequest, Inbound, NotAuthentic
 from vigil.subjects import SessionKey
 
+from ..access import plain_session
 from ..edge import Edge
 from ..http import body
 from ..http.decide import check_length
@@ -22,7 +23,7 @@ from ..http.door import CHANNELS
 from ..http.problem import Problem
 from ..http.routes import Json, Shared
 from ..http.wire import Accepted
-from ..sessions.messages import parent_of, plain_session
+from ..sessions.messages import parent_of
 from . import endpoint as events
 from .cloud_events import of_text
 from .entrance import let_in, note_failure, single

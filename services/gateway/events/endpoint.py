@@ -13,12 +13,13 @@ from vigil.observe import metrics
 from vigil.settings.tokens import Principal
 from vigil.subjects import SessionKey
 
+from ..access import own_session, plain_session
 from ..edge import Edge
 from ..http import body
 from ..http.decide import external_event_id
 from ..http.routes import Caller, Json, Shared
 from ..http.wire import Accepted
-from ..sessions.messages import own_session, parent_of, plain_session
+from ..sessions.messages import parent_of
 from . import cloud_events
 from .cloud_events import Limits, Told
 

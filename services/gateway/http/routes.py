@@ -18,17 +18,19 @@ from vigil.errors import InvalidInput
 from vigil.observe.health import Health
 from vigil.settings import switches
 from vigil.settings.tokens import Principal
-from vigil.subjects import SessionKey, check_part
+from vigil.subjects import SessionKey
 
+from ..access import listed_user, own_session, readable_session
 from ..edge import Edge
 from ..sessions import chat as chats
 from ..sessions import history, inner
-from ..sessions.messages import own_session, parent_of, readable_session
+from ..sessions.messages import parent_of
 from ..sessions.tickets import TICKET_LIFE_S
 from . import body
 from .door import PRINCIPAL
 from .problem import Problem
 from .wire import (
+    ID_SCHEMA,
     KEY_SCHEMA,
     OWN_KEY_SCHEMA,
     PART_SCHEMA,
@@ -45,6 +47,7 @@ from .wire import (
 
 T = TypeVar("T")
 SEQ_MAX: Final = 2**53
+_HEX: Final = frozenset("0123456789abcdef")
 _KINDS_MEANT: Final = ", ".join(f"{name}: {kind.meaning}" for name, kind in SESSION_KINDS.items())
 
 
@@ -105,6 +108,20 @@ async def _admin(request: Request) -> Principal:
     if not principal.is_admin:
         raise Problem(403, "this needs an admin token")
     return principal
+
+
+def id_of(what: str) -> Callable[[str], Awaitable[str]]:
+    """Return a dependency that reads the id of `what` from the path: 32 hex digits."""
+    described = Path(
+        alias="id", description=f"Of {what}: 32 hex digits", json_schema_extra=ID_SCHEMA
+    )
+
+    async def read(id_: str = described) -> str:
+        if len(id_) != 32 or not set(id_) <= _HEX:
+            raise InvalidInput("id", "must be 32 hex digits")
+        return id_
+
+    return read
 
 
 Shared = Annotated[Edge, Depends(_edge)]
@@ -174,11 +191,7 @@ async def list_sessions(
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> Response:
     """List sessions by key; an admin who names no user gets everybody's."""
-    if user is not None:
-        check_part("user", user)
-        if not caller.may_reach(user):
-            raise Problem(403, "only an admin may list another user's sessions", field="user")
-    whose = user or (None if caller.is_admin else caller.user)
+    whose = listed_user(caller, user)
     if check_session_kind(kind) != "channel":
         return Json(await inner.sessions(edge.bus, whose, kind, after, limit))
     return Json(await history.sessions(edge.bus, whose, after, limit))

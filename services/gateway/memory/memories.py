@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable
 from typing import Annotated, Final, TypeVar
 
 import msgspec
-from fastapi import Depends, Path, Request, Response
+from fastapi import Depends, Request, Response
 
 from vigil.errors import InvalidInput
-from vigil.memory import questions, wire
+from vigil.memory import wire
 from vigil.memory.operation import Operation, Route, http_view, operations, outside
 from vigil.memory.questions import Limit, Mode, Rebuild, Sort
 from vigil.memory.view import Pick, View, view
@@ -27,8 +27,8 @@ from ..http.routes import (
     Shared,
     body_of,
     edge_of,
+    id_of,
 )
-from ..http.wire import ID_SCHEMA
 from .questions import Remembering
 
 T = TypeVar("T")
@@ -42,21 +42,8 @@ async def _remembering(edge: Shared, caller: Caller) -> Remembering:
     return Remembering(edge, caller)
 
 
-async def _memory_id(
-    id_: Annotated[
-        str,
-        Path(alias="id", description="Of a memory: 32 hex digits", json_schema_extra=ID_SCHEMA),
-    ],
-) -> str:
-    try:
-        msgspec.convert(id_, questions.Id)
-    except msgspec.ValidationError as error:
-        raise InvalidInput("id", "must be 32 hex digits") from error
-    return id_
-
-
 Memory = Annotated[Remembering, Depends(_remembering)]
-Id = Annotated[str, Depends(_memory_id)]
+Id = Annotated[str, Depends(id_of("a memory"))]
 
 
 # ---------------------------------------------------------------- operations

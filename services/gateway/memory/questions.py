@@ -21,6 +21,7 @@ from vigil.memory.questions import CONTENT_BYTES_MAX
 from vigil.settings.tokens import Principal
 from vigil.subjects import Scope, check_part, token_of
 
+from ..access import check_reach
 from ..edge import Edge
 from ..http.decide import check_text
 from ..http.problem import Problem, erasing, unavailable
@@ -42,8 +43,7 @@ def scope_of(edge: Edge, caller: Principal, user_id: str | None, agent_id: str) 
     """
     user = caller.user if user_id is None else check_part("userId", user_id)
     check_part("agentId", agent_id)
-    if not caller.may_reach(user):
-        raise Problem(403, "only an admin may name another user", field="userId")
+    check_reach(caller, user, "userId")
     if edge.switches.is_erasing(user):
         raise erasing()
     return edge.context.settings.config.scope_of(agent_id, user)

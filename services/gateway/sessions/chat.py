@@ -14,12 +14,11 @@ from vigil.errors import InvalidInput, Unavailable
 from vigil.settings.tokens import Principal
 from vigil.subjects import SessionKey
 
+from ..access import check_reach, own_session
 from ..edge import Edge
 from ..http.body import ClientGone
 from ..http.decide import Exchange
-from ..http.problem import Problem
 from ..http.wire import Accepted, ChatAnswer, ChatMessage, ChatPending, ChatRequest
-from .messages import own_session
 
 log = structlog.get_logger("vigil.gateway")
 
@@ -33,8 +32,7 @@ def session_of(request: ChatRequest, principal: Principal, new_id: Callable[[], 
     """
     thread = new_id() if request.thread_id is None else request.thread_id
     session = SessionKey.of(request.user_id, request.agent_id, thread)
-    if not principal.may_reach(session.user):
-        raise Problem(403, "userId is not the user of this token", field="userId")
+    check_reach(principal, session.user, "userId")
     return own_session(str(session), principal)
 
 

@@ -6,50 +6,18 @@ from typing import Any, Final
 
 import msgspec
 
-from vigil.errors import InvalidInput
 from vigil.observe import trace
 from vigil.settings.tokens import Principal
-from vigil.subjects import SessionKey
 
+from ..access import own_session
 from ..edge import Edge
 from ..http import body
 from ..http.door import PRINCIPAL
-from ..http.problem import Problem
 from ..http.wire import PostMessage
 
 _decoder: Final = msgspec.json.Decoder(PostMessage)
 _encode: Final = msgspec.json.Encoder().encode
 _TRACE: Final = trace.HEADER.encode()
-
-
-def own_session(text: str, principal: Principal) -> SessionKey:
-    """Return the session that `text` names, if `principal` may reach it.
-
-    Raises:
-        InvalidInput: it's no session key, or a session of the cortex itself.
-        Problem: 404, it's somebody else's; whether it exists is not told.
-    """
-    return plain_session(readable_session(text, principal))
-
-
-def readable_session(text: str, principal: Principal) -> SessionKey:
-    """Return the session that `text` names, if `principal` may read it: also a worker's.
-
-    Raises:
-        InvalidInput: it's no session key.
-        Problem: 404, it's somebody else's; whether it exists is not told.
-    """
-    session = SessionKey.parse(text)
-    if not principal.may_reach(session.user):
-        raise Problem(404, "there is no such session")
-    return session
-
-
-def plain_session(session: SessionKey) -> SessionKey:
-    """Return `session` unless it's one of the cortex itself. Raises: InvalidInput."""
-    if session.is_system:
-        raise InvalidInput("threadId", "must not start with '_'; such threads are the agent's own")
-    return session
 
 
 def parent_of(scope: Any) -> str | None:

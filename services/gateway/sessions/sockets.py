@@ -25,6 +25,7 @@ from vigil.errors import InvalidInput
 from vigil.settings.tokens import Principal
 from vigil.subjects import SessionKey
 
+from ..access import own_session
 from ..edge import Edge
 from ..http import body
 from ..http.decide import CLIENT_LENGTH_MAX, check_length
@@ -39,7 +40,7 @@ from ..http.wire import (
     MessageFrame,
 )
 from .cursors import cursor_key
-from .messages import own_session, parent_of
+from .messages import parent_of
 
 log = structlog.get_logger("vigil.gateway")
 

@@ -18,13 +18,12 @@ from vigil.bus.bus import BusError, Message
 from vigil.errors import InvalidInput, Unavailable
 from vigil.settings.tokens import Principal
 from vigil.signals.kinds import KINDS, wanted
-from vigil.subjects import SessionKey, check_part
+from vigil.subjects import SessionKey
 
+from ..access import listed_user, readable_session
 from ..edge import Edge
-from ..http.problem import Problem
 from ..http.routes import Caller, Shared
 from ..http.wire import KEY_SCHEMA, PART_SCHEMA
-from ..sessions.messages import readable_session
 from .feed import HEARTBEAT, STREAM, Reader
 from .selection import SEQ_DIGITS_MAX, Selection, event_of, position_of, select
 
@@ -65,11 +64,7 @@ async def _selection(
         Query(description="Whose; an admin may name anybody", json_schema_extra=PART_SCHEMA),
     ] = None,
 ) -> Selection:
-    if user is not None:
-        check_part("user", user)
-        if not caller.may_reach(user):
-            raise Problem(403, "only an admin may read another user's signals", field="user")
-    whose = user or (None if caller.is_admin else caller.user)
+    whose = listed_user(caller, user)
     key: SessionKey | None = None if session is None else readable_session(session, caller)
     return select(user=whose, agent=agent, kind=kind, session=key)
 

@@ -11,11 +11,11 @@ from fastapi import Path, Query, Response
 from vigil.errors import InvalidInput, Unavailable
 from vigil.settings.tokens import Principal
 
+from ..access import readable_session
 from ..edge import Edge
 from ..http.decide import check_length
 from ..http.routes import Caller, Json, Shared
 from ..http.wire import KEY_SCHEMA
-from ..sessions.messages import readable_session
 from . import finding
 from .answer import WhyAnswer, answer_of
 from .reading import Reader

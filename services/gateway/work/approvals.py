@@ -11,18 +11,19 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 import structlog
-from fastapi import Depends, Path, Query, Request, Response
+from fastapi import Depends, Query, Request, Response
 
 from vigil.bus.bus import Message
 from vigil.contracts import Approval, Control, Decision, State, decode_event, decode_turn
 from vigil.errors import InvalidInput, WrongLastSequence
 from vigil.settings.tokens import Principal
-from vigil.subjects import SessionKey, check_part
+from vigil.subjects import SessionKey
 
+from ..access import listed_user
 from ..edge import Edge
 from ..http.problem import Problem, unavailable
-from ..http.routes import Caller, Json, Shared, body_of
-from ..http.wire import ID_SCHEMA, PART_SCHEMA, Accepted
+from ..http.routes import Caller, Json, Shared, body_of, id_of
+from ..http.wire import PART_SCHEMA, Accepted
 from ..patience import patiently
 from ..sessions.messages import parent_of
 from .board import Board
@@ -42,18 +43,7 @@ TRIES_MAX: Final = 20
 """Orders that may come between a look and a verdict before the caller has to come again."""
 
 
-async def _approval_id(
-    id_: Annotated[
-        str,
-        Path(alias="id", description="Of an approval: 32 hex digits", json_schema_extra=ID_SCHEMA),
-    ],
-) -> str:
-    if len(id_) != 32 or set(id_) - set("0123456789abcdef"):
-        raise InvalidInput("id", "must be 32 hex digits")
-    return id_
-
-
-Id = Annotated[str, Depends(_approval_id)]
+Id = Annotated[str, Depends(id_of("an approval"))]
 
 
 async def list_approvals(
@@ -69,11 +59,7 @@ async def list_approvals(
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> Response:
     """List what waits for a person, the newest first: one's own, or an admin everybody's."""
-    if user is not None:
-        check_part("user", user)
-        if not caller.may_reach(user):
-            raise Problem(403, "only an admin may list another user's approvals", field="user")
-    whose = user or (None if caller.is_admin else caller.user)
+    whose = listed_user(caller, user)
     found = await Board(edge.bus, Approval).newest(
         whose, limit=limit, is_wanted=lambda one: state in ("all", one.state)
     )

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 import structlog
-from fastapi import Depends, Path, Request, Response
+from fastapi import Depends, Request, Response
 
 from services.gateway.work import skills
 from services.gateway.work.skills import Broken, Skill
@@ -25,12 +25,13 @@ from vigil.memory.wire import DEFAULT_AGENT, IdempotencyKey, Whose
 from vigil.settings.tokens import Principal
 from vigil.subjects import PartText, SessionKey, check_part
 
+from ..access import check_reach, listed_user
 from ..edge import Edge
 from ..http.decide import check_text, keyed_event_id
 from ..http.problem import Problem, erasing
 from ..http.query import query_of
-from ..http.routes import Caller, Json, Shared, body_of
-from ..http.wire import ID_SCHEMA, Accepted, Answer
+from ..http.routes import Caller, Json, Shared, body_of, id_of
+from ..http.wire import Accepted, Answer
 from ..http.wire import Request as Body
 from ..sessions.messages import parent_of
 from .board import Board, Found
@@ -169,18 +170,7 @@ def detail_of(job: Job) -> JobDetail:
 # ---------------------------------------------------------------- endpoints
 
 
-async def _job_id(
-    id_: Annotated[
-        str,
-        Path(alias="id", description="Of a job: 32 hex digits", json_schema_extra=ID_SCHEMA),
-    ],
-) -> str:
-    if len(id_) != 32 or not set(id_) <= set("0123456789abcdef"):
-        raise InvalidInput("id", "must be 32 hex digits")
-    return id_
-
-
-Id = Annotated[str, Depends(_job_id)]
+Id = Annotated[str, Depends(id_of("a job"))]
 
 
 async def start_job(
@@ -234,7 +224,7 @@ async def list_jobs(request: Request, edge: Shared, caller: Caller) -> Response:
         is_agents = wanted.agent_id is None or agent == wanted.agent_id
         return is_agents and (wanted.status is None or job.status == wanted.status)
 
-    user = _whose(caller, wanted.user_id)
+    user = listed_user(caller, wanted.user_id, "userId")
     found = await Board(edge.bus, Job).newest(user, limit=wanted.limit, is_wanted=is_wanted)
     return Json(JobList(jobs=tuple(map(summary_of, found))))
 
@@ -285,21 +275,10 @@ def _key_of(edge: Edge, caller: Principal, wanted: JobBody) -> SessionKey:
     """Return a session of whom the job is for. Raises: InvalidInput; Problem, 403."""
     user = caller.user if wanted.user_id is None else wanted.user_id
     key = SessionKey.of(user, wanted.agent_id, "_planner")
-    if not caller.may_reach(user):
-        raise Problem(403, "only an admin may name another user", field="userId")
+    check_reach(caller, user, "userId")
     if edge.switches.is_erasing(user):
         raise erasing()
     return key
-
-
-def _whose(caller: Principal, user_id: str | None) -> str | None:
-    """Return whose jobs are listed; None: everybody's. Raises: InvalidInput; Problem, 403."""
-    if user_id is None:
-        return None if caller.is_admin else caller.user
-    check_part("userId", user_id)
-    if not caller.may_reach(user_id):
-        raise Problem(403, "only an admin may name another user", field="userId")
-    return user_id
 
 
 async def _task(edge: Edge, wanted: JobBody) -> tuple[str, tuple[str, ...]]:
