@@ -54,12 +54,13 @@ async def ann(tmp_path: Path) -> AsyncIterator[Terminal]:
 
 async def test_what_is_shown_is_exactly_what_would_run(ann: Terminal) -> None:
     """X-2, X-6: nothing in it hides, moves or turns what else is shown."""
-    assert (await ann())[0].split() == [
-        "ID", "STATE", "EXPIRES", "(UTC)", "RISK", "TOOL", "ARGUMENTS", "SESSION",
-    ]  # fmt: skip
+    assert await ann() == ("", "Nothing waits for you.\n")
     assert await ann.json() == {"approvals": []}
     await ask(ann.gate, request(input={"command": HIDDEN}))
     shown = r'{"command": "rm \u001b[2Jx\u202e\u009b1m\u200b é \udb40\udc41"}'
+    assert (await ann())[0].splitlines()[0].split() == [
+        "ID", "STATE", "EXPIRES", "(UTC)", "RISK", "TOOL", "ARGUMENTS", "SESSION",
+    ]  # fmt: skip
     for args in ((), ("list",), ("show", ID)):
         out, _ = await ann(*args)
         assert shown in " ".join(out.split()).replace("{ ", "{").replace(" }", "}"), out
@@ -126,8 +127,8 @@ async def test_what_was_decided_is_shown(ann: Terminal) -> None:
     )  # fmt: skip
     await list_on_board(ann.gate, edited)
     out, _ = await ann("show", "aaaa")
-    for line in ("state     edited", "decided   2026-11-20T09:00:00Z", "said      be careful",
-                 f"call      {'c' * 32}", "taint     untrusted content", "edited\n{"):  # fmt: skip
+    for line in ("state    edited", "decided  2026-11-20 09:00:00 UTC", "said     be careful",
+                 f"call     {'c' * 32}", "taint    untrusted content", "edited\n{"):  # fmt: skip
         assert line in out
     assert [one["id"] for one in (await ann.json("--state", "all"))["approvals"]] == [ID]
 

@@ -16,7 +16,7 @@ from services.executor.sandbox import bubblewrap
 from tests.support.cli import Cli, eventually, running_vigil
 from tests.support.mcp_client import NASTY
 from vigil.cli import toml_sections
-from vigil.cli.exits import Conflict, NotReady
+from vigil.cli.exits import AlreadyExists, NotReady
 from vigil.errors import ConfigError
 
 PROGRAM = {"command": sys.executable, "args": [str(NASTY)]}
@@ -38,7 +38,7 @@ def servers(cli: Cli) -> dict[str, Any]:
 def test_a_server_from_its_addition_to_its_end(vigil: Cli) -> None:
     """P-2, S12: each step as a person takes it, on a Vigil that runs."""
     file = vigil.home / "vigil.toml"
-    assert "NAME" in vigil("mcp", "servers").stdout
+    assert vigil("mcp", "servers").stderr.startswith("No servers.")
     added = vigil("mcp", "add", "nasty", "--risk", "read", "--", sys.executable, str(NASTY))
     assert str(file) in added.stdout
     eventually(lambda: bool(servers(vigil).get("nasty", {}).get("tools")))
@@ -154,7 +154,7 @@ def test_a_section_is_appended(tmp_path: Path) -> None:
     assert text.startswith(TEXT)
     assert tomllib.loads(text)["mcp"]["more"] == values
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    with pytest.raises(Conflict):
+    with pytest.raises(AlreadyExists):
         toml_sections.add(file, "mcp", "files", PROGRAM)
     toml_sections.remove(file, "mcp", "more")
     assert file.read_text("utf-8").rstrip() == TEXT.rstrip()

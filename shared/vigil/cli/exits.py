@@ -47,7 +47,7 @@ class NotReady(VigilError):
     """What was asked for isn't there, or not yet."""
 
 
-class Conflict(VigilError):
+class AlreadyExists(VigilError):
     """There is something of that name already."""
 
 
@@ -66,7 +66,7 @@ def code_of(error: VigilError) -> int:
             return TIMEOUT
         case NotReady() | Unavailable():
             return NOT_READY
-        case AlreadyRunning() | Conflict() | WrongLastSequence():
+        case AlreadyRunning() | AlreadyExists() | WrongLastSequence():
             return CONFLICT
         case _:
             return FAILURE

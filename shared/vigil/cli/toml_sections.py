@@ -17,7 +17,7 @@ from typing import Any, Final
 from vigil.errors import ConfigError
 from vigil.settings import config, credentials
 
-from .exits import Conflict, NotReady
+from .exits import AlreadyExists, NotReady
 
 _HEADER: Final = re.compile(r"^\s*\[")
 BY_HAND: Final = "{file}: [{name}] can't be edited safely; do it by hand"
@@ -27,7 +27,7 @@ def add(file: Path, table: str, name: str, values: Mapping[str, Any]) -> None:
     """Append ``[table.name]`` to a file.
 
     Raises:
-        Conflict: there is one already.
+        AlreadyExists: there is one already.
         ConfigError: the file would not be a configuration; it is left as it was.
     """
     text = _read(file)
@@ -36,7 +36,7 @@ def add(file: Path, table: str, name: str, values: Mapping[str, Any]) -> None:
     if not isinstance(sections, dict):
         raise ConfigError(f"{file}: {table}: must be a section")
     if name in sections:
-        raise Conflict(f"there is a [{table}.{name}] in {file} already")
+        raise AlreadyExists(f"there is a [{table}.{name}] in {file} already")
     sections[name] = dict(values)
     lines = [f"[{table}.{name}]", *(f"{key} = {_value(one)}" for key, one in values.items())]
     end = "\r\n" if "\r\n" in text else "\n"

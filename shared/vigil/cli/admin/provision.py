@@ -20,7 +20,7 @@ from vigil.settings.config import Settings
 from vigil.topology import SERVICES
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class Provisioning(msgspec.Struct, frozen=True, kw_only=True):
     """What is wanted. `store` is a path of the machine that the broker runs on.
 
     With `nodes` (``HOST`` or ``HOST:PORT``), `conf` is a folder that gets a file for each.
@@ -35,7 +35,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     token_user: str | None
 
 
-def carry_out(settings: Settings, plan: Plan) -> dict[str, str]:
+def carry_out(settings: Settings, plan: Provisioning) -> dict[str, str]:
     """Do it; return what was made.
 
     Raises:

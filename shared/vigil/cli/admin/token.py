@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 import typer
@@ -20,7 +20,8 @@ from vigil.settings import config
 from vigil.settings.config import Settings
 from vigil.subjects import check_user
 
-from .. import exits, options, output
+from .. import exits, options, output, tables
+from ..tables import Column
 from . import programs
 
 if TYPE_CHECKING:
@@ -102,20 +103,31 @@ def list_all(json: options.Json = False) -> None:
     if json:
         output.json({"tokens": found, "programs": on_bus})
         return
-    rows = [
-        (t["id"], t["user"], "admin" if t["is_admin"] else "", t["name"],
-         _day(t["created_at"]), _day(t["expires_at"]))
-        for t in found
-    ]  # fmt: skip
-    rows += [
-        (p["id"], p["user"], "bus, admin" if p["is_admin"] else "bus", p["name"], "", "never")
-        for p in on_bus
-    ]
-    output.table(("ID", "USER", "ROLE", "NAME", "MADE", "ENDS"), rows)
+    programs_shown = [{**one, "is_on_bus": True} for one in on_bus]
+    if not (found or programs_shown):
+        output.message("No tokens. `vigil token create` makes one.")
+    else:
+        tables.table(COLUMNS, [*found, *programs_shown])
 
 
-def _day(at: datetime | None) -> str:
-    return f"{at:%Y-%m-%d}" if at else "never"
+def _role(token: Mapping[str, Any]) -> str:
+    """Say what a token may do, and where.
+
+    >>> _role({"is_admin": True}), _role({"is_admin": True, "is_on_bus": True})
+    ('admin', 'bus, admin')
+    """
+    parts = (("bus", token.get("is_on_bus")), ("admin", token["is_admin"]))
+    return ", ".join(name for name, holds in parts if holds)
+
+
+COLUMNS: Final = (
+    Column("ID", "id"),
+    Column("USER", "user"),
+    Column("ROLE", _role),
+    Column("NAME", "name"),
+    Column("CREATED", "created_at", is_instant=True),
+    Column("EXPIRES (UTC)", lambda one: tables.instant(one.get("expires_at")) or "never"),
+)
 
 
 async def _stored(bus: Bus) -> list[dict[str, Any]]:
@@ -147,7 +159,7 @@ def revoke(
     """End a token, at once and everywhere."""
     if token.startswith(programs.PREFIX):
         ended = programs.revoke(config.load(), token)
-        output.json({"revoked": ended}) if json else output.message(f"Revoked {ended}.")
+        tables.done(f"Revoked {ended}.", {"revoked": ended}, is_json=json)
         return
 
     async def end(bus: Bus) -> str:
@@ -158,10 +170,7 @@ def revoke(
         return token_id
 
     token_id = _run(end)
-    if json:
-        output.json({"revoked": token_id})
-    else:
-        output.message(f"Revoked {token_id[:12]}.")
+    tables.done(f"Revoked {token_id[:12]}.", {"revoked": token_id}, is_json=json)
 
 
 def _resolve(given: str, known: set[str]) -> str:

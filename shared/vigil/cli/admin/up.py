@@ -291,7 +291,7 @@ def provision(
     json: options.Json = False,
 ) -> None:
     """Prepare a broker of your own: credentials, streams and buckets. May be run again."""
-    from .provision import Plan, carry_out
+    from .provision import Provisioning, carry_out
 
     settings = config.load()
     if token_user is not None and credentials_only:
@@ -300,7 +300,7 @@ def provision(
         raise typer.BadParameter("--node needs --write-nats-conf: the folder for its files")
     if not credentials_only and not settings.config.nats.url:
         raise ConfigError("set NATS_URL to the broker to prepare, or use --credentials-only")
-    plan = Plan(
+    plan = Provisioning(
         conf=write_nats_conf,
         accounts=write_nats_accounts,
         nodes=tuple(node or ()),

@@ -25,7 +25,7 @@ except ImportError:  # pragma: no cover - a Python without it still has input()
 PASTE_OFF: Final = "\x1b[?2004l"
 
 
-class Lines:
+class InputLines:
     """Lines from a thread. It reads the next one when the last one was dealt with."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Lines:
             self._dealt_with.set()
 
 
-class Keyboard(Lines):
+class Keyboard(InputLines):
     """A person at a terminal: readline edits the line and keeps a history.
 
     What is pasted comes as one text, also if it has several lines (bracketed paste, which Python
@@ -87,7 +87,7 @@ class Keyboard(Lines):
             yield line
 
 
-class Pipe(Lines):
+class Pipe(InputLines):
     """A pipe or a file on stdin.
 
     It reads the descriptor itself: at exit, Python gives up if a thread is inside `sys.stdin`.

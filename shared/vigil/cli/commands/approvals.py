@@ -17,7 +17,8 @@ import typer
 from vigil.errors import InvalidInput
 from vigil.sdk.client import Client
 
-from .. import completion, exits, options, output, prefixes
+from .. import completion, exits, options, output, prefixes, tables
+from ..tables import Column
 
 LISTED_MAX: Final = 500
 GIST_LENGTH_MAX: Final = 80
@@ -25,8 +26,11 @@ ID_LENGTH: Final = 32
 _SHOWN: Final = ("L", "M", "N", "P", "S")
 """First letters of the Unicode categories that a terminal shows as they are."""
 
-app = typer.Typer(help="Calls and questions that wait for you: list, show, accept, edit, answer, "
-                       "reject.")  # fmt: skip
+app = typer.Typer(
+    cls=tables.ListedGroup,
+    help="Calls and questions that wait for you: list, show, accept, edit, answer, reject. "
+    "Alone: list.",
+)
 
 Id = Annotated[
     str,
@@ -48,37 +52,39 @@ Digest = Annotated[
 ]
 
 
-@app.callback(invoke_without_command=True)
-def _approvals(context: typer.Context, state: State = "open", json: options.Json = False) -> None:
-    """List what waits for you, with the exact arguments."""
-    if context.invoked_subcommand is None:
-        _list(state, is_json=json)
-
-
 @app.command("list")
 def list_(state: State = "open", json: options.Json = False) -> None:
-    """List what waits for you, the newest first."""
-    _list(state, is_json=json)
-
-
-def _list(state: str, *, is_json: bool) -> None:
+    """List what waits for you with the exact arguments, the newest first."""
     _, client = options.here()
     found = client.approvals(state=state, limit=LISTED_MAX)
-    if is_json:
-        output.json({"approvals": found})
-        return
-    rows = [
-        (one["id"][:8], one["state"], one["expires_at"][:19].replace("T", " "), one["risk"],
-         one["tool"], _gist(one), one["session_key"])
-        for one in found
-    ]  # fmt: skip
-    columns = ("ID", "STATE", "EXPIRES (UTC)", "RISK", "TOOL", "ARGUMENTS", "SESSION")
-    output.table(columns, rows)
+    empty = "Nothing waits for you." if state == "open" else f"No approvals: {state}."
+    tables.listing("approvals", found, COLUMNS, is_json=json, empty=empty)
 
 
-def _gist(approval: dict[str, Any]) -> str:
-    text = exact(approval["input"])
-    return text if len(text) <= GIST_LENGTH_MAX else f"{text[:GIST_LENGTH_MAX]}…"
+COLUMNS: Final = (
+    Column("ID", lambda one: one["id"][:8]),
+    Column("STATE", "state"),
+    Column("EXPIRES", "expires_at", is_instant=True),
+    Column("RISK", "risk"),
+    Column("TOOL", "tool"),
+    Column("ARGUMENTS", lambda one: tables.short(exact(one["input"]), GIST_LENGTH_MAX)),
+    Column("SESSION", "session_key"),
+)
+FIELDS: Final = (
+    Column("id", "id"),
+    Column("state", "state"),
+    Column("tool", "tool"),
+    Column("risk", "risk"),
+    Column("why", "reason"),
+    Column("taint", lambda one: one.get("is_tainted") and "untrusted content had a part in it"),
+    Column("session", "session_key"),
+    Column("asked", "asked_at", is_instant=True),
+    Column("expires", "expires_at", is_instant=True),
+    Column("digest", "digest"),
+    Column("decided", "decided_at", is_instant=True),
+    Column("said", "text"),
+    Column("call", "call_id"),
+)
 
 
 @app.command()
@@ -93,24 +99,7 @@ def show(id_: Id, json: options.Json = False) -> None:
 
 
 def _show(found: dict[str, Any]) -> None:
-    lines = {
-        "id": found["id"],
-        "state": found["state"],
-        "tool": found["tool"],
-        "risk": found["risk"],
-        "why": found["reason"],
-        "taint": "untrusted content had a part in it" if found.get("is_tainted") else "",
-        "session": found["session_key"],
-        "asked": found["asked_at"],
-        "expires": found["expires_at"],
-        "digest": found["digest"],
-        "decided": found.get("decided_at") or "",
-        "said": found.get("text", ""),
-        "call": found.get("call_id", ""),
-    }
-    for name, value in lines.items():
-        if value:
-            output.data(f"{name:<8}  {output.printable(value)}")
+    tables.fields(FIELDS, found)
     output.data("arguments")
     output.data(exact(found["input"], indent=2))
     if found.get("edited") is not None:
@@ -126,8 +115,12 @@ def accept(id_: Id, digest: Digest = None, json: options.Json = False) -> None:
     """Let it run as it is. 5 if it was decided, expired or isn't what the digest names."""
     _, client = options.here()
     found = _find(client, id_)
-    told = client.accept(found["id"], digest=digest or found["digest"])
-    _tell(f"Accepted {found['tool']} {exact(found['input'])}", found, told, is_json=json)
+    told = {"id": found["id"]} | client.accept(found["id"], digest=digest or found["digest"])
+    tables.done(
+        f"Accepted {found['tool']} {exact(found['input'])}.",
+        told,
+        is_json=json,
+    )
 
 
 @app.command()
@@ -146,8 +139,8 @@ def edit(
     instead = _arguments(sys.stdin.read() if arguments == "-" else arguments)
     _, client = options.here()
     found = _find(client, id_)
-    told = client.edit(found["id"], instead, digest=digest or found["digest"])
-    _tell(f"Accepted {found['tool']} {exact(instead)}", found, told, is_json=json)
+    told = {"id": found["id"]} | client.edit(found["id"], instead, digest=digest or found["digest"])
+    tables.done(f"Accepted {found['tool']} {exact(instead)}.", told, is_json=json)
 
 
 @app.command()
@@ -160,8 +153,10 @@ def answer(
     """Answer a question; of a call, say what is to be taken for its result."""
     _, client = options.here()
     found = _find(client, id_)
-    told = client.answer(found["id"], " ".join(text), digest=digest or found["digest"])
-    _tell("Answered", found, told, is_json=json)
+    told = {"id": found["id"]} | client.answer(
+        found["id"], " ".join(text), digest=digest or found["digest"]
+    )
+    tables.done("Answered.", told, is_json=json)
 
 
 @app.command()
@@ -176,15 +171,10 @@ def reject(
     """Refuse it."""
     _, client = options.here()
     found = _find(client, id_)
-    told = client.reject(found["id"], " ".join(text or ()), digest=digest or found["digest"])
-    _tell(f"Rejected {found['tool']}", found, told, is_json=json)
-
-
-def _tell(text: str, found: dict[str, Any], told: dict[str, Any], *, is_json: bool) -> None:
-    if is_json:
-        output.json({"id": found["id"], **told})
-    else:
-        output.message(f"{text}.")
+    told = {"id": found["id"]} | client.reject(
+        found["id"], " ".join(text or ()), digest=digest or found["digest"]
+    )
+    tables.done(f"Rejected {found['tool']}.", told, is_json=json)
 
 
 def _arguments(text: str) -> dict[str, Any]:

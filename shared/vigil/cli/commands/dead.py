@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -9,11 +10,13 @@ import typer
 
 from vigil.sdk.client import Client
 
-from .. import options, output, prefixes
+from .. import options, output, prefixes, tables
+from ..tables import Column
 
-CAUSE_LENGTH_MAX: Final = 100
-
-app = typer.Typer(help="Dead letters: list, show, requeue, discard.")
+app = typer.Typer(
+    cls=tables.ListedGroup,
+    help="Dead letters: list, show, requeue, discard. Alone: list.",
+)
 
 Id = Annotated[
     str,
@@ -27,44 +30,20 @@ Service = Annotated[
 ]
 
 
-@app.callback(invoke_without_command=True)
-def _dead(
-    context: typer.Context,
-    every: All = False,
-    service: Service = None,
-    json: options.Json = False,
-) -> None:
-    """List the open dead letters: your own, or with an admin token everybody's."""
-    if context.invoked_subcommand is None:
-        _list(every=every, service=service, is_json=json)
-
-
 @app.command("list")
 def list_(every: All = False, service: Service = None, json: options.Json = False) -> None:
-    """List the open dead letters, the oldest first."""
-    _list(every=every, service=service, is_json=json)
-
-
-def _list(*, every: bool, service: str | None, is_json: bool) -> None:
+    """List the open dead letters, the oldest first: your own, or with an admin token all."""
     _, client = options.here()
     found = list(client.dead_letters(only_open=not every, service=service))
-    if is_json:
-        output.json({"letters": found})
-        return
-    rows = [
-        (one["id"], one["at"][:19].replace("T", " "), one["service"], _session(one),
-         _state(one), _short(one["cause"]))
-        for one in found
-    ]  # fmt: skip
-    output.table(("ID", "AT (UTC)", "SERVICE", "SESSION", "STATE", "CAUSE"), rows)
+    tables.listing("letters", found, COLUMNS, is_json=json, empty="No dead letters.")
 
 
-def _state(letter: dict[str, Any]) -> str:
+def _state(letter: Mapping[str, Any]) -> str:
     ended = letter.get("ended")
     return f"{ended['action']} by {ended['by']}" if ended else "open"
 
 
-def _session(letter: dict[str, Any]) -> str:
+def _session(letter: Mapping[str, Any]) -> str:
     """Return whose it is: of an event that names no session only the user is known.
 
     >>> _session({"session_key": "ann:_:_"}), _session({"session_key": "ann:vigil:t1"})
@@ -73,8 +52,26 @@ def _session(letter: dict[str, Any]) -> str:
     return str(letter["session_key"]).removesuffix(":_:_")
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= CAUSE_LENGTH_MAX else f"{text[:CAUSE_LENGTH_MAX]}…"
+COLUMNS: Final = (
+    Column("ID", "id"),
+    Column("AT", "at", is_instant=True),
+    Column("SERVICE", "service"),
+    Column("SESSION", _session),
+    Column("STATE", _state),
+    Column("CAUSE", lambda letter: tables.short(letter["cause"])),
+)
+FIELDS: Final = (
+    Column("id", "id"),
+    Column("state", _state),
+    Column("at", "at", is_instant=True),
+    Column("service", "service"),
+    Column("session", _session),
+    Column("cause", "cause"),
+    Column("record", lambda one: f"{one['stream']} {one['source_seq']} ({one['subject']})"),
+    Column("message", "effect_id"),
+    Column("text", "text"),
+    Column("data", lambda one: msgspec.json.encode(one["data"]).decode()),
+)
 
 
 @app.command()
@@ -85,22 +82,8 @@ def show(id_: Id, json: options.Json = False) -> None:
     if json:
         output.json(found)
         return
-    letter = found["letter"]
-    lines = {
-        "id": letter["id"],
-        "state": _state(letter),
-        "at": letter["at"],
-        "service": letter["service"],
-        "session": _session(letter),
-        "cause": letter["cause"],
-        "record": f"{letter['stream']} {letter['source_seq']} ({letter['subject']})",
-        "message": letter.get("effect_id", ""),
-        "text": found.get("text", ""),
-        "data": msgspec.json.encode(found["data"]).decode(),
-    }
-    for name, value in lines.items():
-        if value:
-            output.data(f"{name:<8}  {output.printable(value)}")
+    body = {"text": found.get("text"), "data": found["data"]}
+    tables.fields(FIELDS, found["letter"] | body)
 
 
 @app.command()
@@ -109,11 +92,9 @@ def requeue(id_: Id, json: options.Json = False) -> None:
     _, client = options.here()
     id_ = _whole(client, id_)
     found = client.requeue_dead_letter(id_)
-    if json:
-        output.json(found)
-        return
     event_id = found.get("event_id")
-    output.message(f"Requeued {id_}" + (f" as the event {event_id}." if event_id else "."))
+    name = f" as the event {event_id}" if event_id else ""
+    tables.done(f"Requeued {id_}{name}.", found, is_json=json)
 
 
 @app.command()
@@ -121,11 +102,7 @@ def discard(id_: Id, json: options.Json = False) -> None:
     """Lay it aside; nothing comes of it. 5 if it was ended before."""
     _, client = options.here()
     id_ = _whole(client, id_)
-    found = client.discard_dead_letter(id_)
-    if json:
-        output.json(found)
-    else:
-        output.message(f"Discarded {id_}.")
+    tables.done(f"Discarded {id_}.", client.discard_dead_letter(id_), is_json=json)
 
 
 def _whole(client: Client, id_: str) -> str:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
 import typer
 
 from vigil.sdk.client import Client
 
-from .. import completion, exits, options, output, prefixes
+from .. import completion, exits, options, output, prefixes, tables
+from ..tables import Column
 from .job_watch import watch
 
 GOAL_LENGTH_MAX: Final = 60
 LOOKED_AT_MAX: Final = 200
 """Of the newest jobs, for one that is named by the beginning of its id."""
 
-app = typer.Typer(help="Work that runs by itself: list, run, show, cancel, again.")
+app = typer.Typer(
+    cls=tables.ListedGroup,
+    help="Work that runs by itself: list, run, show, cancel, again. Alone: list.",
+)
 
 Id = Annotated[
     str,
@@ -36,41 +41,16 @@ Wait = Annotated[
 ]
 
 
-@app.callback(invoke_without_command=True)
-def _jobs(
-    context: typer.Context,
-    status: State = None,
-    limit: Limit = 50,
-    json: options.Json = False,
-) -> None:
-    """List jobs, the newest first: your own, or with an admin token everybody's."""
-    if context.invoked_subcommand is None:
-        _list(status, limit, is_json=json)
-
-
 @app.command("list")
 def list_(status: State = None, limit: Limit = 50, json: options.Json = False) -> None:
-    """List jobs, the newest first."""
-    _list(status, limit, is_json=json)
-
-
-def _list(status: str | None, limit: int, *, is_json: bool) -> None:
+    """List jobs, the newest first: your own, or with an admin token everybody's."""
     _, client = options.here()
     found = client.jobs(status=status, limit=limit)
-    if is_json:
-        output.json({"jobs": found})
-        return
-    if not found:
-        output.message("No jobs. `vigil jobs skills` lists what there is to run.")
-    rows = [
-        (one["id"], one["created_at"][:19].replace("T", " "), one["status"], _steps(one),
-         one.get("skill") or "-", _short(one.get("goal", "")))
-        for one in found
-    ]  # fmt: skip
-    output.table(("ID", "AT (UTC)", "STATUS", "STEPS", "SKILL", "GOAL"), rows)
+    empty = "No jobs. `vigil jobs skills` lists what there is to run."
+    tables.listing("jobs", found, COLUMNS, is_json=json, empty=empty)
 
 
-def _steps(job: dict[str, Any]) -> str:
+def _steps(job: Mapping[str, Any]) -> str:
     """Say how many steps are done, and how many of them failed.
 
     >>> _steps({"steps": 3, "steps_done": 2, "steps_failed": 1}), _steps({})
@@ -83,8 +63,34 @@ def _steps(job: dict[str, Any]) -> str:
     return f"{done}, {failed} failed" if failed else done
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= GOAL_LENGTH_MAX else f"{text[:GOAL_LENGTH_MAX]}…"
+COLUMNS: Final = (
+    Column("ID", "id"),
+    Column("CREATED", "created_at", is_instant=True),
+    Column("STATUS", "status"),
+    Column("STEPS", _steps),
+    Column("SKILL", "skill"),
+    Column("GOAL", lambda job: tables.short(job.get("goal", ""), GOAL_LENGTH_MAX)),
+)
+FIELDS: Final = (
+    Column("id", "id"),
+    Column("session", "session_key"),
+    Column("status", "status"),
+    Column("error", "error"),
+    Column("skill", "skill"),
+    Column("goal", "goal"),
+    Column("input", "input"),
+    Column("tools", lambda job: ", ".join(job.get("tools", ()))),
+    Column("created", "created_at", is_instant=True),
+    Column("started", "started_at", is_instant=True),
+    Column("ended", "completed_at", is_instant=True),
+    Column("runs", "runs"),
+    Column("reasoning", lambda job: (job.get("plan") or {}).get("reasoning")),
+)
+SKILLS: Final = (
+    Column("SKILL", "name"),
+    Column("GOAL", "goal"),
+    Column("TOOLS", lambda skill: ", ".join(skill.get("tools", ())) or "all"),
+)
 
 
 @app.command()
@@ -141,24 +147,7 @@ def show(id_: Id, json: options.Json = False) -> None:
     if json:
         output.json(found)
         return
-    facts = {
-        "id": found["id"],
-        "session": found["session_key"],
-        "status": found["status"],
-        "error": found.get("error"),
-        "skill": found.get("skill"),
-        "goal": found.get("goal"),
-        "input": found.get("input"),
-        "tools": ", ".join(found.get("tools", ())),
-        "submitted": found["created_at"],
-        "started": found.get("started_at"),
-        "ended": found.get("completed_at"),
-        "runs": found.get("runs"),
-        "reasoning": (found.get("plan") or {}).get("reasoning"),
-    }
-    for name, value in facts.items():
-        if value:
-            output.data(f"{name:<9}  {output.printable(value)}")
+    tables.fields(FIELDS, found)
     _show_steps(found)
 
 
@@ -195,10 +184,7 @@ def cancel(id_: Id, json: options.Json = False) -> None:
     _, client = options.here()
     id_ = _whole(client, id_)
     client.cancel_job(id_)
-    if json:
-        output.json({"id": id_, "cancelled": True})
-    else:
-        output.message(f"Cancelled {id_}.")
+    tables.done(f"Cancelled {id_}.", {"id": id_, "cancelled": True}, is_json=json)
 
 
 @app.command()
@@ -210,10 +196,8 @@ def again(id_: Id, wait: Wait = False, json: options.Json = False) -> None:
     client.run_job_again(id_)
     if wait:
         _end(watch(client, id_, runs_min=runs + 1, is_json=json))
-    elif json:
-        output.json({"id": id_, "queued": True})
     else:
-        output.message(f"{id_} runs again.")
+        tables.done(f"{id_} runs again.", {"id": id_, "queued": True}, is_json=json)
 
 
 @app.command()
@@ -224,8 +208,10 @@ def skills(json: options.Json = False) -> None:
     if json:
         output.json(found)
         return
-    rows = [(s["name"], s["goal"], ", ".join(s.get("tools", ())) or "all") for s in found["skills"]]
-    output.table(("SKILL", "GOAL", "TOOLS"), rows)
+    if not found["skills"]:
+        output.message("No skills. Each is a file in $VIGIL_HOME/skills.")
+    else:
+        tables.table(SKILLS, found["skills"])
     for broken in found.get("broken", ()):
         output.message(f"not usable: {output.printable(broken['problem'])}")
 

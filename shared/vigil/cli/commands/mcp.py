@@ -25,9 +25,10 @@ from vigil.settings.config import Settings
 from vigil.settings.sections import McpServer
 from vigil.subjects import check_part
 
-from .. import exits, options, output, toml_sections
+from .. import exits, options, output, tables, toml_sections
 from ..admin.backup import quiet
 from ..admin.token import operator
+from ..tables import Column
 from . import memory
 
 if TYPE_CHECKING:
@@ -93,17 +94,22 @@ def servers(json: options.Json = False) -> None:
     shelves, pins = _run(settings, _stored)
     names = sorted({*settings.config.mcp, *shelves} - {OWN})
     told = [_told(name, settings.config.mcp.get(name), shelves, pins) for name in names]
-    if json:
-        output.json({"servers": told})
-        return
-    rows = [
-        (one["name"], one["state"], one["transport"], len(one["tools"]), len(one["held"]),
-         one["problem"])
-        for one in told
-    ]  # fmt: skip
-    output.table(("NAME", "STATE", "BY", "TOOLS", "HELD", "PROBLEM"), rows)
-    for one in told:
-        _show(one)
+    empty = "No servers. `vigil mcp add` adds one."
+    tables.listing("servers", told, COLUMNS, is_json=json, empty=empty)
+    if not json:
+        for one in told:
+            _show(one)
+
+
+COLUMNS: Final = (
+    Column("NAME", "name"),
+    Column("STATE", "state"),
+    Column("BY", "transport"),
+    Column("TOOLS", lambda server: len(server["tools"])),
+    Column("HELD", lambda server: len(server["held"])),
+    Column("PROBLEM", "problem"),
+)
+TOOL_COLUMNS: Final = (Column("TOOL", "name"), Column("RISK", "risk"))
 
 
 async def _stored(bus: Bus) -> tuple[dict[str, Shelf], dict[str, Pins]]:
@@ -167,7 +173,7 @@ def _show(one: dict[str, Any]) -> None:
     if one["tools"]:
         first = sum(tool["approved_by"] == "first_sight" for tool in one["tools"])
         output.data(f"\n{one['name']}: {len(one['tools'])} tools, {first} approved by first sight")
-        output.table(("TOOL", "RISK"), [(tool["name"], tool["risk"]) for tool in one["tools"]])
+        tables.table(TOOL_COLUMNS, one["tools"])
     if one["held"]:
         output.data(f"\n{one['name']}: held back until `vigil mcp approve {one['name']}`")
     for held in one["held"]:

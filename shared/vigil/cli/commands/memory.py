@@ -12,7 +12,7 @@ from vigil.contracts import MemoryType
 from vigil.errors import Unavailable
 from vigil.sdk.client import ApiError, Client
 
-from .. import completion, exits, options, output
+from .. import completion, exits, options, output, tables
 from ..progress import Bar
 from ..times import optional
 from . import memory_view
@@ -266,12 +266,8 @@ def list_(
         agent=agent,
     )
     found = [memory for _, memory in zip(range(limit), pages, strict=False)]
-    if json:
-        output.json({"memories": found})
-    elif found:
-        memory_view.show_list(found)
-    else:
-        output.message('Nothing is remembered here: `vigil memory save "…"` saves something.')
+    empty = 'Nothing is remembered here: `vigil memory save "…"` saves something.'
+    tables.listing("memories", found, memory_view.COLUMNS, is_json=json, empty=empty)
 
 
 @app.command()
@@ -338,10 +334,7 @@ def maintain(
     """Prune and merge now. With an admin token, and neither --agent nor --user: all memories."""
     _, client = options.here()
     done = client.maintain(user=user, agent=agent)
-    if json:
-        output.json(done)
-    else:
-        output.message(output.printable(done["message"]))
+    tables.done(output.printable(done["message"]), done, is_json=json)
 
 
 @app.command()

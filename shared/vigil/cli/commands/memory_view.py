@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from vigil.sdk.client import Client
 
-from .. import output, prefixes
+from .. import output, prefixes, tables
+from ..tables import Column
 
-CONTENT_LENGTH_MAX: Final = 100
 NODE_LENGTH_MAX: Final = 50
 PARTS: Final = (
     "text", "vector", "words", "gist", "speaker", "neighbours", "graph", "recency", "importance",
@@ -27,50 +28,36 @@ def explain_nothing(*, is_empty: bool) -> None:
 def show_hits(hits: Sequence[Mapping[str, Any]]) -> None:
     """Show each hit with what each part gave to its score; parts that gave nothing are left out."""
     shown = [name for name in PARTS if any(hit["parts"].get(name) for hit in hits)]
-    rows = [
-        (f"{hit['score']:.2f}", *(_part(hit["parts"].get(name)) for name in shown), hit["type"],
-         _when(hit), _short(hit["content"]), hit["id"])
-        for hit in hits
-    ]  # fmt: skip
-    columns = ("SCORE", *(name.upper() for name in shown), "TYPE", "WHEN", "WHAT", "ID")
-    output.table(columns, rows)
+    parts = [Column(name.upper(), partial(_part, name=name)) for name in shown]
+    score = Column("SCORE", lambda hit: f"{hit['score']:.2f}")
+    tables.table((score, *parts, TYPE, WHEN, WHAT, ID), hits)
 
 
-def _part(value: float | None) -> str:
-    return f"{value:+.2f}" if value else "-"
-
-
-def show_list(memories: Iterable[Mapping[str, Any]]) -> None:
-    rows = [
-        (f"{one['decayed']:.2f}", one["type"], _when(one), one.get("ended") or "stands",
-         one["source"], _short(one["content"]), one["id"])
-        for one in memories
-    ]  # fmt: skip
-    columns = ("IMPORTANCE", "TYPE", "WHEN", "STATE", "SOURCE", "WHAT", "ID")
-    output.table(columns, rows)
+def _part(hit: Mapping[str, Any], name: str) -> str:
+    value = hit["parts"].get(name)
+    return f"{value:+.2f}" if value else ""
 
 
 def show_one(memory: Mapping[str, Any], edges: Sequence[Mapping[str, Any]]) -> None:
     """Show all that is known of a memory, and what it is associated with."""
-    for name, value in facts(memory).items():
-        if value:
-            output.data(f"{name:<11}  {output.printable(value)}")
+    tables.fields(FIELDS, memory)
     if edges:
         output.data("")
-        rows = [(e["relation"], f"{e['weight']:.2f}", _other(e, memory["id"])) for e in edges]
-        output.table(("RELATION", "WEIGHT", "MEMORY"), rows)
+        other = Column("MEMORY", partial(_other, id_=memory["id"]))
+        tables.table((RELATION, WEIGHT, other), edges)
 
 
-def show_graph(nodes: Iterable[Mapping[str, Any]], edges: Iterable[Mapping[str, Any]]) -> None:
+def show_graph(nodes: Iterable[Mapping[str, Any]], edges: Sequence[Mapping[str, Any]]) -> None:
     """Show associations by what their ends say, then the ends with their ids."""
-    names = {node["id"]: _short(node["content"], NODE_LENGTH_MAX) for node in nodes}
-    rows = [
-        (names.get(e["from_id"], e["from_id"]), e["relation"], names.get(e["to_id"], e["to_id"]),
-         f"{e['weight']:.2f}")
-        for e in edges
-    ]  # fmt: skip
-    if rows:
-        output.table(("MEMORY", "RELATION", "MEMORY", "WEIGHT"), rows)
+    names = {node["id"]: tables.short(node["content"], NODE_LENGTH_MAX) for node in nodes}
+    ends = (
+        Column("MEMORY", lambda edge: names.get(edge["from_id"], edge["from_id"])),
+        RELATION,
+        Column("MEMORY", lambda edge: names.get(edge["to_id"], edge["to_id"])),
+        WEIGHT,
+    )
+    if edges:
+        tables.table(ends, edges)
         output.data("")
     if names:
         output.table(("ID", "WHAT"), list(names.items()))
@@ -93,30 +80,22 @@ def show_stats(found: Mapping[str, Any]) -> None:
             output.table((title, "MEMORIES"), ordered)
 
 
-def facts(memory: Mapping[str, Any]) -> dict[str, Any]:
-    used = f"{memory.get('accesses', 0)} times, last {memory.get('accessed_at')}"
-    state = f"{memory.get('ended')} at {memory.get('ended_at')}" if memory.get("ended") else ""
-    return {
-        "id": memory["id"],
-        "content": memory["content"],
-        "type": memory["type"],
-        "importance": f"{memory['importance']:.2f}, now {memory['decayed']:.2f}",
-        "source": memory["source"],
-        "tainted": "descends from untrusted content" if memory.get("is_tainted") else "",
-        "thread": memory.get("threadId"),
-        "occurred": memory.get("occurredAt"),
-        "saved": memory["created_at"],
-        "expires": memory.get("expires_at"),
-        "valid": _span(memory.get("valid_from"), memory.get("valid_to")),
-        "used": used if memory.get("accesses") else "",
-        "ended": state,
-        "replaced by": memory.get("superseded_by"),
-        "made of": ", ".join(memory.get("provenance", ())),
-    }
+def _used(memory: Mapping[str, Any]) -> str:
+    times = memory.get("accesses")
+    return f"{times} times, last {_utc(memory.get('accessed_at'))}" if times else ""
 
 
-def _span(start: str | None, end: str | None) -> str:
-    return f"{start or '…'} to {end or '…'}" if start or end else ""
+def _ended(memory: Mapping[str, Any]) -> str:
+    return f"{memory['ended']} at {_utc(memory.get('ended_at'))}" if memory.get("ended") else ""
+
+
+def _valid(memory: Mapping[str, Any]) -> str:
+    start, end = memory.get("valid_from"), memory.get("valid_to")
+    return f"{_utc(start)} to {_utc(end)}" if start or end else ""
+
+
+def _utc(at: str | None) -> str:
+    return f"{tables.instant(at)} UTC" if at else "…"
 
 
 def count(number: int) -> str:
@@ -128,17 +107,45 @@ def count(number: int) -> str:
     return f"{number:,} {'memory' if number == 1 else 'memories'}"
 
 
-def _when(memory: Mapping[str, Any]) -> str:
-    return str(memory.get("occurredAt") or memory["created_at"])[:16].replace("T", " ")
-
-
-def _short(text: str, length_max: int = CONTENT_LENGTH_MAX) -> str:
-    return text if len(text) <= length_max else f"{text[:length_max]}…"
-
-
 def _other(edge: Mapping[str, Any], id_: str) -> str:
     """Return the other end, with the direction."""
     return f"→ {edge['to_id']}" if edge["from_id"] == id_ else f"← {edge['from_id']}"
+
+
+ID: Final = Column("ID", "id")
+TYPE: Final = Column("TYPE", "type")
+WHEN: Final = Column(
+    "WHEN", lambda one: one.get("occurredAt") or one["created_at"], is_instant=True
+)
+WHAT: Final = Column("WHAT", lambda one: tables.short(one["content"]))
+RELATION: Final = Column("RELATION", "relation")
+WEIGHT: Final = Column("WEIGHT", lambda edge: f"{edge['weight']:.2f}")
+COLUMNS: Final = (
+    Column("IMPORTANCE", lambda one: f"{one['decayed']:.2f}"),
+    TYPE,
+    WHEN,
+    Column("STATE", lambda one: one.get("ended") or "stands"),
+    Column("SOURCE", "source"),
+    WHAT,
+    ID,
+)
+FIELDS: Final = (
+    Column("id", "id"),
+    Column("content", "content"),
+    Column("type", "type"),
+    Column("importance", lambda one: f"{one['importance']:.2f}, now {one['decayed']:.2f}"),
+    Column("source", "source"),
+    Column("tainted", lambda one: one.get("is_tainted") and "descends from untrusted content"),
+    Column("thread", "threadId"),
+    Column("occurred", "occurredAt", is_instant=True),
+    Column("saved", "created_at", is_instant=True),
+    Column("expires", "expires_at", is_instant=True),
+    Column("valid", _valid),
+    Column("used", _used),
+    Column("ended", _ended),
+    Column("replaced by", "superseded_by"),
+    Column("made of", lambda one: ", ".join(one.get("provenance", ()))),
+)
 
 
 def whole_id(client: Client, beginning: str, user: str | None, agent: str) -> str:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from .. import options, output
+from .. import options, tables
 
 
 def pause(json: options.Json = False) -> None:
     """Pause everything proactive, for everybody. Answers to people go on. Needs an admin token."""
     _, client = options.here()
     client.pause()
-    _tell("Paused: no follow-up is said until `vigil resume`.", {"paused": True}, is_json=json)
+    tables.done(
+        "Paused: no follow-up is said until `vigil resume`.", {"paused": True}, is_json=json
+    )
 
 
 def resume(json: options.Json = False) -> None:
     """End the pause. Needs an admin token."""
     _, client = options.here()
     client.resume()
-    _tell("Resumed.", {"paused": False}, is_json=json)
+    tables.done("Resumed.", {"paused": False}, is_json=json)
 
 
 def stop(key: options.Key, json: options.Json = False) -> None:
@@ -24,11 +26,4 @@ def stop(key: options.Key, json: options.Json = False) -> None:
     _, client = options.here()
     key = options.checked(key)
     client.stop(key)
-    _tell(f"Asked {key} to stop.", {"session_key": key, "stopped": True}, is_json=json)
-
-
-def _tell(text: str, facts: dict[str, object], *, is_json: bool) -> None:
-    if is_json:
-        output.json(facts)
-    else:
-        output.message(text)
+    tables.done(f"Asked {key} to stop.", {"session_key": key, "stopped": True}, is_json=json)

@@ -17,7 +17,8 @@ from vigil.local.runfile import RunFile
 from vigil.sdk.client import ApiError, Client
 from vigil.topology import SERVICES
 
-from .. import completion, exits, options, output, prefixes
+from .. import completion, exits, options, output, prefixes, tables
+from ..tables import Column
 
 TAIL_INTERVAL_S: Final = 0.5
 tail = typer.Typer(no_args_is_help=True, help="Follow what is recorded.")
@@ -65,23 +66,15 @@ def _show_status(url: str, run: RunFile | None, found: dict[str, Any]) -> None:
     output.data(f"Vigil {__version__} at {url}")
     if run is not None:
         how = "one process" if run.mode == "tasks" else "a process for each service"
-        output.data(f"{how}, pid {run.pid}, since {run.started_at:%Y-%m-%d %H:%M:%S} UTC")
+        output.data(f"{how}, pid {run.pid}, since {tables.instant(run.started_at)} UTC")
     output.data(f"model {output.printable(found.get('model') or 'unknown')}")
     _show_memory(found["services"])
     _show_tools(found["services"])
     if paused := found.get("paused"):
-        output.data(f"PAUSED by {paused['by']} at {paused['at']}: `vigil resume` ends it")
-    rows = [
-        (
-            s["service"],
-            s["pid"] or "-",
-            s["version"] or "-",
-            "ready" if s["ready"] else "NOT READY",
-            _problems(s),
-        )
-        for s in sorted(found["services"], key=lambda s: (s["service"], s["pid"] or 0))
-    ]
-    output.table(("SERVICE", "PID", "VERSION", "STATE", "PROBLEMS"), rows)
+        since = f"{tables.instant(paused['at'])} UTC"
+        output.data(f"PAUSED by {paused['by']} at {since}: `vigil resume` ends it")
+    order = sorted(found["services"], key=lambda s: (s["service"], s["pid"] or 0))
+    tables.table(SERVICE_COLUMNS, order)
 
 
 def _show_memory(services: list[dict[str, Any]]) -> None:
@@ -119,19 +112,32 @@ def _shelf(facts: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _problems(service: dict[str, Any]) -> str:
-    return "; ".join(service.get("problems", ()))
+SERVICE_COLUMNS: Final = (
+    Column("SERVICE", "service"),
+    Column("PID", "pid"),
+    Column("VERSION", "version"),
+    Column("STATE", lambda service: "ready" if service["ready"] else "NOT READY"),
+    Column("PROBLEMS", lambda service: "; ".join(service.get("problems", ()))),
+)
+SESSION_COLUMNS: Final = (
+    Column("SESSION", "session_key"),
+    Column("MESSAGES", "messages"),
+    Column("LAST", "last_at", is_instant=True),
+)
+TIMER_COLUMNS: Final = (
+    Column("DUE", "fire_at", is_instant=True),
+    Column("ID", "timer_id"),
+    Column("KIND", lambda timer: "reminder" if timer["keep"] else "follow-up"),
+    Column("SESSION", "session_key"),
+    Column("WHAT", lambda timer: timer.get("message") or timer.get("reason")),
+)
 
 
 def sessions(json: options.Json = False) -> None:
     """List your sessions."""
     _, client = options.here()
-    found = list(client.sessions())
-    if json:
-        output.json({"sessions": found})
-        return
-    rows = [(s["session_key"], s["messages"], s.get("last_at") or "") for s in found]
-    output.table(("SESSION", "MESSAGES", "LAST"), rows)
+    empty = "No sessions. `vigil chat` begins one."
+    tables.listing("sessions", list(client.sessions()), SESSION_COLUMNS, is_json=json, empty=empty)
 
 
 def timers(
@@ -166,25 +172,15 @@ def timers(
     keys = [options.checked(key)] if key else [s["session_key"] for s in client.sessions()]
     found = [{"session_key": k, **t} for k in keys for t in client.timers(k)["timers"]]
     found.sort(key=lambda t: (t["fire_at"], t["timer_id"]))
-    if json:
-        output.json({"timers": found})
-        return
-    rows = [
-        (t["fire_at"], t["timer_id"], "reminder" if t["keep"] else "follow-up", t["session_key"],
-         t.get("message") or t.get("reason", ""))
-        for t in found
-    ]  # fmt: skip
-    output.table(("DUE", "ID", "KIND", "SESSION", "WHAT"), rows)
+    tables.listing("timers", found, TIMER_COLUMNS, is_json=json, empty="Nothing is due.")
 
 
 def _cancel(client: Client, key: str, timer_id: str, *, is_json: bool) -> None:
     if timer_id not in {t["timer_id"] for t in client.timers(key)["timers"]}:
         raise exits.NotReady(f"no open timer {timer_id!r} in {key}")
     client.cancel_timer(key, timer_id)
-    if is_json:
-        output.json({"session_key": key, "timer_id": timer_id, "cancelled": True})
-    else:
-        output.message(f"Cancelled {timer_id}.")
+    facts = {"session_key": key, "timer_id": timer_id, "cancelled": True}
+    tables.done(f"Cancelled {timer_id}.", facts, is_json=is_json)
 
 
 @tail.callback()
@@ -239,7 +235,7 @@ def _records(
 
 def _show_record(record: dict[str, Any]) -> None:
     body = record["data"] if isinstance(record["data"], dict) else {}
-    at = str(body.get("created_at") or body.get("at") or "")[:19].replace("T", " ")
+    at = tables.instant(body.get("created_at") or body.get("at"))
     line = f"{record['seq']:>8}  {at:<19}  {record['kind']:<14}  {_gist(record['kind'], body)}"
     output.data(" ".join(output.printable(line).splitlines()).rstrip())
 

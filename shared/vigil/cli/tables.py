@@ -1,0 +1,119 @@
+"""What commands print: a list by its columns, a thing by its fields, an act in a sentence.
+
+A noun's module holds its columns and the actions that differ; each of them prints JSON instead if
+``--json`` is given. Instants are shown one way everywhere: in UTC, to the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+
+from typer.core import TyperGroup
+
+from . import output
+
+TEXT_LENGTH_MAX: Final = 100
+"""Characters of a text in a column; the rest is shown by `show`."""
+
+
+class Column(NamedTuple):
+    """One column of a list, or one field of a thing that is shown.
+
+    Args:
+        title: what stands above it.
+        of: the name of a field, or a function from the thing to what is shown.
+        is_instant: it is a point in time: ISO 8601, or an aware datetime.
+    """
+
+    title: str
+    of: str | Callable[[Mapping[str, Any]], object]
+    is_instant: bool = False
+
+    def value(self, item: Mapping[str, Any]) -> object:
+        """Return what is shown of `item`; None or an empty text if it has none.
+
+        >>> Column("ID", "id").value({"id": "a1"}), Column("TOOL", "tool").value({})
+        ('a1', None)
+        """
+        found = item.get(self.of) if isinstance(self.of, str) else self.of(item)
+        return instant(found) if self.is_instant and found else found
+
+
+class ListedGroup(TyperGroup):
+    """A noun's commands, of which `list` is meant where none is named."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put `list` before options that are the list's."""
+        is_help = bool(args) and args[0] in ctx.help_option_names
+        is_bare = not args or args[0].startswith("-")
+        if is_bare and not is_help and not ctx.resilient_parsing:
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+def instant(at: object) -> str:
+    """Return a point in time as people read it.
+
+    >>> instant("2026-01-05T10:00:00.5+01:00"), instant(None)
+    ('2026-01-05 09:00:00', '')
+    """
+    if not at:
+        return ""
+    moment = at if isinstance(at, datetime) else datetime.fromisoformat(str(at))
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def short(text: object, length_max: int = TEXT_LENGTH_MAX) -> str:
+    """Return the beginning of a text, with a mark if that isn't all.
+
+    >>> short("tea at five", 3)
+    'tea…'
+    """
+    whole = str(text)
+    return whole if len(whole) <= length_max else f"{whole[:length_max]}…"
+
+
+def table(columns: Sequence[Column], items: Iterable[Mapping[str, Any]]) -> None:
+    """Print a line for each item; what an item has none of is a dash."""
+    titles = [f"{one.title} (UTC)" if one.is_instant else one.title for one in columns]
+    output.table(titles, [[_cell(one.value(item)) for one in columns] for item in items])
+
+
+def _cell(value: object) -> object:
+    return "-" if value is None or value == "" else value
+
+
+def listing(
+    name: str,
+    found: Sequence[Mapping[str, Any]],
+    columns: Sequence[Column],
+    *,
+    is_json: bool,
+    empty: str,
+) -> None:
+    """Print what was found: a table, JSON under `name`, or for a person that it is nothing."""
+    if is_json:
+        output.json({name: found})
+    elif found:
+        table(columns, found)
+    else:
+        output.message(empty)
+
+
+def fields(columns: Sequence[Column], item: Mapping[str, Any]) -> None:
+    """Print one thing, a field a line; what it has none of is left out."""
+    width = max(len(one.title) for one in columns)
+    for one in columns:
+        if value := one.value(item):
+            zone = " UTC" if one.is_instant else ""
+            output.data(f"{one.title:<{width}}  {output.printable(value)}{zone}")
+
+
+def done(text: str, facts: object, *, is_json: bool) -> None:
+    """Say what was done, or print its facts."""
+    if is_json:
+        output.json(facts)
+    else:
+        output.message(text)
