@@ -29,7 +29,7 @@ _SHOWN: Final = ("L", "M", "N", "P", "S")
 app = typer.Typer(
     cls=tables.ListedGroup,
     help="Calls and questions that wait for you: list, show, accept, edit, answer, reject. "
-    "Alone: list.",
+    "Default: list.",
 )
 
 Id = Annotated[

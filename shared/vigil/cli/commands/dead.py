@@ -15,7 +15,7 @@ from ..tables import Column
 
 app = typer.Typer(
     cls=tables.ListedGroup,
-    help="Dead letters: list, show, requeue, discard. Alone: list.",
+    help="Dead letters: list, show, requeue, discard. Default: list.",
 )
 
 Id = Annotated[

@@ -20,7 +20,7 @@ LOOKED_AT_MAX: Final = 200
 
 app = typer.Typer(
     cls=tables.ListedGroup,
-    help="Work that runs by itself: list, run, show, cancel, again. Alone: list.",
+    help="Work that runs by itself: list, run, show, cancel, again. Default: list.",
 )
 
 Id = Annotated[
