@@ -68,10 +68,6 @@ def note_codes() -> set[str]:
     return written | {f"blocked_{code}" for code in refusals}
 
 
-def test_every_crash_point_is_explained() -> None:
-    assert first_cells(section("lifecycles.md", "Crash points")) == set(crash.POINTS)
-
-
 # ---------------------------------------------------------------- settings, logs, exit codes
 
 

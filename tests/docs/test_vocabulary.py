@@ -1,4 +1,4 @@
-"""Outcomes, notes and endings have one home: `vigil.contracts.vocabulary` and `.notes`.
+"""Outcomes, notes, endings and crash points have one home: the tables of the docs are made of it.
 
 After a change of a row, write the tables of the docs anew:
 
@@ -18,6 +18,7 @@ import pytest
 from services.gateway.why import stories
 from tests.docs.test_docs import note_codes
 from tests.support.why import KEY, Log
+from vigil import crash
 from vigil.contracts import ApprovalState, JobStatus, Note, Outcome, ReceiptOutcome
 from vigil.contracts.notes import NOTES, NoteWords
 from vigil.contracts.vocabulary import APPROVALS, ENDINGS, JOBS, OUTCOMES, RECEIPTS, Ending
@@ -25,22 +26,28 @@ from vigil.signals.sources import project
 
 ROOT: Final = Path(__file__).parents[2]
 TABLES: Final[dict[tuple[str, str], Mapping[Any, Any]]] = {
-    ("lifecycles.md", "Outcomes"): OUTCOMES,
-    ("lifecycles.md", "Notes"): NOTES,
-    ("why.md", "Verdicts"): ENDINGS,
+    ("reference/outcomes.md", "# Outcomes of turns"): OUTCOMES,
+    ("reference/notes.md", "# Notes of turns"): NOTES,
+    ("reference/crash-points.md", "# Crash points"): crash.POINTS,
+    ("why.md", "## Verdicts"): ENDINGS,
 }
 """Page and heading -> the words whose meanings the table under it lists."""
-_TABLE: Final = re.compile(r"(\|[^\n]*\n\|---[^\n]*\n)((?:\|[^\n]*\n)+)")
+_TABLE: Final = re.compile(r"(\|[^\n]*\n\|---[^\n]*\n)((?:\|[^\n]*\n)*)")
 
 
 def rows(words: Mapping[Any, Any]) -> str:
-    return "".join(f"| `{word}` | {row.meaning} |\n" for word, row in words.items())
+    return "".join(f"| `{word}` | {cells(row)} |\n" for word, row in words.items())
+
+
+def cells(row: Any) -> str:
+    """Return what is beside a word: a point's two sentences, or the meaning of a row."""
+    return str(row.meaning) if hasattr(row, "meaning") else " | ".join(row)
 
 
 def cut(page: str, heading: str) -> tuple[str, str, str]:
     """Return what is before the rows of the table under a heading, the rows, and what follows."""
     text = (ROOT / "docs" / page).read_text("utf-8")
-    found = _TABLE.search(text, text.index(f"\n## {heading}\n"))
+    found = _TABLE.search(text, f"\n{text}".index(f"\n{heading}\n"))
     assert found is not None, heading
     return text[: found.start(2)], found[2], text[found.end(2) :]
 

@@ -2,7 +2,7 @@
 
 A turn leaves a note for whoever asks why. The code is for programs, its text for people; the core
 writes both. A new code is a row here and nothing else: signals, `why` and the table of
-docs/lifecycles.md (a test compares it) follow.
+docs/reference/notes.md (a test compares it) follow.
 """
 
 from __future__ import annotations
