@@ -265,6 +265,7 @@ async def test_a_message_that_could_not_be_stored_has_a_span(
     monkeypatch.setattr(patience, "PATIENCE_S", 0.2)
     async with running() as world:
         ann = await world.person(has_socket=False)
+        (await ann.http.get("/api/me")).raise_for_status()  # the gateway knows the token now
         await world.stack.broker.pause()
         try:
             answer = await ann.http.post(
