@@ -74,7 +74,7 @@ async def _says(quiet: Session, count: int) -> list[float]:
         result = await quiet.result(calls[-1])
         if result.payload.is_error:
             raise RuntimeError(result.payload.content)
-    turns = await quiet.bus.read(QUIET.stream, [QUIET.turn])
+    turns = await quiet.bus.read(QUIET.stream, [QUIET.turns])
     results = await quiet.bus.read(QUIET.stream, [QUIET.in_event("tool_result")])
     begun = {
         effect.id: turn.stored_at for turn in turns for effect in decode_turn(turn.data).effects

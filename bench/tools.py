@@ -175,7 +175,7 @@ def _latencies(log: Sequence[Message]) -> list[float]:
     found: list[float] = []
     begun: dict[str, datetime] = {}
     for message in log:
-        if message.subject == KEY.turn:
+        if KEY.is_turn(message.subject):
             effects = decode_turn(message.data).effects
             begun |= {e.id: message.stored_at for e in effects if isinstance(e, CallTool)}
         elif message.subject == KEY.in_event("tool_result"):

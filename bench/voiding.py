@@ -57,7 +57,7 @@ async def _delays_ms(system: System, accepted: dict[int, SessionKey]) -> list[fl
     bus = await system.admin()
     try:
         messages = await bus.read("SESSIONS", ["session.vigil.me.*.in.said.user"])
-        turns = await bus.read("SESSIONS", ["session.vigil.me.*.turn"])
+        turns = await bus.read("SESSIONS", ["session.vigil.me.*.*"])
     finally:
         await bus.close()
     stored: dict[int, datetime] = {m.seq: m.stored_at for m in messages}

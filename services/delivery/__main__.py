@@ -15,6 +15,7 @@ from vigil import runtime, topology
 from vigil.contracts import SOCKET
 from vigil.runtime import Context
 from vigil.settings.switches import Switches
+from vigil.subjects import is_turn
 from vigil.worker import requeue
 from vigil.worker.requeue import GONE, Question, Reply
 from vigil.worker.worker import Worker
@@ -60,7 +61,7 @@ async def _deliver(
     sends = Worker(context, outbox, limits.sends, switches.is_erasing)
 
     async def again(question: Question) -> Reply:
-        if question.subject.endswith(".turn"):
+        if is_turn(question.subject):
             return await turns.again(question)
         order = await sends.stored(question)
         return GONE if order is None else await outbox.order_again(order, by=question.by)

@@ -255,7 +255,7 @@ class _Work:
     async def _is_voidable(self, said: Said) -> bool:
         """Tell what the turn decided; a turn that is gone leaves what the message says."""
         turn = await self._bus.get(STREAM, said.turn_seq)
-        if turn is None or turn.subject != self._key.turn:
+        if turn is None or not self._key.is_turn(turn.subject):
             return said.is_autonomous
         _, record = decide.read_turn(turn.subject, turn.data)
         return any(

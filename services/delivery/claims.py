@@ -120,7 +120,7 @@ class Claims:
         needle = effect_id.encode()
         seq = 0
         while seq < before:
-            page = await self.page(key.turn, seq)
+            page = await self.page(key.turns, seq)
             if not page:
                 return True
             for message in page:

@@ -21,6 +21,7 @@ from vigil.observe.trace import Tracer
 from vigil.subjects import SessionKey
 from vigil.worker.effects import InHand, Tasks
 from vigil.worker.outcomes import Overtaken, Terminal
+from vigil.worker.turns import session_of
 
 from . import decide
 from .claims import Claims
@@ -66,7 +67,7 @@ class Speech:
         self.claims = Claims(bus, clock, limits, tracer, self._counts)
 
     def lane_of(self, message: Message) -> str:
-        return message.subject
+        return session_of(message)
 
     def wanted(self, message: Message) -> list[SendMessage]:
         """Return what a turn says, in order. Raises: InvalidInput."""
@@ -121,7 +122,7 @@ class Speech:
         await self._bus.in_progress(message)
         for wait_s in self._limits.predecessor_waits_s:
             if turn.is_overtaken:
-                raise Overtaken(key.turn)
+                raise Overtaken(str(key))
             if turn.is_stopping:
                 break
             await asyncio.sleep(wait_s)

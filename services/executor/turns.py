@@ -14,6 +14,7 @@ from vigil.contracts import CallTool
 from vigil.errors import VigilError
 from vigil.worker.effects import InHand, Tasks
 from vigil.worker.outcomes import TryLater
+from vigil.worker.turns import session_of
 
 from . import work
 from .calls import CallsInHand
@@ -45,7 +46,7 @@ class ExecutorTurns:
         is in other hands, it isn't told again and again how things stood then."""
 
     def lane_of(self, message: Message) -> str:
-        return message.subject
+        return session_of(message)
 
     def wanted(self, message: Message) -> list[Effect]:
         """Return what a turn asks of the executor, in order. Raises: InvalidInput."""

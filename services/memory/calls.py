@@ -27,6 +27,7 @@ from vigil.runtime import Context
 from vigil.subjects import Scope, SessionKey
 from vigil.worker import results, turns
 from vigil.worker.effects import InHand, Tasks
+from vigil.worker.turns import session_of
 from vigil.worker.waiting import is_awaited
 
 from . import checks, work
@@ -57,7 +58,7 @@ class Calls:
         self._limits = limits
 
     def lane_of(self, message: Message) -> str:
-        return message.subject
+        return session_of(message)
 
     def wanted(self, message: Message) -> list[work.Work]:
         """Return what a turn asks of memory, in order. Raises: InvalidInput."""

@@ -248,7 +248,7 @@ def changes_of(subject: str, data: bytes, traceparent: str | None) -> Changes:
     """
     key = session_of(subject)
     turn = decode_turn(data)
-    if key.turn != subject or turn.session_key != str(key):
+    if not key.is_turn(subject) or turn.session_key != str(key):
         raise InvalidInput("turn", f"is not one of {key}")
     last: dict[str, Cancelled | Scheduled] = {}
     for effect in _timer_effects(turn):

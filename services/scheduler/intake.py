@@ -12,6 +12,7 @@ from vigil.bus.bus import Message
 from vigil.observe import trace
 from vigil.worker.consumer_loop import ConsumerLoop
 from vigil.worker.effects import InHand, Tasks
+from vigil.worker.turns import session_of
 from vigil.worker.worker import Worker
 
 from . import decide
@@ -37,7 +38,7 @@ class TimerTurns:
         self._promoter = promoter
 
     def lane_of(self, message: Message) -> str:
-        return message.subject
+        return session_of(message)
 
     def wanted(self, message: Message) -> list[Effect]:
         """Return what a turn changes about timers. Raises: InvalidInput."""

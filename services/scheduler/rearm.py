@@ -68,7 +68,7 @@ def _may_wait(message: Message) -> bool:
 
 async def _of_session(bus: Bus, store: TimerStore, promoter: Promoter, last: Message) -> int:
     key = decide.session_of(last.subject)
-    changes = [_changes(turn) for turn in await bus.read(key.stream, [key.turn])]
+    changes = [_changes(turn) for turn in await bus.read(key.stream, [key.turns])]
     count = 0
     for scheduled in open_schedules(key, decode_turn(last.data), changes):
         if promoter.agenda.is_known(scheduled.entry.subject):

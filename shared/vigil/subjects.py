@@ -11,7 +11,8 @@ name match another's records.
       {K}.in.said.user                       what the person said     } together,
       {K}.out.said.{effect}                  what the agent said      } the transcript
       {K}.in.{timer,tool_result,tick,external,control}
-      {K}.turn                               commits
+      {K}.turn-{letters}                     commits: "turn-sm" is for delivery and memory
+      {K}.turn                               commits of older versions, for anybody
       {K}.receipt.{effect}                   outcomes of sends
       {K}.call.{effect}                      claims of tool calls
       {K}.send.{effect}                      orders to carry a message over another channel
@@ -32,6 +33,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from itertools import combinations
 from typing import Annotated, Final
 
 import msgspec
@@ -46,10 +48,18 @@ PartText = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": f"^{_PART}$
 KeyText = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": f"^{_PART}:{_PART}:{_PART}$"})]
 """A session key, for schemas; :meth:`SessionKey.parse` checks it."""
 
+LETTERS: Final = "stmx"
+"""Of the services that carry out effects of turns: "s" if there is a send (delivery), "t" if a
+timer is scheduled or cancelled (scheduler), "m" if memory has something to do (a call of one of its
+tools, something to save), "x" if the executor has (a call of its tools or its end, a session to
+start or to tell something, a change of the board)."""
+NOBODY: Final = "0"
+"""Stands for no letter at all."""
 IN_ALL_SESSIONS: Final = "session.*.*.*.in.>"
 IN_ALL_SYSTEM: Final = "system.*.*.*.in.>"
-TURNS_OF_ALL_SESSIONS: Final = "session.*.*.*.turn"
-TURNS_OF_ALL_SYSTEM: Final = "system.*.*.*.turn"
+TURNS_OF_ALL_SESSIONS: Final = "session.*.*.*.*"
+TURNS_OF_ALL_SYSTEM: Final = "system.*.*.*.*"
+"""Nothing else has one token after {K}, so these match every turn, whomever it is for."""
 BOARD_ALL: Final = "board.*.*.*.*"
 EXECUTOR_CANCEL: Final = "rpc.executor.cancel"
 """Tells every replica of the executor, at once and at most once, that nobody waits for a call."""
@@ -184,7 +194,28 @@ class SessionKey(msgspec.Struct, frozen=True, order=True):
 
     @property
     def turn(self) -> str:
+        """Where older versions stored turns: every service is brought these."""
         return f"{self.root}.turn"
+
+    @property
+    def turns(self) -> str:
+        """Matches the turns of this session, whomever they are for, and nothing else."""
+        return f"{self.root}.*"
+
+    def turn_for(self, letters: str) -> str:
+        """Where a turn is stored.
+
+        Args:
+            letters: of the services that have work with it, in the order of `LETTERS`.
+
+        >>> SessionKey("ann", "vigil", "t1").turn_for("st")
+        'session.vigil.ann.t1.turn-st'
+        """
+        return f"{self.root}.turn-{letters or NOBODY}"
+
+    def is_turn(self, subject: str) -> bool:
+        """Whether that is where turns of this session are."""
+        return subject.rpartition(".")[0] == self.root and is_turn(subject)
 
     @property
     def transcript(self) -> str:
@@ -352,6 +383,31 @@ def board_of(user: str | None, kind: str = "*") -> str:
     ('board.*.ann.job.*', 'board.*.*.*.*')
     """
     return f"board.*.{user or '*'}.{kind}.*"
+
+
+def is_turn(subject: str) -> bool:
+    """Whether that is where turns are, of whichever session.
+
+    >>> is_turn("session.vigil.ann.t1.turn-sm"), is_turn("session.vigil.ann.t1.in.turn-sm.x")
+    (True, False)
+    """
+    kind = subject.rpartition(".")[2]
+    return kind.partition("-")[0] == "turn"
+
+
+def turns_for(letter: str, *, of_system: bool = False) -> tuple[str, ...]:
+    """Return the filters of the turns that the service with that letter has work with.
+
+    Each is a whole token: NATS has no wildcard for a part of one.
+
+    >>> turns_for("x")[:3]
+    ('session.*.*.*.turn', 'session.*.*.*.turn-x', 'session.*.*.*.turn-sx')
+    """
+    others = LETTERS.replace(letter, "")
+    sets = [set(some) for size in range(len(LETTERS)) for some in combinations(others, size)]
+    tokens = ["".join(one for one in LETTERS if one in {letter, *some}) for some in sets]
+    top = "system" if of_system else "session"
+    return tuple(f"{top}.*.*.*.{kind}" for kind in ("turn", *(f"turn-{one}" for one in tokens)))
 
 
 def stream_of(subject: str) -> str:

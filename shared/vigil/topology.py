@@ -23,6 +23,7 @@ from .subjects import (
     SIGNALS_ALL,
     TURNS_OF_ALL_SESSIONS,
     TURNS_OF_ALL_SYSTEM,
+    turns_for,
 )
 
 SECOND_NS: Final = 1_000_000_000
@@ -133,14 +134,14 @@ CONSUMERS: Final = (
     Consumer(
         stream="SESSIONS",
         name="scheduler-turns",
-        filters=(TURNS_OF_ALL_SESSIONS,),
+        filters=turns_for("t"),
         ack_wait_s=5,
     ),
     Consumer(stream="TIMERS", name="scheduler-due", filters=(DUE_ALL,), ack_wait_s=5),
     Consumer(
         stream="SESSIONS",
         name="delivery-turns",
-        filters=(TURNS_OF_ALL_SESSIONS,),
+        filters=turns_for("s"),
         ack_wait_s=5,
     ),
     Consumer(
@@ -152,7 +153,7 @@ CONSUMERS: Final = (
     Consumer(
         stream="SESSIONS",
         name="memory-turns",
-        filters=(TURNS_OF_ALL_SESSIONS,),
+        filters=turns_for("m"),
         ack_wait_s=8,
     ),
     Consumer(stream="EVENTS", name="gateway-events", filters=(OUTSIDE_ALL,), ack_wait_s=5),
@@ -166,26 +167,26 @@ CONSUMERS: Final = (
     Consumer(
         stream="SYSTEM",
         name="scheduler-turns-system",
-        filters=(TURNS_OF_ALL_SYSTEM,),
+        filters=turns_for("t", of_system=True),
         ack_wait_s=5,
     ),
     Consumer(
         stream="SYSTEM",
         name="memory-turns-system",
-        filters=(TURNS_OF_ALL_SYSTEM,),
+        filters=turns_for("m", of_system=True),
         ack_wait_s=8,
     ),
     # A turn stays in hand while its tools run; who has it says so every few seconds.
     Consumer(
         stream="SESSIONS",
         name="executor-turns",
-        filters=(TURNS_OF_ALL_SESSIONS,),
+        filters=turns_for("x"),
         ack_wait_s=8,
     ),
     Consumer(
         stream="SYSTEM",
         name="executor-turns-system",
-        filters=(TURNS_OF_ALL_SYSTEM,),
+        filters=turns_for("x", of_system=True),
         ack_wait_s=8,
     ),
 )
@@ -250,7 +251,7 @@ ROLES: Final[dict[str, Role]] = {
     ),
     "cortex": Role(
         publishes=(
-            "session.*.*.*.turn", "system.*.*.*.turn", "live.*.*.*", "dead.cortex.*.*.*",
+            TURNS_OF_ALL_SESSIONS, TURNS_OF_ALL_SYSTEM, "live.*.*.*", "dead.cortex.*.*.*",
             SIGNALS_ALL,
         ),
         follows=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", "SIGNALS"),

@@ -41,7 +41,7 @@ from vigil.contracts import (
     encode,
 )
 from vigil.net.ssrf import Rules
-from vigil.subjects import SessionKey
+from vigil.subjects import TURNS_OF_ALL_SESSIONS, TURNS_OF_ALL_SYSTEM, SessionKey
 
 SERVICES: Final = ("cortex", "scheduler", "memory", "executor", "delivery")
 LETTERS: Final = Path(__file__).parents[1] / "mcp_servers" / "letters.py"
@@ -136,8 +136,8 @@ class Arena:
     async def turns(self) -> list[Turn]:
         turns: list[Turn] = []
         for stream, subject in (
-            ("SESSIONS", "session.*.*.*.turn"),
-            ("SYSTEM", "system.*.*.*.turn"),
+            ("SESSIONS", TURNS_OF_ALL_SESSIONS),
+            ("SYSTEM", TURNS_OF_ALL_SYSTEM),
         ):
             turns += [decode_turn(m.data) for m in await self.admin.read(stream, [subject])]
         return turns

@@ -92,7 +92,7 @@ def _check(person: Person) -> Counter[str]:
     """Check one session's log; return how its races ended."""
     key, log = person.talk.key, person.talk.log
     people_said = [message.seq for message in log if message.subject == key.in_user]
-    turns = [(m.seq, decode_turn(m.data)) for m in log if m.subject == key.turn]
+    turns = [(m.seq, decode_turn(m.data)) for m in log if key.is_turn(m.subject)]
     said = {message.seq: decode_said(message.data) for message in log if _is_said(message)}
     assert len({one.id for one in said.values()}) == len(said), "nothing is said twice"
     _check_settled(person, [turn for _, turn in turns], said)

@@ -87,7 +87,7 @@ async def test_sc_002_a_message_voids_follow_ups_within_100_ms(
 def _void_ms(person: Person, seq: int) -> float:
     """Return how long after the message `seq` the turn was stored that folded it."""
     message = next(m for m in person.talk.log if m.seq == seq)
-    turns = [m for m in person.talk.log if m.subject == person.talk.key.turn]
+    turns = [m for m in person.talk.log if person.talk.key.is_turn(m.subject)]
     stored: Message = next(
         m for m, turn in zip(turns, person.talk.turns, strict=True) if turn.state.position >= seq
     )

@@ -30,7 +30,7 @@ from vigil.contracts import (
     decode_turn,
 )
 from vigil.errors import InvalidInput
-from vigil.subjects import SessionKey
+from vigil.subjects import SessionKey, is_turn
 
 T = TypeVar("T")
 CARRIED = ("send", "attempt", "receipt")
@@ -64,7 +64,7 @@ class SessionLog:
     def add(self, message: Message) -> None:
         """Take the next message of this session."""
         kind = message.subject.split(".")[4:]
-        if kind[0] == "turn":
+        if is_turn(message.subject):
             self.turns.append(Stored(message.seq, decode_turn(message.data)))
         elif kind[0] == "out":
             self.said.append(Stored(message.seq, decode_said(message.data)))
@@ -82,7 +82,7 @@ class SessionLog:
 
     def _line(self, message: Message, kind: str) -> str:
         words = f"{message.seq:6} {kind[:20]:20}"
-        if kind == "turn":
+        if is_turn(kind):
             turn = self.turns[-1].record
             effects = [f"{e.__struct_config__.tag}:{e.id[:6]}" for e in turn.effects]
             cause = "" if turn.event is None else f"{turn.event.type}@{turn.event.seq}"

@@ -116,7 +116,7 @@ def text_of_last(talk: Talk) -> str:
 
 
 def seq_of(talk: Talk, turn: Turn) -> int:
-    turns = [m for m in talk.log if m.subject.endswith(".turn")]
+    turns = [m for m in talk.log if talk.key.is_turn(m.subject)]
     return turns[talk.turns.index(turn)].seq
 
 

@@ -16,11 +16,10 @@ from services.cortex.core.context.window import Window
 from services.cortex.core.tools.calls import INPUT_BYTES_MAX
 from services.cortex.models.messages import NO_RESULT, messages_of
 from services.cortex.session.history import History
-from services.cortex.session.log import headers_of
+from services.cortex.session.log import letters_of
 from tests.cortex.driver import KEY, Driver, answer, call
 from tests.cortex.test_core import scripted
 from vigil.contracts import (
-    EFFECTS_HEADER,
     TURN_BYTES_MAX,
     Cause,
     Row,
@@ -427,18 +426,18 @@ def test_a_trusted_result_does_not() -> None:
 # ---------------------------------------------------------------- on the log
 
 
-def test_the_header_tells_memory_of_its_effects() -> None:
-    """ARCHITECTURE 4: others skip a turn without reading it."""
+def test_its_letters_bring_memory_a_turn() -> None:
+    """ARCHITECTURE 4: others aren't even brought the turn."""
     driver = waiting_driver(save())
     (asked,) = driver.turns
     (after,) = driver.result()
-    assert headers_of(asked, "tp")[EFFECTS_HEADER] == "tm"
-    assert headers_of(after, "tp")[EFFECTS_HEADER] == "st"
+    assert letters_of(asked) == "tm"
+    assert letters_of(after) == "st"
     payload = SaveMemoryPayload(content="x", type="fact", source="chat:t1")
     silent = msgspec.structs.replace(
         after, effects=(SaveMemory(id="0" * 32, ordinal=1, payload=payload),)
     )
-    assert headers_of(silent, "tp")[EFFECTS_HEADER] == "m"
+    assert letters_of(silent) == "m"
 
 
 def test_replay_gives_the_same_turns() -> None:

@@ -50,23 +50,37 @@ async def test_a_send_is_said_with_all_its_facts(bare: Stack) -> None:
 
 @pytest.mark.parametrize("header", ["", "t", None])
 async def test_turns_that_say_nothing_are_acknowledged(bare: Stack, header: str | None) -> None:
-    """S-5: a turn without sends costs one acknowledgement."""
+    """S-5: an older writer's turn without sends costs one acknowledgement."""
     await bare.start("delivery")
     talk = conversation(await bare.bus("admin"))
-    await talk.turn(header=header)
+    await talk.old_turn(header=header)
     await all_acked(talk.bus)
     assert await talk.transcript() == []
 
 
 async def test_a_turn_without_header_is_looked_into(bare: Stack) -> None:
-    """S-5: the header is a hint; an older writer's turn is said too."""
+    """S-5: the letters are a hint; an older writer's turn is said too."""
     await bare.start("delivery")
     talk = conversation(await bare.bus("admin"))
     await talk.user()
     send = talk.send()
-    await talk.turn(send, header=None)
+    await talk.old_turn(send, header=None)
     await talk.settled(send)
     assert await talk.said_ids() == [send.id]
+
+
+@pytest.mark.parametrize("letters", ["", "t", "mx"])
+async def test_what_is_for_others_is_not_even_brought(bare: Stack, letters: str) -> None:
+    """ARCHITECTURE 4: the broker counts no delivery, and nothing waits."""
+    await bare.start("delivery")
+    talk = conversation(await bare.bus("admin"))
+    await talk.turn(letters=letters)
+    last = await talk.turn(talk.send(), letters=f"s{letters}")
+    await all_acked(talk.bus)
+    info = await talk.bus.api("CONSUMER.INFO.SESSIONS.delivery-turns", {})
+    assert info["ack_floor"] == {"consumer_seq": 1, "stream_seq": last} | {
+        "last_active": info["ack_floor"]["last_active"]
+    }
 
 
 async def test_a_redelivered_turn_is_not_said_twice(bare: Stack) -> None:

@@ -154,7 +154,8 @@ def test_every_stream_bucket_and_consumer_is_listed() -> None:
     assert set(re.findall(r"^\| ([A-Z]+) \|", text, re.MULTILINE)) == names
     for consumer in topology.CONSUMERS:
         assert f"`{consumer.name}`" in text
-        assert all(f"`{subject}`" in text for subject in consumer.filters)
+        shown = {re.sub(r"turn-\w+$", "turn-…", subject) for subject in consumer.filters}
+        assert all(f"`{subject}`" in text for subject in shown)
 
 
 def test_every_header_of_a_turn_is_listed() -> None:

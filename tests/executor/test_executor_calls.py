@@ -529,7 +529,9 @@ async def test_a_turn_of_a_newer_version_is_done_after_the_update(
     await session.all_acked()
     assert noted(stack.settings.home) == {}
     monkeypatch.setitem(contracts.VERSIONS, "turn", 1)
-    question = Question(letter_id="l", stream="SESSIONS", seq=seq, subject=KEY.turn, by="ann")
+    question = Question(
+        letter_id="l", stream="SESSIONS", seq=seq, subject=KEY.turn_for("x"), by="ann"
+    )
     gateway = await stack.bus("gateway")
     for _ in range(2):
         answer = await gateway.ask("rpc.requeue.executor", encode_requeue(question), timeout=5)
@@ -560,7 +562,7 @@ async def test_a_fault_of_ours_answers_and_is_buried(
     assert "a bug of ours" in decode_dead_letter(letter.data).cause
 
 
-async def test_other_turns_cost_an_acknowledgement(stack: Stack) -> None:
+async def test_other_turns_are_not_brought(stack: Stack) -> None:
     """S-5: calls of memory's tools, sends and timers are no business of the executor's."""
     session = await session_of(stack)
     await session.turn(call_of("remember", {"text": "x"}))

@@ -222,7 +222,7 @@ async def test_a_turn_repeated_after_its_memory_was_forgotten_does_nothing(bare:
     assert await session.bus.read("DEAD", ["dead.memory.vigil.ann.t1"]) == []
 
 
-async def test_other_turns_cost_an_acknowledgement(bare: Stack) -> None:
+async def test_other_turns_are_not_brought(bare: Stack) -> None:
     """S-5: sends and timers are no business of memory's."""
     await bare.start("memory")
     session = await session_of(bare)
@@ -288,7 +288,9 @@ async def test_a_turn_of_a_newer_version_is_done_after_the_update(
     await session.all_acked()
     assert await ann.listed() == []
     monkeypatch.setitem(contracts.VERSIONS, "turn", 1)
-    question = Question(letter_id="l", stream="SESSIONS", seq=seq, subject=KEY.turn, by="ann")
+    question = Question(
+        letter_id="l", stream="SESSIONS", seq=seq, subject=KEY.turn_for("m"), by="ann"
+    )
     gateway = await bare.bus("gateway")
     for _ in range(2):
         answer = await gateway.ask("rpc.requeue.memory", encode_requeue(question), timeout=5)

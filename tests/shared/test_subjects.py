@@ -17,7 +17,7 @@ keys = st.builds(SessionKey, part, part, part)
 def test_a_key_survives_every_subject(key: SessionKey) -> None:
     assert SessionKey.parse(str(key)) == key
     subjects = [
-        key.in_user, key.turn, key.in_event("timer"), key.out_said("e" * 32),
+        key.in_user, key.turn_for("sx"), key.in_event("timer"), key.out_said("e" * 32),
         key.receipt("e" * 32), key.timer("any id", 3), key.due("any id", 3), key.dead("cortex"),
     ]  # fmt: skip
     for subject in subjects:

@@ -116,8 +116,13 @@ class Conversation:
         )
         return encode(turn)
 
-    async def turn(self, *sends: SendMessage, header: str | None = "s") -> int:
-        """Commit a turn; `header` None leaves ``Vigil-Effects`` away."""
+    async def turn(self, *sends: SendMessage, letters: str = "s") -> int:
+        """Commit a turn, for the services with these letters."""
+        subject, headers = self.key.turn_for(letters), {trace.HEADER: trace.new()}
+        return (await self.bus.publish(subject, self.encoded(*sends), headers)).seq
+
+    async def old_turn(self, *sends: SendMessage, header: str | None = "s") -> int:
+        """Commit a turn as older versions did; `header` None leaves ``Vigil-Effects`` away."""
         headers = {trace.HEADER: trace.new()}
         if header is not None:
             headers["Vigil-Effects"] = header

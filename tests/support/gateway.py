@@ -171,7 +171,9 @@ class Gate:
             ended=ended,
         )
         headers = {"Vigil-Position": str(state.position)}
-        return await self.admin.publish(key.turn, encode(record), headers)
+        return await self.admin.publish(
+            key.turn_for("s" if effects else ""), encode(record), headers
+        )
 
     async def stored(self, session: str) -> list[Message]:
         """Return every record of a session."""

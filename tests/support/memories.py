@@ -208,16 +208,18 @@ class Session:
             created_at=now,
             effects=effects,
         )
-        header = {"Vigil-Effects": self._letter} if effects else {}
-        self._newest_seq = await self._stored(encode(turn), header, f"{self.key}-{turn.id}")
-        return self._newest_seq
+        subject = self.key.turn_for(self._letter if effects else "")
+        seq = await self._stored(subject, encode(turn), f"{self.key}-{turn.id}")
+        if effects:
+            self._newest_seq = seq
+        return seq
 
-    async def _stored(self, data: bytes, headers: dict[str, str], msg_id: str) -> int:
+    async def _stored(self, subject: str, data: bytes, msg_id: str) -> int:
         """Publish until it is acknowledged: a broker that is killed may have stored it or not."""
         async with asyncio.timeout(30):
             while True:
                 try:
-                    ack = await self.bus.publish(self.key.turn, data, headers, msg_id=msg_id)
+                    ack = await self.bus.publish(subject, data, msg_id=msg_id)
                     return ack.seq
                 except Unavailable:
                     await asyncio.sleep(0.1)
@@ -251,7 +253,7 @@ class Session:
         return await self.bus.read(self.key.stream, [self.key.call("*")])
 
     async def all_acked(self) -> None:
-        """Wait until the service has acknowledged every turn."""
+        """Wait until the service has acknowledged every turn that is for it."""
         consumer = self._consumer
 
         async def is_done() -> bool:

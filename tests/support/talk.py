@@ -27,7 +27,7 @@ from vigil.contracts import (
     encode,
 )
 from vigil.errors import InvalidInput, Unavailable
-from vigil.subjects import SessionKey
+from vigil.subjects import SessionKey, is_turn
 
 T = TypeVar("T")
 PATIENCE_S = 60.0
@@ -65,7 +65,7 @@ class Talk:
     def _add(self, message: Message) -> None:
         self.log.append(message)
         kind = message.subject.split(".")[4:6]
-        if kind[0] == "turn":
+        if is_turn(message.subject):
             with contextlib.suppress(InvalidInput):
                 self.turns.append(decode_turn(message.data))
         elif kind == ["out", "said"]:

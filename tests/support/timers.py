@@ -81,9 +81,9 @@ def turn_of(key: SessionKey, effects: Sequence[Effect], ordinal: int = 1) -> Tur
 
 async def commit(admin: Bus, key: SessionKey, *effects: Effect) -> int:
     """Store a turn with these effects, as the cortex would; return its sequence."""
-    headers = {"Vigil-Effects": "t", trace.HEADER: trace.new()}
+    headers = {trace.HEADER: trace.new()}
     data = contracts.encode(turn_of(key, effects))
-    return (await admin.publish(key.turn, data, headers)).seq
+    return (await admin.publish(key.turn_for("t"), data, headers)).seq
 
 
 async def fired(admin: Bus, key: SessionKey | None = None) -> list[TimerFired]:

@@ -36,7 +36,7 @@ class Tree:
         async for message in follower:
             key = SessionKey.of_subject(message.subject)
             with contextlib.suppress(InvalidInput):
-                if message.subject == key.turn:
+                if key.is_turn(message.subject):
                     self.turns[key].append(decode_turn(message.data))
                 elif message.subject == key.in_event("control"):
                     event = decode_event(message.data)

@@ -126,7 +126,7 @@ class Log:
             outcome=outcome, state=state or State(turns=self._turns), created_at=at(self.next),
             **parts,
         )  # fmt: skip
-        return self.store(KEY.turn, turn)
+        return self.store(KEY.turn_for(""), turn)
 
     def said(self, effect_id: str, turn_seq: int, text: str = "…", **options: Any) -> int:
         record = Said(
@@ -242,14 +242,18 @@ class Log:
         return [fact for fact in facts if fact is not None]
 
     def _on(self, subject: str) -> list[Fact]:
-        found = [self.fact(n) for n, (s, _) in enumerate(self.records, 1) if s == subject]
+        found = [
+            self.fact(n)
+            for n, (stored, _) in enumerate(self.records, 1)
+            if stored == subject or (subject == KEY.turns and KEY.is_turn(stored))
+        ]
         return [fact for fact in found if fact is not None]
 
     def _turns_between(self, after: int, before: int | None) -> list[tuple[int, Turn]]:
         return [
             (seq, decode_turn(data))
             for seq, (subject, data) in enumerate(self.records, 1)
-            if subject == KEY.turn and data and after < seq < (before or 2**62)
+            if KEY.is_turn(subject) and data and after < seq < (before or 2**62)
         ]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -28,6 +28,7 @@ from vigil.worker.backoff import Backoff
 from vigil.worker.effects import InHand, Tasks, WorkLimits
 from vigil.worker.outcomes import Overtaken, Terminal, TryLater
 from vigil.worker.requeue import Question
+from vigil.worker.turns import session_of
 from vigil.worker.worker import Worker
 
 QUICK = WorkLimits(
@@ -55,7 +56,7 @@ class Lines:
         self.give_up_faults: list[Exception] = []
 
     def lane_of(self, message: Message) -> str:
-        return message.subject
+        return session_of(message)
 
     def wanted(self, message: Message) -> list[SendMessage]:
         sends = [e for e in decode_turn(message.data).effects if isinstance(e, SendMessage)]
@@ -118,14 +119,17 @@ class Town:
         if not task.cancelled():
             task.result()
 
-    async def turn(self, *texts: str, header: str | None = "s", talk: Any = None) -> int:
+    async def turn(self, *texts: str, talk: Any = None) -> int:
         """Store a turn that says `texts`."""
         talk = talk or self.talk
-        sends = []
-        for text in texts:
-            send = talk.send()
-            sends.append(_with_text(send, text))
-        return int(await talk.turn(*sends, header=header))
+        return int(await talk.turn(*self._sends(talk, texts)))
+
+    async def old_turn(self, *texts: str, header: str | None) -> None:
+        """Store it as older versions did."""
+        await self.talk.old_turn(*self._sends(self.talk, texts), header=header)
+
+    def _sends(self, talk: Any, texts: Sequence[str]) -> list[SendMessage]:
+        return [_with_text(talk.send(), text) for text in texts]
 
     async def all_acked(self) -> None:
         async def is_idle() -> bool:
@@ -159,10 +163,12 @@ async def town(bare: Stack) -> Town:
 
 
 async def test_what_is_for_others_is_acknowledged_and_the_rest_done_in_order(town: Town) -> None:
-    """S-10: also of turns without the header, which is read from what they hold."""
-    await town.turn("not ours", header="t")
-    for text in ("a", "b", "c"):
-        await town.turn(text, header=None)
+    """S-10: also of turns of older versions, which say it in a header, or not at all; in one order
+    with those that name their letters."""
+    await town.old_turn("not ours", header="t")
+    await town.old_turn("a", header="s")
+    await town.turn("b")
+    await town.old_turn("c", header=None)
     async with town.working():
         await town.all_acked()
     assert town.lines.done == ["a", "b", "c"]
@@ -200,7 +206,7 @@ async def test_an_effect_that_can_t_be_used_keeps_no_other_from_being_done(town:
 async def _working_on(town: Town, *texts: str) -> None:
     """Let the first of `texts` go on once all of them are in its lane."""
     await town.lines.begun[texts[0]].wait()
-    lanes, lane = town.worker._lanes, town.talk.key.turn
+    lanes, lane = town.worker._lanes, town.talk.key.root
     await until(_holds(lambda: lanes.size_of(lane) == len(texts)))
     town.lines.gates[texts[0]].set()
 
@@ -257,7 +263,7 @@ async def test_a_turn_that_waits_lets_an_older_one_go_first(town: Town) -> None:
             await stack.enter_async_context(town.working())
             await town.lines.begun["newer"].wait()
         lanes = town.worker._lanes
-        await until(_holds(lambda: lanes.has_older(town.talk.key.turn, older + 1)))
+        await until(_holds(lambda: lanes.has_older(town.talk.key.root, older + 1)))
         town.lines.gates.pop("newer").set()
         await town.all_acked()
     assert town.lines.done == ["older", "newer"]
@@ -403,7 +409,7 @@ async def test_a_dead_letter_is_tried_again_when_a_person_asks(town: Town) -> No
     """S-10: done, refused with the reason, or later; what is gone is gone."""
     town.lines.faults = {"a": [InvalidInput("text", "no")] * 2 + [Terminal("never")]}
     seq = await town.turn("a")
-    subject = town.talk.key.turn
+    subject = town.talk.key.turn_for("s")
     question = Question(letter_id="l", stream="SESSIONS", seq=seq, subject=subject, by="ann")
     async with town.working():
         await town.all_acked()

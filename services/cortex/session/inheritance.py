@@ -32,9 +32,9 @@ async def inherited(bus: Bus, key: SessionKey, start: Start | None) -> Inherited
     parent = _parent(key, start)
     last = None if parent is None else await bus.get(parent.stream, start.parent_turn)
     turn = None if last is None else _readable(last)
-    if parent is None or last is None or turn is None or last.subject != parent.turn:
+    if parent is None or last is None or turn is None or not parent.is_turn(last.subject):
         return NOTHING
-    earlier = await bus.read(parent.stream, [parent.turn], turn.state.history_from or last.seq)
+    earlier = await bus.read(parent.stream, [parent.turns], turn.state.history_from or last.seq)
     turns = [(m.seq, _readable(m)) for m in earlier if m.seq < last.seq]
     known = [(seq, t) for seq, t in turns if t is not None and t.rows]
     chunks = [chunk_of(seq, t) for seq, t in (*known, (last.seq, without_answer(turn)))]
@@ -72,7 +72,7 @@ async def _summary(bus: Bus, parent: SessionKey, turn: Turn) -> Turn | None:
     if not turn.state.summary_seq:
         return None
     message = await bus.get(parent.stream, turn.state.summary_seq)
-    found = None if message is None or message.subject != parent.turn else _readable(message)
+    found = None if message is None or not parent.is_turn(message.subject) else _readable(message)
     return found if found is not None and found.summary else None
 
 

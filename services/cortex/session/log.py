@@ -12,7 +12,6 @@ from vigil import crash
 from vigil.bus.bus import Bus, Message
 from vigil.clock import Clock
 from vigil.contracts import (
-    EFFECTS_HEADER,
     ORDINAL_HEADER,
     OWES_HEADER,
     POSITION_HEADER,
@@ -73,26 +72,23 @@ _CARRIED: Final = {
     "m": {"save_memory"},
     "x": {"spawn_session", "cancel_call", "tell_parent", "board_change"},
 }
-"""Letter of the effects header -> the effects that it tells of; calls go by their service."""
+"""Letter of a service -> the effects that it carries out; calls go by their service."""
 _SERVED: Final = {"memory": "m", "executor": "x"}
 
 
 def headers_of(turn: Turn, traceparent: str) -> dict[str, str]:
-    """Headers that let others skip a turn, or find its position, without reading it."""
-    effects = effects_of(turn)
+    """Headers that let others find a turn's position without reading it."""
     headers = {
         POSITION_HEADER: str(turn.state.position),
         ORDINAL_HEADER: str(turn.ordinal),
         trace.HEADER: traceparent,
     }
-    if effects:
-        headers[EFFECTS_HEADER] = effects
     if owes(turn.state):
         headers[OWES_HEADER] = "1"
     return headers
 
 
-def effects_of(turn: Turn) -> str:
+def letters_of(turn: Turn) -> str:
     """Return the letters of those who have something to do for the turn."""
     kinds = {effect.__struct_config__.tag for effect in turn.effects}
     letters = {letter for letter, carried in _CARRIED.items() if kinds & carried}
@@ -112,7 +108,7 @@ async def voided(bus: Bus, key: SessionKey, sends: Iterable[str]) -> frozenset[s
 
 async def is_settled(bus: Bus, key: SessionKey, seq: int) -> bool:
     """Return whether the event `seq` needs no wake any more (ARCHITECTURE 3, wake)."""
-    turn = await bus.get_last(key.stream, key.turn)
+    turn = await bus.get_last(key.stream, key.turns)
     if turn is not None:
         position = int(turn.headers.get(POSITION_HEADER, "0"))
         if position >= seq and OWES_HEADER not in turn.headers:
@@ -133,7 +129,7 @@ async def load(
     bus: Bus, key: SessionKey, clock: Clock, counts: Metrics, history: History
 ) -> Loaded:
     """Read the state of a session from its turns, and its history into `history`."""
-    last = await bus.get_last(key.stream, key.turn)
+    last = await bus.get_last(key.stream, key.turns)
     if last is None:
         return Loaded(state=State(), turn_seq=0, history=history)
     try:
@@ -165,7 +161,7 @@ async def _earlier(bus: Bus, key: SessionKey, state: State, before: int) -> list
         message = await bus.get(key.stream, state.summary_seq)
         messages += [] if message is None else [message]
     if start and start < before:
-        messages += await bus.read(key.stream, [key.turn], start)
+        messages += await bus.read(key.stream, [key.turns], start)
     return [(m.seq, turn) for m in messages if m.seq < before if (turn := _readable(m)) is not None]
 
 
@@ -186,7 +182,7 @@ async def unsaved(bus: Bus, key: SessionKey, start: int, tokens_max: int) -> Off
     unsaid: set[str] = set()
     while True:
         page, has_more = await bus.page(
-            key.stream, [key.turn], start, limit=UNSAVED_PAGE, bytes_max=UNSAVED_BYTES_MAX
+            key.stream, [key.turns], start, limit=UNSAVED_PAGE, bytes_max=UNSAVED_BYTES_MAX
         )
         for message in page:
             turn = _readable(message)
@@ -241,11 +237,18 @@ async def commit(bus: Bus, key: SessionKey, turn: Turn, expect: int, traceparent
     headers = headers_of(turn, traceparent)
     crash.point("cortex.commit.before")
     try:
-        seq = (await bus.publish(key.turn, data, headers, expect=expect)).seq
+        seq = await _store(bus, key, turn, data, headers, expect)
     except (WrongLastSequence, Unavailable) as error:
         seq = await _settle_commit(bus, key, turn, expect, data, headers, error)
     crash.point("cortex.commit.after")
     return seq
+
+
+async def _store(
+    bus: Bus, key: SessionKey, turn: Turn, data: bytes, headers: dict[str, str], expect: int
+) -> int:
+    subject = key.turn_for(letters_of(turn))
+    return (await bus.publish(subject, data, headers, expect=expect, expect_subject=key.turns)).seq
 
 
 async def _settle_commit(
@@ -258,12 +261,12 @@ async def _settle_commit(
     error: VigilError,
 ) -> int:
     async def settle() -> int:
-        last = await bus.get_last(key.stream, key.turn)
+        last = await bus.get_last(key.stream, key.turns)
         if last is not None and last.seq != expect:
             if _is_ours(last, turn):
                 return last.seq
             raise CommitConflict(str(key)) from error
-        return (await bus.publish(key.turn, data, headers, expect=expect)).seq
+        return await _store(bus, key, turn, data, headers, expect)
 
     again = (WrongLastSequence, Unavailable)
     is_over = after_s(ELECTION_TIMEOUT_S if bus.is_cluster else COMMIT_TIMEOUT_S)

@@ -8,6 +8,7 @@ Source: https://www.asyncapi.com/docs/reference/specification/v3.0.0
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 import msgspec
@@ -139,7 +140,7 @@ _CHANNELS: Final[dict[str, tuple[str, str, tuple[str, ...]]]] = {
         "Whatever else comes into a session.",
         ("timerFired", "control", "external", "toolResult", "tick"),
     ),
-    "sessionTurns": (f"{_K}.turn", "Commits.", ("turn",)),
+    "sessionTurns": (f"{_K}.turn-{{letters}}", "Commits.", ("turn",)),
     "sessionSaid": (f"{_K}.out.said.{{effect}}", "What the agent said.", ("said",)),
     "sessionReceipts": (f"{_K}.receipt.{{effect}}", "Outcomes of sends.", ("receipt",)),
     "sessionSends": (f"{_K}.send.{{effect}}", "Orders to channels.", ("dispatch",)),
@@ -151,7 +152,7 @@ _CHANNELS: Final[dict[str, tuple[str, str, tuple[str, ...]]]] = {
         "its start, what others send it, its end.",
         ("timerFired", "control", "toolResult"),
     ),
-    "systemTurns": (f"{_OWN}.turn", "Commits of such a session.", ("turn",)),
+    "systemTurns": (f"{_OWN}.turn-{{letters}}", "Commits of such a session.", ("turn",)),
     "systemCalls": (f"{_OWN}.call.{{effect}}", "Claims of its tool calls.", ("callClaim",)),
     "board": (
         "board.{agent}.{user}.{kind}.{entity}",
@@ -200,6 +201,9 @@ _PARAMETERS: Final[dict[str, dict[str, Any]]] = {
     "type": {
         "description": "The type of the event",
         "enum": ["timer", "control", "external", "tool_result", "tick"],
+    },
+    "letters": {
+        "description": "Of who has work with it: sends s, timers t, memory m, executor x; nobody 0"
     },
     "effect": {"description": "The id of the send or the tool call, 32 hex digits"},
     "service": {"description": "The service that could not use it"},
@@ -277,7 +281,7 @@ def _parameters() -> dict[str, Any]:
 
 
 def _channel(address: str, description: str, messages: tuple[str, ...]) -> dict[str, Any]:
-    names = [part[1:-1] for part in address.split(".") if part.startswith("{")]
+    names = re.findall(r"{(\w+)}", address)
     return {
         "address": address,
         "description": description,

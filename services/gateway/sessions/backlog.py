@@ -57,7 +57,7 @@ class Backlog:
 
         What comes while a loop is open is folded at once, so the position alone tells nothing.
         """
-        turn = await self._bus.get_last(session.stream, session.turn)
+        turn = await self._bus.get_last(session.stream, session.turns)
         position = 0 if turn is None else int(turn.headers.get(POSITION_HEADER, "0"))
         queued = 0
         if turn is not None:

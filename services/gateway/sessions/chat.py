@@ -106,7 +106,7 @@ async def _wait_gone(receive: Callable[[], Awaitable[Any]]) -> None:
 
 
 async def _exchange(bus: Bus, session: SessionKey, accepted: Accepted) -> tuple[Said, ...]:
-    filters = [session.out_all, session.turn, session.receipts]
+    filters = [session.out_all, session.turns, session.receipts]
     follower = await bus.follow(session.stream, filters, accepted.seq + 1)
     exchange = Exchange(accepted.event_id)
     try:
@@ -121,7 +121,7 @@ async def _exchange(bus: Bus, session: SessionKey, accepted: Accepted) -> tuple[
 
 def _take(exchange: Exchange, session: SessionKey, message: Message) -> None:
     try:
-        if message.subject == session.turn:
+        if session.is_turn(message.subject):
             exchange.take_turn(decode_turn(message.data))
         elif message.subject.startswith(session.receipt("")):
             exchange.take_receipt(message.subject.rpartition(".")[2])

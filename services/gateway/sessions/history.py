@@ -114,7 +114,7 @@ async def timeline(bus: Bus, session: SessionKey, after: int, limit: int) -> Tim
 
 def _record(session: SessionKey, message: Message) -> TimelineRecord:
     tail = message.subject.removeprefix(session.root + ".")
-    kind = tail.rpartition(".")[0] if tail.startswith(_WITH_ID) else tail
+    kind = tail.rpartition(".")[0] if tail.startswith(_WITH_ID) else tail.partition("-")[0]
     return TimelineRecord(
         seq=message.seq,
         kind=kind,
@@ -138,7 +138,7 @@ def json_of(data: bytes) -> Any:
 async def timers(bus: Bus, session: SessionKey) -> TimerList:
     """Return the open timers, without what a newer user message has voided already."""
     turn, newest = await asyncio.gather(
-        bus.get_last(session.stream, session.turn), bus.get_last(session.stream, session.in_user)
+        bus.get_last(session.stream, session.turns), bus.get_last(session.stream, session.in_user)
     )
     left: list[OpenTimer] = []
     if turn is not None:

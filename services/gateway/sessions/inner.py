@@ -33,8 +33,8 @@ async def transcript(bus: Bus, session: SessionKey, after: int | None, limit: in
     """Return what it was asked and what it said after sequence `after`; with None, the newest."""
     start = (after or 0) + 1
     if after is None:
-        start = await start_of_newest(bus, STREAM, session.turn, limit)
-    filters = [session.in_event("control"), session.turn]
+        start = await start_of_newest(bus, STREAM, session.turns, limit)
+    filters = [session.in_event("control"), session.turns]
     found, has_more = await read_page(bus, STREAM, filters, start, 0 if after is None else limit)
     return Transcript(
         session_key=str(session),
@@ -45,7 +45,7 @@ async def transcript(bus: Bus, session: SessionKey, after: int | None, limit: in
 
 def _lines(session: SessionKey, message: Message) -> Iterator[TranscriptMessage]:
     try:
-        if message.subject == session.turn:
+        if session.is_turn(message.subject):
             yield from _said(message.seq, decode_turn(message.data))
         else:
             yield from _asked(message)
@@ -82,7 +82,7 @@ async def sessions(bus: Bus, user: str | None, kind: str, after: str, limit: int
 
     async def summary(key: SessionKey) -> SessionSummary:
         async with gate:
-            newest = await bus.get_last(STREAM, key.turn)
+            newest = await bus.get_last(STREAM, key.turns)
         return SessionSummary(session_key=str(key), messages=0, last_at=_at(newest), kind=key.kind)
 
     page = keys[:limit]

@@ -94,7 +94,7 @@ class Outstanding:
 
     async def _progress(self, session: SessionKey) -> tuple[int, frozenset[int]]:
         """Return how far a session has folded its events, and which of them wait in its state."""
-        turn = await self._bus.get_last(session.stream, session.turn)
+        turn = await self._bus.get_last(session.stream, session.turns)
         if turn is None:
             newest = await self._bus.get_last(session.stream, session.in_all)
             return (_ALL_GONE if newest is None else 0), frozenset()

@@ -52,7 +52,7 @@ from vigil.contracts import (
     decode_turn,
 )
 from vigil.errors import InvalidInput
-from vigil.subjects import ENDED
+from vigil.subjects import ENDED, is_turn
 
 from .deeds import Deed, deeds_of
 from .text import clip
@@ -180,7 +180,7 @@ def _body(tokens: list[str], data: bytes) -> Body:
     match tokens[4:6]:
         case ["in", _]:
             return _clipped(decode_event(data))
-        case ["turn"]:
+        case [kind] if is_turn(kind):
             return reduced(decode_turn(data))
         case ["out", "said"]:
             said = decode_said(data)

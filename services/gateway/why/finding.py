@@ -236,7 +236,7 @@ async def _by_content(bus: Bus, scope: Scope, id_: str) -> Place | None:
 
     budget = Budget(SCAN_RECORDS_MAX, SCAN_BYTES_MAX)
     for stream, root in scope.roots:
-        filters = [f"{root}.in.>", f"{root}.turn"]
+        filters = [f"{root}.in.>", f"{root}.*"]
         async with aclosing(_newest_first(bus, stream, filters, budget, matches)) as found:
             async for match in found:
                 if match.is_weak:
@@ -258,7 +258,7 @@ def _match(message: Message, id_: str) -> _Match | None:
     """Return what the id is in that record, if it is anything."""
     key = SessionKey.of_subject(message.subject)
     try:
-        if message.subject == key.turn:
+        if key.is_turn(message.subject):
             return _in_turn(key, message.seq, decode_turn(message.data), id_)
         event = decode_event(message.data)
     except InvalidInput:

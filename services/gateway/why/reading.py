@@ -163,12 +163,12 @@ class Reader:
 
     async def _first_turn(self, ask: FirstTurn) -> Fact | None:
         """Find it by halving: about log2(last sequence) single reads."""
-        newest = await self._bus.get_last(self._stream, self._key.turn)
+        newest = await self._bus.get_last(self._stream, self._key.turns)
         low, high = ask.after + 1, min(newest.seq if newest else 0, (ask.before or 2**62) - 1)
         best: Message | None = None
         while low <= high:
             middle = (low + high) // 2
-            found = await self._bus.get_next(self._stream, self._key.turn, middle)
+            found = await self._bus.get_next(self._stream, self._key.turns, middle)
             if found is None or found.seq > high:
                 high = middle - 1
             elif _holds(found, ask.test):
@@ -186,7 +186,7 @@ class Reader:
             return is_full or (turn is not None and ask.is_last(turn))
 
         await scan(
-            self._bus, self._stream, [self._key.turn], visit, after=ask.after, before=ask.before
+            self._bus, self._stream, [self._key.turns], visit, after=ask.after, before=ask.before
         )  # fmt: skip
         return found.found()
 
@@ -203,7 +203,7 @@ class Reader:
         while end > 1 and not found.facts and not found.is_cut:
             start = max(end - span, 1)
             await scan(
-                self._bus, self._stream, [self._key.turn], visit, after=start - 1, before=end
+                self._bus, self._stream, [self._key.turns], visit, after=start - 1, before=end
             )  # fmt: skip
             span, end = span * 8, start
         return found.facts[0] if found.facts else None

@@ -209,7 +209,7 @@ def of_request(key: SessionKey, id_: str) -> Asking[Story]:
 
 
 def _begun(key: SessionKey, id_: str) -> Asking[Fact | None]:
-    newest: Fact | None = yield Newest(key.turn)
+    newest: Fact | None = yield Newest(key.turns)
     if newest is None:
         return None
     found: Fact | None = yield TurnWith(id_, newest.seq + 1)

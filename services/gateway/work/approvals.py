@@ -143,7 +143,7 @@ async def _look(
     """
     orders = key.in_event("control")
     last = await edge.bus.get_last(key.stream, orders)
-    turn = await edge.bus.get_last(key.stream, key.turn)
+    turn = await edge.bus.get_last(key.stream, key.turns)
     state = None if turn is None else decode_turn(turn.data).state
     _check_is_open(edge, approval, state)
     after = 0 if state is None else state.position

@@ -131,7 +131,7 @@ def way_back(letter: Letter) -> Ask | Copy | Never:
 
 def _event_again(letter: Letter) -> Copy | Never:
     record, key = letter.record, letter.key
-    if record.subject == key.turn:
+    if key.is_turn(record.subject):
         return Never("a turn that can't be read is not requeued: the session went on without it")
     if len(record.data) >= DEAD_LETTER_BYTES_MAX:
         return Never("it is larger than what is kept of a dead letter")

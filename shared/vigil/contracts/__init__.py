@@ -155,7 +155,6 @@ from .tools import (
     Tool,
 )
 from .turns import (
-    EFFECTS_HEADER,
     ORDINAL_HEADER,
     OWES_HEADER,
     POSITION_HEADER,
@@ -185,7 +184,6 @@ __all__ = [
     "AGENT_FOLLOW_UP",
     "DEAD_LETTER_BYTES_MAX",
     "EDGE_WEIGHT",
-    "EFFECTS_HEADER",
     "IMPORTANCE",
     "LIFTS",
     "ORDINAL_HEADER",

@@ -274,8 +274,3 @@ POSITION_HEADER: Final = "Vigil-Position"
 ORDINAL_HEADER: Final = "Vigil-Turn"
 OWES_HEADER: Final = "Vigil-Owes"
 """Present if the session has something to do by itself; its wake isn't acked before."""
-EFFECTS_HEADER: Final = "Vigil-Effects"
-"""Contains "s" if there is a send, "t" if a timer is scheduled or cancelled, "m" if memory has
-something to do (a call of one of its tools, something to save), "x" if the executor has (a call of
-its tools or its end, a session to start or to tell something, a change of the board); else absent.
-"""

@@ -49,6 +49,7 @@ from ..subjects import (
     Scope,
     SessionKey,
     check_part,
+    is_turn,
     token_of,
 )
 from ..worker.backoff import Backoff
@@ -297,7 +298,7 @@ class Eraser:
         It keeps the subject of each in a file until its time has come, also when the schedule
         itself is long deleted (measured). A record without a schedule in its place ends that.
         """
-        if not message.subject.endswith(".turn"):
+        if not is_turn(message.subject):
             return
         with contextlib.suppress(InvalidInput):
             key, now = SessionKey.of_subject(message.subject), datetime.now(UTC)

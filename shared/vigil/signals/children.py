@@ -31,7 +31,7 @@ def read(source: SignalSource, subject: str, data: bytes) -> tuple[Signals, Turn
     """
     named = SessionKey.of_subject(subject)
     key = SessionKey.of(named.user, named.agent, named.thread)
-    if subject != key.turn or not key.is_system:
+    if not key.is_turn(subject) or not key.is_system:
         raise InvalidInput("subject", f"{subject!r} gives no signals")
     return Signals(Scope(key.agent, key.user), source, str(key)), decode_turn(data)
 

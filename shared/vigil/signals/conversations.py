@@ -22,7 +22,7 @@ from ..contracts import (
 from ..contracts.notes import note_words
 from ..contracts.vocabulary import EVENTS, OUTCOMES, RECEIPTS
 from ..errors import InvalidInput
-from ..subjects import Scope, SessionKey
+from ..subjects import Scope, SessionKey, is_turn
 from .draft import Signals
 
 
@@ -36,7 +36,7 @@ def read(source: SignalSource, subject: str, data: bytes) -> tuple[Signals, Turn
     key = SessionKey.of(named.user, named.agent, named.thread)
     signals = Signals(Scope(key.agent, key.user), source, str(key))
     match subject.split(".")[4:]:
-        case ["turn"]:
+        case [kind] if is_turn(kind):
             return signals, decode_turn(data)
         case ["out", "said", _]:
             return signals, decode_said(data)

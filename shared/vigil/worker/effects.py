@@ -59,11 +59,11 @@ class Effects(Protocol[E]):
 
     @property
     def letter(self) -> str | None:
-        """The service's in the header ``Vigil-Effects``; None: every message is for it."""
+        """The service's in the subjects of turns; None: every message is for it."""
 
     @property
     def tags(self) -> tuple[bytes, ...]:
-        """Of which a turn without that header has one, if it may be for the service."""
+        """Of which a turn that doesn't name its letters has one, if it may be for the service."""
 
     def lane_of(self, message: Message) -> str:
         """Return what it is done in the order of."""

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
+from typing import Final
 
+from ..bus.bus import Message
 from ..contracts import (
     CallClaim,
     CallTool,
@@ -20,19 +22,29 @@ from ..contracts import (
 from ..errors import InvalidInput
 from ..subjects import PART, SessionKey, token_of
 
+_LETTERS_HEADER: Final = "Vigil-Effects"
+"""Has the letters of a turn that an older version stored, if it has effects."""
 
-def may_ask(effects: str | None, data: bytes, letter: str, tags: Collection[bytes]) -> bool:
-    """Tell, without decoding, whether a turn may have something for a service.
+
+def may_ask(message: Message, letter: str, tags: Collection[bytes]) -> bool:
+    """Tell, without decoding, whether a turn that its service is brought may have work for it.
 
     Args:
-        effects: the header ``Vigil-Effects``; None if there is none.
-        letter: the service's in that header.
-        tags: of which a turn without it has one, then.
+        letter: the service's in subjects.
+        tags: of which a turn whose subject and headers say nothing has one, then.
 
-    >>> may_ask("st", b"", "m", ()), may_ask("sm", b"", "m", ()), may_ask(None, b"{}", "m", (b"m",))
-    (False, True, False)
+    >>> message = Message("session.vigil.ann.t1.turn", b"", {"Vigil-Effects": "st"}, 7)
+    >>> may_ask(message, "m", ()), may_ask(message, "s", ())
+    (False, True)
     """
-    return any(tag in data for tag in tags) if effects is None else letter in effects
+    kind = message.subject.rpartition(".")[2]
+    letters = kind.removeprefix("turn-") if "-" in kind else message.headers.get(_LETTERS_HEADER)
+    return any(tag in message.data for tag in tags) if letters is None else letter in letters
+
+
+def session_of(message: Message) -> str:
+    """Return the session of a record as its subject has it: the lane of its turns."""
+    return message.subject.rpartition(".")[0]
 
 
 def read_turn(
@@ -48,7 +60,7 @@ def read_turn(
             what can't be part of a subject.
     """
     key = SessionKey.of_subject(subject)
-    if key.turn != subject:
+    if not key.is_turn(subject):
         raise InvalidInput("subject", f"{subject!r} holds no turns of a conversation")
     turn = decode_turn(data)
     for effect in effects_of(turn):

@@ -15,7 +15,7 @@ async def is_awaited(bus: Bus, key: SessionKey, call_id: str) -> bool:
     Raises:
         Unavailable: the broker is away.
     """
-    found = await bus.get_last(key.stream, key.turn)
+    found = await bus.get_last(key.stream, key.turns)
     if found is None:
         return False
     try:

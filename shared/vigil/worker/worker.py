@@ -21,7 +21,6 @@ import structlog
 
 from .. import crash
 from ..bus.bus import Message
-from ..contracts import EFFECTS_HEADER
 from ..errors import InvalidInput, Unavailable, VigilError
 from ..observe import trace
 from ..runtime import Context
@@ -130,10 +129,7 @@ class Worker(Generic[E]):
 
     async def _take(self, message: Message) -> None:
         effects, limits = self._effects, self._limits
-        header = message.headers.get(EFFECTS_HEADER)
-        if effects.letter is not None and not turns.may_ask(
-            header, message.data, effects.letter, effects.tags
-        ):
+        if effects.letter is not None and not turns.may_ask(message, effects.letter, effects.tags):
             await self._bus.ack(message)
             return
         lane = effects.lane_of(message)
