@@ -15,6 +15,8 @@ from vigil.errors import Unavailable, WrongLastSequence
 from vigil.subjects import SessionKey
 from vigil.topology import CONSUMERS, WAKE
 
+RACES = 400
+"""A wildcard overlooked a write under way in 247 of 400, before all writers named the same one."""
 GAP_S = 15.0
 """An election takes up to 9 s."""
 
@@ -84,20 +86,26 @@ async def test_any_node_of_the_list_will_do(cluster: Cluster) -> None:
 async def test_of_writes_under_way_one_comes_first(
     cluster: Cluster, admin: Bus, key: SessionKey
 ) -> None:
-    """S-4: until a write is settled the leader refuses the others without saying who won."""
+    """S-4: until a write is settled the leader refuses the others without saying who won. Turns
+    for different services, of replicas connected to different nodes, expect the same wildcard."""
     buses = [await cluster.admin(cluster.url_of(name)) for name in cluster.servers]
+    letters = ("", "s", "tm")
     expect = 0
 
-    async def write(bus: Bus) -> int:
+    async def write(bus: Bus, letters: str) -> int:
         try:
-            return (await bus.publish(key.turn, b"x", expect=expect)).seq
+            ack = await bus.publish(
+                key.turn_for(letters), b"x", expect=expect, expect_subject=key.turns
+            )
         except WrongLastSequence:
             return 0
+        return ack.seq
 
-    for _ in range(20):
-        won = [seq for seq in await asyncio.gather(*(write(b) for b in buses * 3)) if seq]
+    for _ in range(RACES):
+        writes = (write(bus, letters[n % 3]) for n, bus in enumerate((*buses, buses[0])))
+        won = [seq for seq in await asyncio.gather(*writes) if seq]
         assert len(won) == 1
-        last = await admin.get_last("SESSIONS", key.turn)
+        last = await admin.get_last("SESSIONS", key.turns)
         assert last is not None
         assert last.seq == won[0]
         expect = won[0]
@@ -125,7 +133,7 @@ async def test_the_same_message_under_way_twice_is_stored_once(
 async def test_no_claim_is_stored_behind_a_message_of_the_person(
     cluster: Cluster, key: SessionKey
 ) -> None:
-    """S-6: in all of 200 races, whichever node either of them is connected to."""
+    """S-6: in all races, whichever node either of them is connected to."""
     buses = [await cluster.admin(cluster.url_of(name)) for name in cluster.servers]
     won = 0
 
@@ -139,7 +147,7 @@ async def test_no_claim_is_stored_behind_a_message_of_the_person(
             return 0
         return ack.seq
 
-    for race in range(200):
+    for race in range(RACES):
         session = SessionKey(key.user, key.agent, f"{key.thread}_{race}")
         fence = (await buses[0].publish(session.in_user, b"")).seq
         newer, *claims = await asyncio.gather(
