@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from secrets import SystemRandom
 
 from vigil import runtime, topology
+from vigil.addressees import is_turn
 from vigil.contracts import SOCKET
 from vigil.runtime import Context
 from vigil.settings.switches import Switches
-from vigil.subjects import is_turn
 from vigil.worker import requeue
 from vigil.worker.requeue import GONE, Question, Reply
 from vigil.worker.worker import Worker

@@ -67,7 +67,7 @@ class Speech:
         self.claims = Claims(bus, clock, limits, tracer, self._counts)
 
     def lane_of(self, message: Message) -> str:
-        return session_of(message)
+        return session_of(message.subject)
 
     def wanted(self, message: Message) -> list[SendMessage]:
         """Return what a turn says, in order. Raises: InvalidInput."""

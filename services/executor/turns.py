@@ -46,7 +46,7 @@ class ExecutorTurns:
         is in other hands, it isn't told again and again how things stood then."""
 
     def lane_of(self, message: Message) -> str:
-        return session_of(message)
+        return session_of(message.subject)
 
     def wanted(self, message: Message) -> list[Effect]:
         """Return what a turn asks of the executor, in order. Raises: InvalidInput."""

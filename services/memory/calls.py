@@ -58,7 +58,7 @@ class Calls:
         self._limits = limits
 
     def lane_of(self, message: Message) -> str:
-        return session_of(message)
+        return session_of(message.subject)
 
     def wanted(self, message: Message) -> list[work.Work]:
         """Return what a turn asks of memory, in order. Raises: InvalidInput."""

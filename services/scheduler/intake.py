@@ -38,7 +38,7 @@ class TimerTurns:
         self._promoter = promoter
 
     def lane_of(self, message: Message) -> str:
-        return session_of(message)
+        return session_of(message.subject)
 
     def wanted(self, message: Message) -> list[Effect]:
         """Return what a turn changes about timers. Raises: InvalidInput."""

@@ -33,11 +33,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from itertools import combinations
 from typing import Annotated, Final
 
 import msgspec
 
+from .addressees import NOBODY, is_turn
 from .errors import InvalidInput
 
 PART: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
@@ -48,13 +48,6 @@ PartText = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": f"^{_PART}$
 KeyText = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": f"^{_PART}:{_PART}:{_PART}$"})]
 """A session key, for schemas; :meth:`SessionKey.parse` checks it."""
 
-LETTERS: Final = "stmx"
-"""Of the services that carry out effects of turns: "s" if there is a send (delivery), "t" if a
-timer is scheduled or cancelled (scheduler), "m" if memory has something to do (a call of one of its
-tools, something to save), "x" if the executor has (a call of its tools or its end, a session to
-start or to tell something, a change of the board)."""
-NOBODY: Final = "0"
-"""Stands for no letter at all."""
 IN_ALL_SESSIONS: Final = "session.*.*.*.in.>"
 IN_ALL_SYSTEM: Final = "system.*.*.*.in.>"
 TURNS_OF_ALL_SESSIONS: Final = "session.*.*.*.*"
@@ -203,10 +196,7 @@ class SessionKey(msgspec.Struct, frozen=True, order=True):
         return f"{self.root}.*"
 
     def turn_for(self, letters: str) -> str:
-        """Where a turn is stored.
-
-        Args:
-            letters: of the services that have work with it, in the order of `LETTERS`.
+        """Where a turn is stored; `letters` of whom it is for are in the order of LETTERS.
 
         >>> SessionKey("ann", "vigil", "t1").turn_for("st")
         'session.vigil.ann.t1.turn-st'
@@ -383,40 +373,6 @@ def board_of(user: str | None, kind: str = "*") -> str:
     ('board.*.ann.job.*', 'board.*.*.*.*')
     """
     return f"board.*.{user or '*'}.{kind}.*"
-
-
-def is_turn(subject: str) -> bool:
-    """Whether that is where turns are, of whichever session.
-
-    >>> is_turn("session.vigil.ann.t1.turn-sm"), is_turn("session.vigil.ann.t1.in.turn-sm.x")
-    (True, False)
-    """
-    kind = subject.rpartition(".")[2]
-    return kind.partition("-")[0] == "turn"
-
-
-def turns_for(letter: str, *, of_system: bool = False) -> tuple[str, ...]:
-    """Return the filters of the turns that the service with that letter has work with.
-
-    Each is a whole token: NATS has no wildcard for a part of one.
-
-    >>> turns_for("x")[:3]
-    ('session.*.*.*.turn', 'session.*.*.*.turn-x', 'session.*.*.*.turn-sx')
-    """
-    others = LETTERS.replace(letter, "")
-    sets = [set(some) for size in range(len(LETTERS)) for some in combinations(others, size)]
-    tokens = ["".join(one for one in LETTERS if one in {letter, *some}) for some in sets]
-    top = "system" if of_system else "session"
-    return tuple(f"{top}.*.*.*.{kind}" for kind in ("turn", *(f"turn-{one}" for one in tokens)))
-
-
-def stream_of(subject: str) -> str:
-    """Return the stream that holds a session's subject, whether its thread belongs there or not.
-
-    >>> stream_of("system.vigil.ann._worker-1f.turn"), stream_of("session.vigil.ann.t1.turn")
-    ('SYSTEM', 'SESSIONS')
-    """
-    return "SYSTEM" if subject.startswith("system.") else "SESSIONS"
 
 
 def dead_of(user: str | None) -> str:

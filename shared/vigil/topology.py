@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from .addressees import turns_for
 from .subjects import (
     BOARD_ALL,
     DUE_ALL,
@@ -23,7 +24,6 @@ from .subjects import (
     SIGNALS_ALL,
     TURNS_OF_ALL_SESSIONS,
     TURNS_OF_ALL_SYSTEM,
-    turns_for,
 )
 
 SECOND_NS: Final = 1_000_000_000

@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from vigil.addressees import is_turn
 from vigil.bus.bus import Message
 from vigil.contracts import (
     Attempt,
@@ -30,7 +31,7 @@ from vigil.contracts import (
     decode_turn,
 )
 from vigil.errors import InvalidInput
-from vigil.subjects import SessionKey, is_turn
+from vigil.subjects import SessionKey
 
 T = TypeVar("T")
 CARRIED = ("send", "attempt", "receipt")

@@ -14,10 +14,11 @@ from services.cortex.session import log as session_log
 from services.cortex.session.session import Session
 from tests.support.stack import Stack
 from tests.support.talk import Talk
+from vigil.addressees import is_turn
 from vigil.bus.bus import Bus, Message
 from vigil.bus.lease import Lease, Leases
 from vigil.erasure import mark
-from vigil.subjects import SessionKey, is_turn
+from vigil.subjects import SessionKey
 from vigil.topology import WAKE
 
 ANSWERED_WITHIN_S = 4.0

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from tests.support.stack import Stack
+from vigil.addressees import is_turn
 from vigil.bus.bus import Bus, Message
 from vigil.contracts import (
     Control,
@@ -27,7 +28,7 @@ from vigil.contracts import (
     encode,
 )
 from vigil.errors import InvalidInput, Unavailable
-from vigil.subjects import SessionKey, is_turn
+from vigil.subjects import SessionKey
 
 T = TypeVar("T")
 PATIENCE_S = 60.0

@@ -56,7 +56,7 @@ class Lines:
         self.give_up_faults: list[Exception] = []
 
     def lane_of(self, message: Message) -> str:
-        return session_of(message)
+        return session_of(message.subject)
 
     def wanted(self, message: Message) -> list[SendMessage]:
         sends = [e for e in decode_turn(message.data).effects if isinstance(e, SendMessage)]

@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from vigil.addressees import is_turn
 from vigil.contracts import (
     Attempt,
     CallClaim,
@@ -52,7 +53,7 @@ from vigil.contracts import (
     decode_turn,
 )
 from vigil.errors import InvalidInput
-from vigil.subjects import ENDED, is_turn
+from vigil.subjects import ENDED
 
 from .deeds import Deed, deeds_of
 from .text import clip

@@ -29,6 +29,7 @@ from typing import Any, Final
 import msgspec
 
 from .. import crash
+from ..addressees import is_turn
 from ..backup import projections
 from ..bus.bus import MSG_ID, Bus, BusError, Message
 from ..clock import Clock
@@ -49,7 +50,6 @@ from ..subjects import (
     Scope,
     SessionKey,
     check_part,
-    is_turn,
     token_of,
 )
 from ..worker.backoff import Backoff

@@ -6,6 +6,7 @@ leads to it. So signals may be watched, kept and counted without being a second 
 
 from __future__ import annotations
 
+from ..addressees import is_turn
 from ..contracts import (
     Note,
     Receipt,
@@ -22,7 +23,7 @@ from ..contracts import (
 from ..contracts.notes import note_words
 from ..contracts.vocabulary import EVENTS, OUTCOMES, RECEIPTS
 from ..errors import InvalidInput
-from ..subjects import Scope, SessionKey, is_turn
+from ..subjects import Scope, SessionKey
 from .draft import Signals
 
 

@@ -5,11 +5,10 @@ Pure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from ..bus.bus import Message
 from ..contracts import (
     CallClaim,
     CallTool,
@@ -26,25 +25,27 @@ _LETTERS_HEADER: Final = "Vigil-Effects"
 """Has the letters of a turn that an older version stored, if it has effects."""
 
 
-def may_ask(message: Message, letter: str, tags: Collection[bytes]) -> bool:
+def may_ask(
+    subject: str, headers: Mapping[str, str], data: bytes, letter: str, tags: Collection[bytes]
+) -> bool:
     """Tell, without decoding, whether a turn that its service is brought may have work for it.
 
     Args:
         letter: the service's in subjects.
         tags: of which a turn whose subject and headers say nothing has one, then.
 
-    >>> message = Message("session.vigil.ann.t1.turn", b"", {"Vigil-Effects": "st"}, 7)
-    >>> may_ask(message, "m", ()), may_ask(message, "s", ())
+    >>> old, headers = "session.vigil.ann.t1.turn", {"Vigil-Effects": "st"}
+    >>> may_ask(old, headers, b"", "m", ()), may_ask(old, headers, b"", "s", ())
     (False, True)
     """
-    kind = message.subject.rpartition(".")[2]
-    letters = kind.removeprefix("turn-") if "-" in kind else message.headers.get(_LETTERS_HEADER)
-    return any(tag in message.data for tag in tags) if letters is None else letter in letters
+    kind = subject.rpartition(".")[2]
+    letters = kind.removeprefix("turn-") if "-" in kind else headers.get(_LETTERS_HEADER)
+    return any(tag in data for tag in tags) if letters is None else letter in letters
 
 
-def session_of(message: Message) -> str:
-    """Return the session of a record as its subject has it: the lane of its turns."""
-    return message.subject.rpartition(".")[0]
+def session_of(subject: str) -> str:
+    """Return the session of a turn as its subject has it: the lane of its turns."""
+    return subject.rpartition(".")[0]
 
 
 def read_turn(

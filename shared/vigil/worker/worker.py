@@ -24,7 +24,7 @@ from ..bus.bus import Message
 from ..errors import InvalidInput, Unavailable, VigilError
 from ..observe import trace
 from ..runtime import Context
-from ..subjects import SessionKey, stream_of
+from ..subjects import SessionKey
 from ..topology import Consumer
 from . import dead_letters, turns
 from .consumer_loop import ConsumerLoop, consuming
@@ -129,7 +129,9 @@ class Worker(Generic[E]):
 
     async def _take(self, message: Message) -> None:
         effects, limits = self._effects, self._limits
-        if effects.letter is not None and not turns.may_ask(message, effects.letter, effects.tags):
+        if effects.letter is not None and not turns.may_ask(
+            message.subject, message.headers, message.data, effects.letter, effects.tags
+        ):
             await self._bus.ack(message)
             return
         lane = effects.lane_of(message)
@@ -288,7 +290,7 @@ class Worker(Generic[E]):
         """Store a dead letter, however long that takes."""
         message, service = turn.message, self._effects.service
         letter = dead_letters.build(
-            service, stream_of(message.subject), message, cause, turn.key, now=self._clock.now()
+            service, _stream_of(message.subject), message, cause, turn.key, now=self._clock.now()
         )
         await dead_letters.bury(self._bus, self._counts, letter, message, turn.key)
 
@@ -313,7 +315,7 @@ class Worker(Generic[E]):
 
     async def stored(self, question: Question) -> Message | None:
         """Return the message that died, as one that comes again; None: it's gone."""
-        stream = stream_of(question.subject)
+        stream = _stream_of(question.subject)
         if question.stream != stream or stream not in self._streams:
             return None
         found = await self._bus.get(stream, question.seq)
@@ -333,6 +335,15 @@ def _session_of(subject: str) -> SessionKey | None:
         return SessionKey.of(key.user, key.agent, key.thread)
     except (InvalidInput, ValueError):
         return None
+
+
+def _stream_of(subject: str) -> str:
+    """Return the stream that holds a session's subject, whether its thread belongs there or not.
+
+    >>> _stream_of("system.vigil.ann._worker-1f.turn"), _stream_of("session.vigil.ann.t1.turn")
+    ('SYSTEM', 'SESSIONS')
+    """
+    return "SYSTEM" if subject.startswith("system.") else "SESSIONS"
 
 
 def _errors_of(ended: Collection[asyncio.Task[None]]) -> list[Exception]:
