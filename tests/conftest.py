@@ -19,7 +19,7 @@ import structlog
 import uvloop
 from hypothesis import settings
 
-from tests.support import certificates, engines, examples, ports, takeover, warm
+from tests.support import certificates, costs, engines, examples, ports, takeover, warm
 from tests.support.stack import Stack, running_stack
 
 _MEMORY: Final = Path("/dev/shm")
@@ -74,6 +74,12 @@ _PROGRAM_STARTERS: Final = frozenset({"subprocess", "Cli", "ColdCli", "running_v
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="only tests that start nothing")
+    parser.addoption("--costs", action="store_true", help="print the CPU that each file costs")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--costs"):
+        config.pluginmanager.register(costs.Costs())
 
 
 def pytest_asyncio_loop_factories(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import functools
 import gc
 import importlib
@@ -45,7 +46,10 @@ IS_OFFERED: Final = hasattr(os, "pidfd_open")
 REQUEST_BYTES_MAX: Final = 256 * 1024
 has_halved_times = False
 """Whether what is started has the times of :mod:`tests.support.takeover` halved."""
+is_counted = False
+"""Whether what outlives who started it ends as a child of the process that forks, for its CPU."""
 _HALVED: Final = "halved"
+_COUNTED: Final = "counted"
 _beginning = threading.Lock()
 
 
@@ -156,6 +160,12 @@ def begin() -> None:
         _address()
 
 
+def wait() -> None:
+    """Wait until the process that forks, if it was begun, has imported all."""
+    if _begun.cache_info().currsize:
+        run("vigil.cli", ["--version"], env=os.environ, stdin="", timeout_s=60)
+
+
 def _address() -> bytes:
     with _beginning:
         return _begun(has_halved_times)
@@ -175,7 +185,8 @@ def _begun(is_halved: bool) -> bytes:
     life, _ = os.pipe()
     files = [listener.fileno(), life]
     subprocess.Popen(
-        [sys.executable, "-m", "tests.support.warm", *map(str, files), *[_HALVED] * is_halved],
+        [sys.executable, "-m", "tests.support.warm", *map(str, files),
+         *[_HALVED] * is_halved, *[_COUNTED] * is_counted],
         cwd=ROOT, env=environ, pass_fds=files, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     listener.close()
@@ -191,12 +202,18 @@ def _serve(listener: socket.socket, life: int) -> NoReturn:
     events = selectors.DefaultSelector()
     events.register(life, selectors.EVENT_READ)
     events.register(listener, selectors.EVENT_READ)
+    ended = _adopt() if _COUNTED in sys.argv else None
+    if ended is not None:
+        events.register(ended, selectors.EVENT_READ)
     while True:
         for key, _ in events.select():
             if key.fd not in events.get_map():  # ended in this same moment
                 continue
             if key.fileobj == life:
                 os._exit(0)
+            elif key.fileobj is ended:
+                ended.recv(4096)
+                _bury({data[0] for _, _, _, data in events.get_map().values() if data})
             elif key.fileobj is listener:
                 asking, _ = listener.accept()
                 pid = _fork(asking, events, listener)
@@ -224,6 +241,24 @@ def _serve(listener: socket.socket, life: int) -> NoReturn:
                 asking.close()
 
 
+def _adopt() -> socket.socket:
+    """Become the parent of what outlives its own; return what tells that a child ended."""
+    pr_set_child_subreaper = 36
+    ctypes.CDLL(None).prctl(pr_set_child_subreaper, 1)
+    told, tell = socket.socketpair()
+    tell.setblocking(False)
+    signal.set_wakeup_fd(tell.detach(), warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    return told
+
+
+def _bury(own: set[int]) -> None:
+    """Wait for the children that ended and aren't its own, who are waited for elsewhere."""
+    for child in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split():
+        if int(child) not in own:
+            os.waitpid(int(child), os.WNOHANG)
+
+
 def _fork(
     asking: socket.socket, events: selectors.BaseSelector, listener: socket.socket
 ) -> int | None:
@@ -236,6 +271,8 @@ def _fork(
         return None
     pid = os.fork()
     if not pid:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         events.close()
         _share(listener.getsockname())
         listener.close()
