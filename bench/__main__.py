@@ -1,25 +1,22 @@
-"""`make bench`: every figure in one run, one JSON object a line, most telling as ratios.
+"""`make bench`: figures in one run, one JSON object a line, most telling as ratios.
 
-python -m bench [PART ...]        turns timers voiding tools signals tracing retrieval resting
-                                  neighbours shares; all by default
+python -m bench [--rounds N] [PART ...]    --help names the parts
+
+What is compared runs in turn, several rounds of it: the figure is the median round, with the least
+and the most beside it.
 """
 
 from __future__ import annotations
 
-import asyncio
-import json
-import statistics
-import sys
+import argparse
 import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import uvloop
 
 from bench import (
     attacks,
-    floor,
     neighbours,
     resting,
     retrieval,
@@ -29,84 +26,12 @@ from bench import (
     timers,
     tools,
     tracing,
+    turns,
     voiding,
 )
 from bench.numbers import report
 from tests.support.stack import running_stack
 from vigil.observe import logs
-from vigil.settings.sections import Nats
-
-SESSIONS, MESSAGES = 100, 20
-ALONE = 300
-"""Messages of the single session."""
-ROUNDS = 3
-
-
-async def talk(where: system.System, sessions: int, messages: int, name: str) -> dict[str, float]:
-    """Run the load as a process of its own."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "bench.load", where.url, where.token, str(sessions), str(messages),
-        name, stdout=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    output, _ = await process.communicate()
-    if process.returncode != 0:
-        raise RuntimeError("the load failed")
-    result: dict[str, float] = json.loads(output)
-    return result
-
-
-async def measure_turns(home: Path) -> None:
-    """The floor, and the whole way over HTTP and WebSocket, with and without `sync: always`.
-
-    In rounds, so that a ratio compares what ran side by side: on a machine with neighbours the
-    floor alone was seen to double from one minute to the next. Each figure is the median round.
-    """
-    rounds = [await _round(home / str(number)) for number in range(ROUNDS)]
-
-    def median(value: Callable[[Round], float]) -> float:
-        return statistics.median(value(one) for one in rounds)
-
-    report("floor_per_s", median(lambda r: r.floor["per_s"]), "1/s")
-    report("floor1_p50_ms", median(lambda r: r.floor_alone["p50_ms"]), "ms")
-    report("turns_per_s", median(lambda r: r.turns["per_s"]), "1/s",
-           sessions=SESSIONS, messages=MESSAGES, rounds=ROUNDS)  # fmt: skip
-    report("turn_p50_ms", median(lambda r: r.turns["p50_ms"]), "ms")
-    report("turn_p99_ms", median(lambda r: r.turns["p99_ms"]), "ms")
-    report("turn1_p50_ms", median(lambda r: r.alone["p50_ms"]), "ms")
-    report("turn1_vs_floor1", median(lambda r: r.alone["p50_ms"] / r.floor_alone["p50_ms"]),
-           "ratio", aim="<= 5")  # fmt: skip
-    report("turns_vs_floor", median(lambda r: r.turns["per_s"] / r.floor["per_s"]),
-           "ratio", aim=">= 0.5")  # fmt: skip
-    report("turns_default_per_s", median(lambda r: r.default["per_s"]), "1/s")
-    report("always_vs_default", median(lambda r: r.turns["per_s"] / r.default["per_s"]),
-           "ratio", aim=">= 0.6")  # fmt: skip
-
-
-class Round(NamedTuple):
-    """What one round found: the floor, and the system, with many sessions and with one."""
-
-    floor: dict[str, float]
-    floor_alone: dict[str, float]
-    turns: dict[str, float]
-    alone: dict[str, float]
-    default: dict[str, float]
-    """The system without `sync: always`."""
-
-
-async def _round(home: Path) -> Round:
-    nats = Nats(sync="always")
-    base = await floor.measure(home / "floor", nats, sessions=SESSIONS, messages=MESSAGES)
-    base_alone = await floor.measure(home / "floor-1", nats, sessions=1, messages=ALONE)
-    (home / "always").mkdir()
-    async with system.running(home / "always", VIGIL_NATS__SYNC="always") as running:
-        await talk(running, SESSIONS, 5, "warm")
-        turns = await talk(running, SESSIONS, MESSAGES, "many")
-        alone = await talk(running, 1, ALONE, "alone")
-    (home / "default").mkdir()
-    async with system.running(home / "default", VIGIL_NATS__SYNC="default") as running:
-        await talk(running, SESSIONS, 5, "warm")
-        default = await talk(running, SESSIONS, MESSAGES, "many")
-    return Round(base, base_alone, turns, alone, default)
 
 
 async def measure_timers(home: Path) -> None:
@@ -160,20 +85,12 @@ async def measure_resting(home: Path) -> None:
 async def measure_signals(home: Path) -> None:
     """Signals under the turn load, and one gateway with 200 readers of them."""
     async with system.running(home) as running:
-        await talk(running, SESSIONS, MESSAGES, "signals")
+        await running.talk(turns.SESSIONS, turns.MESSAGES, "signals")
         found = await signals.lag(running)
         report("signal_lag_p50_ms", found["p50_ms"], "ms", signals=int(found["count"]))
         report("signal_lag_p99_ms", found["p99_ms"], "ms", aim="< 500")
         handed_out = await signals.fan_out(running)
         report("sse_fanout_per_s", handed_out["per_s"], "1/s", readers=signals.READERS)
-
-
-async def measure_tracing(home: Path) -> None:
-    """The load of 100 sessions with and without spans that go to a collector."""
-    found = await tracing.measure(home, sessions=SESSIONS, messages=MESSAGES)
-    more = {"bytes_per_message": round(found["bytes_per_message"]), "rounds": tracing.ROUNDS}
-    report("tracing_cost_pct", found["cost_pct"], "% of the messages a second", aim="< 15", **more)
-    report("tracing_cpu_pct", found["cpu_pct"], "% more CPU a message", aim="< 15")
 
 
 async def measure_retrieval(home: Path) -> None:
@@ -213,28 +130,45 @@ async def measure_neighbours(home: Path) -> None:
 
 
 PARTS: dict[str, Callable[[Path], Awaitable[None]]] = {
-    "turns": measure_turns,
     "timers": measure_timers,
     "voiding": measure_voiding,
     "tools": measure_tools,
     "signals": measure_signals,
-    "tracing": measure_tracing,
     "retrieval": measure_retrieval,
     "resting": measure_resting,
     "neighbours": measure_neighbours,
     "shares": shares.measure,
 }
+IN_ROUNDS: dict[str, Callable[[Path, int], Awaitable[None]]] = {
+    "turns": turns.measure,
+    "tracing": tracing.measure,
+}
+"""Parts that compare, and how often is to be chosen."""
+ON_REQUEST: set[str] = set()
+"""Parts that only run when they are named: they need more, or take long."""
 
 
-async def main(names: list[str]) -> None:
+async def main(names: list[str], rounds: int) -> None:
     logs.configure(level=40)
-    for name in names or list(PARTS):
-        with tempfile.TemporaryDirectory() as home:
-            await PARTS[name](Path(home))
+    for name in names or [one for one in (*IN_ROUNDS, *PARTS) if one not in ON_REQUEST]:
+        with tempfile.TemporaryDirectory() as folder:
+            home = Path(folder)
+            await (IN_ROUNDS[name](home, rounds) if name in IN_ROUNDS else PARTS[name](home))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make bench")
+    parser.add_argument("--rounds", type=int, default=3, choices=range(1, 100), metavar="N")
+    parser.add_argument(
+        "parts", nargs="*", metavar="PART", help=f"{', '.join([*IN_ROUNDS, *PARTS])}; "
+        f"by default all but {', '.join(sorted(ON_REQUEST))}",
+    )  # fmt: skip
+    arguments = parser.parse_args()
+    if unknown := set(arguments.parts) - IN_ROUNDS.keys() - PARTS.keys():
+        parser.error(f"no such part: {', '.join(sorted(unknown))}")
+    return arguments
 
 
 if __name__ == "__main__":
-    unknown = set(sys.argv[1:]) - set(PARTS)
-    if unknown:
-        sys.exit(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
-    uvloop.run(main(sys.argv[1:]))
+    chosen = _arguments()
+    uvloop.run(main(chosen.parts, chosen.rounds))

@@ -1,72 +1,141 @@
-"""The raw floor: what a message costs on the broker alone, with the same client.
+"""The raw floor: what a message costs on the broker alone, with plain nats-py and one stream.
 
 Three publishes with acknowledgement and two pulls per message, doing nothing in between: the
-least that "accepted, committed, said" can take when each of the three is durable.
+least that "accepted, committed, said" can take when each of the three is durable. It uses nothing
+of Vigil's bus or layout, so that it stays what it is when they become faster, and ratios to it
+stay comparable.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
+import json
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Final
+
+import nats
+from nats.aio.client import Client
+from nats.aio.msg import Msg
 
 from bench.numbers import percentile
 from vigil.broker.process import Broker
-from vigil.bus.bus import Bus, Puller
+from vigil.settings import credentials
 from vigil.settings.sections import Nats
-from vigil.topology import Consumer
+from vigil.topology import ADMIN
 
-ONE = Consumer(stream="FLOOR", name="one", filters=("floor.1.*",), ack_wait_s=30)
-TWO = Consumer(stream="FLOOR", name="two", filters=("floor.2.*",), ack_wait_s=30)
-PAYLOAD = b"x" * 300
+STREAM: Final = "FLOOR"
+PAYLOAD: Final = b"x" * 300
 """About the size of a short message as an event."""
+PULLED_AT_ONCE: Final = 500
+PULL_S: Final = 600.0
+"""How long a pull stays open; a measurement is over before."""
 
 
-async def measure(home: Path, nats: Nats, *, sessions: int, messages: int) -> dict[str, float]:
+async def measure(home: Path, settings: Nats, *, sessions: int, messages: int) -> dict[str, float]:
     """Return per_s and p50_ms of `sessions` loops that pass on `messages` messages each."""
-    broker = Broker(nats, home=home)
+    broker = Broker(settings, home=home)
     await broker.start()
     try:
-        buses = [await broker.admin() for _ in range(3)]
-        await _prepare(buses[0])
-        result = await _run(buses, sessions, messages)
-        for bus in buses:
-            await bus.close()
+        seed = credentials.load(home / "nkeys", ADMIN).decode()
+        ends = [await End.connect(broker.url, seed) for _ in range(3)]
+        await _prepare(ends[0])
+        result = await _run(ends, sessions, messages)
+        for end in ends:
+            await end.close()
         return result
     finally:
         await broker.stop()
 
 
-async def _prepare(bus: Bus) -> None:
-    config = {"name": "FLOOR", "subjects": ["floor.>"], "storage": "file", "num_replicas": 1}
-    await bus.api("STREAM.CREATE.FLOOR", config)
-    for consumer in (ONE, TWO):
+class End:
+    """One connection, with an inbox for all its answers."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._inbox = client.new_inbox()
+        self._ids = itertools.count()
+        self._waiting: dict[str, asyncio.Future[bytes]] = {}
+
+    @classmethod
+    async def connect(cls, url: str, seed: str) -> End:
+        end = cls(await nats.connect(url, nkeys_seed_str=seed))
+        await end._client.subscribe(f"{end._inbox}.*", cb=end._answered)
+        return end
+
+    async def _answered(self, msg: Msg) -> None:
+        self._waiting.pop(msg.subject.rsplit(".", 1)[1]).set_result(msg.data)
+
+    async def ask(self, subject: str, data: bytes) -> dict[str, Any]:
+        """Publish, and return the answer: to a message stored, or of the JetStream API."""
+        token = str(next(self._ids))
+        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._waiting[token] = future
+        await self._client.publish(subject, data, f"{self._inbox}.{token}")
+        answer: dict[str, Any] = json.loads(await future)
+        if "error" in answer:
+            raise RuntimeError(f"{subject}: {answer['error']}")
+        return answer
+
+    async def pull(self, consumer: str, handle: Callable[[Msg], None]) -> None:
+        """Hand on what the consumer has, acknowledged, and keep asking it for more."""
+        inbox = self._client.new_inbox()
+        request = json.dumps({"batch": PULLED_AT_ONCE, "expires": int(PULL_S * 1e9)}).encode()
+        left = PULLED_AT_ONCE
+
+        async def more() -> None:
+            await self._client.publish(
+                f"$JS.API.CONSUMER.MSG.NEXT.{STREAM}.{consumer}", request, inbox
+            )
+
+        async def arrived(msg: Msg) -> None:
+            nonlocal left
+            handle(msg)
+            await self._client.publish(msg.reply, b"")
+            left -= 1
+            if left < PULLED_AT_ONCE // 2:
+                left += PULLED_AT_ONCE
+                await more()
+
+        await self._client.subscribe(inbox, cb=arrived)
+        await more()
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+async def _prepare(end: End) -> None:
+    config: dict[str, Any] = {
+        "name": STREAM, "subjects": ["floor.>"], "storage": "file", "num_replicas": 1,
+    }  # fmt: skip
+    await end.ask(f"$JS.API.STREAM.CREATE.{STREAM}", json.dumps(config).encode())
+    for stage in (1, 2):
         config = {
-            "durable_name": consumer.name,
+            "durable_name": f"stage{stage}",
             "ack_policy": "explicit",
-            "filter_subject": consumer.filters[0],
+            "filter_subject": f"floor.{stage}.*",
             "max_ack_pending": 100_000,
         }
-        await bus.api(
-            f"CONSUMER.DURABLE.CREATE.FLOOR.{consumer.name}",
-            {"stream_name": "FLOOR", "config": config},
-        )
+        body = json.dumps({"stream_name": STREAM, "config": config}).encode()
+        await end.ask(f"$JS.API.CONSUMER.DURABLE.CREATE.{STREAM}.stage{stage}", body)
 
 
-async def _run(buses: list[Bus], sessions: int, messages: int) -> dict[str, float]:
+async def _run(ends: list[End], sessions: int, messages: int) -> dict[str, float]:
     arrived: dict[str, asyncio.Event] = {str(i): asyncio.Event() for i in range(sessions)}
     tasks: set[asyncio.Task[None]] = set()
 
-    async def pass_on(bus: Bus, puller: Puller, stage: int) -> None:
-        async for message in puller:
-            name = message.subject.rsplit(".", 1)[1]
-            task = asyncio.create_task(store(bus, stage, name))
+    def passing_on(end: End, stage: int) -> Callable[[Msg], None]:
+        def handle(msg: Msg) -> None:
+            task = asyncio.create_task(store(end, stage, msg.subject.rsplit(".", 1)[1]))
             tasks.add(task)
             task.add_done_callback(tasks.discard)
-            await bus.ack(message)
 
-    async def store(bus: Bus, stage: int, name: str) -> None:
-        await bus.publish(f"floor.{stage}.{name}", PAYLOAD)
+        return handle
+
+    async def store(end: End, stage: int, name: str) -> None:
+        await end.ask(f"floor.{stage}.{name}", PAYLOAD)
         if stage == 3:
             arrived[name].set()
 
@@ -76,22 +145,15 @@ async def _run(buses: list[Bus], sessions: int, messages: int) -> dict[str, floa
         for _ in range(messages):
             begun_at = time.perf_counter()
             arrived[name].clear()
-            await buses[0].publish(f"floor.1.{name}", PAYLOAD)
+            await ends[0].ask(f"floor.1.{name}", PAYLOAD)
             await arrived[name].wait()
             latencies.append((time.perf_counter() - begun_at) * 1000)
 
-    pullers = [await buses[1].pull(ONE), await buses[2].pull(TWO)]
-    passing = [
-        asyncio.create_task(pass_on(buses[1], pullers[0], 2)),
-        asyncio.create_task(pass_on(buses[2], pullers[1], 3)),
-    ]
+    await ends[1].pull("stage1", passing_on(ends[1], 2))
+    await ends[2].pull("stage2", passing_on(ends[2], 3))
     begun_at = time.perf_counter()
     await asyncio.gather(*(session(name) for name in arrived))
     elapsed_s = time.perf_counter() - begun_at
-    for task in passing:
-        task.cancel()
-    for puller in pullers:
-        await puller.close()
     return {
         "per_s": sessions * messages / elapsed_s,
         "p50_ms": percentile(latencies, 50),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import statistics
 from collections.abc import Sequence
 
 
@@ -19,5 +20,16 @@ def percentile(values: Sequence[float], percent: float) -> float:
 
 def report(name: str, value: float, unit: str, **context: object) -> None:
     """Print one measurement."""
-    rounded = round(value, 3 if abs(value) < 100 else 1)
-    print(json.dumps({"name": name, "value": rounded, "unit": unit, **context}), flush=True)
+    line = {"name": name, "value": rounded(value), "unit": unit, **context}
+    print(json.dumps(line), flush=True)
+
+
+def report_rounds(name: str, values: Sequence[float], unit: str, **context: object) -> None:
+    """Print the median of what the rounds found, with the least and the most of them."""
+    spread = {"least": rounded(min(values)), "most": rounded(max(values)), "rounds": len(values)}
+    report(name, statistics.median(values), unit, **spread, **context)
+
+
+def rounded(value: float) -> float:
+    """Return `value` with as many digits as tell something."""
+    return round(value, 3 if abs(value) < 100 else 1)

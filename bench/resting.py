@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 
 from bench.system import System
 
@@ -43,9 +42,4 @@ async def per_1000_sessions(system: System) -> dict[str, float]:
 
 async def _visit(system: System, name: str) -> None:
     """Let 1,000 sessions say one thing each, over a socket of their own."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "bench.load", system.url, system.token, str(SESSIONS), "1", name,
-        stdout=asyncio.subprocess.DEVNULL,
-    )  # fmt: skip
-    if await process.wait() != 0:
-        raise RuntimeError("the load failed")
+    await system.talk(SESSIONS, 1, name)

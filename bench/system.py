@@ -35,6 +35,18 @@ class System:
         seed = credentials.load(self.home / "nkeys", ADMIN)
         return await Bus.connect(self.nats_url, role=ADMIN, seed=seed)
 
+    async def talk(self, sessions: int, messages: int, name: str) -> dict[str, float]:
+        """Run the load (`bench.load`) as a process of its own; return what it found."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "bench.load", self.url, self.token, str(sessions), str(messages),
+            name, stdout=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        output, _ = await process.communicate()
+        if process.returncode != 0:
+            raise RuntimeError("the load failed")
+        result: dict[str, float] = json.loads(output)
+        return result
+
     def services_rss_mb(self) -> float:
         """Resident memory of the process with the services, without the broker, in MiB."""
         return float(self._process.memory_info().rss / 2**20)

@@ -10,19 +10,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
-from statistics import median
+from typing import Final
 
 from bench import system
+from bench.numbers import report_rounds
+from bench.turns import MESSAGES, SESSIONS, WARM
 
-ROUNDS = 6
+MESSAGES_A_ROUND: Final = SESSIONS * (MESSAGES + 1)
 
 
-async def measure(home: Path, *, sessions: int, messages: int) -> dict[str, float]:
-    """Return cost_pct and cpu_pct of tracing, and spans' bytes a message."""
+async def measure(home: Path, rounds: int) -> None:
+    """Report what tracing costs, in messages a second and in CPU, `rounds` times in each order."""
     for name in ("off", "on"):
         (home / name).mkdir()
     async with contextlib.AsyncExitStack() as stack:
@@ -31,38 +32,26 @@ async def measure(home: Path, *, sessions: int, messages: int) -> dict[str, floa
         endpoint = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{sink.port}"}
         on = await stack.enter_async_context(system.running(home / "on", **endpoint))
         for one in (off, on):
-            await _load(one, sessions, 5, "warm")
-        rates, cpus, total = [], [], 0
-        for number in range(ROUNDS):
+            await one.talk(SESSIONS, WARM, "warm")
+        rates, cpus = [], []
+        for number in range(2 * rounds):
             found: dict[str, tuple[float, float]] = {}
             pair = [("off", off), ("on", on)]
             for name, one in pair if number % 2 else reversed(pair):
-                found[name] = await _load(one, sessions, messages, f"r{number}")
-            rates.append(found["on"][0] / found["off"][0])
-            cpus.append(found["on"][1] / found["off"][1])
-            total += sessions * (messages + 1)
+                found[name] = await _load(one, f"r{number}")
+            rates.append((1 - found["on"][0] / found["off"][0]) * 100)
+            cpus.append((found["on"][1] / found["off"][1] - 1) * 100)
     # The sink tells how much came once it has ended.
-    return {
-        "cost_pct": (1 - median(rates)) * 100,
-        "cpu_pct": (median(cpus) - 1) * 100,
-        "bytes_per_message": sink.taken / total,
-    }
+    more = {"bytes_per_message": round(sink.taken / (len(rates) * MESSAGES_A_ROUND))}
+    report_rounds("tracing_cost_pct", rates, "% of the messages a second", aim="< 15", **more)
+    report_rounds("tracing_cpu_pct", cpus, "% more CPU a message", aim="< 15")
 
 
-async def _load(
-    where: system.System, sessions: int, messages: int, name: str
-) -> tuple[float, float]:
-    """Run the load as a process of its own -> (messages a second, CPU seconds a message)."""
+async def _load(where: system.System, name: str) -> tuple[float, float]:
+    """Run the load -> (messages a second, CPU seconds a message)."""
     begun_s = where.cpu_s()
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "bench.load", where.url, where.token, str(sessions), str(messages),
-        name, stdout=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    output, _ = await process.communicate()
-    if process.returncode != 0:
-        raise RuntimeError("the load failed")
-    per_s: float = json.loads(output)["per_s"]
-    return per_s, (where.cpu_s() - begun_s) / (sessions * (messages + 1))
+    per_s = (await where.talk(SESSIONS, MESSAGES, name))["per_s"]
+    return per_s, (where.cpu_s() - begun_s) / MESSAGES_A_ROUND
 
 
 class _Sink:
