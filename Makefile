@@ -28,8 +28,9 @@ INSTALL_WEIGHTS := $(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u
 		--target "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" \
 		--requirement $(VENV)/weights.lock || \
 	echo "WordLlama can't be installed here: memory will find by full text alone." >&2; }
-LOCK := $(UV) pip compile pyproject.toml deploy/build-requirements.in --universal \
-	--python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --quiet
+COMPILE := $(UV) pip compile --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-annotate --no-header --quiet
+LOCK := $(COMPILE) pyproject.toml deploy/build-requirements.in
 
 # What is imported is compiled once, also where the environment says that it shouldn't be kept: tests
 # start hundreds of programs.
@@ -73,7 +74,7 @@ coverage: $(VENV)/.installed-dev ## Which lines the tests run; fails below the s
 	$(BIN)/python -m pytest -m "not chaos" --numprocesses $(WORKERS) --dist loadfile \
 		--no-loadscope-reorder --cov --cov-report=term $(ARGS)
 
-bench: $(VENV)/.installed-dev ## Measure; one JSON object per measurement.
+bench: $(VENV)/.installed-dev $(if $(filter peers,$(ARGS)),$(VENV)/.installed-peers) ## Measure; one JSON object per measurement (ARGS=--help: the parts).
 	@$(BIN)/python -m bench $(ARGS)
 
 chaos: $(VENV)/.installed-dev ## The long form of the tests that kill things.
@@ -83,6 +84,7 @@ lock: ## Resolve the locks again (UV=path; ARGS=--upgrade for newer versions).
 	$(LOCK) --extra all --output-file requirements.lock $(ARGS)
 	$(LOCK) --extra all --extra dev --constraints requirements.lock \
 		--output-file requirements-dev.lock $(ARGS)
+	$(COMPILE) bench/peers/peers.in --output-file bench/peers/peers.lock $(ARGS)
 
 clean: ## Remove .venv and caches. What Vigil stored stays.
 	rm -rf $(VENV) .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
@@ -104,6 +106,14 @@ $(VENV)/.installed: requirements.lock pyproject.toml | $(BIN)/python
 $(VENV)/.installed-dev: requirements-dev.lock $(VENV)/.installed
 	@echo "Installing the tools for tests …" >&2
 	@$(PIP) install --require-hashes --requirement requirements-dev.lock
+	@touch $@
+
+# What `make bench ARGS=peers` compares with, apart from what Vigil needs.
+$(VENV)/.installed-peers: bench/peers/peers.lock | $(BIN)/python
+	@echo "Installing what is compared with …" >&2
+	@$(BIN)/python -m venv --clear $(VENV)/peers
+	@$(VENV)/peers/bin/python -m pip --disable-pip-version-check --quiet install \
+		--only-binary=:all: --require-hashes --requirement $<
 	@touch $@
 
 # Tests of the sandbox want bubblewrap, which is no Python package. Only root in a container or on a

@@ -30,6 +30,7 @@ from bench import (
     voiding,
 )
 from bench.numbers import report
+from bench.peers import comparison
 from tests.support.stack import running_stack
 from vigil.observe import logs
 
@@ -142,9 +143,10 @@ PARTS: dict[str, Callable[[Path], Awaitable[None]]] = {
 IN_ROUNDS: dict[str, Callable[[Path, int], Awaitable[None]]] = {
     "turns": turns.measure,
     "tracing": tracing.measure,
+    "peers": comparison.measure,
 }
 """Parts that compare, and how often is to be chosen."""
-ON_REQUEST: set[str] = set()
+ON_REQUEST = {"peers"}
 """Parts that only run when they are named: they need more, or take long."""
 
 

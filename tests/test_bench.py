@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from bench.numbers import report_rounds
+from bench.peers import comparison
 
 
 def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -22,7 +24,7 @@ def test_help_names_every_part() -> None:
     """Whoever wants to check finds what there is to measure."""
     shown = bench("--help")
     assert shown.returncode == 0
-    for part in ("turns", "tracing", "timers", "resting", "--rounds"):
+    for part in ("turns", "peers", "tracing", "timers", "resting", "--rounds"):
         assert part in shown.stdout
 
 
@@ -39,3 +41,9 @@ def test_rounds_are_told_with_their_spread(capsys: pytest.CaptureFixture[str]) -
         "least": 0.25, "most": 0.5, "rounds": 3, "aim": ">= 0.5",
     }  # fmt: skip
 
+
+def test_peers_are_told_to_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without their virtual environment it's said how to get it."""
+    monkeypatch.setattr(comparison, "PYTHON", Path("/nowhere/python"))
+    with pytest.raises(SystemExit, match="make bench ARGS=peers"):
+        comparison.check_installed()

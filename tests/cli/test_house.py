@@ -37,7 +37,7 @@ def requirements(lock: str) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("lock", LOCKS)
+@pytest.mark.parametrize("lock", [*LOCKS, "bench/peers/peers.lock"])
 def test_locks_are_hashed_and_name_no_index(lock: str) -> None:
     """P-1: pinned, hashed, and installable from whatever index a machine uses."""
     text = (ROOT / lock).read_text()
