@@ -14,52 +14,52 @@ from .errors import ConfigError
 
 POINTS: Final = {
     "gateway.message.before_publish": (
-        "nothing stored, nothing acknowledged",
+        "nothing is stored",
         "the client repeats",
     ),
     "gateway.message.after_publish": (
-        "the event is stored, the client wasn't told",
+        "the event is stored, not acknowledged",
         "it is answered; with an idempotency key a repeat is harmless",
     ),
     "gateway.key.reserved": (
-        "an idempotency key, or the id of an outside event, is reserved; nothing is stored",
-        "a repeat looks for the event in its session, finds none, and stores it",
+        "an idempotency key is reserved, nothing is stored",
+        "a repeat looks for the event, finds none, and stores it",
     ),
     "gateway.key.looked": (
-        "a repeat looked for the event and found none",
-        "the next one looks again; it's stored only if nothing came between",
+        "a repeat found no event",
+        "the next looks again; it is stored only if nothing came between",
     ),
     "gateway.key.noted": (
-        "the event is stored, and its place under its key",
+        "the event and its place are stored",
         "a repeat is answered with that place",
     ),
     "gateway.cursor.after_send": (
-        "a message was handed to the socket",
-        "the client gets it again, with the same id, unless it acknowledged",
+        "a message was given to the socket",
+        "it is sent again with the same id, unless acknowledged",
     ),
     "gateway.event.received": (
-        "a program's event was delivered",
-        "it comes again after `ack_wait` (5 s)",
+        "an event of a program was delivered",
+        "it comes again after 5 s",
     ),
     "gateway.event.stored": (
-        "it is in its session, EVENTS doesn't know",
-        "it comes again; its id is known: nothing is stored twice",
+        "it is stored, not acknowledged on EVENTS",
+        "it comes again and is recognized by its id",
     ),
     "gateway.event.buried": (
-        "its dead letter is stored, EVENTS doesn't know",
+        "its dead letter is stored, not acknowledged",
         "it comes again; the dead letter has the same id",
     ),
     "gateway.requeue.before_end": (
-        "a dead letter was tried again, its end isn't stored",
-        "it is open still; whoever requeues it again finds the work done, and ends it",
+        "a dead letter was tried again, and is open",
+        "the next requeue finds the work done, and ends it",
     ),
     "gateway.job.stored": (
-        "a job's start is stored, the board doesn't show it",
-        "it runs, and its first turn puts it there; a repeat with the same key finds it",
+        "a job's start is stored, not on the board",
+        "it runs; its first turn puts it there; a repeat with the same key finds it",
     ),
     "cortex.wake.received": (
         "a wake was delivered",
-        "it comes again after `ack_wait` (8 s)",
+        "it comes again after 8 s",
     ),
     "cortex.lease.acquired": (
         "the lease is held",
@@ -74,41 +74,40 @@ POINTS: Final = {
         "the next takeover counts one more",
     ),
     "cortex.event.read": (
-        "an event was read",
-        "nothing was committed: it is read again",
+        "an event was read, nothing committed",
+        "it is read again",
     ),
     "cortex.model.before_call": (
-        "the draft of a loop",
+        "a loop's draft",
         "the same",
     ),
     "cortex.model.after_call": (
         "an answer, not committed",
-        "the model is asked again; the first answer is lost and paid",
+        "the model is asked, and paid, again",
     ),
     "cortex.reflect.before_call": (
-        "it was decided to sum up, or to look back at a pause",
-        "the same: a compaction is decided anew; the pause's loop is owed, or its timer is "
-        "read again",
+        "it will summarize, or look back at a pause",
+        "that is decided again",
     ),
     "cortex.reflect.after_call": (
         "a summary, or what to remember, not committed",
-        "the same; the first answer is lost and paid, and nothing of it is saved",
+        "the same; the model is paid again",
     ),
     "cortex.commit.before": (
         "a turn, not published",
-        "the same",
+        "its event is read again",
     ),
     "cortex.commit.after": (
         "the turn is stored",
-        "the wake comes again and finds position and what is owed",
+        "the wake comes again and finds what is owed",
     ),
     "cortex.wake.before_ack": (
         "nothing is owed",
-        "the wake comes again and is acked",
+        "the wake comes again and is acknowledged",
     ),
     "cortex.dead.after_publish": (
         "a dead letter is stored, its turn not",
-        "the same letter again, dropped by its id within two minutes; then the turn",
+        "the same letter, dropped by its id within two minutes; then the turn",
     ),
     "cortex.release.before": (
         "an idle session, lease held",
@@ -116,7 +115,7 @@ POINTS: Final = {
     ),
     "cortex.signal.received": (
         "records were read, their signals not stored",
-        "the next projector begins where SIGNALS ends, and reads them again",
+        "the next projector reads them again",
     ),
     "cortex.signal.before_publish": (
         "signals, not published",
@@ -124,115 +123,115 @@ POINTS: Final = {
     ),
     "cortex.signal.after_publish": (
         "the signals are stored",
-        "the next one finds them at the end of SIGNALS and goes on after them",
+        "the next goes on after the last of SIGNALS",
     ),
     "delivery.turn.received": (
         "a turn was delivered",
-        "it comes again after `ack_wait` (5 s)",
+        "it comes again after 5 s",
     ),
     "delivery.claim.before": (
         "a claim, not published",
         "the same",
     ),
     "delivery.claim.after": (
-        "the message is said, the turn not acked",
+        "the message is said, the turn not acknowledged",
         "found in the transcript, not said again",
     ),
     "delivery.turn.before_ack": (
         "all sends of the turn are settled",
-        "found settled, acked",
+        "found settled, acknowledged",
     ),
     "delivery.void.after_receipt": (
         "the receipt is stored",
         "found settled",
     ),
     "delivery.dispatch.before": (
-        "the message is said, its order not stored",
+        "the message is said, not ordered on its channel",
         "the turn comes again: found said, ordered",
     ),
     "delivery.dispatch.after": (
-        "the order is stored, the turn not acked",
+        "the order is stored, the turn not acknowledged",
         "found said and ordered",
     ),
     "delivery.attempt.received": (
         "an order was delivered",
-        "it comes again after `ack_wait` (8 s)",
+        "it comes again after 8 s",
     ),
     "delivery.attempt.begun": (
-        "`begun` is stored, nothing was sent",
-        "nobody can know: `unknown`, `timeout_s` and 5 s later",
+        "`begun` is stored, nothing sent",
+        "nobody can know that: `unknown`, `timeout_s` and 5 s later",
     ),
     "delivery.attempt.sent": (
-        "the receiver answered, the log doesn't say so",
-        "the same: idempotent, it gets it again with the same id; else `ambiguous`",
+        "the receiver answered, nothing is stored",
+        "the same: sent again with its id if idempotent, else `ambiguous`",
     ),
     "delivery.attempt.ended": (
         "the end of an attempt is stored",
         "tried again at `next_at`, or closed",
     ),
     "delivery.attempt.closed": (
-        "the receipt is stored, a dead letter perhaps not",
-        "found closed: the dead letter is stored, then the order is acked",
+        "the receipt is stored, perhaps no dead letter",
+        "the dead letter is stored, the order acknowledged",
     ),
     "delivery.attempt.buried": (
-        "the dead letter is stored, the order not acked",
-        "the same letter again, under the same id",
+        "the dead letter is stored, the order not acknowledged",
+        "the same letter under the same id",
     ),
     "delivery.attempt.before_ack": (
         "the order is closed",
-        "found closed, acked",
+        "found closed, acknowledged",
     ),
     "delivery.requeue.after_dispatch": (
         "a new order is stored, the gateway wasn't told",
-        "it is carried; whoever asks again is told that it is done",
+        "it is sent; whoever asks again learns that it is done",
     ),
     "scheduler.turn.received": (
         "a turn was delivered",
-        "it comes again after `ack_wait` (5 s)",
+        "it comes again after 5 s",
     ),
     "scheduler.schedule.before": (
-        "nothing stored",
+        "nothing is stored",
         "the same",
     ),
     "scheduler.schedule.after": (
-        "the schedule is stored, the turn not acked",
-        "stored again in its own place",
+        "the schedule is stored, the turn not acknowledged",
+        "stored again in its place",
     ),
     "scheduler.turn.before_ack": (
-        "all timer effects are carried out",
-        "carried out again, harmlessly",
+        "all timers of the turn are stored",
+        "stored again in their places",
     ),
     "scheduler.promote.before": (
         "a due timer, its schedule stored",
         "the next active scheduler, or the broker 2 s after it was due",
     ),
     "scheduler.promote.after": (
-        "`in.timer` is stored, the schedule too",
-        "promoted again under the same id; the fold ignores a second one",
+        "`in.timer` and the schedule are stored",
+        "`in.timer` again under the same id; the session ignores a second",
     ),
     "scheduler.remove.after": (
-        "the schedule is gone",
-        "nothing left to do",
+        "the schedule is removed",
+        "nothing is left to do",
     ),
     "scheduler.due.before_ack": (
-        "what the broker fired is promoted",
-        "it comes again and is promoted again under the same id, or found removed",
+        "what the broker fired is stored as `in.timer`",
+        "the same again, or found removed",
     ),
     "scheduler.rearm.before_done": (
-        "after a restore: all missing schedules are stored, the mark is still set",
-        "they are stored again in their own place",
+        "after a restore all schedules are stored, the mark is set",
+        "they are stored again in their places",
     ),
     "memory.save.before": (
-        "something to remember, not stored, not acknowledged",
+        "nothing is stored",
         "whoever asked asks again; a turn comes again",
     ),
     "memory.save.after": (
-        "what a turn asked to remember is stored",
-        "the turn comes again: the memory has the effect's id, and is there",
+        "what a turn saves is stored",
+        "the turn comes again; the memory has the effect's id",
     ),
     "memory.turn.received": (
         "a turn was delivered",
-        "it comes again after `ack_wait` (8 s)",
+        "it comes again after 8 s",
     ),
     "memory.call.before_claim": (
         "a tool call, not claimed",
@@ -240,19 +239,19 @@ POINTS: Final = {
     ),
     "memory.call.claimed": (
         "the claim is stored, nothing was run",
-        "found claimed, and run: every memory tool may run twice",
+        "run: every memory tool may run twice",
     ),
     "memory.call.ran": (
         "the tool was run, its result isn't stored",
-        "run again: a save has the call's id as its key",
+        "run again; a save has the call's id",
     ),
     "memory.call.answered": (
-        "the result is stored, the turn not acked",
-        "the session is further on: nothing is run; or answered again under the same id",
+        "the result is stored, the turn not acknowledged",
+        "nothing is run, or answered again under the same id",
     ),
     "memory.turn.before_ack": (
         "all of the turn is done",
-        "found done, acked",
+        "found done, acknowledged",
     ),
     "memory.batch.before": (
         "records of MEMORIES were read",
@@ -267,24 +266,24 @@ POINTS: Final = {
         "put into the index from there",
     ),
     "memory.vectors.upserted": (
-        "points are in the index, perhaps not to last",
-        "put in again, in their place",
+        "they are in the index, perhaps not on disk",
+        "put in again, in their places",
     ),
     "memory.vectors.flushed": (
-        "they last, the position of the vectors is behind",
+        "they are on disk, the position isn't",
         "the same",
     ),
     "memory.rebuild.before_swap": (
-        "a second database is whole, beside the first",
-        "the first one is used; the second is deleted",
+        "a second database is complete",
+        "the first is used, the second deleted",
     ),
     "memory.rebuild.swapping": (
-        "the first database is deleted, the second not in its place",
-        "made of the log once more",
+        "the first is deleted, the second not in its place",
+        "rebuilt from the log",
     ),
     "executor.turn.received": (
         "a turn was delivered",
-        "it comes again after `ack_wait` (8 s)",
+        "it comes again after 8 s",
     ),
     "executor.spawn.after": (
         "the child's first event is stored",
@@ -295,11 +294,11 @@ POINTS: Final = {
         "stored again under the same id",
     ),
     "executor.cancel.after": (
-        "the claim of nobody, or the child's `cancel`, is stored",
-        "found stored, or stored again under the same id",
+        "a withdrawal, or the child's `cancel`, is stored",
+        "found, or stored again under the same id",
     ),
     "executor.board.after": (
-        "the entity is stored as of this turn",
+        "the board entry is stored",
         "found stored",
     ),
     "executor.call.before_claim": (
@@ -308,54 +307,54 @@ POINTS: Final = {
     ),
     "executor.call.claimed": (
         "the claim is stored, nothing was run",
-        "nobody can know that: run if the tool may run twice, else answered `ambiguous`",
+        "nobody can know that: run again if the tool may, else `ambiguous`",
     ),
     "executor.call.ran": (
         "the tool was run, its result isn't stored",
         "the same",
     ),
     "executor.call.answered": (
-        "the result is stored, the turn not acked",
-        "the result is found, or the session is further on: nothing is run",
+        "the result is stored, the turn not acknowledged",
+        "the result is found: nothing is run",
     ),
     "executor.turn.before_ack": (
         "all of the turn is done",
-        "found done, acked",
+        "found done, acknowledged",
     ),
     "erase.marked": (
-        "`vigil erase`: the person is marked, and refused by every service",
-        "the same command again, as for all that follow",
+        "`vigil erase`: every service refuses the person",
+        "run it again, as for all that follow",
     ),
     "erase.tokens": (
         "their tokens are revoked",
-        "the sweep",
+        "their records",
     ),
     "erase.message.after": (
         "one record is deleted and overwritten",
-        "the rest of the sweep",
+        "the others",
     ),
     "erase.swept": (
-        "nothing of theirs is left in the streams",
+        "none of their records is left",
         "the memory services are asked",
     ),
     "erase.asked": (
-        "the memory services that run hold nothing of theirs",
-        "the scrub",
+        "running memory services hold nothing of theirs",
+        "the streams are rewritten",
     ),
     "erase.scrubbed": (
         "one stream is rewritten",
-        "all of them again, the filling of the first is removed",
+        "all of them again, without the first one's filling",
     ),
     "erase.before_done": (
-        "all is gone from the streams, the mark is not yet a tombstone",
-        "a short sweep, the scrub, the tombstone",
+        "all streams are clean, the mark is not yet a tombstone",
+        "a short sweep, the rewriting, the tombstone",
     ),
     "erase.projections": (
-        "folders of memory services that don't run are overwritten, too",
+        "folders of stopped memory services are overwritten, too",
         "the same",
     ),
     "erase.workspaces": (
-        "the folders in which tools worked for them are overwritten and removed",
+        "their workspaces are overwritten and removed",
         "the same",
     ),
 }

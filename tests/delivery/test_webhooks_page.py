@@ -15,7 +15,6 @@ from tests.delivery.test_webhook import SAID
 from tests.support.delivery import until
 from tests.support.receiver import SECRET
 from vigil.broker.process import free_port
-from vigil.channels import kinds
 from vigil.channels.answers import NotTaken, Taken
 from vigil.channels.webhook import Webhook
 from vigil.channels.webhook_sender import MessageSent, WebhookSender, body_of
@@ -72,18 +71,3 @@ def test_the_body_and_the_settings_of_the_page_are_what_we_take() -> None:
     ops = settings.channels["ops"]
     assert isinstance(ops, Webhook)
     assert ops.url.startswith("https://")
-
-
-def test_every_key_of_a_channel_is_listed_with_its_default() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text("utf-8")
-    part = page.split("\n### Channels\n")[1].split("\n### ")[0]
-    cells = re.findall(r"^\| (`.*?`) \| (.*?) \|", part, re.MULTILINE)
-    listed = {key: default for names, default in cells for key in re.findall(r"`(\w+)`", names)}
-    fields = {f.name: f for f in msgspec.structs.fields(Webhook)}
-    assert msgspec.json.decode(listed.pop("kind").strip("`")) == kinds.DEFAULT
-    assert set(listed) == set(fields)
-    for name, text in listed.items():
-        if text.startswith("`"):
-            default = fields[name].default
-            expected = list(default) if isinstance(default, tuple) else default
-            assert msgspec.json.decode(text.strip("`")) == expected, name

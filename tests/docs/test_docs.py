@@ -14,9 +14,7 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
 
 from services.gateway.http.app import MESSAGES_PATH, endpoints
@@ -24,7 +22,6 @@ from tests.support.stack import Stack
 from vigil import contracts, crash, topology
 from vigil.cli import exits
 from vigil.contracts import UserMessage, UserMessagePayload, encode, golden
-from vigil.observe import metrics, spans
 from vigil.settings import config
 from vigil.subjects import SessionKey
 
@@ -32,9 +29,6 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 SOURCES = [ROOT / "shared", ROOT / "services"]
-WORKER = ROOT / "shared" / "vigil" / "worker"
-WORKERS = ("delivery", "executor", "memory", "scheduler")
-"""The services that carry out turns with one."""
 
 
 def page(name: str) -> str:
@@ -57,78 +51,13 @@ def first_cells(text: str) -> set[str]:
     return {name for cell in cells for name in re.findall(r"`([^`]+)`", cell)}
 
 
-# ---------------------------------------------------------------- state machines
-
-
-def note_codes() -> set[str]:
-    """Return the codes that the core writes; those of the gates are made of two parts."""
-    text = source(ROOT / "services" / "cortex")
-    written = set(re.findall(r'\bnote\(\s*"(\w+)"', text))
-    refusals = set(re.findall(r'\bBlocked\(\s*"(\w+)"', text))
-    return written | {f"blocked_{code}" for code in refusals}
-
-
 # ---------------------------------------------------------------- settings, logs, exit codes
-
-
-def settings() -> Iterator[tuple[str, Any]]:
-    """Yield each setting with its default, as TOML (which is JSON for these) has it."""
-    for part in msgspec.structs.fields(config.Config):
-        if part.name in config.NAMED_SECTIONS:
-            continue
-        for field in msgspec.structs.fields(part.type):
-            yield f"{part.name}.{field.name}", field.default
-
-
-def test_every_setting_is_listed_with_its_default() -> None:
-    rows = dict(re.findall(r"^\| `(\w+\.\w+)` \| `(.*?)` \|", page("operations.md"), re.MULTILINE))
-    listed = {name: json.loads(default) for name, default in rows.items()}
-    expected = {
-        name: list(default) if isinstance(default, tuple) else default
-        for name, default in settings()
-    }
-    assert listed == expected
 
 
 def test_every_variable_is_listed() -> None:
     variables = {*config._SEED_VARIABLES, *config._WITHOUT_MEANING, *config._NOT_SETTINGS}
     variables |= {"ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY_FILE", "ANTHROPIC_BASE_URL"}
     assert variables <= first_cells(section("operations.md", "Settings"))
-
-
-def test_every_log_action_is_listed() -> None:
-    text = source(*SOURCES)
-    actions = set(re.findall(r'\baction="([a-z_.]+)"', text))
-    actions |= set(re.findall(r'\bPatience\(\s*"([a-z_.]+)"', text))
-    actions |= {
-        f"{service}.{what}" for service in topology.SERVICES for what in ("bury", "dead", "pull")
-    }
-    of_workers = set(re.findall(r'action=f"\{[\w.]+\}\.([a-z_]+)"', source(WORKER)))
-    actions |= {f"{service}.{what}" for service in WORKERS for what in of_workers}
-    actions |= {"delivery.void", "delivery.failed"}  # one for each receipt that is written
-    assert first_cells(section("telemetry.md", "Logs")) == actions
-
-
-def test_every_metric_is_listed() -> None:
-    """X-7: with its kind, who counts it, its labels and its help."""
-    text = section("telemetry.md", "Metrics")
-    rows = re.findall(r"^\| `(vigil_\w+)` \| (\w+) \| (\w+) \| (.*?) \| (.*) \|$", text, re.M)
-    listed = [
-        (name, kind, who, tuple(re.findall(r"`(\w+)`", labels)), means)
-        for name, kind, who, labels, means in rows
-    ]
-    assert listed == [(m.name, m.kind, m.service, m.labels, m.help) for m in metrics.METRICS]
-
-
-def test_every_span_is_listed() -> None:
-    """X-7: with where it is recorded, its kind and its attributes."""
-    text = section("telemetry.md", "Spans")
-    rows = re.findall(r"^\| `([\w.]+)` \| (\w+), (\w+) \| (.*?) \| .+ \|$", text, re.M)
-    listed = [
-        (name, who, kind, tuple(re.findall(r"`([\w.]+)`", attributes)))
-        for name, who, kind, attributes in rows
-    ]
-    assert listed == [(s.name, s.service, s.direction, s.attributes) for s in spans.SPANS]
 
 
 def test_every_exit_code_is_listed() -> None:

@@ -1,9 +1,4 @@
-"""Outcomes, notes, endings and crash points have one home: the tables of the docs are made of it.
-
-After a change of a row, write the tables of the docs anew:
-
-    .venv/bin/python -c 'from tests.docs.test_vocabulary import write; write()'
-"""
+"""Outcomes, notes, endings and states have one home, with a row for each word."""
 
 from __future__ import annotations
 
@@ -16,52 +11,23 @@ from typing import Any, Final, get_args
 import pytest
 
 from services.gateway.why import stories
-from tests.docs.test_docs import note_codes
+from tests.docs import reference
 from tests.support.why import KEY, Log
-from vigil import crash
 from vigil.contracts import ApprovalState, JobStatus, Note, Outcome, ReceiptOutcome
 from vigil.contracts.notes import NOTES, NoteWords
 from vigil.contracts.vocabulary import APPROVALS, ENDINGS, JOBS, OUTCOMES, RECEIPTS, Ending
 from vigil.signals.sources import project
 
 ROOT: Final = Path(__file__).parents[2]
-TABLES: Final[dict[tuple[str, str], Mapping[Any, Any]]] = {
-    ("reference/outcomes.md", "# Outcomes of turns"): OUTCOMES,
-    ("reference/notes.md", "# Notes of turns"): NOTES,
-    ("reference/crash-points.md", "# Crash points"): crash.POINTS,
-    ("why.md", "## Verdicts"): ENDINGS,
-}
-"""Page and heading -> the words whose meanings the table under it lists."""
-_TABLE: Final = re.compile(r"(\|[^\n]*\n\|---[^\n]*\n)((?:\|[^\n]*\n)*)")
 
 
-def rows(words: Mapping[Any, Any]) -> str:
-    return "".join(f"| `{word}` | {cells(row)} |\n" for word, row in words.items())
-
-
-def cells(row: Any) -> str:
-    """Return what is beside a word: a point's two sentences, or the meaning of a row."""
-    return str(row.meaning) if hasattr(row, "meaning") else " | ".join(row)
-
-
-def cut(page: str, heading: str) -> tuple[str, str, str]:
-    """Return what is before the rows of the table under a heading, the rows, and what follows."""
-    text = (ROOT / "docs" / page).read_text("utf-8")
-    found = _TABLE.search(text, f"\n{text}".index(f"\n{heading}\n"))
-    assert found is not None, heading
-    return text[: found.start(2)], found[2], text[found.end(2) :]
-
-
-def write() -> None:
-    """Write the rows of the tables."""
-    for (page, heading), words in TABLES.items():
-        before, _, after = cut(page, heading)
-        (ROOT / "docs" / page).write_text(before + rows(words) + after, "utf-8")
-
-
-@pytest.mark.parametrize(("page", "heading"), TABLES)
-def test_the_tables_of_the_docs_are_the_code(page: str, heading: str) -> None:
-    assert cut(page, heading)[1] == rows(TABLES[page, heading])
+def note_codes() -> set[str]:
+    """Return the codes that the core writes; those of the gates are made of two parts."""
+    files = (ROOT / "services" / "cortex").rglob("*.py")
+    text = "\n".join(file.read_text("utf-8") for file in files)
+    written = set(re.findall(r'\bnote\(\s*"(\w+)"', text))
+    refusals = set(re.findall(r'\bBlocked\(\s*"(\w+)"', text))
+    return written | {f"blocked_{code}" for code in refusals}
 
 
 @pytest.mark.parametrize(
@@ -107,7 +73,7 @@ def test_a_new_note_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [(s.kind, s.text) for s in signals][-1] == (
         "error.event", "A cat is in the way: it sleeps",
     )  # fmt: skip
-    assert "| `toy_cat` | the cat sat on it |" in rows(NOTES)
+    assert "* `toy_cat`: the cat sat on it\n" in reference.notes()
 
 
 def tables_of_words(file: Path) -> Iterator[int]:

@@ -109,13 +109,16 @@ class Channel(Section, frozen=True, kw_only=True, tag_field="kind"):
     """``[channels.NAME]``: what all kinds have, with the terms on which delivery tries."""
 
     is_idempotent: bool = False
-    """The receiver drops repeats of a message's id: an unknown outcome is tried again. False: it
-    ends as `ambiguous`, for a person to look at."""
+    """The receiver drops repeated ids, so unknown outcomes are retried; false: they end as
+    `ambiguous`."""
     timeout_s: PositiveS = 10.0
-    """For one try."""
+    """Per attempt, including name resolution."""
     attempts_max: Annotated[int, msgspec.Meta(ge=1, le=100)] = 8
+    """Then it failed."""
     backoff_base_s: PositiveS = 5.0
+    """First delay; doubles, randomly shortened by up to half."""
     backoff_cap_s: PositiveS = 6 * 3600.0
+    """Longest delay, also for `Retry-After`."""
 
     def sender(self, context: ChannelContext) -> Sender:
         """Make its way out.

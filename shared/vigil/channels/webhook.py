@@ -25,17 +25,22 @@ _ADVICE: Final = (
 
 
 class Webhook(Channel, frozen=True, kw_only=True, tag="webhook"):
-    """A receiver of signed HTTP requests (Standard Webhooks)."""
+    """A receiver of signed HTTP requests (Standard Webhooks).
+
+    Delivery checks it at start. At most 8 concurrent requests per channel and replica.
+    """
 
     url: str
+    """http or https, without user name; public unless `allow_private`."""
     secret: str = ""
-    """`whsec_…`, or `secret_file`."""
+    """`whsec_` and base64 of 24 to 64 bytes."""
     secret_file: str = ""
+    """Instead: a file with it; relative to the home."""
     is_idempotent: bool = True
-    """It drops repeats of a `webhook-id`, as Standard Webhooks asks."""
     ports: tuple[Annotated[int, msgspec.Meta(ge=1, le=65535)], ...] = (80, 443)
+    """Ports allowed in `url`."""
     allow_private: bool = False
-    """Let it reach this machine and private networks: for receivers of one's own."""
+    """Allow this machine and private networks, never the broker's port."""
 
     def sender(self, context: ChannelContext) -> Sender:
         from .webhook_sender import WebhookSender

@@ -1,8 +1,8 @@
 """The codes of notes: what each means, how `why` says it, and which signal it gives. Pure.
 
 A turn leaves a note for whoever asks why. The code is for programs, its text for people; the core
-writes both. A new code is a row here and nothing else: signals, `why` and the table of
-docs/reference/notes.md (a test compares it) follow.
+writes both. A new code is a row here and nothing else: signals, `why` and
+docs/reference/notes.md follow.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _BLOCKED: Final = ("message.blocked", "The gates refused a message")
 
 NOTES: Final[dict[str, NoteWords]] = {
     "approval_asked": NoteWords(
-        "a person was asked for leave, for which tool and why",
+        "a person was asked for approval, of which tool and why",
         "{about} was asked of a person: {text}.",
     ),
     "approval_decided": NoteWords(
-        "a person gave a verdict on a request, and it counted",
+        "a person decided on a request",
         "A person decided on {about}: {text}.",
     ),
-    "approval_expired": NoteWords("nobody gave a verdict in time", "{about} expired: {text}."),
+    "approval_expired": NoteWords("nobody decided in time", "{about} expired: {text}."),
     "approval_superseded": NoteWords(
         "the person wrote instead: the request is withdrawn", "{about} was withdrawn: {text}."
     ),
@@ -47,22 +47,22 @@ NOTES: Final[dict[str, NoteWords]] = {
         signal=_BLOCKED,
     ),
     "blocked_cooldown": NoteWords(
-        "the last autonomous message was too short a time ago", _REFUSED, "blocked", signal=_BLOCKED
+        "too soon after the last autonomous message", _REFUSED, "blocked", signal=_BLOCKED
     ),
     "blocked_disabled": NoteWords(
-        "autonomy is switched off, and the person didn't ask for this one",
+        "autonomy is off, and the person didn't ask for this one",
         _REFUSED,
         "blocked",
         signal=_BLOCKED,
     ),
     "blocked_locked": NoteWords(
-        "the state could not be read once; nothing autonomous until the person writes",
+        "the state was unreadable once; nothing autonomous until the person writes",
         _REFUSED,
         "blocked",
         signal=_BLOCKED,
     ),
     "blocked_no_room": NoteWords(
-        "it was to be held back, and `autonomy.follow_ups_max` or their text is reached already",
+        "it was to be held, and too many follow-ups, or too much text, are open",
         _REFUSED,
         "blocked",
         signal=_BLOCKED,
@@ -71,7 +71,7 @@ NOTES: Final[dict[str, NoteWords]] = {
         "too many kept reminders within an hour", _REFUSED, "blocked", signal=_BLOCKED
     ),
     "budget_exhausted": NoteWords(
-        "no model was asked: the day's tokens are used up; `model_failed` follows",
+        "the day's tokens are used up: no model was asked; `model_failed` follows",
         "No model was asked: {text}.",
         "failed",
         signal=("budget.exhausted", "No model was asked"),
@@ -86,16 +86,16 @@ NOTES: Final[dict[str, NoteWords]] = {
         signal=("timer.cancelled", "A timer was cancelled"),
     ),
     "child_alive": NoteWords(
-        "a child's deadline fired, but it told something since; when it is looked at again",
+        "a child's deadline passed, but it reported since; when it is checked again",
         "What it started is still at it, and is {text}.",
         "ignored",
     ),
     "child_asks": NoteWords(
-        "a child, or one of its own, waits for a person's word; which",
+        "a child, or one of its own, waits for a person; which",
         "A session that it started waits for a person: {text}.",
     ),
     "child_done": NoteWords(
-        "a worker that no loop waited for ended with a result",
+        "a worker that no loop waited for has a result",
         "What it had started is done: {text}.",
     ),
     "child_failed": NoteWords(
@@ -103,28 +103,27 @@ NOTES: Final[dict[str, NoteWords]] = {
         "What it had started failed: {text}.",
     ),
     "child_lost": NoteWords(
-        "a child, or a call that a person let through, told nothing in time; it is ended",
+        "a child, or an accepted call, reported nothing in time; it is ended",
         "What it had started was given up: {text}.",
     ),
     "compacted": NoteWords(
-        "the oldest rows were summed up, and how much was handed to memory",
+        "the oldest rows were summarized; how much was offered to memory",
         "Room was made in the context window: {text}.",
     ),
     "compacted_unread": NoteWords(
-        "the window was all but full: the oldest rows were left out without asking a model",
+        "the window was almost full: the oldest rows were dropped without a model call",
         "Room was made in the context window: {text}.",
     ),
     "compaction_failed": NoteWords(
-        "the model gave no summary; it goes on without, and is asked again a minute later at "
-        "the earliest",
+        "the model gave no summary; asked again a minute later at the earliest",
         "The earlier part could not be summed up: {text}.",
     ),
     "content_cut": NoteWords(
-        "the content of an event from outside is longer than a row may be",
+        "the content of an outside event is longer than a row may be",
         "What came in was cut for the model: {text}.",
     ),
     "dead_letter": NoteWords(
-        "the event can't be used; it lies in DEAD with the cause",
+        "the event is unusable; it is in DEAD with the cause",
         "The event could not be used and became a dead letter: {text}.",
         "failed",
         signal=("error.event", "An event could not be used"),
@@ -136,7 +135,7 @@ NOTES: Final[dict[str, NoteWords]] = {
         last="It was not said: the step was given up {text}.",
         signal=("error.event", "A step was given up"),
     ),
-    "held": NoteWords("put off, and until when", "{about} was held back by {text}.", "held"),
+    "held": NoteWords("delayed, and until when", "{about} was held back by {text}.", "held"),
     "incomplete_calls": NoteWords(
         "the model's answer was cut off, so its tool calls were not run",
         "The model's answer was cut off: {text}.",
@@ -148,7 +147,7 @@ NOTES: Final[dict[str, NoteWords]] = {
     ),
     "job_done": NoteWords("the last step of a job is over", "The job is done: {text}."),
     "job_repeat": NoteWords(
-        "the job runs already, or was run since that start was asked for",
+        "the job runs already, or ran since that start was requested",
         "The job was not begun: {text}.",
         "ignored",
     ),
@@ -156,13 +155,12 @@ NOTES: Final[dict[str, NoteWords]] = {
         "this message is answered together with a later one (`coalesce`)", "A message was {text}."
     ),
     "late_result": NoteWords(
-        "a tool result that no open call waits for: a repeat, or after the deadline or the end "
-        "of the loop",
+        "a tool result that no open call waits for: a repeat, or too late",
         "The result came too late: {text}.",
         "ignored",
     ),
     "late_status": NoteWords(
-        "a child told how it goes after its end was taken in, or as none of this session",
+        "a report of a child that is over, or isn't this session's",
         "The word of how it goes came too late: {text}.",
         "ignored",
     ),
@@ -173,21 +171,20 @@ NOTES: Final[dict[str, NoteWords]] = {
         signal=("error.model", "No answer from a model"),
     ),
     "model_retry": NoteWords(
-        "the model gave no answer for now, and when it is asked again",
+        "the model gave no answer for now; when it is asked again",
         "The model gave no answer yet: {text}.",
         "retrying",
         signal=("error.retry", "No answer from a model yet"),
     ),
     "no_plan": NoteWords(
-        "twice the model's answer was no plan: the job failed", "The job failed: {text}.", "failed"
+        "the model's answer was no plan, twice: the job failed", "The job failed: {text}.", "failed"
     ),
     "no_result": NoteWords(
-        "a service ran no tool, or told nothing of it, within `model.tool_timeout_s`; the "
-        "model was told",
+        "a service gave no result within `model.tool_timeout_s`; the model was told",
         "It went on without a tool: {text}.",
     ),
     "no_such_approval": NoteWords(
-        "a verdict on what is not open: a repeat, too late, or never asked",
+        "a decision on nothing that is open",
         "The verdict changed nothing: {text}.",
         "ignored",
     ),
@@ -195,14 +192,12 @@ NOTES: Final[dict[str, NoteWords]] = {
         "a person cancelled what isn't open", "{about} could not be cancelled: {text}.", "ignored"
     ),
     "not_begun": NoteWords(
-        "a `start` came after something else, as a rule a `cancel`: nothing begins, and the "
-        "parent is told",
+        "a `start` came after something else, as a rule a `cancel`: nothing begins",
         "The session never began: {text}.",
         "cancelled",
     ),
     "not_served": NoteWords(
-        "this kind of session doesn't take that event: `tick` nobody, messages only "
-        "conversations, `start` and `cancel` only the others",
+        "this kind of session doesn't take that event",
         "Nothing was done: {text}.",
         "ignored",
     ),
@@ -216,12 +211,12 @@ NOTES: Final[dict[str, NoteWords]] = {
         "silent",
     ),
     "nothing_to_stop": NoteWords(
-        "`stop` came while no loop was open, or `cancel` after the end",
+        "`stop` while no loop was open, or `cancel` after the end",
         "There was nothing to stop: {text}.",
         "ignored",
     ),
     "pause_put_off": NoteWords(
-        "the conversation has not paused yet, why, and when it is looked at again",
+        "the conversation has not paused yet, why, and when it is checked again",
         "The conversation had not paused yet: {text}.",
         "ignored",
     ),
@@ -236,13 +231,13 @@ NOTES: Final[dict[str, NoteWords]] = {
         "held",
     ),
     "queue_full": NoteWords(
-        "too many events are waiting; this follow-up, or event from outside, is dropped",
+        "too many events wait; this one is dropped",
         "It was dropped: {text}.",
         "dropped",
         signal=("error.event", "An event was dropped"),
     ),
     "recall_degraded": NoteWords(
-        "memory could not be asked before the model was, or only in part, and why",
+        "memory could not be asked, or only in part, and why",
         "Its memory was not whole: {text}.",
     ),
     "recalled": NoteWords(
@@ -251,30 +246,29 @@ NOTES: Final[dict[str, NoteWords]] = {
     ),
     "refusal": NoteWords("the model declined to answer", "Its answer was a refusal: {text}."),
     "repeat": NoteWords(
-        "a message with this idempotency key, or an event from outside with this id, was "
-        "folded before",
+        "a message with this idempotency key, or an outside event with this id, came before",
         "It was ignored as a repeat: {text}.",
         "ignored",
     ),
     "save_cut": NoteWords(
-        "at a pause: there was more than goes into one call; the rest follows at the next",
+        "at a pause: there was more than fits into one call; the rest follows",
         "The conversation had paused: {text}.",
     ),
     "save_put_off": NoteWords(
-        "what is to be remembered gave way to what came in",
+        "saving gave way to what came in",
         "What to remember was left for the next pause: {text}.",
         "ignored",
     ),
     "save_refused": NoteWords(
-        "what a model wanted to remember without a tool loop doesn't fit, and why",
+        "what a model wanted to remember is invalid, and why",
         "Something was not handed to memory: {text}.",
     ),
     "saved": NoteWords(
-        "at a pause: how much was handed to memory",
+        "at a pause: how much was saved",
         "The conversation had paused, and what matters went to memory: {text}.",
     ),
     "session_cancelled": NoteWords(
-        "who started this session, or a person, ended it, and why; or it will not begin",
+        "who ended this session, or prevented it, and why",
         "The session was ended: {text}.",
         "cancelled",
     ),
@@ -283,14 +277,13 @@ NOTES: Final[dict[str, NoteWords]] = {
         "what the deadline waited for is over", "The deadline no longer counted: {text}.", "ignored"
     ),
     "stale_timer": NoteWords(
-        "the timer is void, was replaced, or was said before",
+        "the timer is void, replaced, or was said before",
         "{about} no longer counted: it was {text}.",
         "ignored",
         last="Nothing was said: it was {text}.",
     ),
     "state_expired": NoteWords(
-        "a timer came for a session whose records are older than `retention.sessions_days`: it "
-        "starts from its defaults",
+        "a timer of a session whose records expired (`retention.sessions_days`): it starts anew",
         "{about} no longer counted: {text}.",
         "ignored",
     ),
@@ -301,21 +294,20 @@ NOTES: Final[dict[str, NoteWords]] = {
         "which attempt this is", "The process that worked on it was gone; {text}."
     ),
     "truncated": NoteWords(
-        "the model stopped before the end of its answer, which is marked for the reader",
+        "the model stopped before the end of its answer, which is marked",
         "The answer is not whole: {text}.",
     ),
     "unknown_stop": NoteWords(
-        "the model stopped for a reason that is not known here; its words count, its tool "
-        "calls don't",
+        "the model stopped for an unknown reason; its words count, its tool calls don't",
         "Only the words of the answer count: {text}.",
     ),
     "verdict_refused": NoteWords(
-        "a verdict that does not fit the request, and why: nothing changed",
+        "a decision that doesn't fit the request, and why: nothing changed",
         "The verdict did not count: {text}.",
         "ignored",
     ),
     "void": NoteWords(
-        "the person spoke first, or follow-ups were cleared",
+        "the person wrote first, or follow-ups were cleared",
         "{about} became void: {text}.",
         "void",
         signal=("timer.voided", "A follow-up was dropped"),

@@ -1,7 +1,7 @@
 """The words of the log: how turns, messages, requests and jobs end, and what each means. Pure.
 
-One row for each word, and nobody else has a list: signals, `why`, the command line and the tables
-of the docs (a test compares them) read it here; :mod:`.notes` has the codes of notes. A new word
+One row for each word, and nobody else has a list: signals, `why`, the command line and the pages
+of docs/reference read it here; :mod:`.notes` has the codes of notes. A new word
 is a new row, and its name in the `Literal` above the table.
 
 Sentences are templates: `{They}` and `{they}` name the person, `{Who}` whoever decided, `{tool}`
@@ -120,7 +120,7 @@ class OutcomeWords(NamedTuple):
 
 OUTCOMES: Final[dict[Outcome, OutcomeWords]] = {
     "answered": OutcomeWords(
-        "the loop ended and something may have been said",
+        "the loop ended, and something may have been said",
         "ended with an answer",
         "The agent decided",
         "done",
@@ -134,7 +134,7 @@ OUTCOMES: Final[dict[Outcome, OutcomeWords]] = {
         "Nothing was said: there was nothing to say.",
     ),
     "continued": OutcomeWords(
-        "the model asked for tools, or a service's result came: the loop goes on",
+        "the model asked for tools, or a result came: the loop goes on",
         "used tools and goes on",
         "The agent took a step",
         "pending",
@@ -142,8 +142,7 @@ OUTCOMES: Final[dict[Outcome, OutcomeWords]] = {
         is_open=True,
     ),
     "queued": OutcomeWords(
-        "an event was folded while a loop was open, or a message waits for more; it is in the "
-        "state",
+        "an event waits, for the open loop or for more messages; it is in the state",
         "noted what came in, to be taken up later",
         "It had to wait",
         "pending",
@@ -151,7 +150,7 @@ OUTCOMES: Final[dict[Outcome, OutcomeWords]] = {
         is_open=True,
     ),
     "begun": OutcomeWords(
-        "a loop's opening (or a retry's), committed because something else came in meanwhile; or "
+        "a loop's opening (or a retry's), committed because something else came in; or "
         "the end of a wait for more messages",
         "began to think",
         "The agent took it up",
@@ -175,8 +174,7 @@ OUTCOMES: Final[dict[Outcome, OutcomeWords]] = {
         "It was not said: the gates refused it.",
     ),
     "held": OutcomeWords(
-        "quiet hours, a pause, or after those the cooldown hold a follow-up or an event from "
-        "outside back",
+        "quiet hours, a pause, or the cooldown after those, delay a follow-up or an outside event",
         "put a message off",
         "It was held back",
         "held",
@@ -190,29 +188,29 @@ OUTCOMES: Final[dict[Outcome, OutcomeWords]] = {
         "It was not said: the turn was stopped.",
     ),
     "cancelled": OutcomeWords(
-        "whoever started this session wants it no more, or it took too long",
+        "whoever started this session ended it, or it took too long",
         "was cancelled",
         "The session was ended",
         "cancelled",
         "It was ended before it was done.",
     ),
     "decided": OutcomeWords(
-        "a person's verdict on an approval, or an approval that ran out",
+        "a person decided on a request, or it expired",
         "took in a person's verdict",
         "The agent took note of how a request ended",
         "done",
         "The agent took note of it.",
     ),
     "failed": OutcomeWords(
-        "given up, with a dead letter, an apology, or the model's failure told",
+        "given up: a dead letter, an apology, or the model's failure reported",
         "was given up",
         "The agent gave up",
         "failed",
         "It was given up.",
     ),
     "ignored": OutcomeWords(
-        "nothing to answer: a repeat, a stale timer, a late result, nothing to stop, an event from "
-        "outside that the person spoke before",
+        "nothing to answer: a repeat, a stale timer, a late result, nothing to stop, or "
+        "an outside event that the person's message preceded",
         "had nothing to do",
         "There was nothing to do",
         "ignored",
@@ -226,7 +224,7 @@ OUTCOMES: Final[dict[Outcome, OutcomeWords]] = {
         "It was done.",
     ),
     "taken_over": OutcomeWords(
-        "one more attempt at the next step, after a crash",
+        "another attempt at the next step, after a crash",
         "is tried again after a crash",
         "Another process took the step over",
         "pending",
@@ -234,14 +232,14 @@ OUTCOMES: Final[dict[Outcome, OutcomeWords]] = {
         is_open=True,
     ),
     "saved": OutcomeWords(
-        "a pause of the conversation: what to remember was decided",
+        "a pause: what to remember was decided",
         "decided what to remember",
         "The conversation paused, and the agent looked back",
         "done",
         "The conversation had paused, and what matters was handed to memory.",
     ),
     "compacted": OutcomeWords(
-        "the oldest rows gave way to a summary, or were dropped; `summary` stands for them",
+        "the oldest rows were replaced by a summary, or dropped",
         "made room for what is to come",
         "The conversation grew too long, and room was made",
         "pending",

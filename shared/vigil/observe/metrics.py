@@ -1,8 +1,8 @@
 """Every metric of every service, as data, and the registry of one replica.
 
-A metric is declared once, below: name, kind, labels, help, buckets. ``docs/telemetry.md`` has the
-same table, the Grafana dashboard may use nothing else, and tests compare all three. Labels have
-few values, known beforehand: no session, no user, nothing that a client chose.
+A metric is declared once, below: name, kind, labels, help, buckets.
+``docs/reference/metrics.md`` is made of it, and the Grafana dashboard may use nothing else. Labels
+have few values, known beforehand: no session, no user, nothing that a client chose.
 
 Each service counts in a registry of its own, so several live in one process; what it answers
 carries `service` and `instance`. What can be asked for when somebody looks (open sessions,

@@ -1,7 +1,7 @@
 """Every span that Vigil records, as data: its name, where, its attributes, what it means.
 
-``docs/telemetry.md`` has the same table, and a test compares them. What people and agents say
-is never an attribute; session keys are. Pure.
+``docs/reference/spans.md`` is made of it. What people and agents say is never an attribute; session
+keys are. Pure.
 
 The names of ``gen_ai.*`` and ``http.*`` are those of the OpenTelemetry conventions. They stand
 here because the GenAI ones are still in development and their Python constants are deprecated.
@@ -54,6 +54,7 @@ class SpanKind(msgspec.Struct, frozen=True, kw_only=True):
     service: str
     direction: Direction
     attributes: tuple[str, ...]
+    meaning: str
 
 
 ACCEPT: Final = SpanKind(
@@ -61,12 +62,14 @@ ACCEPT: Final = SpanKind(
     service="gateway",
     direction="server",
     attributes=(SESSION, EVENT_TYPE, EVENT_ID),
+    meaning="an event is stored; child of the caller's `traceparent`, if there is one",
 )
 TURN: Final = SpanKind(
     name="cortex.turn",
     service="cortex",
     direction="consumer",
     attributes=(SESSION, EVENT_TYPE, EVENT_ID, ORDINAL, OUTCOME, ATTEMPT),
+    meaning="from an event read, or a step begun, to its turn; child of the event's span",
 )
 MODEL: Final = SpanKind(
     name="chat",
@@ -77,36 +80,46 @@ MODEL: Final = SpanKind(
         GEN_AI_FINISH_REASONS, GEN_AI_CONVERSATION, GEN_AI_INPUT_TOKENS, GEN_AI_OUTPUT_TOKENS,
         GEN_AI_CACHE_READ, GEN_AI_CACHE_WRITE, SERVER_ADDRESS, SERVER_PORT,
     ),
+    meaning="a model call, named `chat {model}`; child of its turn",
 )  # fmt: skip
-"""Its name ends with the model's: ``chat claude-…``."""
 PROMOTE: Final = SpanKind(
     name="scheduler.promote",
     service="scheduler",
     direction="producer",
     attributes=(SESSION, EVENT_ID, TIMER_KIND, LATENESS_MS),
+    meaning="a due timer is stored as an event; a follow-up's links to the turn that planned it",
 )
 SAY: Final = SpanKind(
     name="delivery.say",
     service="delivery",
     direction="consumer",
     attributes=(SESSION, EFFECT, OUTCOME),
+    meaning="a send is said or closed (void, failed); child of its turn",
 )
 SEND: Final = SpanKind(
     name="delivery.send",
     service="delivery",
     direction="client",
     attributes=(SESSION, EFFECT, CHANNEL, ATTEMPT, OUTCOME, HTTP_STATUS),
+    meaning="an attempt at a channel; child of the turn",
 )
 
 _OF_A_TOOL: Final = (
     GEN_AI_OPERATION, GEN_AI_TOOL, GEN_AI_TOOL_CALL, GEN_AI_CONVERSATION, SESSION, EFFECT, OUTCOME,
 )  # fmt: skip
 TOOL: Final = SpanKind(
-    name="execute_tool", service="executor", direction="internal", attributes=_OF_A_TOOL
+    name="execute_tool",
+    service="executor",
+    direction="internal",
+    attributes=_OF_A_TOOL,
+    meaning="a call from claim to result, named `execute_tool {tool}`; child of its turn",
 )
-"""Its name ends with the tool's: ``execute_tool shell``."""
 MEMORY_TOOL: Final = SpanKind(
-    name="execute_tool", service="memory", direction="internal", attributes=_OF_A_TOOL
+    name="execute_tool",
+    service="memory",
+    direction="internal",
+    attributes=_OF_A_TOOL,
+    meaning="the same for a memory tool",
 )
 
 SPANS: Final = (ACCEPT, TURN, MODEL, PROMOTE, SAY, SEND, TOOL, MEMORY_TOOL)

@@ -21,240 +21,277 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 class Gateway(Section, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
+    """Listen address."""
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8420
-    """0 lets the system choose."""
+    """Listen port; 0: chosen by the system."""
     allowed_hosts: tuple[str, ...] = ()
-    """Host names, beside the loopback ones, under which a browser may reach the gateway."""
+    """Accepted host names besides loopback."""
     allow_public: bool = False
-    """Listen on an address that is not loopback. Put TLS in front."""
+    """Allow an address that isn't loopback. Put TLS in front."""
     body_bytes_max: Positive = 256 * 1024
+    """Request body or socket frame."""
     text_bytes_max: Annotated[int, msgspec.Meta(ge=1, le=65536)] = 64 * 1024
+    """Text of a message."""
     json_depth_max: Positive = 32
+    """JSON nesting."""
     rate_per_s: PositiveS = 2000.0
-    """Requests a second that one token may make, on average: more than a gateway can answer, so who
-    tells it a whole history is held up by their turn alone; only a flood is refused."""
+    """Average requests per second and token."""
     rate_burst: Positive = 4000
+    """Requests of a token at once."""
     backlog_max: Positive = 200
-    """Unprocessed events of one session from which on a message gets 429 (ARCHITECTURE 3)."""
+    """Unprocessed events of a session; beyond, 429 (ARCHITECTURE 3)."""
     person_backlog_max: Positive = 500
-    """Unprocessed events of one person, in all sessions together, that came through one gateway."""
+    """The same for a person, as seen by one gateway."""
     connections_max: NotNegative = 0
-    """Open at once, two thirds of them for who is signed in. 0, or more than that: three quarters
-    of the files that the process may open."""
+    """Open connections, two thirds for authenticated clients; 0: three quarters of the process's
+    file limit, which is also the maximum."""
     strangers_of_address_max: Positive = 256
-    """Connections of one address on which nobody has signed in; beyond it the oldest one ends. A
-    proxy is one address: it needs limits of its own."""
+    """Unauthenticated connections of an address; beyond, the oldest is closed. A proxy is one
+    address: set limits there and raise this."""
     head_timeout_s: PositiveS = 10.0
-    """From a connection, or the first byte of a request, to the end of its head."""
+    """From connecting, or a request's first byte, to the end of its head."""
     body_timeout_s: PositiveS = 60.0
-    """From there to the end of its body."""
+    """From there to the end of the body."""
     chat_wait_s: PositiveS = 60.0
+    """How long `POST /api/chat` waits for the answer."""
     socket_queue_max: Positive = 1000
-    """Messages waiting for one slow reader before its socket is closed; none is lost."""
+    """Messages waiting for a slow reader until its socket is closed; none is lost."""
     disk_free_bytes_min: NotNegative = 64 * 1024 * 1024
-    """With the embedded broker: below this the gateway answers 503, before the disk is full."""
+    """Embedded broker: below this, 503."""
 
 
 class Autonomy(Section, frozen=True, kw_only=True):
     enabled: bool = False
-    """Gates follow-ups only (SPEC S-11)."""
+    """May agents follow up unprompted? `up` writes true into a new `vigil.toml` (SPEC S-11)."""
     max_consecutive: NotNegative = 3
+    """Autonomous messages in a row, until the person writes."""
     cooldown_ms: NotNegative = 15_000
+    """Between two autonomous messages."""
     ordered_per_hour: NotNegative = 12
+    """Reminders that a person asked for."""
     clear_policy: Literal["autonomous", "all"] = "autonomous"
+    """`"all"`: a new message also voids unsent direct replies."""
     restart_policy: Literal["keep", "clear"] = "keep"
+    """`"clear"`: follow-ups, not reminders, end when a scheduler process first becomes active."""
     authority_max: Literal["off", "observe", "suggest", "act"] = "act"
-    """What no agent's `authority` may exceed."""
+    """Upper limit of every `agent.authority`."""
     follow_ups_max: Positive = 100
+    """Open follow-ups per session."""
 
 
 class Model(Section, frozen=True, kw_only=True):
     name: str = ""
-    """A model id, or "rehearsal"; empty picks the default model, or rehearsal without a key."""
+    """A model id or `"rehearsal"`; empty: the default model, or rehearsal without key and URL."""
     name_cheap: str = ""
-    """Of the model that workers think with; empty: the same."""
+    """Model of workers; empty: the same."""
     max_tokens: Positive = 4096
+    """Per answer."""
     timeout_s: PositiveS = 120.0
+    """Per call, streaming included."""
     calls_max: Positive = 10
-    """Model calls for one event of a conversation (SPEC S-12)."""
+    """Model calls per event (SPEC S-12)."""
     tool_timeout_s: PositiveS = 30.0
-    """How long a conversation waits for tools that other services run."""
+    """How long a conversation waits for tools of other services."""
     retries_max: NotNegative = 5
+    """Retries of a failed call, also across crashes."""
     retry_base_s: PositiveS = 2.0
+    """First delay; doubles each time."""
     retry_cap_s: PositiveS = 120.0
+    """Longest delay."""
     context_tokens: Annotated[int, msgspec.Meta(ge=2000)] = 200_000
-    """The context window of the model: at 80 % of it the oldest part of a conversation is summed up
-    (SPEC I-4)."""
+    """Context window; at 80 % the oldest part is summarized (SPEC I-4)."""
     history_rows: Annotated[int, msgspec.Meta(ge=2)] = 80
+    """Rows of the history shown to the model."""
     daily_tokens: NotNegative = 2_000_000
-    """Input and output of all agents together in a UTC day; the rehearsal model is free."""
+    """Input and output of all agents per UTC day; 0: none. Rehearsal is free."""
     daily_share_per_user: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
-    """Of `daily_tokens`, what one person's sessions may use; 1: all of it."""
+    """One person's share of them."""
     rehearsal_word_ms: NotNegative = 30
-    """How long the rehearsal model takes for a word, so that streaming can be seen."""
+    """Rehearsal model: time per word."""
 
 
 class Memory(Section, frozen=True, kw_only=True):
     """What is remembered, and how it is found (SPEC M)."""
 
     recall_limit: Annotated[int, msgspec.Meta(ge=0, le=50)] = 8
-    """Memories that a conversation is given before it answers; 0: none."""
+    """Memories recalled before an answer; 0: none."""
     recall_timeout_s: PositiveS = 1.0
-    """How long an answer waits for them; without them it says so (`vigil why`)."""
+    """Then it answers without them; `vigil why` shows it."""
     pause_s: NotNegative = 600
-    """After so long without a word the model is asked once what to remember; 0: never."""
+    """Idle time until the model is asked what to remember; 0: never."""
     embedder: Literal["wordllama", "onnx", "openai"] = "wordllama"
-    """What makes vectors of texts. Another one makes all of them anew."""
+    """A change recomputes all vectors."""
     embedder_model: str = ""
-    """`onnx`: a folder with model.onnx and tokenizer.json, or a name that fastembed knows.
-    `openai`: the model's name."""
+    """`onnx`: a folder with model.onnx and tokenizer.json, or a fastembed name; `openai`: the
+    model."""
     embedder_url: str = ""
-    """`openai`: the endpoint's base, up to and with ``/v1``."""
+    """`openai`: base URL including `/v1`."""
     qdrant_url: str = ""
-    """A Qdrant server; empty: the engine in this process, under the home."""
+    """A Qdrant server; empty: the local engine."""
     weight_text: NotNegativeF = 1.0
-    """Of BM25 over the best BM25. Of this and the next three, only the ratios matter."""
+    """Of full text in recall. Only ratios of this and the next three matter."""
     weight_vector: NotNegativeF = 0.3
-    """Of the embedder's cosine. A model that reads sentences (`onnx`, `openai`) is worth 1."""
+    """Of embedding similarity; with a sentence model (`onnx`, `openai`) use 1."""
     weight_words: NotNegativeF = 1.0
-    """Of question words' nearest words."""
+    """Of words nearest to the question's."""
     weight_gist: NotNegativeF = 1.0
-    """Of the cosine of means in which a word weighs as much as it is rare."""
+    """Of similarity in rare words."""
     weight_neighbours: NotNegativeF = 0.3
-    """Of the scores of what was said just before and after in the same conversation; half of it for
-    what was said two turns away."""
+    """Of the adjacent turns' scores; half of it two turns away."""
     weight_speaker: NotNegativeF = 0.3
-    """For having been said by somebody whom the question names."""
+    """If the question names the speaker."""
     weight_graph: NotNegativeF = 0.1
-    """Of the score of what it is associated with, times the association's weight."""
+    """Along an association of weight 1."""
     weight_recency: NotNegativeF = 0.02
+    """Of a memory made now."""
     recency_half_life_days: PositiveS = 30.0
+    """Half-life of that."""
     weight_importance: NotNegativeF = 0.05
-    """Of its importance after decay."""
+    """Of importance 1, after decay."""
     weight_taint: NotNegativeF = 0.2
-    """What it loses for descending from untrusted content."""
+    """Penalty for untrusted origin."""
     association_every_s: PositiveS = 300.0
+    """How often new memories are associated."""
     maintenance_every_s: PositiveS = 6 * 3600.0
+    """How often memories are pruned and merged."""
 
 
 class Nats(Section, frozen=True, kw_only=True):
     url: str = ""
-    """Empty: start the embedded server."""
+    """Your own broker, or a cluster's nodes separated by commas; empty: embedded."""
     port: NotNegative = 0
-    """The embedded server's port on loopback; 0: the one it had before, or a free one."""
+    """Embedded broker; 0: the previous port, at first one the system chooses."""
     replicas: Annotated[int, msgspec.Meta(ge=1, le=5)] = 1
+    """Of each stream and bucket; 3 or 5 need a cluster."""
     sync: Literal["always", "default"] = "always"
-    """`default` flushes to disk every two minutes: a power cut loses acknowledged data."""
+    """`"default"` flushes every two minutes: a power cut loses acknowledged data."""
     max_file_bytes: Annotated[int, msgspec.Meta(ge=1024**3)] = 8 * 1024**3
-    """What the embedded server may keep; 384 MiB of it are set aside for EVENTS and DEAD."""
+    """Embedded broker's storage, of which EVENTS and DEAD reserve 384 MiB."""
 
 
 class Sessions(Section, frozen=True, kw_only=True):
     idle_release_s: PositiveS = 10.0
+    """How long a replica keeps an idle session open."""
     queue_max: Positive = 1000
-    """Events folded while a loop is open; beyond, only user messages are kept."""
+    """Follow-ups and outside events waiting behind an open loop; messages are not limited."""
     concurrency_max: Positive = 5000
-    """Sessions that one cortex replica keeps open."""
+    """Open sessions per cortex replica."""
     busy_per_user_max: Positive = 8
-    """Of one person, the conversations that think at once in one cortex replica, and as many of
-    what works beside them; others of theirs wait, and nobody waits behind them."""
+    """A person's busy conversations per cortex replica, and as many workers; more wait and block
+    nobody else's."""
     depth_max: Annotated[int, msgspec.Meta(ge=0, le=10)] = 3
-    """How deep sessions may start sessions: 1, only a conversation may."""
+    """Nesting of child sessions; 1: only conversations start them."""
     children_max: Annotated[int, msgspec.Meta(ge=0, le=200)] = 5
-    """Children that one session may have under way at once."""
+    """Concurrent children of a session."""
     fan_out_max: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 20
-    """Sessions that may descend from one event, at any depth."""
+    """Sessions descending from one event."""
     branch_timeout_s: PositiveS = 60.0
+    """Total time of a branch."""
     worker_timeout_s: PositiveS = 300.0
-    """Without a word of how it goes (SPEC C-1)."""
+    """A worker silent for this long is ended. A tool may take this less `status_every_s` and 15 s
+    (SPEC C-1)."""
     status_every_s: PositiveS = 30.0
-    """How often a worker tells its parent how it goes, at most."""
+    """Shortest interval of a worker's reports."""
 
 
 class Person(Section, frozen=True, kw_only=True):
+    """What holds for a person. `[people.NAME]` replaces the section for one."""
+
     timezone: str = "UTC"
+    """IANA name."""
     quiet_hours: str = ""
-    """``HH:MM-HH:MM`` in the person's time zone; may wrap midnight; empty: none."""
+    """`"22:00-07:00"`, local time: no proactive messages."""
     channel: str = "socket"
-    """Where autonomous messages go, beside the transcript: "socket", or a name of [channels]."""
+    """Where autonomous messages also go: a name in `[channels]`."""
 
 
 class Agent(Section, frozen=True, kw_only=True):
-    """How an agent behaves. `[agent]` holds for all, `[agents.NAME]` for one."""
+    """How an agent behaves. `[agents.NAME]` replaces the section for one."""
 
     double_text: Literal["enqueue", "interrupt", "coalesce"] = "enqueue"
-    """What a message does that comes while another is worked on (SPEC S-13)."""
+    """What a message during another's turn does (SPEC S-13)."""
     coalesce_ms: Annotated[int, msgspec.Meta(ge=1, le=60_000)] = 500
+    """How long `"coalesce"` waits for more."""
     kind: Literal["personal", "team"] = "personal"
-    """`personal`: each user has a memory of their own; `team`: all who use it share one."""
+    """`"team"`: one memory shared by all users."""
     authority: Literal["off", "observe", "suggest", "act"] = "suggest"
-    """What it may do on its own without asking: nothing, look, change what is its own, or act upon
-    the world. What a person ordered, and no outside content had a part in, may act."""
+    """What it may do unasked: nothing, read, change its own data, or act outside."""
 
 
 class Executor(Section, frozen=True, kw_only=True):
     """What runs tools, and within which limits (SPEC X-1)."""
 
     sandbox: Literal["auto", "bubblewrap", "landlock", "off"] = "auto"
-    """`auto`: the best that works here. `off`: the tools that need one are not offered."""
+    """`"auto"`: the best available; `"off"`: tools that need one aren't offered."""
     allow_unsafe: bool = False
-    """With `sandbox = "off"`, run them without one all the same."""
+    """With `"off"`: offer them without a sandbox."""
     network: bool = False
-    """Whether commands may reach the network; they count as outside content then."""
+    """Network for commands; their output is then untrusted."""
     shell_timeout_s: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 120.0
+    """Per command."""
     http_timeout_s: Annotated[float, msgspec.Meta(gt=0, le=600)] = 30.0
+    """Per page."""
     http_bytes_max: Positive = 2 * 1024 * 1024
-    """Of a page that is fetched."""
+    """Per page."""
     output_bytes_max: Annotated[int, msgspec.Meta(ge=1024, le=160 * 1024)] = 64 * 1024
-    """Of a result; the rest is cut off."""
+    """Per result; the rest is cut."""
     memory_bytes_max: Annotated[int, msgspec.Meta(ge=64 * 1024 * 1024)] = 1024**3
-    """Of one process that a command starts."""
+    """Per process of a command."""
     processes_max: Annotated[int, msgspec.Meta(ge=4)] = 64
+    """Per command."""
     file_bytes_max: Annotated[int, msgspec.Meta(ge=1024)] = 256 * 1024 * 1024
-    """Of one file that a command writes."""
+    """Per file written."""
     workspace_bytes_max: Annotated[int, msgspec.Meta(ge=1024)] = 2 * 1024**3
-    """Of all files of one workspace; beyond, commands may remove files there and not write."""
+    """Per workspace; beyond, commands can only delete."""
     workspace_files_max: Positive = 100_000
-    """Files and folders of one workspace."""
+    """Files and folders per workspace."""
     calls_at_once_max: Positive = 16
-    """Calls that one replica runs at a time."""
+    """Concurrent calls per replica; people take turns."""
     calls_at_once_per_user: Positive = 6
-    """Of one person; never all of them, where there are two."""
+    """Concurrent calls of a person; one of several is always left for others."""
 
 
 class McpServer(Section, frozen=True, kw_only=True):
-    """`[mcp.NAME]`: an MCP server whose tools the agents may use, as ``NAME__tool``."""
+    """An MCP server, whose tools the agents see as `NAME__tool`.
+
+    NAME has up to 32 of `A-Z a-z 0-9 _ -`, no `__`, no `_` at its ends. A running executor
+    applies changes.
+    """
 
     command: str = ""
-    """A program that speaks MCP over stdio; it runs in the sandbox."""
+    """MCP program over stdio, in the sandbox; or set `url`."""
     args: tuple[str, ...] = ()
+    """Its arguments."""
     env: dict[str, str] = {}
-    """The only variables that it sees, beside PATH and HOME."""
+    """Its variables, besides PATH, HOME and LANG."""
     env_file: str = ""
-    """A file with one ``NAME=value`` a line, for secrets."""
+    """The same, one `NAME=value` a line."""
     folders: tuple[str, ...] = ()
-    """Folders of this machine that it may read and write, under their own paths."""
+    """Folders that it may read and write."""
     folders_read: tuple[str, ...] = ()
-    """Folders that it may only read. Its own code it may read anyhow."""
+    """Folders that it may only read."""
     network: bool = False
-    """Whether the program may reach the network."""
+    """Network for the program."""
     url: str = ""
-    """A server over streamable HTTP, instead of a command."""
+    """Server over streamable HTTP."""
     headers: dict[str, str] = {}
+    """Headers to send."""
     headers_file: str = ""
-    """A file with one ``Name: value`` a line, for secrets."""
+    """The same, one `Name: value` a line."""
     allow_private: bool = False
-    """Let `url` lead to this machine or a private network."""
+    """`url` may be private."""
     is_enabled: bool = True
+    """False: ignored."""
     is_trusted: bool = False
-    """Whether what it answers counts as the agent's own, and not as outside content."""
+    """Results count as trusted."""
     risk: Literal["read", "write", "external", "destructive"] = "external"
-    """Of its tools, but for those that `risks` names. What a server says of its own tools is not
-    believed."""
+    """Of its tools. What a server says of their risk is not believed."""
     risks: dict[str, Literal["read", "write", "external", "destructive"]] = {}
+    """Of single tools."""
     idempotent: tuple[str, ...] = ()
-    """Tools that may run twice after a crash."""
+    """Tools safe to repeat after a crash; others end as `ambiguous`."""
     timeout_s: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 60.0
+    """Per call."""
 
     def __repr__(self) -> str:
         return f"McpServer(command={self.command!r}, <env, url and headers hidden>)"
@@ -262,48 +299,60 @@ class McpServer(Section, frozen=True, kw_only=True):
 
 class Approvals(Section, frozen=True, kw_only=True):
     expires_s: Annotated[float, msgspec.Meta(ge=1, le=30 * 86400)] = 86400.0
-    """After so long without a verdict a request counts as refused."""
+    """An unanswered request is then refused."""
     open_max: Annotated[int, msgspec.Meta(ge=1, le=100)] = 20
-    """Open requests of one session."""
+    """Open requests per session."""
 
 
 class Jobs(Section, frozen=True, kw_only=True):
     steps_max: Annotated[int, msgspec.Meta(ge=1, le=100)] = 20
-    """Steps of one plan; a plan with more is no plan."""
+    """A longer plan is refused."""
     note_days: Annotated[int, msgspec.Meta(ge=1)] = 7
-    """How long a job's note is kept (SPEC J-1)."""
+    """How long a job's note is remembered (SPEC J-1)."""
 
 
 class Hook(Section, frozen=True, kw_only=True):
-    """`[hooks.NAME]`: what `POST /hooks/NAME` takes in, and into which session."""
+    """`POST /hooks/NAME`: what it takes in, and for which session.
+
+    NAME is of `A-Z a-z 0-9 _ -`. An unusable secret ends the gateway at start.
+    """
 
     scheme: Literal["standard", "github"] = "standard"
-    """Whose signatures: Standard Webhooks, or GitHub's `X-Hub-Signature-256`."""
+    """Signatures: Standard Webhooks or GitHub."""
     user: str
+    """Of the target session."""
     thread: str
+    """Of the target session; can't begin with `_`."""
     agent: str = "vigil"
+    """Of the target session."""
     secrets: tuple[str, ...] = ()
-    """Any of them may have signed, so that a secret can be replaced without a gap."""
+    """Accepted secrets, several while you replace one: `whsec_…`; GitHub: at least 16 visible
+    characters."""
     secrets_file: str = ""
-    """A file with one secret a line, instead."""
+    """Instead: one secret a line; relative to the home."""
 
 
 class Retention(Section, frozen=True, kw_only=True):
     """How long streams keep what they hold, in days; 0: for good."""
 
     sessions_days: NotNegative = 0
-    """Older records of conversations go; a session whose state is gone starts anew."""
+    """Conversations. One idle for longer starts anew."""
     system_days: Positive = 30
-    """Of what the cortex does by itself: workers, branches, jobs."""
+    """Workers, branches, jobs."""
     board_days: NotNegative = 0
+    """Lists of approvals and jobs."""
     signals_days: Positive = 7
+    """Signals."""
     dead_days: Positive = 90
+    """Dead letters."""
     events_days: Positive = 7
+    """Outside events not taken in; others go at once."""
 
 
 class Metrics(Section, frozen=True, kw_only=True):
-    """HTTP of the services without any: `/metrics`, `/healthz`, `/readyz`."""
+    """`/metrics`, `/healthz` and `/readyz` of a service that runs alone (`vigil serve`)."""
 
     host: str = "127.0.0.1"
+    """Listen address."""
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
-    """Of a service that runs alone (`vigil serve`); 0: none."""
+    """Listen port; 0: none."""

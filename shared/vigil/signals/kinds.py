@@ -2,8 +2,7 @@
 
 A signal describes a record of the log in general terms. It decides nothing: the record that
 `source` names is the truth. A new kind is a row here; the projector, the
-filters of readers, the documents of the API and the table of docs/api.md (a test compares it)
-follow.
+filters of readers, the documents of the API and docs/reference/signals.md follow.
 """
 
 from __future__ import annotations

@@ -1,0 +1,240 @@
+"""The pages of docs/reference, made of the code that owns what they list.
+
+After a change, write them anew, and read what changed:
+
+    .venv/bin/python -m tests.docs.reference
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, Literal, get_args, get_origin
+
+import msgspec
+
+from services.cortex.core.profile import Profile
+from services.cortex.profiles import registered
+from vigil import crash
+from vigil.channels import kinds
+from vigil.contracts.notes import NOTES
+from vigil.contracts.session_kinds import SESSION_KINDS
+from vigil.contracts.vocabulary import APPROVALS, ENDINGS, JOBS, OUTCOMES, RECEIPTS
+from vigil.observe import actions, metrics, spans
+from vigil.settings import config
+from vigil.settings.sections import Hook, McpServer, Section
+from vigil.signals.kinds import KINDS
+
+FOLDER: Final = Path(__file__).parents[2] / "docs" / "reference"
+
+
+def page(title: str, text: str, *parts: str) -> str:
+    return "\n\n".join((f"# {title}", text, *parts)) + "\n"
+
+
+# ---------------------------------------------------------------- settings
+
+
+def own_docstrings(section: type) -> Iterator[tuple[str, str]]:
+    """Yield what the source says under each field of one class."""
+    (definition,) = ast.parse(inspect.getsource(section)).body
+    assert isinstance(definition, ast.ClassDef)
+    for field, text in zip(definition.body, definition.body[1:], strict=False):
+        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
+            assert isinstance(field.target, ast.Name)
+            yield field.target.id, plain(ast.literal_eval(text.value))
+
+
+def docstrings(section: type) -> dict[str, str]:
+    """Return what the source says under each field, those of base classes first."""
+    bases = [base for base in reversed(section.__mro__) if issubclass(base, Section)]
+    return {name: text for base in bases for name, text in own_docstrings(base)}
+
+
+def plain(docstring: str) -> str:
+    """Return a docstring in one line, without what it quotes of the specification."""
+    text = re.sub(r" \((SPEC|ARCHITECTURE)[^)]*\)", "", " ".join(docstring.split()))
+    return text.replace("``", "`")
+
+
+def choices(kind: Any) -> tuple[str, ...]:
+    return get_args(kind) if get_origin(kind) is Literal else ()
+
+
+def settings_of(section: type[Section]) -> Iterator[str]:
+    """Yield a line for each key, as it is written in TOML."""
+    texts = docstrings(section)
+    for field in msgspec.structs.fields(section):
+        if field.required:
+            key = f"`{field.name}` (required)"
+        else:
+            default = (
+                field.default_factory() if field.default is msgspec.NODEFAULT else field.default
+            )
+            key = f"`{field.name} = {json.dumps(default)}`"
+        others = [f"`{json.dumps(one)}`" for one in choices(field.type) if one != field.default]
+        also = f" or {', '.join(others)}" if others else ""
+        yield f"* {key}{also}: {texts[field.name]}"
+
+
+def settings_part(heading: str, section: type[Section], *lines: str) -> str:
+    """Return what is under one heading: what the section is for, and its keys."""
+    documented = "__doc__" in vars(section) and section.__doc__
+    text = [plain(section.__doc__), ""] if documented and section.__doc__ else []
+    return "\n".join((f"## {heading}", "", *text, *lines, *settings_of(section)))
+
+
+def settings() -> str:
+    sections = [
+        settings_part(part.name, part.type)
+        for part in msgspec.structs.fields(config.Config)
+        if part.name not in config.NAMED_SECTIONS
+    ]
+    channel = f'* `kind = "{kinds.DEFAULT}"`: Or one that another distribution adds.'
+    return page(
+        "Settings",
+        "Each key with its default. In `$VIGIL_HOME/vigil.toml`: `[gateway]`, `port = 8420`; as a\n"
+        "variable `VIGIL_GATEWAY__PORT=8420`.",
+        *sections,
+        settings_part("channels.NAME", kinds.BUILT_IN[kinds.DEFAULT], channel),
+        settings_part("hooks.NAME", Hook),
+        settings_part("mcp.NAME", McpServer),
+    )
+
+
+# ---------------------------------------------------------------- words of the log
+
+
+def listed(words: Mapping[Any, Any]) -> str:
+    """Return a line for each word with its meaning."""
+    return "\n".join(f"* `{word}`: {meaning(row)}" for word, row in words.items())
+
+
+def meaning(row: Any) -> str:
+    return str(getattr(row, "meaning", row))
+
+
+def outcomes() -> str:
+    return page(
+        "Outcomes and verdicts",
+        "What a turn was about. Its `ended` lists the events whose exchange is over: an answer\n"
+        "that somebody waits for is there, or will not come.",
+        listed(OUTCOMES),
+        "## Verdicts\n\nHow a story of `vigil why` ends.",
+        listed(ENDINGS),
+    )
+
+
+def notes() -> str:
+    return page("Notes of turns", "Why a turn is as it is.", listed(NOTES))
+
+
+def crash_points() -> str:
+    points = (f"* `{name}`: {before} → {after}" for name, (before, after) in crash.POINTS.items())
+    return page(
+        "Crash points",
+        "`VIGIL_CRASH_AT=name:n` ends the process at the n-th passage, like SIGKILL (code 137).\n"
+        "What was done before → how it goes on:",
+        "\n".join(points),
+    )
+
+
+def states() -> str:
+    sessions = (
+        f"* `{name}`: {SESSION_KINDS[name].meaning}; {limits(profile)}"
+        for name, profile in registered().items()
+        if name in SESSION_KINDS
+    )
+    return page(
+        "States",
+        "Of what [lifecycles.md](../lifecycles.md) explains.",
+        "## Kinds of sessions\n\n" + "\n".join(sessions),
+        "## Jobs\n\n" + listed({name: with_signal(row.step, row) for name, row in JOBS.items()}),
+        "## Requests to a person\n\n" + listed({k: row.signal for k, row in APPROVALS.items()}),
+        "## Receipts of messages\n\n"
+        + listed({name: with_signal(row.step, row) for name, row in RECEIPTS.items()}),
+    )
+
+
+def limits(profile: Profile) -> str:
+    """Return what the profile and the settings say of how much a session may do."""
+    values = {"calls_max": profile.calls_max, "timeout_s": profile.timeout_s}
+    values |= {"children_max": profile.children_max}
+    return ", ".join(
+        f"`{profile.settings[name]}`" if name in profile.settings else f"{name} {value:g}"
+        for name, value in values.items()
+        if value
+    )
+
+
+def with_signal(text: str, row: Any) -> str:
+    return f"{text[0].lower()}{text[1:]}" + (f" (signal `{row.signal}`)" if row.signal else "")
+
+
+# ---------------------------------------------------------------- signals and telemetry
+
+
+def signals() -> str:
+    return page(
+        "Signals", "What a reader of [signals](../api.md#signals) can filter by.", listed(KINDS)
+    )
+
+
+def logs() -> str:
+    return page(
+        "Log actions",
+        "`{service}`: each service. `{worker}`: delivery, executor, memory and scheduler.",
+        "## Errors\n\n" + listed(actions.ERRORS),
+        "## Warnings\n\n" + listed(actions.WARNINGS),
+        "## Info\n\n" + listed(actions.INFOS),
+    )
+
+
+def metric_page() -> str:
+    lines = (
+        f"* `{labelled(metric)}` ({metric.kind}, {metric.service}): {metric.help}"
+        for metric in metrics.METRICS
+    )
+    return page("Metrics", "With their labels, kind, and who counts them.", "\n".join(lines))
+
+
+def labelled(metric: metrics.Metric) -> str:
+    return metric.name + (f"{{{','.join(metric.labels)}}}" if metric.labels else "")
+
+
+def span_page() -> str:
+    lines = (
+        f"* `{span.name}` ({span.service}, {span.direction}): {span.meaning}.\n"
+        f"  {' '.join(f'`{name}`' for name in span.attributes)}"
+        for span in spans.SPANS
+    )
+    return page("Spans", "With service, kind and attributes.", "\n".join(lines))
+
+
+# ---------------------------------------------------------------- all pages
+
+PAGES: Final[Mapping[str, Callable[[], str]]] = {
+    "crash-points": crash_points,
+    "logs": logs,
+    "metrics": metric_page,
+    "notes": notes,
+    "outcomes": outcomes,
+    "settings": settings,
+    "signals": signals,
+    "spans": span_page,
+    "states": states,
+}
+"""Name of the file -> what makes its text."""
+
+
+def write() -> None:
+    for name, text in PAGES.items():
+        (FOLDER / f"{name}.md").write_text(text(), "utf-8")
+
+
+if __name__ == "__main__":
+    write()

@@ -1,0 +1,115 @@
+"""The pages of docs/reference are what the code says, and the code says all that there is."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.docs import reference
+from vigil.observe import actions
+from vigil.topology import SERVICES
+
+SOURCES: Final = Path(__file__).parents[2] / "shared", Path(__file__).parents[2] / "services"
+WORKERS: Final = ("delivery", "executor", "memory", "scheduler")
+LEVELS: Final = {
+    "error": actions.ERRORS,
+    "exception": actions.ERRORS,
+    "warning": actions.WARNINGS,
+    "info": actions.INFOS,
+    "debug": actions.INFOS,
+    "Patience": actions.WARNINGS,
+    "WarningBurst": actions.WARNINGS,
+}
+"""What writes a line -> the table that has its action."""
+OF_A_VARIABLE: Final = {("info", "library"), ("info", "delivery.void"), ("info", "delivery.failed")}
+"""Lines whose level or action the source computes."""
+
+
+@pytest.mark.parametrize("name", reference.PAGES)
+def test_a_page_is_what_the_code_says(name: str) -> None:
+    """Else: `.venv/bin/python -m tests.docs.reference`."""
+    assert (reference.FOLDER / f"{name}.md").read_text("utf-8") == reference.PAGES[name]()
+
+
+def test_there_is_no_other_page() -> None:
+    assert {file.stem for file in reference.FOLDER.iterdir()} == set(reference.PAGES)
+
+
+# ---------------------------------------------------------------- log actions
+
+
+@functools.cache
+def logged() -> frozenset[tuple[str, str]]:
+    """Return what writes a line, by its name, and the action of each line in the source."""
+    return frozenset(
+        (writer_of(node), action)
+        for file in (file for folder in SOURCES for file in folder.rglob("*.py"))
+        if re.search(r"\baction=|\bPatience\(", text := file.read_text("utf-8"))
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call) and (action := action_of(node))
+    )
+
+
+def writer_of(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func)
+
+
+def action_of(call: ast.Call) -> str:
+    """Return the action that a call names, with `*` for a service; empty: none."""
+    named = [keyword.value for keyword in call.keywords if keyword.arg == "action"]
+    if writer_of(call) == "Patience":
+        named = call.args[:1]
+    if not named or writer_of(call) not in LEVELS:
+        return ""
+    (value,) = named
+    if isinstance(value, ast.JoinedStr) and isinstance(end := value.values[-1], ast.Constant):
+        return f"*{end.value}"
+    return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else ""
+
+
+def expanded(table: Mapping[str, str]) -> set[str]:
+    """Return the actions of a table; what holds for all services as a `*` and for each of them."""
+    found = set()
+    for action in table:
+        found |= {action.format(service=name, worker=name) for name in SERVICES}
+        if "{" in action:
+            found.add("*" + action.partition("}")[2])
+    return found
+
+
+def test_every_action_has_a_row_at_its_level() -> None:
+    found = logged()
+    assert len(found) > 150
+    wrong = {(writer, action) for writer, action in found if action not in expanded(LEVELS[writer])}
+    assert wrong == set()
+
+
+def test_every_row_is_logged() -> None:
+    found = {(id(LEVELS[writer]), action) for writer, action in {*logged(), *OF_A_VARIABLE}}
+    for table in (actions.ERRORS, actions.WARNINGS, actions.INFOS):
+        missing = [
+            action
+            for action in table
+            if (id(table), "*" + action.partition("}")[2] if "{" in action else action) not in found
+        ]
+        assert missing == []
+
+
+# ---------------------------------------------------------------- settings
+
+
+class Toys(reference.Section, frozen=True, kw_only=True):
+    bear: int = 3
+    """How many."""
+    duck: int = 4
+
+
+def test_a_setting_without_a_docstring_is_found() -> None:
+    with pytest.raises(KeyError, match="duck"):
+        list(reference.settings_of(Toys))
