@@ -40,7 +40,7 @@ from vigil.memory.operations.list import ListMemories
 from vigil.memory.operations.maintain import Maintain
 from vigil.memory.operations.recall import Recall
 from vigil.memory.operations.save import Link, Save
-from vigil.memory.operations.undo import Undo
+from vigil.memory.operations.undo import Undo, Undone
 from vigil.memory.questions import IDS_MAX, REBUILD, Rebuild, Rebuilding
 from vigil.subjects import Scope
 
@@ -219,6 +219,14 @@ async def test_forget_associate_undo(bare: Stack) -> None:
     kinds = [type(record) for record in await records(await bare.bus("admin"))]
     assert MemoryForgotten in kinds
     assert MemoriesUndone in kinds
+
+
+def test_an_older_replica_names_nothing_that_stands_again() -> None:
+    """X-6: a gateway of the next version reads its answers; clients always find the field."""
+    assert msgspec.json.decode(b'{"undone":["a"]}', type=Undone) == Undone(
+        undone=("a",), restored=()
+    )
+    assert msgspec.json.encode(Undone(undone=("a",))) == b'{"undone":["a"],"restored":[]}'
 
 
 async def test_owners_never_meet(bare: Stack) -> None:
