@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import json
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -18,6 +16,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.support import hands_records, timers
+from tests.support.canaries import written
 from tests.support.channels import channel_of
 from tests.support.cli import Cli, eventually, running_vigil
 from tests.support.receiver import running_receiver, status
@@ -65,22 +64,6 @@ def holds_one(path: Path) -> bool:
         return "CANARY" in path.name or b"CANARY" in written(path)
     except FileNotFoundError:
         return False
-
-
-def written(path: Path) -> bytes:
-    """Return what was ever written to a file: those of vectors are large, and nearly empty."""
-    parts: list[bytes] = []
-    end = 0
-    with path.open("rb") as file:
-        try:
-            while True:
-                begin = os.lseek(file.fileno(), end, os.SEEK_DATA)
-                end = os.lseek(file.fileno(), begin, os.SEEK_HOLE)
-                parts.append(os.pread(file.fileno(), end - begin, begin))
-        except OSError as error:
-            if error.errno != errno.ENXIO:  # nothing but a hole, or the end
-                raise
-    return b"".join(parts)
 
 
 # ---------------------------------------------------------------- a person with a past
@@ -407,6 +390,16 @@ def test_a_name_across_two_pieces_is_found_once(tmp_path: Path) -> None:
     (tmp_path / "nats" / "1.blk").write_bytes(data)
     (found,) = residue.scan(tmp_path, "ann")
     assert (found.count, found.kind) == (1, "records")
+
+
+def test_a_name_behind_a_hole_is_found_and_the_hole_is_not_read(tmp_path: Path) -> None:
+    """The room that is set aside is nothing else; a terabyte of it would take a quarter hour."""
+    path = tmp_path / "reserve"
+    with path.open("wb") as file:
+        file.seek(1 << 40)
+        file.write(b" ann ")
+        file.truncate(1 << 41)
+    assert [(one.file, one.count) for one in residue.scan(tmp_path, "ann")] == [("reserve", 1)]
 
 
 @pytest.mark.parametrize("user", ["*", ">", "a.b", "", "a b"])

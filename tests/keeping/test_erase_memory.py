@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sqlite3
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -263,6 +264,7 @@ def test_a_slot_in_use_is_left_alone(tmp_path: Path) -> None:
     for slot in (used, free):
         (slot.folder / "vectors").mkdir()
         (slot.folder / "vectors" / "page.dat").write_bytes(b"CANARY")
+        os.truncate(slot.folder / "vectors" / "page.dat", 1 << 40)  # a hole: nobody fills it
         (slot.folder / "memory.db").write_bytes(b"CANARY")
     free.release()
     assert projections.scrub(tmp_path) == 1

@@ -27,8 +27,6 @@ halves a search over everything that an owner has."""
 INDEXES: Final[dict[str, Literal["keyword", "float"]]] = {
     SCOPE: "keyword",
     STANDING: "keyword",
-    "agent": "keyword",
-    "owner": "keyword",
     "source": "keyword",
     "type": "keyword",
     "thread": "keyword",
@@ -37,7 +35,7 @@ INDEXES: Final[dict[str, Literal["keyword", "float"]]] = {
     "happened_at": "float",
     "ended_at": "float",
 }
-"""The payload fields that have an index, so that filters hold inside the search."""
+"""The payload fields that a search filters by: with an index, so that filters hold inside it."""
 
 
 class Is(msgspec.Struct, frozen=True, tag="is"):

@@ -11,7 +11,6 @@ so this runs in a process of its own (`engine.py`). Nothing here is optimised: A
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import sys
@@ -22,6 +21,8 @@ from typing import Final
 
 import msgspec
 import qdrant_edge as engine
+
+from vigil.local.files import written
 
 from .engine_calls import Row
 from .filters import ID, INDEXES, Between, Condition, Conditions, Is, IsOneOf, NotBy
@@ -195,26 +196,12 @@ def scrub(folder: Path) -> Iterator[None]:
 
 def _overwrite(path: Path) -> Iterator[None]:
     with path.open("r+b", buffering=0) as file:
-        for start, end in _written(file.fileno(), path.stat().st_size):
+        for start, end in written(file.fileno()):  # holes for the most part
             file.seek(start)
             while file.tell() < end:
                 file.write(bytes(min(SCRUB_BYTES, end - file.tell())))
                 os.fsync(file.fileno())
                 yield
-
-
-def _written(descriptor: int, size: int) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of a file that have bytes: the engine's are holes for the most part."""
-    end = 0
-    while end < size:
-        try:
-            start = os.lseek(descriptor, end, os.SEEK_DATA)
-        except OSError as error:
-            if error.errno == errno.ENXIO:
-                return  # nothing but a hole from there on
-            raise
-        end = os.lseek(descriptor, start, os.SEEK_HOLE)
-        yield start, end
 
 
 def _scrub_all_but(folder: Path, made_with: MadeWith | None) -> None:

@@ -27,6 +27,7 @@ import msgspec
 from ..bus.bus import Bus
 from ..erasure import mark
 from ..errors import Unavailable
+from ..local import files
 from ..memory.questions import ERASE, SERVICE, Erased
 from ..observe.health import HEALTH, Health
 
@@ -40,7 +41,6 @@ ANSWER_WAIT_S: Final = 20.0
 PATIENCE_S: Final = 300.0
 """How long replicas may take; one that makes a memory anew which a team shares reads all of it."""
 AGAIN_S: Final = 0.5
-SCRUB_BYTES: Final = 1 << 20
 
 
 async def ask(bus: Bus, user: str, report: Callable[[str, int], None]) -> int:
@@ -106,7 +106,8 @@ def _scrub(slot: Path) -> bool:
             return False
         for path in sorted(slot.rglob("*")):
             if path.is_file() and not path.is_symlink() and path != slot / LOCK:
-                _overwrite(path)
+                with path.open("r+b") as file:
+                    files.overwrite(file.fileno())
                 path.unlink(missing_ok=True)
         for folder in [path for path in slot.iterdir() if path.is_dir()]:
             shutil.rmtree(folder)
@@ -126,17 +127,6 @@ def _locked(slot: Path) -> Iterator[bool]:
             yield True
     finally:
         os.close(descriptor)
-
-
-def _overwrite(path: Path) -> None:
-    """Overwrite a file with zeros."""
-    zeros = bytes(SCRUB_BYTES)
-    with path.open("r+b") as file:
-        left = path.stat().st_size
-        while left > 0:
-            left -= file.write(zeros[:left])
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def owners(database: Path) -> list[str]:

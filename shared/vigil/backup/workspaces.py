@@ -18,13 +18,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
+from ..local.files import overwrite
+
 FOLDERS: Final = ("workspaces", "mcp")
 """What a home has of them."""
 PATH_BYTES_MAX: Final = 3000
 """Of what a backup keeps: the system takes no path of more than 4096."""
 ROUNDS_MAX: Final = 100_000
 """Levels of folders that are removed at a time; beyond, somebody makes new ones all the while."""
-_ZEROS: Final = bytes(1024 * 1024)
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
@@ -123,38 +124,11 @@ def _drop(parent: int, name: str) -> None:
             flags = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
             opened = os.open(name, flags, dir_fd=parent)
             try:
-                _overwrite(opened)
+                if stat.S_ISREG(os.fstat(opened).st_mode):  # still
+                    overwrite(opened)
             finally:
                 os.close(opened)
         os.unlink(name, dir_fd=parent)
-
-
-def _overwrite(opened: int) -> None:
-    """Overwrite what a file holds. Its holes stay holes: filled, they might take the whole disk."""
-    if not stat.S_ISREG(os.fstat(opened).st_mode):
-        return
-    begin, end = 0, 0
-    with contextlib.suppress(_PastTheEnd):
-        while True:
-            begin = _seek(opened, end, os.SEEK_DATA)
-            end = _seek(opened, begin, os.SEEK_HOLE)
-            os.lseek(opened, begin, os.SEEK_SET)
-            while (left := end - begin) > 0:
-                begin += os.write(opened, _ZEROS[:left])
-    os.fsync(opened)
-
-
-class _PastTheEnd(Exception):
-    """There is no more data in a file."""
-
-
-def _seek(opened: int, offset: int, how: int) -> int:
-    try:
-        return os.lseek(opened, offset, how)
-    except OSError as error:
-        if error.errno == errno.ENXIO:
-            raise _PastTheEnd from error
-        raise
 
 
 # ---------------------------------------------------------------- keeping

@@ -1,12 +1,17 @@
-"""Files that several processes may want at once: whoever is first creates one, or locks it."""
+"""Files that several processes may want at once, and files that are nearly all holes."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
+
+_ZEROS: Final = bytes(1024 * 1024)
 
 
 def create(path: Path, data: bytes) -> None:
@@ -41,3 +46,32 @@ def locked(path: Path) -> int | None:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def written(descriptor: int) -> Iterator[tuple[int, int]]:
+    """Yield where a file holds bytes, as begin and end: the rest are holes, which read as zeros.
+
+    Raises: OSError.
+    """
+    end = 0
+    while True:
+        try:
+            begin = os.lseek(descriptor, end, os.SEEK_DATA)
+            end = os.lseek(descriptor, begin, os.SEEK_HOLE)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                return  # nothing but a hole from there on, or the end
+            raise
+        yield begin, end
+
+
+def overwrite(descriptor: int) -> None:
+    """Overwrite what a file holds, down to the disk. Raises: OSError.
+
+    Its holes stay holes: filled, they might take the whole disk.
+    """
+    for begin, end in written(descriptor):
+        at = begin
+        while (left := end - at) > 0:
+            at += os.pwrite(descriptor, _ZEROS[:left], at)
+    os.fsync(descriptor)
