@@ -134,7 +134,8 @@ def test_every_endpoint_is_listed() -> None:
     """P-5"""
     served = {f"{one.method} {one.path.replace(':path', '')}" for one in endpoints()}
     served |= {f"POST {MESSAGES_PATH}", "GET /openapi.json"}
-    assert first_cells(section("api.md", "Endpoints")) == served
+    listed = re.findall(r"`([A-Z]+ /[^`\s]*)`", section("api.md", "Endpoints"))
+    assert sorted(listed) == sorted(served)
 
 
 @pytest.mark.parametrize("text", re.findall(r"```json\n(.*?)```", page("api.md"), re.S))
