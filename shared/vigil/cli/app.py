@@ -30,8 +30,9 @@ from .commands import (
     signals as watching,
 )
 from .doctor import command
+from .registry import CommandLine
 
-app = typer.Typer(
+app = CommandLine(
     name="vigil",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

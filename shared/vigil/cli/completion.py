@@ -9,11 +9,10 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterable
-from typing import Final, get_args
+from typing import Final
 
 import typer
 
-from vigil.contracts import MemoryType
 from vigil.sdk.client import Client, connect
 from vigil.settings import config
 from vigil.subjects import SessionKey
@@ -52,11 +51,6 @@ def job_ids(incomplete: str) -> list[str]:
 def skills(incomplete: str) -> list[str]:
     """Offer the skills that there are."""
     return _within(lambda: (s["name"] for s in _client().skills()["skills"]), incomplete)
-
-
-def memory_types(incomplete: str) -> list[str]:
-    """Offer the types that a memory may have."""
-    return [name for name in get_args(MemoryType) if name.startswith(incomplete)]
 
 
 def _sessions() -> Iterable[str]:

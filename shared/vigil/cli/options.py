@@ -8,7 +8,6 @@ import typer
 
 from vigil.sdk.client import Client, connect
 from vigil.settings import config
-from vigil.settings.config import Settings
 from vigil.subjects import SessionKey, check_part
 
 from . import completion
@@ -30,10 +29,9 @@ Key = Annotated[
 ]
 
 
-def here() -> tuple[Settings, Client]:
-    """Return the settings, and a client of what they (or VIGIL_URL, VIGIL_TOKEN) lead to."""
-    settings = config.load()
-    return settings, connect(settings)
+def client() -> Client:
+    """Return a client of what the settings, or VIGIL_URL and VIGIL_TOKEN, lead to."""
+    return connect(config.load())
 
 
 def checked(key: str) -> str:

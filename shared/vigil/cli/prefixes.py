@@ -32,7 +32,9 @@ def whole(what: str, beginning: str, ids: Iterable[str], *, length: int | None =
     >>> whole("job", "ab", ["abc", "bcd"], length=3), whole("job", "fff", [], length=3)
     ('abc', 'fff')
     """
-    if not beginning or (length is not None and len(beginning) >= length):
+    if not beginning:
+        raise InvalidInput("ID", "must not be empty")
+    if length is not None and len(beginning) >= length:
         return beginning
     wanted = beginning.lower()
     if length is not None and not _HEX.issuperset(wanted):

@@ -1,16 +1,15 @@
 """What commands print: a list by its columns, a thing by its fields, an act in a sentence.
 
-A noun's module holds its columns and the actions that differ; each of them prints JSON instead if
-``--json`` is given. Instants are shown one way everywhere: in UTC, to the second.
+A noun's module holds its columns and the actions that differ. Each returns a `Result`, of which
+``--json`` prints the facts. Instants are shown one way everywhere: in UTC, to the second.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final, NamedTuple
-
-from typer.core import TyperGroup
 
 from . import output
 
@@ -41,16 +40,27 @@ class Column(NamedTuple):
         return instant(found) if self.is_instant and found else found
 
 
-class ListedGroup(TyperGroup):
-    """A noun's commands, of which `list` is meant where none is named."""
+class Result(NamedTuple):
+    """What a command found or did.
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put `list` before options that are the list's."""
-        is_help = bool(args) and args[0] in ctx.help_option_names
-        is_bare = not args or args[0].startswith("-")
-        if is_bare and not is_help and not ctx.resilient_parsing:
-            args = ["list", *args]
-        return super().parse_args(ctx, args)
+    Args:
+        facts: for a program.
+        show: tells a person.
+        end: raised once it is printed: an error, or `typer.Exit` with an exit code.
+    """
+
+    facts: object
+    show: Callable[[], None]
+    end: Exception | None = None
+
+    def print(self, *, is_json: bool) -> None:
+        """Print the facts as JSON, or what a person is told. Raises: `end`."""
+        if is_json:
+            output.json(self.facts)
+        else:
+            self.show()
+        if self.end is not None:
+            raise self.end
 
 
 def instant(at: object) -> str:
@@ -86,20 +96,11 @@ def _cell(value: object) -> object:
 
 
 def listing(
-    name: str,
-    found: Sequence[Mapping[str, Any]],
-    columns: Sequence[Column],
-    *,
-    is_json: bool,
-    empty: str,
-) -> None:
-    """Print what was found: a table, JSON under `name`, or for a person that it is nothing."""
-    if is_json:
-        output.json({name: found})
-    elif found:
-        table(columns, found)
-    else:
-        output.message(empty)
+    name: str, found: Sequence[Mapping[str, Any]], columns: Sequence[Column], *, empty: str
+) -> Result:
+    """Return what was found: a table, JSON under `name`, or for a person that it is nothing."""
+    show = partial(table, columns, found) if found else partial(output.message, empty)
+    return Result({name: found}, show)
 
 
 def fields(columns: Sequence[Column], item: Mapping[str, Any]) -> None:
@@ -111,9 +112,6 @@ def fields(columns: Sequence[Column], item: Mapping[str, Any]) -> None:
             output.data(f"{one.title:<{width}}  {output.printable(value)}{zone}")
 
 
-def done(text: str, facts: object, *, is_json: bool) -> None:
-    """Say what was done, or print its facts."""
-    if is_json:
-        output.json(facts)
-    else:
-        output.message(text)
+def done(text: str, facts: object) -> Result:
+    """Return what was done: in words for a person, its facts for a program."""
+    return Result(facts, partial(output.message, text))

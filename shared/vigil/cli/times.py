@@ -32,8 +32,3 @@ def moment(option: str, text: str, now: datetime) -> datetime:
             option,
             f"{text!r} is no moment: try 2026-11-20, 2026-11-20T09:30Z, or 7d for a week ago",
         ) from error
-
-
-def optional(option: str, text: str | None, now: datetime) -> datetime | None:
-    """Return what :func:`moment` does, or None for None."""
-    return None if text is None else moment(option, text, now)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypedDict, Unpack
 from urllib.parse import urlencode
 
 from msgspec import structs
@@ -17,6 +17,46 @@ PATH: Final = "/api/memories"
 _ID: Final = re.compile("[0-9a-f]{32}")
 WORK_TIMEOUT_S: Final = 75.0
 """Of a maintenance; the gateway waits for a minute."""
+
+
+class MemoryOwner(TypedDict, total=False):
+    """Whose memory: what every method takes."""
+
+    user: str | None
+    """None: the token's own. Somebody else's is for admins."""
+    agent: str | None
+    """None: ``vigil``."""
+
+
+class MemoryFields(MemoryOwner, total=False):
+    """What a memory is saved with (:class:`vigil.memory.operations.save.Save`)."""
+
+    type: str
+    source: str | None
+    importance: float | None
+    """0..1; None: the type's default."""
+    thread: str | None
+    """The conversation that it is part of."""
+    occurred_at: datetime | None
+    """Aware; when what it tells of happened."""
+    stability: str | None
+    expires_at: datetime | None
+    valid_from: datetime | None
+    valid_to: datetime | None
+    links: Sequence[Mapping[str, Any]]
+    """Associations, ``{"to_id", "relation", "weight"}``."""
+
+
+class MemoryFilters(MemoryOwner, total=False):
+    """What a recall and a list can be narrowed to (:class:`vigil.memory.questions.Filters`)."""
+
+    types: Sequence[str] | None
+    source: str | None
+    since: datetime | None
+    until: datetime | None
+    importance_min: float | None
+    as_of: datetime | None
+    thread: str | None
 
 
 class MemoryCalls:
@@ -56,59 +96,19 @@ class MemoryCalls:
         self,
         content: str,
         *,
-        type: str = "fact",  # noqa: A002 - the name it has everywhere
-        source: str | None = None,
-        importance: float | None = None,
-        thread: str | None = None,
-        occurred_at: datetime | None = None,
-        stability: str | None = None,
-        expires_at: datetime | None = None,
-        valid_from: datetime | None = None,
-        valid_to: datetime | None = None,
-        links: Sequence[Mapping[str, Any]] = (),
         idempotency_key: str | None = None,
-        user: str | None = None,
-        agent: str | None = None,
+        **fields: Unpack[MemoryFields],
     ) -> dict[str, Any]:
-        """Remember something; return ``{id, seq}``. With the same key it's remembered once.
-
-        Args:
-            importance: 0..1; None: the type's default.
-            thread: the conversation that it is part of.
-            occurred_at: aware; when what it tells of happened.
-            links: associations, ``{"to_id", "relation", "weight"}``.
-        """
-        fields = {
-            "content": content,
-            "type": type,
-            "source": source,
-            "importance": importance,
-            "thread": thread,
-            "occurred_at": occurred_at,
-            "stability": stability,
-            "expires_at": expires_at,
-            "valid_from": valid_from,
-            "valid_to": valid_to,
-            "links": links,
-            "key": idempotency_key,
-        }
-        return self.ask_memory("save", fields, user=user, agent=agent)
+        """Remember something; return ``{id, seq}``. With the same key it's remembered once."""
+        return self._ask("save", content=content, key=idempotency_key, **fields)
 
     def recall(
         self,
         query: str,
         *,
         limit: int = 10,
-        types: Sequence[str] = (),
-        source: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        importance_min: float | None = None,
-        as_of: datetime | None = None,
-        thread: str | None = None,
         mode: str | None = None,
-        user: str | None = None,
-        agent: str | None = None,
+        **filters: Unpack[MemoryFilters],
     ) -> dict[str, Any]:
         """Find what fits `query`: ``{memories, degraded, …}``, the best first, each with its score.
 
@@ -116,25 +116,15 @@ class MemoryCalls:
         """
         if not query.strip():
             raise ValueError("a recall needs a query; memories() lists")
-        filters = _filters(types, source, since, until, importance_min, as_of, thread)
-        fields = {"query": query, "limit": limit, "mode": mode} | filters
-        return self.ask_memory("recall", fields, user=user, agent=agent)
+        return self._ask("recall", query=query, limit=limit, mode=mode, **filters)
 
     def memories(
         self,
         *,
         sort: str | None = None,
-        types: Sequence[str] = (),
-        source: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        importance_min: float | None = None,
-        as_of: datetime | None = None,
-        thread: str | None = None,
         with_ended: bool = False,
         page_size: int | None = None,
-        user: str | None = None,
-        agent: str | None = None,
+        **filters: Unpack[MemoryFilters],
     ) -> Iterator[dict[str, Any]]:
         """Yield memories, page after page.
 
@@ -142,26 +132,28 @@ class MemoryCalls:
             sort: ``recent`` (default), ``importance`` or ``accessed``.
             with_ended: those that stand no more, too.
         """
-        filters = _filters(types, source, since, until, importance_min, as_of, thread)
-        fields = {"sort": sort, "limit": page_size, "with_ended": with_ended or None} | filters
+        after = None
         while True:
-            page = self.ask_memory("list", fields, user=user, agent=agent)
+            page = self._ask(
+                "list",
+                sort=sort,
+                limit=page_size,
+                with_ended=with_ended or None,
+                after=after,
+                **filters,
+            )
             yield from page["memories"]
-            fields["after"] = page.get("next_after")
-            if fields["after"] is None:
+            after = page.get("next_after")
+            if after is None:
                 return
 
-    def memory(
-        self, id_: str, *, user: str | None = None, agent: str | None = None
-    ) -> dict[str, Any]:
+    def memory(self, id_: str, **of: Unpack[MemoryOwner]) -> dict[str, Any]:
         """Return one memory with its associations: ``{memory, edges}``."""
-        return self.ask_memory("get", {"id": id_}, user=user, agent=agent)
+        return self._ask("get", id=id_, **of)
 
-    def forget(
-        self, id_: str, *, user: str | None = None, agent: str | None = None
-    ) -> dict[str, Any]:
+    def forget(self, id_: str, **of: Unpack[MemoryOwner]) -> dict[str, Any]:
         """Forget a memory for good. Raises: ApiError with status 404, it isn't there."""
-        return self.ask_memory("forget", {"id": id_}, user=user, agent=agent)
+        return self._ask("forget", id=id_, **of)
 
     def associate(
         self,
@@ -170,12 +162,11 @@ class MemoryCalls:
         *,
         relation: str | None = None,
         weight: float | None = None,
-        user: str | None = None,
-        agent: str | None = None,
+        **of: Unpack[MemoryOwner],
     ) -> dict[str, Any]:
         """Associate two memories; again: replace the weight."""
-        fields = {"from_id": from_id, "to_id": to_id, "relation": relation, "weight": weight}
-        return self.ask_memory("associate", fields, user=user, agent=agent)
+        given = {"from_id": from_id, "to_id": to_id, "relation": relation, "weight": weight}
+        return self._ask("associate", **given, **of)
 
     def memory_graph(
         self,
@@ -183,22 +174,23 @@ class MemoryCalls:
         *,
         depth: int = 1,
         limit: int = 100,
-        user: str | None = None,
-        agent: str | None = None,
+        **of: Unpack[MemoryOwner],
     ) -> dict[str, Any]:
         """Return ``{nodes, edges}`` around one memory, or of the best connected ones."""
-        fields = {"id": id_, "depth": depth, "limit": limit}
-        return self.ask_memory("graph", fields, user=user, agent=agent)
+        return self._ask("graph", id=id_, depth=depth, limit=limit, **of)
 
-    def undo_memories(
-        self, source: str, *, user: str | None = None, agent: str | None = None
-    ) -> dict[str, Any]:
+    def undo_memories(self, source: str, **of: Unpack[MemoryOwner]) -> dict[str, Any]:
         """Revert a source and what was derived from it: ``{undone, restored}``, ids."""
-        return self.ask_memory("undo", {"source": source}, user=user, agent=agent)
+        return self._ask("undo", source=source, **of)
 
-    def memory_stats(self, *, user: str | None = None, agent: str | None = None) -> dict[str, Any]:
+    def memory_stats(self, **of: Unpack[MemoryOwner]) -> dict[str, Any]:
         """Return how much there is, and how far a rebuild is."""
-        return self.ask_memory("stats", {}, user=user, agent=agent)
+        return self._ask("stats", **of)
+
+    def _ask(
+        self, operation: str, *, user: str | None = None, agent: str | None = None, **fields: Any
+    ) -> dict[str, Any]:
+        return self.ask_memory(operation, fields, user=user, agent=agent)
 
     def rebuild_memories(self, *, what: str = "all") -> dict[str, Any]:
         """Have every replica make its indexes anew (`all`, or `vectors`). Needs an admin token."""
@@ -237,26 +229,6 @@ def _checked(name: str, id_: str) -> str:
     if not _ID.fullmatch(id_):
         raise InvalidInput(name, "must be 32 hex digits")
     return id_
-
-
-def _filters(
-    types: Sequence[str],
-    source: str | None,
-    since: datetime | None,
-    until: datetime | None,
-    importance_min: float | None,
-    as_of: datetime | None,
-    thread: str | None,
-) -> dict[str, Any]:
-    return {
-        "types": tuple(types),
-        "source": source,
-        "since": since,
-        "until": until,
-        "importance_min": importance_min,
-        "as_of": as_of,
-        "thread": thread,
-    }
 
 
 def _given(values: Mapping[str, Any]) -> dict[str, Any]:

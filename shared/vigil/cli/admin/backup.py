@@ -8,6 +8,7 @@ import os
 import shlex
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -16,8 +17,9 @@ import typer
 from vigil.errors import VigilError
 from vigil.settings import config
 
-from .. import options, output
+from .. import output
 from ..progress import Bar
+from ..tables import Result
 from .up import command
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ T = TypeVar("T")
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The backup.", dir_okay=False)]
 
 
-def backup(file: File, json: options.Json = False) -> None:
+def backup(file: File) -> Result:
     """Write everything into one file, while it runs. The file holds all secrets: keep it safe."""
     from vigil.backup import backup as backups
     from vigil.backup import reach
@@ -50,11 +52,12 @@ def backup(file: File, json: options.Json = False) -> None:
         raise typer.BadParameter(f"{file} exists: a backup never replaces another")
     manifest = told(f"{file} can't be written", lambda: asyncio.run(save()))
     facts = {"file": str(file), "bytes": file.stat().st_size, **facts_of(manifest)}
-    if json:
-        output.json(facts)
-        return
+    return Result(facts, partial(_show_made, facts))
+
+
+def _show_made(facts: dict[str, Any]) -> None:
     messages = sum(stream["messages"] for stream in facts["streams"].values())
-    output.data(f"{file}  {facts['bytes']} bytes, {messages} messages")
+    output.data(f"{facts['file']}  {facts['bytes']} bytes, {messages} messages")
     output.message("It holds the credentials and everything that was said: for its owner only.")
 
 
@@ -70,8 +73,7 @@ def restore(
             help="Only the files of the home, to start a broker of your own with; repeat without.",
         ),
     ] = False,
-    json: options.Json = False,
-) -> None:
+) -> Result:
     """Make an empty home, and its streams, what they were when the backup was made."""
     from vigil.backup import backup as backups
     from vigil.backup.archive import Archive
@@ -88,16 +90,19 @@ def restore(
         backups.check_empty(home)
         told(f"{home} can't be written", lambda: _restore(archive, home, files_only=files_only))
     facts = {"file": str(file), "home": home and str(home), **facts_of(archive.manifest)}
-    if json:
-        output.json(facts)
-    elif home is None:
-        output.data(f"{file} is whole: made {facts['made_at']:%Y-%m-%d %H:%M:%S} UTC")
+    return Result(facts, partial(_show_restored, facts, files_only=files_only))
+
+
+def _show_restored(facts: dict[str, Any], *, files_only: bool) -> None:
+    home = facts["home"]
+    if home is None:
+        output.data(f"{facts['file']} is whole: made {facts['made_at']:%Y-%m-%d %H:%M:%S} UTC")
         _show(facts["streams"])
     elif files_only:
         output.data(f"Wrote the files of {home}. Start the broker, then repeat without the option.")
     else:
         _show(facts["streams"])
-        where = f"VIGIL_HOME={shlex.quote(str(home))} " if "VIGIL_HOME" in os.environ else ""
+        where = f"VIGIL_HOME={shlex.quote(home)} " if "VIGIL_HOME" in os.environ else ""
         output.data(f"Restored into {home}. Start it: {where}{command()} up")
         output.message("End the one that it's a copy of: both would remind, and send webhooks.")
 

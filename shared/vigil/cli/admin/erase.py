@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -15,8 +16,9 @@ from vigil.settings import config
 from vigil.settings.config import Settings
 from vigil.subjects import check_part
 
-from .. import exits, options, output
+from .. import exits, output
 from ..progress import Bar
+from ..tables import Result
 from . import programs
 from .backup import quiet, told
 
@@ -53,8 +55,7 @@ def erase(
     no_wait: Annotated[
         bool, typer.Option("--no-wait", help="Don't wait for the broker's indexes.")
     ] = False,
-    json: options.Json = False,
-) -> None:
+) -> Result:
     """Erase a person: what they said and were told, timers, tokens, everything. Run it again if
     it was interrupted."""
     quiet()
@@ -64,17 +65,11 @@ def erase(
     settings = config.load()
     wait_s = 0.0 if no_wait else INDEX_WAIT_S
     outcome = told("a file can't be cleaned", lambda: _erase(settings, user, wait_s))
-    if json:
-        output.json(outcome)
-    else:
-        _show(outcome)
     if not (outcome.deleted or outcome.tokens or outcome.credentials or outcome.workspaces):
         output.message(f"Nothing of {user} was there: erased before, or another spelling?")
     output.message("Backups made before still hold the data: delete them.")
-    if outcome.files == "not clean":
-        raise typer.Exit(exits.FAILURE)
-    if outcome.files == "pending":
-        raise typer.Exit(exits.NOT_READY)
+    code = {"not clean": exits.FAILURE, "pending": exits.NOT_READY}.get(outcome.files)
+    return Result(outcome, partial(_show, outcome), None if code is None else typer.Exit(code))
 
 
 def _erase(settings: Settings, user: str, wait_s: float) -> Outcome:
@@ -249,6 +244,5 @@ def _show(outcome: Outcome) -> None:
     output.table(("STREAM", "ERASED"), rows)
     but = ", but for what isn't Vigil's to change" if outcome.left else ""
     output.data(f"Files: {_WORDS[outcome.files]}{but if outcome.files == 'clean' else ''}.")
-    shown: Callable[[Residue], str] = lambda r: f"  {r.file} ({r.count}): {r.why}"  # noqa: E731
     for residue in outcome.left:
-        output.data(shown(residue))
+        output.data(f"  {residue.file} ({residue.count}): {residue.why}")

@@ -7,9 +7,7 @@ of it at once; a broker of one's own reads the configuration that `vigil provisi
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from vigil.broker.programs import DOMAIN, Outside
@@ -18,7 +16,9 @@ from vigil.local import runfile
 from vigil.settings import credentials
 from vigil.settings.config import Settings
 
-from .. import exits, output
+from .. import exits, output, tables
+from ..tables import Column
+from . import operator
 
 if TYPE_CHECKING:
     from vigil.bus.bus import Bus
@@ -40,7 +40,7 @@ def create(settings: Settings, user: str, name: str, *, is_admin: bool) -> dict[
         InvalidInput: the user or the name can't be used.
         NotReady: nothing runs.
     """
-    url = _url(settings)
+    url = operator.url_of(settings)
     made = credentials.make_outside(
         settings.credentials, user, name or DEFAULT_NAME, is_admin=is_admin
     )
@@ -56,12 +56,12 @@ def create(settings: Settings, user: str, name: str, *, is_admin: bool) -> dict[
         await remove_outside(admin, made)
 
     try:
-        asyncio.run(_as_admin(settings, url, add))
+        operator.run_as_admin(settings, add)
         _tell_broker(settings)
     except VigilError:
         credentials.drop_outside(settings.credentials, made)
         with contextlib.suppress(VigilError):
-            asyncio.run(_as_admin(settings, url, take_back))
+            operator.run_as_admin(settings, take_back)
         raise
     return describe(settings, made, url)
 
@@ -84,15 +84,21 @@ def describe(settings: Settings, made: Outside, url: str) -> dict[str, Any]:
     }
 
 
+FIELDS: Final = (
+    Column("URL", "url"),
+    Column("Seed", "seed_file"),
+    Column("Publish to", "publish"),
+    Column("Inbox prefix", "inbox_prefix"),
+    Column("Signals", "signals"),
+    Column("Stream", "stream"),
+    Column("Consumer", "consumer"),
+    Column("Domain", "domain"),
+)
+
+
 def show(described: dict[str, Any]) -> None:
     """Print it for a person."""
-    rows = (
-        ("URL", "url"), ("Seed", "seed_file"), ("Publish to", "publish"),
-        ("Inbox prefix", "inbox_prefix"), ("Signals", "signals"), ("Stream", "stream"),
-        ("Consumer", "consumer"), ("Domain", "domain"),
-    )  # fmt: skip
-    for label, key in rows:
-        output.data(f"{label:<13} {described[key]}")
+    tables.fields(FIELDS, described)
     output.message("Anyone with the seed can use it. docs/clients.md shows how.")
 
 
@@ -112,7 +118,7 @@ def revoke(settings: Settings, given: str) -> str:
     Raises:
         NotReady: there is none, or nothing runs.
     """
-    url = _url(settings)
+    operator.url_of(settings)
     wanted = given.removeprefix(PREFIX)
     folder = settings.credentials
     known = [*credentials.outside(folder), *credentials.begun_drops(folder)]
@@ -127,17 +133,9 @@ def revoke(settings: Settings, given: str) -> str:
 
     credentials.begin_drop(folder, found[0])
     _tell_broker(settings)
-    asyncio.run(_as_admin(settings, url, remove))
+    operator.run_as_admin(settings, remove)
     credentials.drop_outside(folder, found[0])
     return f"{PREFIX}{wanted}"
-
-
-def _url(settings: Settings) -> str:
-    run = runfile.running(settings.run_file)
-    url = settings.config.nats.url or (run.nats_url if run else "")
-    if not url:
-        raise exits.NotReady("Vigil is not running: `vigil up` first, or set NATS_URL")
-    return url
 
 
 def _tell_broker(settings: Settings) -> None:
@@ -148,13 +146,3 @@ def _tell_broker(settings: Settings) -> None:
         output.message(FOREIGN)
         return
     reload(settings.home, run.broker_pid)
-
-
-async def _as_admin(settings: Settings, url: str, work: Callable[[Bus], Awaitable[None]]) -> None:
-    from vigil.local.home import connect_admin
-
-    admin = await connect_admin(settings, url)
-    try:
-        await work(admin)
-    finally:
-        await admin.close()

@@ -6,7 +6,6 @@ services' public keys and to hand each service its own seed; once after, to make
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,10 +13,13 @@ import msgspec
 
 from vigil.broker import conf as nats_conf
 from vigil.broker.provision import provision, provision_outside
-from vigil.local.home import connect_admin, ensure_token
+from vigil.bus.bus import Bus
+from vigil.local.home import ensure_token
 from vigil.settings import credentials
 from vigil.settings.config import Settings
 from vigil.topology import SERVICES
+
+from . import operator
 
 
 class Provisioning(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +60,9 @@ def carry_out(settings: Settings, plan: Provisioning) -> dict[str, str]:
         _hand_out(settings, plan.seeds)
         done["seeds"] = str(plan.seeds)
     if plan.has_broker:
-        done |= asyncio.run(_prepare_broker(settings, plan.token_user))
+        done |= operator.run_as_admin(
+            settings, lambda admin: _prepare_broker(admin, settings, plan.token_user)
+        )
     return done
 
 
@@ -90,15 +94,11 @@ def _write(path: Path, data: bytes) -> None:
     credentials.write_private(path, data)
 
 
-async def _prepare_broker(settings: Settings, token_user: str | None) -> dict[str, str]:
-    url = settings.config.nats.url
-    admin = await connect_admin(settings, url)
-    try:
-        await provision(admin, settings.config.retention, replicas=settings.config.nats.replicas)
-        await provision_outside(admin, credentials.outside(settings.credentials))
-        done = {"broker": url}
-        if token_user is not None:
-            done["token"] = await ensure_token(admin, settings, user=token_user)
-        return done
-    finally:
-        await admin.close()
+async def _prepare_broker(admin: Bus, settings: Settings, token_user: str | None) -> dict[str, str]:
+    nats = settings.config.nats
+    await provision(admin, settings.config.retention, replicas=nats.replicas)
+    await provision_outside(admin, credentials.outside(settings.credentials))
+    done = {"broker": nats.url}
+    if token_user is not None:
+        done["token"] = await ensure_token(admin, settings, user=token_user)
+    return done

@@ -6,54 +6,26 @@ that credential's file owns the installation anyway, and no token is needed to m
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 import typer
 
-from vigil.local import runfile
 from vigil.settings import config
-from vigil.settings.config import Settings
 from vigil.subjects import check_user
 
-from .. import exits, options, output, tables
-from ..tables import Column
-from . import programs
+from .. import output, prefixes, tables
+from ..registry import CommandLine
+from ..tables import Column, Result
+from . import operator, programs
 
 if TYPE_CHECKING:
     from vigil.bus.bus import Bus
 
-app = typer.Typer(no_args_is_help=True, help="Make, list and revoke the tokens of people.")
-
-
-def _run(task: Callable[[Bus], Awaitable[Any]]) -> Any:
-    async def main() -> Any:
-        async with operator(config.load()) as bus:
-            return await task(bus)
-
-    return asyncio.run(main())
-
-
-@contextlib.asynccontextmanager
-async def operator(settings: Settings) -> AsyncIterator[Bus]:
-    """Connect to the broker as the one who makes tokens. Raises: NotReady, ConfigError."""
-    from vigil.bus.bus import Bus
-    from vigil.settings import credentials
-
-    run = runfile.running(settings.run_file)
-    url = settings.config.nats.url or (run.nats_url if run else "")
-    if not url:
-        raise exits.NotReady("Vigil is not running: `vigil up` first, or set NATS_URL")
-    seed = credentials.load(settings.credentials, "operator")
-    bus = await Bus.connect(url, role="operator", seed=seed)
-    try:
-        yield bus
-    finally:
-        await bus.close()
+app = CommandLine(no_args_is_help=True, help="Make, list and revoke the tokens of people.")
 
 
 @app.command()
@@ -67,16 +39,14 @@ def create(
     bus: Annotated[
         bool, typer.Option("--bus", help="For a program on the bus: a key of NATS, no token.")
     ] = False,
-    json: options.Json = False,
-) -> None:
+) -> Result:
     """Make a token and print it. It is shown once and stored nowhere."""
     check_user(user)
     if bus:
         if expires_days is not None:
             raise typer.BadParameter("a credential for the bus ends when it is revoked")
         made = programs.create(config.load(), user, name, is_admin=admin)
-        output.json(made) if json else programs.show(made)
-        return
+        return Result(made, partial(programs.show, made))
     now = datetime.now(UTC)
     expires_at = now + timedelta(days=expires_days) if expires_days is not None else None
 
@@ -87,27 +57,27 @@ def create(
             bus, user=user, now=now, is_admin=admin, name=name, expires_at=expires_at
         )
 
-    text = _run(make)
-    if json:
-        output.json({"token": text, "user": user, "is_admin": admin, "expires_at": expires_at})
-        return
+    text = operator.run(config.load(), make)
+    facts = {"token": text, "user": user, "is_admin": admin, "expires_at": expires_at}
+    return Result(facts, partial(_show, text))
+
+
+def _show(text: str) -> None:
     output.data(text)
     output.message("Keep it: it can't be shown again. Use it as VIGIL_TOKEN.")
 
 
 @app.command("list")
-def list_all(json: options.Json = False) -> None:
+def list_all() -> Result:
     """List the tokens, and the credentials of programs: their ids, never their text."""
-    found = sorted(_run(_stored), key=lambda t: (t["user"], str(t["created_at"])))
-    on_bus = programs.stored(config.load())
-    if json:
-        output.json({"tokens": found, "programs": on_bus})
-        return
-    programs_shown = [{**one, "is_on_bus": True} for one in on_bus]
-    if not (found or programs_shown):
-        output.message("No tokens. `vigil token create` makes one.")
-    else:
-        tables.table(COLUMNS, [*found, *programs_shown])
+    settings = config.load()
+    found = sorted(operator.run(settings, _stored), key=lambda t: (t["user"], str(t["created_at"])))
+    on_bus = programs.stored(settings)
+    shown = [*found, *({**one, "is_on_bus": True} for one in on_bus)]
+    listed = tables.listing(
+        "tokens", shown, COLUMNS, empty="No tokens. `vigil token create` makes one."
+    )
+    return listed._replace(facts={"tokens": found, "programs": on_bus})
 
 
 def _role(token: Mapping[str, Any]) -> str:
@@ -131,22 +101,12 @@ COLUMNS: Final = (
 
 
 async def _stored(bus: Bus) -> list[dict[str, Any]]:
-    from vigil.bus.kv import Bucket
     from vigil.settings import tokens
 
-    entries: dict[str, bytes] = {}
-
-    def take(token_id: str, value: bytes | None) -> None:
-        if value is not None:
-            entries[token_id] = value
-
-    watch = await Bucket(bus, tokens.BUCKET).watch(take)
-    await watch.close()
-    result = []
-    for token_id, value in entries.items():
-        token = msgspec.json.decode(value, type=tokens.Token)
-        result.append({"id": token_id, **msgspec.structs.asdict(token)})
-    return result
+    return [
+        {"id": id_, **msgspec.structs.asdict(msgspec.json.decode(value, type=tokens.Token))}
+        for id_, value in (await operator.entries(bus, tokens.BUCKET)).items()
+    ]
 
 
 @app.command()
@@ -154,33 +114,21 @@ def revoke(
     token: Annotated[
         str, typer.Argument(help="The token, its id or the start of it, or bus:USER.NAME.")
     ],
-    json: options.Json = False,
-) -> None:
+) -> Result:
     """End a token, at once and everywhere."""
+    settings = config.load()
     if token.startswith(programs.PREFIX):
-        ended = programs.revoke(config.load(), token)
-        tables.done(f"Revoked {ended}.", {"revoked": ended}, is_json=json)
-        return
+        ended = programs.revoke(settings, token)
+        return tables.done(f"Revoked {ended}.", {"revoked": ended})
 
     async def end(bus: Bus) -> str:
         from vigil.settings import tokens
 
-        token_id = _resolve(token, {t["id"] for t in await _stored(bus)})
+        wanted = tokens.token_id_of(token) if token.startswith(tokens.PREFIX) else token
+        there = [one["id"] for one in await _stored(bus)]
+        token_id = prefixes.whole("token", wanted, there, length=None)
         await tokens.revoke(bus, token_id)
         return token_id
 
-    token_id = _run(end)
-    tables.done(f"Revoked {token_id[:12]}.", {"revoked": token_id}, is_json=json)
-
-
-def _resolve(given: str, known: set[str]) -> str:
-    """Return the id that was meant. Raises: NotReady, BadParameter."""
-    from vigil.settings import tokens
-
-    wanted = tokens.token_id_of(given) if given.startswith(tokens.PREFIX) else given
-    found = [token_id for token_id in known if token_id.startswith(wanted)] if wanted else []
-    if not found:
-        raise exits.NotReady("no such token: `vigil token list` shows them")
-    if len(found) > 1:
-        raise typer.BadParameter(f"{len(found)} tokens start with that: give more of the id")
-    return found[0]
+    token_id = operator.run(settings, end)
+    return tables.done(f"Revoked {token_id[:12]}.", {"revoked": token_id})

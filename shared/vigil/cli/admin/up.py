@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
@@ -24,7 +25,8 @@ from vigil.sdk.client import read_token
 from vigil.settings import config
 from vigil.settings.config import Settings
 
-from .. import exits, options, output
+from .. import exits, options, output, tables
+from ..tables import Result
 
 if TYPE_CHECKING:
     from vigil.local.up import Supervisor
@@ -228,7 +230,7 @@ def command() -> str:
         return str(here)
 
 
-def down(json: options.Json = False) -> None:
+def down() -> Result:
     """Stop what `vigil up` started here. Exit code 3 if nothing runs."""
     settings = config.load()
     run = runfile.running(settings.run_file)
@@ -241,10 +243,7 @@ def down(json: options.Json = False) -> None:
         os.kill(run.pid, signal.SIGKILL)
         if not runfile.wait_ended(settings.run_file, timeout_s=KILL_S):
             raise exits.Timeout(f"pid {run.pid} does not end")
-    if json:
-        output.json({"pid": run.pid, "clean": is_clean})
-    else:
-        output.message("Stopped.")
+    return tables.done("Stopped.", {"pid": run.pid, "clean": is_clean})
 
 
 def serve(service: Annotated[Service, typer.Argument(help="Which one.")]) -> None:
@@ -288,8 +287,7 @@ def provision(
         str | None,
         typer.Option(metavar="USER", help="Make an admin token once, keep and print it."),
     ] = None,
-    json: options.Json = False,
-) -> None:
+) -> Result:
     """Prepare a broker of your own: credentials, streams and buckets. May be run again."""
     from .provision import Provisioning, carry_out
 
@@ -310,8 +308,5 @@ def provision(
         token_user=token_user,
     )
     done = carry_out(settings, plan)
-    if json:
-        output.json(done)
-        return
-    for name, value in done.items():
-        output.data(f"{name}  {value}")
+    text = "\n".join(f"{name}  {value}" for name, value in done.items())
+    return Result(done, partial(output.data, text))

@@ -41,7 +41,7 @@ def chat(
     json: options.Json = False,
 ) -> None:
     """Talk with an agent. Its follow-ups appear when they come. Ctrl-D ends."""
-    _, client = options.here()
+    client = options.client()
     key = options.session_of(client, agent, thread or new_thread())
     is_person = sys.stdin.isatty() and output.is_fancy(sys.stdout) and not json
     if is_person:
@@ -152,7 +152,7 @@ def send(
         text = sys.stdin.read()
     if idempotency_key is not None and wait:
         raise typer.BadParameter("--idempotency-key goes with --no-wait")
-    _, client = options.here()
+    client = options.client()
     key = options.session_of(client, agent, thread or new_thread())
     if not wait:
         _say(client, key, text, idempotency_key, is_json=json)

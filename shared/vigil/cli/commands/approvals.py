@@ -10,6 +10,8 @@ import contextlib
 import json as text_json
 import sys
 import unicodedata
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Annotated, Any, Final
 
 import typer
@@ -18,7 +20,8 @@ from vigil.errors import InvalidInput
 from vigil.sdk.client import Client
 
 from .. import completion, exits, options, output, prefixes, tables
-from ..tables import Column
+from ..registry import CommandLine, ListedGroup
+from ..tables import Column, Result
 
 LISTED_MAX: Final = 500
 GIST_LENGTH_MAX: Final = 80
@@ -26,8 +29,8 @@ ID_LENGTH: Final = 32
 _SHOWN: Final = ("L", "M", "N", "P", "S")
 """First letters of the Unicode categories that a terminal shows as they are."""
 
-app = typer.Typer(
-    cls=tables.ListedGroup,
+app = CommandLine(
+    cls=ListedGroup,
     help="Calls and questions that wait for you: list, show, accept, edit, answer, reject. "
     "Default: list.",
 )
@@ -53,12 +56,11 @@ Digest = Annotated[
 
 
 @app.command("list")
-def list_(state: State = "open", json: options.Json = False) -> None:
+def list_(state: State = "open") -> Result:
     """List what waits for you with the exact arguments, the newest first."""
-    _, client = options.here()
-    found = client.approvals(state=state, limit=LISTED_MAX)
+    found = options.client().approvals(state=state, limit=LISTED_MAX)
     empty = "Nothing waits for you." if state == "open" else f"No approvals: {state}."
-    tables.listing("approvals", found, COLUMNS, is_json=json, empty=empty)
+    return tables.listing("approvals", found, COLUMNS, empty=empty)
 
 
 COLUMNS: Final = (
@@ -88,14 +90,10 @@ FIELDS: Final = (
 
 
 @app.command()
-def show(id_: Id, json: options.Json = False) -> None:
+def show(id_: Id) -> Result:
     """Show one, with the exact arguments and why it has to wait."""
-    _, client = options.here()
-    found = _find(client, id_)
-    if json:
-        output.json(found)
-    else:
-        _show(found)
+    found = _find(options.client(), id_)
+    return Result(found, partial(_show, found))
 
 
 def _show(found: dict[str, Any]) -> None:
@@ -111,16 +109,9 @@ def _show(found: dict[str, Any]) -> None:
 
 
 @app.command()
-def accept(id_: Id, digest: Digest = None, json: options.Json = False) -> None:
+def accept(id_: Id, digest: Digest = None) -> Result:
     """Let it run as it is. 5 if it was decided, expired or isn't what the digest names."""
-    _, client = options.here()
-    found = _find(client, id_)
-    told = {"id": found["id"]} | client.accept(found["id"], digest=digest or found["digest"])
-    tables.done(
-        f"Accepted {found['tool']} {exact(found['input'])}.",
-        told,
-        is_json=json,
-    )
+    return _decide(id_, Client.accept, digest, _accepted)
 
 
 @app.command()
@@ -133,14 +124,11 @@ def edit(
         ),
     ],
     digest: Digest = None,
-    json: options.Json = False,
-) -> None:
+) -> Result:
     """Let it run with other arguments."""
     instead = _arguments(sys.stdin.read() if arguments == "-" else arguments)
-    _, client = options.here()
-    found = _find(client, id_)
-    told = {"id": found["id"]} | client.edit(found["id"], instead, digest=digest or found["digest"])
-    tables.done(f"Accepted {found['tool']} {exact(instead)}.", told, is_json=json)
+    edited = partial(Client.edit, arguments=instead)
+    return _decide(id_, edited, digest, lambda found: _accepted(found | {"input": instead}))
 
 
 @app.command()
@@ -148,15 +136,9 @@ def answer(
     id_: Id,
     text: Annotated[list[str], typer.Argument(metavar="TEXT...", help="What to tell the agent.")],
     digest: Digest = None,
-    json: options.Json = False,
-) -> None:
+) -> Result:
     """Answer a question; of a call, say what is to be taken for its result."""
-    _, client = options.here()
-    found = _find(client, id_)
-    told = {"id": found["id"]} | client.answer(
-        found["id"], " ".join(text), digest=digest or found["digest"]
-    )
-    tables.done("Answered.", told, is_json=json)
+    return _decide(id_, partial(Client.answer, text=" ".join(text)), digest, lambda _: "Answered.")
 
 
 @app.command()
@@ -166,15 +148,27 @@ def reject(
         list[str] | None, typer.Argument(metavar="[TEXT...]", help="Why; shown to the agent.")
     ] = None,
     digest: Digest = None,
-    json: options.Json = False,
-) -> None:
+) -> Result:
     """Refuse it."""
-    _, client = options.here()
+    rejected = partial(Client.reject, text=" ".join(text or ()))
+    return _decide(id_, rejected, digest, lambda found: f"Rejected {found['tool']}.")
+
+
+def _decide(
+    id_: str,
+    verdict: Callable[..., dict[str, Any]],
+    digest: str | None,
+    words: Callable[[dict[str, Any]], str],
+) -> Result:
+    """Give a verdict on what was read, by a method of the client; `words` say what was done."""
+    client = options.client()
     found = _find(client, id_)
-    told = {"id": found["id"]} | client.reject(
-        found["id"], " ".join(text or ()), digest=digest or found["digest"]
-    )
-    tables.done(f"Rejected {found['tool']}.", told, is_json=json)
+    stored = verdict(client, found["id"], digest=digest or found["digest"])
+    return tables.done(words(found), {"id": found["id"]} | stored)
+
+
+def _accepted(found: Mapping[str, Any]) -> str:
+    return f"Accepted {found['tool']} {exact(found['input'])}."
 
 
 def _arguments(text: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -10,11 +11,12 @@ import typer
 
 from vigil.sdk.client import Client
 
-from .. import options, output, prefixes, tables
-from ..tables import Column
+from .. import options, prefixes, tables
+from ..registry import CommandLine, ListedGroup
+from ..tables import Column, Result
 
-app = typer.Typer(
-    cls=tables.ListedGroup,
+app = CommandLine(
+    cls=ListedGroup,
     help="Dead letters: list, show, requeue, discard. Default: list.",
 )
 
@@ -31,11 +33,10 @@ Service = Annotated[
 
 
 @app.command("list")
-def list_(every: All = False, service: Service = None, json: options.Json = False) -> None:
+def list_(every: All = False, service: Service = None) -> Result:
     """List the open dead letters, the oldest first: your own, or with an admin token all."""
-    _, client = options.here()
-    found = list(client.dead_letters(only_open=not every, service=service))
-    tables.listing("letters", found, COLUMNS, is_json=json, empty="No dead letters.")
+    found = list(options.client().dead_letters(only_open=not every, service=service))
+    return tables.listing("letters", found, COLUMNS, empty="No dead letters.")
 
 
 def _state(letter: Mapping[str, Any]) -> str:
@@ -75,34 +76,31 @@ FIELDS: Final = (
 
 
 @app.command()
-def show(id_: Id, json: options.Json = False) -> None:
+def show(id_: Id) -> Result:
     """Show one, and what died."""
-    _, client = options.here()
+    client = options.client()
     found = client.dead_letter(_whole(client, id_))
-    if json:
-        output.json(found)
-        return
     body = {"text": found.get("text"), "data": found["data"]}
-    tables.fields(FIELDS, found["letter"] | body)
+    return Result(found, partial(tables.fields, FIELDS, found["letter"] | body))
 
 
 @app.command()
-def requeue(id_: Id, json: options.Json = False) -> None:
+def requeue(id_: Id) -> Result:
     """Try it again. 5 if that can't be, or was done before."""
-    _, client = options.here()
+    client = options.client()
     id_ = _whole(client, id_)
     found = client.requeue_dead_letter(id_)
     event_id = found.get("event_id")
     name = f" as the event {event_id}" if event_id else ""
-    tables.done(f"Requeued {id_}{name}.", found, is_json=json)
+    return tables.done(f"Requeued {id_}{name}.", found)
 
 
 @app.command()
-def discard(id_: Id, json: options.Json = False) -> None:
+def discard(id_: Id) -> Result:
     """Lay it aside; nothing comes of it. 5 if it was ended before."""
-    _, client = options.here()
+    client = options.client()
     id_ = _whole(client, id_)
-    tables.done(f"Discarded {id_}.", client.discard_dead_letter(id_), is_json=json)
+    return tables.done(f"Discarded {id_}.", client.discard_dead_letter(id_))
 
 
 def _whole(client: Client, id_: str) -> str:

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import sys
 import time
+from functools import partial
 from typing import Any, Final
+
+import typer
 
 from vigil.errors import Unavailable
 from vigil.sdk.client import ApiError, Client
 
-from .. import output
+from .. import exits, output, tables
+from ..tables import Result
 
 LOOK_S: Final = 0.25
 LOOK_MAX_S: Final = 2.0
 """A job that takes long is looked at less often."""
 ENDED: Final = ("succeeded", "failed", "cancelled")
-TOLD_LENGTH_MAX: Final = 100
 
 
-def watch(client: Client, id_: str, *, runs_min: int = 0, is_json: bool = False) -> dict[str, Any]:
-    """Show how a job goes until it ends, and return it then.
+def watch(client: Client, id_: str, *, runs_min: int = 0, is_json: bool = False) -> Result:
+    """Show how a job goes until it ends, and return what became of it.
 
     Args:
         runs_min: the run that is meant; one before it may still be shown as ended.
+        is_json: show each state but the last, which the result is.
     """
     show = _Lines(is_json=is_json) if is_json or not output.is_fancy(sys.stderr) else _Bar()
     look_s, before, is_begun = LOOK_S, None, False
@@ -31,16 +35,17 @@ def watch(client: Client, id_: str, *, runs_min: int = 0, is_json: bool = False)
             job = _look(client, id_)
             if job is not None and job != before:
                 look_s, before = LOOK_S, job
-                show.take(job)
                 is_over = job["status"] in ENDED
-                if is_over and (is_begun or job.get("runs", 0) >= runs_min):
+                is_last = is_over and (is_begun or job.get("runs", 0) >= runs_min)
+                if not (is_last and is_json):
+                    show.take(job)
+                if is_last:
                     break
                 is_begun = is_begun or not is_over
             time.sleep(look_s)
             look_s = min(look_s * 1.2, LOOK_MAX_S)
-    if not is_json:
-        _tell_end(job)
-    return job
+    end = None if job["status"] == "succeeded" else typer.Exit(exits.FAILURE)
+    return Result(job, partial(_tell_end, job), end)
 
 
 def _look(client: Client, id_: str) -> dict[str, Any] | None:
@@ -65,8 +70,7 @@ def _tell_end(job: dict[str, Any]) -> None:
 
 def told(run: dict[str, Any]) -> str:
     """Return the first words of what a step told."""
-    text = " ".join((run.get("error") or run.get("output") or "").split())
-    return text if len(text) <= TOLD_LENGTH_MAX else f"{text[:TOLD_LENGTH_MAX]}…"
+    return tables.short(" ".join((run.get("error") or run.get("output") or "").split()))
 
 
 class _Lines:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any, Final, Literal
 
 import typer
 
 from vigil.sdk.client import Client
 
-from .. import completion, exits, options, output, prefixes, tables
-from ..tables import Column
+from .. import completion, options, output, prefixes, tables
+from ..registry import CommandLine, ListedGroup
+from ..tables import Column, Result
 from .job_watch import watch
 
 GOAL_LENGTH_MAX: Final = 60
 LOOKED_AT_MAX: Final = 200
 """Of the newest jobs, for one that is named by the beginning of its id."""
 
-app = typer.Typer(
-    cls=tables.ListedGroup,
+app = CommandLine(
+    cls=ListedGroup,
     help="Work that runs by itself: list, run, show, cancel, again. Default: list.",
 )
 
@@ -42,12 +44,11 @@ Wait = Annotated[
 
 
 @app.command("list")
-def list_(status: State = None, limit: Limit = 50, json: options.Json = False) -> None:
+def list_(status: State = None, limit: Limit = 50) -> Result:
     """List jobs, the newest first: your own, or with an admin token everybody's."""
-    _, client = options.here()
-    found = client.jobs(status=status, limit=limit)
+    found = options.client().jobs(status=status, limit=limit)
     empty = "No jobs. `vigil jobs skills` lists what there is to run."
-    tables.listing("jobs", found, COLUMNS, is_json=json, empty=empty)
+    return tables.listing("jobs", found, COLUMNS, empty=empty)
 
 
 def _steps(job: Mapping[str, Any]) -> str:
@@ -122,37 +123,31 @@ def run(
         str | None, typer.Option("--key", help="A name of yours: the same runs once a day.")
     ] = None,
     json: options.Json = False,
-) -> None:
+) -> Result:
     """Hand in a job; its id comes at once. With --wait, exit code 1 if it doesn't succeed."""
     if (skill is None) == (goal is None):
         raise typer.BadParameter("give either a SKILL or --goal")
-    _, client = options.here()
+    client = options.client()
     text = sys.stdin.read() if material == "-" else material
     made = client.start_job(
         skill, goal=goal, input=text, vouch=vouch, agent=agent, idempotency_key=key
     )
     if wait:
-        _end(watch(client, made["id"], is_json=json))
-    elif json:
-        output.json(made)
-    else:
-        output.data(made["id"])
+        return watch(client, made["id"], is_json=json)
+    return Result(made, partial(output.data, made["id"]))
 
 
 @app.command()
-def show(id_: Id, json: options.Json = False) -> None:
+def show(id_: Id) -> Result:
     """Show a job: its plan, and what became of each step."""
-    _, client = options.here()
+    client = options.client()
     found = client.job(_whole(client, id_))
-    if json:
-        output.json(found)
-        return
-    tables.fields(FIELDS, found)
-    _show_steps(found)
+    return Result(found, partial(_show, found))
 
 
-def _show_steps(job: dict[str, Any]) -> None:
-    """Show each step of the plan with what came of it."""
+def _show(job: dict[str, Any]) -> None:
+    """Show a job, and each step of its plan with what came of it."""
+    tables.fields(FIELDS, job)
     runs = job.get("step_runs", [])
     for index, step in enumerate((job.get("plan") or {}).get("steps", [])):
         ran = runs[index] if index < len(runs) else None
@@ -179,47 +174,39 @@ def _state(run: dict[str, Any] | None) -> str:
 
 
 @app.command()
-def cancel(id_: Id, json: options.Json = False) -> None:
+def cancel(id_: Id) -> Result:
     """End a job, with the call that it is at. Exit code 5 if it has ended."""
-    _, client = options.here()
+    client = options.client()
     id_ = _whole(client, id_)
     client.cancel_job(id_)
-    tables.done(f"Cancelled {id_}.", {"id": id_, "cancelled": True}, is_json=json)
+    return tables.done(f"Cancelled {id_}.", {"id": id_, "cancelled": True})
 
 
 @app.command()
-def again(id_: Id, wait: Wait = False, json: options.Json = False) -> None:
+def again(id_: Id, wait: Wait = False, json: options.Json = False) -> Result:
     """Run a job anew, with another plan. Exit code 5 if it has not ended."""
-    _, client = options.here()
+    client = options.client()
     id_ = _whole(client, id_)
     runs = client.job(id_).get("runs", 0)
     client.run_job_again(id_)
     if wait:
-        _end(watch(client, id_, runs_min=runs + 1, is_json=json))
-    else:
-        tables.done(f"{id_} runs again.", {"id": id_, "queued": True}, is_json=json)
+        return watch(client, id_, runs_min=runs + 1, is_json=json)
+    return tables.done(f"{id_} runs again.", {"id": id_, "queued": True})
 
 
 @app.command()
-def skills(json: options.Json = False) -> None:
+def skills() -> Result:
     """List what jobs can do: the files in $VIGIL_HOME/skills."""
-    _, client = options.here()
-    found = client.skills()
-    if json:
-        output.json(found)
-        return
-    if not found["skills"]:
-        output.message("No skills. Each is a file in $VIGIL_HOME/skills.")
-    else:
-        tables.table(SKILLS, found["skills"])
+    found = options.client().skills()
+    return Result(found, partial(_show_skills, found))
+
+
+def _show_skills(found: Mapping[str, Any]) -> None:
+    empty = "No skills. Each is a file in $VIGIL_HOME/skills."
+    tables.listing("skills", found["skills"], SKILLS, empty=empty).show()
     for broken in found.get("broken", ()):
         output.message(f"not usable: {output.printable(broken['problem'])}")
 
 
 def _whole(client: Client, id_: str) -> str:
     return prefixes.whole("job", id_, (one["id"] for one in client.jobs(limit=LOOKED_AT_MAX)))
-
-
-def _end(job: dict[str, Any]) -> None:
-    if job["status"] != "succeeded":
-        raise typer.Exit(exits.FAILURE)

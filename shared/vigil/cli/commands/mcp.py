@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -26,19 +26,19 @@ from vigil.settings.sections import McpServer
 from vigil.subjects import check_part
 
 from .. import exits, options, output, tables, toml_sections
+from ..admin import operator
 from ..admin.backup import quiet
-from ..admin.token import operator
-from ..tables import Column
-from . import memory
+from ..field_options import Agent, User
+from ..registry import CommandLine
+from ..tables import Column, Result
 
 if TYPE_CHECKING:
     from vigil.bus.bus import Bus
 
-T = TypeVar("T")
 OWN: Final = "builtin"
 """The shelf of Vigil's own tools, which is none of a server."""
 
-app = typer.Typer(
+app = CommandLine(
     help="A memory as an MCP server; and the servers whose tools agents use.",
     invoke_without_command=True,
 )
@@ -46,7 +46,7 @@ Server = Annotated[str, typer.Argument(metavar="SERVER", help="NAME of [mcp.NAME
 
 
 @app.callback()
-def mcp(context: typer.Context, agent: memory.Agent = "vigil", user: memory.User = None) -> None:
+def mcp(context: typer.Context, agent: Agent = "vigil", user: User = None) -> None:
     """Serve a memory as an MCP server on stdin and stdout, for another program to start.
 
     It acts with the token of this home, or VIGIL_TOKEN. Vigil need not run yet when it starts. At
@@ -71,7 +71,7 @@ def _serve(agent: str, user: str | None) -> None:
     from vigil.memory.over_http import MemoriesOverHttp
     from vigil.memory.wire import Whose
 
-    _, client = options.here()
+    client = options.client()
     acting = Acting(MemoriesOverHttp(client), Whose(user_id=user, agent_id=agent))
 
     def explain(error: Exception) -> str | None:
@@ -88,17 +88,15 @@ def _serve(agent: str, user: str | None) -> None:
 
 
 @app.command()
-def servers(json: options.Json = False) -> None:
+def servers() -> Result:
     """List the servers that agents use: how they are, their tools, and what is held back."""
     settings = config.load()
-    shelves, pins = _run(settings, _stored)
+    shelves, pins = operator.run(settings, _stored)
     names = sorted({*settings.config.mcp, *shelves} - {OWN})
     told = [_told(name, settings.config.mcp.get(name), shelves, pins) for name in names]
     empty = "No servers. `vigil mcp add` adds one."
-    tables.listing("servers", told, COLUMNS, is_json=json, empty=empty)
-    if not json:
-        for one in told:
-            _show(one)
+    listed = tables.listing("servers", told, COLUMNS, empty=empty)
+    return listed._replace(show=partial(_show, listed, told))
 
 
 COLUMNS: Final = (
@@ -114,18 +112,11 @@ TOOL_COLUMNS: Final = (Column("TOOL", "name"), Column("RISK", "risk"))
 
 async def _stored(bus: Bus) -> tuple[dict[str, Shelf], dict[str, Pins]]:
     """Return what is offered, and what was approved, by server."""
-    shelves = {name: decode_shelf(data) for name, data in (await _all(bus, "TOOLS")).items()}
-    pins = {name: decode_pins(data) for name, data in (await _all(bus, "PINS")).items()}
-    return shelves, pins
-
-
-async def _all(bus: Bus, bucket: str) -> dict[str, bytes]:
-    from vigil.bus.kv import Bucket
-
-    found: dict[str, bytes | None] = {}
-    watch = await Bucket(bus, bucket).watch(found.__setitem__)
-    await watch.close()
-    return {name: value for name, value in found.items() if value is not None}
+    shelves, pins = await operator.entries(bus, "TOOLS"), await operator.entries(bus, "PINS")
+    return (
+        {name: decode_shelf(data) for name, data in shelves.items()},
+        {name: decode_pins(data) for name, data in pins.items()},
+    )
 
 
 def _told(
@@ -168,7 +159,13 @@ def _held(held: HeldTool, known: dict[str, Pin]) -> dict[str, Any]:
     }
 
 
-def _show(one: dict[str, Any]) -> None:
+def _show(listed: Result, told: list[dict[str, Any]]) -> None:
+    listed.show()
+    for one in told:
+        _show_tools(one)
+
+
+def _show_tools(one: dict[str, Any]) -> None:
     """Show the tools of a server; what is held back with both of its texts."""
     if one["tools"]:
         first = sum(tool["approved_by"] == "first_sight" for tool in one["tools"])
@@ -197,15 +194,12 @@ def approve(
     tool: Annotated[
         str | None, typer.Argument(metavar="[TOOL]", help="One tool. Default: all held back.")
     ] = None,
-    json: options.Json = False,
-) -> None:
+) -> Result:
     """Let tools be offered that are new, or no longer what was approved, as they are now."""
-    approved = _run(config.load(), lambda bus: _approve(bus, server, tool))
-    if json:
-        output.json({"server": server, "approved": [_held(held, {}) for held in approved]})
-        return
-    for held in approved:
-        output.data(f"{held.name}: {_line(held.description)}")
+    approved = operator.run(config.load(), lambda bus: _approve(bus, server, tool))
+    facts = {"server": server, "approved": [_held(held, {}) for held in approved]}
+    text = "\n".join(f"{held.name}: {_line(held.description)}" for held in approved)
+    return Result(facts, partial(output.data, text))
 
 
 async def _approve(bus: Bus, server: str, tool: str | None) -> list[HeldTool]:
@@ -269,8 +263,7 @@ def add(
     risk: Annotated[
         str | None, typer.Option(help="Of its tools: read, write, external, destructive.")
     ] = None,
-    json: options.Json = False,
-) -> None:
+) -> Result:
     """Add a server to vigil.toml. A running Vigil takes it up by itself."""
     settings = config.load()
     wanted: dict[str, Any] = {
@@ -288,10 +281,12 @@ def add(
     values = {key: value for key, value in wanted.items() if value}
     config.ensure_home(settings)
     toml_sections.add(settings.file, "mcp", name, values)
-    if json:
-        output.json({"name": name, "file": str(settings.file)})
-    else:
-        output.data(f"[mcp.{name}] is in {settings.file}; `vigil mcp servers` shows its state")
+    text = f"[mcp.{name}] is in {settings.file}; `vigil mcp servers` shows its state"
+    return _changed(settings, name, text)
+
+
+def _changed(settings: Settings, name: str, text: str) -> Result:
+    return Result({"name": name, "file": str(settings.file)}, partial(output.data, text))
 
 
 def _file(option: str, path: Path | None) -> str:
@@ -317,29 +312,18 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 @app.command()
-def remove(name: Server, json: options.Json = False) -> None:
+def remove(name: Server) -> Result:
     """Take a server out of vigil.toml, and forget what was approved of it."""
     settings = config.load()
     toml_sections.remove(settings.file, "mcp", name)
     try:
-        _run(settings, lambda bus: _forget(bus, name))
+        operator.run(settings, lambda bus: _forget(bus, name))
     except exits.NotReady:
         output.message(f"Vigil isn't running: what was approved of {name} stays approved.")
-    if json:
-        output.json({"name": name, "file": str(settings.file)})
-    else:
-        output.data(f"[mcp.{name}] is no longer in {settings.file}")
+    return _changed(settings, name, f"[mcp.{name}] is no longer in {settings.file}")
 
 
 async def _forget(bus: Bus, name: str) -> None:
     from vigil.bus.kv import Bucket
 
     await Bucket(bus, "PINS").delete(name)
-
-
-def _run(settings: Settings, task: Callable[[Bus], Awaitable[T]]) -> T:
-    async def main() -> T:
-        async with operator(settings) as bus:
-            return await task(bus)
-
-    return asyncio.run(main())

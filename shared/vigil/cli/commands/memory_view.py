@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from vigil.sdk.client import Client
-
-from .. import output, prefixes, tables
+from .. import options, output, prefixes, tables
 from ..tables import Column
 
 NODE_LENGTH_MAX: Final = 50
@@ -18,11 +16,37 @@ PARTS: Final = (
 )  # fmt: skip
 
 
-def explain_nothing(*, is_empty: bool) -> None:
-    if is_empty:
+def show_saved(saved: Mapping[str, Any]) -> None:
+    output.data(saved["id"])
+    output.message("It was saved before." if saved.get("is_repeat") else "Saved.")
+
+
+def show_forgotten(ids: Sequence[str]) -> None:
+    if ids:
+        output.message(f"Forgot {count(len(ids))}.")
+
+
+def undone(found: Mapping[str, Any]) -> str:
+    """Say how many memories stand no more, and how many stand again."""
+    ended, again = (
+        len(found[name]) + found.get(f"{name}_left_out", 0) for name in ("undone", "restored")
+    )
+    restored = f"; {count(again)} stand again" if again else ""
+    return f"Reverted {count(ended)}{restored}."
+
+
+def show_found(found: Mapping[str, Any]) -> None:
+    """Show what a search found, and what it could not ask."""
+    if "vectors" in found["degraded"]:
+        output.message("The vectors can't be asked now: this is what the text alone finds.")
+    if found["memories"]:
+        show_hits(found["memories"])
+    elif found.get("is_empty"):
         output.message('Nothing is remembered yet: `vigil memory save "…"`, or talk: `vigil chat`.')
     else:
         output.message("Nothing fits. `vigil memory list` shows what there is.")
+    if left_out := found.get("left_out"):
+        output.message(f"{left_out} more did not fit into the answer.")
 
 
 def show_hits(hits: Sequence[Mapping[str, Any]]) -> None:
@@ -49,6 +73,8 @@ def show_one(memory: Mapping[str, Any], edges: Sequence[Mapping[str, Any]]) -> N
 
 def show_graph(nodes: Iterable[Mapping[str, Any]], edges: Sequence[Mapping[str, Any]]) -> None:
     """Show associations by what their ends say, then the ends with their ids."""
+    if not edges:
+        output.message("Nothing is associated here yet: a pass does it every few minutes.")
     names = {node["id"]: tables.short(node["content"], NODE_LENGTH_MAX) for node in nodes}
     ends = (
         Column("MEMORY", lambda edge: names.get(edge["from_id"], edge["from_id"])),
@@ -148,7 +174,7 @@ FIELDS: Final = (
 )
 
 
-def whole_id(client: Client, beginning: str, user: str | None, agent: str) -> str:
+def whole_id(beginning: str, *, user: str | None, agent: str, **_: Any) -> str:
     """Return the id of the memory whose id begins so. Raises: InvalidInput, NotReady."""
-    there = client.memories(page_size=200, with_ended=True, user=user, agent=agent)
+    there = options.client().memories(page_size=200, with_ended=True, user=user, agent=agent)
     return prefixes.whole("memory", beginning, (one["id"] for one in there))

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from .. import options, tables
+from ..tables import Result
 
 
-def pause(json: options.Json = False) -> None:
+def pause() -> Result:
     """Pause everything proactive, for everybody. Answers to people go on. Needs an admin token."""
-    _, client = options.here()
-    client.pause()
-    tables.done(
-        "Paused: no follow-up is said until `vigil resume`.", {"paused": True}, is_json=json
-    )
+    options.client().pause()
+    return tables.done("Paused: no follow-up is said until `vigil resume`.", {"paused": True})
 
 
-def resume(json: options.Json = False) -> None:
+def resume() -> Result:
     """End the pause. Needs an admin token."""
-    _, client = options.here()
-    client.resume()
-    tables.done("Resumed.", {"paused": False}, is_json=json)
+    options.client().resume()
+    return tables.done("Resumed.", {"paused": False})
 
 
-def stop(key: options.Key, json: options.Json = False) -> None:
+def stop(key: options.Key) -> Result:
     """Stop the turn that is running in a session."""
-    _, client = options.here()
     key = options.checked(key)
-    client.stop(key)
-    tables.done(f"Asked {key} to stop.", {"session_key": key, "stopped": True}, is_json=json)
+    options.client().stop(key)
+    return tables.done(f"Asked {key} to stop.", {"session_key": key, "stopped": True})

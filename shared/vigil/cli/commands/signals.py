@@ -40,9 +40,8 @@ def tail_signals(
     json: options.Json = False,
 ) -> None:
     """Print what happens, from now on or after a signal; --no-follow: what is kept."""
-    _, client = options.here()
     away = _Away()
-    signals = client.signals(
+    signals = options.client().signals(
         agent=agent,
         kind=kind,
         session=None if session is None else options.checked(session),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import platform
-import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Annotated, Any, Final
 
 import typer
@@ -14,36 +14,38 @@ from vigil import __version__
 from vigil.errors import Unavailable
 from vigil.local import runfile
 from vigil.local.runfile import RunFile
-from vigil.sdk.client import ApiError, Client
+from vigil.sdk.client import ApiError, Client, connect
+from vigil.settings import config
 from vigil.topology import SERVICES
 
 from .. import completion, exits, options, output, prefixes, tables
-from ..tables import Column
+from ..registry import CommandLine
+from ..tables import Column, Result
 
 TAIL_INTERVAL_S: Final = 0.5
-tail = typer.Typer(no_args_is_help=True, help="Follow what is recorded.")
+tail = CommandLine(no_args_is_help=True, help="Follow what is recorded.")
 
 
-def status(json: options.Json = False) -> None:
+def status() -> Result:
     """Show each service with pid, version and readiness. Exit code 3 if Vigil isn't running."""
-    settings, client = options.here()
+    settings = config.load()
+    client = connect(settings)
     run = runfile.running(settings.run_file)
     if run is not None and run.url != client.url:
         run = None  # VIGIL_URL leads elsewhere
     try:
         found = client.status()
     except Unavailable as error:
-        if json:
-            output.json({"running": False, "url": client.url, "services": []})
         where = f"started by pid {run.pid}, but: " if run else ""
-        raise exits.NotReady(f"not running: {where}{error}") from error
+        facts = {"running": False, "url": client.url, "services": []}
+        return Result(facts, lambda: None, exits.NotReady(f"not running: {where}{error}"))
     found["services"] += _silent(found["services"])
-    if json:
-        output.json({"running": True, "url": client.url, **_facts(run), **found})
-    else:
-        _show_status(client.url, run, found)
-    if not all(service["ready"] for service in found["services"]):
-        raise typer.Exit(exits.NOT_READY)
+    is_ready = all(service["ready"] for service in found["services"])
+    return Result(
+        {"running": True, "url": client.url, **_facts(run), **found},
+        partial(_show_status, client.url, run, found),
+        None if is_ready else typer.Exit(exits.NOT_READY),
+    )
 
 
 def _silent(answered: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -133,11 +135,11 @@ TIMER_COLUMNS: Final = (
 )
 
 
-def sessions(json: options.Json = False) -> None:
+def sessions() -> Result:
     """List your sessions."""
-    _, client = options.here()
+    found = list(options.client().sessions())
     empty = "No sessions. `vigil chat` begins one."
-    tables.listing("sessions", list(client.sessions()), SESSION_COLUMNS, is_json=json, empty=empty)
+    return tables.listing("sessions", found, SESSION_COLUMNS, empty=empty)
 
 
 def timers(
@@ -157,30 +159,26 @@ def timers(
             autocompletion=completion.timer_ids,
         ),
     ] = None,
-    json: options.Json = False,
-) -> None:
+) -> Result:
     """List what is due: follow-ups and reminders."""
-    if cancel is not None and key is None:
-        raise typer.BadParameter("--cancel needs the KEY of the session")
-    _, client = options.here()
-    if key is not None and cancel is not None:
-        session = options.checked(key)
-        there = (one["timer_id"] for one in client.timers(session)["timers"])
-        timer_id = prefixes.whole("timer", cancel, there, length=None)
-        _cancel(client, session, timer_id, is_json=json)
-        return
+    client = options.client()
+    if cancel is not None:
+        return _cancel(client, key, cancel)
     keys = [options.checked(key)] if key else [s["session_key"] for s in client.sessions()]
     found = [{"session_key": k, **t} for k in keys for t in client.timers(k)["timers"]]
     found.sort(key=lambda t: (t["fire_at"], t["timer_id"]))
-    tables.listing("timers", found, TIMER_COLUMNS, is_json=json, empty="Nothing is due.")
+    return tables.listing("timers", found, TIMER_COLUMNS, empty="Nothing is due.")
 
 
-def _cancel(client: Client, key: str, timer_id: str, *, is_json: bool) -> None:
-    if timer_id not in {t["timer_id"] for t in client.timers(key)["timers"]}:
-        raise exits.NotReady(f"no open timer {timer_id!r} in {key}")
+def _cancel(client: Client, key: str | None, beginning: str) -> Result:
+    if key is None:
+        raise typer.BadParameter("--cancel needs the KEY of the session")
+    key = options.checked(key)
+    there = [one["timer_id"] for one in client.timers(key)["timers"]]
+    timer_id = prefixes.whole("timer", beginning, there, length=None)
     client.cancel_timer(key, timer_id)
     facts = {"session_key": key, "timer_id": timer_id, "cancelled": True}
-    tables.done(f"Cancelled {timer_id}.", facts, is_json=is_json)
+    return tables.done(f"Cancelled {timer_id}.", facts)
 
 
 @tail.callback()
@@ -198,7 +196,7 @@ def tail_session(
     json: options.Json = False,
 ) -> None:
     """Print a session's records: what came in, each turn, what was said."""
-    _, client = options.here()
+    client = options.client()
     key = options.checked(key)
     show: Callable[[dict[str, Any]], None] = output.json if json else _show_record
     for record in _records(lambda a: client.timeline(key, after=a), after, is_endless=follow):
@@ -268,15 +266,12 @@ def _gist(kind: str, body: dict[str, Any]) -> str:
     return str(payload.get("op") or payload.get("content") or "")
 
 
-def version(json: options.Json = False) -> None:
+def version() -> Result:
     """Show the versions of Vigil, Python and the system."""
     facts = {
         "vigil": __version__,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
     }
-    if json:
-        output.json(facts)
-    else:
-        output.data(f"vigil {__version__} (Python {facts['python']}, {facts['system']})")
-    sys.stdout.flush()
+    text = f"vigil {__version__} (Python {facts['python']}, {facts['system']})"
+    return Result(facts, partial(output.data, text))

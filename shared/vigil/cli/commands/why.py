@@ -6,6 +6,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Annotated, Any, Final
 
 import typer
@@ -13,6 +14,7 @@ import typer
 from vigil.contracts.vocabulary import ENDINGS
 
 from .. import options, output
+from ..tables import Result
 
 WIDTH_MAX: Final = 100
 """Longer lines are hard to read, however wide the terminal is."""
@@ -33,14 +35,15 @@ def why(
         str | None,
         typer.Option(metavar="KEY", help="The session, if several have that id, or it's old."),
     ] = None,
-    json: options.Json = False,
-) -> None:
+) -> Result:
     """Tell why something was said, or was not: every cause, from the log. 3 if it isn't known."""
-    _, client = options.here()
-    answer = client.why(id_, session=None if session is None else options.checked(session))
-    if json:
-        output.json(answer)
-        return
+    answer = options.client().why(
+        id_, session=None if session is None else options.checked(session)
+    )
+    return Result(answer, partial(_show, answer))
+
+
+def _show(answer: Mapping[str, Any]) -> None:
     width = min(max(shutil.get_terminal_size().columns, WIDTH_MIN), WIDTH_MAX)
     for line in story(answer, width=width, is_fancy=output.is_fancy(sys.stdout)):
         output.data(line)

@@ -14,7 +14,8 @@ import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -28,7 +29,8 @@ from vigil.sdk.client import connect, token_file
 from vigil.settings import config, environ
 from vigil.settings.config import Settings
 
-from .. import exits, options, output
+from .. import exits, output
+from ..tables import Result
 from . import channels, sandbox
 from . import memory as knowledge
 
@@ -45,20 +47,20 @@ _NEEDED: Final = {
 }
 
 
-def doctor(json: options.Json = False) -> None:
+def doctor() -> Result:
     """Check this machine and this installation. Exit code 1 if something doesn't work."""
     checks = list(examine())
     has_failed = any(check.state == "fail" for check in checks)
-    if json:
-        output.json({"ok": not has_failed, "checks": checks})
-    else:
-        width = max(len(check.name) for check in checks)
-        for check in checks:
-            output.data(f"{check.state:<5} {check.name:<{width}} {output.printable(check.found)}")
-            if check.advice:
-                output.data(f"{'':<{width + 6}} → {check.advice}")
-    if has_failed:
-        raise typer.Exit(exits.FAILURE)
+    end = typer.Exit(exits.FAILURE) if has_failed else None
+    return Result({"ok": not has_failed, "checks": checks}, partial(_show, checks), end)
+
+
+def _show(checks: Sequence[Check]) -> None:
+    width = max(len(check.name) for check in checks)
+    for check in checks:
+        output.data(f"{check.state:<5} {check.name:<{width}} {output.printable(check.found)}")
+        if check.advice:
+            output.data(f"{'':<{width + 6}} → {check.advice}")
 
 
 def examine() -> Iterator[Check]:

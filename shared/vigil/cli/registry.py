@@ -1,0 +1,79 @@
+"""How a function becomes a command: what it returns is printed, as JSON with ``--json``."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import typer
+from typer.core import TyperGroup
+
+from . import options
+from .tables import Result
+
+Work = TypeVar("Work", bound=Callable[..., Any])
+
+
+class CommandLine(typer.Typer):
+    """Commands. One that returns a `Result` gets the option ``--json`` and need not know of it.
+
+    One that also prints while it works has a parameter `json` of its own.
+    """
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[Work], Work]:
+        """Declare a function to be a command, of its own name unless another is given."""
+        register = super().command(name, **settings)
+
+        def declare(work: Work) -> Work:
+            register(work if work.__annotations__["return"] == "None" else _printing(work))
+            return work
+
+        return declare
+
+
+def _printing(work: Callable[..., Result]) -> Callable[..., None]:
+    parameters = parameters_of(work)
+    has_own = any(one.name == "json" for one in parameters)
+
+    def run(**given: Any) -> None:
+        is_json = given["json"] if has_own else given.pop("json")
+        work(**given).print(is_json=is_json)
+
+    more = [] if has_own else [keyword("json", options.Json, default=False)]
+    return with_parameters(work, run, [*parameters, *more])
+
+
+def parameters_of(work: Callable[..., Any]) -> list[inspect.Parameter]:
+    """Return the parameters of a function, with their annotations evaluated."""
+    return list(inspect.signature(work, eval_str=True).parameters.values())
+
+
+def keyword(name: str, annotation: Any, *, default: Any) -> inspect.Parameter:
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
+def with_parameters(
+    work: Callable[..., Any], run: Callable[..., Any], parameters: Iterable[inspect.Parameter]
+) -> Callable[..., Any]:
+    """Make `run` pass for `work`, with these parameters instead of its own."""
+    functools.update_wrapper(run, work)
+    run.__signature__ = inspect.Signature(list(parameters))  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters} | {
+        "return": work.__annotations__["return"]
+    }
+    return run
+
+
+class ListedGroup(TyperGroup):
+    """A noun's commands, of which `list` is meant where none is named."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put `list` before options that are the list's."""
+        is_help = bool(args) and args[0] in ctx.help_option_names
+        is_bare = not args or args[0].startswith("-")
+        if is_bare and not is_help and not ctx.resilient_parsing:
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
