@@ -11,7 +11,7 @@ import ast
 import inspect
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, get_args, get_origin
 
@@ -19,7 +19,7 @@ import msgspec
 
 from services.cortex.core.profile import Profile
 from services.cortex.profiles import registered
-from vigil import crash
+from vigil import crash, topology
 from vigil.channels import kinds
 from vigil.contracts.notes import NOTES
 from vigil.contracts.session_kinds import SESSION_KINDS
@@ -215,9 +215,42 @@ def span_page() -> str:
     return page("Spans", "With service, kind and attributes.", "\n".join(lines))
 
 
+# ---------------------------------------------------------------- the bus
+
+
+def bus() -> str:
+    consumers = (
+        f"* `{one.name}` ({one.stream}, {one.ack_wait_s:g} s): {quoted(collapsed(one.filters))}"
+        for one in topology.CONSUMERS
+    )
+    rights = (f"* {name}: {rights_of(role)}" for name, role in topology.ROLES.items())
+    return page(
+        "Consumers and permissions",
+        "Made of `vigil.topology`.",
+        "## Durable consumers\n\nEach shared by all replicas; with the time to acknowledge.\n\n"
+        + "\n".join(consumers),
+        "## Permissions\n\nWhat each role may publish, and the buckets that it may write.\n\n"
+        + "\n".join(rights),
+    )
+
+
+def rights_of(role: topology.Role) -> str:
+    return " ".join(part for part in (quoted(role.publishes), *role.buckets_w) if part)
+
+
+def quoted(subjects: Iterable[str]) -> str:
+    return " ".join(f"`{subject}`" for subject in subjects)
+
+
+def collapsed(filters: Iterable[str]) -> Iterable[str]:
+    """Return subjects, with one in place of those that differ by the letters of a turn."""
+    return dict.fromkeys(re.sub(r"turn-\w+$", "turn-…", subject) for subject in filters)
+
+
 # ---------------------------------------------------------------- all pages
 
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
+    "bus": bus,
     "crash-points": crash_points,
     "logs": logs,
     "metrics": metric_page,

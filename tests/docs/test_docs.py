@@ -69,22 +69,10 @@ def test_every_exit_code_is_listed() -> None:
 # ---------------------------------------------------------------- the bus
 
 
-def test_every_right_to_publish_is_listed() -> None:
-    text = section("architecture.md", "Permissions")
-    rows = dict(re.findall(r"^\| (\w+) \|(.*)$", text, re.MULTILINE))
-    for role, rights in topology.ROLES.items():
-        _, publishes, _, _, _ = f"|{rows[role]}".split("|")
-        assert set(re.findall(r"`([^`]+)`", publishes)) - {"rpc.health"} == set(rights.publishes)
-
-
-def test_every_stream_bucket_and_consumer_is_listed() -> None:
-    text = section("bus.md", "Streams, buckets, consumers")
+def test_every_stream_and_bucket_is_listed() -> None:
+    text = section("bus.md", "Streams and buckets")
     names = {one.name for one in (*topology.STREAMS, *topology.BUCKETS)}
     assert set(re.findall(r"^\| ([A-Z]+) \|", text, re.MULTILINE)) == names
-    for consumer in topology.CONSUMERS:
-        assert f"`{consumer.name}`" in text
-        shown = {re.sub(r"turn-\w+$", "turn-…", subject) for subject in consumer.filters}
-        assert all(f"`{subject}`" in text for subject in shown)
 
 
 def test_every_header_of_a_turn_is_listed() -> None:
