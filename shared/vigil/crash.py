@@ -19,51 +19,51 @@ POINTS: Final = {
     ),
     "gateway.message.after_publish": (
         "the event is stored, not acknowledged",
-        "it is answered; with an idempotency key a repeat is harmless",
+        "answered; with an idempotency key a repeat is harmless",
     ),
     "gateway.key.reserved": (
-        "an idempotency key is reserved, nothing is stored",
-        "a repeat looks for the event, finds none, and stores it",
+        "a key is reserved, nothing stored",
+        "a repeat finds no event, and stores it",
     ),
     "gateway.key.looked": (
         "a repeat found no event",
-        "the next looks again; it is stored only if nothing came between",
+        "the next one looks again",
     ),
     "gateway.key.noted": (
         "the event and its place are stored",
-        "a repeat is answered with that place",
+        "a repeat gets that place",
     ),
     "gateway.cursor.after_send": (
-        "a message was given to the socket",
-        "it is sent again with the same id, unless acknowledged",
+        "a message was sent",
+        "sent again with its id, unless acknowledged",
     ),
     "gateway.event.received": (
         "an event of a program was delivered",
-        "it comes again after 5 s",
+        "comes again after 5 s",
     ),
     "gateway.event.stored": (
-        "it is stored, not acknowledged on EVENTS",
-        "it comes again and is recognized by its id",
+        "it is stored, not acknowledged",
+        "recognized by its id",
     ),
     "gateway.event.buried": (
         "its dead letter is stored, not acknowledged",
-        "it comes again; the dead letter has the same id",
+        "the same letter again",
     ),
     "gateway.requeue.before_end": (
-        "a dead letter was tried again, and is open",
-        "the next requeue finds the work done, and ends it",
+        "a dead letter was retried, and is open",
+        "the next requeue only ends it",
     ),
     "gateway.job.stored": (
         "a job's start is stored, not on the board",
-        "it runs; its first turn puts it there; a repeat with the same key finds it",
+        "its first turn puts it there",
     ),
     "cortex.wake.received": (
         "a wake was delivered",
-        "it comes again after 8 s",
+        "comes again after 8 s",
     ),
     "cortex.lease.acquired": (
         "the lease is held",
-        "it expires after 5 s, the wake comes again",
+        "it expires after 5 s",
     ),
     "cortex.state.loaded": (
         "the session was read",
@@ -71,11 +71,11 @@ POINTS: Final = {
     ),
     "cortex.takeover.after_commit": (
         "the attempt is counted",
-        "the next takeover counts one more",
+        "the next counts one more",
     ),
     "cortex.event.read": (
-        "an event was read, nothing committed",
-        "it is read again",
+        "an event was read",
+        "read again",
     ),
     "cortex.model.before_call": (
         "a loop's draft",
@@ -83,15 +83,15 @@ POINTS: Final = {
     ),
     "cortex.model.after_call": (
         "an answer, not committed",
-        "the model is asked, and paid, again",
+        "asked, and paid, again",
     ),
     "cortex.reflect.before_call": (
-        "it will summarize, or look back at a pause",
-        "that is decided again",
+        "it will summarize, or look back",
+        "decided again",
     ),
     "cortex.reflect.after_call": (
-        "a summary, or what to remember, not committed",
-        "the same; the model is paid again",
+        "that is answered, not committed",
+        "decided, and paid, again",
     ),
     "cortex.commit.before": (
         "a turn, not published",
@@ -99,22 +99,22 @@ POINTS: Final = {
     ),
     "cortex.commit.after": (
         "the turn is stored",
-        "the wake comes again and finds what is owed",
+        "the wake comes again, finds what is owed",
     ),
     "cortex.wake.before_ack": (
         "nothing is owed",
-        "the wake comes again and is acknowledged",
+        "the wake comes again, acknowledged",
     ),
     "cortex.dead.after_publish": (
         "a dead letter is stored, its turn not",
-        "the same letter, dropped by its id within two minutes; then the turn",
+        "the same letter, then the turn",
     ),
     "cortex.release.before": (
         "an idle session, lease held",
         "the lease expires",
     ),
     "cortex.signal.received": (
-        "records were read, their signals not stored",
+        "records were read",
         "the next projector reads them again",
     ),
     "cortex.signal.before_publish": (
@@ -123,11 +123,11 @@ POINTS: Final = {
     ),
     "cortex.signal.after_publish": (
         "the signals are stored",
-        "the next goes on after the last of SIGNALS",
+        "the next goes on after them",
     ),
     "delivery.turn.received": (
         "a turn was delivered",
-        "it comes again after 5 s",
+        "comes again after 5 s",
     ),
     "delivery.claim.before": (
         "a claim, not published",
@@ -135,11 +135,11 @@ POINTS: Final = {
     ),
     "delivery.claim.after": (
         "the message is said, the turn not acknowledged",
-        "found in the transcript, not said again",
+        "found said",
     ),
     "delivery.turn.before_ack": (
         "all sends of the turn are settled",
-        "found settled, acknowledged",
+        "found settled",
     ),
     "delivery.void.after_receipt": (
         "the receipt is stored",
@@ -147,7 +147,7 @@ POINTS: Final = {
     ),
     "delivery.dispatch.before": (
         "the message is said, not ordered on its channel",
-        "the turn comes again: found said, ordered",
+        "found said, ordered",
     ),
     "delivery.dispatch.after": (
         "the order is stored, the turn not acknowledged",
@@ -155,39 +155,39 @@ POINTS: Final = {
     ),
     "delivery.attempt.received": (
         "an order was delivered",
-        "it comes again after 8 s",
+        "comes again after 8 s",
     ),
     "delivery.attempt.begun": (
         "`begun` is stored, nothing sent",
-        "nobody can know that: `unknown`, `timeout_s` and 5 s later",
+        "`unknown`, `timeout_s` and 5 s later",
     ),
     "delivery.attempt.sent": (
         "the receiver answered, nothing is stored",
-        "the same: sent again with its id if idempotent, else `ambiguous`",
+        "the same; sent again if idempotent, else `ambiguous`",
     ),
     "delivery.attempt.ended": (
         "the end of an attempt is stored",
-        "tried again at `next_at`, or closed",
+        "next attempt, or closed",
     ),
     "delivery.attempt.closed": (
-        "the receipt is stored, perhaps no dead letter",
-        "the dead letter is stored, the order acknowledged",
+        "the receipt is stored",
+        "a dead letter, if it failed",
     ),
     "delivery.attempt.buried": (
-        "the dead letter is stored, the order not acknowledged",
-        "the same letter under the same id",
+        "the dead letter is stored",
+        "the same letter again",
     ),
     "delivery.attempt.before_ack": (
         "the order is closed",
-        "found closed, acknowledged",
+        "found closed",
     ),
     "delivery.requeue.after_dispatch": (
-        "a new order is stored, the gateway wasn't told",
-        "it is sent; whoever asks again learns that it is done",
+        "a new order is stored",
+        "it is sent; the gateway learns it at a repeat",
     ),
     "scheduler.turn.received": (
         "a turn was delivered",
-        "it comes again after 5 s",
+        "comes again after 5 s",
     ),
     "scheduler.schedule.before": (
         "nothing is stored",
@@ -195,43 +195,43 @@ POINTS: Final = {
     ),
     "scheduler.schedule.after": (
         "the schedule is stored, the turn not acknowledged",
-        "stored again in its place",
+        "stored again",
     ),
     "scheduler.turn.before_ack": (
         "all timers of the turn are stored",
-        "stored again in their places",
+        "stored again",
     ),
     "scheduler.promote.before": (
-        "a due timer, its schedule stored",
-        "the next active scheduler, or the broker 2 s after it was due",
+        "a timer is due",
+        "the next scheduler, or the broker 2 s later",
     ),
     "scheduler.promote.after": (
         "`in.timer` and the schedule are stored",
-        "`in.timer` again under the same id; the session ignores a second",
+        "`in.timer` again under its id",
     ),
     "scheduler.remove.after": (
         "the schedule is removed",
-        "nothing is left to do",
+        "nothing to do",
     ),
     "scheduler.due.before_ack": (
-        "what the broker fired is stored as `in.timer`",
-        "the same again, or found removed",
+        "`in.timer` of what the broker fired",
+        "the same again",
     ),
     "scheduler.rearm.before_done": (
-        "after a restore all schedules are stored, the mark is set",
-        "they are stored again in their places",
+        "after a restore all schedules are stored",
+        "stored again",
     ),
     "memory.save.before": (
         "nothing is stored",
-        "whoever asked asks again; a turn comes again",
+        "asked again",
     ),
     "memory.save.after": (
         "what a turn saves is stored",
-        "the turn comes again; the memory has the effect's id",
+        "recognized by its id",
     ),
     "memory.turn.received": (
         "a turn was delivered",
-        "it comes again after 8 s",
+        "comes again after 8 s",
     ),
     "memory.call.before_claim": (
         "a tool call, not claimed",
@@ -239,51 +239,51 @@ POINTS: Final = {
     ),
     "memory.call.claimed": (
         "the claim is stored, nothing was run",
-        "run: every memory tool may run twice",
+        "run",
     ),
     "memory.call.ran": (
         "the tool was run, its result isn't stored",
-        "run again; a save has the call's id",
+        "run again; a save is recognized",
     ),
     "memory.call.answered": (
         "the result is stored, the turn not acknowledged",
-        "nothing is run, or answered again under the same id",
+        "found, or answered again under its id",
     ),
     "memory.turn.before_ack": (
         "all of the turn is done",
-        "found done, acknowledged",
+        "found done",
     ),
     "memory.batch.before": (
         "records of MEMORIES were read",
-        "read again from the position in SQLite",
+        "read again",
     ),
     "memory.batch.applied": (
-        "they are in SQLite, with the position",
+        "they are in SQLite",
         "read on from there",
     ),
     "memory.vectors.embedded": (
         "vectors are in SQLite, not in the index",
-        "put into the index from there",
+        "indexed from there",
     ),
     "memory.vectors.upserted": (
-        "they are in the index, perhaps not on disk",
-        "put in again, in their places",
+        "they are in the index",
+        "indexed again",
     ),
     "memory.vectors.flushed": (
         "they are on disk, the position isn't",
-        "the same",
+        "indexed again",
     ),
     "memory.rebuild.before_swap": (
         "a second database is complete",
-        "the first is used, the second deleted",
+        "it is deleted",
     ),
     "memory.rebuild.swapping": (
-        "the first is deleted, the second not in its place",
+        "the first is deleted",
         "rebuilt from the log",
     ),
     "executor.turn.received": (
         "a turn was delivered",
-        "it comes again after 8 s",
+        "comes again after 8 s",
     ),
     "executor.spawn.after": (
         "the child's first event is stored",
@@ -291,11 +291,11 @@ POINTS: Final = {
     ),
     "executor.tell.after": (
         "the parent's event is stored",
-        "stored again under the same id",
+        "stored again under its id",
     ),
     "executor.cancel.after": (
-        "a withdrawal, or the child's `cancel`, is stored",
-        "found, or stored again under the same id",
+        "a withdrawal or `cancel` is stored",
+        "found, or stored again under its id",
     ),
     "executor.board.after": (
         "the board entry is stored",
@@ -303,11 +303,11 @@ POINTS: Final = {
     ),
     "executor.call.before_claim": (
         "a tool call, not claimed",
-        "claimed and run by whoever gets the turn",
+        "claimed again",
     ),
     "executor.call.claimed": (
         "the claim is stored, nothing was run",
-        "nobody can know that: run again if the tool may, else `ambiguous`",
+        "run again if the tool may, else `ambiguous`",
     ),
     "executor.call.ran": (
         "the tool was run, its result isn't stored",
@@ -315,46 +315,46 @@ POINTS: Final = {
     ),
     "executor.call.answered": (
         "the result is stored, the turn not acknowledged",
-        "the result is found: nothing is run",
+        "found",
     ),
     "executor.turn.before_ack": (
         "all of the turn is done",
-        "found done, acknowledged",
+        "found done",
     ),
     "erase.marked": (
         "`vigil erase`: every service refuses the person",
-        "run it again, as for all that follow",
+        "the same command again",
     ),
     "erase.tokens": (
         "their tokens are revoked",
-        "their records",
+        "the same",
     ),
     "erase.message.after": (
-        "one record is deleted and overwritten",
-        "the others",
+        "one record is overwritten",
+        "the same",
     ),
     "erase.swept": (
         "none of their records is left",
-        "the memory services are asked",
+        "the same",
     ),
     "erase.asked": (
-        "running memory services hold nothing of theirs",
-        "the streams are rewritten",
+        "memory services hold nothing of theirs",
+        "the same",
     ),
     "erase.scrubbed": (
         "one stream is rewritten",
-        "all of them again, without the first one's filling",
+        "the same",
     ),
     "erase.before_done": (
-        "all streams are clean, the mark is not yet a tombstone",
-        "a short sweep, the rewriting, the tombstone",
+        "all streams are clean",
+        "the same",
     ),
     "erase.projections": (
-        "folders of stopped memory services are overwritten, too",
+        "stopped memory services, too",
         "the same",
     ),
     "erase.workspaces": (
-        "their workspaces are overwritten and removed",
+        "their workspaces are removed",
         "the same",
     ),
 }
