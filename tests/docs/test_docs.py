@@ -45,10 +45,10 @@ def section(name: str, heading: str) -> str:
     return page(name).split(f"\n## {heading}\n")[1].split("\n## ")[0]
 
 
-def first_cells(text: str) -> set[str]:
-    """Return every name in backquotes in the first cells of the tables of `text`."""
-    cells = re.findall(r"^\| ([^|]*) \|", text, re.MULTILINE)
-    return {name for cell in cells for name in re.findall(r"`([^`]+)`", cell)}
+def listed_names(text: str) -> set[str]:
+    """Return every name in backquotes that begins a line of the lists of `text`."""
+    heads = re.findall(r"^\* (.*?):\s", text, re.MULTILINE)
+    return {name for head in heads for name in re.findall(r"`([^`]+)`", head)}
 
 
 # ---------------------------------------------------------------- settings, logs, exit codes
@@ -57,7 +57,7 @@ def first_cells(text: str) -> set[str]:
 def test_every_variable_is_listed() -> None:
     variables = {*config._SEED_VARIABLES, *config._WITHOUT_MEANING, *config._NOT_SETTINGS}
     variables |= {"ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY_FILE", "ANTHROPIC_BASE_URL"}
-    assert variables <= first_cells(section("operations.md", "Settings"))
+    assert variables <= listed_names(section("operations.md", "Settings"))
 
 
 def test_every_exit_code_is_listed() -> None:
@@ -72,12 +72,12 @@ def test_every_exit_code_is_listed() -> None:
 def test_every_stream_and_bucket_is_listed() -> None:
     text = section("bus.md", "Streams and buckets")
     names = {one.name for one in (*topology.STREAMS, *topology.BUCKETS)}
-    assert set(re.findall(r"^\| ([A-Z]+) \|", text, re.MULTILINE)) == names
+    assert set(re.findall(r"^\* ([A-Z]+) \(", text, re.MULTILINE)) == names
 
 
 def test_every_header_of_a_turn_is_listed() -> None:
     headers = {v for k, v in vars(contracts).items() if k.endswith("_HEADER")}
-    assert headers <= first_cells(section("bus.md", "Headers"))
+    assert headers <= listed_names(section("bus.md", "Headers"))
 
 
 def test_every_record_has_its_example() -> None:
