@@ -21,7 +21,7 @@ KEPT: Final = {
     "class names defined more than once": 27,
     "files named by a gerund": 3,
     "comments `noqa`": 68,
-    "comments `fmt: skip`": 148,
+    "comments `fmt: skip`": 147,
     "handlers of any `Exception`": 29,
     "files over 400 lines": 2,
     "functions over 60 lines": 2,

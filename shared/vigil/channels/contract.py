@@ -12,7 +12,7 @@ alone knows whether a request is genuine and who wrote it; what it returns is st
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Protocol
@@ -136,13 +136,13 @@ class Channel(Section, frozen=True, kw_only=True, tag_field="kind"):
         """
         return None
 
-    def examine(self, name: str, home: Path) -> Iterator[Check]:
-        """Check for `vigil doctor` what can be told without calling anybody; `name` is a check's.
+    def examine(self, home: Path) -> Check | None:
+        """Check for `vigil doctor` what can be told without calling anybody; None: nothing.
 
         Args:
             home: where the path of a file begins, unless it's absolute.
         """
-        return iter(())
+        return None
 
     def __repr__(self) -> str:
         # Addresses and secrets may let somebody in.

@@ -5,7 +5,6 @@ What sends is in :mod:`vigil.channels.webhook_sender`: only delivery has the lib
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -52,22 +51,20 @@ class Webhook(Channel, frozen=True, kw_only=True, tag="webhook"):
         secret = secret_of(self, context.home)
         return WebhookSender(self.url, secret, rules, context.clock, timeout_s=self.timeout_s)
 
-    def examine(self, name: str, home: Path) -> Iterator[Check]:
+    def examine(self, home: Path) -> Check:
         rules = ssrf.Rules(ports=self.ports, allow_private=self.allow_private)
         try:
             target = ssrf.target_of(self.url, rules)
             secret_of(self, home)
         except InvalidInput as error:
-            yield fail(name, str(error), _ADVICE)
-            return
+            return fail(str(error), _ADVICE)
         path = home / Path(self.secret_file).expanduser()
         where = f"{target.scheme}://{target.host}:{target.port}"
         if self.secret_file and others_can_read(path):
-            yield warn(name, f"others can read {path}", f"chmod 600 {path}")
-        elif target.scheme == "http" and not self.allow_private:
-            yield warn(name, f"{where} is not encrypted", "use https: messages are people's own")
-        else:
-            yield ok(name, where)
+            return warn(f"others can read {path}", f"chmod 600 {path}")
+        if target.scheme == "http" and not self.allow_private:
+            return warn(f"{where} is not encrypted", "use https: messages are people's own")
+        return ok(where)
 
 
 def secret_of(one: Webhook, home: Path) -> Secret:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
@@ -27,6 +28,12 @@ Key = Annotated[
         autocompletion=completion.session_keys,
     ),
 ]
+
+
+def id_of(thing: str, command: str, offer: Callable[..., list[str]] | None = None) -> Any:
+    """Return the argument that is an id, or the beginning of one; `command` lists them."""
+    text = f"Of {thing}, as `{command}` lists; its beginning is enough."
+    return typer.Argument(metavar="ID", help=text, autocompletion=offer)
 
 
 def client() -> Client:

@@ -12,24 +12,30 @@ import msgspec
 class Check(msgspec.Struct, frozen=True, kw_only=True):
     """What one look found. `advice` is what to do if the state isn't ok."""
 
-    name: str
+    name: str = ""
+    """`vigil doctor` gives it: what looks need not know what it is called."""
     state: Literal["ok", "warn", "fail"]
     found: str
     advice: str = ""
 
 
-def ok(name: str, found: str) -> Check:
-    return Check(name=name, state="ok", found=found)
+def ok(found: str) -> Check:
+    return Check(state="ok", found=found)
 
 
-def warn(name: str, found: str, advice: str) -> Check:
-    return Check(name=name, state="warn", found=found, advice=advice)
+def warn(found: str, advice: str) -> Check:
+    return Check(state="warn", found=found, advice=advice)
 
 
-def fail(name: str, found: str, advice: str) -> Check:
-    return Check(name=name, state="fail", found=found, advice=advice)
+def fail(found: str, advice: str) -> Check:
+    return Check(state="fail", found=found, advice=advice)
 
 
 def others_can_read(path: Path) -> bool:
     """Return whether others than the owner can read a file that is there."""
     return bool(path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO))
+
+
+def nearest(path: Path) -> Path:
+    """Return a path, or the first above it that is there."""
+    return next(one for one in (path, *path.parents) if one.exists())

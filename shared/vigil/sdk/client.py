@@ -53,6 +53,17 @@ class ApiError(VigilError):
         super().__init__(f"{title}: {detail}" if detail and detail != title else title)
 
 
+def is_passing(error: VigilError) -> bool:
+    """Whether an error may be over in a moment: the gateway is away, starts, or has too much to do.
+
+    >>> is_passing(Unavailable("nobody there")), is_passing(ApiError(404, {}))
+    (True, False)
+    """
+    if isinstance(error, ApiError):
+        return error.status >= 500 or error.status == http.client.TOO_MANY_REQUESTS
+    return isinstance(error, Unavailable)
+
+
 class Client(MemoryCalls, DecidingCalls, JobCalls):
     """The API of one gateway, as one user.
 
@@ -241,8 +252,7 @@ class Client(MemoryCalls, DecidingCalls, JobCalls):
                 if not follow:
                     return
             except (Unavailable, ApiError) as error:
-                status = error.status if isinstance(error, ApiError) else 503
-                if not has_begun or not follow or (status < 500 and status != 429):
+                if not has_begun or not follow or not is_passing(error):
                     raise
                 if on_away is not None:
                     on_away(error)

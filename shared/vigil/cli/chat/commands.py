@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from functools import partial
 from typing import Annotated, Any, Final
 from uuid import uuid4
 
@@ -18,6 +19,7 @@ from vigil.sdk.client import Client
 from vigil.subjects import SessionKey
 
 from .. import exits, options, output
+from ..tables import Result
 
 CONFIRM_S: Final = 10.0
 SHOW_S: Final = 3.0
@@ -145,8 +147,7 @@ def send(
         str | None,
         typer.Option(help="With --no-wait: a name for this message; it is stored once."),
     ] = None,
-    json: options.Json = False,
-) -> None:
+) -> Result:
     """Say one thing and print the answer."""
     if text == "-":
         text = sys.stdin.read()
@@ -155,25 +156,21 @@ def send(
     client = options.client()
     key = options.session_of(client, agent, thread or new_thread())
     if not wait:
-        _say(client, key, text, idempotency_key, is_json=json)
-        return
+        stored = client.send(str(key), text, idempotency_key=idempotency_key)
+        return Result({"session_key": str(key), **stored}, partial(_show_stored, key, stored))
     answer = client.chat(text, user=key.user, thread=key.thread, agent=key.agent)
-    if json:
-        output.json(answer)
-    elif "response" in answer:
-        output.data(output.printable(answer["response"]))
-        if thread is None:
-            output.message(f"Go on with: vigil send --thread {key.thread} …")
     if "response" not in answer:
-        raise exits.Timeout(f"no answer yet; it will be in session {key}")
+        end = exits.Timeout(f"no answer yet; it will be in session {key}")
+        return Result(answer, lambda: None, end)
+    return Result(answer, partial(_show_answer, answer, None if thread else key.thread))
 
 
-def _say(
-    client: Client, key: SessionKey, text: str, idempotency_key: str | None, *, is_json: bool
-) -> None:
-    stored = client.send(str(key), text, idempotency_key=idempotency_key)
-    if is_json:
-        output.json({"session_key": str(key), **stored})
-    else:
-        output.data(stored["event_id"])
-        output.message(f"Stored in session {key}.")
+def _show_stored(key: SessionKey, stored: dict[str, Any]) -> None:
+    output.data(stored["event_id"])
+    output.message(f"Stored in session {key}.")
+
+
+def _show_answer(answer: dict[str, Any], new_thread: str | None) -> None:
+    output.data(output.printable(answer["response"]))
+    if new_thread is not None:
+        output.message(f"Go on with: vigil send --thread {new_thread} …")

@@ -12,10 +12,11 @@ import sys
 import unicodedata
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import typer
 
+from vigil.contracts.vocabulary import ApprovalState
 from vigil.errors import InvalidInput
 from vigil.sdk.client import Client
 
@@ -35,21 +36,8 @@ app = CommandLine(
     "Default: list.",
 )
 
-Id = Annotated[
-    str,
-    typer.Argument(
-        metavar="ID",
-        help="Of a request, as `vigil approvals` lists; its beginning is enough.",
-        autocompletion=completion.approval_ids,
-    ),
-]
-State = Annotated[
-    str,
-    typer.Option(
-        metavar="STATE",
-        help="open, accepted, edited, answered, rejected, expired, superseded, closed, or all.",
-    ),
-]
+Id = Annotated[str, options.id_of("a request", "vigil approvals", completion.approval_ids)]
+State = Annotated[Literal[ApprovalState, "all"], typer.Option(help="Only those that are so.")]
 Digest = Annotated[
     str | None, typer.Option(metavar="HEX", help="Only if the arguments still have this digest.")
 ]

@@ -20,12 +20,7 @@ app = CommandLine(
     help="Dead letters: list, show, requeue, discard. Default: list.",
 )
 
-Id = Annotated[
-    str,
-    typer.Argument(
-        metavar="ID", help="Of a dead letter, as `vigil dead` lists; its beginning is enough."
-    ),
-]
+Id = Annotated[str, options.id_of("a dead letter", "vigil dead")]
 All = Annotated[bool, typer.Option("--all", help="Those that were ended, too.")]
 Service = Annotated[
     str | None, typer.Option(metavar="NAME", help="Only what this service gave up.")

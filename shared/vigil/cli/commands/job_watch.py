@@ -10,7 +10,7 @@ from typing import Any, Final
 import typer
 
 from vigil.errors import Unavailable
-from vigil.sdk.client import ApiError, Client
+from vigil.sdk.client import ApiError, Client, is_passing
 
 from .. import exits, output, tables
 from ..tables import Result
@@ -52,10 +52,9 @@ def _look(client: Client, id_: str) -> dict[str, Any] | None:
     """Return the job; None, if the gateway is away for a moment, or it isn't listed yet."""
     try:
         return client.job(id_)
-    except Unavailable:
-        return None
-    except ApiError as error:
-        if error.status < 500 and error.status not in (404, 429):
+    except (Unavailable, ApiError) as error:
+        is_unlisted = isinstance(error, ApiError) and error.status == 404
+        if not (is_unlisted or is_passing(error)):
             raise
         return None
 

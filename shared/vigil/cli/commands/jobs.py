@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from functools import partial
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 import typer
 
+from vigil.contracts.vocabulary import JobStatus
 from vigil.sdk.client import Client
 
 from .. import completion, options, output, prefixes, tables
@@ -25,16 +26,9 @@ app = CommandLine(
     help="Work that runs by itself: list, run, show, cancel, again. Default: list.",
 )
 
-Id = Annotated[
-    str,
-    typer.Argument(
-        metavar="ID",
-        help="Of a job, as `vigil jobs` lists; its beginning is enough.",
-        autocompletion=completion.job_ids,
-    ),
-]
+Id = Annotated[str, options.id_of("a job", "vigil jobs", completion.job_ids)]
 State = Annotated[
-    Literal["queued", "running", "succeeded", "failed", "cancelled"] | None,
+    JobStatus | None,
     typer.Option("--status", help="Only those that are so."),
 ]
 Limit = Annotated[int, typer.Option("--limit", min=1, max=200, help="How many.")]

@@ -18,7 +18,7 @@ from vigil.memory.operations.save import Save
 from vigil.memory.operations.stats import GetStats
 from vigil.memory.operations.undo import Undo
 from vigil.memory.questions import Filters
-from vigil.sdk.client import ApiError, Client
+from vigil.sdk.client import ApiError, Client, is_passing
 
 from .. import completion, exits, options, output, tables
 from ..field_options import User, options_of
@@ -36,12 +36,7 @@ app = CommandLine(
 )
 
 FILTERS: Final = Filters.__struct_fields__
-Id = Annotated[
-    str,
-    typer.Argument(
-        metavar="ID", help="Of a memory, as `vigil memory list` shows; its beginning is enough."
-    ),
-]
+Id = Annotated[str, options.id_of("a memory", "vigil memory list")]
 
 
 # ---------------------------------------------------------------- writing
@@ -214,8 +209,7 @@ def _wait_rebuilt(client: Client) -> dict[str, Any]:
             try:
                 found = client.memory_stats()
             except (Unavailable, ApiError) as error:
-                is_away = isinstance(error, Unavailable) or error.status == 503
-                if not is_away or time.monotonic() - heard_s > PATIENCE_S:
+                if not is_passing(error) or time.monotonic() - heard_s > PATIENCE_S:
                     raise
             else:
                 heard_s = time.monotonic()

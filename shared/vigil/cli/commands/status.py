@@ -14,7 +14,7 @@ from vigil import __version__
 from vigil.errors import Unavailable
 from vigil.local import runfile
 from vigil.local.runfile import RunFile
-from vigil.sdk.client import ApiError, Client, connect
+from vigil.sdk.client import ApiError, Client, connect, is_passing
 from vigil.settings import config
 from vigil.topology import SERVICES
 
@@ -212,7 +212,7 @@ def _records(
         try:
             found = page(after)
         except (Unavailable, ApiError) as error:
-            if not is_endless or (isinstance(error, ApiError) and error.status < 500):
+            if not is_endless or not is_passing(error):
                 raise
             if not is_away:
                 output.message(f"{error}; trying again")

@@ -7,48 +7,61 @@ secret is never shown.
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 
+from vigil.channels.contract import Channel
 from vigil.errors import InvalidInput
 from vigil.observe.checks import Check, fail, ok, others_can_read, warn
 from vigil.settings import secrets
 from vigil.settings.config import Settings
 from vigil.settings.sections import Hook
 
-
-def examine(settings: Settings) -> Iterator[Check]:
-    """Check what is set up, one after another."""
-    config = settings.config
-    for name, channel in config.channels.items():
-        yield from channel.examine(f"channel {name}", settings.home)
-    for name, hook in config.hooks.items():
-        yield _hook(f"hook {name}", hook, settings.home)
-    if config.metrics.port:
-        yield _metrics(config.metrics.host, config.metrics.port)
-    if config.nats.replicas > 1 or "," in config.nats.url:
-        yield _replicas(config.nats.url, config.nats.replicas)
+Look = Callable[[Settings], Check | None]
+"""Looks at one thing and changes nothing; None: nobody has set it up."""
 
 
-# ---------------------------------------------------------------- in
+def checks(settings: Settings) -> dict[str, Look]:
+    """Return the checks of what is set up, by name."""
+    of_channels = {
+        f"channel {name}": partial(_channel, channel)
+        for name, channel in settings.config.channels.items()
+    }
+    of_hooks = {
+        f"hook {name}": partial(_hook, hook) for name, hook in settings.config.hooks.items()
+    }
+    return of_channels | of_hooks | {"metrics": metrics, "replicas": replicas}
 
 
-def _hook(name: str, hook: Hook, home: Path) -> Check:
+# ---------------------------------------------------------------- in and out
+
+
+def _channel(channel: Channel, settings: Settings) -> Check | None:
+    return channel.examine(settings.home)
+
+
+def _hook(hook: Hook, settings: Settings) -> Check:
+    home = settings.home
     try:
         secrets.of_section("secrets", "\n".join(hook.secrets), hook.secrets_file, home)
     except InvalidInput as error:
-        return fail(name, str(error), "set secrets, or secrets_file with one on each line")
+        return fail(str(error), "set secrets, or secrets_file with one on each line")
     path = home / Path(hook.secrets_file).expanduser()
     if hook.secrets_file and others_can_read(path):
-        return warn(name, f"others can read {path}", f"chmod 600 {path}")
-    return ok(name, f"into {hook.user}:{hook.agent}:{hook.thread}, {hook.scheme} signatures")
+        return warn(f"others can read {path}", f"chmod 600 {path}")
+    return ok(f"into {hook.user}:{hook.agent}:{hook.thread}, {hook.scheme} signatures")
 
 
 # ---------------------------------------------------------------- operation
 
 
-def _metrics(host: str, port: int) -> Check:
+def metrics(settings: Settings) -> Check | None:
+    """Whether the port is free, and who can reach it."""
+    host, port = settings.config.metrics.host, settings.config.metrics.port
+    if not port:
+        return None
     where = f"{host}:{port}"
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -57,10 +70,10 @@ def _metrics(host: str, port: int) -> Check:
             probe.bind((host, port))
     except OSError as error:
         advice = "a service may have it already; each one here needs its own: VIGIL_METRICS__PORT"
-        return warn("metrics", f"{where} is taken ({error.strerror or error})", advice)
+        return warn(f"{where} is taken ({error.strerror or error})", advice)
     if not _is_loopback(host):
-        return warn("metrics", f"{where} is for everybody who can reach it", "keep it inside")
-    return ok("metrics", f"{where} is free")
+        return warn(f"{where} is for everybody who can reach it", "keep it inside")
+    return ok(f"{where} is free")
 
 
 def _is_loopback(host: str) -> bool:
@@ -70,14 +83,16 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _replicas(url: str, replicas: int) -> Check:
-    if not url:
-        found = f"{replicas} replicas, and the embedded broker is one node"
-        return fail("replicas", found, "set NATS_URL to a cluster, or nats.replicas to 1")
-    nodes = len(url.split(","))
-    if replicas == 1:
+def replicas(settings: Settings) -> Check | None:
+    """Whether there are as many copies as the nodes of a cluster can hold."""
+    copies = settings.config.nats.replicas
+    nodes = len(settings.config.nats.url.split(",")) if settings.config.nats.url else 0
+    if copies == 1:
         found = f"{nodes} nodes, and 1 replica of everything"
-        return warn("replicas", found, "VIGIL_NATS__REPLICAS=3, then `vigil provision`")
-    if replicas % 2 == 0:
-        return warn("replicas", f"{replicas}: no safer than one less", "use 3 or 5")
-    return ok("replicas", f"{replicas} of everything")
+        return warn(found, "VIGIL_NATS__REPLICAS=3, then `vigil provision`") if nodes > 1 else None
+    if not nodes:
+        found = f"{copies} replicas, and the embedded broker is one node"
+        return fail(found, "set NATS_URL to a cluster, or nats.replicas to 1")
+    if copies % 2 == 0:
+        return warn(f"{copies}: no safer than one less", "use 3 or 5")
+    return ok(f"{copies} of everything")

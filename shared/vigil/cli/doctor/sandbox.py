@@ -6,15 +6,14 @@ AppArmor allow can't be told from versions.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
 
+from vigil import distribution
 from vigil.observe.checks import Check, fail, ok, warn
 from vigil.settings import environ
 from vigil.settings.config import Settings
@@ -32,18 +31,10 @@ class _Found(msgspec.Struct, frozen=True, kw_only=True):
     is_offered: bool = True
 
 
-def examine(settings: Settings) -> Iterator[Check]:
-    """Check what tools need, if the executor is installed here."""
-    try:
-        is_here = importlib.util.find_spec("services.executor.sandbox") is not None
-    except ModuleNotFoundError:
-        is_here = False
-    if is_here:
-        yield sandbox(settings)
-
-
-def sandbox(settings: Settings) -> Check:
+def sandbox(settings: Settings) -> Check | None:
     """Start a command in each kind of sandbox and see whether it is shut in."""
+    if not distribution.is_importable("services.executor.sandbox"):
+        return None
     try:
         told = subprocess.run(
             [sys.executable, "-m", "services.executor.sandbox"],
@@ -52,7 +43,7 @@ def sandbox(settings: Settings) -> Check:
         ).stdout  # fmt: skip
         found = msgspec.json.decode(told, type=_Found)
     except (OSError, subprocess.SubprocessError, msgspec.DecodeError) as error:
-        return fail("sandbox", f"can't be tried: {error}", INSTALL)
+        return fail(f"can't be tried: {error}", INSTALL)
     return check_of(found, settings.config.executor.sandbox)
 
 
@@ -62,11 +53,11 @@ def check_of(found: _Found, asked: str) -> Check:
     if asked == "off":
         if found.is_offered:
             advice = 'commands can do whatever you can; set executor.sandbox = "auto"'
-            return warn("sandbox", "none, by executor.allow_unsafe", advice)
-        return ok("sandbox", f"{NOT_OFFERED}, by executor.sandbox")
+            return warn("none, by executor.allow_unsafe", advice)
+        return ok(f"{NOT_OFFERED}, by executor.sandbox")
     if found.kind == "off":
         state = warn if asked == "auto" else fail
-        return state("sandbox", f"{NOT_OFFERED}: {why}", INSTALL)
+        return state(f"{NOT_OFFERED}: {why}", INSTALL)
     if why:
-        return warn("sandbox", f"{found.kind}; {why}", INSTALL)
-    return ok("sandbox", found.kind)
+        return warn(f"{found.kind}; {why}", INSTALL)
+    return ok(found.kind)
