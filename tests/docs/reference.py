@@ -109,13 +109,14 @@ def settings() -> str:
 # ---------------------------------------------------------------- words of the log
 
 
-def listed(words: Mapping[Any, Any]) -> str:
-    """Return a line for each word with its meaning."""
-    return "\n".join(f"* `{word}`: {meaning(row)}" for word, row in words.items())
+def listed(words: Mapping[str, Any]) -> str:
+    """Return a line for each word with its meaning, as text in two columns."""
+    width = max(map(len, words))
+    return "\n".join(f"    {word:{width}}  {meaning(row)}" for word, row in words.items())
 
 
 def meaning(row: Any) -> str:
-    return str(getattr(row, "meaning", row))
+    return str(getattr(row, "meaning", row)).replace("`", "")
 
 
 def outcomes() -> str:
@@ -134,12 +135,11 @@ def notes() -> str:
 
 
 def crash_points() -> str:
-    points = (f"* `{name}`: {before} → {after}" for name, (before, after) in crash.POINTS.items())
     return page(
         "Crash points",
         "`VIGIL_CRASH_AT=name:n` ends the process at the n-th passage, like SIGKILL (code 137).\n"
         "What was done before → how it goes on:",
-        "\n".join(points),
+        listed({name: " → ".join(words) for name, words in crash.POINTS.items()}),
     )
 
 
@@ -195,11 +195,11 @@ def logs() -> str:
 
 
 def metric_page() -> str:
-    lines = (
-        f"* `{labelled(metric)}` ({metric.kind}, {metric.service}): {metric.help}"
+    lines = {
+        labelled(metric): f"{metric.service} {metric.kind}: {metric.help}"
         for metric in metrics.METRICS
-    )
-    return page("Metrics", "With their labels, kind, and who counts them.", "\n".join(lines))
+    }
+    return page("Metrics", "With their labels, kind, and who counts them.", listed(lines))
 
 
 def labelled(metric: metrics.Metric) -> str:
