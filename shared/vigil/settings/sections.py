@@ -62,7 +62,7 @@ class Gateway(Section, frozen=True, kw_only=True):
 
 class Autonomy(Section, frozen=True, kw_only=True):
     enabled: bool = False
-    """May agents follow up unprompted? `up` writes true into a new `vigil.toml` (SPEC S-11)."""
+    """May agents follow up unprompted? `up` writes true into a new file (SPEC S-11)."""
     max_consecutive: NotNegative = 3
     """Autonomous messages in a row, until the person writes."""
     cooldown_ms: NotNegative = 15_000
@@ -114,7 +114,7 @@ class Memory(Section, frozen=True, kw_only=True):
     """What is remembered, and how it is found (SPEC M)."""
 
     recall_limit: Annotated[int, msgspec.Meta(ge=0, le=50)] = 8
-    """Memories recalled before an answer; 0: none."""
+    """Memories recalled before an answer."""
     recall_timeout_s: PositiveS = 1.0
     """Then it answers without them; `vigil why` shows it."""
     pause_s: NotNegative = 600
@@ -122,22 +122,21 @@ class Memory(Section, frozen=True, kw_only=True):
     embedder: Literal["wordllama", "onnx", "openai"] = "wordllama"
     """A change recomputes all vectors."""
     embedder_model: str = ""
-    """`onnx`: a folder with model.onnx and tokenizer.json, or a fastembed name; `openai`: the
-    model."""
+    """`onnx`: a folder, or a fastembed name; `openai`: the model."""
     embedder_url: str = ""
     """`openai`: base URL including `/v1`."""
     qdrant_url: str = ""
     """A Qdrant server; empty: the local engine."""
     weight_text: NotNegativeF = 1.0
-    """Of full text in recall. Only ratios of this and the next three matter."""
+    """Of full text. Only ratios of this and the next three matter."""
     weight_vector: NotNegativeF = 0.3
-    """Of embedding similarity; with a sentence model (`onnx`, `openai`) use 1."""
+    """Of embedding similarity; with a sentence model use 1."""
     weight_words: NotNegativeF = 1.0
     """Of words nearest to the question's."""
     weight_gist: NotNegativeF = 1.0
     """Of similarity in rare words."""
     weight_neighbours: NotNegativeF = 0.3
-    """Of the adjacent turns' scores; half of it two turns away."""
+    """Of the adjacent turns' scores."""
     weight_speaker: NotNegativeF = 0.3
     """If the question names the speaker."""
     weight_graph: NotNegativeF = 0.1
@@ -173,7 +172,7 @@ class Sessions(Section, frozen=True, kw_only=True):
     idle_release_s: PositiveS = 10.0
     """How long a replica keeps an idle session open."""
     queue_max: Positive = 1000
-    """Follow-ups and outside events waiting behind an open loop; messages are not limited."""
+    """Follow-ups and outside events waiting behind an open loop."""
     concurrency_max: Positive = 5000
     """Open sessions per cortex replica."""
     busy_per_user_max: Positive = 8
@@ -188,7 +187,7 @@ class Sessions(Section, frozen=True, kw_only=True):
     branch_timeout_s: PositiveS = 60.0
     """Total time of a branch."""
     worker_timeout_s: PositiveS = 300.0
-    """A worker silent for this long is ended. A tool may take this less `status_every_s` and 15 s
+    """A worker silent for this long is ended; a tool may take this less `status_every_s` and 15 s
     (SPEC C-1)."""
     status_every_s: PositiveS = 30.0
     """Shortest interval of a worker's reports."""
@@ -263,7 +262,7 @@ class McpServer(Section, frozen=True, kw_only=True):
     args: tuple[str, ...] = ()
     """Its arguments."""
     env: dict[str, str] = {}
-    """Its variables, besides PATH, HOME and LANG."""
+    """Its variables."""
     env_file: str = ""
     """The same, one `NAME=value` a line."""
     folders: tuple[str, ...] = ()
@@ -285,7 +284,7 @@ class McpServer(Section, frozen=True, kw_only=True):
     is_trusted: bool = False
     """Results count as trusted."""
     risk: Literal["read", "write", "external", "destructive"] = "external"
-    """Of its tools. What a server says of their risk is not believed."""
+    """Of its tools."""
     risks: dict[str, Literal["read", "write", "external", "destructive"]] = {}
     """Of single tools."""
     idempotent: tuple[str, ...] = ()
