@@ -29,6 +29,7 @@ from bench import (
     turns,
     voiding,
 )
+from bench.growth import length, rest, restart, sockets, table
 from bench.numbers import report
 from bench.peers import comparison
 from tests.support.stack import running_stack
@@ -144,9 +145,14 @@ IN_ROUNDS: dict[str, Callable[[Path, int], Awaitable[None]]] = {
     "turns": turns.measure,
     "tracing": tracing.measure,
     "peers": comparison.measure,
+    "growth": table.measure,
+    "session_20k_turn_ratio": length.measure,
+    "rest_200k_turn_ratio": rest.measure,
+    "restart_1gib_s": restart.measure,
+    "sockets_2000_mb": sockets.measure,
 }
 """Parts that compare, and how often is to be chosen."""
-ON_REQUEST = {"peers"}
+ON_REQUEST = {"peers", "growth"}
 """Parts that only run when they are named: they need more, or take long."""
 
 

@@ -70,12 +70,18 @@ def head_of(url: str, token: str, key: str) -> bytes:
     ).encode()
 
 
-async def converse(url: str, token: str, name: str, messages: int, latencies: list[float]) -> None:
-    """Send `messages` messages in a session of its own, one after the other."""
+async def converse(
+    url: str, token: str, name: str, messages: int, latencies: list[float], seen: int | None = None
+) -> None:
+    """Send `messages` messages in a session of its own, one after the other.
+
+    With `seen`, a cursor, the socket isn't brought what was said until then.
+    """
     key = f"me:vigil:{name}"
     http = await connect_http(url)
     head = head_of(url, token, key)
     address = f"ws://{urlsplit(url).netloc}/api/ws?session={key}"
+    address += "" if seen is None else f"&cursor={seen}"
     headers = {"Authorization": f"Bearer {token}"}
     async with connect(address, additional_headers=headers, compression=None) as socket:
         for number in range(messages):

@@ -60,6 +60,11 @@ class System:
         times = [p.cpu_times() for p in self._family()]
         return float(sum(t.user + t.system for t in times))
 
+    def end(self, number: int) -> None:
+        """Send the signal to everything at once: services and broker."""
+        for process in self._family():
+            process.send_signal(number)
+
     def _family(self) -> list[psutil.Process]:
         return [self._process, *self._process.children(recursive=True)]
 

@@ -9,8 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from bench.growth import restart
+from bench.growth.records import written
 from bench.numbers import report_rounds
 from bench.peers import comparison
+from services.cortex.session import log
+from services.cortex.session.history import History
+from vigil.broker.process import Broker
+from vigil.clock import SystemClock
+from vigil.observe.metrics import Metrics
+from vigil.settings.sections import Nats
+from vigil.subjects import SessionKey
+from vigil.topology import CONSUMERS
 
 
 def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -24,7 +34,17 @@ def test_help_names_every_part() -> None:
     """Whoever wants to check finds what there is to measure."""
     shown = bench("--help")
     assert shown.returncode == 0
-    for part in ("turns", "peers", "tracing", "timers", "resting", "--rounds"):
+    for part in (
+        "turns",
+        "peers",
+        "growth",
+        "session_20k_turn_ratio",
+        "restart_1gib_s",
+        "tracing",
+        "timers",
+        "resting",
+        "--rounds",
+    ):
         assert part in shown.stdout
 
 
@@ -47,3 +67,32 @@ def test_peers_are_told_to_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparison, "PYTHON", Path("/nowhere/python"))
     with pytest.raises(SystemExit, match="make bench ARGS=peers"):
         comparison.check_installed()
+
+
+async def test_a_written_log_is_one_that_sessions_go_on_from(tmp_path: Path) -> None:
+    """What `growth` writes by itself is what a session reads, and nobody has to work it off."""
+    keys = [SessionKey("me", "vigil", name) for name in ("a", "b")]
+    async with written(tmp_path) as writer:
+        ends = [await writer.converse(key, 50) for key in keys]
+    broker = Broker(Nats(sync="default"), home=tmp_path)
+    await broker.start()
+    try:
+        bus = await broker.admin()
+        for key, end in zip(keys, ends, strict=True):
+            loaded = await log.load(bus, key, SystemClock(), Metrics("bench"), History(80, 10_000))
+            assert loaded.state.turns == 50
+            assert loaded.turn_seq == end - 1
+            said = await bus.read(key.stream, [key.out_all])
+            assert (len(said), said[-1].seq) == (50, end)
+            assert await log.is_settled(bus, key, loaded.state.position)
+        for consumer in CONSUMERS:
+            info = await bus.api(f"CONSUMER.INFO.{consumer.stream}.{consumer.name}", {})
+            assert info["num_pending"] == 0, consumer.name
+        await bus.close()
+    finally:
+        await broker.stop()
+
+
+def test_a_log_that_does_not_fit_on_the_disk_is_not_written(tmp_path: Path) -> None:
+    assert restart.fits(tmp_path, 0.001)
+    assert not restart.fits(tmp_path, 1e6)

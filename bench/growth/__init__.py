@@ -1,0 +1,1 @@
+"""What Vigil costs when much is stored: long sessions, many at rest, a large log, many sockets."""
