@@ -18,7 +18,7 @@ POINTS: Final = {
         "the client repeats",
     ),
     "gateway.message.after_publish": (
-        "the event is stored, not acknowledged",
+        "the event is stored",
         "answered; with an idempotency key a repeat is harmless",
     ),
     "gateway.key.reserved": (
@@ -42,11 +42,11 @@ POINTS: Final = {
         "comes again after 5 s",
     ),
     "gateway.event.stored": (
-        "it is stored, not acknowledged",
+        "it is stored",
         "recognized by its id",
     ),
     "gateway.event.buried": (
-        "its dead letter is stored, not acknowledged",
+        "its dead letter is stored",
         "the same letter again",
     ),
     "gateway.requeue.before_end": (
@@ -134,7 +134,7 @@ POINTS: Final = {
         "the same",
     ),
     "delivery.claim.after": (
-        "the message is said, the turn not acknowledged",
+        "the message is said, the turn is open",
         "found said",
     ),
     "delivery.turn.before_ack": (
@@ -150,7 +150,7 @@ POINTS: Final = {
         "found said, ordered",
     ),
     "delivery.dispatch.after": (
-        "the order is stored, the turn not acknowledged",
+        "the order is stored, the turn is open",
         "found said and ordered",
     ),
     "delivery.attempt.received": (
@@ -194,7 +194,7 @@ POINTS: Final = {
         "the same",
     ),
     "scheduler.schedule.after": (
-        "the schedule is stored, the turn not acknowledged",
+        "the schedule is stored, the turn is open",
         "stored again",
     ),
     "scheduler.turn.before_ack": (
@@ -246,7 +246,7 @@ POINTS: Final = {
         "run again; a save is recognized",
     ),
     "memory.call.answered": (
-        "the result is stored, the turn not acknowledged",
+        "the result is stored, the turn is open",
         "found, or answered again under its id",
     ),
     "memory.turn.before_ack": (
@@ -314,7 +314,7 @@ POINTS: Final = {
         "the same",
     ),
     "executor.call.answered": (
-        "the result is stored, the turn not acknowledged",
+        "the result is stored, the turn is open",
         "found",
     ),
     "executor.turn.before_ack": (

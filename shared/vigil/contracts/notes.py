@@ -56,7 +56,7 @@ NOTES: Final[dict[str, NoteWords]] = {
         signal=_BLOCKED,
     ),
     "blocked_locked": NoteWords(
-        "the state was unreadable once; nothing autonomous until the person writes",
+        "the state was unreadable; nothing autonomous until the person writes",
         _REFUSED,
         "blocked",
         signal=_BLOCKED,
@@ -86,7 +86,7 @@ NOTES: Final[dict[str, NoteWords]] = {
         signal=("timer.cancelled", "A timer was cancelled"),
     ),
     "child_alive": NoteWords(
-        "a child's deadline passed, but it reported since; when it is checked again",
+        "a child's deadline passed, but it reported since",
         "What it started is still at it, and is {text}.",
         "ignored",
     ),
@@ -115,7 +115,7 @@ NOTES: Final[dict[str, NoteWords]] = {
         "Room was made in the context window: {text}.",
     ),
     "compaction_failed": NoteWords(
-        "the model gave no summary; asked again a minute later at the earliest",
+        "the model gave no summary; asked again a minute later",
         "The earlier part could not be summed up: {text}.",
     ),
     "content_cut": NoteWords(
@@ -192,7 +192,7 @@ NOTES: Final[dict[str, NoteWords]] = {
         "a person cancelled what isn't open", "{about} could not be cancelled: {text}.", "ignored"
     ),
     "not_begun": NoteWords(
-        "a `start` came after something else, as a rule a `cancel`: nothing begins",
+        "a `start` came after something else, such as a `cancel`",
         "The session never began: {text}.",
         "cancelled",
     ),
@@ -216,12 +216,12 @@ NOTES: Final[dict[str, NoteWords]] = {
         "ignored",
     ),
     "pause_put_off": NoteWords(
-        "the conversation has not paused yet, why, and when it is checked again",
+        "the conversation has not paused yet, and why",
         "The conversation had not paused yet: {text}.",
         "ignored",
     ),
     "plan_refused": NoteWords(
-        "the model's answer was no plan; it is asked once more, with the reason",
+        "the model's answer was no plan; it is asked once more",
         "The model's answer could not be used as a plan: {text}.",
     ),
     "planned": NoteWords("the model made a plan: its steps follow", "The job was planned: {text}."),
@@ -283,7 +283,7 @@ NOTES: Final[dict[str, NoteWords]] = {
         last="Nothing was said: it was {text}.",
     ),
     "state_expired": NoteWords(
-        "a timer of a session whose records expired (`retention.sessions_days`): it starts anew",
+        "a timer of a session whose records expired: it starts anew",
         "{about} no longer counted: {text}.",
         "ignored",
     ),
@@ -298,7 +298,7 @@ NOTES: Final[dict[str, NoteWords]] = {
         "The answer is not whole: {text}.",
     ),
     "unknown_stop": NoteWords(
-        "the model stopped for an unknown reason; its words count, its tool calls don't",
+        "the model stopped for an unknown reason; only its words count",
         "Only the words of the answer count: {text}.",
     ),
     "verdict_refused": NoteWords(

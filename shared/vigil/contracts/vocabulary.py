@@ -150,8 +150,7 @@ OUTCOMES: Final[dict[Outcome, OutcomeWords]] = {
         is_open=True,
     ),
     "begun": OutcomeWords(
-        "a loop's opening (or a retry's), committed because something else came in; or "
-        "the end of a wait for more messages",
+        "a loop's opening, committed because something else came in; or the end of a wait for more",
         "began to think",
         "The agent took it up",
         "pending",
@@ -209,8 +208,7 @@ OUTCOMES: Final[dict[Outcome, OutcomeWords]] = {
         "It was given up.",
     ),
     "ignored": OutcomeWords(
-        "nothing to answer: a repeat, a stale timer, a late result, nothing to stop, or "
-        "an outside event that the person's message preceded",
+        "nothing to answer: a repeat, a stale timer, a late result, or nothing to stop",
         "had nothing to do",
         "There was nothing to do",
         "ignored",
