@@ -54,7 +54,7 @@ async def until_true(condition: Callable[[], bool]) -> None:
     async def holds() -> bool:
         return condition()
 
-    await until(holds, every_s=0.001)
+    await until(holds, first_s=0.001)
 
 
 def changes(key: SessionKey, *effects: Effect) -> decide.Changes:

@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
+from tests.support.pauses import pauses
 from vigil.broker import conf as nats_conf
 from vigil.broker.process import binary, die_with_parent, free_port
 from vigil.broker.provision import provision
@@ -126,10 +127,10 @@ class Cluster:
             AssertionError: not within `within_s`; says what is missing.
         """
         begun = time.monotonic()
-        lacking = "nothing was asked"
+        lacking, pause_s = "nothing was asked", pauses()
         while lacking:
             assert time.monotonic() - begun < within_s, f"not whole: {lacking}"
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(next(pause_s))
             try:
                 lacking = await self._lacking(bus)
             except (Unavailable, BusError) as error:

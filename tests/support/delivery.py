@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from tests.support.pauses import pauses
 from tests.support.stack import Stack
 from vigil import topology
 from vigil.bus.bus import Bus, Message
@@ -38,9 +39,10 @@ async def until(
     """Poll until `condition` holds; fail after `within_s` seconds."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + within_s
+    pause_s = pauses()
     while not await condition():
         assert loop.time() < deadline, f"not within {within_s} s: {what or condition}"
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(next(pause_s))
 
 
 def send_of(

@@ -15,6 +15,7 @@ import msgspec
 import websockets
 from websockets.asyncio.client import ClientConnection
 
+from tests.support.pauses import pauses
 from tests.support.stack import Stack, running_stack
 from vigil.bus.bus import Ack, Bus, Message
 from vigil.clock import Clock
@@ -211,8 +212,9 @@ async def until(check: Callable[[], Awaitable[bool]], what: str, within_s: float
     """
     try:
         async with asyncio.timeout(within_s):
+            pause_s = pauses()
             while not await check():
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(next(pause_s))
     except TimeoutError as error:
         raise TimeoutError(f"never true: {what}") from error
 

@@ -7,6 +7,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Iterable
 
+from tests.support.pauses import pauses
 from tests.support.stack import Stack
 from vigil.bus.bus import Bus, Message
 from vigil.clock import SystemClock, new_id
@@ -60,12 +61,13 @@ async def settled(bus: Bus) -> list[Signal]:
         TimeoutError: it is not within `WAIT_S`.
     """
     async with asyncio.timeout(WAIT_S):
+        pause_s = pauses()
         while True:
             with contextlib.suppress(Unavailable):
                 signals = await stored(bus)
                 if set(await expected(bus)) <= {signal.id for signal in signals}:
                     return signals
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(next(pause_s))
 
 
 def wrong(expected: list[str], signals: list[Signal]) -> list[str]:

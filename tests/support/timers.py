@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import uuid4
 
+from tests.support.pauses import FIRST_S, pauses
 from vigil import contracts
 from vigil.bus.bus import Bus, Message
 from vigil.contracts import (
@@ -123,19 +124,20 @@ async def unread_turns(admin: Bus) -> int:
 
 
 async def until(
-    condition: Callable[[], Awaitable[bool]], *, timeout_s: float = 10.0, every_s: float = 0.02
+    condition: Callable[[], Awaitable[bool]], *, timeout_s: float = 10.0, first_s: float = FIRST_S
 ) -> None:
     """Wait until `condition` holds; a broker that is away means no.
 
     Raises: AssertionError, if it never does.
     """
     deadline = asyncio.get_running_loop().time() + timeout_s
+    pause_s = pauses(first_s)
     while True:
         with contextlib.suppress(VigilError):
             if await condition():
                 return
         assert asyncio.get_running_loop().time() < deadline, "the condition never held"
-        await asyncio.sleep(every_s)
+        await asyncio.sleep(next(pause_s))
 
 
 async def until_fired(
@@ -146,7 +148,7 @@ async def until_fired(
     async def enough() -> bool:
         return len(await fired(admin, key)) >= count
 
-    await until(enough, timeout_s=timeout_s, every_s=0.05)
+    await until(enough, timeout_s=timeout_s)
     return await fired(admin, key)
 
 
@@ -156,4 +158,4 @@ async def until_settled(admin: Bus, *, timeout_s: float = 10.0) -> None:
     async def settled() -> bool:
         return await unread_turns(admin) == 0 and not await pending(admin)
 
-    await until(settled, timeout_s=timeout_s, every_s=0.05)
+    await until(settled, timeout_s=timeout_s)

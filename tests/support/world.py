@@ -25,6 +25,7 @@ from websockets.exceptions import ConnectionClosed
 from tests.support import timers
 from tests.support.agent import Agent
 from tests.support.gateway import Gate
+from tests.support.pauses import pauses
 from tests.support.stack import Stack, running_stack
 from tests.support.talk import PATIENCE_S, Talk
 from vigil.bus.bus import Bus
@@ -243,8 +244,9 @@ class World:
             if not without or not name.startswith(without)
         ]
         async with asyncio.timeout(PATIENCE_S):
+            pause_s = pauses()
             while not await self._is_at_rest(consumers, is_paused=is_paused):
-                await asyncio.sleep(0.03)
+                await asyncio.sleep(next(pause_s))
 
     async def _is_at_rest(self, consumers: list[str], *, is_paused: bool) -> bool:
         with contextlib.suppress(VigilError):
