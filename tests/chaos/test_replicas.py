@@ -24,9 +24,9 @@ def _answers(arena: Arena) -> int:
 async def test_sessions_of_a_dead_replica_move(tmp_path: Path, seed: int, is_long: bool) -> None:
     """S-1, S-4, S-10, X-5: one cortex and one delivery killed for good; every session goes on.
 
-    Long: 100 sessions. Short: 30.
+    Long: 100 sessions. Short: 16.
     """
-    sessions = 100 if is_long else 30
+    sessions = 100 if is_long else 16
     async with running_arena(tmp_path, seed) as arena:
         for name in ("gateway", "cortex", "cortex:2", "delivery", "delivery:2", "scheduler"):
             arena.processes.start(name)

@@ -53,7 +53,7 @@ from vigil.errors import VigilError, WrongLastSequence
 from vigil.signals.sources import project
 from vigil.subjects import TEAM, Scope, SessionKey
 
-KILLS = repeats(200, fast=80)
+KILLS = repeats(200, fast=44)
 SLOTS = 2
 """Projectors that run at once, and get in each other's way."""
 SESSIONS = 20
@@ -373,8 +373,11 @@ async def test_without_signals_it_begins_with_what_would_still_be_kept(bare: Sta
     assert [one.source.seq for one in stored] == young
 
 
-async def test_each_source_goes_on_where_its_own_signals_end(bare: Stack) -> None:
+async def test_each_source_goes_on_where_its_own_signals_end(
+    bare: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """C-4: also if its last signal lies far behind those of the other, or went by age."""
+    monkeypatch.setattr(tail, "READ_MAX", 200)
     admin, cortex = await bare.bus("admin"), await bare.bus("cortex")
     for number in range(0, 24, 4):
         subject, data = memory(number)

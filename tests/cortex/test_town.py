@@ -7,37 +7,24 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from services.cortex.core import sway
 from services.cortex.core.sway import Sway
 from tests.cortex.town import WAYS, Violation, any_ways, live
+from tests.support.examples import repeats
 
-LIVES: Final = 300
+LIVES: Final = repeats(300, fast=80)
 LIVES_MUTATED: Final = 400
 
 
+@pytest.mark.repeated
 def test_nothing_descends_from_an_outsider_without_leave() -> None:
     """X-3: whatever came in, in whatever order, by whatever detour; and the same model does obey
     the person, so what isn't seen is not for want of obedience."""
     counts: Counter[str] = Counter()
-
-    @settings(
-        max_examples=LIVES, deadline=None, database=None, derandomize=True,
-        suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
-    @given(
-        seed=st.integers(0, 2**32),
-        ways=st.lists(st.sampled_from(WAYS), min_size=6, max_size=16),
-    )
-    def lives(seed: int, ways: list[str]) -> None:
-        counts.update(live(seed, ways).counts)
-        counts["lives"] += 1
-
-    lives()
+    for seed in range(LIVES):
+        counts.update(live(seed, list(any_ways(seed))).counts)
     print(dict(counts))
-    assert counts["lives"] >= LIVES
     assert all(counts[way] >= LIVES / 10 for way in WAYS)
     assert counts["ran for the person"] >= LIVES / 3
     assert counts["ran by leave"] >= LIVES / 30, "what is accepted runs, once it is accepted"

@@ -26,7 +26,8 @@ def _shared(*, _trust_env: bool = True) -> ssl.SSLContext:
 
 def read() -> None:
     """Read them now, for all that is forked from this process."""
-    _shared()
+    for trust_env in (True, False):
+        _shared(_trust_env=trust_env)
 
 
 def share() -> None:

@@ -1,4 +1,4 @@
-"""How often things are repeated: properties with a fifth of their examples in `make test`, with all
+"""How often things are repeated: properties with a tenth of their examples in `make test`, with all
 in `make chaos`, and kills likewise.
 
 The profile ``fast`` takes the same ones each time, so that no run fails by chance; ``full`` takes
@@ -13,10 +13,10 @@ from hypothesis import settings
 
 FAST: Final = "fast"
 FULL: Final = "full"
-PART: Final = 5
-FAST_MIN: Final = 20
+PART: Final = 10
+FAST_MIN: Final = 12
 
-settings.register_profile(FAST, deadline=None, derandomize=True, max_examples=100 // PART)
+settings.register_profile(FAST, deadline=None, derandomize=True, max_examples=FAST_MIN)
 settings.register_profile(FULL, deadline=None, print_blob=True)
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 import uvloop
 
 from services.cortex.signals.projector import Run
+from tests.support import pipes, warm
 from vigil import crash
 from vigil.broker.process import die_with_parent
 from vigil.bus.bus import Bus
@@ -26,6 +27,7 @@ from vigil.clock import SystemClock, new_id
 from vigil.errors import VigilError
 from vigil.settings import credentials
 
+MODULE = "tests.support.projecting"
 ROOT = Path(__file__).resolve().parents[2]
 GATHER_S = 0.01
 AGAIN_S = 0.01
@@ -72,17 +74,18 @@ def main() -> None:
 class Nursery:
     """The process that forks, as the test sees it."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: asyncio.subprocess.Process | pipes.Piped) -> None:
         self._process = process
 
     @classmethod
     async def open(cls, home: Path, url: str) -> Nursery:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "tests.support.projecting", str(home), url, cwd=ROOT,
+        if warm.IS_OFFERED:
+            return cls(await pipes.start(MODULE, str(home), url, env=os.environ))
+        return cls(await asyncio.create_subprocess_exec(
+            sys.executable, "-m", MODULE, str(home), url, cwd=ROOT,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
             preexec_fn=die_with_parent,
-        )  # fmt: skip
-        return cls(process)
+        ))  # fmt: skip
 
     async def start(self, crash_at: str = "") -> int:
         """Start a projector; returns its pid."""

@@ -395,6 +395,8 @@ def _prepare() -> None:
     config = importlib.import_module("vigil.settings.config")
     config.load({}, home=Path(os.devnull))
     certificates.read()
+    importlib.import_module("services.memory.recall.words").Words()
+    importlib.import_module("services.executor.tools.declaration").declared()
 
 
 def main() -> NoReturn:
