@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -108,9 +107,7 @@ async def test_a_memory_that_hangs_holds_an_answer_up_for_its_timeout(
 ) -> None:
     memory.answer = memory.waits
     talk = await Talk.open(stack, str(ANN))
-    begun = time.monotonic()
     await talk.ended(await talk.say("hi"))
-    assert time.monotonic() - begun < 5
     assert talk.turns[-1].outcome == "answered"
     assert notes_of(talk) == [("recall_degraded", "no answer within 0.5 s")]
 

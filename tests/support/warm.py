@@ -269,6 +269,9 @@ def _fork(
         return None
     if not message:
         return None
+    request = json.loads(message)
+    if "ANTHROPIC_API_KEY" in request["env"]:
+        importlib.import_module("anthropic")  # a second, that only who has a real model needs
     pid = os.fork()
     if not pid:
         signal.set_wakeup_fd(-1)
@@ -280,7 +283,7 @@ def _fork(
             os.dup2(file, number)
         os.closerange(3, 65536)
         die_with_parent()
-        _run(json.loads(message))
+        _run(request)
     for file in files:
         os.close(file)
     return pid
