@@ -1,0 +1,380 @@
+"""Everything that names something of somebody's, asked as its owner and as a stranger (SPEC X-4).
+
+What there is to ask is derived from the OpenAPI document, the operations of MCP and the frames of
+the socket: paths, queries, headers and bodies. A new field fails here until it is said of what kind
+the thing is that it names, or that it names none; a new route, until it is said how it is asked.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, NamedTuple, get_args
+from urllib.parse import quote
+
+import httpx2
+import msgspec
+import pytest
+import pytest_asyncio
+from websockets.exceptions import InvalidStatus
+
+from services.gateway.http.app import MESSAGES_PATH, SOCKET_PATH, endpoints
+from services.gateway.http.wire import ClientFrame
+from tests.support import approvals
+from tests.support.gateway import Gate
+from tests.support.remembering import running_memories, save
+from vigil.contracts import BoardEntry, DeadLetter, Job, State, encode
+from vigil.memory.operation import mcp_view, operations
+from vigil.subjects import SessionKey
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+OWNER, STRANGER, BYSTANDER = "olga", "stan", "nemo"
+
+KINDS: Final = {
+    **dict.fromkeys(("key", "session", "subject", "ce-subject"), "session"),
+    **dict.fromkeys(("user", "userId"), "user"),
+    **dict.fromkeys(("from_id", "to_id", "links.to_id"), "memory"),
+    **dict.fromkeys(("idempotency_key", "timer_id", "ce-id"), "label"),
+}
+"""A field -> what it names."""
+IDS: Final = {
+    "/api/approvals/": "approval",
+    "/api/dead/": "letter",
+    "/api/events": "label",
+    "/api/jobs/": "job",
+    "/api/memories/": "memory",
+    "/api/why/": "story",
+}
+"""What `id` names, by how the path begins."""
+PLAIN: Final = frozenset({
+    "after", "agent", "agentId", "agentid", "as_of", "ce-source", "ce-specversion", "ce-time",
+    "ce-type", "client", "content", "cursor", "data", "data_base64", "datacontenttype", "depth",
+    "digest", "error", "expires_at", "follow", "goal", "importance", "importance_min", "input",
+    "jsonrpc", "kind", "last-event-id", "limit", "links", "links.relation", "links.weight",
+    "message", "method", "mode", "occurredAt", "occurred_at", "open", "params", "q", "query",
+    "relation", "result", "service", "since", "skill", "sort", "source", "specversion",
+    "stability", "state", "status", "text", "thread", "threadId", "ticket", "time", "type",
+    "types", "until", "valid_from", "valid_to", "verdict", "vouch", "weight", "what", "with_ended",
+})  # fmt: skip
+"""Fields that name nothing that may be somebody else's: a thread or an agent is one's own, a ticket
+is a secret, and a cursor only goes on in a list."""
+SIGNED: Final = frozenset({"post_hook", "post_channel"})
+"""What comes in by them says by a proof of its own whose it is."""
+BODIES: Final[dict[str, dict[str, Any]]] = {
+    "associate_memories": {"from_id": "{memory2}", "to_id": "{memory3}"},
+    "change_job": {"status": "cancelled"},
+    "chat": {"message": "hi", "userId": "{user}"},
+    "decide_approval": {"verdict": "accept"},
+    "give_ticket": {"session": "{session}"},
+    "maintain_memories": {},
+    "post_event": {
+        "specversion": "1.0", "id": "{new}", "source": "urn:ci", "type": "red",
+        "subject": "{session}", "data": "it failed",
+    },
+    "post_mcp": {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}},
+    "post_message": {"text": "hi"},
+    "save_memory": {"content": "Tea"},
+    "start_job": {"goal": "Water the plants"},
+    "undo_memories": {"source": "api"},
+}  # fmt: skip
+"""By operation, the least that it takes; ``{kind}`` is something of the asker's."""
+QUERIES: Final = {"get_signals": {"follow": "false"}, "needs_upgrade": {"session": "{session}"}}
+EVENT_HEADERS: Final = {
+    "ce-specversion": "1.0", "ce-id": "{new}", "ce-source": "urn:ci", "ce-type": "red",
+    "ce-subject": "{session}",
+}  # fmt: skip
+MCP: Final = {"accept": "application/json, text/event-stream"}
+REFUSALS: Final = {
+    **dict.fromkeys(("approval", "job", "letter", "session", "story"), (404,)),
+    "memory": (404, 422),
+    "user": (403,),
+}
+"""What a stranger is answered. A label isn't here: it is a name of the asker's own, and that
+somebody else gave it to a thing of theirs changes nothing."""
+
+Things = dict[str, tuple[str, ...]]
+"""By kind, what somebody has of it."""
+
+
+class Asked(NamedTuple):
+    """A field of an operation, by which something may be named."""
+
+    operation: str
+    method: str
+    path: str
+    place: str
+    field: str
+
+    @property
+    def kind(self) -> str:
+        if self.field != "id":
+            return KINDS[self.field]
+        return next(kind for start, kind in IDS.items() if self.path.startswith(start))
+
+
+# ---------------------------------------------------------------- what there is to ask
+
+
+def properties(schema: Any, components: Any) -> Iterator[str]:
+    """Yield the fields of a body, those of a part with a dot."""
+    if "$ref" in schema:
+        schema = components[schema["$ref"].rpartition("/")[2]]
+    for one in (*schema.get("anyOf", ()), *schema.get("oneOf", ()), *schema.get("allOf", ())):
+        yield from properties(one, components)
+    if "items" in schema:
+        yield from properties(schema["items"], components)
+    for name, inner in schema.get("properties", {}).items():
+        yield name
+        yield from (f"{name}.{part}" for part in properties(inner, components))
+
+
+def fields_of(document: Any) -> Iterator[Asked]:
+    for path, methods in document["paths"].items():
+        for method, one in methods.items():
+            row = one["operationId"], method.upper(), path
+            for parameter in one.get("parameters", ()):
+                yield Asked(*row, parameter["in"], parameter["name"].lower()
+                            if parameter["in"] == "header" else parameter["name"])  # fmt: skip
+            for content in one.get("requestBody", {}).get("content", {}).values():
+                names = dict.fromkeys(
+                    properties(content["schema"], document["components"]["schemas"])
+                )
+                yield from (Asked(*row, "body", name) for name in names)
+
+
+def asked(document: Any) -> list[Asked]:
+    """Return the fields that name something; fail for one of which nobody said what it names."""
+    fields = [one for one in fields_of(document) if one.operation not in SIGNED]
+    rpc = {("post_mcp", "id"), ("rebuild_memories", "what")}
+    named = [one for one in fields if one.field not in PLAIN and (one[0], one.field) not in rpc]
+    unknown = [one for one in named if one.field != "id" and one.field not in KINDS]
+    unknown += [one for one in named if one.field == "id" and not one.path.startswith((*IDS,))]
+    assert not unknown, "say in KINDS, IDS or PLAIN what these name"
+    bodies = {one.operation for one in fields if one.place == "body"} - {"rebuild_memories"}
+    assert bodies == set(BODIES), "say in BODIES how these are asked"
+    return named
+
+
+# ---------------------------------------------------------------- what they have
+
+
+async def things_of(gate: Gate, person: httpx2.AsyncClient, user: str, number: str) -> Things:
+    """Give somebody one thing of each kind. `number`: a hexadecimal digit, theirs alone."""
+    key, id_, now = SessionKey(user, "vigil", "t1"), number * 32, datetime.now(UTC)
+    said = await person.post(f"/api/sessions/{key}/messages", json={"text": f"I am {user}"})
+    planner = key.of_kind("planner", id_)
+    job = Job(id=id_, session_key=str(planner), status="running", created_at=now)
+    await gate.turn(str(planner), State(turns=1))
+    await gate.admin.publish(
+        planner.board("job", id_), encode(BoardEntry(entity=job, turn_seq=1, at=now))
+    )
+    await approvals.ask(gate, approvals.request(key, id_, expires_at=now + timedelta(hours=1)))
+    letter = DeadLetter(
+        id=f"cortex-SESSIONS-9{number}", service="cortex", stream=key.stream, subject=key.in_user,
+        seq=9, cause="not JSON", at=now, data=b"{",
+    )  # fmt: skip
+    await gate.admin.publish(key.dead("cortex"), encode(letter))
+    memories = [await save(person, f"{user} has the {thing}") for thing in ("key", "mat", "cup")]
+    return {
+        "user": (user,),
+        "session": (str(key), str(planner)),
+        "approval": (id_,),
+        "job": (id_,),
+        "letter": (letter.id,),
+        "memory": (memories[0],),
+        "memory2": (memories[1],),
+        "memory3": (memories[2],),
+        "story": (said.json()["event_id"],),
+        "label": (f"label-{user}",),
+    }
+
+
+NOWHERE: Final[Things] = {
+    "user": ("nobody",),
+    "session": ("nobody:vigil:t1", f"nobody:vigil:_planner-{'9' * 32}"),
+    "approval": ("9" * 32,),
+    "job": ("9" * 32,),
+    "letter": ("cortex-SESSIONS-99",),
+    "memory": ("9" * 32,),
+    "story": ("99999999-9999-4999-8999-999999999999",),
+    "label": ("label-nobody",),
+}
+"""What there isn't, in the same form."""
+
+
+class People(NamedTuple):
+    gate: Gate
+    document: Any
+    clients: Mapping[str, httpx2.AsyncClient]
+    tokens: Mapping[str, str]
+    things: Mapping[str, Things]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def people(tmp_path_factory: Any) -> AsyncIterator[People]:
+    """The gateway and the memory service, an owner and a stranger, who has things, too."""
+    home: Path = tmp_path_factory.mktemp("home")
+    async with running_memories(home, gateway={"chat_wait_s": 0.01}) as gate:
+        tokens = {user: await gate.token(user) for user in (OWNER, STRANGER, BYSTANDER)}
+        clients = {user: await gate.http(token) for user, token in tokens.items()}
+        things = {
+            user: await things_of(gate, clients[user], user, number)
+            for user, number in ((OWNER, "a"), (STRANGER, "b"))
+        }
+        document = (await clients[OWNER].get("/openapi.json")).json()
+        yield People(gate, document, clients, tokens, things)
+
+
+# ---------------------------------------------------------------- asking
+
+_numbers = itertools.count()
+
+
+def own(value: Any, things: Things) -> Any:
+    """Fill in what is the asker's own."""
+    if isinstance(value, dict):
+        return {name: own(one, things) for name, one in value.items()}
+    if not isinstance(value, str):
+        return value
+    mine = {kind: ids[0] for kind, ids in things.items()}
+    return value.format(new=f"new-{next(_numbers)}", **mine) if value[:1] == "{" else value
+
+
+async def ask(people: People, user: str, one: Asked, value: str) -> tuple[int, str]:
+    """Ask for `value` in that field, all else being the asker's own -> (status, answer)."""
+    things = people.things[user]
+    given: dict[str, dict[str, Any]] = {
+        "path": {}, "header": {}, "query": own(QUERIES.get(one.operation, {}), things),
+        "body": own(BODIES.get(one.operation, {}), things),
+    }  # fmt: skip
+    for name in re.findall(r"{(\w+)}", one.path):
+        given["path"][name] = things[one._replace(field=name).kind][0]
+    if one.place == "header":
+        given["header"] = own(EVENT_HEADERS, things)
+    outer, _, inner = one.field.partition(".")
+    given[one.place][outer] = [{inner: value}] if inner else value
+    if one.path == SOCKET_PATH:
+        return await _upgraded(people, user, given["query"])
+    options: dict[str, Any] = {"params": given["query"], "headers": given["header"]}
+    if one.operation == "post_event":
+        kind = "text/plain" if one.place == "header" else "application/cloudevents+json"
+        options["headers"] = {**given["header"], "content-type": kind}
+        options["content"] = b"red" if one.place == "header" else msgspec.json.encode(given["body"])
+    elif one.operation in BODIES:
+        options["json"] = given["body"]
+        options["headers"] = MCP if one.operation == "post_mcp" else {}
+    path = one.path.format(**{name: quote(part) for name, part in given["path"].items()})
+    answer = await people.clients[user].request(one.method, path, **options)
+    return answer.status_code, answer.text
+
+
+async def _upgraded(people: People, user: str, query: Mapping[str, str]) -> tuple[int, str]:
+    try:
+        socket = await people.gate.socket(people.tokens[user], query["session"])
+    except InvalidStatus as error:
+        return error.response.status_code, (error.response.body or b"").decode()
+    await socket.close()
+    return 101, ""
+
+
+def alike(answer: tuple[int, str], named: str) -> tuple[int, str]:
+    """Return what an answer tells, whatever it calls the thing, and without ids and numbers."""
+    status, text = answer
+    text = text.replace(named, "IT")
+    return status, re.sub(r"[0-9a-f]{8}[0-9a-f-]{24,28}|chat-\w+|\d+", "#", text)
+
+
+# ---------------------------------------------------------------- the tests
+
+
+def pairs_of(people: People, one: Asked) -> list[tuple[str, str]]:
+    """Return what the owner has, each with what there isn't; each use of a label has its own."""
+    tail = f"-{one.operation}-{one.place}" if one.kind == "label" else ""
+    pairs = zip(people.things[OWNER][one.kind], NOWHERE[one.kind], strict=True)
+    return [(theirs + tail, nothing + tail) for theirs, nothing in pairs]
+
+
+async def test_a_strangers_answer_is_the_same_as_for_what_is_not_there(people: People) -> None:
+    """X-4: 404, or 403 for a user in a field; whether it exists is told by nothing."""
+    wrong = []
+    for one in asked(people.document):
+        for theirs, nothing in pairs_of(people, one):
+            if one.kind == "label":
+                assert (await ask(people, OWNER, one, theirs))[0] < 300, one
+            found = await ask(people, STRANGER, one, theirs)
+            missing = await ask(people, STRANGER, one, nothing)
+            is_as_wanted = (
+                found[0] in REFUSALS[one.kind] if one.kind in REFUSALS else found[0] < 300
+            )
+            if not is_as_wanted or alike(found, theirs) != alike(missing, nothing):
+                wrong.append((*one, found, missing))
+    assert not wrong
+
+
+async def test_an_owner_reaches_it_by_every_field(people: People) -> None:
+    """Or the test above would tell nothing: its refusals are for being somebody else."""
+    wrong = []
+    things = people.things[OWNER]
+    for one in asked(people.document):
+        if one.path.startswith("/api/memories"):  # one of them forgets it
+            things["memory"] = (await save(people.clients[OWNER], "not for long"),)
+        if one.kind == "label":
+            continue  # what it does is tested above
+        answer = await ask(people, OWNER, one, things[one.kind][0])
+        if answer[0] in (400, 401, 403, 404, 405, 415, 422) or answer[0] >= 500:
+            wrong.append((*one, answer))
+    assert not wrong
+
+
+async def test_what_is_listed_for_a_stranger_is_their_own(people: People) -> None:
+    """X-4: routes that name nothing show nothing of others."""
+    nobodys = {one.path for one in fields_of(people.document) if one.place == "path"}
+    for path, methods in people.document["paths"].items():
+        if "get" in methods and path not in nobodys and path != SOCKET_PATH:
+            query = QUERIES.get(methods["get"]["operationId"], {})
+            for user in (STRANGER, BYSTANDER):
+                answer = await people.clients[user].get(path, params=query)
+                assert OWNER not in answer.text, path
+
+
+async def test_every_route_is_described(people: People) -> None:
+    served = {(one.method, one.path.replace(":path", "")) for one in endpoints()}
+    described = {
+        (method.upper(), path)
+        for path, methods in people.document["paths"].items()
+        for method in methods
+    }
+    assert described == served | {("POST", MESSAGES_PATH), ("GET", "/openapi.json")}
+
+
+async def test_the_tools_of_mcp_reach_only_the_askers_memory(people: People) -> None:
+    """P-5, X-4: whatever a tool takes, it takes from the memory of whom the token speaks for."""
+    tools = {one.mcp.name: mcp_view(one).kind for one in operations().values() if one.mcp}
+    fields = {
+        (tool, name) for tool, kind in tools.items() for name in kind.__struct_encode_fields__
+    }
+    named = {(tool, name) for tool, name in fields if name not in PLAIN}
+    assert {name for _, name in named} == {"id"}, "say what these name"
+
+    async def call(user: str, tool: str, id_: str) -> Any:
+        params = {"name": tool, "arguments": {"id": id_}}
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        answer = await people.clients[user].post("/mcp", json=body, headers=MCP)
+        assert answer.status_code == 200, answer.text
+        return answer.json()["result"]
+
+    (theirs,) = people.things[OWNER]["memory2"]
+    for tool, _ in sorted(named, key=lambda pair: pair[0] == "memory_forget"):
+        found, missing = [await call(STRANGER, tool, id_) for id_ in (theirs, "9" * 32)]
+        assert alike((0, str(found)), theirs) == alike((0, str(missing)), "9" * 32), tool
+        assert not (await call(OWNER, tool, theirs)).get("isError"), tool
+
+
+async def test_the_frames_of_a_socket_name_nothing_but_what_is_in_its_session() -> None:
+    """The session was checked when it was opened; `id` is the client's name for its message."""
+    names = {name for one in get_args(ClientFrame) for name in one.__struct_encode_fields__}
+    assert names == {"text", "id", "cursor"}
