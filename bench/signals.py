@@ -22,7 +22,7 @@ import uvloop
 
 from bench.numbers import percentile
 from bench.system import System
-from vigil.bus.batches import BATCH_MAX, Entry, append, last_sequence
+from vigil.bus.batches import BATCH_MAX, BatchEntry, append, last_sequence
 from vigil.bus.bus import Bus
 from vigil.contracts import Signal, SignalSource, decode_signal, encode
 from vigil.subjects import SIGNALS_ALL, SessionKey
@@ -82,7 +82,7 @@ async def _tell(bus: Bus, count: int) -> None:
     """Store signals in batches, as the projector does."""
     key = SessionKey("me", "vigil", "fan-out")
     entries = [
-        Entry(key.signal("turn.committed"), encode(_signal(key, number)), {})
+        BatchEntry(key.signal("turn.committed"), encode(_signal(key, number)), {})
         for number in range(count)
     ]
     last = await last_sequence(bus, "SIGNALS")

@@ -17,7 +17,7 @@ from vigil.contracts import SOCKET
 from vigil.runtime import Context
 from vigil.settings.switches import Switches
 from vigil.worker import requeue
-from vigil.worker.requeue import GONE, Question, Reply
+from vigil.worker.requeue import GONE, RequeueQuestion, RequeueReply
 from vigil.worker.worker import Worker
 
 from . import decide
@@ -60,7 +60,7 @@ async def _deliver(
     turns = Worker(context, speech, limits.turns, switches.is_erasing)
     sends = Worker(context, outbox, limits.sends, switches.is_erasing)
 
-    async def again(question: Question) -> Reply:
+    async def again(question: RequeueQuestion) -> RequeueReply:
         if is_turn(question.subject):
             return await turns.again(question)
         order = await sends.stored(question)

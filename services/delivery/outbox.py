@@ -18,7 +18,7 @@ from vigil.errors import InvalidInput, WrongLastSequence
 from vigil.observe import trace
 from vigil.worker.effects import InHand, Tasks
 from vigil.worker.outcomes import TryLater
-from vigil.worker.requeue import DONE, Reply
+from vigil.worker.requeue import DONE, RequeueReply
 
 from . import decide, orders
 from .carrier import Carrier
@@ -80,7 +80,7 @@ class Outbox:
 
     # ------------------------------------------------------------ a person wants it again
 
-    async def order_again(self, message: Message, *, by: str) -> Reply:
+    async def order_again(self, message: Message, *, by: str) -> RequeueReply:
         """Order anew what no channel took: expecting the dead order to be the last, so that asked
         for twice, there is one.
 
@@ -93,7 +93,7 @@ class Outbox:
         if seen.dispatch_seq > order.seq:
             return DONE
         if (reason := orders.may_requeue(seen)) is not None:
-            return Reply(outcome="refused", reason=reason)
+            return RequeueReply(outcome="refused", reason=reason)
         record = Dispatch(
             effect_id=order.record.effect_id,
             session_key=order.record.session_key,

@@ -15,7 +15,7 @@ from vigil.settings.tokens import Tokens
 from .events import hook_sources, receivers
 from .http.decide import allowed_hosts
 from .http.limits import Limiter, Places
-from .http.readiness import Readiness
+from .http.readiness import ReplicaHealth
 from .memory.mcp_lifetime import McpRunning
 from .sessions.cursors import Cursors
 from .sessions.intake import Intake
@@ -55,7 +55,7 @@ class Edge:
         self.hooks = hook_sources.load(context.settings)
         self.receivers = receivers.load(context)
         self.tickets = Tickets()
-        self.readiness = Readiness(context)
+        self.readiness = ReplicaHealth(context)
         self.memory = MemoryClient(context.bus)
         self.mcp = McpRunning()
         self.stories = asyncio.Semaphore(STORIES_AT_ONCE)

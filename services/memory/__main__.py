@@ -24,7 +24,7 @@ from vigil.runtime import Context
 from vigil.settings.switches import Switches
 from vigil.subjects import Scope, SessionKey
 from vigil.worker import dead_letters, requeue
-from vigil.worker.requeue import Question, Reply
+from vigil.worker.requeue import RequeueQuestion, RequeueReply
 from vigil.worker.worker import Worker
 
 from . import embedding, vectors, work
@@ -47,7 +47,7 @@ from .work import Work
 
 NO_THREAD: Final = "_memory"
 """In the place of a thread, for what belongs to no conversation."""
-REBUILD: Final = Reply(
+REBUILD: Final = RequeueReply(
     outcome="refused", reason="a record has its place in the log: `vigil memory rebuild` reads it"
 )
 
@@ -158,7 +158,7 @@ async def _bury(context: Context, message: Message, cause: str) -> None:
     await dead_letters.bury(context.bus, context.metrics, letter, message, key)
 
 
-async def _again(worker: Worker[Work], question: Question) -> Reply:
+async def _again(worker: Worker[Work], question: RequeueQuestion) -> RequeueReply:
     """Try a dead letter again. A record can't be taken in later than it was stored."""
     return REBUILD if question.stream == MEMORIES else await worker.again(question)
 

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from vigil.bus.micro import Endpoint, Handle, Refusal, Request
+from vigil.bus.micro import Handle, Refusal, Request, Rpc
 from vigil.errors import InvalidInput, NotFound, Unavailable, VigilError
 from vigil.memory.client import Conflict
 from vigil.memory.operation import operations
@@ -67,17 +67,17 @@ class Service:
         self._rebuild = rebuild
         self._erase = erase
 
-    def endpoints(self) -> list[Endpoint]:
+    def endpoints(self) -> list[Rpc]:
         """Return everything that can be asked."""
         of_scopes = [
-            Endpoint(name=op, subject=f"rpc.{SERVICE}.{op}.*.*", handle=self._handler(op))
+            Rpc(name=op, subject=f"rpc.{SERVICE}.{op}.*.*", handle=self._handler(op))
             for op in operations()
         ]
         return [
             *of_scopes,
-            Endpoint(name="maintain-all", subject=MAINTAIN_ALL, handle=self._maintain_all),
-            Endpoint(name="rebuild", subject=REBUILD, handle=self._rebuild_here, is_for_each=True),
-            Endpoint(name="erase", subject=f"{ERASE}.*", handle=self._erase_here, is_for_each=True),
+            Rpc(name="maintain-all", subject=MAINTAIN_ALL, handle=self._maintain_all),
+            Rpc(name="rebuild", subject=REBUILD, handle=self._rebuild_here, is_for_each=True),
+            Rpc(name="erase", subject=f"{ERASE}.*", handle=self._erase_here, is_for_each=True),
         ]
 
     def _handler(self, op: str) -> Handle:

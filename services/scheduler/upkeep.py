@@ -18,7 +18,7 @@ from vigil.errors import VigilError
 from vigil.memory.client import MemoryClient
 from vigil.memory.operations.maintain import Maintain
 from vigil.observe import trace
-from vigil.settings.sections import Memory
+from vigil.settings.sections import MemorySection
 
 from . import rounds
 from .rounds import Round
@@ -32,7 +32,7 @@ class Upkeep:
     """Asks for passes, for one term."""
 
     def __init__(
-        self, bus: Bus, clock: Clock, config: Memory, *, first_s: float = rounds.FIRST_S
+        self, bus: Bus, clock: Clock, config: MemorySection, *, first_s: float = rounds.FIRST_S
     ) -> None:
         self._client = MemoryClient(bus)
         self._clock = clock

@@ -27,7 +27,7 @@ from tests.support.obedient import obey, orders_in
 from tests.support.stack import Stack, running_stack
 from tests.support.talk import Talk
 from vigil.bus.bus import Bus
-from vigil.bus.kv import Bucket
+from vigil.bus.kv import KeyValue
 from vigil.contracts import (
     Approval,
     BoardChange,
@@ -212,7 +212,7 @@ async def _until_offered(admin: Bus) -> None:
     """Wait until the tools are on their shelves."""
     async with asyncio.timeout(60):
         while True:
-            shelf = await Bucket(admin, "TOOLS").get("box")
+            shelf = await KeyValue(admin, "TOOLS").get("box")
             if shelf is not None and decode_shelf(shelf.value).tools:
                 return
             await asyncio.sleep(0.05)

@@ -20,7 +20,7 @@ from services.cortex.thought.model import ModelRequest, Situation
 from services.cortex.thought.tools import specs
 from tests.support.stack import Stack
 from vigil.bus.bus import Bus
-from vigil.bus.kv import Bucket
+from vigil.bus.kv import KeyValue
 from vigil.contracts import Row, TextBlock, Usage
 from vigil.errors import OutcomeUnknown, Unavailable
 
@@ -41,7 +41,7 @@ class HandClock:
 
 
 async def account(bus: Bus, day: str = "2026-11-20") -> tuple[int, int]:
-    entry = await Bucket(bus, "BUDGETS").get(f"tokens.{day}")
+    entry = await KeyValue(bus, "BUDGETS").get(f"tokens.{day}")
     assert entry is not None
     found = msgspec.json.decode(entry.value)
     return found["reserved"], found["used"]
@@ -99,7 +99,7 @@ async def test_settling_meanwhile_never_loses_a_count(bare: Stack) -> None:
         found = msgspec.json.decode(value or b"{}")
         totals.append(found["reserved"] + found["used"])
 
-    watch = await Bucket(buses[0], "BUDGETS").watch(record)
+    watch = await KeyValue(buses[0], "BUDGETS").watch(record)
 
     async def call(n: int) -> int:
         try:
@@ -170,7 +170,7 @@ async def test_an_unknown_outcome_over_counts(bare: Stack, monkeypatch: pytest.M
 
 async def test_an_entry_that_can_not_be_read_fails_closed(bare: Stack) -> None:
     bus = await bare.bus("cortex")
-    await Bucket(bus, "BUDGETS").put("tokens.2026-11-20", b"not json")
+    await KeyValue(bus, "BUDGETS").put("tokens.2026-11-20", b"not json")
     with pytest.raises(Unavailable, match="can't be read"):
         await TokenBudget(bus, 1000, HandClock()).reserve(1)
 

@@ -16,7 +16,7 @@ from tests.support.scripted_model import ScriptedModel, say, text_of
 from tests.support.stack import Stack, running_stack
 from tests.support.talk import Talk
 from vigil.bus import lease
-from vigil.bus.kv import Bucket
+from vigil.bus.kv import KeyValue
 from vigil.bus.lease import Lease, Leases
 from vigil.contracts import (
     DEAD_LETTER_BYTES_MAX,
@@ -359,7 +359,7 @@ async def test_sessions_that_are_lost_together_are_one_line(
     async with asyncio.timeout(10):
         while len(model.requests) < len(talks):
             await asyncio.sleep(0.01)
-    leases = Bucket(await stack.bus("admin"), "LEASES")
+    leases = KeyValue(await stack.bus("admin"), "LEASES")
     with capture_logs() as lines:
         for talk in talks:
             await leases.delete(talk.key.kv_key)

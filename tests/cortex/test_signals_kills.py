@@ -21,9 +21,9 @@ from tests.support.examples import repeats
 from tests.support.projecting import Nursery
 from tests.support.stack import Stack
 from vigil import crash
-from vigil.bus.batches import BATCH_MIN, Entry, append, last_sequence
+from vigil.bus.batches import BATCH_MIN, BatchEntry, append, last_sequence
 from vigil.bus.bus import Ack, Bus
-from vigil.bus.kv import Bucket
+from vigil.bus.kv import KeyValue
 from vigil.clock import SystemClock, new_id
 from vigil.contracts import (
     BoardEntry,
@@ -296,7 +296,7 @@ async def test_half_of_a_record_is_completed(bare: Stack) -> None:
     subject, data = turn(5, notes=6)
     made = project("SESSIONS", ack.seq, subject, data)
     key = SessionKey.of_subject(subject)
-    half = [Entry(key.signal(one.kind), encode(one), {}) for one in made[:3]]
+    half = [BatchEntry(key.signal(one.kind), encode(one), {}) for one in made[:3]]
     await append(cortex, half, expect=0, batch_id="b")
     stored = await projected(cortex)
     assert [one.id for one in stored] == [one.id for one in made]
@@ -309,7 +309,7 @@ async def test_a_late_append_is_refused(bare: Stack) -> None:
     asleep = await tail.find(cortex, datetime.now(UTC))
     stored = await projected(cortex)
     for count in (1, BATCH_MIN, 3 * BATCH_MIN):
-        entries = [Entry("signal.vigil.ann.turn.committed.t1", b"{}", {})] * count
+        entries = [BatchEntry("signal.vigil.ann.turn.committed.t1", b"{}", {})] * count
         with pytest.raises(WrongLastSequence):
             await tail.SignalTail(cortex, asleep, new_id).append(entries)
     assert [one.id for one in await signals.stored(admin)] == [one.id for one in stored]
@@ -321,7 +321,8 @@ async def test_of_racing_appends_each_is_whole(bare: Stack) -> None:
 
     async def write(name: str, size: int) -> None:
         entries = [
-            Entry(f"signal.vigil.ann.turn.committed.{name}", b"%d" % n, {}) for n in range(size)
+            BatchEntry(f"signal.vigil.ann.turn.committed.{name}", b"%d" % n, {})
+            for n in range(size)
         ]
         for _ in range(8):
             while True:
@@ -358,7 +359,7 @@ async def test_without_signals_it_begins_with_what_would_still_be_kept(bare: Sta
     position = await tail.find(cortex, datetime.now(UTC) - timedelta(days=7))
     assert position.begins["SESSIONS"] in (young[0], young[0] - 1)
     await admin.api("STREAM.PURGE.SIGNALS", {"seq": 100})
-    filler = [Entry("signal.vigil.ann.turn.committed.t1", b"{}", {})] * 3
+    filler = [BatchEntry("signal.vigil.ann.turn.committed.t1", b"{}", {})] * 3
     await append(cortex, filler, expect=await last_sequence(cortex, "SIGNALS"), batch_id="b")
     await admin.api("STREAM.PURGE.SIGNALS", {})
     position = await tail.find(cortex, datetime.now(UTC) - timedelta(days=7))
@@ -435,7 +436,7 @@ async def test_signals_of_a_record_are_never_apart(bare: Stack) -> None:
     subject, data = turn(5, notes=6)
     made = project("SESSIONS", ack.seq, subject, data)
     key = SessionKey.of_subject(subject)
-    half = [Entry(key.signal(one.kind), encode(one), {}) for one in made[:3]]
+    half = [BatchEntry(key.signal(one.kind), encode(one), {}) for one in made[:3]]
     await append(cortex, half, expect=0, batch_id="b")
     for number in (4, 16):
         await admin.publish(*memory(number))
@@ -499,7 +500,7 @@ async def test_a_second_replica_stands_by_and_takes_over(bare: Stack) -> None:
         for task in (first, second):
             task.cancel()
         await asyncio.gather(first, second, return_exceptions=True)
-    assert await Bucket(admin, "LEASES").get(LEASE) is None
+    assert await KeyValue(admin, "LEASES").get(LEASE) is None
 
 
 async def test_what_the_window_finds_is_told_by_the_health(bare: Stack) -> None:

@@ -12,7 +12,7 @@ from services.cortex.profiles import profile_of
 from services.cortex.thought.toolbox import BYTES_MAX, TOOLS_MAX, Toolbox
 from tests.support.stack import running_broker, settings_of
 from vigil.bus.bus import Bus
-from vigil.bus.kv import Bucket
+from vigil.bus.kv import KeyValue
 from vigil.contracts import Row, Shelf, TextBlock, Tool, encode
 from vigil.settings import config
 from vigil.settings.credentials import load
@@ -74,7 +74,7 @@ async def test_it_follows_the_bucket(tmp_path: Path) -> None:
             await Bus.connect(broker.url, role=role, seed=load(settings.credentials, role))
             for role in ("executor", "cortex")
         ]
-        bucket = Bucket(buses[0], "TOOLS")
+        bucket = KeyValue(buses[0], "TOOLS")
         await bucket.put("builtin", shelf("builtin", "shell"))
         toolbox = await Toolbox.watch(buses[1])
         assert list(toolbox.tools) == ["shell"]

@@ -46,7 +46,7 @@ from vigil.clock import SystemClock
 from vigil.contracts import encode
 from vigil.errors import ConfigError, OutcomeUnknown
 from vigil.settings import config
-from vigil.worker.requeue import Reply
+from vigil.worker.requeue import RequeueReply
 
 
 async def test_what_is_said_over_a_channel_arrives_there(tmp_path: Path) -> None:
@@ -329,7 +329,7 @@ async def test_a_person_requeues_what_failed(tmp_path: Path) -> None:
         (letter,) = await died(talk.bus)
         gateway = await stack.bus("gateway")
         replies = await asyncio.gather(*(wish(gateway, letter) for _ in range(3)))
-        assert replies == [Reply(outcome="done")] * 3
+        assert replies == [RequeueReply(outcome="done")] * 3
         assert (await closed(talk.bus, talk.key, send.id, times=2)).outcome == "delivered"
         await no_orders_left(talk.bus)
         assert [o.requeued_by for o in await orders(talk.bus, talk.key, send.id)] == [None, "ann"]
@@ -392,9 +392,9 @@ async def test_a_turn_that_can_be_read_now_is_said(
         assert refused.outcome == "refused"
         assert "still can't be read" in refused.reason
         monkeypatch.setitem(contracts.VERSIONS, "turn", 99)
-        assert await wish(gateway, letter) == Reply(outcome="done")
+        assert await wish(gateway, letter) == RequeueReply(outcome="done")
         assert await talk.said_ids() == [send.id]
-        assert await wish(gateway, letter) == Reply(outcome="done")
+        assert await wish(gateway, letter) == RequeueReply(outcome="done")
         assert await talk.said_ids() == [send.id]
         assert len(await died(talk.bus)) == 1
 

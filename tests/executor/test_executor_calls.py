@@ -41,7 +41,7 @@ from vigil.erasure import mark
 from vigil.observe import metrics, spans, trace
 from vigil.subjects import SessionKey
 from vigil.worker import turns
-from vigil.worker.requeue import Question, decode_reply
+from vigil.worker.requeue import RequeueQuestion, decode_reply
 from vigil.worker.requeue import encode as encode_requeue
 
 WORKER = SessionKey("ann", "vigil", "_worker-1f")
@@ -499,7 +499,7 @@ async def test_an_unreadable_turn_is_a_dead_letter(stack: Stack) -> None:
         for m in await session.bus.read("DEAD", ["dead.executor.vigil.ann.t1"])
     ]
     assert (letter.service, letter.stream, letter.seq) == ("executor", "SESSIONS", ack.seq)
-    question = Question(
+    question = RequeueQuestion(
         letter_id=letter.id, stream="SESSIONS", seq=ack.seq, subject=KEY.turn, by="ann"
     )
     gateway = await stack.bus("gateway")
@@ -529,7 +529,7 @@ async def test_a_turn_of_a_newer_version_is_done_after_the_update(
     await session.all_acked()
     assert noted(stack.settings.home) == {}
     monkeypatch.setitem(contracts.VERSIONS, "turn", 1)
-    question = Question(
+    question = RequeueQuestion(
         letter_id="l", stream="SESSIONS", seq=seq, subject=KEY.turn_for("x"), by="ann"
     )
     gateway = await stack.bus("gateway")

@@ -16,7 +16,7 @@ from tests.support.executing import SOURCE, Counting, call, session_of, tool_of
 from tests.support.memories import until
 from tests.support.stack import Stack
 from vigil.bus.bus import Bus
-from vigil.bus.kv import Bucket
+from vigil.bus.kv import KeyValue
 from vigil.clock import SystemClock
 from vigil.contracts import Shelf, Tool, decode_shelf, encode
 from vigil.errors import InvalidInput
@@ -45,7 +45,7 @@ async def publishing(bus: Bus, *expected: str) -> AsyncIterator[Registry]:
 
 
 async def shelf_of(bus: Bus, name: str) -> Shelf | None:
-    entry = await Bucket(bus, "TOOLS").get(name)
+    entry = await KeyValue(bus, "TOOLS").get(name)
     return None if entry is None else decode_shelf(entry.value)
 
 
@@ -95,7 +95,7 @@ async def test_a_shelf_of_an_earlier_configuration_is_removed(bare: Stack, tmp_p
     bus = await bare.bus("admin")
     for name in ("old", "slow"):
         shelf = Named(tmp_path, name).shelf
-        await Bucket(bus, "TOOLS").put(name, encode(shelf))
+        await KeyValue(bus, "TOOLS").put(name, encode(shelf))
     async with publishing(bus, "slow", "new") as registry:
         registry.set(Named(tmp_path, "new"))
         await registry.published()
@@ -111,7 +111,7 @@ async def test_what_stands_there_already_is_not_written_again(bare: Stack, tmp_p
         async with publishing(bus) as registry:
             registry.set(Named(tmp_path, "one"))
             await registry.published()
-    entry = await Bucket(bus, "TOOLS").get("one")
+    entry = await KeyValue(bus, "TOOLS").get("one")
     assert entry is not None
     assert entry.revision == 1
 

@@ -28,7 +28,7 @@ from tests.support.receiver import (
     silence,
     status,
 )
-from vigil.net.ssrf import Refused, Rules
+from vigil.net.ssrf import RequestRefused, Rules
 from vigil.settings.config import Config
 
 PUBLIC = "93.184.215.14"
@@ -296,7 +296,7 @@ async def test_a_small_body_that_unpacks_to_a_large_one() -> None:
     async with running_receiver(page(bomb, "text/plain", content_encoding="gzip")) as receiver:
         told, _ = await get(receiver, bytes_max=500_000)
     assert "only the first 500000 bytes" in told.content
-    with pytest.raises(Refused):
+    with pytest.raises(RequestRefused):
         unpack(b"", "br", 10)
     assert unpack(gzip.compress(b"short"), "gzip", 100) == (b"short", True)
 

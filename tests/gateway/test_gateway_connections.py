@@ -12,7 +12,7 @@ import httpx2
 import pytest
 import websockets
 
-from services.gateway.http.connections import Bounds, Connection, Connections, bounds_of
+from services.gateway.http.connections import Bounds, Connections, HttpConnection, bounds_of
 from services.gateway.http.problem import Problem
 from tests.support.gateway import WAIT_S, Gate, assert_problem, running_gateway
 
@@ -180,7 +180,7 @@ class House:
         self.gone: list[int] = []
         self.at_s = 0.0
 
-    def open(self, name: int, address: str = "a") -> Connection:
+    def open(self, name: int, address: str = "a") -> HttpConnection:
         return self.all.open(address, self.at_s, lambda: self.gone.append(name))
 
 

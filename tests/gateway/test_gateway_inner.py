@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tests.support.gateway import Gate, assert_problem
-from vigil.bus.kv import Bucket
+from vigil.bus.kv import KeyValue
 from vigil.contracts import (
     Cause,
     Control,
@@ -151,7 +151,7 @@ async def test_stopping_a_worker_cancels_it(gate: Gate) -> None:
 
 async def test_tools_by_source(gate: Gate) -> None:
     """X-1: with their risk, what is held back, and why there is less than there could be."""
-    bucket = Bucket(gate.admin, "TOOLS")
+    bucket = KeyValue(gate.admin, "TOOLS")
     ann = await gate.person("ann")
     assert (await ann.get("/api/tools")).json() == {"sources": []}
     schema = {"type": "object", "properties": {"command": {"type": "string"}}}

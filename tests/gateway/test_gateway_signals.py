@@ -17,7 +17,7 @@ from msgspec import structs
 
 from services.gateway.http.routes import shown_to
 from services.gateway.signals import feed
-from services.gateway.signals.feed import RECENT_MAX, Feed, Reader
+from services.gateway.signals.feed import RECENT_MAX, Feed, SignalReader
 from services.gateway.signals.selection import Selection, event_of
 from tests.support.gateway import WAIT_S, Gate, assert_problem, running_gateway, until
 from vigil.contracts import Signal, SignalSource, decode_signal, encode
@@ -406,7 +406,7 @@ async def test_stepping_over_needs_what_came_since(gate: Gate) -> None:
         count = RECENT_MAX + 10
         await asyncio.gather(*(tell(gate, ANN, "turn.committed", n) for n in range(count)))
         await until(lambda: _is(shared.seq == count), "handed out")
-        late = Reader(Selection(user="ann"), count)
+        late = SignalReader(Selection(user="ann"), count)
         assert not shared.join(late, 9)
         assert shared.readers == 0
         assert shared.join(late, 10)

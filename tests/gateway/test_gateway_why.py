@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from services.gateway.why import finding, reading
-from services.gateway.why.finding import Scope
+from services.gateway.why.finding import SearchScope
 from services.gateway.why.reading import Budget
 from tests.support.gateway import Gate, assert_problem
 from tests.support.why import START, Log
@@ -283,13 +283,16 @@ async def test_a_slow_broker_takes_nothing_out_of_a_story(
 
 async def test_the_scope_of_a_search(gate: Gate) -> None:
     """X-4: subjects of the caller's own, and nothing wider."""
-    assert Scope("ann").roots == (("SESSIONS", "session.*.ann.*"), ("SYSTEM", "system.*.ann.*"))
-    assert Scope("ann").letters == "dead.*.*.ann.*"
-    assert Scope(None).roots == (("SESSIONS", "session.*.*.*"), ("SYSTEM", "system.*.*.*"))
+    assert SearchScope("ann").roots == (
+        ("SESSIONS", "session.*.ann.*"),
+        ("SYSTEM", "system.*.ann.*"),
+    )
+    assert SearchScope("ann").letters == "dead.*.*.ann.*"
+    assert SearchScope(None).roots == (("SESSIONS", "session.*.*.*"), ("SYSTEM", "system.*.*.*"))
     worker = SessionKey.parse("ann:vigil:_worker-1")
-    assert Scope("ann", worker).roots == (("SYSTEM", "system.vigil.ann._worker-1"),)
-    assert Scope("ann", SessionKey.parse(ANN)).letters == "dead.*.vigil.ann.t1"
-    assert not Scope("ann").includes(SessionKey.parse("bob:vigil:t1"))
+    assert SearchScope("ann", worker).roots == (("SYSTEM", "system.vigil.ann._worker-1"),)
+    assert SearchScope("ann", SessionKey.parse(ANN)).letters == "dead.*.vigil.ann.t1"
+    assert not SearchScope("ann").includes(SessionKey.parse("bob:vigil:t1"))
     await gate.turn(ANN, State(turns=1))
     message = await gate.admin.get("SESSIONS", 1)
     assert message is not None

@@ -366,7 +366,7 @@ def test_the_form_of_every_record_is_known(rested: Cli) -> None:
     assert all(record.is_sound(key) for record, key in found)
     record, key = found[0]
     changed = record.data[:30] + bytes([record.data[30] ^ 1]) + record.data[31:]
-    assert not blocks.Record(0, changed).is_sound(key)
+    assert not blocks.BlockRecord(0, changed).is_sound(key)
 
 
 def test_logs_are_mended_in_place(tmp_path: Path) -> None:

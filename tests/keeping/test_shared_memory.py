@@ -18,7 +18,7 @@ from vigil.contracts import (
     MemorySaved,
     encode,
 )
-from vigil.erasure.shared_memory import BY_NOBODY, Found, Sifting
+from vigil.erasure.shared_memory import BY_NOBODY, Fate, Sifting
 from vigil.subjects import Scope
 
 TEAM = Scope("crew", "team")
@@ -42,7 +42,7 @@ def merged(id_: str, *members: str) -> MemoriesMerged:
     return MemoriesMerged(**envelope("maintenance"), memory=memory(id_), merged_ids=members)
 
 
-def sift(*records: MemoryRecord, user: str = "ann") -> list[Found]:
+def sift(*records: MemoryRecord, user: str = "ann") -> list[Fate]:
     sifting = Sifting(user)
     return [
         sifting.look(TEAM.record(str(one.__struct_config__.tag)), encode(one)) for one in records

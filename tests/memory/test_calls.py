@@ -20,7 +20,7 @@ from vigil.memory.operations.get import Get
 from vigil.observe import metrics
 from vigil.subjects import Scope, SessionKey
 from vigil.worker import turns
-from vigil.worker.requeue import Question, decode_reply
+from vigil.worker.requeue import RequeueQuestion, decode_reply
 from vigil.worker.requeue import encode as encode_requeue
 
 
@@ -268,7 +268,7 @@ async def test_an_unreadable_turn_is_a_dead_letter(bare: Stack) -> None:
         for m in await session.bus.read("DEAD", ["dead.memory.vigil.ann.t1"])
     ]
     assert (letter.service, letter.stream, letter.seq) == ("memory", "SESSIONS", ack.seq)
-    question = Question(
+    question = RequeueQuestion(
         letter_id=letter.id, stream="SESSIONS", seq=ack.seq, subject=KEY.turn, by="ann"
     )
     gateway = await bare.bus("gateway")
@@ -288,7 +288,7 @@ async def test_a_turn_of_a_newer_version_is_done_after_the_update(
     await session.all_acked()
     assert await ann.listed() == []
     monkeypatch.setitem(contracts.VERSIONS, "turn", 1)
-    question = Question(
+    question = RequeueQuestion(
         letter_id="l", stream="SESSIONS", seq=seq, subject=KEY.turn_for("m"), by="ann"
     )
     gateway = await bare.bus("gateway")

@@ -24,7 +24,7 @@ from tests.support.memory_records import ANN, BOB, associated, edge, forgotten, 
 from vigil.errors import Unavailable
 from vigil.memory.operations.recall import Recall, Recalled
 from vigil.memory.questions import ANSWER_BYTES_MAX
-from vigil.settings.sections import Memory
+from vigil.settings.sections import MemorySection
 from vigil.subjects import Scope
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -93,7 +93,7 @@ class Remembered:
 
     def recaller(self, **parts: Any) -> Recaller:
         index, embedder = parts.get("index", self.index), parts.get("embedder", self.embedder)
-        return Recaller(self.store, index, embedder, self.words, Memory(), self._note)
+        return Recaller(self.store, index, embedder, self.words, MemorySection(), self._note)
 
     def _note(self, scope: Scope, ids: Iterable[str]) -> None:
         self.shown.append((scope, list(ids)))

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from services.memory.recall import scores
 from services.memory.recall.scores import Candidates, Lending
-from vigil.settings.sections import Memory
+from vigil.settings.sections import MemorySection
 
-WEIGHTS = Memory()
+WEIGHTS = MemorySection()
 NOW = 1_800_000_000.0
 
 

@@ -18,7 +18,7 @@ import pytest
 from services.memory.vectors import Where
 from services.memory.vectors import shard as shards
 from services.memory.vectors.edge import EdgeIndex
-from services.memory.vectors.engine_calls import Row
+from services.memory.vectors.engine_calls import StoredPoint
 from services.memory.vectors.filters import INDEXES, allowed, key_of, payload_of, whose
 from services.memory.vectors.shard import Shard
 from tests.support.canaries import written
@@ -418,9 +418,9 @@ def _wait_for(path: Path) -> None:
         time.sleep(0.01)
 
 
-def _rows(numbers: object, **changes: object) -> list[Row]:
+def _rows(numbers: object, **changes: object) -> list[StoredPoint]:
     points = [point(n, **changes) for n in numbers]  # type: ignore[attr-defined]
-    return [Row(key_of(one), one.vector, payload_of(one)) for one in points]
+    return [StoredPoint(key_of(one), one.vector, payload_of(one)) for one in points]
 
 
 def _files(folder: Path) -> list[Path]:

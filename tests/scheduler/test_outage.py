@@ -29,7 +29,7 @@ from tests.support.timers import (
 from vigil import crash, runtime
 from vigil.backup import rearm
 from vigil.bus.bus import Bus
-from vigil.bus.kv import Bucket
+from vigil.bus.kv import KeyValue
 from vigil.bus.lease import TTL_S
 from vigil.crash import EXIT_CODE
 from vigil.errors import VigilError
@@ -46,7 +46,7 @@ async def until_scheduled(admin: Bus, count: int) -> None:
 
 
 async def lease_holder(admin: Bus) -> bytes | None:
-    entry = await Bucket(admin, "LEASES").get("scheduler")
+    entry = await KeyValue(admin, "LEASES").get("scheduler")
     return None if entry is None else entry.value
 
 
@@ -59,7 +59,7 @@ async def until_active_is_one_of(admin: Bus, *contexts: runtime.Context) -> None
 
 async def forget_lease(admin: Bus) -> None:
     """Let the lease of a killed one run out now; that it does so by itself is shown below."""
-    await Bucket(admin, "LEASES").delete("scheduler")
+    await KeyValue(admin, "LEASES").delete("scheduler")
 
 
 async def restart_broker(stack: Stack) -> None:
@@ -215,7 +215,7 @@ async def test_a_lost_lease_ends_the_term_and_another_one_serves(bare: Stack) ->
     admin = await bare.bus("admin")
     first, second = bare.contexts["scheduler"], bare.contexts["scheduler:2"]
     await until_active_is_one_of(admin, first)
-    await Bucket(admin, "LEASES").put("scheduler", second.instance.encode())
+    await KeyValue(admin, "LEASES").put("scheduler", second.instance.encode())
     # The first one finds out at its next renewal; the entry was not the second one's own, so
     # one of them takes it when it has run out.
 

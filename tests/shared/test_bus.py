@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.stack import Stack
 from vigil.bus.bus import Bus, Follower, Message
-from vigil.bus.kv import Bucket
+from vigil.bus.kv import KeyValue
 from vigil.bus.lease import Leases
 from vigil.errors import OutcomeUnknown, Unavailable, WrongLastSequence
 from vigil.subjects import SessionKey
@@ -204,7 +204,7 @@ async def test_more_than_one_batch_is_pulled(bare: Stack) -> None:
 
 
 async def test_a_bucket_compares_and_sets(bare: Stack) -> None:
-    bucket = Bucket(await bare.bus("admin"), "CONFIG")
+    bucket = KeyValue(await bare.bus("admin"), "CONFIG")
     assert await bucket.get("a") is None
     revision = await bucket.create("a", b"1")
     with pytest.raises(WrongLastSequence):
@@ -221,7 +221,7 @@ async def test_a_bucket_compares_and_sets(bare: Stack) -> None:
 
 
 async def test_a_watch_reports_what_is_there_and_each_change(bare: Stack) -> None:
-    bucket = Bucket(await bare.bus("admin"), "CONFIG")
+    bucket = KeyValue(await bare.bus("admin"), "CONFIG")
     await bucket.put("old", b"1")
     seen: dict[str, bytes | None] = {}
     changed = asyncio.Event()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from vigil.net import ssrf
-from vigil.net.ssrf import Refused, Rules, Target
+from vigil.net.ssrf import RequestRefused, Rules, Target
 
 PUBLIC = "93.184.215.14"
 OWN = Rules(ports=(80, 443, 9000), allow_private=True)
@@ -84,7 +84,7 @@ OWN = Rules(ports=(80, 443, 9000), allow_private=True)
 )
 def test_it_leads_nowhere(url: str) -> None:
     """S9"""
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestRefused) as refused:
         ssrf.target_of(url, Rules())
     assert refused.value.field == "url"
 
@@ -113,7 +113,7 @@ def test_it_leads_outside(url: str, host: str, port: int) -> None:
 def test_ones_own_receivers_pass_where_they_may(url: str) -> None:
     """S9: allow_private"""
     ssrf.target_of(url, OWN)
-    with pytest.raises(Refused):
+    with pytest.raises(RequestRefused):
         ssrf.target_of(url, Rules(ports=OWN.ports))
 
 
@@ -127,7 +127,7 @@ def test_ones_own_receivers_pass_where_they_may(url: str) -> None:
 )  # fmt: skip
 def test_what_never_passes(url: str) -> None:
     """S9: nobody's receiver is there, so allow_private doesn't open it."""
-    with pytest.raises(Refused):
+    with pytest.raises(RequestRefused):
         ssrf.target_of(url, OWN)
 
 
@@ -135,7 +135,7 @@ def test_the_port_of_the_broker_never_passes() -> None:
     """S9: not on this machine, not under its name, not elsewhere."""
     rules = Rules(ports=(4222,), ports_never=(4222,), allow_private=True)
     for host in ("127.0.0.1", "localhost", "[::1]", "broker.example"):
-        with pytest.raises(Refused, match="port 4222"):
+        with pytest.raises(RequestRefused, match="port 4222"):
             ssrf.target_of(f"http://{host}:4222/", rules)
 
 
@@ -146,7 +146,7 @@ def test_the_port_of_the_broker_never_passes() -> None:
 )  # fmt: skip
 def test_one_bad_address_refuses_the_host(addresses: list[str]) -> None:
     """S9: every address of an answer is judged."""
-    with pytest.raises(Refused):
+    with pytest.raises(RequestRefused):
         ssrf.judge_addresses(addresses, Rules())
 
 
@@ -177,6 +177,6 @@ def test_nothing_else_comes_out_of_nonsense(text: str) -> None:
     for url in (text, f"http://{text}", f"http://{text}/", f"http://a:{text}"):
         try:
             target = ssrf.target_of(url, Rules())
-        except Refused:
+        except RequestRefused:
             continue
         assert target.port in ssrf.WEB_PORTS

@@ -23,7 +23,7 @@ from vigil.contracts import (
 )
 from vigil.subjects import SessionKey
 from vigil.worker import requeue
-from vigil.worker.requeue import Question, Reply
+from vigil.worker.requeue import RequeueQuestion, RequeueReply
 
 
 def channel_of(receiver: Receiver, **settings: Any) -> dict[str, Any]:
@@ -106,9 +106,9 @@ async def no_orders_left(bus: Bus, *, within_s: float = 20.0) -> None:
     await until(is_idle, within_s=within_s, what="all orders acknowledged")
 
 
-async def wish(bus: Bus, letter: DeadLetter, by: str = "ann") -> Reply:
+async def wish(bus: Bus, letter: DeadLetter, by: str = "ann") -> RequeueReply:
     """Ask the service of a dead letter to try again, as the gateway does."""
-    question = Question(
+    question = RequeueQuestion(
         letter_id=letter.id, stream=letter.stream, seq=letter.seq, subject=letter.subject, by=by,
         effect_id=letter.effect_id,
     )  # fmt: skip

@@ -20,7 +20,7 @@ from services.executor.tools.source import Call, ToolOutput, ToolSource
 from services.executor.workspace.disk import Disk
 from tests.support.stack import running_broker, settings_of
 from vigil import runtime
-from vigil.bus.kv import Bucket
+from vigil.bus.kv import KeyValue
 from vigil.contracts import Shelf, Tool
 from vigil.runtime import Context
 from vigil.settings.config import Settings
@@ -128,8 +128,8 @@ class Hands:
         call = Call(id="f" * 32, key=KEY, tool=tool, input=arguments, due_at=due)
         return await source.run(call)
 
-    def pins(self) -> Bucket:
-        return Bucket(self.context.bus, "PINS")
+    def pins(self) -> KeyValue:
+        return KeyValue(self.context.bus, "PINS")
 
 
 @contextlib.asynccontextmanager

@@ -13,7 +13,7 @@ from services.gateway.why import story as asks
 from services.gateway.why.answer import WhyAnswer, answer_of
 from services.gateway.why.deeds import is_asked_by
 from services.gateway.why.facts import Fact, LetterFact, fact_of
-from services.gateway.why.story import Found, Story
+from services.gateway.why.story import FoundFacts, Story
 from services.gateway.why.text import Voice
 from vigil.contracts import (
     Attempt,
@@ -198,19 +198,19 @@ class Log:
 
     def _answer(self, ask: asks.Ask) -> Any:
         if isinstance(ask, asks.In):  # there is one session in here
-            several = isinstance(ask.ask, asks.All | asks.Turns | asks.Letters)
-            return Found() if several else None
-        if isinstance(ask, asks.All | asks.Turns | asks.Letters):
-            return Found(tuple(sorted(self._several(ask), key=lambda fact: fact.seq)))
+            several = isinstance(ask.ask, asks.All | asks.Turns | asks.LettersAbout)
+            return FoundFacts() if several else None
+        if isinstance(ask, asks.All | asks.Turns | asks.LettersAbout):
+            return FoundFacts(tuple(sorted(self._several(ask), key=lambda fact: fact.seq)))
         return next(iter(self._single(ask)), None)
 
-    def _several(self, ask: asks.All | asks.Turns | asks.Letters) -> Iterable[Fact]:
+    def _several(self, ask: asks.All | asks.Turns | asks.LettersAbout) -> Iterable[Fact]:
         match ask:
             case asks.All():
                 return [fact for subject in ask.subjects for fact in self._on(subject)]
             case asks.Turns():
                 return self._about(ask)
-            case asks.Letters():
+            case asks.LettersAbout():
                 return [fact for fact in self.letters if _is_about(fact, ask)]
 
     def _single(self, ask: Single) -> Iterable[Fact | None]:
@@ -261,7 +261,7 @@ def _answers(fact: Fact, call_id: str) -> bool:
     return isinstance(fact.body, ToolResultEvent) and fact.body.payload.call_id == call_id
 
 
-def _is_about(fact: Fact, ask: asks.Letters) -> bool:
+def _is_about(fact: Fact, ask: asks.LettersAbout) -> bool:
     body = fact.body
     if not isinstance(body, LetterFact):
         return True

@@ -17,7 +17,7 @@ from vigil.errors import ConfigError
 from vigil.observe import metrics
 from vigil.observe.probes import Probes
 from vigil.runtime import _serve_alone
-from vigil.settings.sections import Metrics as MetricsConfig
+from vigil.settings.sections import MetricsSection
 
 CHECK = (
     "import sys,urllib.request as u; "
@@ -77,7 +77,7 @@ async def test_a_service_alone_tells_when_it_is_ready(bare: Stack, tmp_path: Pat
 async def test_bad_requests_get_an_answer_and_hurt_nobody() -> None:
     """X-6"""
     port = free_port()
-    async with Probes().serving(MetricsConfig(port=port)) as served:
+    async with Probes().serving(MetricsSection(port=port)) as served:
         assert served == port
         for request, begin in (
             (b"POST /healthz HTTP/1.1\r\n\r\n", b"HTTP/1.1 405"),
@@ -98,12 +98,12 @@ async def test_bad_requests_get_an_answer_and_hurt_nobody() -> None:
 
 async def test_a_port_that_is_taken_is_a_mistake_of_the_configuration() -> None:
     port = free_port()
-    async with Probes().serving(MetricsConfig(port=port)):
+    async with Probes().serving(MetricsSection(port=port)):
         with pytest.raises(ConfigError, match=str(port)):
-            async with Probes().serving(MetricsConfig(port=port)):
+            async with Probes().serving(MetricsSection(port=port)):
                 pass
 
 
 async def test_without_a_port_nothing_listens() -> None:
-    async with Probes().serving(MetricsConfig()) as port:
+    async with Probes().serving(MetricsSection()) as port:
         assert port == 0

@@ -27,7 +27,7 @@ from vigil.worker import requeue, turns
 from vigil.worker.backoff import Backoff
 from vigil.worker.effects import InHand, Tasks, WorkLimits
 from vigil.worker.outcomes import Overtaken, Terminal, TryLater
-from vigil.worker.requeue import Question
+from vigil.worker.requeue import RequeueQuestion
 from vigil.worker.turns import session_of
 from vigil.worker.worker import Worker
 
@@ -410,13 +410,13 @@ async def test_a_dead_letter_is_tried_again_when_a_person_asks(town: Town) -> No
     town.lines.faults = {"a": [InvalidInput("text", "no")] * 2 + [Terminal("never")]}
     seq = await town.turn("a")
     subject = town.talk.key.turn_for("s")
-    question = Question(letter_id="l", stream="SESSIONS", seq=seq, subject=subject, by="ann")
+    question = RequeueQuestion(letter_id="l", stream="SESSIONS", seq=seq, subject=subject, by="ann")
     async with town.working():
         await town.all_acked()
         bus = await town.stack.bus("delivery")
         async with requeue.answering(bus, "delivery", town.worker.again):
 
-            async def ask(asked: Question) -> tuple[str, str]:
+            async def ask(asked: RequeueQuestion) -> tuple[str, str]:
                 msg = await town.bus.ask(
                     requeue.subject_of("delivery"), requeue.encode(asked), timeout=5.0
                 )
@@ -431,9 +431,11 @@ async def test_a_dead_letter_is_tried_again_when_a_person_asks(town: Town) -> No
             assert await ask(question) == ("refused", requeue.FAULT)
             assert await ask(question) == ("done", "")
             for gone in (
-                Question(letter_id="l", stream="SESSIONS", seq=seq + 9, subject=subject, by="ann"),
-                Question(letter_id="l", stream="SYSTEM", seq=seq, subject=subject, by="ann"),
-                Question(letter_id="l", stream="SESSIONS", seq=1, subject=subject, by="ann"),
+                RequeueQuestion(
+                    letter_id="l", stream="SESSIONS", seq=seq + 9, subject=subject, by="ann"
+                ),
+                RequeueQuestion(letter_id="l", stream="SYSTEM", seq=seq, subject=subject, by="ann"),
+                RequeueQuestion(letter_id="l", stream="SESSIONS", seq=1, subject=subject, by="ann"),
             ):
                 assert await ask(gone) == ("refused", requeue.GONE.reason)
     assert town.lines.done == ["a"]

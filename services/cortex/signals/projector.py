@@ -21,7 +21,7 @@ import msgspec
 import structlog
 
 from vigil import crash
-from vigil.bus.batches import Entry
+from vigil.bus.batches import BatchEntry
 from vigil.bus.bus import Bus, Follower, Message
 from vigil.bus.lease import RENEW_S, Lease, Leases
 from vigil.clock import Clock
@@ -252,6 +252,6 @@ def _signals_of(source: Source, record: Message) -> list[Signal]:
         return []
 
 
-def _entry(one: Stored) -> Entry:
+def _entry(one: Stored) -> BatchEntry:
     headers = {trace.HEADER: trace.passed_on(one.record.headers.get(trace.HEADER))}
-    return Entry(place_of(one.signal), encode(one.signal), headers)
+    return BatchEntry(place_of(one.signal), encode(one.signal), headers)

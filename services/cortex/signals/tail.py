@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from vigil import crash
-from vigil.bus.batches import BATCH_MAX, Entry, append, last_sequence
+from vigil.bus.batches import BATCH_MAX, BatchEntry, append, last_sequence
 from vigil.bus.bus import Bus, Message
 from vigil.contracts import Signal, decode_signal
 from vigil.errors import InvalidInput, Unavailable
@@ -133,7 +133,7 @@ class SignalTail:
         self._last = position.last
         self._new_id = new_id
 
-    async def append(self, entries: Sequence[Entry]) -> None:
+    async def append(self, entries: Sequence[BatchEntry]) -> None:
         """Store signals.
 
         Raises:

@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from vigil.bus.bus import Bus
-from vigil.bus.kv import Bucket
+from vigil.bus.kv import KeyValue
 from vigil.clock import Clock
 from vigil.contracts import Usage
 from vigil.errors import Unavailable, VigilError, WrongLastSequence
@@ -66,7 +66,7 @@ class TokenBudget:
         self, bus: Bus, daily_tokens: int, clock: Clock, *, share_per_user: float = 1.0
     ) -> None:
         """`share_per_user`: of the cap, more than 0 and at most 1."""
-        self._bucket = Bucket(bus, "BUDGETS")
+        self._bucket = KeyValue(bus, "BUDGETS")
         self._daily_tokens = daily_tokens
         self._user_tokens = int(daily_tokens * share_per_user)
         self._clock = clock

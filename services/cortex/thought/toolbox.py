@@ -14,7 +14,7 @@ import msgspec
 import structlog
 
 from vigil.bus.bus import Bus
-from vigil.bus.kv import Bucket, Watch
+from vigil.bus.kv import KeyValue, Watch
 from vigil.contracts import Shelf, Tool, decode_shelf
 from vigil.errors import InvalidInput
 
@@ -49,7 +49,7 @@ class Toolbox:
     async def watch(cls, bus: Bus) -> Toolbox:
         """Return a toolbox that knows what is offered now, and follows each change."""
         toolbox = cls()
-        toolbox._watch = await Bucket(bus, "TOOLS").watch(toolbox.on_change)
+        toolbox._watch = await KeyValue(bus, "TOOLS").watch(toolbox.on_change)
         return toolbox
 
     @property

@@ -9,7 +9,7 @@ from typing import Final
 import structlog
 
 from vigil.bus.bus import Bus
-from vigil.bus.kv import Bucket, Watch
+from vigil.bus.kv import KeyValue, Watch
 from vigil.contracts import Pins, decode_pins, encode
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.worker.patience import Patience
@@ -23,7 +23,7 @@ class Pinning:
     """What is approved at present. Any number of replicas, and the command line, write it."""
 
     def __init__(self, bus: Bus, on_change: Callable[[str], None]) -> None:
-        self._bucket = Bucket(bus, BUCKET)
+        self._bucket = KeyValue(bus, BUCKET)
         self._on_change = on_change
         self._pins: dict[str, Pins] = {}
         self._watch: Watch | None = None

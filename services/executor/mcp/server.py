@@ -13,7 +13,7 @@ import structlog
 
 from vigil.contracts import Shelf, Tool
 from vigil.errors import ConfigError, Unavailable
-from vigil.net.ssrf import Refused, Rules, target_of
+from vigil.net.ssrf import RequestRefused, Rules, target_of
 from vigil.runtime import Context
 from vigil.settings.sections import McpServer
 
@@ -121,7 +121,7 @@ class ServerTools:
         any_port = Rules(ports=range(1, 65536), allow_private=self.config.allow_private)
         try:
             port = target_of(url, any_port).port
-        except Refused as error:
+        except RequestRefused as error:
             raise ConfigError(f"url: {error.reason}") from error
         return McpEndpoint(
             url=url,

@@ -22,7 +22,7 @@ from mcp.shared.message import SessionMessage
 
 from vigil.net.client import guarded_client, why_failed
 from vigil.net.guard import GuardedTransport, Resolve
-from vigil.net.ssrf import Refused, Rules
+from vigil.net.ssrf import RequestRefused, Rules
 
 from .pace import DEAF, Pace, Unheard
 from .stdio import MESSAGE_BYTES_MAX
@@ -107,7 +107,7 @@ class Outlet(httpx2.AsyncBaseTransport):
         )  # fmt: skip
         try:
             response = await self._inner.handle_async_request(inner)
-        except Refused as error:
+        except RequestRefused as error:
             return self._failed(request, UNREACHABLE, f"the URL {error.reason}", error)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
             return self._failed(request, UNREACHABLE, why_failed(error), error)

@@ -24,7 +24,7 @@ import msgspec
 from vigil.contracts.arguments import Arguments
 from vigil.net.client import FAILURES, guarded_client, why_failed
 from vigil.net.guard import GuardedTransport, Resolve
-from vigil.net.ssrf import URL_LENGTH_MAX, Refused, Rules, target_of
+from vigil.net.ssrf import URL_LENGTH_MAX, RequestRefused, Rules, target_of
 
 from ..sandbox.box import python
 from ..tools import readable
@@ -119,7 +119,7 @@ class Fetcher:
                 page = await self._fetch(arguments.url)
         except TimeoutError:
             return _failed(f"no whole answer within {self._timeout_s:g} s")
-        except Refused as error:
+        except RequestRefused as error:
             return _failed(f"the URL {error.reason}")
         except zlib.error as error:
             return _failed(f"it can't be unpacked: {error}")
@@ -131,7 +131,7 @@ class Fetcher:
         """Follow redirects to a page.
 
         Raises:
-            Refused: it, or where it leads, may not be reached; or it leads on and on.
+            RequestRefused: it, or where it leads, may not be reached; or it leads on and on.
         """
         for _ in range(REDIRECTS_MAX + 1):
             target_of(url, self._rules)
@@ -144,7 +144,7 @@ class Fetcher:
                 url = str(httpx2.URL(url).join(location))
             finally:
                 await response.aclose()
-        raise Refused("url", f"leads on and on, more than {REDIRECTS_MAX} times")
+        raise RequestRefused("url", f"leads on and on, more than {REDIRECTS_MAX} times")
 
     async def _page(self, url: str, response: httpx2.Response) -> Page:
         packed = bytearray()
@@ -185,7 +185,7 @@ def unpack(data: bytes, encoding: str, bytes_max: int) -> tuple[bytes, bool]:
     We ask for none to be packed, but some are; and some grow a thousandfold.
 
     Raises:
-        Refused: nobody here can unpack that.
+        RequestRefused: nobody here can unpack that.
     """
     match encoding.strip().lower():
         case "" | "identity":
@@ -195,7 +195,9 @@ def unpack(data: bytes, encoding: str, bytes_max: int) -> tuple[bytes, bool]:
         case "deflate":
             unpacking = zlib.decompressobj(wbits=15 if data[:1] == b"\x78" else -15)
         case other:
-            raise Refused("url", f"answers packed with {other[:40]!r}, which was not asked for")
+            raise RequestRefused(
+                "url", f"answers packed with {other[:40]!r}, which was not asked for"
+            )
     found = unpacking.decompress(data, bytes_max)
     return found, unpacking.eof
 

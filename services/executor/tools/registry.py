@@ -16,7 +16,7 @@ import msgspec
 import structlog
 
 from vigil.bus.bus import Bus, BusError
-from vigil.bus.kv import Bucket
+from vigil.bus.kv import KeyValue
 from vigil.clock import Clock
 from vigil.contracts import Shelf, Tool, decode_shelf, encode
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
@@ -35,7 +35,7 @@ class Registry:
     """What this replica can run."""
 
     def __init__(self, bus: Bus, clock: Clock) -> None:
-        self._bucket = Bucket(bus, BUCKET)
+        self._bucket = KeyValue(bus, BUCKET)
         self._clock = clock
         self._sources: dict[str, ToolSource] = {}
         self._shelves: dict[str, Shelf] = {}

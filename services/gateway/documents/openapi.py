@@ -13,13 +13,13 @@ from vigil.contracts import Signal
 from vigil.memory.operation import http_view, operations
 from vigil.memory.questions import Rebuild
 from vigil.memory.wire import MaintainBody, MaintenanceDone, RebuildStarted
+from vigil.observe.health import Alive
 from vigil.sdk.cloud_event import CloudEvent
 
 from ..events.cloud_events import STRUCTURED
 from ..http.problem import MEDIA_TYPE, ProblemBody
 from ..http.wire import (
     Accepted,
-    Alive,
     ChatAnswer,
     ChatPending,
     ChatRequest,

@@ -40,14 +40,14 @@ _DATA: Final = "data"
 _DATA_BASE64: Final = "data_base64"
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class EventLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How much of an event is taken in."""
 
     content_bytes_max: int
     json_depth_max: int
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class OutsideEvent(msgspec.Struct, frozen=True, kw_only=True):
     """An event, as far as it's taken in. `subject` and `agent` are empty if it names none."""
 
     id: str
@@ -71,7 +71,9 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def of_http(headers: Iterable[tuple[bytes, bytes]], body: bytes, limits: Limits) -> Told:
+def of_http(
+    headers: Iterable[tuple[bytes, bytes]], body: bytes, limits: EventLimits
+) -> OutsideEvent:
     """Read the event of an HTTP request; `headers` are ASGI's: names in lower case.
 
     Raises:
@@ -92,7 +94,7 @@ def of_http(headers: Iterable[tuple[bytes, bytes]], body: bytes, limits: Limits)
     return _binary(attributes, dict(pairs).get("content-type"), body, limits)
 
 
-def structured(body: bytes, limits: Limits) -> Told:
+def structured(body: bytes, limits: EventLimits) -> OutsideEvent:
     """Read an event in the JSON format. Raises: InvalidInput."""
     raw = _json(body, dict[str, msgspec.Raw], limits)
     _check_required(raw)
@@ -107,13 +109,13 @@ def structured(body: bytes, limits: Limits) -> Told:
 
 
 def of_text(
-    origin_id: str, kind: str, body: bytes, occurred_at: datetime | None, limits: Limits
-) -> Told:
+    origin_id: str, kind: str, body: bytes, occurred_at: datetime | None, limits: EventLimits
+) -> OutsideEvent:
     """Return an event that came in another form than a CloudEvent. Raises: InvalidInput."""
     if body.lstrip()[:1] in (b"{", b"["):
         with contextlib.suppress(_NotJson):  # it's text that begins like JSON
             _json(body, msgspec.Raw, limits)
-    return Told(
+    return OutsideEvent(
         id=origin_id,
         origin="",
         kind=_checked("type", kind),
@@ -125,8 +127,8 @@ def of_text(
 
 
 def _binary(
-    attributes: list[tuple[str, str]], content_type: str | None, body: bytes, limits: Limits
-) -> Told:
+    attributes: list[tuple[str, str]], content_type: str | None, body: bytes, limits: EventLimits
+) -> OutsideEvent:
     headers = dict(attributes)
     if len(headers) != len(attributes):
         raise InvalidInput("headers", "have the same attribute more than once")
@@ -148,7 +150,7 @@ class _NotJson(InvalidInput):
     """Text of another form."""
 
 
-def _json(body: bytes, kind: Any, limits: Limits) -> Any:
+def _json(body: bytes, kind: Any, limits: EventLimits) -> Any:
     """Decode JSON. It's decoded first: what is broken ends there at once. Raises: InvalidInput."""
     reason = f"is nested deeper than {limits.json_depth_max} levels"
     try:
@@ -188,8 +190,10 @@ def _reason(field: str, words: str) -> str:
     return words.replace("<class 'datetime.datetime'>", "an instant of RFC 3339")
 
 
-def _told(event: BaseCloudEvent, given: Iterable[str], content: str, limits: Limits) -> Told:
-    return Told(
+def _told(
+    event: BaseCloudEvent, given: Iterable[str], content: str, limits: EventLimits
+) -> OutsideEvent:
+    return OutsideEvent(
         id=_attribute(event, "id"),
         origin=_attribute(event, "source"),
         kind=_attribute(event, "type"),
@@ -200,7 +204,7 @@ def _told(event: BaseCloudEvent, given: Iterable[str], content: str, limits: Lim
     )
 
 
-def _within(content: str, limits: Limits) -> str:
+def _within(content: str, limits: EventLimits) -> str:
     size = len(content.encode())
     if size > limits.content_bytes_max:
         raise TooLarge("data", f"must have at most {limits.content_bytes_max} bytes, has {size}")

@@ -21,16 +21,18 @@ from ..http.routes import Caller, Json, Shared
 from ..http.wire import Accepted
 from ..sessions.messages import parent_of
 from . import cloud_events
-from .cloud_events import Limits, Told
+from .cloud_events import EventLimits, OutsideEvent
 
 
-def limits_of(edge: Edge) -> Limits:
+def limits_of(edge: Edge) -> EventLimits:
     """Return how much of an event this gateway takes in."""
     config = edge.config
-    return Limits(content_bytes_max=config.text_bytes_max, json_depth_max=config.json_depth_max)
+    return EventLimits(
+        content_bytes_max=config.text_bytes_max, json_depth_max=config.json_depth_max
+    )
 
 
-def session_of(told: Told, principal: Principal) -> SessionKey:
+def session_of(told: OutsideEvent, principal: Principal) -> SessionKey:
     """Return the session that an event of `principal` is for.
 
     Raises:
@@ -40,7 +42,7 @@ def session_of(told: Told, principal: Principal) -> SessionKey:
     return _with_agent(told, own_session(_subject(told), principal))
 
 
-def session_for(told: Told, user: str) -> SessionKey:
+def session_for(told: OutsideEvent, user: str) -> SessionKey:
     """Return the session that an event on the bus is for, which must be one of `user`.
 
     Raises:
@@ -52,7 +54,7 @@ def session_for(told: Told, user: str) -> SessionKey:
     return _with_agent(told, plain_session(session))
 
 
-def _subject(told: Told) -> str:
+def _subject(told: OutsideEvent) -> str:
     if not told.subject:
         raise InvalidInput(
             "subject", "is required: the session, userId:agentId:threadId (agents have no mind yet)"
@@ -60,14 +62,20 @@ def _subject(told: Told) -> str:
     return told.subject
 
 
-def _with_agent(told: Told, session: SessionKey) -> SessionKey:
+def _with_agent(told: OutsideEvent, session: SessionKey) -> SessionKey:
     if told.agent and told.agent != session.agent:
         raise InvalidInput("agentid", "is another agent than that of the subject; leave it out")
     return session
 
 
 async def take(
-    edge: Edge, session: SessionKey, user: str, told: Told, *, source: str, parent: str | None
+    edge: Edge,
+    session: SessionKey,
+    user: str,
+    told: OutsideEvent,
+    *,
+    source: str,
+    parent: str | None,
 ) -> Accepted:
     """Store an event for `session` once, however often `user` sends it.
 

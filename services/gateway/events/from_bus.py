@@ -30,7 +30,7 @@ from ..edge import Edge
 from ..http.problem import Problem
 from . import cloud_events
 from . import endpoint as events
-from .cloud_events import Told
+from .cloud_events import OutsideEvent
 
 log = structlog.get_logger("vigil.gateway")
 
@@ -112,7 +112,7 @@ class OutsideEvents:
         _, user, credential = message.subject.split(".")
         if wait_s := edge.limiter.take(f"bus:{user}.{credential}", edge.clock.monotonic()):
             return max(wait_s, BUSY_DELAY_S)
-        told: Told | None = None
+        told: OutsideEvent | None = None
         try:
             told = cloud_events.structured(message.data, self._limits)
             await events.take(
@@ -151,7 +151,7 @@ class OutsideEvents:
         crash.point("gateway.event.buried")
 
 
-def _about(user: str, told: Told | None) -> SessionKey:
+def _about(user: str, told: OutsideEvent | None) -> SessionKey:
     """Return whose session a dead letter is listed under: always the publishing user's."""
     if told is not None:
         with contextlib.suppress(InvalidInput):

@@ -23,7 +23,7 @@ from ..http.routes import Json, Shared
 from ..sessions.messages import parent_of
 from . import endpoint as events
 from . import signatures
-from .cloud_events import Limits, Told, of_text
+from .cloud_events import EventLimits, OutsideEvent, of_text
 from .entrance import let_in, note_failure, single
 from .signatures import Signed
 
@@ -78,7 +78,7 @@ def _instant(timestamp: Any) -> datetime | None:
         return None
 
 
-def _told(signed: Signed, data: bytes, limits: Limits) -> Told:
+def _told(signed: Signed, data: bytes, limits: EventLimits) -> OutsideEvent:
     kind, occurred_at = signed.kind, None
     if not kind:
         try:

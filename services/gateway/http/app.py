@@ -20,6 +20,7 @@ from vigil.errors import InvalidInput, Unavailable
 from vigil.memory import wire as memory_wire
 from vigil.memory.operation import http_view
 from vigil.memory.questions import Rebuild
+from vigil.observe.health import Alive
 
 from ..documents import asyncapi, examples_http, openapi
 from ..edge import Edge
@@ -40,7 +41,6 @@ from .door import Door, is_open
 from .problem import MEDIA_TYPE, Problem, of_error
 from .wire import (
     Accepted,
-    Alive,
     ChatAnswer,
     ChatPending,
     ChatRequest,

@@ -61,7 +61,7 @@ def bounds_of(connections_max: int, of_address_max: int, files_max: int) -> Boun
     )
 
 
-class Connection:
+class HttpConnection:
     """One of them; `drop` ends it at once."""
 
     __slots__ = ("_all", "address", "drop", "is_open", "since_s", "user")
@@ -91,10 +91,10 @@ class Connections:
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
-        self._strangers: dict[Connection, None] = {}
-        self._of_address: dict[str, dict[Connection, None]] = {}
+        self._strangers: dict[HttpConnection, None] = {}
+        self._of_address: dict[str, dict[HttpConnection, None]] = {}
         self._known: Counter[str] = Counter()
-        self._idle: dict[Connection, None] = {}
+        self._idle: dict[HttpConnection, None] = {}
         """The signed-in between two requests, whoever was idle for longest first."""
 
     @property
@@ -107,9 +107,9 @@ class Connections:
         """How many there are of the signed-in."""
         return self._known.total()
 
-    def open(self, peer: str, now_s: float, drop: Callable[[], None]) -> Connection:
+    def open(self, peer: str, now_s: float, drop: Callable[[], None]) -> HttpConnection:
         """Let one in from the IP address `peer`, and the oldest stranger go if that's too many."""
-        connection = Connection(self, network_of(peer), now_s, drop)
+        connection = HttpConnection(self, network_of(peer), now_s, drop)
         self._add_stranger(connection)
         oldest = next(iter(self._of_address[connection.address]))
         if self._is_crowded(connection.address) and now_s - oldest.since_s >= GRACE_S:
@@ -118,8 +118,8 @@ class Connections:
             self._end(next(iter(self._strangers)))
         return connection
 
-    def sign_in(self, connection: Connection, user: str) -> None:
-        """See :meth:`Connection.sign_in`."""
+    def sign_in(self, connection: HttpConnection, user: str) -> None:
+        """See :meth:`HttpConnection.sign_in`."""
         if connection.user == user or not connection.is_open:
             return
         self._leave(connection)
@@ -130,16 +130,16 @@ class Connections:
         elif self.known > self._bounds.known_max:
             self._make_room(connection, None)
 
-    def rest(self, connection: Connection) -> None:
+    def rest(self, connection: HttpConnection) -> None:
         """Note that it's between two requests: a signed-in one may be ended for another's sake."""
         if connection.user is not None:
             self._idle[connection] = None
 
-    def work(self, connection: Connection) -> None:
+    def work(self, connection: HttpConnection) -> None:
         """Note that a request began."""
         self._idle.pop(connection, None)
 
-    def close(self, connection: Connection) -> None:
+    def close(self, connection: HttpConnection) -> None:
         """Forget it: it ended. Harmless if it's forgotten already."""
         if connection.is_open:
             self._leave(connection)
@@ -148,7 +148,7 @@ class Connections:
     def _is_crowded(self, address: str) -> bool:
         return len(self._of_address[address]) > self._bounds.of_address_max
 
-    def _make_room(self, newcomer: Connection, user: str | None) -> None:
+    def _make_room(self, newcomer: HttpConnection, user: str | None) -> None:
         """End one that is idle, of `user` if given. Raises: Problem, none is."""
         for other in self._idle:
             if user is None or other.user == user:
@@ -159,15 +159,15 @@ class Connections:
         self._add_stranger(newcomer)
         raise _all_in_use(user)
 
-    def _end(self, connection: Connection) -> None:
+    def _end(self, connection: HttpConnection) -> None:
         self.close(connection)
         connection.drop()
 
-    def _add_stranger(self, connection: Connection) -> None:
+    def _add_stranger(self, connection: HttpConnection) -> None:
         self._strangers[connection] = None
         self._of_address.setdefault(connection.address, {})[connection] = None
 
-    def _leave(self, connection: Connection) -> None:
+    def _leave(self, connection: HttpConnection) -> None:
         self._idle.pop(connection, None)
         if connection.user is not None:
             self._known[connection.user] -= 1

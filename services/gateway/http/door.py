@@ -18,7 +18,7 @@ from vigil.observe import metrics
 from vigil.settings.tokens import PREFIX, Principal
 
 from ..edge import Edge
-from .connections import Connection
+from .connections import HttpConnection
 from .decide import bearer_of, is_host_allowed, is_origin_allowed
 from .problem import (
     Problem,
@@ -151,7 +151,7 @@ class Door:
 
 def sign_in(scope: Any, user: str) -> None:
     """Note that the connection is `user`'s. Raises: Problem, 429 or 503, they are too many."""
-    connection: Connection | None = scope.get(CONNECTION)
+    connection: HttpConnection | None = scope.get(CONNECTION)
     if connection is not None:
         connection.sign_in(user)
 

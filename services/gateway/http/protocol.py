@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from .connections import Connection, Connections
+from .connections import Connections, HttpConnection
 from .problem import MEDIA_TYPE, Problem
 from .responses import Outgoing
 
@@ -48,7 +48,7 @@ class Protocol(HttpToolsProtocol):
         super().__init__(*arguments, **named)
         self._connections = connections
         self._deadlines = deadlines
-        self._connection: Connection | None = None
+        self._connection: HttpConnection | None = None
         self._head_bytes = 0
         self._phase = _HEAD
         self._timer: asyncio.TimerHandle | None = None
@@ -195,7 +195,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
     """uvicorn's WebSocket, which goes on with the connection of the request that opened it."""
 
     def __init__(
-        self, *, connections: Connections, connection: Connection | None = None, **named: Any
+        self, *, connections: Connections, connection: HttpConnection | None = None, **named: Any
     ) -> None:
         super().__init__(**named)
         self._connections = connections

@@ -22,7 +22,7 @@ FRESH_S: Final = 1.0
 REPLICAS_MAX: Final = 1000
 
 
-class Readiness:
+class ReplicaHealth:
     """The health of all replicas, as of at most a second ago."""
 
     def __init__(self, context: Context) -> None:

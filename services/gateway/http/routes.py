@@ -15,7 +15,7 @@ from fastapi import Depends, Path, Query, Request, Response
 from vigil.contracts import TIMER_ID_LENGTH_MAX
 from vigil.contracts.session_kinds import SESSION_KINDS, check_session_kind
 from vigil.errors import InvalidInput
-from vigil.observe.health import Health
+from vigil.observe.health import Alive, Health
 from vigil.settings import switches
 from vigil.settings.tokens import Principal
 from vigil.subjects import SessionKey
@@ -34,7 +34,6 @@ from .wire import (
     KEY_SCHEMA,
     OWN_KEY_SCHEMA,
     PART_SCHEMA,
-    Alive,
     ChatAnswer,
     ChatRequest,
     Me,

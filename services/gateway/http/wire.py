@@ -36,7 +36,7 @@ OwnKey = Annotated[str, msgspec.Meta(extra_json_schema=OWN_KEY_SCHEMA)]
 CursorValue = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RequestBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of what comes in."""
 
 
@@ -47,7 +47,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 # ---------------------------------------------------------------- HTTP
 
 
-class PostMessage(Request, frozen=True, kw_only=True):
+class PostMessage(RequestBody, frozen=True, kw_only=True):
     """Say something in a session."""
 
     text: SaidText
@@ -63,7 +63,7 @@ class Accepted(Answer, frozen=True, kw_only=True):
 
 
 class ChatRequest(
-    Request,
+    RequestBody,
     frozen=True,
     kw_only=True,
     rename={"user_id": "userId", "thread_id": "threadId", "agent_id": "agentId"},
@@ -193,7 +193,7 @@ class TimerList(Answer, frozen=True, kw_only=True):
     timers: tuple[TimerView, ...]
 
 
-class TicketRequest(Request, frozen=True, kw_only=True):
+class TicketRequest(RequestBody, frozen=True, kw_only=True):
     """Ask for a ticket that opens one socket."""
 
     session: OwnKey
@@ -229,12 +229,6 @@ class Status(Answer, frozen=True, kw_only=True):
     at: datetime
 
 
-class Alive(Answer, frozen=True, kw_only=True):
-    """The process answers."""
-
-    status: Literal["alive"]
-
-
 class Readiness(Answer, frozen=True, kw_only=True):
     """Whether a message would be answered: the bus and one ready replica of each service."""
 
@@ -247,14 +241,14 @@ class Readiness(Answer, frozen=True, kw_only=True):
 # ---------------------------------------------------------------- socket: from the client
 
 
-class ClientMessage(Request, frozen=True, kw_only=True, tag_field="type", tag="message"):
+class ClientMessage(RequestBody, frozen=True, kw_only=True, tag_field="type", tag="message"):
     """Say something. `id` is a name of yours: repeating it is harmless, and it's confirmed."""
 
     text: SaidText
     id: KeyedBy | None = None
 
 
-class ClientAck(Request, frozen=True, kw_only=True, tag_field="type", tag="ack"):
+class ClientAck(RequestBody, frozen=True, kw_only=True, tag_field="type", tag="ack"):
     """Everything up to `cursor` arrived and needn't be sent again to this client."""
 
     cursor: CursorValue

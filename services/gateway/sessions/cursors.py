@@ -14,7 +14,7 @@ import msgspec
 import structlog
 
 from vigil.bus.bus import Bus, BusError
-from vigil.bus.kv import Bucket
+from vigil.bus.kv import KeyValue
 from vigil.errors import Unavailable, WrongLastSequence
 from vigil.subjects import SessionKey, token_of
 
@@ -37,7 +37,7 @@ class Cursors:
     """The cursors of connected clients."""
 
     def __init__(self, bus: Bus) -> None:
-        self._bucket = Bucket(bus, "CURSORS")
+        self._bucket = KeyValue(bus, "CURSORS")
         self._pending: dict[str, int] = {}
         self._has_pending = asyncio.Event()
         self._known: dict[str, tuple[int, int]] = {}

@@ -36,7 +36,7 @@ from ..http.decide import KEY_LENGTH_MAX, check_length, check_text, keyed_event_
 from ..http.problem import Problem, erasing
 from ..http.wire import Accepted
 from ..patience import TRY_TIMEOUT_S, patiently
-from .repeats import Place, Repeats
+from .repeats import Repeats, StoragePlace
 from .room import Room
 
 
@@ -142,7 +142,7 @@ class Intake:
         if not is_keyed:
             return await store(None)
         conflict = InvalidInput("idempotency_key", "was used before, for something else")
-        place = Place(stream=session.stream, subject=subject)
+        place = StoragePlace(stream=session.stream, subject=subject)
         return await self._repeats.once(event_id, _hash_of(body), place, store, conflict=conflict)
 
     async def decide(
@@ -181,7 +181,7 @@ class Intake:
         """
         self.room.check_disk()
         conflict = InvalidInput("id", "was used before, for another event")
-        place = Place(stream=session.stream, subject=session.in_event("control"))
+        place = StoragePlace(stream=session.stream, subject=session.in_event("control"))
         return await self._repeats.once(event_id, "", place, lambda _: store(), conflict=conflict)
 
     async def close(self) -> None:
@@ -252,7 +252,7 @@ class Intake:
             return await self._repeats.once(
                 event_id,
                 _hash_of(f"{session}\n".encode() + encode(payload)),
-                Place(stream=session.stream, subject=subject),
+                StoragePlace(stream=session.stream, subject=subject),
                 store,
                 conflict=InvalidInput("id", "was used before, for another event"),
             )
@@ -269,7 +269,7 @@ class Intake:
             Problem: 429 the session is too far behind, 503 it can't be stored now.
         """
 
-        place = Place(stream=session.stream, subject=session.in_event("external"))
+        place = StoragePlace(stream=session.stream, subject=session.in_event("external"))
         if isinstance(event, UserMessage):
             place = _place_of_messages(session)
 
@@ -368,8 +368,8 @@ class Intake:
             self._tracer.end(span, spans.ACCEPT, about, error=error)
 
 
-def _place_of_messages(session: SessionKey) -> Place:
-    return Place(stream=session.stream, subject=session.in_user, among=session.transcript)
+def _place_of_messages(session: SessionKey) -> StoragePlace:
+    return StoragePlace(stream=session.stream, subject=session.in_user, among=session.transcript)
 
 
 def type_of(event: Event) -> str:

@@ -22,7 +22,7 @@ import structlog
 from vigil import crash
 from vigil.bus.batches import last_sequence
 from vigil.bus.bus import MSG_ID, Bus
-from vigil.bus.kv import Bucket
+from vigil.bus.kv import KeyValue
 from vigil.contracts import encode
 from vigil.errors import InvalidInput, VigilError, WrongLastSequence
 
@@ -38,7 +38,7 @@ TRIES_MAX: Final = 20
 """Of publishing again, while others write to the same session."""
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class StoragePlace(msgspec.Struct, frozen=True, kw_only=True):
     """Where an event is stored, if it is."""
 
     stream: str
@@ -65,7 +65,7 @@ class Repeats:
         """`impatience` gives, for each write, what ends the patience with it if it fails."""
         self._bus = bus
         self._impatience = impatience
-        self._bucket = Bucket(bus, "IDEMPOTENCY")
+        self._bucket = KeyValue(bus, "IDEMPOTENCY")
         self._ends: dict[str, int] = {}
         """By stream: the highest sequence that this process knows to be given."""
         self._background: set[asyncio.Task[None]] = set()
@@ -74,7 +74,7 @@ class Repeats:
         self,
         event_id: str,
         body_hash: str,
-        place: Place,
+        place: StoragePlace,
         store: Callable[[int | None], Awaitable[Accepted]],
         *,
         conflict: InvalidInput,
@@ -130,7 +130,7 @@ class Repeats:
     async def _unless_there(
         self,
         found: Remembered,
-        place: Place,
+        place: StoragePlace,
         store: Callable[[int | None], Awaitable[Accepted]],
     ) -> Accepted:
         """Store what somebody began to store, unless it's on the log."""
@@ -146,7 +146,7 @@ class Repeats:
                 after = last
         raise unavailable("the session is too busy; try again")
 
-    async def _look(self, event_id: str, place: Place, after: int) -> tuple[int | None, int]:
+    async def _look(self, event_id: str, place: StoragePlace, after: int) -> tuple[int | None, int]:
         """Look for an event behind `after` -> (where it is or None, the last of the place)."""
         newest = await self._bus.get_last(place.stream, place.among or place.subject)
         last = 0 if newest is None else newest.seq

@@ -24,7 +24,7 @@ from ..access import listed_user, readable_session
 from ..edge import Edge
 from ..http.routes import Caller, Shared
 from ..http.wire import KEY_SCHEMA, PART_SCHEMA
-from .feed import HEARTBEAT, STREAM, Reader
+from .feed import HEARTBEAT, STREAM, SignalReader
 from .selection import SEQ_DIGITS_MAX, Selection, event_of, position_of, select
 
 log = structlog.get_logger("vigil.gateway")
@@ -117,7 +117,7 @@ class SignalStream(Response):
         self._principal = principal
         self._after = after
         self._follow = follow
-        self._reader = Reader(selection, edge.config.socket_queue_max)
+        self._reader = SignalReader(selection, edge.config.socket_queue_max)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         with self._edge.places.hold(self._principal.user):

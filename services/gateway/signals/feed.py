@@ -29,7 +29,7 @@ HEARTBEAT_S: Final = 15.0
 HEARTBEAT: Final = b":\n\n"
 
 
-class Reader:
+class SignalReader:
     """One who reads along: what waits for them, and whether it became too much."""
 
     __slots__ = ("_arrived", "_queue", "_queue_max", "has_overflown", "seen_to", "selection")
@@ -81,7 +81,7 @@ class Feed:
         self._beginning: asyncio.Task[None] | None = None
         self.users = 0
         """How many streams are open, those included that still catch up."""
-        self._readers: dict[str | None, set[Reader]] = {}
+        self._readers: dict[str | None, set[SignalReader]] = {}
         """By the user whose signals they want; None: everybody's."""
         self._recent: deque[Event] = deque()
         self._gone = 0
@@ -152,7 +152,7 @@ class Feed:
         """Whether what comes is handed out."""
         return self._task is not None and not self._task.done() and not self._stopping.is_set()
 
-    def join(self, reader: Reader, seen_to: int) -> bool:
+    def join(self, reader: SignalReader, seen_to: int) -> bool:
         """Hand the reader everything after `seen_to`, from now on.
 
         False: what came after it is no longer all here; read more of the log first.
@@ -165,7 +165,7 @@ class Feed:
         self._readers.setdefault(reader.selection.user, set()).add(reader)
         return True
 
-    def leave(self, reader: Reader) -> None:
+    def leave(self, reader: SignalReader) -> None:
         """Hand the reader no more; harmless if they never joined."""
         readers = self._readers.get(reader.selection.user, set())
         readers.discard(reader)

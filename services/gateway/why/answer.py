@@ -23,7 +23,7 @@ from vigil.contracts.notes import note_words
 from vigil.contracts.vocabulary import APPROVALS, ENDINGS, JOBS, OUTCOMES, Ending
 
 from .deeds import Reported, Requested, Working
-from .facts import Gone, LetterFact, TurnFact
+from .facts import LetterFact, MissingRecord, TurnFact
 from .steps import WhyStep, steps_of
 from .story import SendStory, Story
 from .text import Voice, clip
@@ -214,7 +214,7 @@ def _turn(story: Story, voice: Voice) -> End:
     focus = story.focus
     if focus is None:
         return _GONE
-    if isinstance(focus.body, Gone):
+    if isinstance(focus.body, MissingRecord):
         return "unknown", f"All that is left of it is {focus.body.what}."
     if not isinstance(focus.body, TurnFact):
         return "pending", "It is stored, and no turn has taken it up yet."

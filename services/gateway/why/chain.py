@@ -38,16 +38,16 @@ from vigil.errors import InvalidInput
 from vigil.subjects import SessionKey
 
 from .deeds import Requested, Started, is_about
-from .facts import Fact, Gone, TurnFact
+from .facts import Fact, MissingRecord, TurnFact
 from .story import (
     HOPS_MAX,
     All,
     Asking,
     At,
     FirstTurn,
-    Found,
+    FoundFacts,
     In,
-    Letters,
+    LettersAbout,
     Newest,
     Next,
     ResultOf,
@@ -161,7 +161,7 @@ def cause_of(telling: Telling, turn: Fact, body: TurnFact) -> Asking[Fact | None
             seq=body.event.seq,
             stream=turn.stream,
             subject=turn.subject,
-            body=Gone(what="the event behind it, which is no longer in the log"),
+            body=MissingRecord(what="the event behind it, which is no longer in the log"),
         )
     telling.add(event)
     if event.seq + 1 < turn.seq:
@@ -179,8 +179,8 @@ def _trail(telling: Telling, key: SessionKey, effect_id: str) -> Asking[tuple[Fa
         key.out_said(effect_id), key.receipt(effect_id), key.send(effect_id),
         key.attempt(effect_id),
     )  # fmt: skip
-    found: Found = yield All(subjects)
-    letters: Found = yield Letters(effect_id=effect_id)
+    found: FoundFacts = yield All(subjects)
+    letters: FoundFacts = yield LettersAbout(effect_id=effect_id)
     return telling.take(found) + telling.take(letters)
 
 
@@ -219,9 +219,9 @@ def exchange(
     telling: Telling, key: SessionKey, event: Fact, event_id: str
 ) -> Asking[tuple[Fact | None, tuple[SendStory, ...]]]:
     """Tell the turns about an event and what they said -> (the last of them, the sends)."""
-    found: Found = yield turns_about(event.seq, event_id)
+    found: FoundFacts = yield turns_about(event.seq, event_id)
     turns = telling.take(found)
-    letters: Found = yield Letters(seq=event.seq)
+    letters: FoundFacts = yield LettersAbout(seq=event.seq)
     telling.take(letters)
     yield from run_before(telling, key, turns)
     sends = yield from all_sent(telling, key, turns, {event_id, *_joined_to(turns, event_id)})
@@ -284,7 +284,7 @@ def _turns(telling: Telling, key: SessionKey) -> Iterator[tuple[Fact, TurnFact]]
 def _called(telling: Telling, key: SessionKey, turn: TurnFact) -> Asking[None]:
     """Tell who took up the tool calls of a turn, and the result that it has."""
     if turn.asked:
-        claims: Found = yield All(tuple(key.call(asked.id) for asked in turn.asked))
+        claims: FoundFacts = yield All(tuple(key.call(asked.id) for asked in turn.asked))
         telling.take(claims)
     if turn.folded:
         result: Fact | None = yield At(turn.folded)
@@ -298,7 +298,7 @@ def _result(telling: Telling, call_id: str, after: int) -> Asking[None]:
     result: Fact | None = yield ResultOf(call_id, after)
     telling.add(result)
     if result is not None and isinstance(result.body, ToolResultEvent):
-        turns: Found = yield turns_about(result.seq, result.body.id)
+        turns: FoundFacts = yield turns_about(result.seq, result.body.id)
         telling.take(turns)
 
 
@@ -314,7 +314,7 @@ def _requested(telling: Telling, fact: Fact, turn: TurnFact) -> Asking[None]:
     asked = [d for d in turn.deeds if isinstance(d, Requested) and d.state == "open"]
     for request in asked[:REQUESTS_MAX]:
         id_ = request.id
-        found: Found = yield Turns(
+        found: FoundFacts = yield Turns(
             fact.seq,
             None,
             lambda one, id_=id_: is_about(one, id_),  # type: ignore[misc]
@@ -359,7 +359,7 @@ def _started(
 def _outline(telling: Telling, key: SessionKey, depth: int) -> Asking[None]:
     begun: Fact | None = yield Next(key.in_event("control"), 0)
     telling.add(begun)
-    turns: Found = yield Turns(0, None, _tells, _is_over)
+    turns: FoundFacts = yield Turns(0, None, _tells, _is_over)
     telling.take(turns)
     yield from followed(telling, key, depth)
 

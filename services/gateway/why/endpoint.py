@@ -60,7 +60,9 @@ async def explain(edge: Edge, caller: Principal, id_: str, session: str | None) 
     if not id_.isprintable():
         raise InvalidInput("id", "must not contain control characters")
     whose = None if caller.is_admin else caller.user
-    scope = finding.Scope(whose, None if session is None else readable_session(session, caller))
+    scope = finding.SearchScope(
+        whose, None if session is None else readable_session(session, caller)
+    )
     try:
         async with asyncio.timeout(STORY_TIMEOUT_S), edge.stories:
             place = await finding.find(edge.bus, scope, id_)

@@ -65,7 +65,7 @@ PARTS_MAX: Final = 20
 """Notes, plans, sends and tool calls of one turn that a story tells, of each."""
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class FollowUpPlan(msgspec.Struct, frozen=True, kw_only=True):
     """A follow-up that a turn scheduled; `follow_up` None: its state isn't in that turn."""
 
     timer_id: str
@@ -110,7 +110,7 @@ class TurnFact(msgspec.Struct, frozen=True, kw_only=True):
     at: Instant
     ended: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
-    plans: tuple[Plan, ...] = ()
+    plans: tuple[FollowUpPlan, ...] = ()
     cancels: tuple[tuple[str, int], ...] = ()
     sends: tuple[Send, ...] = ()
     calls: tuple[ToolCall, ...] = ()
@@ -139,7 +139,7 @@ class LetterFact(msgspec.Struct, frozen=True, kw_only=True):
     effect_id: str | None = None
 
 
-class Gone(msgspec.Struct, frozen=True, kw_only=True):
+class MissingRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A record that is missing or can't be read. `what` says which, and why if that's known."""
 
     what: str
@@ -147,7 +147,7 @@ class Gone(msgspec.Struct, frozen=True, kw_only=True):
 
 Body = (
     Event | TurnFact | Said | Receipt | Dispatch | Attempt | CallClaim | LetterFact | DeadLetterEnd
-    | Gone
+    | MissingRecord
 )  # fmt: skip
 
 
@@ -167,11 +167,14 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
 def fact_of(
     stream: str, seq: int, subject: str, data: bytes, traceparent: str | None = None
 ) -> Fact:
-    """Decode a record of a session, or of DEAD, by its subject; what can't be read is `Gone`."""
+    """Decode a record of a session, or of DEAD, by its subject.
+
+    What can't be read is a `MissingRecord`.
+    """
     try:
         body = _body(subject.split("."), data)
     except InvalidInput as error:
-        body = Gone(what=f"a record that can't be read: {clip(str(error))}")
+        body = MissingRecord(what=f"a record that can't be read: {clip(str(error))}")
     return Fact(seq=seq, stream=stream, subject=subject, body=body, traceparent=traceparent)
 
 
@@ -189,7 +192,9 @@ def _body(tokens: list[str], data: bytes) -> Body:
         case [kind, _] if kind in _DELIVERY:
             return _DELIVERY[kind](data)
         case _:
-            return Gone(what=f"a record of a kind that isn't known here: {'.'.join(tokens[4:])}")
+            return MissingRecord(
+                what=f"a record of a kind that isn't known here: {'.'.join(tokens[4:])}"
+            )
 
 
 _DELIVERY: Final[dict[str, Callable[[bytes], Receipt | Dispatch | Attempt | CallClaim]]] = {
@@ -249,7 +254,7 @@ def reduced(turn: Turn) -> TurnFact:
     """Return what a story needs of a turn."""
     timers = [e.payload for e in turn.effects if isinstance(e, ScheduleTimer)]
     plans = [
-        Plan(
+        FollowUpPlan(
             timer_id=timer.timer_id,
             generation=timer.generation,
             fire_at=timer.fire_at,

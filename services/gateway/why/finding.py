@@ -53,7 +53,7 @@ _SIGNAL: Final = re.compile(
 _LETTER: Final = re.compile(r"(?:[a-z]+-)?(SESSIONS|SYSTEM)-(\d{1,15})", re.ASCII)
 
 
-class Scope(msgspec.Struct, frozen=True):
+class SearchScope(msgspec.Struct, frozen=True):
     """Whose records are looked at: a person's, one session's, or (an admin) everybody's."""
 
     user: str | None
@@ -82,7 +82,7 @@ class Scope(msgspec.Struct, frozen=True):
         return f"dead.*.*.{self.user or '*'}.*"
 
 
-class Place(msgspec.Struct, frozen=True):
+class StoryPlace(msgspec.Struct, frozen=True):
     """A session, and the story to tell of it."""
 
     key: SessionKey
@@ -91,7 +91,7 @@ class Place(msgspec.Struct, frozen=True):
     """What the id turned out to be; empty: what the story is about."""
 
 
-async def find(bus: Bus, scope: Scope, id_: str) -> Place:
+async def find(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace:
     """Find what an id names.
 
     Raises:
@@ -106,7 +106,7 @@ async def find(bus: Bus, scope: Scope, id_: str) -> Place:
     raise Problem(404, f"nothing is known by that id {where}{hint}")
 
 
-async def _by_sequence(bus: Bus, scope: Scope, id_: str) -> Place | None:
+async def _by_sequence(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace | None:
     if (named := _SEQ.fullmatch(id_)) is not None:
         return await _at(bus, scope, scope.roots[0][0], int(named[1]), "")
     if (named := _SIGNAL.fullmatch(id_)) is None:
@@ -117,15 +117,17 @@ async def _by_sequence(bus: Bus, scope: Scope, id_: str) -> Place | None:
     if found is None:
         return None
     key, fact = found
-    return Place(key, stories.of_signal(key, fact, named[3], int(named[4] or 1)), "signal")
+    return StoryPlace(key, stories.of_signal(key, fact, named[3], int(named[4] or 1)), "signal")
 
 
-async def _at(bus: Bus, scope: Scope, stream: str, seq: int, kind: str) -> Place | None:
+async def _at(bus: Bus, scope: SearchScope, stream: str, seq: int, kind: str) -> StoryPlace | None:
     found = await _record(bus, scope, stream, seq)
-    return None if found is None else Place(found[0], stories.of_record(*found), kind)
+    return None if found is None else StoryPlace(found[0], stories.of_record(*found), kind)
 
 
-async def _record(bus: Bus, scope: Scope, stream: str, seq: int) -> tuple[SessionKey, Fact] | None:
+async def _record(
+    bus: Bus, scope: SearchScope, stream: str, seq: int
+) -> tuple[SessionKey, Fact] | None:
     """Return the record at a sequence, if it may be told about."""
     message = await bus.get(stream, seq) if seq else None
     if message is None:
@@ -134,7 +136,7 @@ async def _record(bus: Bus, scope: Scope, stream: str, seq: int) -> tuple[Sessio
     return (key, to_fact(stream, message)) if scope.includes(key) else None
 
 
-async def _by_effect(bus: Bus, scope: Scope, id_: str) -> Place | None:
+async def _by_effect(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace | None:
     """Ask for the subjects that end in the id; it was checked, so it can't be a wildcard."""
     if not _EFFECT.fullmatch(id_):
         return None
@@ -144,11 +146,11 @@ async def _by_effect(bus: Bus, scope: Scope, id_: str) -> Place | None:
             if message is not None:
                 key = SessionKey.of_subject(message.subject)
                 asking = stories.of_record(key, to_fact(stream, message))
-                return Place(key, asking, "" if what == "call" else "message")
+                return StoryPlace(key, asking, "" if what == "call" else "message")
     return None
 
 
-async def _by_session(bus: Bus, scope: Scope, id_: str) -> Place | None:
+async def _by_session(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace | None:
     """Look for a session that was started by an effect of that id."""
     if not _EFFECT.fullmatch(id_):
         return None
@@ -157,14 +159,14 @@ async def _by_session(bus: Bus, scope: Scope, id_: str) -> Place | None:
         message = await bus.get_last("SYSTEM", f"system.*.{whose}._{kind}-{id_}.in.control")
         if message is not None:
             key = SessionKey.of_subject(message.subject)
-            return Place(key, stories.of_session(key, id_, kind), kind)
+            return StoryPlace(key, stories.of_session(key, id_, kind), kind)
     return None
 
 
 # ---------------------------------------------------------------- the board
 
 
-async def _on_board(bus: Bus, scope: Scope, id_: str) -> Place | None:
+async def _on_board(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace | None:
     """Look for a request or a job of that id."""
     if not _EFFECT.fullmatch(id_):
         return None
@@ -173,12 +175,12 @@ async def _on_board(bus: Bus, scope: Scope, id_: str) -> Place | None:
     return None if message is None else _entity(scope, message)
 
 
-async def _on_board_at(bus: Bus, scope: Scope, seq: int) -> Place | None:
+async def _on_board_at(bus: Bus, scope: SearchScope, seq: int) -> StoryPlace | None:
     message = await bus.get(BOARD, seq) if seq else None
     return None if message is None else _entity(scope, message)
 
 
-def _entity(scope: Scope, message: Message) -> Place | None:
+def _entity(scope: SearchScope, message: Message) -> StoryPlace | None:
     try:
         entity = decode_board(message.data).entity
         key = SessionKey.parse(entity.session_key)
@@ -187,14 +189,14 @@ def _entity(scope: Scope, message: Message) -> Place | None:
     if not scope.includes(key):
         return None
     if isinstance(entity, Job):
-        return Place(key, stories.of_session(key, entity.id, "job"), "job")
-    return Place(key, stories.of_request(key, entity.id), "approval")
+        return StoryPlace(key, stories.of_session(key, entity.id, "job"), "job")
+    return StoryPlace(key, stories.of_request(key, entity.id), "approval")
 
 
 # ---------------------------------------------------------------- dead letters
 
 
-async def _by_letter(bus: Bus, scope: Scope, id_: str) -> Place | None:
+async def _by_letter(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace | None:
     needle = id_.encode()
 
     def is_it(message: Message) -> Fact | None:
@@ -206,7 +208,7 @@ async def _by_letter(bus: Bus, scope: Scope, id_: str) -> Place | None:
         assert isinstance(fact.body, LetterFact)  # noqa: S101 - only those are let through
         key = SessionKey.of_subject(fact.subject)
         asking = stories.of_letter(key, fact, fact.body.effect_id, fact.body.seq)
-        return Place(key, asking, "dead_letter")
+        return StoryPlace(key, asking, "dead_letter")
     match = _LETTER.fullmatch(id_)  # the letter is gone; what died may still be there
     return await _at(bus, scope, match[1], int(match[2]), "dead_letter") if match else None
 
@@ -226,7 +228,7 @@ class _Match(msgspec.Struct, frozen=True):
     """It only names the id, as an order to cancel it does."""
 
 
-async def _by_content(bus: Bus, scope: Scope, id_: str) -> Place | None:
+async def _by_content(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace | None:
     timers: dict[SessionKey, _Match] = {}
     weak: _Match | None = None
     needle = msgspec.json.encode(id_)[1:-1]
@@ -287,18 +289,18 @@ def _in_turn(key: SessionKey, seq: int, turn: Turn, id_: str) -> _Match | None:
     return None
 
 
-async def _place(bus: Bus, match: _Match, id_: str) -> Place | None:
+async def _place(bus: Bus, match: _Match, id_: str) -> StoryPlace | None:
     key = match.key
     if match.timer is not None:
-        return Place(key, stories.of_timer(key, *match.timer), "timer")
+        return StoryPlace(key, stories.of_timer(key, *match.timer), "timer")
     message = await bus.get(key.stream, match.seq)
     if message is None:
         return None
     fact = to_fact(key.stream, message)
     if match.is_send:
-        return Place(key, stories.of_send(key, id_, fact), "message")
+        return StoryPlace(key, stories.of_send(key, id_, fact), "message")
     kind = "turn" if isinstance(fact.body, TurnFact) else "event"
-    return Place(key, stories.of_record(key, fact), kind)
+    return StoryPlace(key, stories.of_record(key, fact), kind)
 
 
 async def _newest_first(

@@ -23,9 +23,9 @@ from .story import (
     Asking,
     At,
     FirstTurn,
-    Found,
+    FoundFacts,
     In,
-    Letters,
+    LettersAbout,
     Newest,
     Next,
     ResultOf,
@@ -145,7 +145,7 @@ class Reader:
             return None
         return self._fact(message)
 
-    async def _all(self, ask: All) -> Found:
+    async def _all(self, ask: All) -> FoundFacts:
         found = _Finds(self._stream)
         for subject in ask.subjects:
             # Most have no record, or one: looking costs less than a consumer.
@@ -177,7 +177,7 @@ class Reader:
                 low = found.seq + 1
         return self._fact(best)
 
-    async def _turns(self, ask: Turns) -> Found:
+    async def _turns(self, ask: Turns) -> FoundFacts:
         found = _Finds(self._stream)
 
         def visit(message: Message) -> bool:
@@ -225,7 +225,7 @@ class Reader:
 
     # ------------------------------------------------------------ dead letters
 
-    async def _letters(self, ask: Letters) -> Found:
+    async def _letters(self, ask: LettersAbout) -> FoundFacts:
         key = self._key
         subject = f"dead.*.{key.agent}.{key.user}.{key.thread}"
         found = _Finds(DEAD)
@@ -249,7 +249,7 @@ _ANSWERS: Final[dict[type[Ask], Callable[[Reader, Any], Awaitable[Any]]]] = {
     Turns: Reader._turns,
     TurnWith: Reader._turn_with,
     ResultOf: Reader._result_of,
-    Letters: Reader._letters,
+    LettersAbout: Reader._letters,
 }
 
 
@@ -269,12 +269,12 @@ class _Finds:
         self.is_cut = not self._budget.take(message) or len(self.facts) >= FACTS_MAX
         return self.is_cut
 
-    def found(self) -> Found:
+    def found(self) -> FoundFacts:
         """Return what was found, by sequence."""
-        return Found(tuple(sorted(self.facts, key=lambda fact: fact.seq)), self.is_cut)
+        return FoundFacts(tuple(sorted(self.facts, key=lambda fact: fact.seq)), self.is_cut)
 
 
-def _is_wanted(fact: Fact, ask: Letters, names: set[str]) -> bool:
+def _is_wanted(fact: Fact, ask: LettersAbout, names: set[str]) -> bool:
     """Tell whether a record of DEAD is about what is asked; `names` are the letters so far."""
     match fact.body:
         case DeadLetterEnd():
@@ -288,7 +288,7 @@ def _is_wanted(fact: Fact, ask: Letters, names: set[str]) -> bool:
             return False
 
 
-def _is_about(letter: LetterFact, ask: Letters) -> bool:
+def _is_about(letter: LetterFact, ask: LettersAbout) -> bool:
     if ask.letter_id is not None:
         return letter.id == ask.letter_id
     if ask.effect_id is not None:

@@ -32,7 +32,7 @@ from vigil.contracts.session_kinds import SESSION_KINDS
 from vigil.contracts.vocabulary import JOBS
 
 from .deeds import CalledOff, Deed, Reported, Requested, Started, Working
-from .facts import Fact, Gone, LetterFact, TurnFact
+from .facts import Fact, LetterFact, MissingRecord, TurnFact
 from .story import Story
 from .text import DEADLINES, LATE_S, RETRY, STARTED, TEMPLATES, Voice, clip
 
@@ -171,7 +171,7 @@ def _steps(fact: Fact, scene: _Scene) -> Iterator[WhyStep]:
         case DeadLetterEnd():
             pen = _Pen(fact, scene, body.at)
             yield pen.step(f"dead_letter.{body.action}", body, body.letter_id)
-        case Gone():
+        case MissingRecord():
             yield _Pen(fact, scene, None).step("gone", body)
         case CallClaim():
             yield _Pen(fact, scene, body.at).step("call.claimed", body, body.effect_id)

@@ -16,8 +16,8 @@ from .story import (
     Asking,
     At,
     FirstTurn,
-    Found,
-    Letters,
+    FoundFacts,
+    LettersAbout,
     Newest,
     Next,
     SendStory,
@@ -158,7 +158,7 @@ def of_letter(key: SessionKey, letter: Fact, effect_id: str | None, seq: int) ->
         telling.add(*told.facts)
         sends, focus = told.sends, told.focus
     else:
-        ends: Found = yield Letters(letter_id=letter_id)
+        ends: FoundFacts = yield LettersAbout(letter_id=letter_id)
         telling.take(ends)
     return Story(
         id=letter_id, kind="dead_letter", facts=telling.facts(),

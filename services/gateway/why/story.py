@@ -89,7 +89,7 @@ class Telling:
             if fact is not None:
                 self._facts[fact.stream, fact.seq] = fact
 
-    def take(self, found: Found) -> tuple[Fact, ...]:
+    def take(self, found: FoundFacts) -> tuple[Fact, ...]:
         self.add(*found.facts)
         self.is_cut = self.is_cut or found.is_cut
         return found.facts
@@ -137,7 +137,7 @@ class Next(msgspec.Struct, frozen=True):
 
 
 class All(msgspec.Struct, frozen=True):
-    """The records on some subjects. Answer: `Found`."""
+    """The records on some subjects. Answer: `FoundFacts`."""
 
     subjects: tuple[str, ...]
 
@@ -156,7 +156,7 @@ class FirstTurn(msgspec.Struct, frozen=True):
 class Turns(msgspec.Struct, frozen=True):
     """The turns for which `is_about` holds, up to the first for which `is_last` does.
 
-    Answer: `Found`.
+    Answer: `FoundFacts`.
     """
 
     after: int
@@ -182,10 +182,10 @@ class ResultOf(msgspec.Struct, frozen=True):
     after: int
 
 
-class Letters(msgspec.Struct, frozen=True):
+class LettersAbout(msgspec.Struct, frozen=True):
     """Dead letters of the session (about a send, about a record, or one), and their ends.
 
-    Answer: `Found`.
+    Answer: `FoundFacts`.
     """
 
     effect_id: str | None = None
@@ -193,7 +193,7 @@ class Letters(msgspec.Struct, frozen=True):
     letter_id: str | None = None
 
 
-class Found(msgspec.Struct, frozen=True):
+class FoundFacts(msgspec.Struct, frozen=True):
     """An answer of several records. `is_cut`: there may be more."""
 
     facts: tuple[Fact, ...] = ()
@@ -204,10 +204,10 @@ class In(msgspec.Struct, frozen=True):
     """A question about another session. Answer: that of the question."""
 
     key: SessionKey
-    ask: At | Newest | Next | All | FirstTurn | Turns | TurnWith | ResultOf | Letters
+    ask: At | Newest | Next | All | FirstTurn | Turns | TurnWith | ResultOf | LettersAbout
 
 
-Ask = At | Newest | Next | All | FirstTurn | Turns | TurnWith | ResultOf | Letters | In
+Ask = At | Newest | Next | All | FirstTurn | Turns | TurnWith | ResultOf | LettersAbout | In
 Asking = Generator[Ask, Any, T]
 
 

@@ -30,7 +30,7 @@ QUIET_S: Final = 0.5
 """Without an entry for so long, it's asked whether there is anything left."""
 
 
-class Found(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
+class Located(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
     """An entity, and its place on the board."""
 
     entity: E
@@ -77,7 +77,7 @@ class Board(Generic[E]):
         found = await self.entry(user, id_)
         return None if found is None else found.entity
 
-    async def entry(self, user: str | None, id_: str) -> Found[E] | None:
+    async def entry(self, user: str | None, id_: str) -> Located[E] | None:
         """Return the newest entry of an entity, as `find` does."""
         where = f"{board_of(user, self._kind).removesuffix('*')}{id_}"
         message = await self._bus.get_last(STREAM, where)
@@ -106,7 +106,7 @@ class Board(Generic[E]):
         finally:
             await follower.close()
 
-    def _found(self, message: Message) -> Found[E] | None:
+    def _found(self, message: Message) -> Located[E] | None:
         """Return what the entry holds; None, if it can't be read."""
         try:
             entry = decode_board(message.data)
@@ -117,7 +117,7 @@ class Board(Generic[E]):
             return None
         if not isinstance(entry.entity, self._type):
             return None
-        return Found(entity=entry.entity, turn_seq=entry.turn_seq, seq=message.seq)
+        return Located(entity=entry.entity, turn_seq=entry.turn_seq, seq=message.seq)
 
 
 def _newest(found: dict[str, E], limit: int) -> dict[str, E]:

@@ -21,7 +21,7 @@ from vigil.observe import trace
 from vigil.settings.tokens import Principal
 from vigil.subjects import ENDED, dead_of
 from vigil.worker import requeue
-from vigil.worker.requeue import Question
+from vigil.worker.requeue import RequeueQuestion
 
 from ..edge import Edge
 from ..http.decide import check_length
@@ -192,7 +192,7 @@ async def _again(edge: Edge, caller: Principal, letter: Letter, parent: str | No
 
 async def _ask(edge: Edge, caller: Principal, letter: Letter, way: Ask) -> None:
     record = letter.record
-    question = Question(
+    question = RequeueQuestion(
         letter_id=record.id,
         stream=record.stream,
         seq=record.seq,

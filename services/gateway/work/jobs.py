@@ -31,10 +31,9 @@ from ..http.decide import check_text, keyed_event_id
 from ..http.problem import Problem, erasing
 from ..http.query import query_of
 from ..http.routes import Caller, Json, Shared, body_of, id_of
-from ..http.wire import Accepted, Answer
-from ..http.wire import Request as Body
+from ..http.wire import Accepted, Answer, RequestBody
 from ..sessions.messages import parent_of
-from .board import Board, Found
+from .board import Board, Located
 
 log = structlog.get_logger("vigil.gateway")
 
@@ -67,7 +66,7 @@ class JobAccepted(Answer, frozen=True, kw_only=True):
     session_key: str
 
 
-class JobChange(Body, frozen=True, kw_only=True):
+class JobChange(RequestBody, frozen=True, kw_only=True):
     """`cancelled`: end it; `queued`: run it again, anew."""
 
     status: Literal["cancelled", "queued"]
@@ -307,7 +306,7 @@ def check_size(field: str, text: str, bytes_max: int) -> str:
     return text
 
 
-async def _find(edge: Edge, caller: Principal, id_: str) -> Found[Job]:
+async def _find(edge: Edge, caller: Principal, id_: str) -> Located[Job]:
     """Return a job that the caller may reach. Raises: Problem, 404."""
     board: Board[Job] = Board(edge.bus, Job)
     found = await board.entry(None if caller.is_admin else caller.user, id_)
@@ -317,7 +316,7 @@ async def _find(edge: Edge, caller: Principal, id_: str) -> Found[Job]:
 
 
 async def _again(
-    edge: Edge, session: SessionKey, found: Found[Job], parent: str | None
+    edge: Edge, session: SessionKey, found: Located[Job], parent: str | None
 ) -> Accepted:
     """Have the session run the job anew; of two who ask at once, one gets a run."""
     job = found.entity

@@ -24,14 +24,14 @@ from vigil.errors import InvalidInput
 from vigil.subjects import token_of
 
 from ..http.decide import check_text
-from ..http.wire import Answer, Request
+from ..http.wire import Answer, RequestBody
 
 ASK_USER: Final = "ask_user"
 """The tool that is a question; there is nothing to run."""
 INPUT_BYTES_MAX: Final = 64 * 1024
 
 
-class Decide(Request, frozen=True, kw_only=True):
+class Decide(RequestBody, frozen=True, kw_only=True):
     """A verdict. `digest` makes sure that it is about the arguments that were read."""
 
     verdict: Verdict

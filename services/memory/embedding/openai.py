@@ -37,11 +37,11 @@ class Embedding(msgspec.Struct, frozen=True):
     embedding: Annotated[tuple[float, ...], msgspec.Meta(min_length=1)]
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Embeddings(msgspec.Struct, frozen=True):
     data: tuple[Embedding, ...]
 
 
-class Refused(Unavailable):
+class EmbeddingRefused(Unavailable):
     """The endpoint can be reached and did not take this. `status` is as of HTTP."""
 
     def __init__(self, text: str, status: int) -> None:
@@ -99,7 +99,7 @@ class OpenAIEmbedder:
         """Embed texts that have words; those that are too long only as far as they are taken."""
         try:
             return self._checked(await self._post(texts), len(texts))
-        except Refused as error:
+        except EmbeddingRefused as error:
             if error.status not in TOO_LONG or (len(texts) == 1 and _is_short(texts[0])):
                 raise
         if len(texts) == 1:
@@ -117,7 +117,7 @@ class OpenAIEmbedder:
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             raise self._error(f"{type(error).__name__}: {error}") from error
         if response.status_code != 200:
-            raise Refused(
+            raise EmbeddingRefused(
                 f"embeddings from {self._host}: it answered {response.status_code}",
                 response.status_code,
             )
@@ -130,7 +130,7 @@ class OpenAIEmbedder:
             Unavailable: the answer isn't one vector of the known dimension for each text.
         """
         try:
-            data = msgspec.json.decode(body, type=Answer).data
+            data = msgspec.json.decode(body, type=Embeddings).data
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise self._error(f"not an answer of that interface: {error}") from error
         if sorted(one.index for one in data) != list(range(texts)):

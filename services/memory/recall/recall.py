@@ -114,7 +114,7 @@ class Recaller:
         """Answer from these.
 
         Args:
-            weights: `vigil.sections.Memory`.
+            weights: `vigil.settings.sections.MemorySection`.
             shown: is told the ids of what each answer shows, if that counts as accessed.
         """
         self._store = store

@@ -30,7 +30,7 @@ DAY_S: Final = 86_400.0
 
 
 class Weights(Protocol):
-    """The weights of `vigil.sections.Memory`."""
+    """The weights of `vigil.settings.sections.MemorySection`."""
 
     @property
     def weight_text(self) -> float: ...

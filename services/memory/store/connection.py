@@ -25,7 +25,7 @@ _PASSING: Final = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CAN
 """What a full disk is told as: FULL by the file itself, the others by the log beside it."""
 
 
-class Connection(aiosqlite.Connection):
+class StoreConnection(aiosqlite.Connection):
     """One connection and its thread. All that `aiosqlite` has, and :meth:`run`."""
 
     async def run(self, work: Work[T]) -> T:
@@ -64,9 +64,9 @@ def _within(db: sqlite3.Connection, begin: str, work: Work[T]) -> T:
     return result
 
 
-async def connect(path: Path, *, is_reader: bool = False) -> Connection:
+async def connect(path: Path, *, is_reader: bool = False) -> StoreConnection:
     """Open the file. Raises: sqlite3.DatabaseError if it isn't a database."""
-    connection = Connection(lambda: _open(path, is_reader=is_reader), iter_chunk_size=64)
+    connection = StoreConnection(lambda: _open(path, is_reader=is_reader), iter_chunk_size=64)
     await connection
     return connection
 

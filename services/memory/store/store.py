@@ -31,7 +31,7 @@ from ..upkeep.decide import Reverted
 from ..upkeep.work import existing
 from . import changes, lists, places, views
 from .changes import Changed
-from .connection import Connection, Work, connect
+from .connection import StoreConnection, Work, connect
 from .fold import Entry, Fold
 from .migrations import NewerSchema, migrate
 from .places import Place
@@ -52,12 +52,14 @@ T = TypeVar("T")
 class Store:
     """One replica's database. Whoever opens it is the only one that has it open."""
 
-    def __init__(self, path: Path, writer: Connection, readers: Sequence[Connection]) -> None:
+    def __init__(
+        self, path: Path, writer: StoreConnection, readers: Sequence[StoreConnection]
+    ) -> None:
         self._path = path
         self._writer = writer
         self._all_readers = readers
         self._compacting = asyncio.Lock()
-        self._readers: asyncio.Queue[Connection] = asyncio.Queue()
+        self._readers: asyncio.Queue[StoreConnection] = asyncio.Queue()
         for reader in readers:
             self._readers.put_nowait(reader)
         self.position = 0
@@ -183,13 +185,13 @@ class Store:
             return await reader.snapshot(work)
 
     @contextlib.asynccontextmanager
-    async def reader(self) -> AsyncIterator[Connection]:
+    async def reader(self) -> AsyncIterator[StoreConnection]:
         """Lend a reading connection. Each statement sees what is there when it runs."""
         async with self._reading() as reader:
             yield reader
 
     @contextlib.asynccontextmanager
-    async def _reading(self) -> AsyncIterator[Connection]:
+    async def _reading(self) -> AsyncIterator[StoreConnection]:
         reader = await self._readers.get()
         try:
             yield reader

@@ -22,12 +22,12 @@ from .engine_calls import (
     CopyMore,
     Count,
     Flush,
-    Forget,
+    ForgetPoints,
     Open,
     Query,
-    Row,
     ScrubMore,
     Search,
+    StoredPoint,
     TakeOver,
     Upsert,
 )
@@ -79,7 +79,7 @@ class EdgeIndex:
             return self._is_new
 
     async def upsert(self, points: Sequence[Point]) -> None:
-        rows = [Row(key_of(point), point.vector, payload_of(point)) for point in points]
+        rows = [StoredPoint(key_of(point), point.vector, payload_of(point)) for point in points]
         async with self._writing:
             for start in range(0, len(rows), ROWS_MAX):
                 engine = await self._running()
@@ -114,7 +114,7 @@ class EdgeIndex:
         async with self._writing:
             # One run of the engine from beginning to end: a copy that it began ends with it.
             engine = await self._running()
-            await engine.ask(Forget(whose(scope) if scope else ()), type(None))
+            await engine.ask(ForgetPoints(whose(scope) if scope else ()), type(None))
             while scope is not None and not await engine.ask(CopyMore(), bool):
                 pass
             await engine.ask(TakeOver(), type(None))

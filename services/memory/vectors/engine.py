@@ -27,7 +27,7 @@ from .engine_calls import (
     Done,
     Failed,
     Flush,
-    Forget,
+    ForgetPoints,
     Open,
     Query,
     Reply,
@@ -91,7 +91,7 @@ def _on(shard: Shard, request: Change | Query) -> Any:
             shard.upsert(rows)
         case Flush():
             shard.flush()
-        case Forget(conditions):
+        case ForgetPoints(conditions):
             shard.forget(conditions)
         case TakeOver():
             shard.take_over()

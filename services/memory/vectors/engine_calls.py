@@ -17,7 +17,7 @@ LOCKED: Final = 75
 """Exit code: another process uses the folder, and goes on to."""
 
 
-class Row(msgspec.Struct, frozen=True, array_like=True):
+class StoredPoint(msgspec.Struct, frozen=True, array_like=True):
     """A point as the engine stores it."""
 
     key: str
@@ -34,7 +34,7 @@ class Open(msgspec.Struct, frozen=True, tag="open"):
 
 
 class Upsert(msgspec.Struct, frozen=True, tag="upsert"):
-    rows: list[Row]
+    rows: list[StoredPoint]
 
 
 class Search(msgspec.Struct, frozen=True, tag="search"):
@@ -53,7 +53,7 @@ class Flush(msgspec.Struct, frozen=True, tag="flush"):
     pass
 
 
-class Forget(msgspec.Struct, frozen=True, tag="forget"):
+class ForgetPoints(msgspec.Struct, frozen=True, tag="forget"):
     """Find what matches no more, and begin a copy of the rest. No conditions: forget everything."""
 
     conditions: Conditions
@@ -72,7 +72,7 @@ class ScrubMore(msgspec.Struct, frozen=True, tag="scrub_more"):
 
 
 Query = Search | Count | CopyMore | ScrubMore
-Change = Upsert | Flush | Forget | TakeOver
+Change = Upsert | Flush | ForgetPoints | TakeOver
 Request = Open | Query | Change
 
 

@@ -24,7 +24,7 @@ import qdrant_edge as engine
 
 from vigil.local.files import written
 
-from .engine_calls import Row
+from .engine_calls import StoredPoint
 from .filters import ID, INDEXES, Between, Condition, Conditions, Is, IsOneOf, NotBy
 
 MADE_WITH: Final = "made-with.json"
@@ -58,7 +58,7 @@ class Shard:
         self._folder = folder
         self._made_with = made_with
         self._live = live
-        self._copy: Copy | None = None
+        self._copy: ShardCopy | None = None
         self._old: Iterator[None] = iter(())
 
     @classmethod
@@ -77,7 +77,7 @@ class Shard:
         made_with = msgspec.structs.replace(wanted, shard="1")
         return cls(folder, made_with, _create(folder, made_with)), True
 
-    def upsert(self, rows: list[Row]) -> None:
+    def upsert(self, rows: list[StoredPoint]) -> None:
         self._live.update(_upsert([_point(row) for row in rows]))
 
     def search(self, vector: bytes, limit: int, conditions: Conditions) -> list[tuple[str, float]]:
@@ -106,7 +106,7 @@ class Shard:
             self.flush()
         number = int(self._made_with.shard) + 1
         made_with = msgspec.structs.replace(self._made_with, shard=str(number))
-        self._copy = Copy(self._live, made_with, _create(self._folder, made_with))
+        self._copy = ShardCopy(self._live, made_with, _create(self._folder, made_with))
 
     def copy_more(self) -> bool:
         """Copy some more points; return whether that were all."""
@@ -138,7 +138,7 @@ class Shard:
         draft.write_bytes(msgspec.json.encode(self._made_with))
         draft.replace(self._folder / MADE_WITH)
 
-    def _copying(self) -> Copy:
+    def _copying(self) -> ShardCopy:
         if self._copy is None:
             raise RuntimeError("no copy was begun")
         return self._copy
@@ -152,7 +152,7 @@ class Shard:
         _scrub_all_but(self._folder, self._made_with)
 
 
-class Copy:
+class ShardCopy:
     """Another shard that gets all points of one, a page at a time."""
 
     def __init__(
@@ -259,7 +259,7 @@ def _points(shard: engine.EdgeShard) -> int:
     return shard.count(engine.CountRequest(exact=True))
 
 
-def _point(row: Row) -> engine.Point:
+def _point(row: StoredPoint) -> engine.Point:
     return engine.Point(row.key, _floats(row.vector), row.payload)
 
 

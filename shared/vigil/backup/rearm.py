@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from ..bus.bus import Bus
-from ..bus.kv import Bucket, Entry
+from ..bus.kv import KeyEntry, KeyValue
 from ..errors import WrongLastSequence
 
 BUCKET: Final = "CONFIG"
@@ -19,17 +19,17 @@ KEY: Final = "rearm"
 
 async def request(bus: Bus) -> None:
     """Ask the scheduler that becomes active next."""
-    await Bucket(bus, BUCKET).put(KEY, b"{}")
+    await KeyValue(bus, BUCKET).put(KEY, b"{}")
 
 
-async def requested(bus: Bus) -> Entry | None:
+async def requested(bus: Bus) -> KeyEntry | None:
     """Return the mark, if it is there."""
-    return await Bucket(bus, BUCKET).get(KEY)
+    return await KeyValue(bus, BUCKET).get(KEY)
 
 
-async def done(bus: Bus, mark: Entry) -> None:
+async def done(bus: Bus, mark: KeyEntry) -> None:
     """Take the mark away, unless it was set anew meanwhile."""
     try:
-        await Bucket(bus, BUCKET).delete(KEY, expect=mark.revision)
+        await KeyValue(bus, BUCKET).delete(KEY, expect=mark.revision)
     except WrongLastSequence:
         return

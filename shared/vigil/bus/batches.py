@@ -32,7 +32,7 @@ BATCH_MAX: Final = 1000
 TIMEOUT_S: Final = 5.0
 
 
-class Entry(msgspec.Struct, frozen=True, gc=False):
+class BatchEntry(msgspec.Struct, frozen=True, gc=False):
     """A message to store."""
 
     subject: str
@@ -50,7 +50,7 @@ async def last_sequence(bus: Bus, stream: str, timeout: float = 5.0) -> int:
     return seq
 
 
-async def append(bus: Bus, entries: Sequence[Entry], *, expect: int, batch_id: str) -> int:
+async def append(bus: Bus, entries: Sequence[BatchEntry], *, expect: int, batch_id: str) -> int:
     """Store `entries` at the end of their stream, in order; returns the sequence of the last.
 
     Args:
@@ -69,7 +69,7 @@ async def append(bus: Bus, entries: Sequence[Entry], *, expect: int, batch_id: s
     return await _as_batch(bus, entries, expect, batch_id)
 
 
-async def _one_by_one(bus: Bus, entries: Sequence[Entry], expect: int) -> int:
+async def _one_by_one(bus: Bus, entries: Sequence[BatchEntry], expect: int) -> int:
     for entry in entries:
         headers = entry.headers | {EXPECT_LAST: str(expect)}
         ack = await bus.publish(entry.subject, entry.data, headers, timeout=TIMEOUT_S)
@@ -77,7 +77,7 @@ async def _one_by_one(bus: Bus, entries: Sequence[Entry], expect: int) -> int:
     return expect
 
 
-async def _as_batch(bus: Bus, entries: Sequence[Entry], expect: int, batch_id: str) -> int:
+async def _as_batch(bus: Bus, entries: Sequence[BatchEntry], expect: int, batch_id: str) -> int:
     headers = {BATCH_ID: batch_id}
     first, last = entries[0], entries[-1]
     await _ask(bus, first, headers | {BATCH_SEQUENCE: "1", EXPECT_LAST: str(expect)})
@@ -92,7 +92,7 @@ async def _as_batch(bus: Bus, entries: Sequence[Entry], expect: int, batch_id: s
     return await _ask(bus, last, headers | commit)
 
 
-async def _ask(bus: Bus, entry: Entry, headers: dict[str, str]) -> int:
+async def _ask(bus: Bus, entry: BatchEntry, headers: dict[str, str]) -> int:
     """Publish a message of a batch and wait for the answer: empty for all but the last."""
     answer = await bus._request(entry.subject, entry.data, entry.headers | headers, TIMEOUT_S)
     if not answer.data:

@@ -20,7 +20,7 @@ log = structlog.get_logger("vigil.kv")
 _OPERATION: Final = "KV-Operation"
 
 
-class Entry:
+class KeyEntry:
     """A value and its revision."""
 
     __slots__ = ("revision", "value")
@@ -30,7 +30,7 @@ class Entry:
         self.revision = revision
 
 
-class Bucket:
+class KeyValue:
     """One bucket. Keys are made of checked parts and hashes, joined by dots."""
 
     def __init__(self, bus: Bus, name: str) -> None:
@@ -38,12 +38,12 @@ class Bucket:
         self._stream = f"KV_{name}"
         self._prefix = f"$KV.{name}."
 
-    async def get(self, key: str) -> Entry | None:
+    async def get(self, key: str) -> KeyEntry | None:
         """Return the entry, or None if there is none or it was deleted."""
         message = await self._bus.get_last(self._stream, self._prefix + key)
         if message is None or _OPERATION in message.headers:
             return None
-        return Entry(message.data, message.seq)
+        return KeyEntry(message.data, message.seq)
 
     async def put(
         self, key: str, value: bytes, *, expect: int | None = None, timeout: float = 5.0

@@ -12,7 +12,7 @@ from ..broker.provision import ERR_STREAM_NOT_FOUND, create_bucket
 from ..errors import LeaseLost, OutcomeUnknown, WrongLastSequence
 from ..topology import LEASE_RENEW_S, LEASE_TTL_S
 from .bus import Bus, BusError
-from .kv import Bucket
+from .kv import KeyValue
 
 RENEW_S: Final = LEASE_RENEW_S
 TTL_S: Final = LEASE_TTL_S
@@ -22,7 +22,7 @@ BUCKET: Final = "LEASES"
 class Lease:
     """A held lease. Renew every `RENEW_S`; when that fails, stop at once."""
 
-    def __init__(self, bucket: Bucket, key: str, holder: bytes, revision: int) -> None:
+    def __init__(self, bucket: KeyValue, key: str, holder: bytes, revision: int) -> None:
         self._bucket = bucket
         self._key = key
         self._holder = holder
@@ -53,7 +53,7 @@ class Leases:
     def __init__(self, bus: Bus, holder: str, *, replicas: int = 1) -> None:
         self._bus = bus
         self._replicas = replicas
-        self._bucket = Bucket(bus, BUCKET)
+        self._bucket = KeyValue(bus, BUCKET)
         self._holder = holder.encode()
 
     async def acquire(self, key: str) -> Lease | None:

@@ -49,7 +49,7 @@ Handle = Callable[[Request], Awaitable[bytes]]
 """Answers a request. Raises: Refusal; anything else is a fault of ours, answered with 500."""
 
 
-class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+class Rpc(msgspec.Struct, frozen=True, kw_only=True):
     """What can be asked where."""
 
     name: str
@@ -109,7 +109,7 @@ class _Answering:
         self._tasks: set[asyncio.Task[None]] = set()
         self.tallies: dict[str, _Tally] = {}
 
-    def handler(self, endpoint: Endpoint) -> Callable[[MicroRequest], Awaitable[None]]:
+    def handler(self, endpoint: Rpc) -> Callable[[MicroRequest], Awaitable[None]]:
         """Return what takes the requests of an endpoint."""
         tally = self.tallies[endpoint.name] = _Tally()
 
@@ -126,7 +126,7 @@ class _Answering:
         self._tasks.discard(task)
         self._slots.release()
 
-    async def _answer(self, endpoint: Endpoint, tally: _Tally, request: MicroRequest) -> None:
+    async def _answer(self, endpoint: Rpc, tally: _Tally, request: MicroRequest) -> None:
         begun_ns = time.perf_counter_ns()
         # The connection may be gone by now: whoever asked will ask again.
         with contextlib.suppress(nats.errors.Error):
@@ -168,7 +168,7 @@ class _Answering:
 @contextlib.asynccontextmanager
 async def serving(
     bus: Bus,
-    endpoints: Sequence[Endpoint],
+    endpoints: Sequence[Rpc],
     *,
     name: str,
     version: str,

@@ -25,7 +25,7 @@ from ..clock import Clock
 from ..contracts import Instant, Said
 from ..net.client import FAILURES, guarded_client, why_failed
 from ..net.guard import GuardedTransport, Resolve
-from ..net.ssrf import Refused, Rules
+from ..net.ssrf import RequestRefused, Rules
 from .answers import Answer, NotTaken, Unclear, answer_of
 
 BODY_BYTES_MAX: Final = 64 * 1024
@@ -127,7 +127,7 @@ class WebhookSender:
                 response = await self._request(said.id, body, trace)
         except TimeoutError:
             return failure(f"no answer within {self._timeout_s:g} s")
-        except Refused as error:
+        except RequestRefused as error:
             return failure(f"the URL {error.reason}", is_final=True)
         except FAILURES as error:
             return failure(why_failed(error))

@@ -41,7 +41,7 @@ _64: Final = (1 << 64) - 1
 _32: Final = (1 << 32) - 1
 
 
-class Record(msgspec.Struct, frozen=True):
+class BlockRecord(msgspec.Struct, frozen=True):
     """A record of a block: where it is, and its bytes."""
 
     offset: int
@@ -97,7 +97,7 @@ def _in_shared(user: str) -> re.Pattern[bytes]:
 _OF_ANYBODY: Final = _subjects(_PART)
 
 
-def is_of_another(record: Record, key: bytes, user: str) -> bool:
+def is_of_another(record: BlockRecord, key: bytes, user: str) -> bool:
     """Whether a sound record lies under a subject of somebody else's."""
     is_ours = subjects_of(user).match(record.subject)
     return not is_ours and bool(_OF_ANYBODY.match(record.subject)) and record.is_sound(key)
@@ -128,20 +128,20 @@ def key_of(block: Path) -> bytes:
     return hashlib.sha256(f"{block.parts[-3]}-{block.stem}".encode()).digest()
 
 
-def records(path: Path) -> Iterator[Record]:
+def records(path: Path) -> Iterator[BlockRecord]:
     """Yield the records of a block that aren't erased; ends where the form isn't known."""
     data, offset = path.read_bytes(), 0
     while offset + EMPTY <= len(data):
         size = HEADER.unpack_from(data, offset)[0] & ~HAS_HEADERS
         if size < EMPTY or offset + size > len(data):
             return
-        record = Record(offset, data[offset : offset + size])
+        record = BlockRecord(offset, data[offset : offset + size])
         if not record.seq & ERASED:
             yield record
         offset += size
 
 
-def _overwrite(path: Path, found: list[Record], key: bytes) -> None:
+def _overwrite(path: Path, found: list[BlockRecord], key: bytes) -> None:
     with path.open("r+b") as file:
         for record in found:
             file.seek(record.offset)

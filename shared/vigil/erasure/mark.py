@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from ..bus.bus import Bus
-from ..bus.kv import Bucket
+from ..bus.kv import KeyValue
 from ..contracts import Instant
 from ..subjects import token_of
 
@@ -42,7 +42,7 @@ def hash_of(user: str) -> str:
 
 async def find(bus: Bus, user: str) -> Erasure | None:
     """Return the mark or the tombstone of a person, if there is one."""
-    entry = await Bucket(bus, BUCKET).get(PREFIX + hash_of(user))
+    entry = await KeyValue(bus, BUCKET).get(PREFIX + hash_of(user))
     return None if entry is None else msgspec.json.decode(entry.value, type=Erasure)
 
 
@@ -64,7 +64,7 @@ async def end(bus: Bus, user: str, mark: Erasure, now: datetime) -> Erasure:
 
 
 async def _put(bus: Bus, user: str, mark: Erasure) -> None:
-    await Bucket(bus, BUCKET).put(PREFIX + hash_of(user), msgspec.json.encode(mark))
+    await KeyValue(bus, BUCKET).put(PREFIX + hash_of(user), msgspec.json.encode(mark))
 
 
 async def is_any_open(bus: Bus) -> bool:

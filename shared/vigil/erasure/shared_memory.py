@@ -32,7 +32,7 @@ BY_NOBODY: Final = "erased"
 NO_SOURCE: Final = "erased"
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class Fate(msgspec.Struct, frozen=True, kw_only=True):
     """What is to become of a record."""
 
     goes: bool
@@ -40,8 +40,8 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     """To be stored before it goes."""
 
 
-STAYS: Final = Found(goes=False)
-GOES: Final = Found(goes=True)
+STAYS: Final = Fate(goes=False)
+GOES: Final = Fate(goes=True)
 
 
 class Sifting:
@@ -62,7 +62,7 @@ class Sifting:
         """Whether that is who did it."""
         return by == f"user:{self._user}" or by.startswith(f"session:{self._user}:")
 
-    def look(self, subject: str, data: bytes) -> Found:
+    def look(self, subject: str, data: bytes) -> Fate:
         """Decide about the next record."""
         try:
             scope, record = Scope.of_subject(subject), decode_memory(data)
@@ -74,12 +74,12 @@ class Sifting:
         if not self.is_theirs(record.by):
             return STAYS
         if isinstance(record, MemoryForgotten):
-            return Found(goes=True, instead=_unnamed(record))
+            return Fate(goes=True, instead=_unnamed(record))
         if isinstance(record, MemoriesUndone):
-            return Found(goes=True, instead=_unnamed(record, source=NO_SOURCE))
+            return Fate(goes=True, instead=_unnamed(record, source=NO_SOURCE))
         return GOES
 
-    def _memory(self, scope: Scope, record: MemorySaved | MemoriesMerged) -> Found:
+    def _memory(self, scope: Scope, record: MemorySaved | MemoriesMerged) -> Fate:
         known, gone = self._known.setdefault(scope, set()), self._gone.setdefault(scope, set())
         memory = record.memory
         goes = self.is_theirs(record.by) or not gone.isdisjoint(memory.provenance)

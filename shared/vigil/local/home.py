@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 
 from ..bus.bus import Bus
-from ..bus.kv import Bucket
+from ..bus.kv import KeyValue
 from ..errors import Unavailable
 from ..sdk.client import read_token, token_file
 from ..settings import credentials, tokens
@@ -52,7 +52,7 @@ async def ensure_token(admin: Bus, settings: Settings, *, user: str = OWNER) -> 
     """Return the token that this home keeps; make one if it's missing or unknown."""
     text = read_token(settings.home)
     if text is not None:
-        if await Bucket(admin, tokens.BUCKET).get(tokens.token_id_of(text)) is not None:
+        if await KeyValue(admin, tokens.BUCKET).get(tokens.token_id_of(text)) is not None:
             return text
         log.info("the token is unknown to this broker: making a new one", action="up.token")
     text = await tokens.create(

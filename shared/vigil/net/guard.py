@@ -77,7 +77,7 @@ class GuardedTransport(httpx2.AsyncHTTPTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         url = request.url
         if url.userinfo:
-            raise ssrf.Refused("url", "must not contain a user name or password")
+            raise ssrf.RequestRefused("url", "must not contain a user name or password")
         target = ssrf.judge(url.scheme, url.host, url.port, self._rules)
         addresses = await self._addresses(target)
         request.extensions["sni_hostname"] = target.host

@@ -34,7 +34,7 @@ Reach = Literal["public", "private", "never"]
 Address = IPv4Address | IPv6Address
 
 
-class Refused(InvalidInput):
+class RequestRefused(InvalidInput):
     """A request must not go there. Trying again changes nothing."""
 
 
@@ -72,30 +72,36 @@ def target_of(url: str, rules: Rules) -> Target:
     Target(scheme='https', host='hooks.example', port=443)
 
     Raises:
-        Refused: it's no http or https URL, has a name and password, a port that isn't allowed,
-            or a host that is private by its name or address.
+        RequestRefused: it's no http or https URL, has a name and password, a port that isn't
+            allowed, or a host that is private by its name or address.
     """
     if len(url) > URL_LENGTH_MAX:
-        raise Refused("url", f"must have at most {URL_LENGTH_MAX} characters, has {len(url)}")
+        raise RequestRefused(
+            "url", f"must have at most {URL_LENGTH_MAX} characters, has {len(url)}"
+        )
     if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
-        raise Refused("url", "may have only printable ASCII characters, no spaces or backslashes")
+        raise RequestRefused(
+            "url", "may have only printable ASCII characters, no spaces or backslashes"
+        )
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise Refused("url", f"is not a URL: {error}") from error
+        raise RequestRefused("url", f"is not a URL: {error}") from error
     return judge(_scheme(parts), _host(parts), port, rules)
 
 
 def _scheme(parts: SplitResult) -> str:
     if parts.scheme not in _PORTS:
-        raise Refused("url", f"must begin with http:// or https://, not {parts.scheme[:16]!r}")
+        raise RequestRefused(
+            "url", f"must begin with http:// or https://, not {parts.scheme[:16]!r}"
+        )
     return parts.scheme
 
 
 def _host(parts: SplitResult) -> str:
     if "@" in parts.netloc:
-        raise Refused("url", "must not contain a user name or password")
+        raise RequestRefused("url", "must not contain a user name or password")
     return parts.hostname or ""
 
 
@@ -103,13 +109,13 @@ def judge(scheme: str, host: str, port: int | None, rules: Rules) -> Target:
     """Judge a URL that somebody took apart already; `port` None is the scheme's.
 
     Raises:
-        Refused: as :func:`target_of`.
+        RequestRefused: as :func:`target_of`.
     """
     if scheme not in _PORTS:
-        raise Refused("url", f"must begin with http:// or https://, not {scheme[:16]!r}")
+        raise RequestRefused("url", f"must begin with http:// or https://, not {scheme[:16]!r}")
     found = _PORTS[scheme] if port is None else port
     if found in rules.ports_never or found not in rules.ports:
-        raise Refused("url", f"port {found} is not allowed")
+        raise RequestRefused("url", f"port {found} is not allowed")
     target = Target(scheme=scheme, host=_checked_host(host, rules), port=found)
     if target.address is not None:
         judge_addresses([target.host], rules)
@@ -123,13 +129,13 @@ def _checked_host(host: str, rules: Rules) -> str:
     labels = name.split(".")
     # "127.1", "0x7f000001" and "2130706433" are addresses to some resolvers and names to others.
     if _NUMBER.fullmatch(labels[-1]):
-        raise Refused("url", f"{host[:64]!r} is neither a host name nor an address")
+        raise RequestRefused("url", f"{host[:64]!r} is neither a host name nor an address")
     if len(name) > 253 or not all(map(_LABEL.fullmatch, labels)):
-        raise Refused("url", f"{host[:64]!r} is not a host name")
+        raise RequestRefused("url", f"{host[:64]!r} is not a host name")
     if not rules.allow_private and any(
         name == private or name.endswith(f".{private}") for private in _PRIVATE_NAMES
     ):
-        raise Refused("url", f"{host[:64]!r} is a private name")
+        raise RequestRefused("url", f"{host[:64]!r} is a private name")
     return name
 
 
@@ -198,16 +204,16 @@ def judge_addresses(addresses: Iterable[str], rules: Rules) -> list[str]:
     One forbidden address refuses the host: whoever mixes them means no good.
 
     Raises:
-        Refused: naming the first address that may not be reached, or there is none.
+        RequestRefused: naming the first address that may not be reached, or there is none.
     """
     found = list(dict.fromkeys(addresses))
     if not found:
-        raise Refused("url", "the host has no address")
+        raise RequestRefused("url", "the host has no address")
     for text in found:
         address = _address_of(text)
         if address is None:
-            raise Refused("url", f"{text[:64]!r} is not an address")
+            raise RequestRefused("url", f"{text[:64]!r} is not an address")
         reach = reach_of(address)
         if reach == "never" or (reach == "private" and not rules.allow_private):
-            raise Refused("url", f"leads to {address}, which is not a public address")
+            raise RequestRefused("url", f"leads to {address}, which is not a public address")
     return [text.removeprefix("[").removesuffix("]") for text in found]

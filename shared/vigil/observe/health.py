@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -25,3 +25,9 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     """What it can't do although it is ready, and why."""
     facts: dict[str, Any] = {}
     """What a person wants to know about it: the gateway's port, the cortex's model."""
+
+
+class Alive(msgspec.Struct, frozen=True, kw_only=True):
+    """The process answers."""
+
+    status: Literal["alive"]

@@ -18,8 +18,9 @@ import msgspec
 import structlog
 
 from ..errors import ConfigError
-from ..settings.sections import Metrics as MetricsConfig
+from ..settings.sections import MetricsSection
 from . import metrics
+from .health import Alive
 
 if TYPE_CHECKING:
     from ..runtime import Context
@@ -31,13 +32,7 @@ HEAD_TIMEOUT_S: Final = 5.0
 JSON: Final = "application/json"
 
 
-class Alive(msgspec.Struct, frozen=True):
-    """The answer of /healthz."""
-
-    status: str = "alive"
-
-
-class Readiness(msgspec.Struct, frozen=True):
+class ReplicaReadiness(msgspec.Struct, frozen=True):
     """The answer of /readyz."""
 
     ready: bool
@@ -54,7 +49,7 @@ class Probes:
     def answer(self, path: str) -> tuple[int, str, bytes]:
         """Return (status, content type, body) for a path."""
         if path == "/healthz":
-            return 200, JSON, msgspec.json.encode(Alive())
+            return 200, JSON, msgspec.json.encode(Alive(status="alive"))
         if path == "/readyz":
             readiness = self._readiness()
             return 200 if readiness.ready else 503, JSON, msgspec.json.encode(readiness)
@@ -63,17 +58,17 @@ class Probes:
             return 200, metrics.CONTENT_TYPE, body
         return 404, "text/plain", b"/healthz, /readyz and /metrics are here\n"
 
-    def _readiness(self) -> Readiness:
+    def _readiness(self) -> ReplicaReadiness:
         if self.context is None:
-            return Readiness(False, ("no broker yet",))
+            return ReplicaReadiness(False, ("no broker yet",))
         health = self.context.health()
         problems = health.problems
         if not health.ready and not problems:
             problems = ("starting",)
-        return Readiness(health.ready, problems, health.warnings)
+        return ReplicaReadiness(health.ready, problems, health.warnings)
 
     @contextlib.asynccontextmanager
-    async def serving(self, config: MetricsConfig) -> AsyncIterator[int]:
+    async def serving(self, config: MetricsSection) -> AsyncIterator[int]:
         """Serve while the block runs; yields the port, 0 if none is configured.
 
         Raises:

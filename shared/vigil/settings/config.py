@@ -34,8 +34,8 @@ from .sections import (
     Hook,
     Jobs,
     McpServer,
-    Memory,
-    Metrics,
+    MemorySection,
+    MetricsSection,
     Model,
     Nats,
     Person,
@@ -54,7 +54,7 @@ class Config(Section, frozen=True, kw_only=True):
     gateway: Gateway = Gateway()
     autonomy: Autonomy = Autonomy()
     model: Model = Model()
-    memory: Memory = Memory()
+    memory: MemorySection = MemorySection()
     nats: Nats = Nats()
     sessions: Sessions = Sessions()
     executor: Executor = Executor()
@@ -70,7 +70,7 @@ class Config(Section, frozen=True, kw_only=True):
     hooks: dict[str, Hook] = {}  # noqa: RUF012 - msgspec gives each its own
     channels: dict[str, Channel] = {}  # noqa: RUF012 - msgspec gives each its own
     retention: Retention = Retention()
-    metrics: Metrics = Metrics()
+    metrics: MetricsSection = MetricsSection()
 
     def person_of(self, user: str) -> Person:
         return self.people.get(user, self.person)

@@ -110,7 +110,7 @@ class Model(Section, frozen=True, kw_only=True):
     """Rehearsal model: time per word."""
 
 
-class Memory(Section, frozen=True, kw_only=True):
+class MemorySection(Section, frozen=True, kw_only=True):
     """What is remembered, and how it is found (SPEC M)."""
 
     recall_limit: Annotated[int, msgspec.Meta(ge=0, le=50)] = 8
@@ -348,7 +348,7 @@ class Retention(Section, frozen=True, kw_only=True):
     """Outside events not taken in; others go at once."""
 
 
-class Metrics(Section, frozen=True, kw_only=True):
+class MetricsSection(Section, frozen=True, kw_only=True):
     """`/metrics`, `/healthz` and `/readyz` of a service that runs alone (`vigil serve`)."""
 
     host: str = "127.0.0.1"

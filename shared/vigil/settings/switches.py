@@ -10,7 +10,7 @@ import msgspec
 import structlog
 
 from ..bus.bus import Bus
-from ..bus.kv import Bucket, Watch
+from ..bus.kv import KeyValue, Watch
 from ..erasure import mark
 from ..erasure.mark import Erasure
 
@@ -38,7 +38,7 @@ class Switches:
     @classmethod
     async def watch(cls, bus: Bus) -> Switches:
         switches = cls()
-        switches._watch = await Bucket(bus, "CONFIG").watch(switches._on_change)
+        switches._watch = await KeyValue(bus, "CONFIG").watch(switches._on_change)
         return switches
 
     def on_change(self, listener: Callable[[], None]) -> None:
@@ -92,9 +92,9 @@ class Switches:
 
 async def pause(bus: Bus, *, at: datetime, by: str) -> None:
     """Pause everything proactive, on every replica."""
-    await Bucket(bus, "CONFIG").put(PAUSED, msgspec.json.encode(Paused(at=at, by=by)))
+    await KeyValue(bus, "CONFIG").put(PAUSED, msgspec.json.encode(Paused(at=at, by=by)))
 
 
 async def resume(bus: Bus) -> None:
     """End the pause."""
-    await Bucket(bus, "CONFIG").delete(PAUSED)
+    await KeyValue(bus, "CONFIG").delete(PAUSED)

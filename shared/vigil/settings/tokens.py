@@ -20,7 +20,7 @@ import msgspec
 import structlog
 
 from ..bus.bus import Bus
-from ..bus.kv import Bucket, Watch
+from ..bus.kv import KeyValue, Watch
 from ..contracts import Instant
 from ..errors import InvalidInput
 from ..subjects import check_user
@@ -88,7 +88,7 @@ async def create(
     token = Token(
         user=user, created_at=now, is_admin=is_admin, name=name, expires_at=expires_at
     )  # fmt: skip
-    await Bucket(bus, BUCKET).put(token_id_of(text), msgspec.json.encode(token))
+    await KeyValue(bus, BUCKET).put(token_id_of(text), msgspec.json.encode(token))
     return text
 
 
@@ -102,14 +102,14 @@ async def revoke(bus: Bus, token: str) -> None:
         token = token_id_of(token)
     elif not _HASH.fullmatch(token):
         raise InvalidInput("token", "must be a token (pat_…) or its hash (64 hex digits)")
-    await Bucket(bus, BUCKET).delete(token)
+    await KeyValue(bus, BUCKET).delete(token)
 
 
 class Tokens:
     """The live tokens, kept up to date by a watch."""
 
     def __init__(self, bus: Bus) -> None:
-        self._bucket = Bucket(bus, BUCKET)
+        self._bucket = KeyValue(bus, BUCKET)
         self._tokens: dict[str, Token] = {}
         self._watch: Watch | None = None
         self._listeners: list[Callable[[str], None]] = []

@@ -26,7 +26,7 @@ WORK_TIMEOUT_S: Final = 4.0
 """How long a service may work on it before it answers `later`."""
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RequeueQuestion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What died: the message at `seq` of `stream`, which was on `subject`."""
 
     letter_id: str
@@ -39,15 +39,15 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The send that no channel took, if that is what died."""
 
 
-class Reply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RequeueReply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What came of it, and why not."""
 
     outcome: Literal["done", "refused", "later"]
     reason: str = ""
 
 
-DONE: Final = Reply(outcome="done")
-GONE: Final = Reply(outcome="refused", reason="it is no longer in the log")
+DONE: Final = RequeueReply(outcome="done")
+GONE: Final = RequeueReply(outcome="refused", reason="it is no longer in the log")
 FAULT: Final = "something went wrong; it was logged"
 
 
@@ -57,13 +57,13 @@ def subject_of(service: str) -> str:
 
 
 encode: Final = msgspec.json.Encoder().encode
-decode_question: Final = msgspec.json.Decoder(Question).decode
-decode_reply: Final = msgspec.json.Decoder(Reply).decode
+decode_question: Final = msgspec.json.Decoder(RequeueQuestion).decode
+decode_reply: Final = msgspec.json.Decoder(RequeueReply).decode
 
 
 @contextlib.asynccontextmanager
 async def answering(
-    bus: Bus, service: str, again: Callable[[Question], Awaitable[Reply]]
+    bus: Bus, service: str, again: Callable[[RequeueQuestion], Awaitable[RequeueReply]]
 ) -> AsyncIterator[None]:
     """Answer for as long as the block lasts; of several replicas, one does.
 
@@ -83,7 +83,7 @@ async def answering(
 
 
 async def _reply_to(
-    service: str, data: bytes, again: Callable[[Question], Awaitable[Reply]]
+    service: str, data: bytes, again: Callable[[RequeueQuestion], Awaitable[RequeueReply]]
 ) -> bytes:
     """Return the answer to a question, as it goes out. Never raises, or the subscription ends."""
     try:
@@ -91,13 +91,13 @@ async def _reply_to(
         async with asyncio.timeout(WORK_TIMEOUT_S):
             reply = await again(question)
     except InvalidInput as error:
-        reply = Reply(outcome="refused", reason=f"still can't be read: {error}")
+        reply = RequeueReply(outcome="refused", reason=f"still can't be read: {error}")
     except Terminal as error:
-        reply = Reply(outcome="refused", reason=str(error))
+        reply = RequeueReply(outcome="refused", reason=str(error))
     except (Unavailable, TryLater, TimeoutError) as error:
-        reply = Reply(outcome="later", reason=str(error) or "it takes too long")
+        reply = RequeueReply(outcome="later", reason=str(error) or "it takes too long")
     except Exception as error:
         log.error("can't requeue", action=f"{service}.requeue", error=repr(error))
         reason = str(error) if isinstance(error, VigilError) else FAULT
-        reply = Reply(outcome="refused", reason=reason)
+        reply = RequeueReply(outcome="refused", reason=reason)
     return encode(reply)

@@ -33,7 +33,7 @@ from .groups import begin
 from .hold import Hold
 from .lanes import Lanes
 from .outcomes import Terminal, TryLater, outcome_of
-from .requeue import DONE, GONE, Question, Reply
+from .requeue import DONE, GONE, RequeueQuestion, RequeueReply
 
 E = TypeVar("E")
 
@@ -296,7 +296,7 @@ class Worker(Generic[E]):
 
     # ------------------------------------------------------------ what died, once more
 
-    async def again(self, question: Question) -> Reply:
+    async def again(self, question: RequeueQuestion) -> RequeueReply:
         """Carry out once more what became a dead letter, because a person asked.
 
         Raises: as in :mod:`.outcomes`.
@@ -313,7 +313,7 @@ class Worker(Generic[E]):
                 raise error
         return DONE
 
-    async def stored(self, question: Question) -> Message | None:
+    async def stored(self, question: RequeueQuestion) -> Message | None:
         """Return the message that died, as one that comes again; None: it's gone."""
         stream = _stream_of(question.subject)
         if question.stream != stream or stream not in self._streams:

@@ -59,9 +59,9 @@ def run_as_admin(settings: Settings, task: Callable[[Bus], Awaitable[T]]) -> T:
 
 async def entries(bus: Bus, bucket: str) -> dict[str, bytes]:
     """Return what a bucket holds, by key."""
-    from vigil.bus.kv import Bucket
+    from vigil.bus.kv import KeyValue
 
     found: dict[str, bytes | None] = {}
-    watch = await Bucket(bus, bucket).watch(found.__setitem__)
+    watch = await KeyValue(bus, bucket).watch(found.__setitem__)
     await watch.close()
     return {key: value for key, value in found.items() if value is not None}

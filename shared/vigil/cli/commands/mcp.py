@@ -203,15 +203,15 @@ def approve(
 
 
 async def _approve(bus: Bus, server: str, tool: str | None) -> list[HeldTool]:
-    from vigil.bus.kv import Bucket
+    from vigil.bus.kv import KeyValue
 
-    shelf = await Bucket(bus, "TOOLS").get(check_part("server", server))
+    shelf = await KeyValue(bus, "TOOLS").get(check_part("server", server))
     held = decode_shelf(shelf.value).held if shelf is not None else ()
     wanted = [one for one in held if tool in (None, one.name, one.name.partition("__")[2])]
     if not wanted:
         what = f"{tool} of {server}" if tool else f"nothing of {server}"
         raise exits.NotReady(f"{what} is held back; see `vigil mcp servers`")
-    bucket = Bucket(bus, "PINS")
+    bucket = KeyValue(bus, "PINS")
     entry = await bucket.get(server)
     pins = decode_pins(entry.value) if entry is not None else Pins(server=server)
     now = datetime.now(UTC)
@@ -324,6 +324,6 @@ def remove(name: Server) -> Result:
 
 
 async def _forget(bus: Bus, name: str) -> None:
-    from vigil.bus.kv import Bucket
+    from vigil.bus.kv import KeyValue
 
-    await Bucket(bus, "PINS").delete(name)
+    await KeyValue(bus, "PINS").delete(name)
