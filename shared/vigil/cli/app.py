@@ -13,7 +13,7 @@ from vigil import __version__
 from vigil.errors import VigilError
 
 from . import exits, output
-from .admin import backup, erase, token
+from .admin import backup, erase, provision, token
 from .admin import up as running
 from .chat import commands as talking
 from .commands import (
@@ -96,7 +96,7 @@ app.command(rich_help_panel=_KEEP)(backup.restore)
 app.command(rich_help_panel=_KEEP)(erase.erase)
 app.command(rich_help_panel=_KEEP)(memory.rebuild)
 app.command(rich_help_panel="For deployments")(running.serve)
-app.command(rich_help_panel="For deployments")(running.provision)
+app.command(rich_help_panel="For deployments")(provision.provision)
 
 
 commands = functools.cache(get_command)

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import quote, urlencode
+
+from .method_group import MethodGroup, given, query, segment
 
 PATH: Final = "/api/approvals"
 
 
-class DecidingCalls:
+class DecidingCalls(MethodGroup):
     """Base of `vigil.Client`: what waits for a person, and their verdict (SPEC X-2)."""
-
-    def _object(
-        self, method: str, path: str, body: Any = None, *, timeout_s: float | None = None
-    ) -> dict[str, Any]:
-        raise NotImplementedError  # pragma: no cover - `vigil.Client` defines it
 
     def approvals(
         self, *, state: str = "open", user: str | None = None, limit: int = 100
@@ -27,13 +23,13 @@ class DecidingCalls:
             user: whose; an admin may name anybody.
             limit: 1..500.
         """
-        query = {"state": state, "limit": str(limit)} | ({} if user is None else {"user": user})
-        found: list[dict[str, Any]] = self._object("GET", f"{PATH}?{urlencode(query)}")["approvals"]
+        wanted = query({"state": state, "limit": limit, "user": user})
+        found: list[dict[str, Any]] = self._object("GET", PATH + wanted)["approvals"]
         return found
 
     def approval(self, id_: str) -> dict[str, Any]:
         """Return a request with the exact arguments, and their `digest`."""
-        return self._object("GET", f"{PATH}/{quote(id_, safe='')}")
+        return self._object("GET", f"{PATH}/{segment(id_)}")
 
     def accept(self, id_: str, *, digest: str | None = None) -> dict[str, Any]:
         """Let it run as it is; return ``{event_id, seq}``.
@@ -58,9 +54,7 @@ class DecidingCalls:
 
     def reject(self, id_: str, text: str = "", *, digest: str | None = None) -> dict[str, Any]:
         """Refuse it, and say why if you like: the agent is told."""
-        told = {"text": text} if text else {}
-        return self._decide(id_, {"verdict": "reject"} | told, digest)
+        return self._decide(id_, given(verdict="reject", text=text or None), digest)
 
     def _decide(self, id_: str, body: dict[str, Any], digest: str | None) -> dict[str, Any]:
-        named = {} if digest is None else {"digest": digest}
-        return self._object("PATCH", f"{PATH}/{quote(id_, safe='')}", body | named)
+        return self._object("PATCH", f"{PATH}/{segment(id_)}", body | given(digest=digest))

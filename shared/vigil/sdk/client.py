@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -30,6 +30,7 @@ from .cloud_event import MEDIA_TYPE as EVENT_MEDIA_TYPE
 from .cloud_event import cloud_event
 from .jobs import JobCalls
 from .memories import MemoryCalls
+from .method_group import given, query, segment
 from .sse import ServerEvent, events
 
 DEFAULT_URL: Final = "http://127.0.0.1:8420"
@@ -91,8 +92,8 @@ class Client(MemoryCalls, DecidingCalls, JobCalls):
     def socket_url(self, session_key: str, *, client: str) -> str:
         """Return where a session can be followed; `client` names the device of the cursor."""
         scheme = "wss" if self._parts.scheme == "https" else "ws"
-        query = urlencode({"session": session_key, "client": client})
-        return f"{scheme}{self.url[len(self._parts.scheme) :]}/api/ws?{query}"
+        wanted = query({"session": session_key, "client": client})
+        return f"{scheme}{self.url[len(self._parts.scheme) :]}/api/ws{wanted}"
 
     # ------------------------------------------------------------ what it answers
 
@@ -106,17 +107,13 @@ class Client(MemoryCalls, DecidingCalls, JobCalls):
 
     def chat(self, message: str, *, user: str, thread: str | None, agent: str) -> dict[str, Any]:
         """Say something and wait for the answer, as long as the gateway does (SPEC I-5)."""
-        body = {"message": message, "userId": user, "agentId": agent}
-        if thread is not None:
-            body["threadId"] = thread
+        body = given(message=message, userId=user, agentId=agent, threadId=thread)
         return self._object("POST", "/api/chat", body, timeout_s=90.0)
 
     def send(self, key: str, text: str, *, idempotency_key: str | None = None) -> dict[str, Any]:
         """Store a message; return ``{event_id, seq}``. With the same key it's stored once."""
-        body: dict[str, Any] = {"text": text}
-        if idempotency_key is not None:
-            body["idempotency_key"] = idempotency_key
-        return self._object("POST", f"/api/sessions/{_path(key)}/messages", body)
+        body = given(text=text, idempotency_key=idempotency_key)
+        return self._object("POST", f"/api/sessions/{segment(key)}/messages", body)
 
     def sessions(self, *, kind: str = "channel") -> Iterator[dict[str, Any]]:
         """Yield the sessions of the token's user, by key, page after page.
@@ -124,33 +121,30 @@ class Client(MemoryCalls, DecidingCalls, JobCalls):
         Args:
             kind: ``channel``: conversations; ``worker``, ``branch``, ``planner``: the agent's own.
         """
-        after = ""
-        query = {} if kind == "channel" else {"kind": kind}
+        wanted = {"kind": None if kind == "channel" else kind, "after": None}
         while True:
-            wanted = query | ({"after": after} if after else {})
-            where = "/api/sessions" + (f"?{urlencode(wanted)}" if wanted else "")
-            page = self._object("GET", where)
+            page = self._object("GET", "/api/sessions" + query(wanted))
             yield from page["sessions"]
-            after = page.get("next_after") or ""
-            if not after:
+            wanted["after"] = page.get("next_after") or None
+            if wanted["after"] is None:
                 return
 
     def session(self, key: str) -> dict[str, Any]:
-        return self._object("GET", f"/api/sessions/{_path(key)}")
+        return self._object("GET", f"/api/sessions/{segment(key)}")
 
     def timeline(self, key: str, *, after: int = 0) -> dict[str, Any]:
         """Return the session's records with a sequence above `after`."""
-        return self._object("GET", f"/api/sessions/{_path(key)}/timeline?after={after}")
+        return self._object("GET", f"/api/sessions/{segment(key)}/timeline?after={after}")
 
     def timers(self, key: str) -> dict[str, Any]:
-        return self._object("GET", f"/api/sessions/{_path(key)}/timers")
+        return self._object("GET", f"/api/sessions/{segment(key)}/timers")
 
     def cancel_timer(self, key: str, timer_id: str) -> None:
-        self.request("DELETE", f"/api/sessions/{_path(key)}/timers/{_path(timer_id)}")
+        self.request("DELETE", f"/api/sessions/{segment(key)}/timers/{segment(timer_id)}")
 
     def stop(self, key: str) -> None:
         """Stop the turn that is running in the session; a worker's session ends with it."""
-        self.request("POST", f"/api/sessions/{_path(key)}/stop")
+        self.request("POST", f"/api/sessions/{segment(key)}/stop")
 
     def tools(self) -> list[dict[str, Any]]:
         """Return the tools there are, by source, with what is held back and why."""
@@ -179,34 +173,32 @@ class Client(MemoryCalls, DecidingCalls, JobCalls):
 
     def why(self, id_: str, *, session: str | None = None) -> dict[str, Any]:
         """Return why something was said, or was not; `session` narrows where it's looked for."""
-        query = "" if session is None else f"?{urlencode({'session': session})}"
-        return self._object("GET", f"/api/why/{_path(id_)}{query}", timeout_s=STORY_TIMEOUT_S)
+        where = f"/api/why/{segment(id_)}" + query({"session": session})
+        return self._object("GET", where, timeout_s=STORY_TIMEOUT_S)
 
     def dead_letters(
         self, *, only_open: bool = True, service: str | None = None
     ) -> Iterator[dict[str, Any]]:
         """Yield dead letters, the oldest first: one's own, or with an admin token everybody's."""
-        query = {"open": "true" if only_open else "false"}
-        if service is not None:
-            query["service"] = service
+        wanted = {"open": only_open, "service": service, "after": None}
         while True:
-            page = self._object("GET", f"/api/dead?{urlencode(query)}")
+            page = self._object("GET", "/api/dead" + query(wanted))
             yield from page["letters"]
-            if page.get("next_after") is None:
+            wanted["after"] = page.get("next_after")
+            if wanted["after"] is None:
                 return
-            query["after"] = str(page["next_after"])
 
     def dead_letter(self, id_: str) -> dict[str, Any]:
         """Return a dead letter and what died."""
-        return self._object("GET", f"/api/dead/{_path(id_)}")
+        return self._object("GET", f"/api/dead/{segment(id_)}")
 
     def requeue_dead_letter(self, id_: str) -> dict[str, Any]:
         """Try it again. Raises: ApiError with status 409, it can't be or was done before."""
-        return self._object("POST", f"/api/dead/{_path(id_)}/requeue")
+        return self._object("POST", f"/api/dead/{segment(id_)}/requeue")
 
     def discard_dead_letter(self, id_: str) -> dict[str, Any]:
         """Lay it aside. Raises: ApiError with status 409, it was ended before."""
-        return self._object("POST", f"/api/dead/{_path(id_)}/discard")
+        return self._object("POST", f"/api/dead/{segment(id_)}/discard")
 
     def pause(self) -> None:
         """Pause everything proactive, for everybody. Needs an admin token."""
@@ -239,13 +231,12 @@ class Client(MemoryCalls, DecidingCalls, JobCalls):
             on_away: is told why the stream is away, each time before it's tried again.
         """
         wanted = {"agent": agent, "kind": kind, "session": session, "user": user}
-        query = {name: value for name, value in wanted.items() if value is not None}
         if not follow:
-            after, query["follow"] = after or 0, "false"
+            after, wanted["follow"] = after or 0, "false"
         failures, has_begun = 0, False
         while True:
             try:
-                for event in self._stream("/api/signals", query, after):
+                for event in self._stream("/api/signals" + query(wanted), after):
                     after, failures, has_begun = int(event.id), 0, True
                     if event.data:
                         yield {"cursor": after, **msgspec.json.decode(event.data)}
@@ -261,15 +252,13 @@ class Client(MemoryCalls, DecidingCalls, JobCalls):
 
     # ------------------------------------------------------------ inside
 
-    def _stream(
-        self, path: str, query: Mapping[str, str], after: int | None
-    ) -> Iterator[ServerEvent]:
+    def _stream(self, path: str, after: int | None) -> Iterator[ServerEvent]:
         """Read one stream of events to its end."""
         headers = {"Accept": "text/event-stream", "Connection": "close"} | self.headers
         if after is not None:
             headers["Last-Event-ID"] = str(after)
         connection = self._connection(SILENCE_MAX_S)
-        where = self._parts.path.rstrip("/") + path + (f"?{urlencode(query)}" if query else "")
+        where = self._parts.path.rstrip("/") + path
         try:
             connection.request("GET", where, headers=headers)
             response = connection.getresponse()
@@ -334,10 +323,6 @@ class Client(MemoryCalls, DecidingCalls, JobCalls):
                 host, self._parts.port, timeout=timeout_s, context=context
             )
         return http.client.HTTPConnection(host, self._parts.port, timeout=timeout_s)
-
-
-def _path(part: str) -> str:
-    return quote(part, safe=":")
 
 
 def _reason(error: Exception) -> str:

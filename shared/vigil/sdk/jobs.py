@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from typing import Any, Final
-from urllib.parse import quote, urlencode
+
+from .method_group import MethodGroup, given, query, segment
 
 PATH: Final = "/api/jobs"
 
 
-class JobCalls:
+class JobCalls(MethodGroup):
     """Base of `vigil.Client`: whose jobs are the token's user's, or `user`'s for an admin."""
-
-    def _object(
-        self, method: str, path: str, body: Any = None, *, timeout_s: float | None = None
-    ) -> dict[str, Any]:
-        raise NotImplementedError  # pragma: no cover - `vigil.Client` defines it
 
     def start_job(
         self,
@@ -32,16 +28,16 @@ class JobCalls:
         With the same key it is handed in once. `vouch`: you wrote the input, or have read it; else
         it is material, and what is more than looking asks for leave.
         """
-        body = {
-            "skill": skill,
-            "goal": goal,
-            "input": input or None,
-            "vouch": vouch or None,
-            "idempotency_key": idempotency_key,
-            "userId": user,
-            "agentId": agent,
-        }
-        return self._object("POST", PATH, {k: v for k, v in body.items() if v is not None})
+        body = given(
+            skill=skill,
+            goal=goal,
+            input=input or None,
+            vouch=vouch or None,
+            idempotency_key=idempotency_key,
+            userId=user,
+            agentId=agent,
+        )
+        return self._object("POST", PATH, body)
 
     def jobs(
         self,
@@ -53,13 +49,12 @@ class JobCalls:
     ) -> list[dict[str, Any]]:
         """Return jobs, the newest first: one's own, or with an admin token everybody's."""
         wanted = {"status": status, "limit": limit, "userId": user, "agentId": agent}
-        query = urlencode({k: v for k, v in wanted.items() if v is not None})
-        found: list[dict[str, Any]] = self._object("GET", f"{PATH}?{query}")["jobs"]
+        found: list[dict[str, Any]] = self._object("GET", PATH + query(wanted))["jobs"]
         return found
 
     def job(self, id_: str) -> dict[str, Any]:
         """Return a job, its plan, and what became of each step."""
-        return self._object("GET", f"{PATH}/{quote(id_, safe='')}")
+        return self._object("GET", f"{PATH}/{segment(id_)}")
 
     def cancel_job(self, id_: str) -> None:
         """End a job. Raises: ApiError with status 409, it has ended."""
@@ -70,7 +65,7 @@ class JobCalls:
         self._change(id_, "queued")
 
     def _change(self, id_: str, status: str) -> None:
-        self._object("PATCH", f"{PATH}/{quote(id_, safe='')}", {"status": status})
+        self._object("PATCH", f"{PATH}/{segment(id_)}", {"status": status})
 
     def skills(self) -> dict[str, Any]:
         """Return ``{skills, broken}``: what jobs can do, and which files can't be used."""

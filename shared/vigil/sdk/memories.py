@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, TypedDict, Unpack
-from urllib.parse import urlencode
 
 from msgspec import structs
 
 from ..errors import InvalidInput
 from ..memory.operation import Operation, http_view, operations
+from .method_group import MethodGroup, given, plain, query
 
 PATH: Final = "/api/memories"
 _ID: Final = re.compile("[0-9a-f]{32}")
@@ -59,13 +59,8 @@ class MemoryFilters(MemoryOwner, total=False):
     thread: str | None
 
 
-class MemoryCalls:
+class MemoryCalls(MethodGroup):
     """Base of `vigil.Client`: whose memory is the token's user's, or `user`'s for an admin."""
-
-    def _object(
-        self, method: str, path: str, body: Any = None, *, timeout_s: float | None = None
-    ) -> dict[str, Any]:
-        raise NotImplementedError  # pragma: no cover - `vigil.Client` defines it
 
     def ask_memory(
         self,
@@ -87,10 +82,10 @@ class MemoryCalls:
         if found is None or found.route is None:
             raise InvalidInput("operation", f"there is none named {operation!r}")
         path, sent = _request(found, found.route.path, fields)
-        sent |= _given({"userId": user, "agentId": agent})
+        sent |= given(userId=user, agentId=agent)
         if found.route.has_body:
             return self._object(found.route.method, path, sent)
-        return self._object(found.route.method, path + _query(sent))
+        return self._object(found.route.method, path + query(sent))
 
     def save_memory(
         self,
@@ -198,7 +193,7 @@ class MemoryCalls:
 
     def maintain(self, *, user: str | None = None, agent: str | None = None) -> dict[str, Any]:
         """Prune and merge now: ``{pruned, merged, message}``. An admin who names none: all."""
-        body = _given({"userId": user, "agentId": agent})
+        body = given(userId=user, agentId=agent)
         return self._object("POST", "/api/maintenance", body, timeout_s=WORK_TIMEOUT_S)
 
 
@@ -220,7 +215,7 @@ def _request(
         if f"{{{name}}}" in path:
             path = path.replace(f"{{{name}}}", _checked(name, value))
         elif value is not None and value not in ((), []):
-            sent[names[name]] = _plain(value)
+            sent[names[name]] = plain(value)
     return path, sent
 
 
@@ -229,27 +224,3 @@ def _checked(name: str, id_: str) -> str:
     if not _ID.fullmatch(id_):
         raise InvalidInput(name, "must be 32 hex digits")
     return id_
-
-
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _plain(value) for name, value in values.items() if value is not None}
-
-
-def _plain(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, datetime) else value
-
-
-def _query(values: Mapping[str, Any]) -> str:
-    """Return what is given as a query string, with its question mark.
-
-    >>> _query({"q": "a b", "limit": None, "with_ended": True})
-    '?q=a+b&with_ended=true'
-    """
-    given = {name: _parameter(value) for name, value in _given(values).items()}
-    return f"?{urlencode(given)}" if given else ""
-
-
-def _parameter(value: Any) -> Any:
-    if isinstance(value, tuple | list):
-        return ",".join(value)
-    return "true" if value is True else value

@@ -1,4 +1,4 @@
-"""`up`, `down`, `serve`, `provision`: starting and ending."""
+"""`up`, `down`, `serve`: starting and ending."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
@@ -18,7 +17,6 @@ import msgspec
 import typer
 
 from vigil import distribution
-from vigil.errors import ConfigError
 from vigil.local import runfile
 from vigil.local.runfile import AlreadyRunning, RunFile
 from vigil.sdk.client import read_token
@@ -253,60 +251,3 @@ def serve(service: Annotated[Service, typer.Argument(help="Which one.")]) -> Non
 
     logs.configure()
     runtime.serve_alone(service, config.load())
-
-
-def provision(
-    credentials_only: Annotated[
-        bool, typer.Option("--credentials-only", help="Make credentials; need no broker.")
-    ] = False,
-    write_nats_conf: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PATH", help="Write nats-server's configuration: a file; with --node, a folder."
-        ),
-    ] = None,
-    node: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="HOST[:PORT]",
-            help="A node of a cluster, as the others reach it; give it 3 or 5 times.",
-        ),
-    ] = None,
-    write_nats_accounts: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write only who may use it, for deploy/nats.conf."),
-    ] = None,
-    store: Annotated[
-        Path, typer.Option(help="For that configuration: where the server keeps its data.")
-    ] = Path("/data/jetstream"),
-    seeds_out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Copy each service's seed to DIR/SERVICE/."),
-    ] = None,
-    token_user: Annotated[
-        str | None,
-        typer.Option(metavar="USER", help="Make an admin token once, keep and print it."),
-    ] = None,
-) -> Result:
-    """Prepare a broker of your own: credentials, streams and buckets. May be run again."""
-    from .provision import Provisioning, carry_out
-
-    settings = config.load()
-    if token_user is not None and credentials_only:
-        raise typer.BadParameter("--token-user needs the broker, --credentials-only avoids it")
-    if node and write_nats_conf is None:
-        raise typer.BadParameter("--node needs --write-nats-conf: the folder for its files")
-    if not credentials_only and not settings.config.nats.url:
-        raise ConfigError("set NATS_URL to the broker to prepare, or use --credentials-only")
-    plan = Provisioning(
-        conf=write_nats_conf,
-        accounts=write_nats_accounts,
-        nodes=tuple(node or ()),
-        store=store,
-        seeds=seeds_out,
-        has_broker=not credentials_only,
-        token_user=token_user,
-    )
-    done = carry_out(settings, plan)
-    text = "\n".join(f"{name}  {value}" for name, value in done.items())
-    return Result(done, partial(output.data, text))

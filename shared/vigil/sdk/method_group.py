@@ -1,0 +1,55 @@
+"""What the methods of `vigil.Client` have in common: how requests are made of what is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote, urlencode
+
+
+class MethodGroup:
+    """Base of the groups: jobs, approvals, memories."""
+
+    def _object(
+        self, method: str, path: str, body: Any = None, *, timeout_s: float | None = None
+    ) -> dict[str, Any]:
+        raise NotImplementedError  # pragma: no cover - `vigil.Client` defines it
+
+
+def segment(text: str) -> str:
+    """Return a text as one segment of a path.
+
+    >>> segment("ann:vigil:t/1")
+    'ann:vigil:t%2F1'
+    """
+    return quote(text, safe=":")
+
+
+def given(**values: Any) -> dict[str, Any]:
+    """Return what isn't None, with instants as text.
+
+    >>> given(text="", user=None)
+    {'text': ''}
+    """
+    return {name: plain(value) for name, value in values.items() if value is not None}
+
+
+def plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def query(values: Mapping[str, Any]) -> str:
+    """Return what isn't None as a query string, with its question mark.
+
+    >>> query({"q": "a b", "limit": None, "with_ended": True}), query({})
+    ('?q=a+b&with_ended=true', '')
+    """
+    found = {name: _parameter(value) for name, value in given(**values).items()}
+    return f"?{urlencode(found)}" if found else ""
+
+
+def _parameter(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return ",".join(value)
+    return str(value).lower() if isinstance(value, bool) else value
