@@ -230,4 +230,4 @@ async def test_killed_at_every_point(tmp_path: Path, seed: int, is_long: bool) -
     async with asyncio.TaskGroup() as group:
         for number, part in enumerate((FIRST, SECOND)):
             home = tmp_path / str(number)
-            group.create_task(_kill_at(home, seed + number, part, times=1, sessions=6))
+            group.create_task(_kill_at(home, seed + number, part, times=1, sessions=4))

@@ -109,7 +109,16 @@ async def ended(jobs: Jobs, id_: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("name", VICTIMS)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Kill each in turn; in the short form not the executor alone, which dies with `all`.
+
+    Ends at each of its steps are in tests/executor/test_executor_kills.py.
+    """
+    if "name" in metafunc.fixturenames:
+        is_long = metafunc.config.getoption("--long", default=False)
+        metafunc.parametrize("name", [name for name in VICTIMS if is_long or name != "executor"])
+
+
 async def test_a_job_survives_kills(tmp_path: Path, name: str, seed: int, is_long: bool) -> None:
     """J-1, X-5: it finishes, each command ran once at most, and the note is kept once."""
     random = Random(f"{seed}-{name}")
