@@ -19,7 +19,7 @@ import structlog
 import uvloop
 from hypothesis import settings
 
-from tests.support import certificates, costs, engines, examples, ports, takeover, warm
+from tests.support import certificates, costs, engines, examples, lent, ports, takeover, warm
 from tests.support.stack import Stack, running_stack
 
 _MEMORY: Final = Path("/dev/shm")
@@ -106,6 +106,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         warm.begin()
 
 
+def pytest_sessionfinish() -> None:
+    lent.end()
+
+
 def _place(path: Path) -> int:
     """Where its file comes: the slowest first, so that no worker is left alone with one."""
     return _SLOWEST.get(path.relative_to(_TESTS).as_posix(), len(_SLOWEST))
@@ -118,6 +122,12 @@ def _is_pure(item: pytest.Item) -> bool:
     parameters = item.callspec.params if hasattr(item, "callspec") else {}
     starts = _PROGRAM_STARTERS & vars(item.module).keys()
     return not starts and set(item.fixturenames) <= _PURE_FIXTURES | set(parameters)
+
+
+@pytest.fixture
+def own_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker of one's own, for what kills, pauses or configures it, or looks into its files."""
+    monkeypatch.setattr(lent, "is_offered", False)
 
 
 @pytest.fixture

@@ -171,6 +171,7 @@ async def test_us3_4_a_blocked_message_is_dropped_and_never_retried(world: World
 # ---------------------------------------------------------------- US4: failures
 
 
+@pytest.mark.usefixtures("own_broker")
 async def test_us4_1_timers_survive_the_restart_of_everything(brisk: World) -> None:
     """US4.1 in our stronger form: what came due meanwhile and what comes later is said (S-8)."""
     ann = await brisk.person(has_socket=False)
@@ -184,6 +185,7 @@ async def test_us4_1_timers_survive_the_restart_of_everything(brisk: World) -> N
     assert len(ann.fired) == 2
 
 
+@pytest.mark.usefixtures("own_broker")
 async def test_us4_1_restart_policy_clear_is_what_the_seed_describes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -427,6 +427,7 @@ async def test_an_unreadable_state_fails_closed(stack: Stack, damage: str) -> No
     assert not turn.state.is_locked
 
 
+@pytest.mark.usefixtures("own_broker")
 async def test_a_broker_kill_loses_nothing(stack: Stack) -> None:
     """X-5."""
     stack.broker.watch()

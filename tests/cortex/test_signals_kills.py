@@ -266,6 +266,7 @@ async def put(bus: Bus, number: int, **options: Any) -> Ack:
     return await bus.publish(subject, data)
 
 
+@pytest.mark.usefixtures("own_broker")
 async def test_a_projection_again_adds_nothing(bare: Stack) -> None:
     """C-4: also long after any window in which the broker knows repeats."""
     admin, cortex = await bare.bus("admin"), await bare.bus("cortex")

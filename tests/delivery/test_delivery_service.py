@@ -342,6 +342,7 @@ async def _is_back(stack: Stack, bus: Bus, pid: int | None) -> bool:
     return stack.broker.pid != pid and bus.is_connected
 
 
+@pytest.mark.usefixtures("own_broker")
 async def test_a_killed_broker_loses_nothing_and_doubles_nothing(bare: Stack) -> None:
     """S-5, S-10: killed in the middle, twice; everything is said once and in order."""
     bare.broker.watch()

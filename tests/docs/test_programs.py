@@ -22,6 +22,7 @@ from vigil.cli.admin.programs import describe
 from vigil.contracts import External, Signal, SignalSource, decode_event, encode
 from vigil.subjects import SessionKey
 
+pytestmark = pytest.mark.usefixtures("own_broker")
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 PACKAGES = Path(sys.prefix) / "node" / "node_modules"

@@ -200,6 +200,7 @@ async def test_killed_at_every_point(bare: Stack) -> None:
         print(f"{len(players)} sessions, {len(crashed)} crashes")
 
 
+@pytest.mark.usefixtures("own_broker")
 @pytest.mark.usefixtures("halved_times")
 async def test_two_replicas_killed_and_paused(bare: Stack) -> None:
     """S-5, S-12, X-5: kill -9, SIGSTOP for longer than a lease and a delivery last, the broker

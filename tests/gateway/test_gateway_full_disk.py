@@ -29,6 +29,7 @@ async def write_until_refused(ann: httpx2.AsyncClient, thread: str) -> list[int]
         taken.append(answer.json()["seq"])
 
 
+@pytest.mark.usefixtures("own_broker")
 async def test_a_full_disk_is_told_and_heals_without_an_operator(
     small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

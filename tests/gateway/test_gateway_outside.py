@@ -19,6 +19,7 @@ from tests.support.programs import Program, admit, are_taken_in, connect
 from vigil.contracts import DeadLetter, External, State, decode_dead_letter, decode_event
 from vigil.topology import MIB
 
+pytestmark = pytest.mark.usefixtures("own_broker")
 ANN = "ann:vigil:t1"
 
 

@@ -312,6 +312,7 @@ async def test_the_last_reader_ends_the_following(gate: Gate) -> None:
         await until(lambda: consumers(0), "not followed any more")
 
 
+@pytest.mark.usefixtures("own_broker")
 async def test_it_goes_on_over_a_broker_that_was_killed(gate: Gate) -> None:
     """X-5: the stream stays open, and what was stored meanwhile comes."""
     client = await gate.person("ann")

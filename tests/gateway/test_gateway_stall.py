@@ -10,6 +10,7 @@ import websockets
 
 from tests.support.gateway import Gate, assert_problem
 
+pytestmark = pytest.mark.usefixtures("own_broker")
 ANN = "ann:vigil:t1"
 MESSAGES = f"/api/sessions/{ANN}/messages"
 READERS = 4

@@ -213,6 +213,7 @@ async def test_nothing_that_a_client_sends_is_a_fault_of_ours(gate: Gate) -> Non
         assert "Traceback" not in answer.text
 
 
+@pytest.mark.usefixtures("own_broker")
 async def test_without_a_broker_503_and_with_it_back_all_works(gate: Gate) -> None:
     """SPEC X-5: nothing is accepted that isn't stored; sockets go on by themselves."""
     token = await gate.token("ann")
@@ -240,6 +241,7 @@ async def test_without_a_broker_503_and_with_it_back_all_works(gate: Gate) -> No
     assert (await frame_of(socket, "message"))["text"] == "hello again"
 
 
+@pytest.mark.usefixtures("own_broker")
 async def test_a_short_absence_of_the_broker_is_bridged(gate: Gate) -> None:
     """SPEC X-5: a publish with an unknown outcome is repeated with the same id: stored once."""
     ann = await gate.person("ann")

@@ -353,6 +353,7 @@ async def test_another_embedder_makes_all_vectors_anew(
     assert len(await ann.listed()) == 5
 
 
+@pytest.mark.usefixtures("own_broker")
 async def test_the_broker_away_and_back(bare: Stack) -> None:
     """X-5: the broker killed while people save; what was acknowledged is there, once."""
     await bare.start("memory")

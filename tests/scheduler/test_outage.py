@@ -74,6 +74,7 @@ async def restart_broker(stack: Stack) -> None:
     await until(is_another)
 
 
+@pytest.mark.usefixtures("own_broker")
 async def test_timers_that_came_due_in_an_outage_come_in_due_order(bare: Stack) -> None:
     """S-8: published in another order, some stored, some only decided; then the broker dies."""
     bare.broker.watch()
@@ -122,6 +123,7 @@ async def test_what_the_broker_fired_by_itself_comes_in_due_order(bare: Stack) -
     assert len(await fired(admin)) == 6
 
 
+@pytest.mark.usefixtures("own_broker")
 async def test_a_running_scheduler_survives_the_broker(bare: Stack) -> None:
     """S-8: due while the broker is away: stored when it's back, once, in order."""
     bare.broker.watch()
@@ -148,6 +150,7 @@ async def test_a_running_scheduler_survives_the_broker(bare: Stack) -> None:
         assert [e.payload.timer_id for e in await fired(admin, key)] == [f"t{n}" for n in range(10)]
 
 
+@pytest.mark.usefixtures("own_broker")
 async def test_broker_restarts_under_load_lose_nothing(bare: Stack) -> None:
     """S-8: three kills of the broker while turns and timers flow; each timer is stored once."""
     bare.broker.watch()

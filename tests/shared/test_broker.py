@@ -101,6 +101,7 @@ async def test_an_older_stream_of_events_keeps_what_nobody_has_taken_in(bare: St
     assert (config["max_msgs_per_subject"], config["discard_new_per_subject"]) == (256, True)
 
 
+@pytest.mark.usefixtures("own_broker")
 async def test_every_write_is_synced(bare: Stack) -> None:
     """RELIABILITY 0.7: the shipped configuration says so, and listens on loopback only."""
     text = (bare.settings.home / "nats" / "nats.conf").read_text()

@@ -49,6 +49,7 @@ async def test_a_message_id_is_stored_once(bare: Stack) -> None:
     assert (again.seq, again.is_duplicate) == (first.seq, True)
 
 
+@pytest.mark.usefixtures("own_broker")
 async def test_a_publish_without_an_answer_has_an_unknown_outcome(bare: Stack) -> None:
     bus = await bare.bus("admin")
     await bare.broker.pause()
@@ -97,6 +98,7 @@ async def test_single_messages_are_read_from_the_leader(bare: Stack) -> None:
     assert await bus.get("SESSIONS", 999) is None
 
 
+@pytest.mark.usefixtures("own_broker")
 async def test_a_follower_sees_everything_in_order_over_a_broker_restart(bare: Stack) -> None:
     """RELIABILITY 0.10: it resumes at once, without gap or repeat."""
     bus, other = await bare.bus("admin"), await bare.bus("admin")
@@ -181,6 +183,7 @@ async def test_what_is_pulled_and_not_acked_comes_again(bare: Stack) -> None:
     await puller.close()
 
 
+@pytest.mark.usefixtures("own_broker")
 async def test_pulling_goes_on_after_a_broker_restart(bare: Stack) -> None:
     bus, admin = await bare.bus("cortex"), await bare.bus("admin")
     puller = await bus.pull(WAKE)
@@ -301,6 +304,7 @@ async def test_closing_takes_no_cancellation_of_what_reconnected_for_its_own(bar
     assert bus.is_closed
 
 
+@pytest.mark.usefixtures("own_broker")
 async def test_closing_ends_also_what_reconnects(
     bare: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,6 +27,7 @@ async def publish(bus: Bus, data: bytes) -> None:
             return
 
 
+@pytest.mark.usefixtures("own_broker")
 async def test_who_gave_up_waiting_in_a_stall_makes_nobody_deaf(
     bare: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,6 +69,7 @@ async def test_a_connection_that_nobody_reads_is_made_anew(
     assert bus.reconnects == 1
 
 
+@pytest.mark.usefixtures("own_broker")
 async def test_nobody_listens_after_a_stall_cut_the_asking_short(
     bare: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,6 +25,7 @@ from vigil.settings import credentials
 from vigil.settings.sections import Nats
 from vigil.subjects import SessionKey
 
+pytestmark = pytest.mark.usefixtures("own_broker")
 KEY = SessionKey("ann", "vigil", "t1")
 
 

@@ -75,6 +75,7 @@ async def test_what_is_over_is_raised() -> None:
         await failing.patience(is_over=lambda: next(over)).run(failing.work)
 
 
+@pytest.mark.usefixtures("own_broker")
 async def test_a_write_outlasts_a_broker_that_is_cut_off(bare: Stack) -> None:
     """A broker that stands still confirms nothing; what it had taken isn't stored twice."""
     bus, admin = await bare.bus("gateway"), await bare.bus("admin")

@@ -16,6 +16,7 @@ from vigil.errors import OutcomeUnknown, Unavailable
 from vigil.settings import credentials
 from vigil.topology import CONSUMERS, DELIVERY_TURNS, ROLES, permissions
 
+pytestmark = pytest.mark.usefixtures("own_broker")
 ERR_CYCLE = 10081
 """A consumer's deliver subject is one of the stream itself."""
 

@@ -63,6 +63,7 @@ async def test_after_a_pause_nobody_is_sure_of_their_lease(bare: Stack) -> None:
     assert one.is_sure
 
 
+@pytest.mark.usefixtures("own_broker")
 async def test_a_broker_that_forgot_its_leases_makes_nobody_dead(bare: Stack) -> None:
     """S-12: after its restart each takes its lease anew, and judges nobody before all could."""
     bus, clock = await bare.bus("admin"), Ahead()

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.support import lent, provisioned
 from vigil import runtime
 from vigil.broker.process import Broker
 from vigil.broker.provision import provision
@@ -40,10 +41,13 @@ async def running_broker(
 ) -> AsyncIterator[Broker]:
     """A provisioned nats-server of its own, with one credential per service."""
     broker = Broker(nats or Nats(), home=home, retention=retention)
-    await broker.start()
+    is_new = not (home / "nats").exists()
+    if is_new:
+        (await provisioned.stored(retention or Retention())).copy(home / provisioned.DATA)
     try:
+        await broker.start()
         admin = await broker.admin()
-        await provision(admin, retention)
+        await (provisioned.complete(admin) if is_new else provision(admin, retention))
         await admin.close()
         yield broker
     finally:
@@ -57,7 +61,9 @@ async def running_broker(
 class Stack:
     """Services running against a broker; kills and starts them one by one."""
 
-    def __init__(self, broker: Broker, settings: Settings, clock: Clock | None = None) -> None:
+    def __init__(
+        self, broker: Broker | lent.Lent, settings: Settings, clock: Clock | None = None
+    ) -> None:
         self.broker = broker
         self.settings = settings
         self.clock = clock
@@ -124,11 +130,12 @@ async def running_stack(
     anthropic_base_url: str | None = None,
     **sections: dict[str, Any],
 ) -> AsyncIterator[Stack]:
-    """A broker with services, configured by sections."""
+    """A broker, of one's own or a lent account, with services, configured by sections."""
     settings = settings_of(home, anthropic_base_url, **sections)
     config.ensure_home(settings)
-    parts = settings.config
-    async with running_broker(home, parts.nats, parts.retention) as broker:
+    nats, retention = settings.config.nats, settings.config.retention
+    is_lent = lent.suits(home, nats, retention)
+    async with lent.lent(home) if is_lent else running_broker(home, nats, retention) as broker:
         stack = Stack(broker, settings, clock)
         try:
             await stack.start(*services)

@@ -207,6 +207,7 @@ async def test_a_label_is_never_what_a_client_chose(world: World) -> None:
         assert secret not in answer.text
 
 
+@pytest.mark.usefixtures("own_broker")
 async def test_a_lost_broker_is_counted(world: World) -> None:
     """X-7: every service's connection came back once."""
     old = world.stack.broker.pid

@@ -258,6 +258,7 @@ async def test_a_failure_has_its_error_type(
     assert spans.ERROR_TYPE not in (recorded.one("gateway.accept").attributes or {})
 
 
+@pytest.mark.usefixtures("own_broker")
 async def test_a_message_that_could_not_be_stored_has_a_span(
     running: Running, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
