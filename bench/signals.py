@@ -40,14 +40,16 @@ async def lag(system: System) -> dict[str, float]:
     bus = await system.admin()
     try:
         await asyncio.sleep(SETTLE_S)
-        records = await bus.read("SESSIONS", ["session.>"])
+        logs = (await bus.layout()).logs
+        records = [one for log in logs for one in await bus.read(log, ["session.>"])]
         signals = await bus.read("SIGNALS", [SIGNALS_ALL])
     finally:
         await bus.close()
-    stored_at = {message.seq: message.stored_at for message in records}
+    stored_at = {(message.stream, message.seq): message.stored_at for message in records}
+    sources = [decode_signal(message.data).source for message in signals]
     lag_ms = [
-        (m.stored_at - stored_at[decode_signal(m.data).source.seq]).total_seconds() * 1000
-        for m in signals
+        (message.stored_at - stored_at[one.stream, one.seq]).total_seconds() * 1000
+        for message, one in zip(signals, sources, strict=True)
     ]
     return {
         "p50_ms": percentile(lag_ms, 50),

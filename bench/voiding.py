@@ -29,7 +29,7 @@ async def measure(system: System) -> dict[str, float]:
     keys = [SessionKey("me", "vigil", f"void-{i}") for i in range(SESSIONS)]
     connections = [await connect_http(system.url) for _ in keys]
     chance = random.Random(1)
-    accepted: dict[int, SessionKey] = {}
+    accepted: set[tuple[SessionKey, int]] = set()
 
     async def post(http: Http, key: SessionKey, text: str) -> int:
         head = head_of(system.url, system.token, str(key))
@@ -39,7 +39,7 @@ async def measure(system: System) -> dict[str, float]:
 
     async def write(http: Http, key: SessionKey) -> None:
         await asyncio.sleep(chance.uniform(0, WINDOW_S))
-        accepted[await post(http, key, "hello")] = key
+        accepted.add((key, await post(http, key, "hello")))
 
     pairs = list(zip(connections, keys, strict=True))
     for _ in range(ROUNDS):
@@ -53,17 +53,19 @@ async def measure(system: System) -> dict[str, float]:
     return {"p50_ms": percentile(delays_ms, 50), "p99_ms": percentile(delays_ms, 99)}
 
 
-async def _delays_ms(system: System, accepted: dict[int, SessionKey]) -> list[float]:
+async def _delays_ms(system: System, accepted: set[tuple[SessionKey, int]]) -> list[float]:
     bus = await system.admin()
     try:
-        messages = await bus.read("SESSIONS", ["session.vigil.me.*.in.said.user"])
-        turns = await bus.read("SESSIONS", ["session.vigil.me.*.*"])
+        keys = {key for key, _ in accepted}
+        messages = [(k, one) for k in keys for one in await bus.read(k.stream, [k.in_user])]
+        turns = [(k, one) for k in keys for one in await bus.read(k.stream, [k.turns])]
     finally:
         await bus.close()
-    stored: dict[int, datetime] = {m.seq: m.stored_at for m in messages}
-    voided: dict[int, datetime] = {}
-    for message in turns:
+    stored: dict[tuple[SessionKey, int], datetime] = {(k, m.seq): m.stored_at for k, m in messages}
+    voided: dict[tuple[SessionKey, int], datetime] = {}
+    for key, message in turns:
         turn = decode_turn(message.data)
-        if turn.state.position in accepted and not turn.state.follow_ups:
-            voided.setdefault(turn.state.position, message.stored_at)
-    return [(voided[seq] - stored[seq]).total_seconds() * 1000 for seq in accepted]
+        place = key, turn.state.position
+        if place in accepted and not turn.state.follow_ups:
+            voided.setdefault(place, message.stored_at)
+    return [(voided[place] - stored[place]).total_seconds() * 1000 for place in accepted]

@@ -134,7 +134,7 @@ class Carrier:
         """Store the order's dead letter."""
         effect_id = order.record.effect_id
         letter = dead_letters.build(
-            decide.SERVICE, STREAM, message, cause, key, now=self._clock.now(), effect_id=effect_id
+            decide.SERVICE, message, cause, key, now=self._clock.now(), effect_id=effect_id
         )
         await dead_letters.bury(self._bus, self._metrics, letter, message, key)
         crash.point("delivery.attempt.buried")
@@ -254,7 +254,7 @@ class _Work:
 
     async def _is_voidable(self, said: Said) -> bool:
         """Tell what the turn decided; a turn that is gone leaves what the message says."""
-        turn = await self._bus.get(STREAM, said.turn_seq)
+        turn = await self._bus.get_of(self._key, said.turn_seq)
         if turn is None or not self._key.is_turn(turn.subject):
             return said.is_autonomous
         _, record = decide.read_turn(turn.subject, turn.data)
@@ -263,7 +263,7 @@ class _Work:
         )
 
     async def _said(self) -> Said | None:
-        found = await self._bus.get(STREAM, self._order.record.said_seq)
+        found = await self._bus.get_of(self._key, self._order.record.said_seq)
         if found is None or found.subject != self._key.out_said(self._order.record.effect_id):
             return None
         return decode_said(found.data)

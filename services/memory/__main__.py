@@ -154,7 +154,7 @@ async def _bury(context: Context, message: Message, cause: str) -> None:
         return
     key = SessionKey(scope.owner, scope.agent, NO_THREAD)
     now = context.clock.now()
-    letter = dead_letters.build(work.SERVICE, MEMORIES, message, cause, key, now=now)
+    letter = dead_letters.build(work.SERVICE, message, cause, key, now=now)
     await dead_letters.bury(context.bus, context.metrics, letter, message, key)
 
 

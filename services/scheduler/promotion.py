@@ -23,7 +23,7 @@ from vigil.worker.lanes import Lanes
 from . import decide
 from .config import SchedulerLimits
 from .decide import Agenda, Cancelled, PendingTimer
-from .store import STREAM, TimerStore
+from .store import TimerStore
 
 
 class PauseSwitch:
@@ -129,7 +129,7 @@ class Promoter:
 
     async def reject(self, message: Message, cause: InvalidInput) -> None:
         """Dead-letter a message of TIMERS and delete it."""
-        await self._store.bury(STREAM, message, cause)
+        await self._store.bury(message, cause)
         await self._store.discard(message)
 
     async def fire(self) -> None:

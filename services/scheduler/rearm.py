@@ -35,9 +35,11 @@ async def make_again(bus: Bus, store: TimerStore, promoter: Promoter) -> None:
     if mark is None:
         return
     count = 0
-    for stream, turns in TURNS.items():
-        for last in await _last_turns(bus, stream, turns):
-            count += await _of_session(bus, store, promoter, last)
+    layout = await bus.layout()
+    for name, turns in TURNS.items():
+        for stream in layout.streams(name):
+            for last in await _last_turns(bus, stream, turns):
+                count += await _of_session(bus, store, promoter, last)
     crash.point("scheduler.rearm.before_done")
     await rearm.done(bus, mark)
     log.info("schedules made again", action="scheduler.rearm", count=count)

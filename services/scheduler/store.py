@@ -105,18 +105,18 @@ class TimerStore:
             lambda: self._bus.publish(subject, contracts.encode(event), headers, msg_id=event.id)
         )
 
-    async def bury(self, stream: str, message: Message, cause: InvalidInput) -> None:
+    async def bury(self, message: Message, cause: InvalidInput) -> None:
         """Dead-letter a message that can't be used; what names no session is only logged."""
         try:
             key = decide.session_of(message.subject)
         except InvalidInput:
             log.error(
-                "can't be used", action="scheduler.unusable", stream=stream,
+                "can't be used", action="scheduler.unusable", stream=message.stream,
                 subject=message.subject, seq=message.seq, error=str(cause),
             )  # fmt: skip
             return
         now = self._clock.now()
-        letter = dead_letters.build(SERVICE, stream, message, str(cause), key, now=now)
+        letter = dead_letters.build(SERVICE, message, str(cause), key, now=now)
         await dead_letters.bury(self._bus, self._counts, letter, message, key)
 
     async def discard(self, message: Message) -> None:

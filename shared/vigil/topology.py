@@ -12,6 +12,7 @@ from typing import Final, Literal
 import msgspec
 
 from .addressees import turns_for
+from .layout import LAYOUT_STREAM, LOG, InStream, all_names, filter_in, is_of_session
 from .subjects import (
     BOARD_ALL,
     DUE_ALL,
@@ -67,10 +68,9 @@ class Bucket(msgspec.Struct, frozen=True, kw_only=True):
     storage: Literal["file", "memory"] = "file"
 
 
-class Consumer(msgspec.Struct, frozen=True, kw_only=True):
+class Consumer(InStream, frozen=True, kw_only=True):
     """A durable pull consumer, shared by all replicas of a service."""
 
-    stream: str
     name: str
     filters: tuple[str, ...]
     ack_wait_s: float
@@ -246,7 +246,7 @@ ROLES: Final[dict[str, Role]] = {
         # STREAM.INFO lists which sessions of a user exist.
         raw=(
             "rpc.health", "rpc.metrics", "rpc.requeue.*", "rpc.memory.>",
-            "$JS.API.STREAM.INFO.SESSIONS", "$JS.API.STREAM.INFO.SYSTEM",
+            *(f"$JS.API.STREAM.INFO.{one}" for one in (*all_names(LOG), "SYSTEM")),
         ),
     ),
     "cortex": Role(
@@ -351,8 +351,13 @@ def permissions(role: str) -> dict[str, list[str]]:
     if role == ADMIN:
         return {"publish": [">"], "subscribe": [">"], "deny": []}
     spec = ROLES[role]
-    publish = [*spec.publishes, *spec.raw]
-    for stream in spec.follows:
+    publish = [
+        filter_in(log, subject)
+        for subject in spec.publishes
+        for log in (all_names(LOG) if is_of_session(subject) else ("",))
+    ]
+    publish += spec.raw
+    for stream in (one for name in spec.follows for one in all_names(name)):
         # The filter is the last part of the subject; a consumer with several has none.
         publish += [
             f"$JS.API.CONSUMER.CREATE.{stream}.>",
@@ -360,9 +365,13 @@ def permissions(role: str) -> dict[str, list[str]]:
             f"$JS.FC.{stream}.>",
         ]
     for consumer in spec.pulls:
-        where = f"{consumer.stream}.{consumer.name}"
-        publish += [f"$JS.API.CONSUMER.MSG.NEXT.{where}", f"$JS.ACK.{where}.>"]
-    publish += [f"$JS.API.STREAM.MSG.GET.{stream}" for stream in spec.reads]
+        # In each partition of the log it has the same name, and nobody may give that to another.
+        publish += [f"$JS.API.CONSUMER.MSG.NEXT.*.{consumer.name}", f"$JS.ACK.*.{consumer.name}.>"]
+    publish += [
+        f"$JS.API.STREAM.MSG.GET.{stream}" for name in spec.reads for stream in all_names(name)
+    ]
+    if LOG in spec.reads:
+        publish.append(f"$JS.API.STREAM.INFO.{LAYOUT_STREAM}")
     for bucket in dict.fromkeys(spec.buckets_r + spec.buckets_w):
         publish += [
             f"$JS.API.STREAM.MSG.GET.KV_{bucket}",
@@ -386,7 +395,6 @@ def _durables() -> list[str]:
     """
     denied: list[str] = []
     for consumer in CONSUMERS:
-        where = f"{consumer.stream}.{consumer.name}"
-        create = f"$JS.API.CONSUMER.CREATE.{where}"
-        denied += [create, f"{create}.>", f"$JS.API.CONSUMER.DELETE.{where}"]
+        create = f"$JS.API.CONSUMER.CREATE.*.{consumer.name}"
+        denied += [create, f"{create}.>", f"$JS.API.CONSUMER.DELETE.*.{consumer.name}"]
     return denied

@@ -20,12 +20,16 @@ from tests.chaos.records import check_records
 from tests.support import signals
 from tests.support.stack import running_broker, settings_of
 from vigil.broker.process import Broker, free_port
-from vigil.bus.bus import Bus, Message
+from vigil.bus.bus import Bus, Follower, Message
 from vigil.contracts import External, ExternalPayload, decode_dead_letter, encode
 from vigil.errors import VigilError
+from vigil.layout import LOG, name_of
 from vigil.settings import config, tokens
+from vigil.settings.sections import Nats
 from vigil.subjects import SessionKey
 
+PARTITIONS: Final = 4
+"""Of the log; with one, names and subjects are those of everywhere else."""
 SETTLE_S: Final = 40.0
 """After the last kill everything must be over within this: a wake that a killed replica held
 comes back after 8 s, to find that the lease is free, and may have to do so again."""
@@ -84,7 +88,7 @@ class Arena:
         """Poison messages that were published on purpose."""
         self._talking: list[asyncio.Task[None]] = []
         self._listening: list[asyncio.Task[None]] = []
-        self._following: asyncio.Task[None] | None = None
+        self._following: list[asyncio.Task[None]] = []
         self.histories = Histories()
         """The log as it grows."""
 
@@ -148,16 +152,17 @@ class Arena:
 
     async def follow(self) -> None:
         """Keep `histories` up to date from now on."""
-        follower = await self.admin.follow("SESSIONS", ["session.>"], 1)
 
-        async def run() -> None:
+        async def run(follower: Follower) -> None:
             try:
                 async for message in follower:
                     self.histories.add(message)
             finally:
                 await follower.close()
 
-        self._following = asyncio.create_task(run(), name="follow")
+        for log in (await self.admin.layout()).logs:
+            follower = await self.admin.follow(log, ["session.>"], 1)
+            self._following.append(asyncio.create_task(run(follower), name=f"follow-{log}"))
 
     async def until(self, condition: Callable[[], bool], within_s: float, what: str) -> None:
         """Wait until `condition` holds.
@@ -173,9 +178,8 @@ class Arena:
 
     def _check(self) -> None:
         """Let nothing that runs beside the test end unseen."""
-        tasks = [*self._listening, *self._talking]
-        for task in (*tasks, self._following):
-            if task is not None and task.done():
+        for task in (*self._listening, *self._talking, *self._following):
+            if task.done():
                 task.result()
         self.processes.check()
 
@@ -191,7 +195,8 @@ class Arena:
         """Wait until all is over; return what is wrong, in words, or an empty string."""
         with contextlib.suppress(AssertionError):
             await self.until(self.is_settled, SETTLE_S, "everything over")
-        messages = await self.admin.read("SESSIONS", ["session.>"])
+        logs = (await self.admin.layout()).logs
+        messages = [one for log in logs for one in await self.admin.read(log, ["session.>"])]
         histories = Histories(messages)
         rules = msgspec.structs.replace(self.rules, ended_at=datetime.now(UTC))
         found = check_log(histories, rules)
@@ -204,7 +209,7 @@ class Arena:
     async def _signals(self, messages: list[Message]) -> list[str]:
         """C-4: what was told of the whole log; a killed projector's lease lives for 5 s."""
         told = await signals.settled(self.admin)
-        of_sessions = [one for one in told if one.source.stream == "SESSIONS"]
+        of_sessions = [one for one in told if name_of(one.source.stream) == LOG]
         return signals.wrong(signals.expected_of(messages), of_sessions)
 
     async def _dead_letters(self) -> list[str]:
@@ -252,9 +257,7 @@ class Arena:
         }
 
     async def close(self) -> None:
-        tasks = [*self._talking, *self._listening]
-        if self._following is not None:
-            tasks.append(self._following)
+        tasks = [*self._talking, *self._listening, *self._following]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -285,7 +288,7 @@ async def running_arena(home: Path, seed: int, **environment: str) -> AsyncItera
     settings = settings_of(home)
     config.ensure_home(settings)
     settings.file.write_text(settings.file.read_text("utf-8") + AGENTS, "utf-8")
-    async with running_broker(home) as broker:
+    async with running_broker(home, Nats(partitions=PARTITIONS)) as broker:
         broker.watch()
         admin = await broker.admin()
         arena = Arena(home, broker.url, admin, free_port(), seed, environment)

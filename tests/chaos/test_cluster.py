@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.chaos.arena import Arena
+from tests.chaos.arena import PARTITIONS, Arena
 from tests.support.cluster import SIZE, Cluster, running_cluster
 from tests.support.stack import settings_of
 from vigil.broker.process import free_port
@@ -37,7 +37,7 @@ STEADY_S = 1.0
 async def running_arena(home: Path, seed: int) -> AsyncIterator[tuple[Arena, Cluster]]:
     """A cluster, and an arena whose services know all of its nodes."""
     config.ensure_home(settings_of(home))
-    async with running_cluster(home / "cluster", home) as cluster:
+    async with running_cluster(home / "cluster", home, PARTITIONS) as cluster:
         admin = await cluster.admin()
         environment = {"VIGIL_NATS__REPLICAS": str(SIZE)}
         arena = Arena(home, cluster.url, admin, free_port(), seed, environment)
@@ -51,8 +51,10 @@ async def running_arena(home: Path, seed: int) -> AsyncIterator[tuple[Arena, Clu
 
 
 async def _kill_leader(arena: Arena, cluster: Cluster) -> float:
-    """Kill the node that leads SESSIONS, start it again, wait until all is whole and served."""
-    leader = cluster.servers[await cluster.leader(arena.admin, "SESSIONS")]
+    """Kill the node that leads a partition, start it again, wait until all is whole and served."""
+    leader = cluster.servers[
+        await cluster.leader(arena.admin, arena.random.choice((await arena.admin.layout()).logs))
+    ]
     killed_s = arena.now_s()
     leader.kill()
     await asyncio.sleep(arena.random.uniform(0.0, 2.0))

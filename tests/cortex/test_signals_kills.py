@@ -9,6 +9,7 @@ import signal
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -19,7 +20,7 @@ from services.cortex.signals.projector import LEASE, Run, SignalProjector
 from tests.support import signals
 from tests.support.examples import repeats
 from tests.support.projecting import Nursery
-from tests.support.stack import Stack
+from tests.support.stack import Stack, running_stack
 from vigil import crash
 from vigil.bus.batches import BATCH_MIN, BatchEntry, append, last_sequence
 from vigil.bus.bus import Ack, Bus
@@ -310,7 +311,12 @@ async def test_a_late_append_is_refused(bare: Stack) -> None:
     asleep = await tail.find(cortex, datetime.now(UTC))
     stored = await projected(cortex)
     for count in (1, BATCH_MIN, 3 * BATCH_MIN):
-        entries = [BatchEntry("signal.vigil.ann.turn.committed.t1", b"{}", {})] * count
+        entries = [
+            (
+                SignalSource(stream="SESSIONS", seq=1),
+                BatchEntry("signal.vigil.ann.turn.committed.t1", b"{}", {}),
+            )
+        ] * count
         with pytest.raises(WrongLastSequence):
             await tail.SignalTail(cortex, asleep, new_id).append(entries)
     assert [one.id for one in await signals.stored(admin)] == [one.id for one in stored]
@@ -403,6 +409,30 @@ async def test_each_source_goes_on_where_its_own_signals_end(
     position = await tail.find(cortex, datetime.now(UTC) - timedelta(minutes=-6))
     assert last.seq <= position.begins["MEMORIES"] <= last.seq + 1
     assert position.begins["SESSIONS"] == stored[-1].source.seq + 1
+
+
+async def test_a_quiet_partition_goes_on_where_it_was(tmp_path: Path) -> None:
+    """C-4: nothing in a subject says of which partition a signal tells; also if somebody whose
+    signals were all the newest was erased."""
+    async with running_stack(tmp_path, (), nats={"partitions": 4}) as stack:
+        admin, cortex = await stack.bus("admin"), await stack.bus("cortex")
+        seqs = [(await put(admin, number)).seq for number in range(SESSIONS)]
+        logs = [await admin.log_of(SessionKey("ann", "vigil", f"t{n}")) for n in range(SESSIONS)]
+        assert len(set(logs)) > 1
+        before = await projected(cortex)
+        for number in range(2 * tail.READ_MAX // 100):
+            subject, data = turn(number * SESSIONS, notes=100)
+            bobs = subject.replace(".ann.", ".bob."), data.replace(b"ann:", b"bob:")
+            last = await admin.publish(*bobs)
+        await projected(cortex)
+        oldest = datetime.now(UTC) + timedelta(minutes=6)
+        begins = (await tail.find(cortex, oldest)).begins
+        busy = await admin.log_of(SessionKey("bob", "vigil", "t0"))
+        newest = dict(zip(logs, seqs, strict=True)) | {busy: last.seq}
+        assert {log: begins[log] for log in newest} == {log: s + 1 for log, s in newest.items()}
+        for stream in ("SIGNALS", busy):
+            await admin.api(f"STREAM.PURGE.{stream}", {"filter": "*.*.bob.>"})
+        assert await projected(cortex) == before
 
 
 async def test_what_a_worker_does_moves_no_other_source(bare: Stack) -> None:

@@ -27,6 +27,7 @@ from vigil.contracts import (
     State,
     encode,
 )
+from vigil.layout import LogLayout
 from vigil.observe import trace
 from vigil.subjects import ENDED, SessionKey
 
@@ -283,14 +284,21 @@ async def test_a_slow_broker_takes_nothing_out_of_a_story(
 
 async def test_the_scope_of_a_search(gate: Gate) -> None:
     """X-4: subjects of the caller's own, and nothing wider."""
-    assert SearchScope("ann").roots == (
+    assert SearchScope("ann").roots(LogLayout()) == (
         ("SESSIONS", "session.*.ann.*"),
         ("SYSTEM", "system.*.ann.*"),
     )
     assert SearchScope("ann").letters == "dead.*.*.ann.*"
-    assert SearchScope(None).roots == (("SESSIONS", "session.*.*.*"), ("SYSTEM", "system.*.*.*"))
+    assert SearchScope(None).roots(LogLayout(1)) == (
+        ("SESSIONS", "session.*.*.*"),
+        ("SYSTEM", "system.*.*.*"),
+    )
+    logs = [stream for stream, _ in SearchScope(None).roots(LogLayout(2))]
+    assert logs == ["SESSIONS_0", "SESSIONS_1", "SYSTEM"]
     worker = SessionKey.parse("ann:vigil:_worker-1")
-    assert SearchScope("ann", worker).roots == (("SYSTEM", "system.vigil.ann._worker-1"),)
+    assert SearchScope("ann", worker).roots(LogLayout(2)) == (
+        ("SYSTEM", "system.vigil.ann._worker-1"),
+    )
     assert SearchScope("ann", SessionKey.parse(ANN)).letters == "dead.*.vigil.ann.t1"
     assert not SearchScope("ann").includes(SessionKey.parse("bob:vigil:t1"))
     await gate.turn(ANN, State(turns=1))

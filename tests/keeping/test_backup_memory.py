@@ -20,6 +20,7 @@ from vigil.backup import backup
 from vigil.backup.archive import Archive
 from vigil.broker.process import Broker
 from vigil.contracts import Memory, MemorySaved, encode
+from vigil.layout import LogLayout
 from vigil.settings.sections import Nats
 from vigil.subjects import Scope
 
@@ -99,7 +100,7 @@ async def more(gate: Gate, count: int) -> None:
 
 def test_the_truths_are_read_last() -> None:
     """X-9: what an acknowledged turn saved is in MEMORIES, and no signal tells of what isn't."""
-    names: Sequence[str] = backup.stream_names()
+    names: Sequence[str] = backup.stream_names(LogLayout())
     assert names[-2:] == ["SESSIONS", "MEMORIES"]
     assert names.index("SIGNALS") < names.index("SESSIONS")
     assert len(set(names)) == len(names)

@@ -30,6 +30,7 @@ from vigil.contracts import (
     decode_board,
     encode,
 )
+from vigil.layout import LogLayout
 from vigil.subjects import SessionKey
 from vigil.topology import EXECUTOR_TURNS_SYSTEM
 
@@ -103,7 +104,7 @@ async def test_truths_come_last(bare: Stack, tmp_path: Path) -> None:
     """X-9: what is made of a stream is taken before it; what a worker told is in SESSIONS."""
     await save(await bare.bus("admin"), bare.settings, tmp_path / "b.tar")
     taken = list(Archive.open(tmp_path / "b.tar").manifest.streams)
-    assert taken == backup.stream_names()
+    assert taken == backup.stream_names(LogLayout())
     assert taken[-3:] == ["SYSTEM", "SESSIONS", "MEMORIES"]
     assert {"BOARD", "KV_TOOLS", "KV_PINS"} < set(taken)
     assert "KV_LEASES" not in taken

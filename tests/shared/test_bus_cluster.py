@@ -12,6 +12,7 @@ from vigil.broker.provision import create_bucket, provision
 from vigil.bus.bus import Ack, Bus, Follower
 from vigil.bus.lease import BUCKET, Leases
 from vigil.errors import Unavailable, WrongLastSequence
+from vigil.settings.sections import Nats
 from vigil.subjects import SessionKey
 from vigil.topology import CONSUMERS, WAKE
 
@@ -49,7 +50,7 @@ def key(request: pytest.FixtureRequest) -> SessionKey:
 
 async def test_everything_has_three_replicas(cluster: Cluster, admin: Bus) -> None:
     """ARCHITECTURE 2: streams, buckets and durable consumers; leases stay in memory."""
-    await provision(admin, replicas=SIZE)
+    await provision(admin, nats=Nats(replicas=SIZE))
     for name in STREAM_NAMES:
         config = (await admin.api(f"STREAM.INFO.{name}", {}))["config"]
         assert config["num_replicas"] == SIZE, name

@@ -22,7 +22,7 @@ AT = datetime(2026, 3, 1, tzinfo=UTC)
 
 
 def letter_of(service: str, message: Message, key: SessionKey = KEY) -> DeadLetter:
-    return dead_letters.build(service, "SESSIONS", message, "it's no JSON", key, now=AT)
+    return dead_letters.build(service, message, "it's no JSON", key, now=AT)
 
 
 @pytest.mark.parametrize(
@@ -37,11 +37,11 @@ def letter_of(service: str, message: Message, key: SessionKey = KEY) -> DeadLett
 )
 def test_ids_stay_what_they_were(service: str, id_: str) -> None:
     """X-6: what died before an update, and again after it, is one letter."""
-    assert letter_of(service, Message(KEY.turn, b"{", {}, 7)).id == id_
+    assert letter_of(service, Message(KEY.turn, b"{", {}, 7, stream="SESSIONS")).id == id_
 
 
 def test_a_letter_keeps_what_died_and_where() -> None:
-    message = Message(KEY.turn, b"x" * (DEAD_LETTER_BYTES_MAX + 1), {}, 7)
+    message = Message(KEY.turn, b"x" * (DEAD_LETTER_BYTES_MAX + 1), {}, 7, stream="SESSIONS")
     letter = letter_of("memory", message)
     assert (letter.stream, letter.subject, letter.seq) == ("SESSIONS", KEY.turn, 7)
     assert (letter.cause, letter.at, letter.session_key) == ("it's no JSON", AT, "ann:vigil:t1")
@@ -56,7 +56,7 @@ async def stored(bus: Bus) -> list[DeadLetter]:
 async def test_a_repeat_is_stored_once_and_two_services_bury_apart(bare: Stack) -> None:
     """X-6: the broker knows ids for a whole stream."""
     cortex, delivery, admin = [await bare.bus(r) for r in ("cortex", "delivery", "admin")]
-    message = Message(KEY.turn, b"{", {}, 7)
+    message = Message(KEY.turn, b"{", {}, 7, stream="SESSIONS")
     for bus, service in ((cortex, "cortex"), (delivery, "delivery"), (cortex, "cortex")):
         await dead_letters.bury(bus, Metrics(service), letter_of(service, message), message, KEY)
     assert [one.service for one in await stored(admin)] == ["cortex", "delivery"]
@@ -67,7 +67,7 @@ async def test_a_letter_is_stored_however_long_that_takes(
 ) -> None:
     """RELIABILITY 0.8: answers that never come, a refusal; one letter, counted once."""
     bus, admin = await bare.bus("cortex"), await bare.bus("admin")
-    message, counts = Message(KEY.turn, b"{", {}, 7), Metrics("cortex")
+    message, counts = Message(KEY.turn, b"{", {}, 7, stream="SESSIONS"), Metrics("cortex")
     faults = [OutcomeUnknown("lost"), BusError(10077, "full"), Unavailable("away")]
     publish = bus.publish
 

@@ -74,13 +74,14 @@ class Server:
 class Cluster:
     """The three of them."""
 
-    def __init__(self, folder: Path, home: Path) -> None:
+    def __init__(self, folder: Path, home: Path, partitions: int = 1) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         users = nats_conf.Users(publics=credentials.ensure(home / "nkeys"))
         secret = credentials.cluster_secret(home / "nkeys")
         nodes = nats_conf.nodes_of([f"127.0.0.1:{free_port()}" for _ in range(SIZE)])
         texts = nats_conf.clustered(Nats(), users, store=folder, nodes=nodes, secret=secret)
         self.servers = {n: Server(n, folder, json.loads(text)) for n, text in texts.items()}
+        self._partitions = partitions
         self._seed = credentials.load(home / "nkeys", ADMIN)
 
     @property
@@ -101,7 +102,7 @@ class Cluster:
         bus = await self.admin()
         try:
             async with asyncio.timeout(START_S):
-                await provision(bus, replicas=SIZE)
+                await provision(bus, nats=Nats(replicas=SIZE, partitions=self._partitions))
             await self.whole(bus)
         finally:
             await bus.close()
@@ -137,11 +138,12 @@ class Cluster:
                 lacking = str(error)
 
     async def _lacking(self, bus: Bus) -> str:
-        for stream in STREAM_NAMES:
+        layout = await bus.layout()
+        for stream in (one for name in STREAM_NAMES for one in layout.streams(name)):
             info = await bus.api(f"STREAM.INFO.{stream}", {}, timeout=2.0)
             if fault := _fault(info):
                 return f"{stream}: {fault}"
-        for consumer in CONSUMERS:
+        for consumer in (one for known in CONSUMERS for one in layout.each(known)):
             info = await bus.api(
                 f"CONSUMER.INFO.{consumer.stream}.{consumer.name}", {}, timeout=2.0
             )
@@ -161,9 +163,9 @@ def _fault(info: dict[str, Any]) -> str:
 
 
 @contextlib.asynccontextmanager
-async def running_cluster(folder: Path, home: Path) -> AsyncIterator[Cluster]:
+async def running_cluster(folder: Path, home: Path, partitions: int = 1) -> AsyncIterator[Cluster]:
     """A provisioned cluster, ended with the test; it keeps its data in `folder`."""
-    cluster = Cluster(folder, home)
+    cluster = Cluster(folder, home, partitions)
     try:
         await cluster.start()
         yield cluster

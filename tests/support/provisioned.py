@@ -46,21 +46,21 @@ class Stored:
 _kinds: Final[dict[str, Stored]] = {}
 
 
-async def stored(retention: Retention) -> Stored:
+async def stored(retention: Retention, partitions: int = 1) -> Stored:
     """Return what the topology asks for now: tests change the times of some."""
-    asked = repr((topology.STREAMS, topology.BUCKETS, topology.CONSUMERS, retention))
+    asked = repr((topology.STREAMS, topology.BUCKETS, topology.CONSUMERS, retention, partitions))
     if asked not in _kinds:
         with tempfile.TemporaryDirectory() as home:
-            await _provision(Path(home), retention)
+            await _provision(Path(home), retention, Nats(partitions=partitions))
             _kinds[asked] = Stored(Path(home) / DATA)
     return _kinds[asked]
 
 
-async def _provision(home: Path, retention: Retention) -> None:
-    broker = Broker(Nats(), home=home, retention=retention)
+async def _provision(home: Path, retention: Retention, nats: Nats) -> None:
+    broker = Broker(nats, home=home, retention=retention)
     await broker.start()
     admin = await broker.admin()
-    await provision(admin, retention)
+    await provision(admin, retention, nats)
     await admin.close()
     await broker.stop()
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
+from vigil.layout import filter_in
 from vigil.memory.operation import operations
 from vigil.memory.questions import MAINTAIN_ALL, REBUILD
 from vigil.subjects import EXECUTOR_CANCEL, Scope, SessionKey, outside
@@ -18,8 +21,12 @@ CHILD: Final = KEY.of_kind("worker", "1f")
 SCOPE: Final = Scope("vigil", "ann")
 _ALL: Final = set(SERVICES)
 
+PARTITION: Final = "SESSIONS_3"
+"""One of the log: whoever may do something to the log may do it there."""
+_OF_LOG: Final = {"gateway", "cortex", "delivery", "scheduler"}
 _FOLLOWERS: Final[dict[str, set[str]]] = {
-    "SESSIONS": {"gateway", "cortex", "delivery", "scheduler"},
+    "SESSIONS": _OF_LOG,
+    PARTITION: _OF_LOG,
     "SYSTEM": {"gateway", "cortex", "scheduler"},
     "BOARD": {"gateway", "cortex"},
     "MEMORIES": {"cortex", "memory"},
@@ -38,19 +45,25 @@ _FOLLOWERS: Final[dict[str, set[str]]] = {
 """Who reads a stream: by consumers of their own, and single messages."""
 _SPECIAL: Final[dict[str, set[str]]] = {
     "STREAM.INFO.SESSIONS": {"gateway"},
+    f"STREAM.INFO.{PARTITION}": {"gateway"},
+    # In how many partitions the log is.
+    "STREAM.INFO.KV_CONFIG": _ALL,
     "STREAM.INFO.SYSTEM": {"gateway"},
     "STREAM.INFO.SIGNALS": {"cortex"},
     "STREAM.INFO.MEMORIES": {"memory"},
     # Memory and executor read a session's newest turn, and follow none; the executor, too, what is
     # on the board.
-    "STREAM.MSG.GET.SESSIONS": _FOLLOWERS["SESSIONS"] | {"memory", "executor"},
+    "STREAM.MSG.GET.SESSIONS": _OF_LOG | {"memory", "executor"},
+    f"STREAM.MSG.GET.{PARTITION}": _OF_LOG | {"memory", "executor"},
     "STREAM.MSG.GET.SYSTEM": _FOLLOWERS["SYSTEM"] | {"memory", "executor"},
     "STREAM.MSG.GET.BOARD": _FOLLOWERS["BOARD"] | {"executor"},
     "STREAM.PURGE.TIMERS": {"scheduler"},
     "STREAM.MSG.DELETE.TIMERS": {"scheduler"},
     "STREAM.CREATE.KV_LEASES": {"cortex", "scheduler", "executor"},
 }
-_NAMES: Final = [*(s.name for s in STREAMS), *(f"KV_{b.name}" for b in BUCKETS)]
+_NAMES: Final = [*(s.name for s in STREAMS), PARTITION, *(f"KV_{b.name}" for b in BUCKETS)]
+_OF_PARTITION: Final = (replace(c, stream=PARTITION) for c in CONSUMERS if c.stream == "SESSIONS")
+DURABLES: Final = (*CONSUMERS, *_OF_PARTITION)
 _STREAM_VERBS: Final = (
     "CREATE", "UPDATE", "INFO", "DELETE", "PURGE", "SNAPSHOT", "RESTORE", "MSG.GET", "MSG.DELETE",
     "PEER.REMOVE", "LEADER.STEPDOWN",
@@ -78,7 +91,7 @@ def _api() -> dict[str, set[str]]:
         found |= {form.format(name): _FOLLOWERS.get(name, set()) for form in _OF_FOLLOWERS}
         found[f"STREAM.MSG.GET.{name}"] = _FOLLOWERS.get(name, set())
     found |= {verb: set() for verb in _ACCOUNT_VERBS}
-    for one in CONSUMERS:
+    for one in DURABLES:
         where, owner = f"{one.stream}.{one.name}", one.name.partition("-")[0]
         for verb in _CONSUMER_VERBS:
             found[f"CONSUMER.{verb}.{where}"] = {owner} if verb == "MSG.NEXT" else set()
@@ -90,7 +103,7 @@ _API: Final = _api()
 API_UNDER_DOMAIN: Final = [f"$JS.vigil.API.{verb}" for verb in _API]
 """The same as a program outside would address it."""
 
-EVERY_SUBJECT: Final[dict[str, set[str]]] = {
+_OF_SESSIONS: Final[dict[str, set[str]]] = {
     KEY.in_user: {"gateway"},
     KEY.in_event("control"): {"gateway", "scheduler", "executor"},
     KEY.in_event("timer"): {"scheduler"},
@@ -104,6 +117,11 @@ EVERY_SUBJECT: Final[dict[str, set[str]]] = {
     KEY.send("e"): {"delivery"},
     KEY.attempt("e"): {"delivery"},
     KEY.call("e"): {"memory", "executor"},
+}
+EVERY_SUBJECT: Final[dict[str, set[str]]] = {
+    **_OF_SESSIONS,
+    **{filter_in(PARTITION, subject): roles for subject, roles in _OF_SESSIONS.items()},
+    f"session-16.{KEY.kv_key}.in.said.user": set(),
     # Nobody speaks in a session of the cortex, and nothing from outside comes in there.
     CHILD.in_user: set(),
     CHILD.in_event("control"): {"gateway", "executor"},
@@ -144,7 +162,7 @@ EVERY_SUBJECT: Final[dict[str, set[str]]] = {
     "$KV.TOOLS.a": {"executor"},
     "$KV.PINS.a": {"executor", "operator"},
     **{f"$JS.API.{verb}": roles for verb, roles in _API.items()},
-    **{f"$JS.ACK.{c.stream}.{c.name}.1.1.1.1.1": {c.name.partition("-")[0]} for c in CONSUMERS},
+    **{f"$JS.ACK.{c.stream}.{c.name}.1.1.1.1.1": {c.name.partition("-")[0]} for c in DURABLES},
     **{f"$JS.ACK.{name}.x.1.1.1.1.1": set() for name in _NAMES},
     **{f"$JS.FC.{name}.x": _FOLLOWERS.get(name, set()) for name in _NAMES},
     "rpc.health": {"gateway", "operator"},

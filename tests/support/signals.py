@@ -13,20 +13,20 @@ from vigil.bus.bus import Bus, Message
 from vigil.clock import SystemClock, new_id
 from vigil.contracts import Signal, decode_signal
 from vigil.errors import InvalidInput, Unavailable
+from vigil.layout import name_of
 from vigil.observe.metrics import Metrics
 from vigil.runtime import Context
-from vigil.signals.sources import SOURCES
+from vigil.signals.sources import project, sources
 
 WAIT_S = 15.0
 
 
-def expected_of(sources: Iterable[Message], stream: str = "SESSIONS") -> list[str]:
-    """Return the ids of the signals that records of a stream give, in order."""
-    (told,) = (source for source in SOURCES if source.stream == stream)
+def expected_of(records: Iterable[Message]) -> list[str]:
+    """Return the ids of the signals that records of streams give, in order."""
     found: list[str] = []
-    for record in sources:
+    for record in records:
         try:
-            signals = told.project(record.seq, record.subject, record.data)
+            signals = project(record.stream, record.seq, record.subject, record.data)
         except InvalidInput:
             continue
         found += [signal.id for signal in signals]
@@ -37,16 +37,15 @@ async def expected(bus: Bus, *streams: str) -> list[str]:
     """Return the ids of the signals of all that is stored now: of each stream in its order."""
     return [
         one
-        for source in SOURCES
-        if not streams or source.stream in streams
-        for one in expected_of(await bus.read(source.stream, source.filters), source.stream)
+        for source in sorted(sources(await bus.layout()), key=lambda source: source.stream)
+        if not streams or name_of(source.stream) in streams
+        for one in expected_of(await bus.read(source.stream, source.filters))
     ]
 
 
 def ids_by_source(signals: Iterable[Signal]) -> list[str]:
     """Return the ids of signals as `expected` does: source after source."""
-    told = list(signals)
-    return [one.id for source in SOURCES for one in told if one.source.stream == source.stream]
+    return [one.id for one in sorted(signals, key=lambda one: one.source.stream)]
 
 
 async def stored(bus: Bus) -> list[Signal]:

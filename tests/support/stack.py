@@ -40,14 +40,15 @@ async def running_broker(
     home: Path, nats: Nats | None = None, retention: Retention | None = None
 ) -> AsyncIterator[Broker]:
     """A provisioned nats-server of its own, with one credential per service."""
-    broker = Broker(nats or Nats(), home=home, retention=retention)
+    nats, retention = nats or Nats(), retention or Retention()
+    broker = Broker(nats, home=home, retention=retention)
     is_new = not (home / "nats").exists()
     if is_new:
-        (await provisioned.stored(retention or Retention())).copy(home / provisioned.DATA)
+        (await provisioned.stored(retention, nats.partitions)).copy(home / provisioned.DATA)
     try:
         await broker.start()
         admin = await broker.admin()
-        await (provisioned.complete(admin) if is_new else provision(admin, retention))
+        await (provisioned.complete(admin) if is_new else provision(admin, retention, nats))
         await admin.close()
         yield broker
     finally:

@@ -30,7 +30,7 @@ async def inherited(bus: Bus, key: SessionKey, start: Start | None) -> Inherited
     if start is None or not profile_of(key.kind).is_heir:
         return NOTHING
     parent = _parent(key, start)
-    last = None if parent is None else await bus.get(parent.stream, start.parent_turn)
+    last = None if parent is None else await bus.get_of(parent, start.parent_turn)
     turn = None if last is None else _readable(last)
     if parent is None or last is None or turn is None or not parent.is_turn(last.subject):
         return NOTHING
@@ -71,7 +71,7 @@ async def _summary(bus: Bus, parent: SessionKey, turn: Turn) -> Turn | None:
     """Return the turn whose summary stands for what is before the history."""
     if not turn.state.summary_seq:
         return None
-    message = await bus.get(parent.stream, turn.state.summary_seq)
+    message = await bus.get_of(parent, turn.state.summary_seq)
     found = None if message is None or not parent.is_turn(message.subject) else _readable(message)
     return found if found is not None and found.summary else None
 

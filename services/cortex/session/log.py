@@ -158,7 +158,7 @@ async def _earlier(bus: Bus, key: SessionKey, state: State, before: int) -> list
     """Return the turns that make the history, with their sequences: those before the last one."""
     start, messages = state.history_from, []
     if state.summary_seq and state.summary_seq < start:
-        message = await bus.get(key.stream, state.summary_seq)
+        message = await bus.get_of(key, state.summary_seq)
         messages += [] if message is None else [message]
     if start and start < before:
         messages += await bus.read(key.stream, [key.turns], start)
@@ -287,6 +287,6 @@ async def bury(
     bus: Bus, key: SessionKey, message: Message, cause: str, clock: Clock, counts: Metrics
 ) -> None:
     """Keep what can't be used, with the cause; at least once, under one id."""
-    letter = dead_letters.build("cortex", key.stream, message, cause, key, now=clock.now())
+    letter = dead_letters.build("cortex", message, cause, key, now=clock.now())
     await dead_letters.bury(bus, counts, letter, message, key)
     crash.point("cortex.dead.after_publish")

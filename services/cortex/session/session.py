@@ -265,7 +265,7 @@ class Session:
 
     async def _queued_event(self, queued: Queued) -> Event:
         """Return what a queued entry points to. Raises: InvalidInput."""
-        message = await self._bus.get(self.key.stream, queued.seq)
+        message = await self._bus.get_of(self.key, queued.seq)
         if message is None:
             raise InvalidInput("queue", f"event {queued.seq} is gone")
         self._span.begin(message.headers.get(trace.HEADER))

@@ -28,7 +28,7 @@ class Wakes:
             on_rest: called when no wake is held any more.
         """
         self._bus = bus
-        self._stream = key.stream
+        self._key = key
         self._state = state
         self._on_rest = on_rest
         self.held: Message | None = None
@@ -57,7 +57,7 @@ class Wakes:
     async def drop_empty(self) -> None:
         """Acknowledge the wake of an event that is gone: erased, or too old to be kept."""
         wake = self.held
-        if wake is None or await self._bus.get(self._stream, wake.seq) is not None:
+        if wake is None or await self._bus.get_of(self._key, wake.seq) is not None:
             return
         if self.held is wake:
             self.held = None

@@ -25,11 +25,11 @@ from vigil.bus.batches import BatchEntry
 from vigil.bus.bus import Bus, Follower, Message
 from vigil.bus.lease import RENEW_S, Lease, Leases
 from vigil.clock import Clock
-from vigil.contracts import Signal, encode
+from vigil.contracts import Signal, SignalSource, encode
 from vigil.errors import InvalidInput, LeaseLost, VigilError
 from vigil.observe import metrics, trace
 from vigil.runtime import Context
-from vigil.signals.sources import SOURCES, Source, place_of
+from vigil.signals.sources import Source, place_of, sources
 
 from . import tail
 from .patterns import Pattern, SignalWindow
@@ -179,7 +179,7 @@ class Run:
             yield rest
         async with contextlib.AsyncExitStack() as stack:
             following: list[tuple[Source, Follower]] = []
-            for source in SOURCES:
+            for source in sources(await self._bus.layout()):
                 begin = position.begins[source.stream]
                 follower = await self._bus.follow(source.stream, source.filters, begin)
                 stack.push_async_callback(follower.close)
@@ -200,7 +200,8 @@ class Run:
         record = await self._bus.get(half.stream, half.seq)
         if record is None:  # erased, or too old
             return []
-        (source,) = (source for source in SOURCES if source.stream == half.stream)
+        all_sources = sources(await self._bus.layout())
+        (source,) = (source for source in all_sources if source.stream == half.stream)
         made = _signals_of(source, record)
         return [Stored(one, record) for one in made if one.id not in half.done]
 
@@ -252,6 +253,6 @@ def _signals_of(source: Source, record: Message) -> list[Signal]:
         return []
 
 
-def _entry(one: Stored) -> BatchEntry:
+def _entry(one: Stored) -> tuple[SignalSource, BatchEntry]:
     headers = {trace.HEADER: trace.passed_on(one.record.headers.get(trace.HEADER))}
-    return BatchEntry(place_of(one.signal), encode(one.signal), headers)
+    return one.signal.source, BatchEntry(place_of(one.signal), encode(one.signal), headers)

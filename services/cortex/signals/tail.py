@@ -3,14 +3,16 @@
 The signals of one source are stored in the order of its records, those of one record without any
 other between them, and only at the end of SIGNALS as the writer knows it. So the last signal of a
 source tells what of that source is projected: everything up to its record; and of that one all,
-unless it is the very last signal there is, whose record may be told in part. There is nothing else
-to remember, to acknowledge or to lose. A writer that is refused, or gets no answer, reads the end
-again and goes on from there.
+unless it is the very last signal there is, whose record may be told in part. That signal may be far
+back, and nothing in a subject says of which partition of the log it tells: so with what is appended
+a header goes that says how far each source had been told before. There is nothing else to remember,
+to acknowledge or to lose. A writer that is refused, or gets no answer, reads the end again and goes
+on from there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -19,14 +21,16 @@ import msgspec
 from vigil import crash
 from vigil.bus.batches import BATCH_MAX, BatchEntry, append, last_sequence
 from vigil.bus.bus import Bus, Message
-from vigil.contracts import Signal, decode_signal
+from vigil.contracts import Signal, SignalSource, decode_signal
 from vigil.errors import InvalidInput, Unavailable
-from vigil.signals.sources import SOURCES, Source
+from vigil.signals.sources import Source, sources
 from vigil.subjects import SIGNALS_ALL
 
 STREAM: Final = "SIGNALS"
 READ_MAX: Final = 2000
 """Signals that are read at the start: more than one record gives, and enough for the windows."""
+TOLD: Final = "Vigil-Told"
+"""The header: ``SESSIONS=7 SYSTEM=3``, the last record of each source before these signals."""
 CLOCKS_APART: Final = timedelta(minutes=5)
 """Between what a replica wrote into a record and when the broker stored it, at most."""
 
@@ -63,22 +67,46 @@ async def find(bus: Bus, oldest: datetime) -> Position:
         BusError, Unavailable: it can't be read.
         InvalidInput: what is in it isn't known here.
     """
-    last = await last_sequence(bus, STREAM)
-    tail = await bus.read(STREAM, [SIGNALS_ALL], max(last - READ_MAX, 0) + 1)
+    last, layout = await last_sequence(bus, STREAM), await bus.layout()
+    tail = await _tail(bus, last, is_told_by_header=layout.partitions > 1)
     read_to = tail[-1].seq if tail else 0
     if read_to < last and await bus.get(STREAM, last) is not None:
         raise Unavailable(f"{STREAM}: its end can't be read yet")
-    if not tail:  # much may have been removed
-        newest = await bus.get_last(STREAM, SIGNALS_ALL)
-        tail = [] if newest is None else [newest]
     # One that can't be read is of a version from the future: better none than all once more.
     signals = [decode_signal(message.data) for message in tail]
+    header = next(filter(None, (message.headers.get(TOLD) for message in reversed(tail))), "")
+    before = _decoded(header)
+    newest = {signal.source.stream: signal.source.seq for signal in signals}
+    begins = {
+        source.stream: max(newest[source.stream], before.get(source.stream, 0)) + 1
+        if source.stream in newest
+        else await _begin(bus, source, before.get(source.stream, 0), oldest)
+        for source in sources(layout)
+    }
     return Position(
         last=max(last, read_to),
-        begins={source.stream: await _begin(bus, source, signals, oldest) for source in SOURCES},
+        begins=begins,
         half=_half(signals),
         newest=tuple(signals),
     )
+
+
+async def _tail(bus: Bus, last: int, *, is_told_by_header: bool) -> list[Message]:
+    """Return the newest messages, oldest first: `READ_MAX` of them, or as many as are needed.
+
+    Args:
+        is_told_by_header: one with the header must be among them, if there is any. What was erased
+            leaves gaps.
+    """
+    count = READ_MAX
+    while True:
+        tail = await bus.read(STREAM, [SIGNALS_ALL], max(last - count, 0) + 1)
+        if count >= last or any(TOLD in message.headers for message in tail):
+            return tail
+        if not is_told_by_header:
+            newest = None if tail else await bus.get_last(STREAM, SIGNALS_ALL)
+            return tail if newest is None else [newest]
+        count *= 4
 
 
 def _half(signals: Sequence[Signal]) -> Half | None:
@@ -89,13 +117,29 @@ def _half(signals: Sequence[Signal]) -> Half | None:
     return Half(stream=last.stream, seq=last.seq, done=done)
 
 
-async def _begin(bus: Bus, source: Source, newest: Sequence[Signal], oldest: datetime) -> int:
-    """Return the first record of a source that isn't told, not even in part."""
-    told = [signal for signal in newest if signal.source.stream == source.stream]
-    told = told[-1:] or await _last_told(bus, source)
-    if told:
-        return max(signal.source.seq for signal in told) + 1
-    return await _first_since(bus, source, oldest - CLOCKS_APART)
+def _encoded(told: Mapping[str, int]) -> str:
+    """
+    >>> _encoded({"SYSTEM": 3, "SESSIONS": 7}), _decoded("SESSIONS=7 SYSTEM=3")
+    ('SESSIONS=7 SYSTEM=3', {'SESSIONS': 7, 'SYSTEM': 3})
+    """
+    return " ".join(f"{stream}={seq}" for stream, seq in sorted(told.items()))
+
+
+def _decoded(text: str) -> dict[str, int]:
+    pairs = (one.partition("=") for one in text.split())
+    return {stream: int(seq) for stream, _, seq in pairs}
+
+
+async def _begin(bus: Bus, source: Source, told: int, oldest: datetime) -> int:
+    """Return the first record that isn't told of a source that none of the newest signals is of.
+
+    Args:
+        told: the last that was told, as the header says; 0: none, or older versions told it.
+    """
+    by_kind = [one.source for one in await _last_told(bus, source)]
+    if seqs := [one.seq for one in by_kind if one.stream == source.stream]:
+        return max(told, *seqs) + 1
+    return max(told + 1, await _first_since(bus, source, oldest - CLOCKS_APART))
 
 
 async def _last_told(bus: Bus, source: Source) -> list[Signal]:
@@ -131,10 +175,11 @@ class SignalTail:
     def __init__(self, bus: Bus, position: Position, new_id: Callable[[], str]) -> None:
         self._bus = bus
         self._last = position.last
+        self._told = {stream: begin - 1 for stream, begin in position.begins.items()}
         self._new_id = new_id
 
-    async def append(self, entries: Sequence[BatchEntry]) -> None:
-        """Store signals.
+    async def append(self, entries: Sequence[tuple[SignalSource, BatchEntry]]) -> None:
+        """Store signals, each with the record that it tells of.
 
         Raises:
             WrongLastSequence: somebody else writes.
@@ -144,5 +189,9 @@ class SignalTail:
         for begin in range(0, len(entries), BATCH_MAX):
             crash.point("cortex.signal.before_publish")
             part = entries[begin : begin + BATCH_MAX]
-            self._last = await append(self._bus, part, expect=self._last, batch_id=self._new_id())
+            batch = [entry for _, entry in part]
+            headers = batch[0].headers | {TOLD: _encoded(self._told)}
+            batch[0] = msgspec.structs.replace(batch[0], headers=headers)
+            self._last = await append(self._bus, batch, expect=self._last, batch_id=self._new_id())
+            self._told |= {source.stream: source.seq for source, _ in part}
             crash.point("cortex.signal.after_publish")

@@ -140,7 +140,7 @@ class OutsideEvents:
         newest thousand of it are kept, and it evicts nobody else's.
         """
         letter = dead_letters.build(
-            "gateway", OUTSIDE_EVENTS.stream, message, cause, about,
+            "gateway", message, cause, about,
             now=self._edge.clock.now(), bytes_max=KEPT_BYTES_MAX,
         )  # fmt: skip
         _, user, credential = message.subject.split(".")

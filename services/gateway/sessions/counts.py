@@ -18,6 +18,7 @@ async def count(bus: Bus, stream: str, filter_subject: str, start: int) -> int:
     Raises:
         BusError, Unavailable: the broker can't tell.
     """
+    stream, (filter_subject,) = await bus.locate(stream, [filter_subject])
     name = f"count{secrets.token_hex(8)}"
     info = await bus.api(
         f"CONSUMER.CREATE.{stream}.{name}.{filter_subject}",

@@ -89,7 +89,7 @@ class Repeats:
             InvalidInput: `conflict`, if another body has that id.
             Problem: 503, the broker can't tell; and what `store` raises.
         """
-        after = await patiently(lambda: self._end(place.stream), self._impatience())
+        after = await patiently(lambda: self._end(place), self._impatience())
         wanted = Remembered(event_id=event_id, body_hash=body_hash, after=after)
         found, revision, is_new = await patiently(lambda: self._reserve(wanted), self._impatience())
         if found.body_hash != body_hash:
@@ -98,7 +98,8 @@ class Repeats:
             return Accepted(event_id=event_id, seq=found.seq)
         crash.point("gateway.key.reserved")
         accepted = await (store(None) if is_new else self._unless_there(found, place, store))
-        self._ends[place.stream] = max(self._ends.get(place.stream, 0), accepted.seq)
+        stream, _ = await self._bus.locate(place.stream, [place.subject])
+        self._ends[stream] = max(self._ends.get(stream, 0), accepted.seq)
         self._later(self._fill_in(found, accepted.seq, revision))
         return accepted
 
@@ -107,8 +108,9 @@ class Repeats:
         if self._background:
             await asyncio.wait(self._background, timeout=2)
 
-    async def _end(self, stream: str) -> int:
-        """Return a sequence that the stream has given: asked once, then as events are stored."""
+    async def _end(self, place: StoragePlace) -> int:
+        """Return a sequence that its stream has given: asked once, then as events are stored."""
+        stream, _ = await self._bus.locate(place.stream, [place.subject])
         if stream not in self._ends:
             self._ends[stream] = await last_sequence(self._bus, stream, TRY_TIMEOUT_S)
         return self._ends[stream]

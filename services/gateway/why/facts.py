@@ -53,6 +53,7 @@ from vigil.contracts import (
     decode_turn,
 )
 from vigil.errors import InvalidInput
+from vigil.layout import name_of
 from vigil.subjects import ENDED
 
 from .deeds import Deed, deeds_of
@@ -210,7 +211,7 @@ def _letter(data: bytes) -> LetterFact:
     return LetterFact(
         id=letter.id,
         service=letter.service,
-        seq=letter.seq if letter.stream in SESSION_STREAMS else 0,
+        seq=letter.seq if name_of(letter.stream) in SESSION_STREAMS else 0,
         cause=clip(letter.cause),
         at=letter.at,
         effect_id=letter.effect_id,

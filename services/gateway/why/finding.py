@@ -31,6 +31,7 @@ from vigil.contracts import (
 )
 from vigil.contracts.session_kinds import child_kinds
 from vigil.errors import InvalidInput
+from vigil.layout import LogLayout
 from vigil.subjects import SessionKey
 
 from ..http.problem import Problem
@@ -48,9 +49,9 @@ WINDOW: Final = 256
 _EFFECT: Final = re.compile(r"[0-9A-Za-z_-]{1,64}", re.ASCII)
 _SEQ: Final = re.compile(r"seq-(\d{1,15})", re.ASCII)
 _SIGNAL: Final = re.compile(
-    r"(SESSIONS|SYSTEM|BOARD)-(\d{1,15})-([a-z_]+\.[a-z_]+)(?:-(\d{1,4}))?", re.ASCII
+    r"(SESSIONS(?:_\d{1,2})?|SYSTEM|BOARD)-(\d{1,15})-([a-z_]+\.[a-z_]+)(?:-(\d{1,4}))?", re.ASCII
 )
-_LETTER: Final = re.compile(r"(?:[a-z]+-)?(SESSIONS|SYSTEM)-(\d{1,15})", re.ASCII)
+_LETTER: Final = re.compile(r"(?:[a-z]+-)?(SESSIONS(?:_\d{1,2})?|SYSTEM)-(\d{1,15})", re.ASCII)
 
 
 class SearchScope(msgspec.Struct, frozen=True):
@@ -65,13 +66,13 @@ class SearchScope(msgspec.Struct, frozen=True):
             return key == self.session
         return self.user is None or key.user == self.user
 
-    @property
-    def roots(self) -> tuple[tuple[str, str], ...]:
-        """Streams, and what replaces ``{K}`` in a filter there."""
+    def roots(self, layout: LogLayout) -> tuple[tuple[str, str], ...]:
+        """Return streams, and what replaces ``{K}`` in a filter there."""
         if self.session is not None:
             return ((self.session.stream, self.session.root),)
         whose = self.user or "*"
-        return (("SESSIONS", f"session.*.{whose}.*"), ("SYSTEM", f"system.*.{whose}.*"))
+        logs = tuple((log, f"session.*.{whose}.*") for log in layout.logs)
+        return (*logs, ("SYSTEM", f"system.*.{whose}.*"))
 
     @property
     def letters(self) -> str:
@@ -108,7 +109,7 @@ async def find(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace:
 
 async def _by_sequence(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace | None:
     if (named := _SEQ.fullmatch(id_)) is not None:
-        return await _at(bus, scope, scope.roots[0][0], int(named[1]), "")
+        return await _at_any(bus, scope, int(named[1]))
     if (named := _SIGNAL.fullmatch(id_)) is None:
         return None
     if named[1] == BOARD:
@@ -118,6 +119,19 @@ async def _by_sequence(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace | N
         return None
     key, fact = found
     return StoryPlace(key, stories.of_signal(key, fact, named[3], int(named[4] or 1)), "signal")
+
+
+async def _at_any(bus: Bus, scope: SearchScope, seq: int) -> StoryPlace | None:
+    """Look at a sequence in each part of the log of the sessions that are meant."""
+    key, layout = scope.session, await bus.layout()
+    logs = layout.logs if key is None else (await bus.log_of(key),)
+    places = [await _at(bus, scope, log, seq, "") for log in logs]
+    found = [place for place in places if place is not None]
+    if len(found) > 1:
+        keys = ", ".join(str(place.key) for place in found)
+        detail = f"{len(found)} sessions have a record of that number; name the session: {keys}"
+        raise Problem(422, detail, field="session")
+    return found[0] if found else None
 
 
 async def _at(bus: Bus, scope: SearchScope, stream: str, seq: int, kind: str) -> StoryPlace | None:
@@ -133,19 +147,19 @@ async def _record(
     if message is None:
         return None
     key = SessionKey.of_subject(message.subject)
-    return (key, to_fact(stream, message)) if scope.includes(key) else None
+    return (key, to_fact(message)) if scope.includes(key) else None
 
 
 async def _by_effect(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace | None:
     """Ask for the subjects that end in the id; it was checked, so it can't be a wildcard."""
     if not _EFFECT.fullmatch(id_):
         return None
-    for stream, root in scope.roots:
+    for stream, root in scope.roots(await bus.layout()):
         for what in ("out.said", "receipt", "send", "call"):
             message = await bus.get_last(stream, f"{root}.{what}.{id_}")
             if message is not None:
                 key = SessionKey.of_subject(message.subject)
-                asking = stories.of_record(key, to_fact(stream, message))
+                asking = stories.of_record(key, to_fact(message))
                 return StoryPlace(key, asking, "" if what == "call" else "message")
     return None
 
@@ -200,7 +214,7 @@ async def _by_letter(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace | Non
     needle = id_.encode()
 
     def is_it(message: Message) -> Fact | None:
-        fact = to_fact("DEAD", message) if needle in message.data else None
+        fact = to_fact(message) if needle in message.data else None
         is_named = fact is not None and isinstance(fact.body, LetterFact) and fact.body.id == id_
         return fact if is_named else None
 
@@ -236,8 +250,9 @@ async def _by_content(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace | No
     def matches(message: Message) -> _Match | None:
         return _match(message, id_) if needle in message.data else None
 
-    budget = Budget(SCAN_RECORDS_MAX, SCAN_BYTES_MAX)
-    for stream, root in scope.roots:
+    roots = scope.roots(await bus.layout())
+    for stream, root in roots:
+        budget = Budget(SCAN_RECORDS_MAX // len(roots), SCAN_BYTES_MAX // len(roots))
         filters = [f"{root}.in.>", f"{root}.*"]
         async with aclosing(_newest_first(bus, stream, filters, budget, matches)) as found:
             async for match in found:
@@ -293,10 +308,10 @@ async def _place(bus: Bus, match: _Match, id_: str) -> StoryPlace | None:
     key = match.key
     if match.timer is not None:
         return StoryPlace(key, stories.of_timer(key, *match.timer), "timer")
-    message = await bus.get(key.stream, match.seq)
+    message = await bus.get_of(key, match.seq)
     if message is None:
         return None
-    fact = to_fact(key.stream, message)
+    fact = to_fact(message)
     if match.is_send:
         return StoryPlace(key, stories.of_send(key, id_, fact), "message")
     kind = "turn" if isinstance(fact.body, TurnFact) else "event"

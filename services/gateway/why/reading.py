@@ -101,9 +101,9 @@ class Budget:
         return self._count > 0 and self._bytes > 0
 
 
-def to_fact(stream: str, message: Message) -> Fact:
+def to_fact(message: Message) -> Fact:
     parent = message.headers.get(trace.HEADER)
-    return fact_of(stream, message.seq, message.subject, message.data, parent)
+    return fact_of(message.stream, message.seq, message.subject, message.data, parent)
 
 
 class Reader:
@@ -137,16 +137,16 @@ class Reader:
         return self._fact(await self._bus.get_next(self._stream, ask.subject, ask.after + 1))
 
     def _fact(self, message: Message | None) -> Fact | None:
-        return None if message is None else to_fact(self._stream, message)
+        return None if message is None else to_fact(message)
 
     async def _at(self, ask: At) -> Fact | None:
-        message = await self._bus.get(self._stream, ask.seq) if ask.seq > 0 else None
+        message = await self._bus.get_of(self._key, ask.seq) if ask.seq > 0 else None
         if message is None or not message.subject.startswith(self._key.root + "."):
             return None
         return self._fact(message)
 
     async def _all(self, ask: All) -> FoundFacts:
-        found = _Finds(self._stream)
+        found = _Finds()
         for subject in ask.subjects:
             # Most have no record, or one: looking costs less than a consumer.
             last = await self._bus.get_last(self._stream, subject)
@@ -178,7 +178,7 @@ class Reader:
         return self._fact(best)
 
     async def _turns(self, ask: Turns) -> FoundFacts:
-        found = _Finds(self._stream)
+        found = _Finds()
 
         def visit(message: Message) -> bool:
             turn = _turn_of(message)
@@ -193,7 +193,7 @@ class Reader:
     async def _turn_with(self, ask: TurnWith) -> Fact | None:
         """Look back in windows that grow: a send is settled soon after its turn."""
         needle = ask.effect_id.encode()
-        found = _Finds(self._stream)
+        found = _Finds()
 
         def visit(message: Message) -> bool:
             is_wanted = needle in message.data and _holds(message, _decides(ask.effect_id))
@@ -210,10 +210,10 @@ class Reader:
 
     async def _result_of(self, ask: ResultOf) -> Fact | None:
         needle = ask.call_id.encode()
-        found = _Finds(self._stream)
+        found = _Finds()
 
         def visit(message: Message) -> bool:
-            body = to_fact(self._stream, message).body if needle in message.data else None
+            body = to_fact(message).body if needle in message.data else None
             is_it = isinstance(body, ToolResultEvent) and body.payload.call_id == ask.call_id
             return found.visit(message, is_wanted=is_it) or is_it
 
@@ -228,13 +228,13 @@ class Reader:
     async def _letters(self, ask: LettersAbout) -> FoundFacts:
         key = self._key
         subject = f"dead.*.{key.agent}.{key.user}.{key.thread}"
-        found = _Finds(DEAD)
+        found = _Finds()
         if await self._bus.get_last(DEAD, subject) is None:
             return found.found()
         names: set[str] = set()
 
         def visit(message: Message) -> bool:
-            return found.visit(message, is_wanted=_is_wanted(to_fact(DEAD, message), ask, names))
+            return found.visit(message, is_wanted=_is_wanted(to_fact(message), ask, names))
 
         await scan(self._bus, DEAD, [subject], visit)
         return found.found()
@@ -256,8 +256,7 @@ _ANSWERS: Final[dict[type[Ask], Callable[[Reader, Any], Awaitable[Any]]]] = {
 class _Finds:
     """What a scan found, up to what it may look at."""
 
-    def __init__(self, stream: str) -> None:
-        self._stream = stream
+    def __init__(self) -> None:
         self._budget = Budget()
         self.facts: list[Fact] = []
         self.is_cut = False
@@ -265,7 +264,7 @@ class _Finds:
     def visit(self, message: Message, *, is_wanted: bool = True) -> bool:
         """Take a record if it's wanted; True: no more may be looked at."""
         if is_wanted:
-            self.facts.append(to_fact(self._stream, message))
+            self.facts.append(to_fact(message))
         self.is_cut = not self._budget.take(message) or len(self.facts) >= FACTS_MAX
         return self.is_cut
 

@@ -15,6 +15,7 @@ from vigil.contracts import (
     SendPayload,
     Turn,
 )
+from vigil.layout import name_of
 from vigil.subjects import SessionKey
 
 from .facts import SESSION_STREAMS, Fact
@@ -103,7 +104,7 @@ class Telling:
         return tuple(fact for fact in self.facts() if fact.subject.startswith(f"{key.root}."))
 
     def _order(self, fact: Fact) -> tuple[int, ...]:
-        if fact.stream not in SESSION_STREAMS:
+        if name_of(fact.stream) not in SESSION_STREAMS:
             return (1, fact.seq)
         root, names = ".".join(fact.subject.split(".")[:4]), list(self._starts)
         path: tuple[int, ...] = (fact.seq,)

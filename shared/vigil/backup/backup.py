@@ -42,9 +42,11 @@ import msgspec
 
 from .. import __version__
 from ..broker.process import Broker
-from ..broker.provision import ERR_STREAM_NOT_FOUND, provision
+from ..broker.provision import provision
 from ..bus.bus import Bus, BusError
+from ..bus.replies import ERR_STREAM_NOT_FOUND
 from ..errors import ConfigError, VigilError
+from ..layout import LOG, LogLayout
 from ..local.home import connect_admin
 from ..local.runfile import Lock
 from ..settings import config
@@ -74,11 +76,12 @@ class Begun(msgspec.Struct, frozen=True, kw_only=True):
     """Those that it made there, whole or in part."""
 
 
-def stream_names() -> list[str]:
+def stream_names(layout: LogLayout) -> list[str]:
     """Return the streams of a backup, in the order in which they are taken."""
     buckets = [f"KV_{bucket.name}" for bucket in BUCKETS if bucket.storage == "file"]
-    truths = ("SYSTEM", "SESSIONS", "MEMORIES")
-    return [*buckets, *(s.name for s in STREAMS if s.name not in truths), *truths]
+    truths = ("SYSTEM", LOG, "MEMORIES")
+    others = (stream.name for stream in STREAMS if stream.name not in truths)
+    return [*buckets, *(one for name in (*others, *truths) for one in layout.streams(name))]
 
 
 # ---------------------------------------------------------------- backup
@@ -95,7 +98,7 @@ async def save(bus: Bus, settings: Settings, path: Path, now: datetime, report: 
     try:
         floors = await board.floors(bus)
         taken: dict[str, Snapshot] = {}
-        for name in stream_names():
+        for name in stream_names(await bus.layout()):
             part = writer.part(STREAM_PREFIX + name)
 
             def write(chunk: bytes, name: str = name, part: Any = part) -> None:
@@ -135,7 +138,7 @@ def stream_bytes(infos: dict[str, StreamState]) -> int:
 async def states(bus: Bus) -> dict[str, StreamState]:
     """Return what each stream of a backup holds now."""
     found = {}
-    for name in stream_names():
+    for name in stream_names(await bus.layout()):
         info = await bus.api(f"STREAM.INFO.{name}", {})
         found[name] = msgspec.convert(info["state"], StreamState)
     return found
@@ -190,7 +193,7 @@ async def restore(
         async with contextlib.AsyncExitStack() as stack:
             bus = await _broker(settings, stack)
             found = await _streams(archive, bus, settings, report)
-            await provision(bus, settings.config.retention, replicas=settings.config.nats.replicas)
+            await provision(bus, settings.config.retention, settings.config.nats)
             await board.catch_up(bus, archive.manifest.floors)
             await rearm.request(bus)
         (home / RESTORING).unlink()

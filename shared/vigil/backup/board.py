@@ -15,7 +15,7 @@ from ..bus.bus import Bus, Message
 from ..contracts import BoardChange, BoardEntry, decode_board, decode_turn, encode
 from ..errors import InvalidInput, WrongLastSequence
 from ..subjects import SessionKey
-from ..topology import EXECUTOR_TURNS, EXECUTOR_TURNS_SYSTEM
+from ..topology import EXECUTOR_TURNS, EXECUTOR_TURNS_SYSTEM, Consumer
 
 STREAM: Final = "BOARD"
 READERS: Final = (EXECUTOR_TURNS, EXECUTOR_TURNS_SYSTEM)
@@ -26,10 +26,15 @@ PAGE: Final = 500
 async def floors(bus: Bus) -> dict[str, int]:
     """Return, by stream, the sequence up to which every turn is on the board. Raises: BusError."""
     found: dict[str, int] = {}
-    for reader in READERS:
+    for reader in await _readers(bus):
         info = await bus.api(f"CONSUMER.INFO.{reader.stream}.{reader.name}", {})
         found[reader.stream] = info["ack_floor"]["stream_seq"]
     return found
+
+
+async def _readers(bus: Bus) -> list[Consumer]:
+    layout = await bus.layout()
+    return [each for reader in READERS for each in layout.each(reader)]
 
 
 async def catch_up(bus: Bus, through: Mapping[str, int]) -> int:
@@ -41,7 +46,7 @@ async def catch_up(bus: Bus, through: Mapping[str, int]) -> int:
         Unavailable: the broker fell silent; call again.
     """
     count = 0
-    for reader in READERS:
+    for reader in await _readers(bus):
         start, is_more = through.get(reader.stream, 0) + 1, reader.stream in through
         while is_more:
             turns, is_more = await bus.page(reader.stream, reader.filters, start, limit=PAGE)

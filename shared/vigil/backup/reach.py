@@ -49,8 +49,7 @@ async def admin(settings: Settings) -> AsyncIterator[Reached]:
         bus = await connect_admin(settings, url)
         stack.push_async_callback(bus.close)
         if where == "started":
-            nats = settings.config.nats
-            await provision(bus, settings.config.retention, replicas=nats.replicas)
+            await provision(bus, settings.config.retention, settings.config.nats)
         yield Reached(bus, where, pid)
 
 

@@ -391,7 +391,7 @@ class Broker:
         """Bring back what the topology names: a stream in memory (LEASES) dies with the server."""
         admin = await self.admin()
         try:
-            await provision(admin, self._retention, replicas=self._nats.replicas)
+            await provision(admin, self._retention, self._nats)
         finally:
             await admin.close()
 

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal
 
+import msgspec
 import structlog
 
 from ..bus.bus import Bus, BusError
+from ..bus.replies import ERR_STREAM_NOT_FOUND
 from ..errors import VigilError
-from ..settings.sections import Retention
+from ..layout import LAYOUT_STREAM, LogLayout, filter_in, layout_of, metadata_of
+from ..settings.sections import Nats, Retention
 from ..topology import (
     BUCKETS,
     CONSUMERS,
@@ -31,7 +34,6 @@ from .programs import Outside
 
 log = structlog.get_logger("vigil.broker")
 
-ERR_STREAM_NOT_FOUND: Final = 10059
 ERR_CONSUMER_NOT_FOUND: Final = 10014
 CLUSTER_TIMEOUT_S: Final = 60.0
 """How long a cluster may take to agree on a leader before it counts as away."""
@@ -54,29 +56,65 @@ def max_age_s(stream: Stream, retention: Retention) -> int:
     return days.get(stream.name, 0) * DAY_S
 
 
-async def provision(bus: Bus, retention: Retention | None = None, *, replicas: int = 1) -> None:
+async def provision(bus: Bus, retention: Retention | None = None, nats: Nats | None = None) -> None:
     """Create what the topology names, and upgrade what is there. Idempotent.
 
     A cluster that was just started has no leader for some seconds, and not all its nodes: that is
-    waited for.
+    waited for. A log that is there keeps its partitions, whatever `nats` says.
 
     Raises:
         Unavailable: no answer; with more than one replica only after `CLUSTER_TIMEOUT_S`.
         VigilError: the broker refused.
     """
-    is_over = after_s(CLUSTER_TIMEOUT_S if replicas > 1 else 0.0)
+    nats = nats or Nats()
+    is_over = after_s(CLUSTER_TIMEOUT_S if nats.replicas > 1 else 0.0)
     patience = Patience("broker.cluster", Backoff(0.5, 0.5), is_over=is_over)
-    await patience.run(lambda: _provision(bus, retention or Retention(), replicas))
+    await patience.run(lambda: _provision(bus, retention or Retention(), nats))
 
 
-async def _provision(bus: Bus, retention: Retention, replicas: int) -> None:
+async def _provision(bus: Bus, retention: Retention, nats: Nats) -> None:
+    layout = await _ensure_layout(bus, nats)
     for stream in STREAMS:
         age_s = max_age_s(stream, retention)
-        await _ensure_stream(bus, stream_config(stream, age_s, replicas))
+        for one in partitions_of(stream, layout):
+            await _ensure_stream(bus, stream_config(one, age_s, nats.replicas))
     for bucket in BUCKETS:
-        await _ensure_stream(bus, _bucket_config(bucket, replicas))
+        await _ensure_stream(bus, _bucket_config(bucket, nats.replicas))
     for consumer in CONSUMERS:
-        await _ensure_consumer(bus, consumer, "all")
+        for each in layout.each(consumer):
+            await _ensure_consumer(bus, each, "all")
+
+
+async def _ensure_layout(bus: Bus, nats: Nats) -> LogLayout:
+    """Return the layout of what is there, or fix that of what is begun now."""
+    try:
+        current = (await bus.api(f"STREAM.INFO.{LAYOUT_STREAM}", {}))["config"]
+    except BusError as error:
+        if error.code != ERR_STREAM_NOT_FOUND:
+            raise
+        layout = LogLayout(nats.partitions)
+        bucket = next(one for one in BUCKETS if f"KV_{one.name}" == LAYOUT_STREAM)
+        config = _bucket_config(bucket, nats.replicas) | {"metadata": metadata_of(layout)}
+        await bus.api(f"STREAM.CREATE.{LAYOUT_STREAM}", config)
+        return layout
+    layout = layout_of(current)
+    if layout.partitions != nats.partitions:
+        log.info(
+            "partitions stay",
+            action="broker.partitions",
+            partitions=layout.partitions,
+            wanted=nats.partitions,
+        )
+    return layout
+
+
+def partitions_of(stream: Stream, layout: LogLayout) -> tuple[Stream, ...]:
+    """Return the streams that stand behind one of the topology."""
+    return tuple(
+        msgspec.structs.replace(one, subjects=tuple(filter_in(one.name, s) for s in one.subjects))
+        for name in layout.streams(stream.name)
+        for one in (msgspec.structs.replace(stream, name=name),)
+    )
 
 
 async def provision_outside(bus: Bus, credentials: Iterable[Outside]) -> None:
@@ -110,7 +148,7 @@ async def _ensure_consumer(bus: Bus, consumer: Consumer, begin: Literal["all", "
         "max_ack_pending": MAX_ACK_PENDING,
         "max_deliver": -1,
         "headers_only": consumer.headers_only,
-        **_filters(consumer.filters),
+        **_filters([filter_in(consumer.stream, one) for one in consumer.filters]),
     }
     await bus.api(
         f"CONSUMER.DURABLE.CREATE.{consumer.stream}.{consumer.name}",

@@ -27,7 +27,8 @@ import structlog
 from nats.aio.msg import Msg
 
 from ..errors import OutcomeUnknown, Unavailable, VigilError, WrongLastSequence
-from ..topology import SECOND_NS, Consumer, inbox_prefix
+from ..layout import is_of_session
+from ..topology import ADMIN, SECOND_NS, SERVICES, Consumer, inbox_prefix
 from .connection import Connection
 from .consumers import Follower, Puller
 from .message import Message, from_delivery
@@ -81,10 +82,11 @@ class Bus(Reads):
         self._inbox = f"{inbox_prefix(role)}.{connection._nuid.next().decode()}"
         self._asker = Asker(connection, role)
         self._next = 0
+        self._layout = None
         self._futures: dict[str, asyncio.Future[Msg]] = {}
         self._deadlines: list[tuple[float, str]] = []
         self._handlers: dict[str, Callable[[Msg], None]] = {}
-        self._consumers: dict[str, Callable[[Message, int, str], None]] = {}
+        self._consumers: dict[tuple[str, str], Callable[[Message, int], None]] = {}
         self._restarts: dict[str, Callable[[], None]] = {}
         self._silent: dict[str, float] = {}
         self._sweeper: asyncio.Task[None] | None = None
@@ -153,8 +155,14 @@ class Bus(Reads):
         except (TimeoutError, OSError, nats.errors.Error) as error:
             await connection.close()
             raise Unavailable(f"no answer from {url} for {role}: {error!r}") from error
-        bus._sweeper = asyncio.create_task(bus._sweep(), name=f"bus-sweeper-{role}")
+        await bus._begin()
         return bus
+
+    async def _begin(self) -> None:
+        self._sweeper = asyncio.create_task(self._sweep(), name=f"bus-sweeper-{self.role}")
+        if self.role in (*SERVICES, ADMIN):
+            with contextlib.suppress(VigilError):  # then whoever needs it asks again
+                await self.layout()
 
     @property
     def broker_ports(self) -> frozenset[int]:
@@ -251,6 +259,10 @@ class Bus(Reads):
             BusError: refused for another reason.
         """
         headers = dict(headers) if headers else {}
+        if is_of_session(subject):
+            layout = self._layout or await self.layout()
+            subject = layout.stored(subject)
+            expect_subject = layout.stored(expect_subject) if expect_subject else None
         if expect is not None:
             headers[EXPECT_SEQ] = str(expect)
             if expect_subject is not None:
@@ -419,8 +431,10 @@ class Bus(Reads):
             inbox, cb=self._dispatch, pending_msgs_limit=0, pending_bytes_limit=0
         )
 
-    def route(self, consumer: str, deliver: Callable[[Message, int, str], None] | None) -> None:
-        """Hand deliveries of `consumer` to `deliver`; None stops that."""
+    def route(
+        self, consumer: tuple[str, str], deliver: Callable[[Message, int], None] | None
+    ) -> None:
+        """Hand deliveries of `consumer`, a stream and a name, to `deliver`; None stops that."""
         if deliver is None:
             self._consumers.pop(consumer, None)
         else:
@@ -457,10 +471,10 @@ class Bus(Reads):
     async def _dispatch(self, msg: Msg) -> None:
         if msg.reply.startswith(_ACK):
             # A delivery keeps the subject it was stored under; its consumer is in the reply.
-            delivery = from_delivery(msg)
-            consumer = self._consumers.get(delivery[2])
-            if consumer is not None:
-                consumer(*delivery)
+            message, number, consumer = from_delivery(msg)
+            deliver = self._consumers.get(consumer)
+            if deliver is not None:
+                deliver(message, number)
             return
         token = msg.subject.split(".")[2]
         if token[0] == "r":

@@ -74,7 +74,7 @@ class _Deliveries:
         """Take a status message: heartbeat, flow control, end of a request."""
         raise NotImplementedError  # pragma: no cover - both subclasses define it
 
-    def _deliver(self, message: Message, consumer_seq: int, consumer: str) -> None:
+    def _deliver(self, message: Message, consumer_seq: int) -> None:
         raise NotImplementedError  # pragma: no cover - both subclasses define it
 
     async def _begin(self) -> None:
@@ -201,6 +201,7 @@ class Follower(_Deliveries):
         self._bus.on_restart(self._token, self.restart)
 
     async def _begin(self) -> None:
+        self._stream, filters = await self._bus.locate(self._stream, self._filters)
         stale = self._consumer
         self.restarts = self._generation
         self._generation += 1
@@ -226,14 +227,14 @@ class Follower(_Deliveries):
             config["deliver_policy"] = "last_per_subject"
             del config["opt_start_seq"]
         where = f"CONSUMER.CREATE.{self._stream}.{name}"
-        if len(self._filters) == 1:
-            config["filter_subject"] = self._filters[0]
-            where += f".{self._filters[0]}"
+        if len(filters) == 1:
+            config["filter_subject"] = filters[0]
+            where += f".{filters[0]}"
         else:
-            config["filter_subjects"] = self._filters
-        self._bus.route(name, self._deliver)
+            config["filter_subjects"] = filters
+        self._bus.route((self._stream, name), self._deliver)
         if stale:
-            self._bus.route(stale, None)
+            self._bus.route((self._stream, stale), None)
             with contextlib.suppress(VigilError):
                 await self._bus.send(f"$JS.API.CONSUMER.DELETE.{self._stream}.{stale}", b"")
         info = await self._bus.api(
@@ -255,7 +256,7 @@ class Follower(_Deliveries):
             elif int(headers.get("Nats-Last-Consumer", "0")) >= self._expected:
                 self.restart()
 
-    def _deliver(self, message: Message, consumer_seq: int, consumer: str) -> None:
+    def _deliver(self, message: Message, consumer_seq: int) -> None:
         self._last_seen = asyncio.get_running_loop().time()
         if consumer_seq != self._expected:
             self.restart()
@@ -268,7 +269,7 @@ class Follower(_Deliveries):
 
     async def close(self) -> None:
         consumer, self._consumer = self._consumer, ""
-        self._bus.route(consumer, None)
+        self._bus.route((self._stream, consumer), None)
         await super().close()
         if self._subscription is not None:
             with contextlib.suppress(nats.errors.Error):
@@ -284,7 +285,7 @@ class Puller(_Deliveries):
     def __init__(self, bus: Bus, consumer: Consumer) -> None:
         super().__init__(bus)
         self._subject = f"$JS.API.CONSUMER.MSG.NEXT.{consumer.stream}.{consumer.name}"
-        self._consumer = consumer.name
+        self._consumer = consumer.stream, consumer.name
         self._asked = 0
         """Messages asked for and not yet delivered."""
         self.interrupted = asyncio.Event()
@@ -362,7 +363,7 @@ class Puller(_Deliveries):
                 log.info("asking again", action="bus.pull", reason=headers.get("Description", ""))
                 self.restart()
 
-    def _deliver(self, message: Message, consumer_seq: int, consumer: str) -> None:
+    def _deliver(self, message: Message, consumer_seq: int) -> None:
         self._last_seen = asyncio.get_running_loop().time()
         self._is_heard = True
         self._asked -= 1

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..broker.provision import ERR_STREAM_NOT_FOUND, create_bucket
+from ..broker.provision import create_bucket
 from ..errors import LeaseLost, OutcomeUnknown, WrongLastSequence
 from ..topology import LEASE_RENEW_S, LEASE_TTL_S
 from .bus import Bus, BusError
 from .kv import KeyValue
+from .replies import ERR_STREAM_NOT_FOUND
 
 RENEW_S: Final = LEASE_RENEW_S
 TTL_S: Final = LEASE_TTL_S

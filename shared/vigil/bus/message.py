@@ -6,11 +6,13 @@ from datetime import UTC, datetime
 
 from nats.aio.msg import Msg
 
+from ..layout import named
+
 
 class Message:
     """A message of a stream, as delivered or as read. `seq` is its stream sequence."""
 
-    __slots__ = ("_reply", "data", "delivered", "headers", "pending", "seq", "subject")
+    __slots__ = ("_reply", "data", "delivered", "headers", "pending", "seq", "stream", "subject")
 
     def __init__(
         self,
@@ -21,6 +23,7 @@ class Message:
         delivered: int = 1,
         pending: int = 0,
         reply: str = "",
+        stream: str = "",
     ) -> None:
         self.subject = subject
         self.data = data
@@ -31,6 +34,8 @@ class Message:
         self.pending = pending
         """How many more the consumer had when it sent this one."""
         self._reply = reply
+        self.stream = stream
+        """Where it is: a partition of the log, for a session's."""
 
     def __repr__(self) -> str:
         return f"Message({self.subject!r}, seq={self.seq}, {len(self.data)} bytes)"
@@ -56,11 +61,11 @@ def _fields(reply: str) -> list[str]:
     return tokens if len(tokens) <= 9 else tokens[2:]
 
 
-def from_delivery(msg: Msg) -> tuple[Message, int, str]:
-    """Parse a delivery -> (message, consumer sequence, consumer name)."""
+def from_delivery(msg: Msg) -> tuple[Message, int, tuple[str, str]]:
+    """Parse a delivery -> (message, consumer sequence, stream and name of the consumer)."""
     tokens = _fields(msg.reply)
     message = Message(
-        msg.subject, msg.data, msg.headers or {}, int(tokens[5]), int(tokens[4]),
-        int(tokens[8]), msg.reply,
+        named(msg.subject), msg.data, msg.headers or {}, int(tokens[5]), int(tokens[4]),
+        int(tokens[8]), msg.reply, tokens[2],
     )  # fmt: skip
-    return message, int(tokens[6]), tokens[3]
+    return message, int(tokens[6]), (tokens[2], tokens[3])

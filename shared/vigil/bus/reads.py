@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 from nats.aio.msg import Msg
 
 from ..errors import OutcomeUnknown, Unavailable
+from ..layout import LAYOUT_STREAM, LOG, LogLayout, filter_in, layout_of, named
+from ..subjects import SessionKey
 from .message import Message
-from .replies import ERR_NO_MESSAGE, ERR_NO_PEERS, BusError
+from .replies import ERR_NO_MESSAGE, ERR_NO_PEERS, ERR_STREAM_NOT_FOUND, BusError
 
 if TYPE_CHECKING:
     from .consumers import Follower
@@ -33,6 +35,7 @@ class Reads(ABC):
     """The reading half of a :class:`vigil.bus.bus.Bus`."""
 
     _loop: asyncio.AbstractEventLoop
+    _layout: LogLayout | None
 
     @property
     @abstractmethod
@@ -62,17 +65,50 @@ class Reads(ABC):
             raise BusError(code, description)
         return reply
 
+    async def layout(self) -> LogLayout:
+        """Return in how many partitions the sessions are: the broker was told when it was set up.
+
+        Raises:
+            Unavailable: it can't tell.
+        """
+        if self._layout is None:
+            try:
+                info = await self._ask_leader(f"STREAM.INFO.{LAYOUT_STREAM}", {})
+            except BusError as error:
+                if error.code != ERR_STREAM_NOT_FOUND:
+                    raise
+                return LogLayout()  # as long as there is nothing, it's nowhere
+            self._layout = layout_of(info["config"])
+        return self._layout
+
+    async def log_of(self, key: SessionKey) -> str:
+        """Return the stream that holds a session."""
+        return (await self.layout()).stream_of(key.root + ".")
+
     async def get_last(self, stream: str, subject: str) -> Message | None:
         """Return the newest message on `subject` (may be a wildcard), from the leader."""
+        stream, (subject,) = await self.locate(stream, [subject])
         return await self._get(stream, {"last_by_subj": subject})
 
     async def get(self, stream: str, seq: int) -> Message | None:
-        """Return the message with that sequence, from the leader."""
+        """Return the message with that sequence, from the leader; of a session, see `get_of`."""
         return await self._get(stream, {"seq": seq})
+
+    async def get_of(self, key: SessionKey, seq: int) -> Message | None:
+        """Return the message of the log of a session with that sequence, from the leader."""
+        return await self._get(await self.log_of(key), {"seq": seq})
 
     async def get_next(self, stream: str, subject: str, seq: int) -> Message | None:
         """Return the first message on `subject` at or after `seq`, from the leader."""
+        stream, (subject,) = await self.locate(stream, [subject])
         return await self._get(stream, {"next_by_subj": subject, "seq": seq})
+
+    async def locate(self, stream: str, filters: Sequence[str]) -> tuple[str, list[str]]:
+        """Return where `filters` are, as the broker knows them: see :meth:`LogLayout.locate`."""
+        if stream != LOG:
+            return stream, [filter_in(stream, one) for one in filters]
+        layout = self._layout or await self.layout()
+        return layout.locate(filters)
 
     async def _ask_leader(self, subject: str, request: dict[str, Any], timeout: float = 5.0) -> Any:
         """Call the API for something that changes nothing; in a cluster again and again."""
@@ -99,7 +135,7 @@ class Reads(ABC):
                 if colon:
                     headers[name] = value.strip()
         data = b64decode(found["data"]) if "data" in found else b""
-        return Message(found["subject"], data, headers, found["seq"])
+        return Message(named(found["subject"]), data, headers, found["seq"], stream=stream)
 
     async def read(
         self,

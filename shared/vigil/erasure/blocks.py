@@ -78,7 +78,7 @@ def subjects_of(user: str) -> re.Pattern[bytes]:
 
 def _subjects(name: str) -> re.Pattern[bytes]:
     forms = (
-        rf"(?:timer\.|due\.)?(?:session|system|signal)\.{_PART}\.{name}\.",
+        rf"(?:timer\.|due\.)?(?:session(?:-\d+)?|system|signal)\.{_PART}\.{name}\.",
         rf"dead\.{_PART}\.{_PART}\.{name}\.",
         rf"board\.{_PART}\.{name}\.",
         rf"event\.{name}\.",

@@ -42,6 +42,7 @@ from ..contracts import (
     encode,
 )
 from ..errors import InvalidInput, OutcomeUnknown, VigilError, WrongLastSequence
+from ..layout import filter_in, name_of
 from ..settings import tokens
 from ..settings.switches import PAUSED, Paused
 from ..subjects import (
@@ -94,7 +95,7 @@ Report = Callable[[str, int], None]
 
 
 class Swept(msgspec.Struct, kw_only=True):
-    """What was deleted, by stream."""
+    """What was deleted, by stream; the partitions of the log count as one."""
 
     deleted: dict[str, int] = {}
     tokens: tuple[str, ...] = ()
@@ -102,7 +103,8 @@ class Swept(msgspec.Struct, kw_only=True):
     """Memory services that removed it from what they made of the log."""
 
     def count(self, stream: str) -> None:
-        self.deleted[stream] = self.deleted.get(stream, 0) + 1
+        name = name_of(stream)
+        self.deleted[name] = self.deleted.get(name, 0) + 1
 
 
 def filters_of(user: str) -> dict[str, list[str]]:
@@ -195,7 +197,7 @@ class Eraser:
         """Delete until nothing has come for `quiet_s` seconds."""
         while True:
             found = 0
-            for stream, filters in self._filters.items():
+            for stream, filters in await self._theirs():
                 found += await self._sweep_stream(stream, filters)
             found += await self._sweep_shared()
             if not found:
@@ -208,14 +210,23 @@ class Eraser:
     async def left(self) -> dict[str, int]:
         """Return how many records there are still, by stream."""
         found: dict[str, int] = {}
-        for stream, filters in self._filters.items():
+        for stream, filters in await self._theirs():
             for subject in filters:
-                request = {"subjects_filter": subject}
+                request = {"subjects_filter": filter_in(stream, subject)}
                 info = await self._bus.api(f"STREAM.INFO.{stream}", request)
                 subjects: dict[str, int] = info["state"].get("subjects") or {}
                 if count := sum(subjects.values()):
                     found[stream] = found.get(stream, 0) + count
         return found
+
+    async def _theirs(self) -> list[tuple[str, list[str]]]:
+        """Return each stream, and what is theirs there."""
+        layout = await self._bus.layout()
+        return [
+            (stream, filters)
+            for name, filters in self._filters.items()
+            for stream in layout.streams(name)
+        ]
 
     async def _sweep_stream(self, stream: str, filters: Sequence[str]) -> int:
         follower = await self._bus.follow(stream, filters, 1)
@@ -266,11 +277,11 @@ class Eraser:
 
     async def _erase_all(self, stream: str, batch: list[Message]) -> None:
         await asyncio.gather(*(self._erase(stream, message) for message in batch))
-        self._report(stream, self.swept.deleted.get(stream, 0))
+        self._report(name_of(stream), self.swept.deleted.get(name_of(stream), 0))
 
     async def _erase(self, stream: str, message: Message) -> None:
         """Delete a record, after what hangs on it: killed in between, it is found again."""
-        if stream in ("SESSIONS", "SYSTEM"):
+        if name_of(stream) in ("SESSIONS", "SYSTEM"):
             await self._forget_id(message)
             await self._forget_schedules(message)
         elif stream == "TIMERS":

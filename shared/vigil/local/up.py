@@ -102,7 +102,7 @@ class Supervisor:
         admin = await connect_admin(self.settings, url)
         try:
             config = self.settings.config
-            await provision(admin, config.retention, replicas=config.nats.replicas)
+            await provision(admin, config.retention, config.nats)
             await provision_outside(admin, credentials.outside(self.settings.credentials))
             await ensure_token(admin, self.settings)
         finally:

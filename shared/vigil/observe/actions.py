@@ -118,6 +118,7 @@ WARNINGS: Final = {
 
 INFOS: Final = {
     "broker.moved": "older data was moved to its account",
+    "broker.partitions": "the log keeps those it was begun with, whatever is set",
     "broker.ready": "the broker answers",
     "bus.pull": "a reader asks again",
     "bus.reconnected": "connected to the broker again",

@@ -11,6 +11,7 @@ import msgspec
 
 from ..contracts import Signal, SignalSource, decode_board, decode_memory, decode_turn
 from ..errors import InvalidInput
+from ..layout import InStream, LogLayout, name_of
 from ..subjects import (
     BOARD_ALL,
     CLAIMS_OF_ALL_SESSIONS,
@@ -35,10 +36,9 @@ def givers_of(stream: str) -> tuple[Giver, ...]:
     return tuple(giver for giver in givers if giver.stream == stream)
 
 
-class Source(msgspec.Struct, frozen=True, kw_only=True):
+class Source(InStream, frozen=True, kw_only=True):
     """A stream, and how its records are told."""
 
-    stream: str
     filters: tuple[str, ...]
     """Of the records that give signals."""
     read: Callable[[SignalSource, str, bytes], tuple[Signals, Any]]
@@ -56,7 +56,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
             for kind, row in KINDS.items()
             for giver in row.givers
         }
-        halves = sorted(half for half, stream in streams.items() if stream == self.stream)
+        name = name_of(self.stream)
+        halves = sorted(half for half, stream in streams.items() if stream == name)
         return tuple(signals_of("*", kind=f"{half}.*") for half in halves)
 
     def project(self, seq: int, subject: str, data: bytes) -> list[Signal]:
@@ -66,7 +67,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
             InvalidInput: it's none that gives any, or can't be read.
         """
         signals, record = self.read(SignalSource(stream=self.stream, seq=seq), subject, data)
-        givers = [one for one in givers_of(self.stream) if isinstance(record, one.record)]
+        givers = [one for one in givers_of(name_of(self.stream)) if isinstance(record, one.record)]
         if not givers:
             raise InvalidInput("subject", f"{subject!r} gives no signals")
         for giver in givers:
@@ -108,8 +109,13 @@ SOURCES: Final = (
 
 def project(stream: str, seq: int, subject: str, data: bytes) -> list[Signal]:
     """Return the signals of a stored record of a stream. Raises: InvalidInput, as its source."""
-    (source,) = (source for source in SOURCES if source.stream == stream)
-    return source.project(seq, subject, data)
+    (source,) = (source for source in SOURCES if source.stream == name_of(stream))
+    return msgspec.structs.replace(source, stream=stream).project(seq, subject, data)
+
+
+def sources(layout: LogLayout) -> tuple[Source, ...]:
+    """Return the sources of an installation: each partition of the log is one."""
+    return tuple(each for source in SOURCES for each in layout.each(source))
 
 
 def place_of(signal: Signal) -> str:

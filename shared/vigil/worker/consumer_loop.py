@@ -89,7 +89,8 @@ async def consuming(
     """
     async with contextlib.AsyncExitStack() as stack:
         loops: list[ConsumerLoop] = []
-        for consumer in consumers:
+        layout = await bus.layout()
+        for consumer in (one for named in consumers for one in layout.each(named)):
             loop = ConsumerLoop(await bus.pull(consumer), service)
             stack.push_async_callback(loop.close)
             loops.append(loop)

@@ -44,7 +44,6 @@ def id_of(service: str, stream: str, seq: int) -> str:
 
 def build(
     service: str,
-    stream: str,
     message: Message,
     cause: str,
     key: SessionKey,
@@ -61,9 +60,9 @@ def build(
         bytes_max: how much of the message is kept.
     """
     return DeadLetter(
-        id=id_of(service, stream, message.seq),
+        id=id_of(service, message.stream, message.seq),
         service=service,
-        stream=stream,
+        stream=message.stream,
         subject=message.subject,
         seq=message.seq,
         cause=cause,

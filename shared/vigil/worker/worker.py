@@ -22,6 +22,7 @@ import structlog
 from .. import crash
 from ..bus.bus import Message
 from ..errors import InvalidInput, Unavailable, VigilError
+from ..layout import name_of
 from ..observe import trace
 from ..runtime import Context
 from ..subjects import SessionKey
@@ -289,9 +290,7 @@ class Worker(Generic[E]):
     async def _bury(self, turn: InHand, cause: str) -> None:
         """Store a dead letter, however long that takes."""
         message, service = turn.message, self._effects.service
-        letter = dead_letters.build(
-            service, _stream_of(message.subject), message, cause, turn.key, now=self._clock.now()
-        )
+        letter = dead_letters.build(service, message, cause, turn.key, now=self._clock.now())
         await dead_letters.bury(self._bus, self._counts, letter, message, turn.key)
 
     # ------------------------------------------------------------ what died, once more
@@ -315,13 +314,15 @@ class Worker(Generic[E]):
 
     async def stored(self, question: RequeueQuestion) -> Message | None:
         """Return the message that died, as one that comes again; None: it's gone."""
-        stream = _stream_of(question.subject)
-        if question.stream != stream or stream not in self._streams:
+        stream = (await self._bus.layout()).stream_of(question.subject)
+        if question.stream != stream or name_of(stream) not in self._streams:
             return None
         found = await self._bus.get(stream, question.seq)
         if found is None or found.subject != question.subject:
             return None
-        return Message(found.subject, found.data, found.headers, found.seq, delivered=2)
+        return Message(
+            found.subject, found.data, found.headers, found.seq, delivered=2, stream=stream
+        )
 
 
 class Cut(Unavailable):
@@ -335,15 +336,6 @@ def _session_of(subject: str) -> SessionKey | None:
         return SessionKey.of(key.user, key.agent, key.thread)
     except (InvalidInput, ValueError):
         return None
-
-
-def _stream_of(subject: str) -> str:
-    """Return the stream that holds a session's subject, whether its thread belongs there or not.
-
-    >>> _stream_of("system.vigil.ann._worker-1f.turn"), _stream_of("session.vigil.ann.t1.turn")
-    ('SYSTEM', 'SESSIONS')
-    """
-    return "SYSTEM" if subject.startswith("system.") else "SESSIONS"
 
 
 def _errors_of(ended: Collection[asyncio.Task[None]]) -> list[Exception]:

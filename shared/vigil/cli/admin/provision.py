@@ -157,7 +157,7 @@ async def _prepare_broker(admin: Bus, settings: Settings, token_user: str | None
     from vigil.local.home import ensure_token
 
     nats = settings.config.nats
-    await provision(admin, settings.config.retention, replicas=nats.replicas)
+    await provision(admin, settings.config.retention, nats)
     await provision_outside(admin, credentials.outside(settings.credentials))
     done = {"broker": nats.url}
     if token_user is not None:
