@@ -30,7 +30,7 @@ from vigil.layout import LOG, name_of
 from vigil.settings.sections import Nats
 from vigil.subjects import SessionKey
 
-SESSIONS = repeats(20, fast=6)
+SESSIONS = repeats(20, fast=4)
 NOTHING: Any = lambda name, done: None  # noqa: E731
 
 

@@ -19,6 +19,7 @@ from tests.support import hands_records, timers
 from tests.support.canaries import written
 from tests.support.channels import channel_of
 from tests.support.cli import Cli, eventually, running_vigil
+from tests.support.examples import repeats
 from tests.support.receiver import running_receiver, status
 from tests.support.stack import Stack
 from tests.support.world import World, running_world
@@ -49,6 +50,9 @@ USER = "CANARYuser"
 OTHER = "bob"
 TEXT = "CANARYtext"
 POINTS_HERE = [point for point in POINTS if point.startswith("erase.")]
+KILLS = repeats(1, fast=5)
+"""One after the other in the same home, before it is let to the end: `make chaos` begins anew for
+each."""
 NOTHING: Any = lambda step, done: None  # noqa: E731
 
 
@@ -244,12 +248,14 @@ def test_erasing_what_does_not_run_is_verified_at_once(rested: Cli) -> None:
     assert canaries(rested.home) == []
 
 
-@pytest.mark.parametrize("point", POINTS_HERE)
-def test_killed_at_each_step_it_resumes(rested: Cli, point: str) -> None:
+@pytest.mark.repeated
+@pytest.mark.parametrize("first", range(0, len(POINTS_HERE), KILLS))
+def test_killed_at_each_step_it_resumes(rested: Cli, first: int) -> None:
     """X-8, S17: whatever was done by then, the same command again finishes it."""
-    killed = rested("erase", "--user", USER, "--yes", code=None, VIGIL_CRASH_AT=f"{point}:1")
-    assert killed.returncode == crash.EXIT_CODE
-    assert canaries(rested.home)
+    for point in POINTS_HERE[first : first + KILLS]:
+        killed = rested("erase", "--user", USER, "--yes", code=None, VIGIL_CRASH_AT=f"{point}:1")
+        assert killed.returncode == crash.EXIT_CODE, point
+        assert canaries(rested.home), point
     assert rested.json("erase", "--user", USER, "--yes")["files"] == "clean"
     assert canaries(rested.home) == []
 

@@ -33,8 +33,8 @@ from vigil.errors import Unavailable, VigilError
 from vigil.memory.questions import REBUILD, Rebuild
 from vigil.subjects import SessionKey
 
-SAVES = repeats(10_000, fast=1500)
-KILLS = repeats(12, fast=8)
+SAVES = repeats(10_000, fast=1000)
+KILLS = repeats(12, fast=5)
 AT_ONCE = 40
 POINTS = tuple(point for point in crash.POINTS if point.startswith("memory."))
 

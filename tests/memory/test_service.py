@@ -301,23 +301,26 @@ async def test_bad_input_is_told_by_field_and_reason(bare: Stack) -> None:
     assert bare.contexts["memory"].health().ready
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "'; DROP TABLE memories; --", '"unbalanced', "NEAR(a b", "a AND", "* ^ - : ( )", "col:x",
-        "NOT", "{terms}: x", "%_", "𝕌nicode ☃ мир 你好 🙂", "-", "...", "a" * 2000,
-    ],
+TEXTS = (
+    "'; DROP TABLE memories; --", '"unbalanced', "NEAR(a b", "a AND", "* ^ - : ( )", "col:x",
+    "NOT", "{terms}: x", "%_", "𝕌nicode ☃ мир 你好 🙂", "-", "...", "a" * 2000,
 )  # fmt: skip
-async def test_no_text_is_syntax(bare: Stack, text: str) -> None:
+
+
+async def test_no_text_is_syntax(bare: Stack) -> None:
     """X-6, M-3: SQL and FTS5 syntax in a content, a query, a source and a key are only text."""
     await bare.start("memory")
     ann = await asking(bare)
-    saved = await ann.save(text, source=text[:200], key=text[:200], thread=text[:200])
-    assert (await ann.ask(Get(id=saved.id))).memory.content == text
-    await ann.recall(text)
-    listed = await ann.ask(ListMemories(source=text[:200], thread=text[:200]))
-    assert [memory.id for memory in listed.memories] == [saved.id]
-    assert (await ann.ask(Undo(source=text[:200], by="user:ann"))).undone == (saved.id,)
+    ids = {}
+    for text in TEXTS:
+        saved = await ann.save(text, source=text[:200], key=text[:200], thread=text[:200])
+        ids[text] = saved.id
+    for text, id_ in ids.items():
+        assert (await ann.ask(Get(id=id_))).memory.content == text
+        await ann.recall(text)
+        listed = await ann.ask(ListMemories(source=text[:200], thread=text[:200]))
+        assert [memory.id for memory in listed.memories] == [id_], text
+        assert (await ann.ask(Undo(source=text[:200], by="user:ann"))).undone == (id_,), text
 
 
 async def test_answers_go_to_the_place_for_answers_only(bare: Stack) -> None:
@@ -681,5 +684,5 @@ async def test_many_questions_at_once(bare: Stack) -> None:
         await ann.save(f"item {number}")
         await ann.ask(Recall(query=f"item {number}", limit=5), timeout_s=20.0)
 
-    await asyncio.gather(*(work(number) for number in range(200)))
-    assert sorted(await ann.listed()) == sorted(f"item {number}" for number in range(200))
+    await asyncio.gather(*(work(number) for number in range(100)))
+    assert sorted(await ann.listed()) == sorted(f"item {number}" for number in range(100))

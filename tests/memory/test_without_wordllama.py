@@ -14,7 +14,7 @@ import pytest
 from services.memory.embedding import codebook
 from services.memory.embedding.choice import choose
 from services.memory.recall.words import Words
-from tests.support.cli import ColdCli, eventually
+from tests.support.cli import Cli, ColdCli, eventually
 from vigil.errors import ConfigError, Unavailable
 from vigil.settings.config import load
 
@@ -71,11 +71,12 @@ def test_everything_runs_and_says_it(tmp_path: Path) -> None:
     cli = ColdCli(tmp_path / "home", PYTHONPATH=str(tmp_path / "site"))
     try:
         cli("up", "--detach")
-        cli("memory", "save", "my locker code is 4711")
-        found = cli.json("memory", "search", "locker code")
+        asking = Cli(cli.home)  # it reads no WordLlama
+        asking("memory", "save", "my locker code is 4711")
+        found = asking.json("memory", "search", "locker code")
         assert "4711" in found["memories"][0]["content"]
         assert found["degraded"] == ["vectors"]
-        assert "memory DEGRADED: recall goes by full text alone" in cli("status").stdout
+        assert "memory DEGRADED: recall goes by full text alone" in asking("status").stdout
         log = cli.home / "logs" / "up.log"
         eventually(lambda: "memory.vectors_wait" in log.read_text())
         assert log.read_text().count("memory.without_words") == 1

@@ -238,11 +238,16 @@ class Session:
 
     async def result(self, call: CallTool) -> ToolResultEvent:
         """Wait for the answer to a call."""
-
-        async def is_there() -> bool:
-            return call.id in await self.results()
-
-        await until(is_there, f"{call.payload.tool} was answered", within_s=60)
+        answers = await self.bus.follow(self.key.stream, [self.key.in_event("tool_result")], 1)
+        try:
+            async with asyncio.timeout(60):
+                async for message in answers:
+                    event = decode_event(message.data)
+                    assert isinstance(event, ToolResultEvent)
+                    if event.payload.call_id == call.id:
+                        break
+        finally:
+            await answers.close()
         return (await self.results())[call.id]
 
     async def call(self, tool: str, arguments: dict[str, Any], **fields: Any) -> ToolResultEvent:

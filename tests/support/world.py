@@ -251,6 +251,8 @@ class World:
     async def _is_at_rest(self, consumers: list[str], *, is_paused: bool) -> bool:
         with contextlib.suppress(VigilError):
             before = await self._last_seq()
+            if before != self._seen:
+                return False
             if not is_paused and await self._has_due():
                 return False
             for consumer in consumers:
