@@ -32,7 +32,9 @@ from vigil.contracts import (
     SpawnSession,
     TellParent,
     TellParentPayload,
+    ToolResultEvent,
     decode_board,
+    decode_event,
 )
 from vigil.errors import Unavailable
 from vigil.subjects import SessionKey
@@ -73,6 +75,8 @@ class Player:
         self.parent = SessionKey("ann", "vigil", f"p{number}")
         self.session: Session = session_on(bus, self.key)
         self.turns: list[Asked] = []
+        self._unanswered: set[str] = set()
+        self._next_seq = 1
 
     async def play(self, is_over: asyncio.Event) -> None:
         """Go on and on, as a loop does."""
@@ -87,6 +91,7 @@ class Player:
         calls = [self._call(tool, number + n, **arguments) for n, tool in enumerate(TOOLS)]
         turn = Asked(calls, *self._quick(number))
         await self.session.turn(*turn.quick, *calls)
+        self._unanswered |= {one.id for one in calls}
         self.turns.append(turn)
 
     async def answered(self) -> None:
@@ -94,10 +99,18 @@ class Player:
 
         async def are_there() -> bool:
             with contextlib.suppress(Unavailable):
-                return {one.id for one in self.calls} <= set(await self.session.results())
-            return False
+                await self._read_on()
+            return not self._unanswered
 
         await until(are_there, "the calls were answered", within_s=60)
+
+    async def _read_on(self) -> None:
+        answers = [self.key.in_event("tool_result")]
+        for message in await self.session.bus.read(self.key.stream, answers, self._next_seq):
+            self._next_seq = message.seq + 1
+            event = decode_event(message.data)
+            assert isinstance(event, ToolResultEvent)
+            self._unanswered.discard(event.payload.call_id)
 
     def _call(self, tool: str, ordinal: int, **arguments: Any) -> CallTool:
         return call(tool, ordinal, key=self.key, **({"ms": 5} | arguments))
@@ -242,6 +255,7 @@ async def test_two_replicas_killed_and_paused(bare: Stack) -> None:
         await judged(bare, players, processes)
 
 
+@pytest.mark.usefixtures("halved_times")
 async def test_paused_in_the_middle_of_a_call(bare: Stack) -> None:
     """S-12: the other replica says that nobody knows; the one that wakes up doesn't begin anew, and
     what it answers comes second."""
