@@ -23,7 +23,7 @@ from vigil.subjects import MEMORIES_ALL
 pytestmark = [pytest.mark.chaos, pytest.mark.usefixtures("halved_times")]
 
 CALLS: Final = 20
-SHORT_KILLS, LONG_KILLS = 6, 40
+SHORT_KILLS, LONG_KILLS = 4, 40
 PATIENCE_S: Final = 120.0
 TIMES: Final = {"VIGIL_MODEL__TOOL_TIMEOUT_S": "100"}
 """A turn comes back 8 s after its holder was killed: several times in 30 s would be bad luck."""

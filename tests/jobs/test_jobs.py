@@ -11,6 +11,7 @@ from typing import Any
 from services.gateway.work.skills import SHIPPED
 from tests.support.jobs import errors, running_jobs, shell, steps
 from tests.support.messages_api import Reply, fails, messages_api, says
+from tests.support.pauses import pauses
 from vigil.contracts import Job, decode_board
 
 
@@ -142,8 +143,9 @@ async def _appears(folder: Path, name: str) -> Path:
 async def _no_process(marker: str) -> None:
     """Wait until no sleep of the step is left."""
     async with asyncio.timeout(15):
+        pause_s = pauses()
         while any(_is_ours(path) for path in Path("/proc").glob("[0-9]*/cmdline")):
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(next(pause_s))
 
 
 def _is_ours(path: Path) -> bool:
