@@ -58,18 +58,8 @@ def test_first_start_tells_everything_a_person_needs(tmp_path: Path) -> None:
         cli.end()
 
 
-def test_a_second_up_is_refused(tmp_path: Path) -> None:
-    """P-2: one home, one `vigil up`; exit code 5."""
-    with running_vigil(tmp_path / "home") as cli:
-        for args in (("up",), ("up", "--detach"), ("up", "--processes")):
-            done = cli(*args, code=5)
-            assert "already runs" in done.stderr
-            assert done.stdout == ""
-        assert health(cli)
-
-
-def test_up_json_is_one_object(tmp_path: Path) -> None:
-    """P-2: --json."""
+def test_up_json_is_one_object_and_a_second_up_is_refused(tmp_path: Path) -> None:
+    """P-2: --json; one home, one `vigil up`, else exit code 5."""
     cli = Cli(tmp_path / "home")
     try:
         found = cli.json("up", "--detach")
@@ -77,6 +67,11 @@ def test_up_json_is_one_object(tmp_path: Path) -> None:
         assert found["token"].startswith("pat_")
         assert found["model"] == "rehearsal"
         assert found["services"].keys() == set(SERVICES)
+        for args in (("up",), ("up", "--detach"), ("up", "--processes")):
+            done = cli(*args, code=5)
+            assert "already runs" in done.stderr
+            assert done.stdout == ""
+        assert health(cli)
     finally:
         cli.end()
 
@@ -192,14 +187,6 @@ def test_every_mistake_in_the_configuration_is_told_at_once(tmp_path: Path) -> N
     assert not cli.home.exists()
 
 
-def test_a_setting_without_meaning_is_told_once(tmp_path: Path) -> None:
-    """S-11: the seed's poll intervals are accepted, and said to have no meaning."""
-    with running_vigil(tmp_path / "home", TIMER_POLL_INTERVAL_MS="100") as cli:
-        cli.end()
-        done = cli("up", "--detach")
-        assert done.stderr.count("TIMER_POLL_INTERVAL_MS") == 1
-
-
 def test_a_service_that_cannot_start_ends_the_start(tmp_path: Path) -> None:
     """P-1: a model without a key is refused, with the reason, in both ways of running."""
     for arguments in ((), ("--processes",)):
@@ -209,13 +196,17 @@ def test_a_service_that_cannot_start_ends_the_start(tmp_path: Path) -> None:
         assert runfile.running(cli.run_file) is None
 
 
-def test_a_token_that_the_broker_does_not_know_is_made_again(tmp_path: Path) -> None:
-    """X-4: a token file from another installation would lock its owner out."""
-    with running_vigil(tmp_path / "home") as cli:
+def test_a_start_tells_a_setting_without_meaning_and_makes_a_foreign_token_again(
+    tmp_path: Path,
+) -> None:
+    """S-11: the seed's poll intervals are accepted, and said once to have no meaning. X-4: a token
+    file from another installation would lock its owner out."""
+    with running_vigil(tmp_path / "home", TIMER_POLL_INTERVAL_MS="100") as cli:
         cli.end()
         wrong = "pat_" + "x" * 43
         (cli.home / "token").write_text(wrong)
-        cli("up", "--detach")
+        done = cli("up", "--detach")
+        assert done.stderr.count("TIMER_POLL_INTERVAL_MS") == 1
         assert (cli.home / "token").read_text().strip() != wrong
         assert mode_of(cli.home / "token") == 0o600
         assert cli.json("status")["running"] is True

@@ -30,6 +30,7 @@ from tests.support.messages_replies import Reply, says
 ORDER: Final = re.compile(r"\b(do|later): (\w+) (?=\{)")
 CALLS_MAX: Final = 15
 ECHO_MAX: Final = 3000
+_TAGS: Final = {0xE0000 + code: code for code in range(1, 0x80)}
 _TOKEN: Final = re.compile(r"[A-Za-z0-9+/=]{24,}")
 
 Order = tuple[str, str, str]
@@ -53,7 +54,7 @@ def _readings(text: str) -> Iterator[str]:
     yield text
     yield unicodedata.normalize("NFKC", text)
     yield re.sub("[\u200b\u200c\u200d\u2060\ufeff]", "", text)
-    yield "".join(chr(ord(c) - 0xE0000) if 0xE0000 < ord(c) < 0xE0080 else c for c in text)
+    yield text.translate(_TAGS)
     yield html.unescape(text)
     yield urllib.parse.unquote(text)
     yield re.sub(r"\\u([0-9a-f]{4})", lambda match: chr(int(match[1], 16)), text)
