@@ -23,7 +23,7 @@ KEPT: Final = {
     "comments `noqa`": 68,
     "comments `fmt: skip`": 147,
     "handlers of any `Exception`": 29,
-    "files over 400 lines": 2,
+    "files over 400 lines": 1,
     "functions over 60 lines": 2,
     "notes of work left for later": 0,
     "waits that can lose a cancellation": 0,

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from vigil.broker.process import free_port
+from vigil.broker.ports import free_port
 
 DEBIAN: Final = "/usr/lib/postgresql"
 """Where Debian has the programs, off the PATH."""

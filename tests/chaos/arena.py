@@ -19,7 +19,8 @@ from tests.chaos.processes import Processes
 from tests.chaos.records import check_records
 from tests.support import signals
 from tests.support.stack import running_broker, settings_of
-from vigil.broker.process import Broker, free_port
+from vigil.broker.ports import free_port
+from vigil.broker.process import Broker
 from vigil.bus.bus import Bus, Follower, Message
 from vigil.contracts import External, ExternalPayload, decode_dead_letter, encode
 from vigil.errors import VigilError

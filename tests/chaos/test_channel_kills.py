@@ -40,7 +40,8 @@ from tests.support.receiver import (
     verified,
 )
 from tests.support.stack import running_broker, settings_of
-from vigil.broker.process import Broker, free_port
+from vigil.broker.ports import free_port
+from vigil.broker.process import Broker
 from vigil.bus.bus import Bus
 from vigil.contracts import DeadLetter, UserMessage, UserMessagePayload, encode
 from vigil.errors import VigilError

@@ -15,7 +15,7 @@ import pytest
 from tests.chaos.arena import PARTITIONS, Arena
 from tests.support.cluster import SIZE, Cluster, running_cluster
 from tests.support.stack import settings_of
-from vigil.broker.process import free_port
+from vigil.broker.ports import free_port
 from vigil.clock import SystemClock
 from vigil.erasure.erase import Eraser
 from vigil.settings import config

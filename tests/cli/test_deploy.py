@@ -22,7 +22,8 @@ import pytest
 
 from tests.support.cli import Cli, eventually
 from vigil.broker import conf as nats_conf
-from vigil.broker.process import binary, free_port
+from vigil.broker.ports import free_port
+from vigil.broker.process import binary
 from vigil.errors import InvalidInput
 from vigil.settings.sections import Nats
 from vigil.topology import SERVICES

@@ -17,7 +17,7 @@ from typer.main import get_command
 
 from tests.support.cli import Cli, eventually, running_vigil
 from tests.support.compose import parse
-from vigil.broker.process import free_port
+from vigil.broker.ports import free_port
 from vigil.cli.app import app
 from vigil.settings import config
 from vigil.topology import SERVICES

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from tests.support.cli import Cli, eventually
-from vigil.broker.process import binary, free_port
+from vigil.broker.ports import free_port
+from vigil.broker.process import binary
 from vigil.topology import SERVICES
 
 

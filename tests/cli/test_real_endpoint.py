@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.support.cli import eventually, running_vigil
-from vigil.broker.process import free_port
+from vigil.broker.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 

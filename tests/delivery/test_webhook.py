@@ -31,7 +31,7 @@ from tests.support.receiver import (
     status,
     verified,
 )
-from vigil.broker.process import free_port
+from vigil.broker.ports import free_port
 from vigil.channels.answers import Answer, NotTaken, Taken, Unclear
 from vigil.channels.webhook_sender import MessageSent, WebhookSender, body_of
 from vigil.clock import SystemClock

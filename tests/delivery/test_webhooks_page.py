@@ -14,7 +14,7 @@ import msgspec
 from tests.delivery.test_webhook import SAID
 from tests.support.delivery import until
 from tests.support.receiver import SECRET
-from vigil.broker.process import free_port
+from vigil.broker.ports import free_port
 from vigil.channels.answers import NotTaken, Taken
 from vigil.channels.webhook import Webhook
 from vigil.channels.webhook_sender import MessageSent, WebhookSender, body_of

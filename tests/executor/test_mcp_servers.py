@@ -13,7 +13,7 @@ import pytest
 
 from services.executor.mcp import connection
 from tests.support.mcp_client import hands, node, sandbox, script
-from vigil.broker.process import free_port
+from vigil.broker.ports import free_port
 from vigil.errors import Unavailable
 from vigil.worker.backoff import Backoff
 

@@ -19,7 +19,7 @@ from services.gateway.sessions import history
 from tests.chaos.processes import launched
 from tests.support import warm
 from tests.support.gateway import Gate, assert_problem, frame_of, running_gateway, until
-from vigil.broker.process import free_port
+from vigil.broker.ports import free_port
 from vigil.crash import EXIT_CODE
 from vigil.observe.health import Health
 

@@ -15,8 +15,9 @@ from structlog.testing import capture_logs
 
 from tests.support.programs import admit, connect, tell
 from tests.support.stack import Stack, running_broker
-from vigil.broker import process as broker
-from vigil.broker.process import Broker, adopt_streams, configuration, users
+from vigil.broker import conf
+from vigil.broker.conf import configuration, users
+from vigil.broker.process import Broker, adopt_streams
 from vigil.broker.programs import Outside, permissions
 from vigil.broker.provision import provision, provision_outside, remove_outside
 from vigil.broker.reload import reload
@@ -149,7 +150,7 @@ async def test_a_configuration_that_the_broker_refuses(
     bare: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The old one stays in force, and the person is told."""
-    monkeypatch.setattr(broker, "users", lambda publics: [{"nkey": "no key"}])
+    monkeypatch.setattr(conf, "users", lambda publics: [{"nkey": "no key"}])
     pid = bare.broker.pid
     assert pid is not None
     with pytest.raises(ConfigError, match="refused"):

@@ -18,7 +18,8 @@ from typing import Any, Final
 
 from tests.support.pauses import pauses
 from vigil.broker import conf as nats_conf
-from vigil.broker.process import binary, die_with_parent, free_port
+from vigil.broker.ports import free_port
+from vigil.broker.process import binary, die_with_parent
 from vigil.broker.provision import provision
 from vigil.bus.bus import Bus, BusError
 from vigil.errors import Unavailable

@@ -20,7 +20,7 @@ from typing import Any, Final
 import msgspec
 
 from tests.support import provisioned
-from vigil.broker import process, programs
+from vigil.broker import conf, ports, process, programs
 from vigil.bus.bus import Bus
 from vigil.settings import credentials
 from vigil.settings.sections import Nats, Retention
@@ -51,7 +51,7 @@ class _Server:
 
     def __init__(self, stored: provisioned.Stored) -> None:
         self.users = 0
-        self.port = process.free_port()
+        self.port = ports.free_port()
         self._folder = Path(tempfile.mkdtemp(prefix="lent-"))
         self._left = list(_nkeys())
         for name in _nkeys():
@@ -88,7 +88,7 @@ def _configuration(store: Path, port: int) -> bytes:
     accounts = {}
     for name, folder in _nkeys().items():
         publics = credentials.ensure(folder)
-        text = process.configuration(Nats(), store=store, port=port, publics=publics)
+        text = conf.configuration(Nats(), store=store, port=port, publics=publics)
         one = msgspec.json.decode(text)
         accounts[name] = one["accounts"][programs.ACCOUNT]
     return msgspec.json.encode(one | {"accounts": accounts})

@@ -10,7 +10,7 @@ import random
 import socket
 from typing import Final
 
-from vigil.broker import process
+from vigil.broker import ports
 
 PORTS: Final = range(12_000, 32_000)
 _dice = random.SystemRandom()
@@ -29,4 +29,4 @@ def _free_port() -> int:
 
 def share() -> None:
     """Have the brokers of this process choose theirs so."""
-    process.free_port = _free_port
+    ports.free_port = _free_port

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from tests.support.stack import Stack, settings_of
-from vigil.broker.process import free_port
+from vigil.broker.ports import free_port
 from vigil.errors import ConfigError
 from vigil.observe import metrics
 from vigil.observe.probes import Probes

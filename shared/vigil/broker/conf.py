@@ -1,4 +1,4 @@
-"""The configuration of brokers that Vigil doesn't start itself: one node, or several as a cluster.
+"""The configuration of a broker: the embedded one, or nodes that Vigil doesn't start itself.
 
 Nodes trust each other by one secret, which is part of every route's URL; people and services
 never use it. All nodes of a cluster know the same users and have the same limits, so their files
@@ -7,7 +7,7 @@ differ by name and number only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +15,8 @@ import msgspec
 
 from ..errors import InvalidInput
 from ..settings.sections import Nats
-from . import process as broker
+from ..topology import ADMIN, PAYLOAD_BYTES_MAX, ROLES, permissions
+from . import programs
 from .programs import Outside
 
 PORT: Final = 4222
@@ -24,6 +25,60 @@ ROUTE_PORT: Final = 6222
 CLUSTER: Final = "vigil"
 ROUTE_USER: Final = "route"
 EVERYWHERE: Final = "0.0.0.0"  # noqa: S104 - brokers for other machines; every user needs a key
+
+
+def users(publics: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the broker's user list: one nkey each, and what it may do."""
+    result: list[dict[str, Any]] = []
+    for role in (ADMIN, *ROLES):
+        allowed = permissions(role)
+        result.append(
+            {
+                "nkey": publics[role],
+                "permissions": {
+                    "publish": {"allow": allowed["publish"], "deny": allowed["deny"]},
+                    "subscribe": {"allow": allowed["subscribe"]},
+                },
+            }
+        )
+    return result
+
+
+def configuration(
+    nats: Nats,
+    *,
+    store: Path,
+    port: int,
+    publics: Mapping[str, str],
+    outside: Iterable[Outside] = (),
+) -> str:
+    """Render nats-server's configuration (JSON is a subset of its format).
+
+    `outside` are the credentials of outside programs, each of which is an account of its own.
+    """
+    return msgspec.json.format(
+        msgspec.json.encode(
+            {
+                "server_name": "vigil",
+                "host": "127.0.0.1",
+                "port": port,
+                "max_payload": PAYLOAD_BYTES_MAX,
+                # Deliveries to a busy service wait in the server, not on a closed connection.
+                "max_pending": 256 * 1024 * 1024,
+                "jetstream": {
+                    "store_dir": str(store),
+                    "max_file_store": nats.max_file_bytes,
+                    "max_memory_store": 512 * 1024 * 1024,
+                    "sync_interval": "always" if nats.sync == "always" else "2m",
+                },
+                "accounts": programs.accounts(users(publics), outside),
+            }
+        ),
+        indent=2,
+    ).decode()
+
+
+# ---------------------------------------------------------------- a cluster
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,9 +153,7 @@ def clustered(
 
 
 def _common(nats: Nats, users: Users, store: Path) -> dict[str, Any]:
-    text = broker.configuration(
-        nats, store=store, port=PORT, publics=users.publics, outside=users.outside
-    )
+    text = configuration(nats, store=store, port=PORT, publics=users.publics, outside=users.outside)
     conf: dict[str, Any] = msgspec.json.decode(text)
     return conf | {"host": EVERYWHERE, "http": f"127.0.0.1:{MONITOR_PORT}"}
 

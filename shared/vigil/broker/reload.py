@@ -27,7 +27,7 @@ import msgspec
 
 from ..errors import ConfigError, Unavailable
 from ..settings import credentials
-from . import process as broker
+from . import conf
 from .programs import accounts
 
 SIGNALS: Final = 2
@@ -66,13 +66,12 @@ def _alone(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _rewrite(conf: Path, keys: Path) -> None:
+def _rewrite(file: Path, keys: Path) -> None:
     """Replace the accounts, and leave the rest (port, limits) as the server was started with."""
-    text = msgspec.json.decode(conf.read_bytes(), type=dict[str, msgspec.Raw])
-    users = broker.users(credentials.ensure(keys))
-    made = accounts(users, credentials.outside(keys))
+    text = msgspec.json.decode(file.read_bytes(), type=dict[str, msgspec.Raw])
+    made = accounts(conf.users(credentials.ensure(keys)), credentials.outside(keys))
     text["accounts"] = msgspec.Raw(msgspec.json.encode(made))
-    credentials.write_private(conf, msgspec.json.format(msgspec.json.encode(text), indent=2))
+    credentials.write_private(file, msgspec.json.format(msgspec.json.encode(text), indent=2))
 
 
 def _wait_reloaded(log: Path, begun: int, sleep: Callable[[float], None]) -> None:

@@ -24,7 +24,8 @@ import structlog
 
 from .. import runtime
 from ..backup.backup import check_whole
-from ..broker.process import Broker, free_port
+from ..broker.ports import free_port
+from ..broker.process import Broker
 from ..broker.provision import provision, provision_outside
 from ..bus.bus import Bus
 from ..errors import ConfigError, Unavailable

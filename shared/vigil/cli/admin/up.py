@@ -78,7 +78,7 @@ def up(
         for remark in prepare_home(settings):
             output.message(remark)
         output.message("Starting …")
-    from vigil.broker.process import kept_port
+    from vigil.broker.ports import kept_port
 
     port_before = kept_port(settings.home)
 
