@@ -209,7 +209,9 @@ async def test_a_model_that_was_exchanged_behind_it_is_told(
         await embedder.embed(["roses"])
 
 
-async def test_many_at_once(endpoint: Receiver, embedder: OpenAIEmbedder) -> None:
+async def test_many_at_once(endpoint: Receiver) -> None:
+    embedder = OpenAIEmbedder(f"http://127.0.0.1:{endpoint.port}/v1/", "tiny", KEY)
     answers = await asyncio.gather(*(embedder.embed([f"text {n}"]) for n in range(20)))
+    await embedder.close()
     for number, one in enumerate(answers):
         assert one == expected(f"text {number}")

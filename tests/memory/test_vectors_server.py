@@ -129,7 +129,7 @@ async def test_every_field_that_is_filtered_by_has_an_index(tmp_path: Path) -> N
         await index.open(EMBEDDER, DIMENSION)
         await index.close()
         assert set(qdrant.indexed) >= {
-            "agent", "owner", "source", "type", "thread", "created_at", "happened_at",
+            "source", "type", "thread", "created_at", "happened_at",
             "scope", "standing", "ended_at", "trust",
         }  # fmt: skip
 
