@@ -46,7 +46,7 @@ class Log:
     async def get_last(self, stream: str, subject: str) -> Message | None:
         return self.messages[-1] if self.messages else None
 
-    async def get(self, stream: str, seq: int) -> Message | None:
+    async def get_of(self, key: SessionKey, seq: int) -> Message | None:
         return next((m for m in self.messages if m.seq == seq), None)
 
     async def read(self, stream: str, filters: list[str], start: int) -> list[Message]:

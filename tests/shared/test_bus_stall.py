@@ -134,3 +134,17 @@ async def test_a_cancellation_in_the_moment_of_an_answer_is_heeded(bare: Stack) 
     flush.cancel()
     with pytest.raises(asyncio.CancelledError):
         await flush
+
+
+async def test_what_waits_for_a_lost_socket_does_not_keep_the_close_from_its_end(
+    bare: Stack,
+) -> None:
+    """X-5: the watch over a broker that dies closes such a connection, and ended of it."""
+    bus = await bare.bus("admin")
+    connection: Any = bus.connection
+    await bus.listen("rpc.health", lambda _: asyncio.sleep(0))
+    connection._transport._io_writer.transport.abort()
+    connection._pending, connection._pending_data_size = [b"PING\r\n"], 6
+    await connection.close()
+    assert connection.is_closed
+    assert not connection._subs

@@ -5,6 +5,8 @@
 * So did whatever other fault met the reading: nobody looked at how it ended.
 * A ping overtook what was sent before it and still waited, so a flush confirmed too much.
 * A subscription whose drain was cut short stayed, and came back with every reconnect.
+* Closed while something waited to be sent over a lost socket, it raised a RuntimeError (uvloop) and
+  left the rest undone: a broker that was killed in that moment was never started again.
 * It waits with `asyncio.wait_for`, which before Python 3.12 loses a cancellation that comes in the
   same moment as what is waited for: a service that was told to stop then went on.
 """
@@ -68,8 +70,20 @@ class Connection(Client):
         """Send a ping after all that waits to be sent."""
         if self._pending_data_size > 0 and self._transport is not None:
             waiting, self._pending, self._pending_data_size = self._pending, [], 0
-            self._transport.writelines(waiting)
+            try:
+                self._transport.writelines(waiting)
+            except RuntimeError as error:
+                raise nats.errors.ConnectionClosedError from error
         await super()._send_ping(future)
+
+    async def _close(self, status: int, do_cbs: bool = True) -> None:
+        """Close; what can't be sent any more is dropped."""
+        try:
+            await super()._close(status, do_cbs)
+        except RuntimeError:
+            self._pending, self._pending_data_size = [], 0
+            self._status = Client.DISCONNECTED
+            await super()._close(status, do_cbs)
 
     async def _read_loop(self) -> None:
         """Read until the connection is closed or lost; connect again if it ended otherwise."""
