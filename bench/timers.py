@@ -61,7 +61,7 @@ async def measure(stack: Stack, count: int, window_s: float) -> dict[str, float]
     async def all_fired() -> bool:
         return len(await fired_with_messages(admin)) >= start + count
 
-    await until(all_fired, timeout_s=TIMEOUT_S, every_s=0.5)
+    await until(all_fired, timeout_s=TIMEOUT_S, first_s=0.5)
     found = (await fired_with_messages(admin))[start:]
     late_ms = sorted(
         (m.stored_at - e.payload.fire_at) / timedelta(milliseconds=1) for e, m in found
