@@ -35,7 +35,7 @@ def test_nobody_else_pulls() -> None:
 
 @pytest.mark.parametrize("service", WORKERS)
 def test_the_effects_of_turns_are_skipped_by_the_worker_alone(service: str) -> None:
-    assert places(r"\bEFFECTS_HEADER\b", service) == []
+    assert places(r"\bEFFECTS_HEADER\b|Vigil-Effects|\bmay_ask\b", service) == []
 
 
 def test_one_wait_alone_asks_for_more_time() -> None:

@@ -29,7 +29,7 @@ from vigil.contracts import Signal, SignalSource, encode
 from vigil.errors import InvalidInput, LeaseLost, VigilError
 from vigil.observe import metrics, trace
 from vigil.runtime import Context
-from vigil.signals.sources import Source, place_of, sources
+from vigil.signals.sources import Source, place_of, source_of, sources
 
 from . import tail
 from .patterns import Pattern, SignalWindow
@@ -200,9 +200,7 @@ class Run:
         record = await self._bus.get(half.stream, half.seq)
         if record is None:  # erased, or too old
             return []
-        all_sources = sources(await self._bus.layout())
-        (source,) = (source for source in all_sources if source.stream == half.stream)
-        made = _signals_of(source, record)
+        made = _signals_of(source_of(half.stream), record)
         return [Stored(one, record) for one in made if one.id not in half.done]
 
     async def _gather(self, following: _Following) -> list[tuple[Source, Message]]:

@@ -107,8 +107,7 @@ class Reads(ABC):
         """Return where `filters` are, as the broker knows them: see :meth:`LogLayout.locate`."""
         if stream != LOG:
             return stream, [filter_in(stream, one) for one in filters]
-        layout = self._layout or await self.layout()
-        return layout.locate(filters)
+        return (await self.layout()).locate(filters)
 
     async def _ask_leader(self, subject: str, request: dict[str, Any], timeout: float = 5.0) -> Any:
         """Call the API for something that changes nothing; in a cluster again and again."""

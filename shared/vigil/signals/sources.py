@@ -109,8 +109,13 @@ SOURCES: Final = (
 
 def project(stream: str, seq: int, subject: str, data: bytes) -> list[Signal]:
     """Return the signals of a stored record of a stream. Raises: InvalidInput, as its source."""
+    return source_of(stream).project(seq, subject, data)
+
+
+def source_of(stream: str) -> Source:
+    """Return the source that a stream is; of the log, a partition is one."""
     (source,) = (source for source in SOURCES if source.stream == name_of(stream))
-    return msgspec.structs.replace(source, stream=stream).project(seq, subject, data)
+    return msgspec.structs.replace(source, stream=stream)
 
 
 def sources(layout: LogLayout) -> tuple[Source, ...]:
