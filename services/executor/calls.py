@@ -27,7 +27,7 @@ from vigil.observe import metrics, spans, trace
 from vigil.runtime import Context
 from vigil.subjects import SessionKey
 from vigil.worker import turns
-from vigil.worker.waiting import is_awaited
+from vigil.worker.open_call import is_awaited
 
 from . import work
 from .answers import Answers

@@ -27,8 +27,8 @@ from vigil.runtime import Context
 from vigil.subjects import Scope, SessionKey
 from vigil.worker import results, turns
 from vigil.worker.effects import InHand, Tasks
+from vigil.worker.open_call import is_awaited
 from vigil.worker.turns import session_of
-from vigil.worker.waiting import is_awaited
 
 from . import checks, work
 from .answers import Answering, Gone

@@ -10,9 +10,9 @@ from urllib.parse import quote
 import httpx2
 import pytest
 
-from services.gateway.why import finding, reading
-from services.gateway.why.finding import SearchScope
-from services.gateway.why.reading import Budget
+from services.gateway.why import reader, search
+from services.gateway.why.reader import Budget
+from services.gateway.why.search import SearchScope
 from tests.support.gateway import Gate, assert_problem
 from tests.support.why import START, Log
 from vigil.contracts import (
@@ -246,13 +246,13 @@ async def test_a_scan_is_bounded_and_says_what_it_did_not_read(
     await followed_up(gate)
     for n in range(30):
         await gate.turn("ann:vigil:other", State(turns=n))
-    monkeypatch.setattr(finding, "WINDOW", 8)
-    monkeypatch.setattr(finding, "SCAN_RECORDS_MAX", 20)
+    monkeypatch.setattr(search, "WINDOW", 8)
+    monkeypatch.setattr(search, "SCAN_RECORDS_MAX", 20)
     ann = await gate.person("ann")
     problem = assert_problem(await ann.get("/api/why/m1"), 404)
     assert "session=" in problem["detail"]
     assert (await why(ann, "m1", session=ANN))["kind"] == "event"
-    monkeypatch.setattr(finding, "SCAN_RECORDS_MAX", 50_000)
+    monkeypatch.setattr(search, "SCAN_RECORDS_MAX", 50_000)
     assert (await why(ann, "m1"))["kind"] == "event"
 
 
@@ -265,7 +265,7 @@ async def test_a_story_that_is_too_long_to_read_is_cut(
     for n in range(30):
         log.turn(spoke, "continued", notes=(Note(code="truncated", text=f"number {n}"),))
     await store(gate, log)
-    monkeypatch.setattr(reading, "FACTS_MAX", 10)
+    monkeypatch.setattr(reader, "FACTS_MAX", 10)
     ann = await gate.person("ann")
     answer = await why(ann, spoke.id)
     assert answer["cut"] == "the log was too long to read whole"
@@ -278,7 +278,7 @@ async def test_a_slow_broker_takes_nothing_out_of_a_story(
     await followed_up(gate)
     ann = await gate.person("ann")
     whole = await why(ann, "m1"), await why(ann, "tea")
-    monkeypatch.setattr(reading, "QUIET_S", 0.0)
+    monkeypatch.setattr(reader, "QUIET_S", 0.0)
     assert (await why(ann, "m1"), await why(ann, "tea")) == whole
 
 

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.gateway.sessions.history import subjects_of
 from tests.support.stack import Stack, running_broker, running_stack
 from tests.support.talk import Talk
 from tests.support.timers import until
@@ -122,7 +121,7 @@ async def test_what_is_in_every_partition_is_asked_of_each(bus: Bus) -> None:
         m.subject for log in LogLayout(PARTITIONS).logs for m in await bus.read(log, ["session.>"])
     ]
     assert sorted(found) == sorted(key.in_user for key in KEYS)
-    assert await subjects_of(bus, "SESSIONS", "session.*.ann.*.in.said.user") == {
+    assert await bus.subjects("SESSIONS", "session.*.ann.*.in.said.user") == {
         key.in_user: 1 for key in KEYS
     }
 

@@ -7,11 +7,11 @@ people stands in `vigil.contracts.session_kinds`, which the gateway reads, too.
 from __future__ import annotations
 
 import functools
-import importlib
-import pkgutil
 from typing import TYPE_CHECKING
 
 import msgspec
+
+from vigil.registry import modules_of
 
 if TYPE_CHECKING:
     from ..core.profile import Profile
@@ -28,11 +28,11 @@ def registered() -> dict[str, Profile]:
         ValueError: two modules claim one name, or one mark of their loops.
     """
     found: dict[str, Profile] = {}
-    for module in sorted(info.name for info in pkgutil.iter_modules(__path__)):
-        profile: Profile = importlib.import_module(f"{__name__}.{module}").PROFILE
+    for module in modules_of(__name__):
+        profile: Profile = module.PROFILE
         marks = {other.purpose for other in found.values()} - {ANSWER}
         if profile.name in found or profile.purpose in marks:
-            raise ValueError(f"profiles.{module}: the name or the purpose is taken")
+            raise ValueError(f"{module.__name__}: the name or the purpose is taken")
         found[profile.name] = profile
     return found
 

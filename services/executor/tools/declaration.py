@@ -9,13 +9,12 @@ Its name is the function's; what a model reads of it, and of its arguments, is t
 from __future__ import annotations
 
 import functools
-import importlib
-import pkgutil
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from vigil import registry
 from vigil.contracts import Risk, Tool
 from vigil.contracts.arguments import Arguments, description_of, schema_of
 from vigil.settings.config import Config
@@ -102,10 +101,9 @@ def tool(
     """
 
     def declare(function: Run) -> Declaration:
-        first, *_ = get_type_hints(function).values()
         return Declaration(
             name=function.__name__,
-            arguments=first,
+            arguments=registry.arguments_of(function),
             function=function,
             risk=risk,
             timeout_s=timeout_s,
@@ -120,11 +118,4 @@ def tool(
 @functools.cache
 def declared() -> dict[str, Declaration]:
     """Return all that the modules of `own_tools` declare, by name."""
-    modules = sorted(info.name for info in pkgutil.iter_modules(own_tools.__path__))
-    found = (
-        one
-        for name in modules
-        for one in vars(importlib.import_module(f"{own_tools.__name__}.{name}")).values()
-        if isinstance(one, Declaration)
-    )
-    return {one.name: one for one in found}
+    return {one.name: one for one in registry.declared(own_tools.__name__, Declaration)}

@@ -17,7 +17,6 @@ import structlog
 from vigil.bus.bus import Bus, Message
 from vigil.contracts import UserMessage, decode_event, decode_said, decode_turn
 from vigil.errors import InvalidInput
-from vigil.layout import filter_in, named
 from vigil.observe import trace
 from vigil.subjects import SessionKey
 
@@ -189,31 +188,5 @@ async def sessions(bus: Bus, user: str | None, after: str, limit: int) -> Sessio
 
 async def _count_by_session(bus: Bus, user: str | None) -> dict[SessionKey, int]:
     """Ask the stream which sessions have user messages, and how many."""
-    found = await subjects_of(bus, "SESSIONS", f"session.*.{user or '*'}.*.in.said.user")
+    found = await bus.subjects("SESSIONS", f"session.*.{user or '*'}.*.in.said.user")
     return {SessionKey.of_subject(subject): number for subject, number in found.items()}
-
-
-async def subjects_of(bus: Bus, stream: str, wanted: str) -> dict[str, int]:
-    """Return the subjects of a stream that a filter matches, and how many messages each has.
-
-    Raises:
-        BusError, Unavailable: the broker can't tell.
-    """
-    counts: dict[str, int] = {}
-    for each in (await bus.layout()).streams(stream):
-        counts |= await _subjects_in(bus, each, filter_in(each, wanted))
-    return counts
-
-
-async def _subjects_in(bus: Bus, stream: str, wanted: str) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    offset = 0
-    while True:
-        reply = await bus.api(
-            f"STREAM.INFO.{stream}", {"subjects_filter": wanted, "offset": offset}
-        )  # fmt: skip
-        found: dict[str, int] = reply["state"].get("subjects") or {}
-        counts |= {named(subject): number for subject, number in found.items()}
-        offset += len(found)
-        if not found or offset >= reply.get("total", 0):
-            return counts

@@ -22,7 +22,7 @@ from vigil.subjects import SessionKey
 from ..http.problem import Problem
 from ..http.wire import SessionList, SessionSummary, Transcript, TranscriptMessage
 from .counts import start_of_newest
-from .history import READS_AT_ONCE, read_page, subjects_of
+from .history import READS_AT_ONCE, read_page
 
 log = structlog.get_logger("vigil.gateway")
 
@@ -75,7 +75,7 @@ def _said(seq: int, turn: Turn) -> Iterator[TranscriptMessage]:
 
 async def sessions(bus: Bus, user: str | None, kind: str, after: str, limit: int) -> SessionList:
     """Return a page of the sessions of a kind, of `user` (None: of everybody), after a key."""
-    started = await subjects_of(bus, STREAM, f"system.*.{user or '*'}.*.in.control")
+    started = await bus.subjects(STREAM, f"system.*.{user or '*'}.*.in.control")
     found = (SessionKey.of_subject(subject) for subject in started)
     keys = sorted((key for key in found if key.kind == kind and str(key) > after), key=str)
     gate = asyncio.Semaphore(READS_AT_ONCE)

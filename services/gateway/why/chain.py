@@ -2,7 +2,7 @@
 
 Every record points to what came before it: a claim names its turn, a turn its event, a timer's
 event the generation (the ordinal) of the turn that planned it. So the way back costs a few
-reads, however long the session is; :mod:`.reading` answers what is asked here.
+reads, however long the session is; :mod:`.reader` answers what is asked here.
 
 A chain has no end by itself: an agent may plan its next follow-up in each one. So it goes back
 `HOPS_MAX` timers, and says if it was cut there.

@@ -16,16 +16,16 @@ from ..edge import Edge
 from ..http.decide import check_length
 from ..http.routes import Caller, Json, Shared
 from ..http.wire import KEY_SCHEMA
-from . import finding
+from . import search
 from .answer import WhyAnswer, answer_of
-from .reading import Reader
+from .reader import Reader
 from .text import Voice
 
 log = structlog.get_logger("vigil.gateway")
 
 ID_LENGTH_MAX: Final = 256
 STORY_TIMEOUT_S: Final = 20.0
-"""For finding and reading, waiting for other stories included."""
+"""For search and reads, waiting for other stories included."""
 
 
 async def get_why(
@@ -60,12 +60,12 @@ async def explain(edge: Edge, caller: Principal, id_: str, session: str | None) 
     if not id_.isprintable():
         raise InvalidInput("id", "must not contain control characters")
     whose = None if caller.is_admin else caller.user
-    scope = finding.SearchScope(
+    scope = search.SearchScope(
         whose, None if session is None else readable_session(session, caller)
     )
     try:
         async with asyncio.timeout(STORY_TIMEOUT_S), edge.stories:
-            place = await finding.find(edge.bus, scope, id_)
+            place = await search.find(edge.bus, scope, id_)
             story = await Reader(edge.bus, place.key).answer(place.asking)
     except TimeoutError as error:
         raise Unavailable(f"{id_}: the story took too long to read") from error

@@ -136,6 +136,29 @@ class Reads(ABC):
         data = b64decode(found["data"]) if "data" in found else b""
         return Message(named(found["subject"]), data, headers, found["seq"], stream=stream)
 
+    async def subjects(self, stream: str, wanted: str) -> dict[str, int]:
+        """Return the subjects of a stream that a filter matches, and how many messages each has.
+
+        Raises:
+            BusError, Unavailable: the broker can't tell.
+        """
+        counts: dict[str, int] = {}
+        for each in (await self.layout()).streams(stream):
+            counts |= await self._subjects_in(each, filter_in(each, wanted))
+        return counts
+
+    async def _subjects_in(self, stream: str, wanted: str) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        offset, total = 0, 1
+        while offset < total:
+            request = {"subjects_filter": wanted, "offset": offset}
+            reply = await self.api(f"STREAM.INFO.{stream}", request)
+            found: dict[str, int] = reply["state"].get("subjects") or {}
+            counts |= {named(subject): number for subject, number in found.items()}
+            offset += len(found)
+            total = reply.get("total", 0) if found else 0
+        return counts
+
     async def read(
         self,
         stream: str,

@@ -42,7 +42,7 @@ from ..contracts import (
     encode,
 )
 from ..errors import InvalidInput, OutcomeUnknown, VigilError, WrongLastSequence
-from ..layout import filter_in, name_of
+from ..layout import name_of
 from ..settings import tokens
 from ..settings.switches import PAUSED, Paused
 from ..subjects import (
@@ -210,12 +210,9 @@ class Eraser:
     async def left(self) -> dict[str, int]:
         """Return how many records there are still, by stream."""
         found: dict[str, int] = {}
-        for stream, filters in await self._theirs():
+        for stream, filters in self._filters.items():
             for subject in filters:
-                request = {"subjects_filter": filter_in(stream, subject)}
-                info = await self._bus.api(f"STREAM.INFO.{stream}", request)
-                subjects: dict[str, int] = info["state"].get("subjects") or {}
-                if count := sum(subjects.values()):
+                if count := sum((await self._bus.subjects(stream, subject)).values()):
                     found[stream] = found.get(stream, 0) + count
         return found
 

@@ -8,8 +8,6 @@ operation; the memory service needs a handler for it (`services.memory.answers.H
 from __future__ import annotations
 
 import functools
-import importlib
-import pkgutil
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
@@ -17,6 +15,7 @@ import msgspec
 
 from ..contracts.arguments import Arguments
 from ..errors import InvalidInput
+from ..registry import declared
 from ..subjects import Scope
 from . import operations as _folder
 from .answer_text import Told
@@ -157,31 +156,20 @@ def tool(source: type[Question], picks: Picks) -> Callable[[Callable[..., Questi
 
 
 @functools.cache
-def _modules() -> tuple[dict[str, Any], ...]:
-    names = sorted(info.name for info in pkgutil.iter_modules(_folder.__path__))
-    return tuple(vars(importlib.import_module(f"{_folder.__name__}.{name}")) for name in names)
-
-
-@functools.cache
 def operations() -> dict[str, Operation]:
     """Return every operation of a scope, by name."""
-    return {one.name: one for one in (module["OPERATION"] for module in _modules())}
+    return {one.name: one for one in declared(_folder.__name__, Operation)}
 
 
 @functools.cache
 def tools() -> dict[str, ModelTool]:
     """Return every memory tool of a model, by name."""
-    return {
-        one.name: one
-        for module in _modules()
-        for one in module.values()
-        if isinstance(one, ModelTool)
-    }
+    return {one.name: one for one in declared(_folder.__name__, ModelTool)}
 
 
 def forget_registered() -> None:
     """Look at the folder again: it changed."""
-    for cached in (_modules, operations, tools):
+    for cached in (operations, tools):
         cached.cache_clear()
 
 

@@ -12,14 +12,13 @@ person alone to decide, once content from outside has a part in them: its `Leave
 from __future__ import annotations
 
 import functools
-import importlib
-import pkgutil
 from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from vigil import registry
 from vigil.contracts import OpenCall, Risk, ToolUseBlock
 from vigil.contracts.arguments import Arguments
 
@@ -96,10 +95,9 @@ def tool(
     """
 
     def declare(function: Run) -> OwnTool:
-        first, *_ = get_type_hints(function).values()
         return OwnTool(
             name=function.__name__,
-            arguments=first,
+            arguments=registry.arguments_of(function),
             function=function,
             risk=risk,
             profiles=profiles,
@@ -113,11 +111,4 @@ def tool(
 @functools.cache
 def declared() -> dict[str, OwnTool]:
     """Return all that the modules of `own_tools` declare, by name."""
-    modules = sorted(info.name for info in pkgutil.iter_modules(own_tools.__path__))
-    found = (
-        one
-        for name in modules
-        for one in vars(importlib.import_module(f"{own_tools.__name__}.{name}")).values()
-        if isinstance(one, OwnTool)
-    )
-    return {one.name: one for one in found}
+    return {one.name: one for one in registry.declared(own_tools.__name__, OwnTool)}

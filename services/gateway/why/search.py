@@ -37,7 +37,7 @@ from vigil.subjects import SessionKey
 from ..http.problem import Problem
 from . import stories
 from .facts import Fact, LetterFact, TurnFact
-from .reading import Budget, scan, to_fact
+from .reader import Budget, scan, to_fact
 from .story import Asking, Story
 
 T = TypeVar("T")
