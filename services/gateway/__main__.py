@@ -72,7 +72,7 @@ async def _serve_http(
             task.result()
     finally:
         edge.stopping.set()
-        server.should_exit = True
+        server.stop()
         with contextlib.suppress(asyncio.CancelledError):
             await serving
         for task in (writing, taking):
