@@ -34,6 +34,7 @@ MADE: Final = frozenset(
         "channels",
         "coalesce_ms",
         "double_text",
+        "home_thread",
         "profile",
         "result_length_max",
         "route",
@@ -59,6 +60,7 @@ def policy_of(config: Config, key: SessionKey) -> Policy:
         coalesce_ms=agent.coalesce_ms,
         channels=tuple(sorted(config.channels)),
         route=config.person_of(key.user).channel,
+        home_thread=config.person_of(key.user).home_thread,
     )
 
 

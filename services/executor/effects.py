@@ -19,6 +19,7 @@ from vigil.contracts import (
     Control,
     SpawnSession,
     TellParent,
+    TellPerson,
     ToolResultEvent,
     decode_board,
     encode,
@@ -64,6 +65,8 @@ class Carrying:
                 await self._spawn(key, effect, turn_seq)
             case TellParent():
                 await self._tell(key, effect)
+            case TellPerson():
+                await self._tell_person(key, effect)
             case CancelCall():
                 await self._cancel(key, effect)
             case BoardChange():
@@ -91,6 +94,20 @@ class Carrying:
         kind = "tool_result" if isinstance(event, ToolResultEvent) else "control"
         await self._bus.publish(parent.in_event(kind), encode(event), _headers(), msg_id=event.id)
         crash.point("executor.tell.after")
+
+    async def _tell_person(self, key: SessionKey, effect: TellPerson) -> None:
+        """Store what the person is to be told, where they are. A repeat finds it there."""
+        home = work.relative_of(key, effect.payload.home)
+        if home.is_system:
+            raise InvalidInput("home", f"{home} is no conversation")
+        event = work.told_of(home, effect, now=self._clock.now())
+        try:
+            await self._bus.publish(
+                home.in_event(f"told.{effect.id}"), encode(event), _headers(), expect=0
+            )
+        except WrongLastSequence:
+            log.info("told before", action="executor.told", session=str(home))
+        crash.point("executor.tell_person.after")
 
     # ------------------------------------------------------------ ending
 

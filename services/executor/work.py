@@ -25,6 +25,8 @@ from vigil.contracts import (
     SpawnSession,
     Start,
     TellParent,
+    TellPerson,
+    ToldEvent,
     Tool,
     ToolResultEvent,
     Turn,
@@ -38,7 +40,7 @@ from .tools.source import Call
 SERVICE: Final = "executor"
 TAGS: Final = (
     b'"type":"call_tool"', b'"type":"spawn_session"', b'"type":"cancel_call"',
-    b'"type":"tell_parent"', b'"type":"board_change"',
+    b'"type":"tell_parent"', b'"type":"tell_person"', b'"type":"board_change"',
 )  # fmt: skip
 LETTER: Final = "x"
 """The executor's in the header of a turn."""
@@ -46,7 +48,7 @@ NOBODY: Final = ""
 """In a claim: whose call was withdrawn before anybody ran it. It never is."""
 CUT: Final = "\n[cut off: the result had {size} bytes, {kept} are shown]"
 
-Quick = SpawnSession | CancelCall | TellParent | BoardChange
+Quick = SpawnSession | CancelCall | TellParent | TellPerson | BoardChange
 Work = Quick | CallTool
 
 
@@ -252,6 +254,17 @@ def told(parent: SessionKey, effect: TellParent, *, now: datetime) -> Control | 
                 caused_by=payload.call_id,
                 payload=ControlPayload(op="status", status=status),
             )
+
+
+def told_of(home: SessionKey, effect: TellPerson, *, now: datetime) -> ToldEvent:
+    """Build what a conversation is told for its person. Its id is the same for every try."""
+    return ToldEvent(
+        id=f"told-{token_of(SERVICE, effect.id)}",
+        session_key=str(home),
+        created_at=now,
+        caused_by=effect.id,
+        payload=effect.payload.told,
+    )
 
 
 # ---------------------------------------------------------------- the board

@@ -296,8 +296,8 @@ ROLES: Final[dict[str, Role]] = {
     "executor": Role(
         publishes=(
             "session.*.*.*.call.*", "session.*.*.*.in.tool_result", "session.*.*.*.in.control",
-            "system.*.*.*.call.*", "system.*.*.*.in.tool_result", "system.*.*.*.in.control",
-            BOARD_ALL, EXECUTOR_CANCEL, "dead.executor.*.*.*",
+            "session.*.*.*.in.told.*", "system.*.*.*.call.*", "system.*.*.*.in.tool_result",
+            "system.*.*.*.in.control", BOARD_ALL, EXECUTOR_CANCEL, "dead.executor.*.*.*",
         ),
         subscribes=(EXECUTOR_CANCEL,),
         pulls=(EXECUTOR_TURNS, EXECUTOR_TURNS_SYSTEM),

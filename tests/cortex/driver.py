@@ -28,6 +28,8 @@ from vigil.contracts import (
     TextBlock,
     TimerFired,
     TimerPayload,
+    ToldEvent,
+    ToldPayload,
     Tool,
     ToolResultEvent,
     ToolResultPayload,
@@ -207,6 +209,27 @@ class Driver:
         if event_id is not None:
             fields["id"] = event_id
         return External(payload=ExternalPayload(source="hook:ci", content=content, **of), **fields)
+
+    def told(self, text: str = "It is done.", **of: Any) -> list[Turn]:
+        """Let another session of the agent have something said."""
+        return self.feed(self.told_event(text, **of))
+
+    def told_event(self, text: str = "It is done.", **of: Any) -> ToldEvent:
+        payload = ToldPayload(origin="ann:vigil:_planner-1f", text=text, **of)
+        return ToldEvent(payload=payload, **self._envelope())
+
+    def digest(self) -> list[Turn]:
+        """Let the deadline of the digest come."""
+        digest = self.state.digest
+        assert digest is not None
+        self.now = max(self.now, digest.due_at)
+        payload = TimerPayload(
+            timer_id="_digest",
+            generation=digest.generation,
+            fire_at=digest.due_at,
+            kind="deadline",
+        )
+        return self.feed(TimerFired(payload=payload, **self._envelope()))
 
     def gathered(self) -> list[Turn]:
         """Fire the deadlines of messages that wait for more, until they are answered."""

@@ -127,6 +127,7 @@ def test_the_addresses_are_the_subjects() -> None:
         "signals": key.signal("message.sent"),
         "sessionMessages": key.in_user,
         "sessionEvents": key.in_event("timer"),
+        "sessionTold": key.in_event("told.e"),
         "sessionTurns": key.turn_for("sm"),
         "sessionSaid": key.out_said("e"),
         "sessionReceipts": key.receipt("e"),
@@ -165,4 +166,4 @@ def test_kinds_and_types_are_those_there_are() -> None:
         for subject in role.publishes
         if ".in." in subject
     }
-    assert published - {"said.user"} <= set(parameters["type"]["enum"])
+    assert published - {"said.user", "told.*"} <= set(parameters["type"]["enum"])

@@ -58,6 +58,8 @@ from vigil.contracts import (
     TimerFired,
     TimerPayload,
     TimerRecord,
+    ToldEvent,
+    ToldPayload,
     ToolResultBlock,
     ToolResultEvent,
     ToolResultPayload,
@@ -294,6 +296,22 @@ SAMPLES: dict[str, tuple[Callable[[bytes], Any], Any]] = {
         ToolResultEvent(
             payload=ToolResultPayload(
                 call_id="c" * 32, content="Remembered", is_error=True, is_tainted=True
+            ),
+            **ENVELOPE,
+        ),
+    ),
+    "event.told": (
+        contracts.decode_event,
+        ToldEvent(
+            payload=ToldPayload(
+                origin="ann:vigil:_planner-1f",
+                text="The disk is full.",
+                what="job",
+                title="watch the disk",
+                row="disk",
+                urgency="high",
+                is_ordered=True,
+                is_tainted=True,
             ),
             **ENVELOPE,
         ),

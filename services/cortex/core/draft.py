@@ -22,6 +22,7 @@ from vigil.contracts import (
     Effect,
     EffectType,
     FollowUp,
+    Job,
     Loop,
     Note,
     Outcome,
@@ -31,12 +32,16 @@ from vigil.contracts import (
     ScheduleTimer,
     ScheduleTimerPayload,
     State,
+    TellPerson,
+    TellPersonPayload,
     TextBlock,
     TimerKind,
+    ToldPayload,
     Turn,
     Usage,
     effect_id,
 )
+from vigil.subjects import SessionKey
 
 from ..profiles import thinking
 from . import sway as sways
@@ -252,10 +257,29 @@ class Draft:
             self.update(job=job)
         if job is not None and job is not self._job_before:
             self.change_board(job)
+            if job_record.is_running(self._job_before) and not job_record.is_running(job):
+                self._tell_home(job)
         turn = self._turn(turn_id, history_from)
         is_known = sways.of_thread(turn.state, self.moment)
         taint = sways.taint(is_known | sways.of_what_stays(turn))
         return replace(turn, state=replace(turn.state, taint=taint))
+
+    def _tell_home(self, job: Job) -> None:
+        """Have the person told where they are that a job ended: it belongs to no conversation."""
+        start = [] if self.state.start is None else [self.state.start]
+        sway = sways.of_job(job) | sways.of(*job.step_runs, *start)
+        told = ToldPayload(
+            origin=self.key,
+            text=job_record.last_words(job, is_quotable=not sway.is_outside),
+            what="job",
+            title=job.skill or "" if sway.is_outside else job_record.line(job.skill or job.goal),
+            is_ordered=True,
+        )
+        key = SessionKey.parse(self.key)
+        home = replace(key, thread=self.policy.home_thread)
+        payload = TellPersonPayload(home=str(home), told=told)
+        effect, ordinal = self.next_id("tell_person", payload, payload.home)
+        self.effects.append(TellPerson(id=effect, ordinal=ordinal, payload=payload))
 
     def _turn(self, turn_id: str, history_from: int) -> Turn:
         state = replace(

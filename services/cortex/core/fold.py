@@ -14,6 +14,7 @@ from vigil.contracts import (
     State,
     Tick,
     TimerFired,
+    ToldEvent,
     ToolResultEvent,
     UserMessage,
 )
@@ -25,6 +26,7 @@ from . import (
     plainly,
     speech,
     timers,
+    told,
 )
 from .draft import Draft
 from .policy import Moment, Policy
@@ -40,6 +42,7 @@ TYPES: dict[type, EventType] = {
     Tick: "tick",
     External: "external",
     Control: "control",
+    ToldEvent: "told",
 }
 
 
@@ -68,7 +71,7 @@ def fold(key: str, state: State, seq: int, event: Event, moment: Moment, policy:
     draft = Draft(key, state, moment, policy, cause)
     draft.update(position=seq, is_offered=state.is_offered or not state.turns)
     match event:
-        case UserMessage() | External() | Tick():
+        case UserMessage() | External() | ToldEvent() | Tick():
             _begin(draft, cause, event, cause.type)
         case TimerFired():
             timers.receive(draft, cause, event)
@@ -127,6 +130,8 @@ def _take(draft: Draft, causes: Sequence[Cause], events: Sequence[Event]) -> int
             detached.take(draft, cause, event)
         case Control():
             detached.take(draft, cause, event)
+        case ToldEvent():
+            told.take(draft, cause, event)
         case TimerFired():
             timers.fire(draft, cause, event)
         case Tick():
@@ -210,6 +215,8 @@ def poison(
         speech.say(draft, APOLOGY, Sway.NONE, is_autonomous=False)
     elif isinstance(event, TimerFired):
         _drop_timer(draft, event)
+    elif isinstance(event, ToldEvent):
+        plainly.say_of_told(draft, event.payload)
     elif isinstance(event, Control):
         children.refuse(draft, event.payload.start)
     return draft
@@ -246,6 +253,8 @@ def give_up(
             plainly.say_of_task(draft, task)
         if isinstance(event, TimerFired):
             _drop_timer(draft, event)
+        elif isinstance(event, ToldEvent):
+            plainly.say_of_told(draft, event.payload)
         is_direct = queued.type == "user_message"
     draft.note("gave_up", f"after {state.attempt} attempts")
     draft.outcome = "failed"

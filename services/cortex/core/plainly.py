@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from vigil.contracts import AGENT_FOLLOW_UP, FollowUp, Task, TimerPayload
+from vigil.contracts import AGENT_FOLLOW_UP, FollowUp, Task, TimerPayload, ToldPayload
 
 from . import speech
 from . import sway as sways
@@ -80,6 +80,13 @@ def say_of_task(draft: Draft, task: Task) -> None:
     """Say that what the person ordered is over, whose event is passed over."""
     if task.is_ordered:
         _say(draft, of_task(task), sways.of(task))
+
+
+def say_of_told(draft: Draft, payload: ToldPayload) -> None:
+    """Say that there is something to say, whose event is passed over."""
+    if payload.is_ordered:
+        text = f"This is over, but I can't put it into words: {payload.title or payload.what}"
+        _say(draft, text, sways.of(payload))
 
 
 def _say(draft: Draft, text: str, sway: Sway, *, channel: str | None = None) -> None:

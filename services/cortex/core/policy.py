@@ -68,6 +68,13 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     steps_max: int = 20
     note_days: int = 7
     """How long a job's note is kept."""
+    home_thread: str = "main"
+    """The thread of the person's home, which is told what belongs to no other conversation."""
+
+    @property
+    def is_reply_voidable(self) -> bool:
+        """Whether a newer message voids an answer, too."""
+        return self.clear_policy == "all"
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +83,8 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     now: datetime
     quiet_until: datetime | None = None
     """When the person's quiet hours end, if they are on."""
+    digest_at: datetime | None = None
+    """When the person is next told together what could wait; None: a day from now."""
     is_paused: bool = False
     tools: dict[str, Tool] = {}
     """What the executor offers at present, by name."""
@@ -116,3 +125,17 @@ def quiet_until(now: datetime, hours: tuple[time, time] | None, zone: ZoneInfo) 
         return None
     ends_at = datetime.combine(day, end, tzinfo=zone).astimezone(now.tzinfo)
     return ends_at if ends_at > now else None
+
+
+def next_at(now: datetime, wall: time, zone: ZoneInfo) -> datetime:
+    """Return the next instant at which the person's clocks show a time; `now` doesn't count.
+
+    >>> from datetime import UTC
+    >>> at = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
+    >>> next_at(at, time(8), ZoneInfo("UTC")).isoformat()
+    '2026-01-06T08:00:00+00:00'
+    """
+    today = now.astimezone(zone).date()
+    days = (today + timedelta(days=ahead) for ahead in (0, 1, 2))
+    instants = (datetime.combine(day, wall, tzinfo=zone).astimezone(now.tzinfo) for day in days)
+    return next(at for at in instants if at > now)

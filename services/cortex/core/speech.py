@@ -30,11 +30,13 @@ def say(
     tag: str | None = None,
     fence: int | None = None,
     channel: str | None = None,
+    is_firm: bool = False,
 ) -> gates.Blocked | None:
     """Send `text`, unless the gates or the quiet hours say otherwise.
 
     `channel` None: autonomous messages go where the person wants them, others to the socket.
     `sway`: of the text, which need not be the open loop's.
+    `is_firm`: nothing puts it off or voids it any more; who says it looked at the hours.
 
     Returns the refusal, if it was blocked. A message held back by quiet hours or a pause
     becomes a timer with a fixed text, and counts as sent as far as the caller goes. A session
@@ -44,17 +46,17 @@ def say(
         draft.last_words = text
         return None
     if is_autonomous:
-        blocked = gate(draft, is_ordered=is_ordered) or _no_room(draft, text, is_ordered=is_ordered)
+        blocked = gate(draft, is_ordered=is_ordered)
+        if blocked is None and not is_firm:
+            blocked = _no_room(draft, text, is_ordered=is_ordered)
         if blocked is not None:
             draft.note(f"blocked_{blocked.code}", blocked.text)
             draft.is_dirty = True
             return blocked
-        if held_until(draft) is not None:
+        if not is_firm and held_until(draft) is not None:
             _hold_text(draft, text, sway, is_ordered=is_ordered, channel=channel)
             return None
-    is_voidable = is_autonomous and not is_ordered
-    if not is_autonomous and draft.policy.clear_policy == "all":
-        is_voidable = True
+    is_voidable = not (is_ordered or is_firm) if is_autonomous else draft.policy.is_reply_voidable
     payload = SendPayload(
         text=text,
         caused_by=draft.cause.id if draft.cause is not None else "",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ..core import conclusion, external, person
+from ..core import conclusion, external, person, told
 from ..core.profile import MCP, MEMORY, Profile, converse
 
 PROFILE = Profile(
     name="channel",
     prompt="channel.md.j2",
-    begins={"user_message": person.receive, "external": external.receive},
+    begins={"user_message": person.receive, "external": external.receive, "told": told.receive},
     question=converse,
     conclude=conclusion.conclude,
     tools=(MEMORY, MCP, "branch", "spawn_worker"),

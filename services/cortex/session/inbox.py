@@ -19,6 +19,7 @@ SUBJECT_TYPES: Final[dict[str, EventType]] = {
     "tick": "tick",
     "external": "external",
     "control": "control",
+    "told": "told",
 }
 
 

@@ -25,14 +25,14 @@ from vigil.errors import InvalidInput
 from vigil.observe import metrics, trace
 from vigil.observe.metrics import Metrics
 from vigil.observe.trace import Tracer
-from vigil.settings.config import quiet_hours_of, zone_of
+from vigil.settings.hours import digest_time_of, quiet_hours_of, zone_of
 from vigil.settings.sections import Person
 from vigil.settings.switches import Switches
 from vigil.subjects import SessionKey
 
 from .. import core
 from ..core import Draft, Moment, Policy
-from ..core.policy import quiet_until
+from ..core.policy import next_at, quiet_until
 from ..core.profile import ModelQuestion
 from ..thought.model import ModelError
 from ..thought.recollector import LoopMemory, Recollector
@@ -86,6 +86,7 @@ class Session:
         self._toolbox = toolbox
         self._zone = zone_of(person)
         self._quiet_hours = quiet_hours_of(person)
+        self._digest_at = digest_time_of(person)
         self._new_history = functools.partial(History, history_rows, context_tokens)
         self._idle_release_s = idle_release_s
         self._careful = careful
@@ -358,6 +359,7 @@ class Session:
         return Moment(
             now=now,
             quiet_until=quiet_until(now, self._quiet_hours, self._zone),
+            digest_at=next_at(now, self._digest_at, self._zone),
             is_paused=self._switches.paused is not None,
             tools=self._toolbox.tools,
             is_history_tainted=self._log.history.is_tainted,

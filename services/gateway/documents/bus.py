@@ -35,6 +35,7 @@ from vigil.contracts import (
     Signal,
     Tick,
     TimerFired,
+    ToldEvent,
     ToolResultEvent,
     Turn,
     UserMessage,
@@ -77,6 +78,7 @@ MESSAGES: Final[dict[str, Spoken]] = {
     ),
     "external": Spoken(External, "An event from outside, as it was let in", ("event.external",)),
     "toolResult": Spoken(ToolResultEvent, "What a tool answered", ("event.tool_result",)),
+    "told": Spoken(ToldEvent, "What another session has to say to the person", ("event.told",)),
     "tick": Spoken(Tick, "A loop's next round"),
     "turn": Spoken(
         Turn, "One atomic commit of a session", ("turn", "turn.remembering", "turn.working")
@@ -139,6 +141,11 @@ _CHANNELS: Final[dict[str, tuple[str, str, tuple[str, ...]]]] = {
         f"{_K}.in.{{type}}",
         "Whatever else comes into a session.",
         ("timerFired", "control", "external", "toolResult", "tick"),
+    ),
+    "sessionTold": (
+        f"{_K}.in.told.{{effect}}",
+        "What the agent's other sessions have to say to the person here: a job ended, say.",
+        ("told",),
     ),
     "sessionTurns": (f"{_K}.turn-{{letters}}", "Commits.", ("turn",)),
     "sessionSaid": (f"{_K}.out.said.{{effect}}", "What the agent said.", ("said",)),

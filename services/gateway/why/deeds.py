@@ -25,6 +25,7 @@ from vigil.contracts import (
     SpawnSession,
     StepRun,
     TellParent,
+    TellPerson,
     Turn,
 )
 from vigil.subjects import SessionKey
@@ -58,6 +59,15 @@ class Reported(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     state: Literal["running", "asking", "done", "failed"]
+    text: str
+    is_tainted: bool
+
+
+class ToldHome(msgspec.Struct, frozen=True, kw_only=True):
+    """What the person is told in another conversation."""
+
+    id: str
+    home: str
     text: str
     is_tainted: bool
 
@@ -107,7 +117,7 @@ class Working(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the plan is of this turn."""
 
 
-Deed = Started | CalledOff | Reported | Requested | Working
+Deed = Started | CalledOff | Reported | ToldHome | Requested | Working
 
 
 def deeds_of(turn: Turn) -> list[Deed]:
@@ -129,6 +139,9 @@ def _deed(key: SessionKey, effect: Effect, at: datetime) -> Deed | None:
         case TellParent(payload=told):
             return Reported(id=effect.id, state=told.state, text=clip(told.content),
                             is_tainted=told.is_tainted)  # fmt: skip
+        case TellPerson(payload=asked):
+            said, text = asked.told, clip(asked.told.text)
+            return ToldHome(id=effect.id, home=asked.home, text=text, is_tainted=said.is_tainted)
         case BoardChange(payload=changed):
             entity = changed.entity
             return _working(entity, at) if isinstance(entity, Job) else _requested(entity)

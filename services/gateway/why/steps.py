@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any, TypeVar, assert_never
+from typing import Any, Final, TypeVar, assert_never
 
 import msgspec
 
@@ -24,6 +24,7 @@ from vigil.contracts import (
     Said,
     Tick,
     TimerFired,
+    ToldEvent,
     ToolResultEvent,
     UserMessage,
 )
@@ -31,7 +32,7 @@ from vigil.contracts.notes import note_words
 from vigil.contracts.session_kinds import SESSION_KINDS
 from vigil.contracts.vocabulary import JOBS
 
-from .deeds import CalledOff, Deed, Reported, Requested, Started, Working
+from .deeds import CalledOff, Deed, Reported, Requested, Started, ToldHome, Working
 from .facts import Fact, LetterFact, MissingRecord, TurnFact
 from .story import Story
 from .text import DEADLINES, LATE_S, RETRY, STARTED, TEMPLATES, Voice, clip
@@ -202,18 +203,23 @@ def _delivery(pen: _Pen, record: Said | Receipt | Dispatch | Attempt, scene: _Sc
 # ---------------------------------------------------------------- events
 
 
+_PLAIN: Final[dict[type, str]] = {
+    UserMessage: "message.in",
+    External: "event.external",
+    ToldEvent: "told",
+}
+
+
 def _event(
     pen: _Pen,
-    event: UserMessage | TimerFired | External | Control | ToolResultEvent | Tick,
+    event: UserMessage | TimerFired | External | Control | ToolResultEvent | ToldEvent | Tick,
     scene: _Scene,
 ) -> WhyStep:
     match event:
-        case UserMessage():
-            return pen.step("message.in", event.payload, event.id)
+        case UserMessage() | External() | ToldEvent():
+            return pen.step(_PLAIN[type(event)], event.payload, event.id)
         case TimerFired():
             return _due(pen, event)
-        case External():
-            return pen.step("event.external", event.payload, event.id)
         case Control():
             return _control(pen, event, scene.voice)
         case ToolResultEvent():
@@ -331,6 +337,8 @@ def _deed(pen: _Pen, deed: Deed, voice: Voice) -> WhyStep:
             )
         case CalledOff():
             return pen.step("call.cancelled", deed, deed.id)
+        case ToldHome():
+            return pen.step("told_home", deed, deed.id)
         case Reported():
             return pen.step(f"parent.{deed.state}", deed, deed.id)
         case Requested():

@@ -122,6 +122,7 @@ DEADLINES: Final = {
     "_pause": "It was time to look whether the conversation had paused",
     "_child": "It was time to look whether a session that it started is still at it",
     "_approval": "The time for a verdict on a request was over",
+    "_digest": "It was time to say what had waited",
 }
 """Name of a deadline -> what it means; any other is that of a model call: `RETRY`."""
 
@@ -142,6 +143,7 @@ TEMPLATES: Final[dict[str, str]] = {
     "timer.due:deadline": "{wait}[, {late_s:.1f} s late].",
     "event.external": "[{is_trusted:if}A trusted|An untrusted] event[ of the kind {kind:80}]"
     "[ from {origin:80}] came in by {source:80}: {content:q}",
+    "told": "{origin} reported[ of a {what}][ ({title})]: {text:q}" + _HOLDS,
     "tick": "A regular tick came.",
     "control.stop": "{They} asked to stop the running turn" + _BECAUSE,
     "control.cancel_timer": "{They} cancelled {timer_id:q}" + _BECAUSE,
@@ -181,6 +183,7 @@ TEMPLATES: Final[dict[str, str]] = {
     "parent.asking": "It reported that it waits for a person: {text:q}" + _HOLDS,
     "parent.done": "It reported its result to the session that started it: {text:q}" + _HOLDS,
     "parent.failed": "It reported that it failed: {text:q}" + _HOLDS,
+    "told_home": "It had {home} told: {text:q}" + _HOLDS,
     **{f"approval.{state}": words.step + _SAID for state, words in APPROVALS.items()},
     "approval.open": APPROVALS["open"].step + ": {text:q}, until {expires_at:at}.",
     "approval.open:question": "It asks {they}: {text:q}, until {expires_at:at}.",

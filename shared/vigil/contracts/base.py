@@ -15,7 +15,7 @@ TURN_BYTES_MAX: Final = 512 * 1024
 DEAD_LETTER_BYTES_MAX: Final = 512 * 1024
 """More of a message isn't kept: in base64 it would exceed the broker's limit of 1 MiB."""
 
-EventType = Literal["user_message", "timer", "tool_result", "tick", "external", "control"]
+EventType = Literal["user_message", "timer", "tool_result", "tick", "external", "control", "told"]
 SOCKET: Final = "socket"
 """The channel that is always there: the transcript itself, followed by WebSockets."""
 AGENT_FOLLOW_UP: Final = "Agent follow-up"

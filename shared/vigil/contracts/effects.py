@@ -9,7 +9,7 @@ import msgspec
 
 from .base import SOCKET, Instant, Record
 from .board import BoardEntity
-from .events import ChildKind, TimerKind
+from .events import ChildKind, TimerKind, ToldPayload
 from .memories import MemoryType, Stability
 from .tools import Risk
 
@@ -164,6 +164,18 @@ class TellParent(EffectEnvelope, frozen=True, kw_only=True, tag="tell_parent"):
     payload: TellParentPayload
 
 
+class TellPersonPayload(Record, frozen=True, kw_only=True):
+    """What is to be said in another conversation of the same person and agent: their home."""
+
+    home: str
+    """Its session key."""
+    told: ToldPayload
+
+
+class TellPerson(EffectEnvelope, frozen=True, kw_only=True, tag="tell_person"):
+    payload: TellPersonPayload
+
+
 class BoardChangePayload(Record, frozen=True, kw_only=True):
     entity: BoardEntity
     """As it is now, whole."""
@@ -182,6 +194,7 @@ Effect = (
     | SpawnSession
     | CancelCall
     | TellParent
+    | TellPerson
     | BoardChange
 )
 EffectType = Literal[
@@ -193,6 +206,7 @@ EffectType = Literal[
     "spawn_session",
     "cancel_call",
     "tell_parent",
+    "tell_person",
     "board_change",
 ]
 

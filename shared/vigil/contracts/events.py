@@ -156,7 +156,32 @@ class Control(Envelope, frozen=True, kw_only=True, tag="control"):
     payload: ControlPayload
 
 
-Event = UserMessage | TimerFired | ToolResultEvent | Tick | External | Control
+Urgency = Literal["low", "normal", "high"]
+"""`low` waits for the next digest; `high` is said in quiet hours, too, if the person ordered it."""
+
+
+class ToldPayload(Record, frozen=True, kw_only=True):
+    """What another session has to say to the person (LOOPS L-12), as it is to be said."""
+
+    origin: str
+    """The key of that session."""
+    text: str
+    what: str = ""
+    """What it is that has an end, or an alert: ``job``."""
+    title: str = ""
+    row: str = ""
+    """Of the timetable, if it recurs: the same text of the same row is folded into digests."""
+    urgency: Urgency = "normal"
+    is_ordered: bool = False
+    """Whether the person ordered it: exempt from cap and cooldown."""
+    is_tainted: bool = False
+
+
+class ToldEvent(Envelope, frozen=True, kw_only=True, tag="told"):
+    payload: ToldPayload
+
+
+Event = UserMessage | TimerFired | ToolResultEvent | Tick | External | Control | ToldEvent
 
 
 class Cause(Record, frozen=True, kw_only=True):

@@ -128,6 +128,11 @@ NOTES: Final[dict[str, NoteWords]] = {
         "failed",
         signal=("error.event", "An event could not be used"),
     ),
+    "digested": NoteWords(
+        "another session's report waits for the digest, and why",
+        "It waits for the next digest: {text}.",
+        "held",
+    ),
     "gave_up": NoteWords(
         "the step was tried too often",
         "The step was given up {text}.",

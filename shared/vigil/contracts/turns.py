@@ -163,6 +163,34 @@ class Pause(Record, frozen=True, kw_only=True):
     """When it counts as paused, if nothing more is said."""
 
 
+class Unsaid(Record, frozen=True, kw_only=True):
+    """What another session told, and the person hears in the next digest: it came at a bad time,
+    or again (LOOPS L-13)."""
+
+    text: str
+    """Cut to what a digest holds of it."""
+    told_at: Instant
+    """The last time."""
+    count: int = 1
+    """How often it was told since it was last spoken of."""
+    is_known: bool = False
+    """Whether the person was told before; if it doesn't come again, the digest says so."""
+    recurs: bool = False
+    is_tainted: bool = False
+
+
+class Digest(Record, frozen=True, kw_only=True):
+    """What is said together, later."""
+
+    generation: int
+    """Of its deadline."""
+    due_at: Instant
+    entries: dict[str, Unsaid]
+    """By what makes two the same."""
+    left_out: int = 0
+    """How many more there were."""
+
+
 class State(Record, frozen=True, kw_only=True):
     """The small state of a session, carried whole by every turn."""
 
@@ -213,6 +241,7 @@ class State(Record, frozen=True, kw_only=True):
     approvals: dict[str, Approval] = {}  # noqa: RUF012
     """The open requests to the person, by id."""
     job: Job | None = None
+    digest: Digest | None = None
     taint: Taint = msgspec.field(default=Taint(), name="is_swayed")
     """Whether untrusted content ever stood in what a model may be shown here. It stays, whatever
     becomes of the rows."""

@@ -252,6 +252,7 @@ EVENTS: Final[dict[EventType, str]] = {
     "tick": "a tick",
     "external": "an outside event",
     "control": "an order",
+    "told": "what another session reported",
 }
 """Type of an event -> what it is, after "because of"."""
 

@@ -138,6 +138,7 @@ INFOS: Final = {
     "executor.not_run": "a call didn't reach its source",
     "executor.published": "a source's tools are in TOOLS",
     "executor.sandbox": "the sandbox, and why no better one",
+    "executor.told": "a person was told before",
     "executor.spawned": "a session was started before",
     "gateway.approval": "a person decided on a request",
     "gateway.dead": "a person ended a dead letter",

@@ -10,20 +10,19 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from datetime import time
 from pathlib import Path
 from typing import Any, Final
-from zoneinfo import ZoneInfo
 
 import msgspec
 import platformdirs
 
 from ..channels import kinds
 from ..channels.contract import Channel
-from ..errors import ConfigError, VigilError
+from ..errors import ConfigError, InvalidInput, VigilError
 from ..subjects import TEAM, Scope, SessionKey, check_part
 from ..topology import DAY_S
 from . import secrets
+from .hours import digest_time_of, quiet_hours_of, zone_of
 from .secrets import Secret
 from .sections import (
     Agent,
@@ -281,6 +280,10 @@ def _check(raw: dict[str, Any]) -> list[str]:
         for person in (config.person, *config.people.values()):
             zone_of(person)
             quiet_hours_of(person)
+            digest_time_of(person)
+            check_part("home_thread", person.home_thread)
+            if person.home_thread.startswith("_"):
+                raise InvalidInput("home_thread", "must not begin with '_'")
         for section in NAMED_SECTIONS:
             for name in raw.get(section, {}):
                 check_part(section, name)
@@ -330,33 +333,6 @@ def check_mcp(name: str, server: McpServer) -> None:
         raise wrong(
             "args, env, env_file, folders, folders_read and network go with command, not url"
         )
-
-
-def zone_of(person: Person) -> ZoneInfo:
-    """Return the person's time zone. Raises: ConfigError."""
-    try:
-        return ZoneInfo(person.timezone)
-    except (KeyError, ValueError, OSError) as error:
-        raise ConfigError(f"timezone {person.timezone!r} is not an IANA time zone") from error
-
-
-def quiet_hours_of(person: Person) -> tuple[time, time] | None:
-    """Return (start, end) in the person's time zone, or None. Raises: ConfigError.
-
-    >>> quiet_hours_of(Person(quiet_hours="22:00-07:30"))
-    (datetime.time(22, 0), datetime.time(7, 30))
-    """
-    if not person.quiet_hours:
-        return None
-    start, separator, end = person.quiet_hours.partition("-")
-    try:
-        if not separator:
-            raise ValueError("no '-'")
-        return time.fromisoformat(start.strip()), time.fromisoformat(end.strip())
-    except ValueError as error:
-        raise ConfigError(
-            f"quiet_hours {person.quiet_hours!r}: expected HH:MM-HH:MM ({error})"
-        ) from error
 
 
 FIRST_FILE: Final = """\

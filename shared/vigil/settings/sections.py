@@ -204,6 +204,10 @@ class Person(Section, frozen=True, kw_only=True):
     """`"22:00-07:00"`, local time: no proactive messages."""
     channel: str = "socket"
     """Where autonomous messages also go: a name in `[channels]`."""
+    home_thread: str = "main"
+    """The conversation that is told what belongs to no other."""
+    digest_at: str = "08:00"
+    """Local time at which it is told together what could wait, or repeats itself."""
 
 
 class Agent(Section, frozen=True, kw_only=True):

@@ -121,6 +121,25 @@ def note_of(job: Job) -> str:
     return fitted("\n".join(lines).replace("\0", ""), NOTE_BYTES_MAX)
 
 
+def last_words(job: Job, *, is_quotable: bool) -> str:
+    """Return what the person is told of a job that ended.
+
+    Args:
+        is_quotable: whether nothing of it is from outside; else only its counts are told.
+    """
+    name = f"The job {job.skill!r}" if job.skill else "A job"
+    about = f" ({line(job.goal)})" if is_quotable and job.goal else ""
+    if job.status != "succeeded":
+        why = f": {line(job.error)}" if is_quotable and job.error else "."
+        return f"{name}{about} {job.status}{why} (`vigil jobs show {job.id}`)"
+    worked = sum(not run.error for run in job.step_runs)
+    told = f"{name}{about} is done: {worked} of {len(job.step_runs)} steps worked."
+    output = job.step_runs[-1].output.strip() if job.step_runs else ""
+    if is_quotable and output:
+        return f"{told}\n\n{fitted(output, OUTPUT_BYTES_MAX)}"
+    return f"{told} (`vigil jobs show {job.id}`)"
+
+
 def line(text: str) -> str:
     return fitted(" ".join(text.split()), NOTED_BYTES_MAX)
 
@@ -163,6 +182,7 @@ def is_running(job: Job | None) -> bool:
 
 
 __all__ = [
-    "begun", "closed", "ended", "fitted", "is_named", "is_running", "line", "may_use", "note_of",
+    "begun", "closed", "ended", "fitted", "is_named", "is_running", "last_words",
+    "line", "may_use", "note_of",
     "with_call", "with_result", "with_run",
 ]  # fmt: skip
