@@ -293,6 +293,10 @@ POINTS: Final = {
         "the parent's event is stored",
         "stored again under its id",
     ),
+    "executor.tell_person.after": (
+        "what the person is told is stored",
+        "found stored",
+    ),
     "executor.cancel.after": (
         "a withdrawal or `cancel` is stored",
         "found, or stored again under its id",

@@ -17,8 +17,9 @@ from tests.chaos.processes import Processes
 from tests.support.gateway import Gate, until
 from tests.support.jobs import Jobs, shell, steps
 from tests.support.stack import Stack, running_broker, settings_of
-from vigil.contracts import Job, decode_board
+from vigil.contracts import Job, SendMessage, decode_board, decode_turn
 from vigil.settings import config
+from vigil.subjects import SessionKey
 
 pytestmark = [pytest.mark.chaos, pytest.mark.usefixtures("halved_times")]
 
@@ -141,6 +142,7 @@ async def test_a_job_survives_kills(tmp_path: Path, name: str, seed: int, is_lon
         assert runs[3]["error"] == "There is no tool named 'levitate'."
         if name == "cortex":
             assert [bool(run.get("error")) for run in runs] == [i in (3, 4) for i in range(8)]
+        await _check_told(arena, 2)
         await _check_board(arena, id_)
         await _check_note(arena, id_)
 
@@ -163,6 +165,23 @@ def _check_commands(arena: Arena, runs: list[dict[str, Any]]) -> None:
         else:
             assert times <= 1, (number, run)
             assert "ambiguous" in error, (number, run)
+
+
+async def _check_told(arena: Arena, jobs: int) -> None:
+    """L-12: the person's home is told of each end once, and says so once."""
+    home = SessionKey("ann", "vigil", "main")
+
+    async def said() -> int:
+        found = await arena.gate.admin.read("SESSIONS", [home.turns])
+        turns = [decode_turn(message.data) for message in found]
+        return sum(isinstance(effect, SendMessage) for turn in turns for effect in turn.effects)
+
+    async def is_said() -> bool:
+        return await said() >= jobs
+
+    await until(is_said, "the ends were said", PATIENCE_S)
+    told = await arena.gate.admin.read("SESSIONS", [home.in_event("told.*")])
+    assert (len(told), await said()) == (jobs, jobs)
 
 
 async def _check_board(arena: Arena, id_: str) -> None:

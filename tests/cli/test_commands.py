@@ -121,9 +121,19 @@ def test_chat_from_a_pipe_answers_each_line_and_waits_for_follow_ups(cli: Cli) -
     assert "Go on with" not in done.stderr, "a thread was named"
 
 
-def test_chat_without_a_thread_gets_a_new_one_and_tells_it(cli: Cli) -> None:
-    """S-2: unique each time, and how to go on with it."""
-    first, second = (cli("chat", stdin="hi\n").stderr for _ in range(2))
+def test_chat_without_a_thread_is_at_home(cli: Cli) -> None:
+    """L-11: what was said there before is known, and not shown again."""
+    first = cli("chat", stdin="remind me in 3600 seconds to go home\n")
+    again = cli("chat", "--thread", "main", stdin="what is pending\n")
+    assert "Go on with" not in first.stderr
+    assert "go home (followup-1)" in again.stdout
+    assert "I'll remind you" not in again.stdout
+    cli("chat", "--thread", "t1", "--new", code=2)
+
+
+def test_a_new_chat_tells_how_to_go_on_with_it(cli: Cli) -> None:
+    """S-2: unique each time."""
+    first, second = (cli("chat", "--new", stdin="hi\n").stderr for _ in range(2))
     assert "vigil chat --thread chat-" in first
     assert first != second
     thread = first.split("--thread ")[1].strip()

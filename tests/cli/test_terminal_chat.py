@@ -110,7 +110,7 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
 
 def test_the_readme_scene(cli: Cli) -> None:
     """S-8, S-9, I-3, P-2: a reminder is answered, and comes back while the person types."""
-    with person(cli) as ann:
+    with person(cli, "--new") as ann:
         ann.sees("you>")
         ann.types("remind me in 2 seconds to stretch\r")
         ann.sees("vigil> I'll remind you in 2 seconds to stretch.")
@@ -144,7 +144,7 @@ def test_the_answer_streams_and_stands_once(cli: Cli) -> None:
 
 def test_ctrl_c_ends_it_and_restores_the_terminal(cli: Cli) -> None:
     """P-2: exit code 130; the shell's prompt gets a line of its own, the person a way back."""
-    with person(cli) as ann:
+    with person(cli, "--new") as ann:
         ann.sees("you>")
         ann.types("half a")
         ann.sees("you> half a")

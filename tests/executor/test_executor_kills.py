@@ -32,6 +32,9 @@ from vigil.contracts import (
     SpawnSession,
     TellParent,
     TellParentPayload,
+    TellPerson,
+    TellPersonPayload,
+    ToldPayload,
     ToolResultEvent,
     decode_board,
     decode_event,
@@ -56,12 +59,16 @@ async def processes_of(stack: Stack) -> AsyncIterator[Processes]:
         await processes.stop()
 
 
+Quick = tuple[SpawnSession, TellParent, TellPerson, CallTool, list[Any]]
+
+
 class Asked(NamedTuple):
     """What one turn asked for."""
 
     calls: list[CallTool]
     spawned: SpawnSession
     told: TellParent
+    home: TellPerson
     withdrawn: CallTool
     quick: list[Any]
 
@@ -73,6 +80,7 @@ class Player:
         kind = "_worker-" if number % 2 else "t"
         self.key = SessionKey("ann", "vigil", f"{kind}{number}")
         self.parent = SessionKey("ann", "vigil", f"p{number}")
+        self.home = SessionKey("ann", "vigil", f"h{number}")
         self.session: Session = session_on(bus, self.key)
         self.turns: list[Asked] = []
         self._unanswered: set[str] = set()
@@ -115,7 +123,7 @@ class Player:
     def _call(self, tool: str, ordinal: int, **arguments: Any) -> CallTool:
         return call(tool, ordinal, key=self.key, **({"ms": 5} | arguments))
 
-    def _quick(self, number: int) -> tuple[SpawnSession, TellParent, CallTool, list[Any]]:
+    def _quick(self, number: int) -> Quick:
         spawned = _of(self.key, spawn(number + 3))
         payload = TellParentPayload(
             parent=str(self.parent),
@@ -124,6 +132,10 @@ class Player:
             content=str(number),
         )
         told = effect_of(TellParent, payload, number + 4, self.key)
+        report = ToldPayload(origin=str(self.key), text=str(number))
+        home = effect_of(
+            TellPerson, TellPersonPayload(home=str(self.home), told=report), number + 8, self.key
+        )
         withdrawn = self._call("count", number + 5)
         gone = CancelCallPayload(call_id=withdrawn.id, tool="count")
         entity = job_of("running", id=f"j-{self.key.thread}", runs=number)
@@ -132,8 +144,9 @@ class Player:
             told,
             effect_of(CancelCall, gone, number + 6, self.key),
             _of(self.key, change(entity, number + 7)),
+            home,
         ]
-        return spawned, told, withdrawn, quick
+        return spawned, told, home, withdrawn, quick
 
     @property
     def calls(self) -> list[CallTool]:
@@ -161,6 +174,8 @@ class Player:
             assert start.payload.start.call_id == turn.spawned.id
         told = [event.payload.call_id for event in await events(bus, self.parent)]
         assert told == [turn.told.payload.call_id for turn in self.turns]
+        home = [event.caused_by for event in await events(bus, self.home)]
+        assert home == [turn.home.id for turn in self.turns]
         assert not {turn.withdrawn.id for turn in self.turns} & set(runs)
         newest = await bus.get_last("BOARD", self.key.board("job", f"j-{self.key.thread}"))
         assert newest is not None

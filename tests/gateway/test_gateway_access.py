@@ -86,7 +86,11 @@ async def test_an_expired_or_revoked_token_ends(tmp_path: Path) -> None:
         short = await gate.token("ann", expires_at=clock.at + timedelta(seconds=60))
         long = await gate.token("ann")
         first, second = await gate.http(short), await gate.http(long)
-        assert (await first.get("/api/me")).json() == {"user": "ann", "is_admin": False}
+        assert (await first.get("/api/me")).json() == {
+            "user": "ann",
+            "is_admin": False,
+            "home_thread": "main",
+        }
         clock.at += timedelta(seconds=60)
         assert_problem(await first.get("/api/me"), 401)
         assert (await second.get("/api/me")).status_code == 200

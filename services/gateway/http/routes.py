@@ -251,9 +251,10 @@ async def stop(request: Request, edge: Shared, session: Readable) -> Response:
 # ---------------------------------------------------------------- the whole
 
 
-async def get_me(caller: Caller) -> Response:
+async def get_me(caller: Caller, edge: Shared) -> Response:
     """Tell who the token speaks for."""
-    return Json(Me(user=caller.user, is_admin=caller.is_admin))
+    home = edge.context.settings.config.person_of(caller.user).home_thread
+    return Json(Me(user=caller.user, is_admin=caller.is_admin, home_thread=home))
 
 
 def shown_to(caller: Principal, replica: Health) -> Health:

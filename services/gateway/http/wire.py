@@ -211,6 +211,8 @@ class Me(Answer, frozen=True, kw_only=True):
 
     user: str
     is_admin: bool
+    home_thread: str
+    """The thread that is told what belongs to no other conversation; `vigil chat` opens it."""
 
 
 class PauseState(Answer, frozen=True, kw_only=True):

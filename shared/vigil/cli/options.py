@@ -17,9 +17,7 @@ Json = Annotated[
     bool, typer.Option("--json", help="Print JSON: one object, or one a line for streams.")
 ]
 Agent = Annotated[str, typer.Option("--agent", help="The agent.", autocompletion=completion.agents)]
-Thread = Annotated[
-    str | None, typer.Option("--thread", help="The thread to go on with. Default: a new one.")
-]
+Thread = Annotated[str | None, typer.Option("--thread", help="The thread to go on with.")]
 Key = Annotated[
     str,
     typer.Argument(
@@ -46,8 +44,14 @@ def checked(key: str) -> str:
     return str(SessionKey.parse(key))
 
 
-def session_of(client: Client, agent: str, thread: str) -> SessionKey:
-    """Return the session of the token's own user. Raises: InvalidInput, ApiError."""
+def session_of(client: Client, agent: str, thread: str | None) -> SessionKey:
+    """Return the session of the token's own user; without a thread, their home.
+
+    Raises:
+        InvalidInput, ApiError.
+    """
     check_part("agent", agent)
-    check_part("thread", thread)
-    return SessionKey.of(client.me()["user"], agent, thread)
+    if thread is not None:
+        check_part("thread", thread)
+    me = client.me()
+    return SessionKey.of(me["user"], agent, thread or me["home_thread"])

@@ -1,6 +1,7 @@
 """`vigil chat` and `vigil send`: for a person at a terminal, and for a pipe.
 
-A chat without a thread starts a new one and tells how to go on with it. From a pipe, each line
+A chat without a thread is the person's home: there the agent reports what belongs to no other
+conversation. One with a new thread tells how to go on with it. From a pipe, each line
 is said and answered before the next one; follow-ups that arrive meanwhile are printed too, and
 with `--wait` also those that come later.
 """
@@ -33,6 +34,7 @@ def new_thread() -> str:
 def chat(
     agent: options.Agent = "vigil",
     thread: options.Thread = None,
+    new: Annotated[bool, typer.Option("--new", help="Begin a thread of its own.")] = False,
     wait: Annotated[
         float,
         typer.Option(min=0, help="From a pipe: seconds to stay for follow-ups after the end."),
@@ -42,9 +44,11 @@ def chat(
     ] = 300.0,
     json: options.Json = False,
 ) -> None:
-    """Talk with an agent. Its follow-ups appear when they come. Ctrl-D ends."""
+    """Talk with an agent, by default at home, where it reports to you. Ctrl-D ends."""
     client = options.client()
-    key = options.session_of(client, agent, thread or new_thread())
+    if new and thread is not None:
+        raise typer.BadParameter("give --thread or --new, not both")
+    key = options.session_of(client, agent, new_thread() if new else thread)
     is_person = sys.stdin.isatty() and output.is_fancy(sys.stdout) and not json
     if is_person:
         output.message(f"You are {key.user}, in thread {key.thread}. Ctrl-D ends.")
@@ -57,9 +61,9 @@ def chat(
             asyncio.run(_with_pipe(client, key, wait_s=wait, timeout_s=timeout, is_json=json))
     except KeyboardInterrupt:
         if is_person:
-            output.message(f"\n{hint}")  # the cursor is behind the prompt
+            output.message(f"\n{hint}" if new else "")  # the cursor is behind the prompt
         raise
-    if thread is None:
+    if new:
         output.message(hint)
 
 
@@ -148,7 +152,7 @@ def send(
         typer.Option(help="With --no-wait: a name for this message; it is stored once."),
     ] = None,
 ) -> Result:
-    """Say one thing and print the answer."""
+    """Say one thing, by default in a new thread, and print the answer."""
     if text == "-":
         text = sys.stdin.read()
     if idempotency_key is not None and wait:
