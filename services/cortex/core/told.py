@@ -104,7 +104,7 @@ def _block(payload: ToldPayload, event_id: str) -> TaskBlock:
         tool=payload.what or REPORTS,
         title=payload.title,
         content=payload.text[:CONTENT_MAX],
-        is_tainted=payload.is_tainted,
+        is_tainted=sways.of(payload).is_outside,
     )
 
 
@@ -134,9 +134,12 @@ def _keep(draft: Draft, payload: ToldPayload, name: str) -> None:
     if known is None:
         entry = _entry(draft, payload)
     else:
-        is_tainted = (sways.of(known) | sways.of(payload)).is_outside
-        now = draft.moment.now
-        entry = replace(known, count=known.count + 1, told_at=now, is_tainted=is_tainted)
+        entry = replace(
+            known,
+            count=known.count + 1,
+            told_at=draft.moment.now,
+            is_tainted=(sways.of(known) | sways.of(payload)).is_outside,
+        )
     _enter(draft, name, entry)
 
 
@@ -145,7 +148,7 @@ def _entry(draft: Draft, payload: ToldPayload) -> Unsaid:
         text=_cut(payload),
         told_at=draft.moment.now,
         recurs=bool(payload.row),
-        is_tainted=payload.is_tainted,
+        is_tainted=sways.of(payload).is_outside,
     )
 
 
