@@ -8,14 +8,13 @@ import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import psutil
-
 from services.memory.config import Limits
 from services.memory.embedding.wordllama import WordLlamaEmbedder
 from services.memory.replica.vectorizer import Vectorizer, Whole
 from services.memory.store.store import Entry, Store
 from services.memory.vectors import Where
 from services.memory.vectors.edge import EdgeIndex
+from tests.support import engines
 from tests.support.memory_records import ANN, T0, saved
 from vigil.contracts import MemoriesAccessed
 from vigil.errors import Unavailable
@@ -38,17 +37,14 @@ async def _running(
         await store.close()
 
 
-async def test_a_search_that_fails_has_the_index_filled_again(
-    tmp_path: Path, own_interpreter: None
-) -> None:
+async def test_a_search_that_fails_has_the_index_filled_again(tmp_path: Path) -> None:
     """SPEC M-9: the engine is killed and its files are gone; no save has to come along."""
     async with _running(tmp_path, Limits()) as (store, vectorizer, index, embedder):
         await store.apply([saved(n) for n in range(1, 6)])
         vectorizer.wake()
         (asked,) = await embedder.embed(["memory 1"])
         assert await _searched(index, asked.tobytes()) == 5
-        children = psutil.Process().children()
-        (engine,) = (one for one in children if "services.memory.vectors.engine" in one.cmdline())
+        (engine,) = engines.running(tmp_path / "vectors")
         shutil.rmtree(tmp_path / "vectors")
         engine.kill()
         assert await _searched(index, asked.tobytes()) == 5

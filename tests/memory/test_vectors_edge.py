@@ -10,18 +10,20 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 
-import psutil
 import pytest
 
-from services.memory.vectors import Where
+from services.memory.vectors import Where, engine_process
 from services.memory.vectors import shard as shards
 from services.memory.vectors.edge import EdgeIndex
 from services.memory.vectors.engine_calls import StoredPoint
 from services.memory.vectors.filters import INDEXES, allowed, key_of, payload_of, whose
 from services.memory.vectors.shard import Shard
+from tests.support import engines, pipes
 from tests.support.canaries import written
+from tests.support.examples import repeats
 from tests.support.vectors import ANN, BOB, DIMENSION, found, point
 from vigil.errors import Unavailable
 from vigil.local import files
@@ -31,7 +33,7 @@ CANARY = "CANARY-7f3a91"
 
 
 @pytest.fixture
-def folder(tmp_path: Path, own_interpreter: None) -> Path:
+def folder(tmp_path: Path) -> Path:
     return tmp_path / "vectors"
 
 
@@ -43,16 +45,6 @@ async def index(folder: Path) -> AsyncIterator[EdgeIndex]:
     await index.close()
 
 
-def engines(folder: Path) -> list[psutil.Process]:
-    """The engine processes that use a folder."""
-    alive = []
-    for process in psutil.process_iter(["cmdline", "status"]):
-        words = process.info["cmdline"] or []
-        if words[-1:] == [str(folder)] and process.info["status"] != psutil.STATUS_ZOMBIE:
-            alive.append(process)
-    return alive
-
-
 async def until(condition: Callable[[], bool], within_s: float = 20.0) -> None:
     async with asyncio.timeout(within_s):
         while not condition():
@@ -61,46 +53,22 @@ async def until(condition: Callable[[], bool], within_s: float = 20.0) -> None:
 
 def kill(folder: Path) -> None:
     """Kill the engine and wait until it is gone; how it ended is left to be read by its loop."""
-    (engine,) = engines(folder)
+    (engine,) = engines.running(folder)
     engine.kill()
-    os.waitid(os.P_PID, engine.pid, os.WEXITED | os.WNOWAIT)
-
-
-SERVICE = """
-import asyncio, sys
-from pathlib import Path
-from services.memory.vectors.edge import EdgeIndex
-from tests.support.vectors import DIMENSION, point
-
-async def main():
-    index = EdgeIndex(Path(sys.argv[1]))
-    await index.open("tests-16", DIMENSION)
-    await index.upsert([point(n) for n in range(500)])
-    await index.flush()
-    print("flushed", flush=True)
-    number = 500
-    while True:
-        await index.upsert([point(n) for n in range(number, number + 64)])
-        number += 64
-
-asyncio.run(main())
-"""
+    while engines.running(folder):
+        time.sleep(0.001)
 
 
 async def test_what_was_flushed_survives_a_kill(folder: Path) -> None:
     """SPEC X-5: kill -9 of the service while it writes; its engine ends with it."""
-    service = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", SERVICE, str(folder), stdout=subprocess.PIPE, cwd=Path.cwd(),
-        env=os.environ | {"PYTHONPATH": str(Path.cwd())},
-    )  # fmt: skip
-    assert service.stdout is not None
+    service = await pipes.start("tests.support.vectors_writer", str(folder), env=os.environ)
     async with asyncio.timeout(30):
         assert await service.stdout.readline() == b"flushed\n"
         # In the middle of the writes that follow.
         await service.stdout.read(0)
         service.kill()
         await service.wait()
-    await until(lambda: not engines(folder))
+    # Until its engine ended, nobody can open the folder.
     index = EdgeIndex(folder)
     assert not await index.open(EMBEDDER, DIMENSION)
     assert await index.count() >= 500
@@ -136,7 +104,7 @@ async def test_a_search_under_way_when_the_engine_dies_is_asked_again(
 ) -> None:
     await index.upsert([point(1)])
     await index.flush()
-    (engine,) = engines(folder)
+    (engine,) = engines.running(folder)
     engine.suspend()
     searches = [asyncio.create_task(found(index)) for _ in range(5)]
     await asyncio.sleep(0)
@@ -150,7 +118,7 @@ async def test_an_engine_that_hangs_is_ended(folder: Path) -> None:
     await index.open(EMBEDDER, DIMENSION)
     await index.upsert([point(1)])
     await index.flush()
-    (engine,) = engines(folder)
+    (engine,) = engines.running(folder)
     engine.suspend()
     with pytest.raises(Unavailable, match="2 s"):
         await found(index)
@@ -182,7 +150,7 @@ async def test_one_folder_has_one_engine(index: EdgeIndex, folder: Path) -> None
     await index.flush()
     second = EdgeIndex(folder)
     opening = asyncio.create_task(second.open(EMBEDDER, DIMENSION))
-    await until(lambda: len(engines(folder)) == 2)
+    await until(lambda: len(engines.running(folder)) == 2)
     assert not opening.done()
     await index.close()
     assert not await opening
@@ -227,10 +195,16 @@ def few_fields(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shards, "INDEXES", {name: kind for kind, name in kinds.items()})
 
 
+BREAKING: tuple[Callable[[Path], None], ...] = (_truncated, _scribbled, _deleted)
+WAYS = repeats(len(BREAKING), fast=1)
+
+
+@pytest.mark.repeated
 @pytest.mark.usefixtures("few_fields")
-@pytest.mark.parametrize("broken", [_truncated, _scribbled, _deleted])
-def test_a_broken_file_is_never_fatal(broken: Callable[[Path], None], tmp_path: Path) -> None:
+def test_a_broken_file_is_never_fatal(tmp_path: Path) -> None:
     """Each kind of file of the engine in turn: the shard is refused, or has all its points.
+
+    In the long form, in each way; else the ways take turns.
 
     In this process; that the engine may even die of it is what the tests above are about.
     """
@@ -240,10 +214,11 @@ def test_a_broken_file_is_never_fatal(broken: Callable[[Path], None], tmp_path: 
     shard.flush()
     shard.close()
     refused = 0
-    kinds = {_kind(path): path.relative_to(whole) for path in _files(whole)}
-    for name in kinds.values():
+    kinds = {_kind(path): path.relative_to(whole) for path in sorted(_files(whole))}
+    tried = [(name, n + way) for n, name in enumerate(kinds.values()) for way in range(WAYS)]
+    for name, way in tried:
         _copy(whole, copy)
-        broken(copy / name)
+        BREAKING[way % len(BREAKING)](copy / name)
         wanted = shards.MadeWith(embedder=EMBEDDER, dimension=DIMENSION)
         made_with = shards._made_with(copy, wanted)
         opened = shards._load(copy, made_with) if made_with is not None else None
@@ -252,7 +227,7 @@ def test_a_broken_file_is_never_fatal(broken: Callable[[Path], None], tmp_path: 
             assert opened.count(shards.engine.CountRequest(exact=True)) == 100, name
             opened.close()
         shutil.rmtree(copy)
-    assert 3 <= refused < len(kinds)
+    assert 3 <= refused < len(tried)
 
 
 @pytest.mark.parametrize("breaking", ["1/edge_config.json", "made-with.json"])
@@ -365,10 +340,14 @@ def _drop_until(step: str, shard: Shard, monkeypatch: pytest.MonkeyPatch) -> Non
             shard.take_over()
 
 
-async def test_a_folder_in_use_is_left_alone(index: EdgeIndex, folder: Path) -> None:
+async def test_a_folder_in_use_is_left_alone(
+    index: EdgeIndex, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Not opened, and above all not made anew."""
     await index.upsert([point(1)])
     await index.flush()
+    hasty = partial(engines.spawn, module="tests.support.hasty_engine")
+    monkeypatch.setattr(engine_process, "spawn", hasty)
     second = EdgeIndex(folder)
     with pytest.raises(Unavailable, match="another process"):
         await second.open(EMBEDDER, DIMENSION)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ ANN = Scope("vigil", "ann")
 BOB = Scope("vigil", "bob")
 
 
+@functools.cache
 def vector(seed: int, dimension: int = DIMENSION) -> bytes:
     """A vector of unit norm, always the same for a seed."""
     numbers = np.random.default_rng(seed).standard_normal(dimension)
