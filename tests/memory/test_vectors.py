@@ -9,19 +9,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+import pytest_asyncio
 
 from services.memory.vectors import Near, VectorIndex, Where
 from services.memory.vectors.edge import EdgeIndex
 from services.memory.vectors.filters import INDEXES
 from services.memory.vectors.server import COLLECTION, ServerIndex
-from tests.support.qdrant import KEY, running_qdrant
+from tests.support.qdrant import KEY, Qdrant, running_qdrant
 from tests.support.vectors import ANN, BOB, DIMENSION, found, memory_id, point, similarity, vector
 from vigil.errors import InvalidInput, Unavailable
 from vigil.subjects import Scope
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 QDRANT_IMAGE = "qdrant/qdrant:v1.19.1"
 EMBEDDER = "tests-16"
@@ -30,6 +34,7 @@ ODD = (
     "\u202e", " ",
 )  # fmt: skip
 
+Clean = Callable[[], Awaitable[object]]
 Make = Callable[[], VectorIndex]
 """Another index on the same storage, as after a restart; the one before has been closed."""
 
@@ -50,19 +55,37 @@ def qdrant_container() -> Iterator[str]:
         container.stop()
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def qdrant_http() -> AsyncIterator[tuple[Qdrant, str]]:
+    async with running_qdrant() as running:
+        yield running
+
+
 @pytest.fixture(
     params=["edge", "qdrant-http", pytest.param("qdrant-server", marks=pytest.mark.docker)]
 )
-async def make(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Make]:
+def server(request: pytest.FixtureRequest) -> tuple[str, str | None, Clean]:
+    """The URL of a server, its key, and what empties it; without a URL the engine."""
+    if request.param == "qdrant-http":
+        qdrant, url = request.getfixturevalue("qdrant_http")
+        return url, KEY, partial(qdrant.forget, COLLECTION)
+    if request.param == "qdrant-server":
+        url = request.getfixturevalue("qdrant_container")
+        return url, None, partial(_clean, url)
+    return "", None, partial(asyncio.sleep, 0)
+
+
+async def _clean(url: str) -> None:
+    index = ServerIndex(url, None)
+    await index.open("clean", 1)
+    await index.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def make(server: tuple[str, str | None, Clean], tmp_path: Path) -> AsyncIterator[Make]:
+    url, key, clean = server
     async with contextlib.AsyncExitStack() as stack:
-        url, key = "", KEY
-        if request.param == "qdrant-http":
-            _, url = await stack.enter_async_context(running_qdrant(tmp_path / "qdrant"))
-        elif request.param == "qdrant-server":
-            url, key = request.getfixturevalue("qdrant_container"), None
-            clean = ServerIndex(url, key)
-            await clean.open("clean", 1)
-            await clean.close()
+        await clean()
 
         def make() -> VectorIndex:
             index: VectorIndex = ServerIndex(url, key) if url else EdgeIndex(tmp_path / "edge")
@@ -72,7 +95,7 @@ async def make(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
         yield make
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def index(make: Make) -> VectorIndex:
     index = make()
     assert await index.open(EMBEDDER, DIMENSION)

@@ -60,7 +60,7 @@ async def test_whatever_a_server_does_is_told_as_unavailable(
         await index.close()
 
 
-async def test_a_port_where_nobody_listens(tmp_path: Path) -> None:
+async def test_a_port_where_nobody_listens() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         index = ServerIndex(f"http://127.0.0.1:{unused.getsockname()[1]}")
@@ -69,9 +69,9 @@ async def test_a_port_where_nobody_listens(tmp_path: Path) -> None:
         await index.close()
 
 
-async def test_it_goes_on_when_the_server_is_back(tmp_path: Path) -> None:
+async def test_it_goes_on_when_the_server_is_back() -> None:
     """Issue: Qdrant away; writes catch up."""
-    async with running_qdrant(tmp_path) as (_, url):
+    async with running_qdrant() as (_, url):
         cable = Cable(int(urlsplit(url).port or 0))
         await cable.plug_in()
         index = ServerIndex(f"http://127.0.0.1:{cable.port}", KEY)
@@ -90,14 +90,14 @@ async def test_it_goes_on_when_the_server_is_back(tmp_path: Path) -> None:
         await cable.pull_out()
 
 
-async def test_a_collection_that_vanished_is_made_and_filled_again(tmp_path: Path) -> None:
+async def test_a_collection_that_vanished_is_made_and_filled_again() -> None:
     """A server that came back empty."""
-    async with running_qdrant(tmp_path) as (qdrant, url):
+    async with running_qdrant() as (qdrant, url):
         index = ServerIndex(url, KEY)
         await index.open(EMBEDDER, DIMENSION)
         await index.upsert([point(1)])
         await index.flush()
-        await qdrant._engine.delete_collection(COLLECTION)
+        await qdrant.forget(COLLECTION)
         with pytest.raises(Unavailable, match="404"):
             await found(index)
         with pytest.raises(Unavailable, match="404"):
@@ -107,9 +107,9 @@ async def test_a_collection_that_vanished_is_made_and_filled_again(tmp_path: Pat
         await index.close()
 
 
-async def test_two_replicas_share_a_collection(tmp_path: Path) -> None:
+async def test_two_replicas_share_a_collection() -> None:
     """The same points under the same ids: who was first doesn't matter."""
-    async with running_qdrant(tmp_path) as (_, url):
+    async with running_qdrant() as (_, url):
         one, two = ServerIndex(url, KEY), ServerIndex(url, KEY)
         opened = await asyncio.gather(*(each.open(EMBEDDER, DIMENSION) for each in (one, two)))
         assert opened == [True, True]
@@ -122,9 +122,9 @@ async def test_two_replicas_share_a_collection(tmp_path: Path) -> None:
         await two.close()
 
 
-async def test_every_field_that_is_filtered_by_has_an_index(tmp_path: Path) -> None:
+async def test_every_field_that_is_filtered_by_has_an_index() -> None:
     """SPEC M-3. What the real server makes of it: test_vectors.py, where Docker runs."""
-    async with running_qdrant(tmp_path) as (qdrant, url):
+    async with running_qdrant() as (qdrant, url):
         index = ServerIndex(url, KEY)
         await index.open(EMBEDDER, DIMENSION)
         await index.close()

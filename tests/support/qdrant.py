@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -25,14 +24,14 @@ Handle = Callable[[str, bytes], Awaitable[Any]]
 
 
 class Qdrant:
-    """What it holds is in a folder, so that it can be stopped and started again."""
+    """What it holds is in memory."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self) -> None:
         # Not above: the import takes 2 s of every worker that only collects the tests.
         from qdrant_client import AsyncQdrantClient, models
 
         self._models = models
-        self._engine = AsyncQdrantClient(path=str(folder))
+        self._engine = AsyncQdrantClient(":memory:")
         self.requests: list[str] = []
         self.indexed: list[str] = []
 
@@ -52,6 +51,10 @@ class Qdrant:
                 self._route("POST", f"{of_collection}/points/delete", self._delete_points),
             ]
         )
+
+    async def forget(self, collection: str) -> None:
+        """Lose a collection, as a server that comes back empty."""
+        await self._engine.delete_collection(collection)
 
     async def close(self) -> None:
         await self._engine.close()
@@ -118,10 +121,10 @@ class Qdrant:
 
 
 @contextlib.asynccontextmanager
-async def running_qdrant(folder: Path, port: int = 0) -> AsyncIterator[tuple[Qdrant, str]]:
+async def running_qdrant() -> AsyncIterator[tuple[Qdrant, str]]:
     """A server and its URL."""
-    qdrant = Qdrant(folder)
-    config = uvicorn.Config(qdrant.app(), port=port, log_level="error", lifespan="off")
+    qdrant = Qdrant()
+    config = uvicorn.Config(qdrant.app(), port=0, log_level="error", lifespan="off")
     server = uvicorn.Server(config)
     socket = config.bind_socket()
     serving = asyncio.create_task(server.serve([socket]))
