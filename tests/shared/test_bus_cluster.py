@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from tests.support.cluster import SIZE, STREAM_NAMES, Cluster
+from tests.support.examples import repeats
 from vigil.broker.provision import create_bucket, provision
 from vigil.bus.bus import Ack, Bus, Follower
 from vigil.bus.lease import BUCKET, Leases
@@ -16,7 +17,7 @@ from vigil.settings.sections import Nats
 from vigil.subjects import SessionKey
 from vigil.topology import CONSUMERS, WAKE
 
-RACES = 400
+RACES = repeats(400, fast=60)
 """A wildcard overlooked a write under way in 247 of 400, before all writers named the same one."""
 GAP_S = 15.0
 """An election takes up to 9 s."""
@@ -84,6 +85,7 @@ async def test_any_node_of_the_list_will_do(cluster: Cluster) -> None:
         await bus.close()
 
 
+@pytest.mark.repeated
 async def test_of_writes_under_way_one_comes_first(
     cluster: Cluster, admin: Bus, key: SessionKey
 ) -> None:
@@ -131,6 +133,7 @@ async def test_the_same_message_under_way_twice_is_stored_once(
         await bus.close()
 
 
+@pytest.mark.repeated
 async def test_no_claim_is_stored_behind_a_message_of_the_person(
     cluster: Cluster, key: SessionKey
 ) -> None:

@@ -16,7 +16,8 @@ from vigil.errors import OutcomeUnknown, Unavailable
 from vigil.settings import credentials
 from vigil.topology import CONSUMERS, DELIVERY_TURNS, ROLES, permissions
 
-pytestmark = pytest.mark.usefixtures("own_broker")
+own_broker = pytest.mark.usefixtures("own_broker")
+"""For what admits programs: their accounts are in the broker's configuration."""
 ERR_CYCLE = 10081
 """A consumer's deliver subject is one of the stream itself."""
 
@@ -71,6 +72,7 @@ def own_of(program: Program) -> set[str]:
     }
 
 
+@own_broker
 @pytest.mark.parametrize("is_admin", [False, True])
 async def test_a_program_publishes_only_its_events(bare: Stack, is_admin: bool) -> None:
     """SPEC P-7: not one other subject, no verb of the JetStream API, under no name of it."""
@@ -86,6 +88,7 @@ async def test_a_program_publishes_only_its_events(bare: Stack, is_admin: bool) 
     await program.close()
 
 
+@own_broker
 @pytest.mark.parametrize("is_admin", [False, True])
 async def test_a_program_hears_only_signals_of_its_user(bare: Stack, is_admin: bool) -> None:
     """SPEC P-7, X-4: an admin's credential hears everybody's signals, and nothing else more."""
@@ -103,6 +106,7 @@ async def test_a_program_hears_only_signals_of_its_user(bare: Stack, is_admin: b
     await program.close()
 
 
+@own_broker
 @pytest.mark.parametrize(
     "headers",
     [
@@ -130,6 +134,7 @@ async def test_headers_give_a_program_no_power(bare: Stack, headers: dict[str, s
     await program.close()
 
 
+@own_broker
 async def test_a_reply_subject_leads_nowhere(bare: Stack) -> None:
     """The broker checks no reply subject: in our account its answers could be had anywhere.
 
