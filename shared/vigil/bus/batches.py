@@ -95,9 +95,9 @@ async def _as_batch(bus: Bus, entries: Sequence[BatchEntry], expect: int, batch_
 async def _ask(bus: Bus, entry: BatchEntry, headers: dict[str, str]) -> int:
     """Publish a message of a batch and wait for the answer: empty for all but the last."""
     answer = await bus._request(entry.subject, entry.data, entry.headers | headers, TIMEOUT_S)
-    if not answer.data:
+    if not answer:
         return 0
-    reply = decode_reply(answer.data)
+    reply = decode_reply(answer)
     if reply.error is not None:
         raise refusal(entry.subject, reply.error)
     return reply.seq

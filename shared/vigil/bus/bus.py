@@ -42,6 +42,7 @@ from .replies import (
     refusal,
 )
 from .requests import Asker
+from .wire import headers_of, is_unheard
 
 __all__ = [
     "ERR_WRONG_LAST_SEQ",
@@ -83,9 +84,9 @@ class Bus(Reads):
         self._asker = Asker(connection, role)
         self._next = 0
         self._layout = None
-        self._futures: dict[str, asyncio.Future[Msg]] = {}
+        self._futures: dict[str, asyncio.Future[bytes | None]] = {}
         self._deadlines: list[tuple[float, str]] = []
-        self._handlers: dict[str, Callable[[Msg], None]] = {}
+        self._handlers: dict[str, Callable[[str, dict[str, str]], None]] = {}
         self._consumers: dict[tuple[str, str], Callable[[Message, int], None]] = {}
         self._restarts: dict[str, Callable[[], None]] = {}
         self._silent: dict[str, float] = {}
@@ -273,13 +274,13 @@ class Bus(Reads):
         while True:
             left_s = max(deadline - self._loop.time(), UNDER_WAY_WAIT_S)
             try:
-                msg = await self._request(subject, data, headers or None, left_s)
+                answer = await self._request(subject, data, headers or None, left_s)
             except OutcomeUnknown:
                 if self.is_connected:
                     self._silent[_root(subject)] = self._loop.time()
                 raise
             self._silent.pop(_root(subject), None)
-            reply = decode_reply(msg.data)
+            reply = decode_reply(answer)
             if reply.error is None:
                 return Ack(reply.seq, reply.duplicate)
             if reply.error.err_code not in ERR_UNDER_WAY or self._loop.time() > deadline:
@@ -394,14 +395,14 @@ class Bus(Reads):
             subscription = await self._nc.subscribe(subject, queue=queue, cb=on_message)
         except nats.errors.Error as error:
             raise Unavailable(f"{subject}: {error!r}") from error
-        try:
-            async with asyncio.timeout(LISTEN_TIMEOUT_S):
-                await self._nc.flush()
-        except BaseException as error:
-            await self._nc.end(subscription, 0)
-            if not isinstance(error, nats.errors.Error | TimeoutError):
-                raise
-            raise Unavailable(f"{subject}: {error!r}") from error
+        async with contextlib.AsyncExitStack() as undo:
+            undo.push_async_callback(self._nc.end, subscription, 0)
+            try:
+                async with asyncio.timeout(LISTEN_TIMEOUT_S):
+                    await self._nc.flush()
+            except (nats.errors.Error, TimeoutError) as error:
+                raise Unavailable(f"{subject}: {error!r}") from error
+            undo.pop_all()
         return subscription
 
     @property
@@ -411,8 +412,11 @@ class Bus(Reads):
 
     # ------------------------------------------------------------ inside
 
-    def register(self, handle: Callable[[Msg], None]) -> tuple[str, str]:
-        """Reserve an inbox for deliveries: (token to unregister, subject)."""
+    def register(self, handle: Callable[[str, dict[str, str]], None]) -> tuple[str, str]:
+        """Reserve an inbox for deliveries: (token to unregister, subject).
+
+        `handle` gets what is none there: where an answer goes, and the headers.
+        """
         self._next += 1
         token = f"d{self._next}"
         self._handlers[token] = handle
@@ -427,9 +431,7 @@ class Bus(Reads):
 
     async def subscribe_inbox(self, inbox: str) -> Any:
         """Subscribe to an inbox; a consumer that pushes needs a literal one of its own."""
-        return await self._nc.subscribe(
-            inbox, cb=self._dispatch, pending_msgs_limit=0, pending_bytes_limit=0
-        )
+        return await self._nc.hear(inbox, self._dispatch)
 
     def route(
         self, consumer: tuple[str, str], deliver: Callable[[Message, int], None] | None
@@ -449,42 +451,42 @@ class Bus(Reads):
 
     async def _request(
         self, subject: str, data: bytes, headers: dict[str, str] | None, timeout: float
-    ) -> Msg:
+    ) -> bytes:
         self._next += 1
         token = f"r{self._next}"
-        future: asyncio.Future[Msg] = self._loop.create_future()
+        future: asyncio.Future[bytes | None] = self._loop.create_future()
         self._futures[token] = future
         heapq.heappush(self._deadlines, (self._loop.time() + timeout, token))
         try:
             await self._nc.publish(subject, data, f"{self._inbox}.{token}", headers)
-            msg = await future
+            answer = await future
         except nats.errors.MaxPayloadError as error:
             raise BusError(413, f"{subject}: {len(data)} bytes are too many") from error
         except nats.errors.Error as error:
             raise Unavailable(f"{subject}: {error!r}") from error
         finally:
             self._futures.pop(token, None)
-        if msg.headers and msg.headers.get("Status") == "503":
+        if answer is None:
             raise Unavailable(f"{subject}: nobody listens (no stream, or no leader)")
-        return msg
+        return answer
 
-    async def _dispatch(self, msg: Msg) -> None:
-        if msg.reply.startswith(_ACK):
+    def _dispatch(self, subject: str, reply: str, data: bytes, headers: bytes) -> None:
+        if reply.startswith(_ACK):
             # A delivery keeps the subject it was stored under; its consumer is in the reply.
-            message, number, consumer = from_delivery(msg)
+            message, number, consumer = from_delivery(subject, reply, data, headers)
             deliver = self._consumers.get(consumer)
             if deliver is not None:
                 deliver(message, number)
             return
-        token = msg.subject.split(".")[2]
+        token = subject.split(".")[2]
         if token[0] == "r":
             future = self._futures.get(token)
             if future is not None and not future.done():
-                future.set_result(msg)
+                future.set_result(None if is_unheard(headers) else data)
             return
         handler = self._handlers.get(token)
         if handler is not None:
-            handler(msg)
+            handler(reply, headers_of(headers))
 
     async def _sweep(self) -> None:
         """Give up on requests that nobody answered; one timer for all of them."""

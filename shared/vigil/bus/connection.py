@@ -1,4 +1,5 @@
-"""The nats-py connection, mended where it stayed deaf, or told too early (nats-py 2.16).
+"""The nats-py connection, mended where it stayed deaf, or told too early, and with fewer steps for
+each message (nats-py 2.16).
 
 * A pong whose waiter gave up ended the reading, and only two unanswered pings, 17 to 25 s later,
   made anybody connect again (measured, with a broker stopped for 13 and 5 s).
@@ -17,15 +18,22 @@ import asyncio
 import contextlib
 import sys
 import types
-from collections.abc import Awaitable
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Mapping
+from typing import Any, Final, TypeVar
 
 import nats.aio.client
 import nats.aio.transport
 import nats.errors
 from nats.aio.client import Client
+from nats.aio.subscription import Subscription
+from nats.aio.transport import TcpTransport
+
+from .wire import Arrivals, Hear, publication
 
 T = TypeVar("T")
+
+CONGESTED_BYTES: Final = 256 * 1024
+"""What a socket may have in its buffer before writers wait for it."""
 
 
 async def wait_for(awaited: Awaitable[T], timeout: float | None) -> T:
@@ -59,6 +67,76 @@ class ReadingEnded(nats.errors.Error):
 
 class Connection(Client):
     """A connection that is read as long as it's open, or made anew."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._ps = Arrivals(self)
+        self.hearers: dict[int, Hear] = {}
+        """What takes the messages of a subscription at once, by its number."""
+        self._is_write_due = False
+
+    async def hear(self, subject: str, hear: Hear) -> Subscription:
+        """Subscribe; `hear` is called with each message when it's read, and waits for nothing."""
+        number = self._sid + 1  # before anything of it may come
+        self.hearers[number] = hear
+        try:
+            # nats-py starts no task for who waits for a future, and brings it back on a reconnect.
+            return await self.subscribe(subject, future=asyncio.Future())
+        except BaseException:
+            self.hearers.pop(number, None)
+            raise
+
+    def _remove_sub(self, sid: int, max_msgs: int = 0) -> None:
+        self.hearers.pop(sid, None)
+        super()._remove_sub(sid, max_msgs)
+
+    async def publish(
+        self,
+        subject: str,
+        payload: bytes = b"",
+        reply: str = "",
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        """Publish. Raises: nats.errors.Error, what nats-py's raises for the same."""
+        if self.is_closed:
+            raise nats.errors.ConnectionClosedError
+        if self.is_draining_pubs:
+            raise nats.errors.ConnectionDrainingError
+        if len(payload) > self._max_payload:
+            raise nats.errors.MaxPayloadError
+        waiting = self._pending_data_size + len(payload)
+        if not self.is_connected and waiting > self._max_pending_size:
+            raise nats.errors.OutboundBufferLimitError
+        command = publication(subject, payload, reply, headers)
+        self.stats["out_msgs"] += 1
+        await self._send_command(command)
+        await self._flush_pending()
+
+    async def _flush_pending(self, force_flush: bool = False) -> None:
+        """Write what waits once this turn of the loop is over; a full socket is waited for."""
+        if force_flush:
+            await super()._flush_pending(force_flush)
+        elif not self._is_write_due and not self._is_congested:
+            self._is_write_due = True
+            asyncio.get_running_loop().call_soon(self._write)
+        elif not self._is_write_due and self._flush_queue is not None and self._flush_queue.empty():
+            await super()._flush_pending()
+
+    @property
+    def _is_congested(self) -> bool:
+        """Whether somebody must wait until the socket takes more."""
+        transport = self._transport
+        if not isinstance(transport, TcpTransport) or transport._io_writer is None:
+            return True
+        return transport._io_writer.transport.get_write_buffer_size() > CONGESTED_BYTES
+
+    def _write(self) -> None:
+        self._is_write_due = False
+        if not self.is_connected or not self._pending or self._transport is None:
+            return  # who connects again writes it
+        with contextlib.suppress(RuntimeError, OSError):  # lost: the reading finds that out
+            self._transport.writelines(self._pending)
+            self._pending, self._pending_data_size = [], 0
 
     async def _process_pong(self) -> None:
         """Take the answer to the oldest ping, also if nobody waits for it any more."""

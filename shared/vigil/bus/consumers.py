@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import nats.errors
 import structlog
-from nats.aio.msg import Msg
 
 from ..errors import VigilError
 from ..topology import CONSUMED, SECOND_NS, Consumer
@@ -70,7 +69,7 @@ class _Deliveries:
         self._heartbeat_s = heartbeat_s(bus.followers, is_cluster=bus.is_cluster)
         self._token, self._inbox = bus.register(self._handle)
 
-    def _handle(self, msg: Msg) -> None:
+    def _handle(self, reply: str, headers: dict[str, str]) -> None:
         """Take a status message: heartbeat, flow control, end of a request."""
         raise NotImplementedError  # pragma: no cover - both subclasses define it
 
@@ -245,12 +244,11 @@ class Follower(_Deliveries):
         self.waiting = info["num_pending"] + info["delivered"]["consumer_seq"]
         self._arm()
 
-    def _handle(self, msg: Msg) -> None:
+    def _handle(self, reply: str, headers: dict[str, str]) -> None:
         self._last_seen = asyncio.get_running_loop().time()
-        headers = msg.headers
-        if headers and headers.get("Status") == "100":
-            if msg.reply:  # flow control: answered once what came before it was taken
-                self._put(self._bus.send(msg.reply, b""))
+        if headers.get("Status") == "100":
+            if reply:  # flow control: answered once what came before it was taken
+                self._put(self._bus.send(reply, b""))
             elif stalled := headers.get("Nats-Consumer-Stalled"):
                 self._put(self._bus.send(stalled, b""))
             elif int(headers.get("Nats-Last-Consumer", "0")) >= self._expected:
@@ -346,10 +344,9 @@ class Puller(_Deliveries):
         self._asked += PULL_BATCH
         await self._bus.send(self._subject, self._request, self._inbox)
 
-    def _handle(self, msg: Msg) -> None:
+    def _handle(self, reply: str, headers: dict[str, str]) -> None:
         self._last_seen = asyncio.get_running_loop().time()
-        headers = msg.headers
-        if headers and (status := headers.get("Status")):
+        if status := headers.get("Status"):
             self._is_heard = status in ("100", "404", "408")
             if status == "100":
                 return

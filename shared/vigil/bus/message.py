@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from nats.aio.msg import Msg
-
 from ..layout import named
+from .wire import headers_of
 
 
 class Message:
     """A message of a stream, as delivered or as read. `seq` is its stream sequence."""
 
-    __slots__ = ("_reply", "data", "delivered", "headers", "pending", "seq", "stream", "subject")
+    __slots__ = ("_headers", "_reply", "data", "delivered", "pending", "seq", "stream", "subject")
 
     def __init__(
         self,
         subject: str,
         data: bytes,
-        headers: dict[str, str],
+        headers: dict[str, str] | bytes,
         seq: int,
         delivered: int = 1,
         pending: int = 0,
@@ -27,7 +26,7 @@ class Message:
     ) -> None:
         self.subject = subject
         self.data = data
-        self.headers = headers
+        self._headers = headers
         self.seq = seq
         self.delivered = delivered
         """How often it was delivered, this time included."""
@@ -39,6 +38,13 @@ class Message:
 
     def __repr__(self) -> str:
         return f"Message({self.subject!r}, seq={self.seq}, {len(self.data)} bytes)"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers; those of a delivery are read when somebody asks for them."""
+        if isinstance(self._headers, bytes):
+            self._headers = headers_of(self._headers)
+        return self._headers
 
     @property
     def token(self) -> str:
@@ -61,11 +67,13 @@ def _fields(reply: str) -> list[str]:
     return tokens if len(tokens) <= 9 else tokens[2:]
 
 
-def from_delivery(msg: Msg) -> tuple[Message, int, tuple[str, str]]:
+def from_delivery(
+    subject: str, reply: str, data: bytes, headers: bytes
+) -> tuple[Message, int, tuple[str, str]]:
     """Parse a delivery -> (message, consumer sequence, stream and name of the consumer)."""
-    tokens = _fields(msg.reply)
+    tokens = _fields(reply)
     message = Message(
-        named(msg.subject), msg.data, msg.headers or {}, int(tokens[5]), int(tokens[4]),
-        int(tokens[8]), msg.reply, tokens[2],
+        named(subject), data, headers, int(tokens[5]), int(tokens[4]), int(tokens[8]), reply,
+        tokens[2],
     )  # fmt: skip
     return message, int(tokens[6]), (tokens[2], tokens[3])

@@ -14,13 +14,12 @@ from base64 import b64decode
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from nats.aio.msg import Msg
-
 from ..errors import OutcomeUnknown, Unavailable
 from ..layout import LAYOUT_STREAM, LOG, LogLayout, filter_in, layout_of, named
 from ..subjects import SessionKey
 from .message import Message
 from .replies import ERR_NO_MESSAGE, ERR_NO_PEERS, ERR_STREAM_NOT_FOUND, BusError
+from .wire import headers_of
 
 if TYPE_CHECKING:
     from .consumers import Follower
@@ -45,7 +44,7 @@ class Reads(ABC):
     @abstractmethod
     async def _request(
         self, subject: str, data: bytes, headers: dict[str, str] | None, timeout: float
-    ) -> Msg:
+    ) -> bytes:
         """Publish and wait for the answer. Raises: OutcomeUnknown, Unavailable."""
 
     @abstractmethod
@@ -55,8 +54,7 @@ class Reads(ABC):
     async def api(self, subject: str, request: dict[str, Any], timeout: float = 5.0) -> Any:
         """Call the JetStream API. Raises: BusError, Unavailable, OutcomeUnknown."""
         body = json.dumps(request).encode()
-        msg = await self._request(f"$JS.API.{subject}", body, None, timeout)
-        reply = json.loads(msg.data)
+        reply = json.loads(await self._request(f"$JS.API.{subject}", body, None, timeout))
         if "error" in reply:
             error = reply["error"]
             code, description = error.get("err_code", 0), error.get("description", "")
@@ -127,12 +125,7 @@ class Reads(ABC):
             if error.code == ERR_NO_MESSAGE:
                 return None
             raise
-        headers: dict[str, str] = {}
-        if "hdrs" in found:
-            for line in b64decode(found["hdrs"]).decode("utf-8", "replace").split("\r\n")[1:]:
-                name, colon, value = line.partition(":")
-                if colon:
-                    headers[name] = value.strip()
+        headers = headers_of(b64decode(found["hdrs"])) if "hdrs" in found else {}
         data = b64decode(found["data"]) if "data" in found else b""
         return Message(named(found["subject"]), data, headers, found["seq"], stream=stream)
 
