@@ -22,7 +22,7 @@ name match another's records.
     dead.{service}.{agent}.{user}.{thread}   dead letters
     dead.ended.{agent}.{user}.{thread}       what a person did with one
     memory.{agent}.{owner}.{op}              what an agent knows of its owner
-    board.{agent}.{user}.{kind}.{id}         approvals and jobs, one subject each
+    board.{agent}.{user}.{kind}.{id}         approvals, jobs, grants, uses
     rpc.executor.cancel                      a call that is to end (not stored)
     rpc.memory.{op}.{agent}.{owner}          questions about that
     event.{user}.{credential}                what outside programs publish
@@ -366,13 +366,13 @@ def signals_of(user: str, *, agent: str = "*", kind: str = ">") -> str:
     return f"signal.{agent}.{user}.{rest}"
 
 
-def board_of(user: str | None, kind: str = "*") -> str:
+def board_of(user: str | None, kind: str = "*", *, agent: str = "*") -> str:
     """Return the filter of a person's entities on the board; None: everybody's.
 
     >>> board_of("ann", "job"), board_of(None)
     ('board.*.ann.job.*', 'board.*.*.*.*')
     """
-    return f"board.*.{user or '*'}.{kind}.*"
+    return f"board.{agent}.{user or '*'}.{kind}.*"
 
 
 def dead_of(user: str | None) -> str:

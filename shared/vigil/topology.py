@@ -83,8 +83,8 @@ STREAMS: Final = (
     Stream(name="SESSIONS", subjects=("session.>",), max_consumers=50_000),
     # What the cortex does by itself: workers, branches, jobs.
     Stream(name="SYSTEM", subjects=("system.>",), max_consumers=50_000),
-    # One subject for each approval and job, and its states.
-    Stream(name="BOARD", subjects=(BOARD_ALL,), per_subject_max=20, max_consumers=10_000),
+    # One subject for each approval, job and grant, and its states.
+    Stream(name="BOARD", subjects=(BOARD_ALL,), per_subject_max=64, max_consumers=10_000),
     # No max_age: it would delete pending schedules (ARCHITECTURE 2).
     Stream(name="TIMERS", subjects=("timer.>", "due.>"), has_schedules=True),
     # Bounded, so that a flood of what can't be used takes no room from the sessions.
@@ -234,8 +234,8 @@ ROLES: Final[dict[str, Role]] = {
     "gateway": Role(
         publishes=(
             "session.*.*.*.in.said.user", "session.*.*.*.in.control", "session.*.*.*.in.external",
-            "system.*.*.*.in.control", "board.*.*.job.*", "dead.gateway.*.*.*",
-            "dead.ended.*.*.*",
+            "system.*.*.*.in.control", "board.*.*.job.*", "board.*.*.grant.*",
+            "dead.gateway.*.*.*", "dead.ended.*.*.*",
         ),
         subscribes=("live.*.*.*",),
         follows=("SESSIONS", "SYSTEM", "BOARD", "SIGNALS", "DEAD"),
@@ -259,8 +259,7 @@ ROLES: Final[dict[str, Role]] = {
         reads=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", "SIGNALS"),
         buckets_r=("CONFIG", "TOOLS"),
         buckets_w=("LEASES", "BUDGETS"),
-        # A broker that restarts forgets what is in memory. An append to SIGNALS expects its last
-        # sequence, also if that message is gone.
+        # A broker that restarts forgets what is in memory. SIGNALS: an append expects the last one.
         raw=(
             "$JS.API.STREAM.CREATE.KV_LEASES", "$JS.API.STREAM.INFO.SIGNALS",
             "rpc.memory.recall.*.*",
@@ -297,7 +296,8 @@ ROLES: Final[dict[str, Role]] = {
         publishes=(
             "session.*.*.*.call.*", "session.*.*.*.in.tool_result", "session.*.*.*.in.control",
             "session.*.*.*.in.told.*", "system.*.*.*.call.*", "system.*.*.*.in.tool_result",
-            "system.*.*.*.in.control", BOARD_ALL, EXECUTOR_CANCEL, "dead.executor.*.*.*",
+            "system.*.*.*.in.control", EXECUTOR_CANCEL, "dead.executor.*.*.*",
+            *(f"board.*.*.{kind}.*" for kind in ("approval", "job", "use")),  # never a grant
         ),
         subscribes=(EXECUTOR_CANCEL,),
         pulls=(EXECUTOR_TURNS, EXECUTOR_TURNS_SYSTEM),

@@ -14,6 +14,7 @@ from vigil.contracts import (
     BoardEntity,
     BoardEntry,
     Cause,
+    GrantUse,
     Job,
     JobStatus,
     Plan,
@@ -177,6 +178,20 @@ def test_a_job_begins_once_and_ends_once() -> None:
     ]
     (done,) = of_entry(states[4][0])
     assert (done.subject, done.data) == ("b" * 32, {"steps": 2, "failed_steps": 2})
+
+
+def test_a_grant_that_was_used_is_told_with_the_call_that_it_let_run() -> None:
+    """L-8: but not what is granted, nor what was called."""
+    use = GrantUse(
+        id="f" * 32, owner="ann", agent="vigil", uses=3, last_used_at=AT, tool="shell",
+        session_key=str(ANN), calls=("d" * 32, CALL),
+    )  # fmt: skip
+    data = encode(BoardEntry(entity=use, turn_seq=0, at=AT))
+    (used,) = project("BOARD", 9, ANN.board("use", use.id), data)
+    assert (used.kind, used.subject, used.caused_by) == ("grant.used", "f" * 32, CALL)
+    assert used.data == {"tool": "shell", "uses": 3}
+    with pytest.raises(InvalidInput):
+        project("BOARD", 9, "board.vigil.bob.use." + use.id, data)
 
 
 def test_an_entry_on_anothers_subject_gives_nothing() -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from vigil import contracts
 from vigil.contracts import (
     Approval,
+    Argv,
     BoardChange,
     BoardChangePayload,
     BoardEntry,
@@ -17,10 +18,13 @@ from vigil.contracts import (
     CancelCall,
     CancelCallPayload,
     Cause,
+    Change,
     ChildStatus,
     Control,
     ControlPayload,
     Decision,
+    Grant,
+    GrantUse,
     HeldTool,
     Job,
     Loop,
@@ -81,6 +85,33 @@ DECIDED: Final = Approval(
     edited={"command": "rm -r build/cache"},
     text="only the cache",
     call_id=CALL,
+)
+GRANT: Final = Grant(
+    id="f" * 32,
+    name="g1",
+    owner="ann",
+    agent="vigil",
+    tool="shell",
+    constraints=(Argv(argv=("df", "-h"), more="operands"),),
+    session_key="ann:vigil:t1",
+    expires_at=AT,
+    uses_max=20,
+    holds_for_outside=True,
+    made_by="approval",
+    made_at=AT,
+    cause="a" * 32,
+    why="she looks at the disk each day",
+    revoked_at=AT,
+)
+USE: Final = GrantUse(
+    id="f" * 32,
+    owner="ann",
+    agent="vigil",
+    uses=3,
+    last_used_at=AT,
+    tool="shell",
+    session_key="ann:vigil:t1",
+    calls=(CALL,),
 )
 JOB: Final = Job(
     id="b" * 32,
@@ -303,6 +334,19 @@ SAMPLES: Final[dict[str, tuple[Callable[[bytes], Any], Any]]] = {
     "board.approval": (
         contracts.decode_board,
         BoardEntry(entity=DECIDED, turn_seq=12, at=AT),
+    ),
+    "board.grant": (
+        contracts.decode_board,
+        BoardEntry(
+            entity=GRANT,
+            turn_seq=0,
+            at=AT,
+            change=Change(by="ann", why="she looks at the disk each day", cause="a" * 32),
+        ),
+    ),
+    "board.use": (
+        contracts.decode_board,
+        BoardEntry(entity=USE, turn_seq=0, at=AT, change=Change(by="executor", cause=CALL)),
     ),
     "board.job": (contracts.decode_board, BoardEntry(entity=JOB, turn_seq=12, at=AT)),
     "shelf": (contracts.decode_shelf, SHELF),

@@ -9,13 +9,14 @@ Source: https://www.asyncapi.com/docs/reference/specification/v3.0.0
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import msgspec
 
 from vigil.contracts import (
     Attempt,
     BoardEntry,
+    BoardKind,
     CallClaim,
     Control,
     DeadLetter,
@@ -89,7 +90,9 @@ MESSAGES: Final[dict[str, Spoken]] = {
     "attempt": Spoken(Attempt, "One try of that", ("attempt",)),
     "callClaim": Spoken(CallClaim, "Somebody runs a tool call", ("call_claim",)),
     "boardEntry": Spoken(
-        BoardEntry, "A state of a request or a job", ("board.approval", "board.job")
+        BoardEntry,
+        "A state of a request, a job, a standing grant or its uses",
+        ("board.approval", "board.job", "board.grant", "board.use"),
     ),
     "shelf": Spoken(Shelf, "What one source of tools offers", ("shelf",)),
     "pins": Spoken(Pins, "What was approved of an MCP server", ("pins",)),
@@ -199,7 +202,7 @@ _PARAMETERS: Final[dict[str, dict[str, Any]]] = {
     "thread": {
         "description": f"The thread: {PART.pattern}; one that begins with `_` is the agent's own"
     },
-    "kind": {"description": "What is on the board", "enum": ["approval", "job"]},
+    "kind": {"description": "What is on the board", "enum": list(get_args(BoardKind))},
     "entity": {"description": "The id of the request or the job, 32 hex digits"},
     "source": {"description": "`builtin`, or the name of an MCP server"},
     "credential": {"description": "The name of the credential"},

@@ -18,6 +18,7 @@ import msgspec
 
 from vigil.bus.bus import Bus, Message
 from vigil.contracts import (
+    Approval,
     CancelTimer,
     Control,
     Job,
@@ -197,6 +198,8 @@ async def _on_board_at(bus: Bus, scope: SearchScope, seq: int) -> StoryPlace | N
 def _entity(scope: SearchScope, message: Message) -> StoryPlace | None:
     try:
         entity = decode_board(message.data).entity
+        if not isinstance(entity, Approval | Job):
+            return None  # a grant: the calls that it let run have stories
         key = SessionKey.parse(entity.session_key)
     except InvalidInput:
         return None

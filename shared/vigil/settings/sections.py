@@ -345,7 +345,7 @@ class Retention(Section, frozen=True, kw_only=True):
     system_days: Positive = 30
     """Workers, branches, jobs."""
     board_days: NotNegative = 0
-    """Lists of approvals and jobs."""
+    """Lists of approvals and jobs, and standing grants: one ends, too, so leave it at 0."""
     signals_days: Positive = 7
     """Signals."""
     dead_days: Positive = 90

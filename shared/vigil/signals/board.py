@@ -10,6 +10,8 @@ from __future__ import annotations
 from ..contracts import (
     Approval,
     BoardEntry,
+    Grant,
+    GrantUse,
     Job,
     SignalSource,
     decode_board,
@@ -28,6 +30,8 @@ def read(source: SignalSource, subject: str, data: bytes) -> tuple[Signals, Boar
     """
     entry = decode_board(data)
     entity = entry.entity
+    if isinstance(entity, Grant):
+        raise InvalidInput("subject", "a grant is not told of before it's used")
     key = SessionKey.parse(entity.session_key)
     if subject != key.board(str(entity.__struct_config__.tag), entity.id):
         raise InvalidInput("subject", f"{subject!r} is not that of {entity.id} of {key}")
@@ -78,4 +82,20 @@ def worked(signals: Signals, entry: BoardEntry) -> None:
         run=job.runs if job.runs > 1 else None,
         steps=len(job.step_runs) or None,
         failed_steps=failed or None,
+    )
+
+
+def used(signals: Signals, entry: BoardEntry) -> None:
+    """Tell that a standing grant let a call run."""
+    use = entry.entity
+    if not isinstance(use, GrantUse):
+        return
+    signals.add(
+        "grant.used",
+        entry.at,
+        f"A standing grant let {use.tool} run",
+        caused_by=use.calls[-1] if use.calls else None,
+        subject=use.id,
+        tool=use.tool,
+        uses=use.uses,
     )

@@ -54,6 +54,7 @@ _FORGOTTEN: Final = Giver("MEMORIES", (MemoryForgotten, MemoriesUndone), memorie
 _CHILD: Final = Giver("SYSTEM", Turn, children.told)
 _ASKED: Final = Giver("BOARD", BoardEntry, board.asked)
 _WORKED: Final = Giver("BOARD", BoardEntry, board.worked)
+_USED: Final = Giver("BOARD", BoardEntry, board.used)
 
 KINDS: Final[dict[str, Kind]] = {
     "session.started": Kind("a session committed its first turn", (_STARTED,)),
@@ -93,6 +94,7 @@ KINDS: Final[dict[str, Kind]] = {
     "approval.decided": Kind(
         "a person decided on a request, or it expired, was superseded or isn't needed", (_ASKED,)
     ),
+    "grant.used": Kind("a standing grant let a call run without asking", (_USED,)),
     "job.started": Kind("a job began to run", (_WORKED,)),
     "job.completed": Kind("a job ran all its steps; some may have failed", (_WORKED,)),
     "job.failed": Kind("a job could not be planned", (_WORKED,)),

@@ -21,6 +21,7 @@ from ..subjects import (
     TURNS_OF_ALL_SYSTEM,
     Scope,
     SessionKey,
+    board_of,
     memories_of_all,
     signals_of,
 )
@@ -99,7 +100,7 @@ SOURCES: Final = (
     ),
     Source(
         stream="BOARD",
-        filters=(BOARD_ALL,),
+        filters=tuple(board_of(None, kind) for kind in ("approval", "job", "use")),
         read=board.read,
         dated=BOARD_ALL,
         written_at=lambda data: decode_board(data).at,

@@ -1,0 +1,67 @@
+"""The board: what outlives a session, or is listed, one subject each (ARCHITECTURE 2, LOOPS L-15).
+
+What becomes of approvals and jobs is decided in the session that they belong to; its state is the
+truth, and the board is written from its turns. So a list may be a moment behind, and a decision
+never is. Of grants the board is the truth: they change by compare-and-set, and each revision tells
+who changed it and why.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ..base import VERSION_1, Instant, Record
+from .approval import Approval, Verdict
+from .grant import Address, AnyConstraint, Argv, Equal, Exact, Folder, Grant, GrantUse
+from .job import Job, Plan, Step, StepRun
+
+BoardEntity = Approval | Job
+"""What turns put there."""
+KeptEntity = Grant | GrantUse
+"""What the board is the truth of."""
+BoardKind = Literal["approval", "job", "grant", "use"]
+
+
+class Change(Record, frozen=True, kw_only=True):
+    """Who made a revision of what the board is the truth of."""
+
+    by: str
+    """A person, or a service."""
+    why: str = ""
+    cause: str = ""
+    """The id of what led to it: a request, a call; empty: the person's own word."""
+
+
+class BoardEntry(Record, frozen=True, kw_only=True):
+    """One state of an entity on the board, as it is stored."""
+
+    entity: BoardEntity | KeptEntity
+    turn_seq: int
+    """The turn that decided it, in its session's stream; an older one never follows a newer. 0: no
+    turn did."""
+    at: Instant
+    change: Change | None = None
+    v: int = VERSION_1
+
+
+__all__ = [
+    "Address",
+    "AnyConstraint",
+    "Approval",
+    "Argv",
+    "BoardEntity",
+    "BoardEntry",
+    "BoardKind",
+    "Change",
+    "Equal",
+    "Exact",
+    "Folder",
+    "Grant",
+    "GrantUse",
+    "Job",
+    "KeptEntity",
+    "Plan",
+    "Step",
+    "StepRun",
+    "Verdict",
+]

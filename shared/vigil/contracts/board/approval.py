@@ -1,0 +1,46 @@
+"""Requests to a person, as the board has them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from ..base import Instant, Record
+from ..tools import Risk
+from ..vocabulary import ApprovalState
+
+Verdict = Literal["accept", "edit", "answer", "reject"]
+
+
+class Approval(Record, frozen=True, kw_only=True, tag_field="kind", tag="approval"):
+    """A call that waits for a person, or a question to them (SPEC X-2)."""
+
+    id: str
+    """32 hex digits."""
+    session_key: str
+    """The session that asks: a conversation, or a worker behind one."""
+    tool: str
+    """`ask_user`: a question, to which only `answer` and `reject` fit."""
+    input: dict[str, Any]
+    """The exact arguments. A verdict holds for these and no others."""
+    digest: str
+    """SHA-256 over session, tool and canonical arguments, in hex: a verdict names it."""
+    risk: Risk
+    reason: str
+    """Why it has to wait, in words."""
+    asked_at: Instant
+    expires_at: Instant
+    caused_by: str
+    """The id of the event that began the loop."""
+    generation: int = 0
+    """Of the deadline that ends it."""
+    is_tainted: bool = False
+    is_ordered: bool = False
+    """Whether the person began or ordered what asks: then what comes of it is theirs, too."""
+    state: ApprovalState = "open"
+    decided_at: Instant | None = None
+    edited: dict[str, Any] | None = None
+    """The arguments that the person put in their place."""
+    text: str = ""
+    """The person's answer, or why they rejected it."""
+    call_id: str = ""
+    """The effect that ran it, once it was accepted or edited."""
