@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from bench.numbers import report_rounds
 from bench.peers import comparison
 from services.cortex.session import log
 from services.cortex.session.history import History
+from tests.support import warm
 from vigil.broker.process import Broker
 from vigil.clock import SystemClock
 from vigil.observe.metrics import Metrics
@@ -24,10 +25,7 @@ from vigil.topology import CONSUMERS
 
 
 def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "bench", *arguments],
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    return warm.run("bench", arguments, env=os.environ, stdin="", timeout_s=60)
 
 
 def test_help_names_every_part() -> None:

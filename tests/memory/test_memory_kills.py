@@ -30,11 +30,12 @@ from vigil import crash
 from vigil.bus.bus import Bus
 from vigil.contracts import MemorySaved
 from vigil.errors import Unavailable, VigilError
+from vigil.memory.operations.save import Save, Saved
 from vigil.memory.questions import REBUILD, Rebuild
 from vigil.subjects import SessionKey
 
-SAVES = repeats(10_000, fast=1000)
-KILLS = repeats(12, fast=5)
+SAVES = repeats(10_000, fast=400)
+KILLS = repeats(12, fast=3)
 AT_ONCE = 40
 POINTS = tuple(point for point in crash.POINTS if point.startswith("memory."))
 
@@ -51,9 +52,12 @@ async def processes_of(stack: Stack) -> AsyncIterator[Processes]:
 
 async def persistently(ann: Asking, content: str, key: str) -> str:
     """Save until it is acknowledged, as a client with an idempotency key does."""
+    asked = Save(content=content, by="user:ann", key=key)
     while True:
         try:
-            return (await ann.save(content, key=key)).id
+            # Who was killed never answers.
+            saved: Saved = await ann.ask(asked, timeout_s=1.0)
+            return saved.id
         except Unavailable:
             await asyncio.sleep(0.05)
 

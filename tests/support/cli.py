@@ -57,8 +57,6 @@ class Cli:
     def _run(
         self, args: tuple[str, ...], stdin: str, environ: dict[str, str]
     ) -> subprocess.CompletedProcess[str]:
-        if not warm.IS_OFFERED:
-            return _run_cold(args, stdin, environ)
         return warm.run("vigil.cli", args, env=environ, stdin=stdin, timeout_s=TIMEOUT_S)
 
     def json(self, *args: str, code: int | None = 0, stdin: str = "") -> Any:
