@@ -30,5 +30,5 @@ VERSION_1: Any = msgspec.field(default_factory=_one)
 """A default that `omit_defaults` doesn't omit: the version is always written out."""
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Base of what is stored."""

@@ -22,7 +22,7 @@ _REFLECTED: Final = ("compacted", "saved", "begun")
 to remember."""
 
 
-class Chunk(msgspec.Struct, frozen=True, kw_only=True):
+class Chunk(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The rows of one turn, and what they descend from."""
 
     seq: int
