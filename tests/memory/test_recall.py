@@ -372,6 +372,14 @@ async def test_an_empty_memory_says_so(ann: Remembered) -> None:
     assert not (await ann.recall("xqv", mode="text")).is_empty
 
 
+async def test_where_nothing_was_saved_nobody_is_asked(ann: Remembered) -> None:
+    away = ann.recaller(index=Away(), embedder=Away())
+    question = Recall(query="anything")
+    assert await away.recall(ANN, question, NOW) == Recalled(hits=(), is_empty=True)
+    await ann.save("the harbour")
+    assert (await away.recall(ANN, question, NOW)).degraded
+
+
 async def test_what_is_shown_is_told_unless_it_does_not_count(ann: Remembered) -> None:
     """M-7: accesses."""
     ids = await ann.save("the harbour closes at nine")

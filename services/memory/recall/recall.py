@@ -124,6 +124,8 @@ class Recaller:
         self._weights = weights
         self._shown = shown
         self._frequencies = _KnownFrequencies(words.size)
+        self._filled: set[Scope] = set()
+        """Scopes in which something was saved; it may be gone."""
 
     async def recall(self, scope: Scope, question: Recall, now: datetime) -> Recalled:
         """Return what fits best, best first.
@@ -132,6 +134,8 @@ class Recaller:
             now: aware UTC; decay, recency and "yesterday" count from it.
         """
         asked = _Asked(scope, question, now)
+        if await self._is_nothing(scope):
+            return Recalled(hits=(), is_empty=True)
         matched, vectors = await asyncio.gather(self._match(asked), self._near(asked))
         is_degraded = vectors.near is None and question.mode != "text"
         degraded = (DEGRADED_VECTORS,) if is_degraded else ()
@@ -142,9 +146,22 @@ class Recaller:
         left_out = len(found) - len(hits)
         return Recalled(hits=tuple(hits), degraded=degraded, left_out=left_out, is_empty=is_empty)
 
+    async def _is_nothing(self, scope: Scope) -> bool:
+        """Whether nothing was ever saved in a scope: nobody else need be asked then."""
+        if scope in self._filled:
+            return False
+
+        if await self._store.read(lambda db: places.find(db, scope)) is None:
+            return True
+        if len(self._filled) >= SCOPES_MAX:
+            self._filled.clear()
+        self._filled.add(scope)
+        return False
+
     def forget(self, scope: Scope) -> None:
         """Keep nothing of a scope in memory: its owner is being erased."""
         self._frequencies.drop(scope)
+        self._filled.discard(scope)
 
     async def _match(self, asked: _Asked) -> _Matched:
         """Return what full text finds. Its rows are read while the index is still searching."""
