@@ -17,6 +17,7 @@ from tests.gateway.test_gateway_whole import Process
 from tests.support.approvals import ID, ask, request
 from tests.support.gateway import Gate, frame_of, until
 from tests.support.stack import running_stack
+from vigil.bus.bus import Message
 from vigil.crash import EXIT_CODE
 from vigil.subjects import SessionKey
 
@@ -61,8 +62,10 @@ async def forget_ids(gate: Gate) -> None:
 async def forget_place(gate: Gate) -> None:
     """Undo the last step, as a kill before it does: the name has no place."""
 
-    async def entry() -> Any:
-        (found,) = await gate.admin.read("KV_IDEMPOTENCY", ["$KV.IDEMPOTENCY.>"])
+    async def entry() -> Message:
+        # Not by a reading: what is replaced meanwhile may be missing from it.
+        found = await gate.admin.get_last("KV_IDEMPOTENCY", "$KV.IDEMPOTENCY.>")
+        assert found is not None
         return found
 
     async def is_noted() -> bool:

@@ -39,6 +39,8 @@ async def test_readers_of_signals_wait_together(gate: Gate, asked: list[str]) ->
     async def read() -> int:
         return (await ann.get("/api/signals")).status_code
 
+    # A token that the gateway hasn't heard of yet is asked for.
+    assert (await ann.get("/api/sessions")).status_code == 200
     await gate.stack.broker.pause()
     try:
         assert await asyncio.gather(*(read() for _ in range(READERS))) == [503] * READERS
