@@ -1,6 +1,6 @@
 """An MCP server that means no good, or is broken: it harms itself alone (RELIABILITY S10, S12).
 
-The server is `tests/mcp_servers/nasty.py`, made with the official SDK, in the real sandbox.
+The server is `tests/mcp_servers/nasty.py`, in the real sandbox.
 """
 
 from __future__ import annotations
