@@ -31,13 +31,9 @@ def vigil(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
         yield cli
 
 
-def bash(cli: Cli, *words: str, **environ: str) -> list[str]:
+def bash(cli: Cli, *words: str) -> list[str]:
     """Source the script that `vigil` prints, and press TAB after `words`."""
-    bare = cli.environ | environ
-    script = subprocess.run(
-        ["vigil"], env=bare | {"_VIGIL_COMPLETE": "source_bash"}, capture_output=True, text=True,
-        check=True,
-    ).stdout  # fmt: skip
+    script = cli(code=None, _VIGIL_COMPLETE="source_bash").stdout
     quoted = " ".join(f"'{word}'" for word in words)
     tab = (
         f"COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; COMPREPLY=(); "
@@ -45,10 +41,16 @@ def bash(cli: Cli, *words: str, **environ: str) -> list[str]:
     )
     done = subprocess.run(
         ["bash", "--norc", "-c", f"{script}\n{tab}"],
-        env=bare, capture_output=True, text=True, timeout=30, check=True,
+        env=cli.environ, capture_output=True, text=True, timeout=30, check=True,
     )  # fmt: skip
     assert done.stderr == ""
     return done.stdout.split()
+
+
+def asked_by_bash(cli: Cli, *words: str) -> list[str]:
+    """Ask as that script does."""
+    asked = {"_VIGIL_COMPLETE": "complete_bash", "COMP_WORDS": " ".join(words)}
+    return cli(code=None, COMP_CWORD=str(len(words) - 1), **asked).stdout.split()
 
 
 needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
@@ -58,14 +60,19 @@ needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="bash is no
 def test_bash_completes_commands_options_and_what_runs(vigil: Cli) -> None:
     """P-2"""
     assert bash(vigil, "vigil", "st") == ["status", "stop"]
-    assert "--json" in bash(vigil, "vigil", "status", "--js")
-    assert bash(vigil, "vigil", "serve", "s") == ["scheduler"]
     assert bash(vigil, "vigil", "stop", "") == ["me:vigil:t1", "me:vigil:u2"]
-    assert bash(vigil, "vigil", "tail", "session", "m") == ["me:vigil:t1", "me:vigil:u2"]
-    assert bash(vigil, "vigil", "stop", "nobody") == []
     (timer,) = vigil.json("timers")["timers"]
     assert bash(vigil, "vigil", "timers", "me:vigil:t1", "--cancel", "") == [timer["timer_id"]]
-    assert bash(vigil, "vigil", "chat", "--agent", "v") == ["vigil"]
+
+
+def test_what_bash_is_offered(vigil: Cli) -> None:
+    """P-2: as the test above, where only the words differ."""
+    assert asked_by_bash(vigil, "vigil", "st") == ["status", "stop"]
+    assert "--json" in asked_by_bash(vigil, "vigil", "status", "--js")
+    assert asked_by_bash(vigil, "vigil", "serve", "s") == ["scheduler"]
+    assert asked_by_bash(vigil, "vigil", "tail", "session", "m") == ["me:vigil:t1", "me:vigil:u2"]
+    assert asked_by_bash(vigil, "vigil", "stop", "nobody") == []
+    assert asked_by_bash(vigil, "vigil", "chat", "--agent", "v") == ["vigil"]
 
 
 def complete(cli: Cli, shell: str, typed: str, **environ: str) -> str:

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import COMMAND, Cli, eventually, running_vigil
+from tests.support.cli import Cli, eventually, running_vigil
 from tests.support.jobs import shell, steps
+from tests.support.started import Started
 
 
 @pytest.fixture(scope="module")
@@ -102,11 +103,8 @@ def test_wrong_usage_is_told(vigil: Cli) -> None:
 def test_a_terminal_shows_a_bar(vigil: Cli) -> None:
     """P-2: progress bars on long work."""
     ours, theirs = pty.openpty()
-    environ = {k: v for k, v in vigil.environ.items() if k != "NO_COLOR"} | {"TERM": "xterm"}
-    process = subprocess.Popen(
-        [*COMMAND, "jobs", "run", "--wait", "--goal", steps(shell("sleep 0.5"), ("search", {}))],
-        env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs,
-    )  # fmt: skip
+    goal = steps(shell("sleep 0.5"), ("search", {}))
+    process = vigil.start_at(theirs, "jobs", "run", "--wait", "--goal", goal)
     os.close(theirs)
     shown = _all_of(ours, process)
     assert "running shell" in shown
@@ -115,7 +113,7 @@ def test_a_terminal_shows_a_bar(vigil: Cli) -> None:
     assert process.wait() == 0
 
 
-def _all_of(terminal: int, process: subprocess.Popen[bytes]) -> str:
+def _all_of(terminal: int, process: Started | subprocess.Popen[bytes]) -> str:
     """Return all that is written to a terminal until its process ends."""
     shown, deadline = b"", time.monotonic() + 60
     while time.monotonic() < deadline:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import sys
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +14,8 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from tests.support.cli import Cli, eventually, running_vigil
+from tests.support import warm
+from tests.support.cli import Cli, ColdCli, eventually, running_vigil
 from vigil import ApiError
 from vigil import Client as HttpClient
 from vigil.local import runfile
@@ -166,11 +166,8 @@ def test_the_python_client_has_a_method_for_each_endpoint(vigil: Cli) -> None:
 @contextlib.asynccontextmanager
 async def hosting(cli: Cli, *args: str, mode: Mode = "auto", **environ: str) -> AsyncIterator[Any]:
     """An MCP host that starts `vigil mcp`, as the documentation shows."""
-    program = StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "vigil.cli", "mcp", *args],
-        env=cli.environ | environ,
-    )
+    command, *words = warm.relayed("vigil.cli", "mcp", *args)
+    program = StdioServerParameters(command=command, args=words, env=cli.environ | environ)
     async with Client(stdio_client(program), mode=mode) as client:
         yield client
 
@@ -238,7 +235,7 @@ def test_only_the_protocol_is_on_stdout(vigil: Cli) -> None:
         json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/call",
                     "params": {"name": "memory_get", "arguments": {"id": NOBODY}}}),
     ]  # fmt: skip
-    process = vigil.start("mcp")
+    process = ColdCli(vigil.home).start("mcp")
     assert process.stdin is not None
     assert process.stdout is not None
     for line in lines:

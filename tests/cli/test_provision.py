@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.cli import Cli, eventually
+from tests.support.cli import Cli, ColdCli, eventually
 from vigil.broker.ports import free_port
 from vigil.broker.process import binary
 from vigil.topology import SERVICES
@@ -118,7 +118,8 @@ def serving(external: External, name: str, port: int) -> Iterator[None]:
     (home / "nkeys").mkdir(parents=True)
     seed = (external.seeds / name / f"{name}.seed").read_bytes()
     (home / "nkeys" / f"{name}.seed").write_bytes(seed)
-    process = Cli(home, NATS_URL=external.url, VIGIL_PORT=str(port)).start("serve", name)
+    kind = ColdCli if name == "cortex" else Cli
+    process = kind(home, NATS_URL=external.url, VIGIL_PORT=str(port)).start("serve", name)
     try:
         yield
     finally:

@@ -11,7 +11,6 @@ import select
 import signal
 import socket
 import struct
-import subprocess
 import termios
 import threading
 import time
@@ -21,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.cli import COMMAND, Cli, eventually, running_vigil
+from tests.support.cli import Cli, eventually, running_vigil
 from vigil.cli.commands.signals import cells_of, line_of
 from vigil.errors import Unavailable, VigilError
 from vigil.sdk.client import ApiError, Client
@@ -85,13 +84,7 @@ def test_a_terminal_shows_a_table(cli: Cli) -> None:
     """C-4: the newest that fit, redrawn in their place; nothing of it is a control code's work."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 12, 110, 0, 0))
-    # Test runners set the size of theirs.
-    unwanted = {"NO_COLOR", "COLUMNS", "LINES"}
-    environ = {k: v for k, v in cli.environ.items() if k not in unwanted} | {"TERM": "xterm"}
-    process = subprocess.Popen(
-        [*COMMAND, "tail", "signals", "--after", "0"], stdin=slave, stdout=slave, stderr=slave,
-        env=environ, start_new_session=True,
-    )  # fmt: skip
+    process = cli.start_at(slave, "tail", "signals", "--after", "0")
     seen = ""
     try:
         cli("send", "hello", "--thread", "table")

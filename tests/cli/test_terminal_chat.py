@@ -11,7 +11,6 @@ import pty
 import select
 import signal
 import struct
-import subprocess
 import termios
 import time
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import COMMAND, Cli, running_vigil
+from tests.support.cli import Cli, ColdCli, running_vigil
 from tests.support.terminal import Terminal
 
 COLUMNS, ROWS = 100, 40
@@ -36,17 +35,7 @@ class Person:
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
         self.before = termios.tcgetattr(slave)
         self._slave = slave
-        # The terminal tells its own size; whoever runs the tests may tell another.
-        told = ("NO_COLOR", "COLUMNS", "LINES")
-        environ = {k: v for k, v in cli.environ.items() if k not in told} | {"TERM": "xterm"}
-        self.process = subprocess.Popen(
-            [*COMMAND, "chat", *args],
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            env=environ,
-            start_new_session=True,
-        )
+        self.process = cli.start_at(slave, "chat", *args)
 
     def types(self, text: str) -> None:
         os.write(self._master, text.encode())
@@ -110,7 +99,7 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
 
 def test_the_readme_scene(cli: Cli) -> None:
     """S-8, S-9, I-3, P-2: a reminder is answered, and comes back while the person types."""
-    with person(cli, "--new") as ann:
+    with person(ColdCli(cli.home), "--new") as ann:
         ann.sees("you>")
         ann.types("remind me in 2 seconds to stretch\r")
         ann.sees("vigil> I'll remind you in 2 seconds to stretch.")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
 
-from tests.support.cli import COMMAND, Cli, eventually, running_vigil
+from tests.support.cli import Cli, eventually, running_vigil
 from vigil.cli.commands.why import story
 
 LONG: Final = "word " * 60
@@ -96,13 +95,9 @@ def test_what_is_not_known_and_what_is_not_usable(cli: Cli) -> None:
 
 def test_colours_on_a_terminal_only(cli: Cli) -> None:
     """P-2"""
-    environ = {k: v for k, v in cli.environ.items() if k != "NO_COLOR"} | {"TERM": "xterm"}
     ours, theirs = os.openpty()
     try:
-        done = subprocess.run(
-            [*COMMAND, "why", "followup-1"], env=environ, stdout=theirs, timeout=30, check=True
-        )
-        assert done.returncode == 0
+        assert cli.start_at(theirs, "why", "followup-1").wait(30) == 0
         assert b"\x1b[1;32m" in os.read(ours, 65536)
     finally:
         os.close(ours)

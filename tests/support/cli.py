@@ -1,8 +1,7 @@
 """The real `vigil` command, as a person runs it: a process of its own, in a home of its own.
 
-What runs to its end is forked from a warm process (:mod:`tests.support.warm`), which saves more
-than half of a second each time. A :class:`ColdCli`, and what is started to go on, is the
-interpreter itself.
+It is forked from a warm process (:mod:`tests.support.warm`), which saves half of a second of CPU
+each time. A :class:`ColdCli` is the interpreter itself.
 """
 
 from __future__ import annotations
@@ -18,11 +17,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.support import warm
+from tests.support import started, warm
 from vigil.local import runfile
 
 COMMAND = (sys.executable, "-m", "vigil.cli")
 TIMEOUT_S = 60.0
+_TOLD = ("NO_COLOR", "COLUMNS", "LINES")
+"""By whoever runs the tests, of a terminal that isn't the one of the test."""
 
 
 class Cli:
@@ -63,16 +64,20 @@ class Cli:
         """Run a command with --json; return what it printed."""
         return json.loads(self(*args, "--json", code=code, stdin=stdin).stdout)
 
-    def start(self, *args: str, **environ: str) -> subprocess.Popen[str]:
+    def start(self, *args: str, **environ: str) -> started.Connected | subprocess.Popen[str]:
         """Start a command that goes on; the caller ends it."""
-        return subprocess.Popen(
-            [*COMMAND, *args],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=self.environ | environ,
-        )
+        if not warm.IS_OFFERED:
+            return _start_cold(args, self.environ | environ)
+        return started.Connected("vigil.cli", args, env=self.environ | environ)
+
+    def start_at(self, terminal: int, *args: str) -> started.Started | subprocess.Popen[bytes]:
+        """Start a command at a terminal that shows colours and tells its own size."""
+        if not warm.IS_OFFERED:
+            return _start_cold_at(terminal, args, self._of_terminal())
+        return started.at_terminal("vigil.cli", args, env=self._of_terminal(), terminal=terminal)
+
+    def _of_terminal(self) -> dict[str, str]:
+        return {k: v for k, v in self.environ.items() if k not in _TOLD} | {"TERM": "xterm"}
 
     def end(self) -> None:
         """End what runs in this home, by its pid."""
@@ -91,6 +96,28 @@ class ColdCli(Cli):
         self, args: tuple[str, ...], stdin: str, environ: dict[str, str]
     ) -> subprocess.CompletedProcess[str]:
         return _run_cold(args, stdin, environ)
+
+    def start(self, *args: str, **environ: str) -> subprocess.Popen[str]:
+        return _start_cold(args, self.environ | environ)
+
+    def start_at(self, terminal: int, *args: str) -> subprocess.Popen[bytes]:
+        return _start_cold_at(terminal, args, self._of_terminal())
+
+
+def _start_cold_at(
+    terminal: int, args: tuple[str, ...], environ: dict[str, str]
+) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [*COMMAND, *args], stdin=terminal, stdout=terminal, stderr=terminal, env=environ,
+        start_new_session=True,
+    )  # fmt: skip
+
+
+def _start_cold(args: tuple[str, ...], environ: dict[str, str]) -> subprocess.Popen[str]:
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        [*COMMAND, *args], stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=environ
+    )
 
 
 def _run_cold(

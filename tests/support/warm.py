@@ -73,8 +73,8 @@ class Process:
                 self._take(self._socket.recv(64, socket.MSG_DONTWAIT))
         return self._code
 
-    def wait_within(self, seconds: float) -> int:
-        """Wait until it ended. Raises: TimeoutError."""
+    def wait_within(self, seconds: float | None) -> int:
+        """Wait until it ended; None: as long as it takes. Raises: TimeoutError."""
         if self._code is None:
             self._socket.settimeout(seconds)
             try:
@@ -157,6 +157,14 @@ def run(
         for file in (out, err):
             file.seek(0)
         return subprocess.CompletedProcess([module, *args], code, out.read(), err.read())
+
+
+def relayed(*command: str) -> list[str]:
+    """Return a command line that runs ``python -m MODULE ARGS``, forked if that is offered."""
+    if not IS_OFFERED:
+        return [sys.executable, "-m", *command]
+    relay = str(Path(__file__).with_name("relay.py"))
+    return [sys.executable, "-IS", relay, _address().decode().removeprefix("\0"), *command]
 
 
 def begin() -> None:
@@ -277,6 +285,8 @@ def _fork(
     request = json.loads(message)
     if "ANTHROPIC_API_KEY" in request["env"]:
         importlib.import_module("anthropic")  # a second, that only who has a real model needs
+    if request["args"][:1] == ["mcp"]:
+        importlib.import_module("vigil.memory.mcp_server")
     pid = os.fork()
     if not pid:
         signal.set_wakeup_fd(-1)
