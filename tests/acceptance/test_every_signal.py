@@ -68,12 +68,14 @@ async def test_every_kind_is_told_once_for_its_cause(
         "message.dropped", "message.failed", "message.ambiguous", "budget.exhausted",
         "error.retry", "error.event", "memory.merged", "memory.forgotten", "worker.completed",
         "worker.failed", "branch.completed", "branch.failed", "job.completed", "job.failed",
-        "job.cancelled",
+        "job.cancelled", "reader.completed", "reader.failed",
     )  # fmt: skip
     assert {kind: counts[kind] for kind in once} == dict.fromkeys(once, 1)
-    assert (counts["session.started"], counts["timer.fired"]) == (3, 3)
+    assert (counts["session.started"], counts["timer.fired"]) == (4, 3), "one is home"
     assert counts["memory.saved"] == 5, "one of them is the note of the job"
-    twice = ("worker.started", "worker.status", "branch.started", "approval.requested")
+    twice = (
+        "worker.started", "worker.status", "branch.started", "reader.started", "approval.requested",
+    )  # fmt: skip
     assert {kind: counts[kind] for kind in (*twice, "approval.decided")} == dict.fromkeys(
         (*twice, "approval.decided"), 2
     )
@@ -81,9 +83,13 @@ async def test_every_kind_is_told_once_for_its_cause(
     made = [one for one in made if one.owner != "cid"]
     counts = Counter(one.kind for one in made)
     assert counts["timer.scheduled"] == 6
-    assert counts["error.model"] == 2, "one model that failed, and one that nobody could pay"
-    assert counts["turn.committed"] == len(person.talk.turns) + 1
-    assert counts["message.sent"] == len(person.talk.said) + 1, "bob is told that it was lost"
+    assert counts["error.model"] == 3, "two models that failed, and one that nobody could pay"
+    at_home = sum(one.session_key == "ann:vigil:main" for one in made if one.kind == "message.sent")
+    assert at_home == 3, "the end of each job"
+    elsewhere = at_home + 1
+    assert counts["turn.committed"] == len(person.talk.turns) + elsewhere
+    said = len(person.talk.said) + elsewhere
+    assert counts["message.sent"] == said, "bob is told that it was lost"
     _tell_what_why_takes(made)
 
 
@@ -199,8 +205,12 @@ async def _branches(world: World, person: Person) -> None:
         return behave(request)
 
     await person.exchange(ask(("branch", {"prompt": "what if"})))
+    await person.exchange(ask(("research", {"task": "what there is"})))
+    await _ended(world, person, "reader.completed")
     agent.behave = fail
     await person.exchange(ask(("branch", {"prompt": "and what then"})))
+    await person.exchange(ask(("research", {"task": "what there isn't"})))
+    await _ended(world, person, "reader.failed")
     agent.behave = behave
 
 

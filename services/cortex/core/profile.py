@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 import msgspec
 
-from vigil.contracts import Cause, Row, Tool
+from vigil.contracts import Cause, Risk, Row, Tool
 from vigil.contracts.arguments import Arguments
 from vigil.memory.operation import tools as memory_tools
 
@@ -107,6 +107,8 @@ class Starter(msgspec.Struct, frozen=True, kw_only=True):
     """Its first field is the task."""
     is_awaited: bool = False
     """Whether a conversation waits for its end, too; every other session does."""
+    risk_swayed: Risk = "read"
+    """As what it is judged once content from outside had a part in the task; else it is `read`."""
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,6 +150,10 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     to nobody but their parent, and wait for all that they ask for."""
     is_thread_shown: bool = True
     """Whether the model sees the thread: then all of it has a part in what is decided (`sway`)."""
+    knows_person: bool = True
+    """Whether it is told who the agent and the person are, and what memory has."""
+    free: tuple[str, ...] = ()
+    """Tools that act outside, and need no leave here: it knows nothing that they could carry."""
     is_heir: bool = False
     """Whether it knows what its parent knew when it was started."""
     asks_again: bool = True

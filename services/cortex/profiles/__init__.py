@@ -77,6 +77,6 @@ def starters() -> dict[str, Profile]:
     """Return the kinds that a model may start, by the tool that does it.
 
     >>> {tool: profile.name for tool, profile in starters().items()}
-    {'branch': 'branch', 'spawn_worker': 'worker'}
+    {'branch': 'branch', 'research': 'reader', 'spawn_worker': 'worker'}
     """
     return {p.starter.name: p for p in registered().values() if p.starter is not None}

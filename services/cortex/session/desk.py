@@ -8,7 +8,7 @@ from typing import Any, Final
 from vigil import crash
 from vigil.bus.bus import Bus
 from vigil.clock import Clock
-from vigil.contracts import Loop, Row, State, TextBlock
+from vigil.contracts import Loop, Memory, Row, State, TextBlock
 from vigil.subjects import SessionKey
 
 from .. import core
@@ -101,9 +101,12 @@ class SessionDesk:
             rows,
             timezone=self._timezone,
             policy=self._policy,
-            memories=await self._memory.recall(loop, rows),
+            memories=await self._recall(loop, rows),
             parent=parent,
         )
+
+    async def _recall(self, loop: Loop, rows: tuple[Row, ...]) -> tuple[Memory, ...]:
+        return await self._memory.recall(loop, rows) if self._policy.profile.knows_person else ()
 
     def _conclude(self, draft: Draft, answer: ModelAnswer) -> None:
         conclude = draft.profile.conclude

@@ -30,7 +30,7 @@ from vigil.settings.sections import Model as ModelConfig
 from vigil.subjects import SessionKey
 
 from ..core import Policy
-from ..core.profile import Inquiry, TemplateRow
+from ..core.profile import Inquiry, Profile, TemplateRow
 from .budget import BudgetExceeded, Reservation, TokenBudget, estimate, tokens_of
 from .identity import Identities
 from .model import (
@@ -243,10 +243,9 @@ class Thinker:
         memories: tuple[Memory, ...],
     ) -> ModelRequest:
         situation = self._situation(key, state, timezone, policy, memories)
-        identity = self._identities.load(key.agent, key.user)
         return ModelRequest(
             session_key=str(key),
-            system=self._prompts.system(identity, situation, policy.profile.prompt),
+            system=self._system(key, situation, policy.profile),
             rows=tuple([row if row.source in _AS_IT_IS else self._shown(row) for row in rows]),
             tools=self._toolbox.specs(policy.profile),
             max_tokens=self._config.max_tokens,
@@ -254,6 +253,12 @@ class Thinker:
             situation=situation,
             tier=policy.profile.tier,
         )
+
+    def _system(self, key: SessionKey, situation: Situation, profile: Profile) -> tuple[str, ...]:
+        if not profile.knows_person:
+            return (self._prompts.question(profile.prompt, situation, {}),)
+        identity = self._identities.load(key.agent, key.user)
+        return self._prompts.system(identity, situation, profile.prompt)
 
     def _situation(
         self,

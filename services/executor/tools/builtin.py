@@ -1,4 +1,4 @@
-"""The executor's own tools: shell, read_file, write_file, http_get (SPEC P-6)."""
+"""The executor's own tools: shell, files, http_get, web_search (SPEC P-6)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from vigil.settings.config import Config, Settings
 
 from ..own_tools.http_get import Fetcher
 from ..own_tools.shell import Commands
+from ..own_tools.web_search import Searcher
 from ..sandbox.choice import Choice, choose
 from ..workspace.disk import Disk
 from ..workspace.workspace import Workspace
@@ -61,11 +62,13 @@ class Builtin:
             timeout_s=config.executor.http_timeout_s,
             resolve=resolve,
         )
+        self._searcher = Searcher(config.search) if config.search.url else None
         self._means = Means(
             open_workspace=self._workspace,
             disk=self.disk,
             commands=commands,
             fetcher=self._fetcher,
+            searcher=self._searcher,
             problem=self._shelf.problem,
         )
 
@@ -109,11 +112,17 @@ class Builtin:
             self._keeping.cancel()
             await asyncio.gather(self._keeping, return_exceptions=True)
         await self._fetcher.close()
+        if self._searcher is not None:
+            await self._searcher.close()
 
 
 def shelf_of(choice: Choice, config: Config, clock: Clock) -> Shelf:
     """Return what is offered: everything, or all but commands and why."""
-    tools = [one for one in declared().values() if choice.is_offered or not one.needs_sandbox]
+    tools = [
+        one
+        for one in declared().values()
+        if one.is_offered(config) and (choice.is_offered or not one.needs_sandbox)
+    ]
     facts: dict[str, str] = {"sandbox": choice.kind}
     if choice.reasons:
         facts["sandbox_because"] = "; ".join(choice.reasons)

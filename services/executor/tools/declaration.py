@@ -26,6 +26,7 @@ from .source import Call, ToolOutput
 if TYPE_CHECKING:
     from ..own_tools.http_get import Fetcher
     from ..own_tools.shell import Commands
+    from ..own_tools.web_search import Searcher
     from ..workspace.disk import Disk
     from ..workspace.workspace import Workspace
 
@@ -41,6 +42,8 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
     problem: str
     """Why not; empty: one does."""
     fetcher: Fetcher
+    searcher: Searcher | None
+    """None: there is no endpoint to search with."""
 
 
 Run = Callable[[Any, Call, Means], Awaitable[ToolOutput]]
@@ -57,6 +60,7 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
     is_idempotent: bool
     profiles: tuple[str, ...]
     needs_sandbox: bool
+    is_offered: Callable[[Config], bool]
 
     def tool(self, config: Config) -> Tool:
         """Return how it is shown and run."""
@@ -89,6 +93,7 @@ def tool(
     profiles: tuple[str, ...],
     is_idempotent: bool = False,
     needs_sandbox: bool = False,
+    is_offered: Callable[[Config], bool] = lambda _config: True,
 ) -> Callable[[Run], Declaration]:
     """Declare a function to be a tool.
 
@@ -98,6 +103,7 @@ def tool(
         profiles: the kinds of sessions that are offered it.
         is_idempotent: whether it may run again after a crash; else such a call is `ambiguous`.
         needs_sandbox: where no sandbox works, it isn't offered.
+        is_offered: whether what is configured lets it work.
     """
 
     def declare(function: Run) -> Declaration:
@@ -110,6 +116,7 @@ def tool(
             is_idempotent=is_idempotent,
             profiles=profiles,
             needs_sandbox=needs_sandbox,
+            is_offered=is_offered,
         )
 
     return declare

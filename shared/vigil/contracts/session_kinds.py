@@ -35,6 +35,11 @@ SESSION_KINDS: Final[dict[str, SessionKind]] = {
         started="It started a worker",
         signals=("started", "status", "completed", "failed"),
     ),
+    "reader": SessionKind(
+        meaning="questions looked up on the web",
+        started="It had something looked up",
+        signals=("started", "completed", "failed"),
+    ),
     "planner": SessionKind(meaning="jobs"),
 }
 """Kind, as in the thread of a session (`SessionKey.kind`), and how it is spoken of."""
@@ -44,7 +49,7 @@ def child_kinds() -> tuple[str, ...]:
     """Return the kinds that turns start: their threads are made of the effect's id.
 
     >>> child_kinds()
-    ('branch', 'worker')
+    ('branch', 'worker', 'reader')
     """
     return tuple(name for name, kind in SESSION_KINDS.items() if kind.started)
 

@@ -39,6 +39,7 @@ from .sections import (
     Nats,
     Person,
     Retention,
+    SearchSection,
     Section,
     Sessions,
 )
@@ -59,6 +60,7 @@ class Config(Section, frozen=True, kw_only=True):
     executor: Executor = Executor()
     approvals: Approvals = Approvals()
     jobs: Jobs = Jobs()
+    search: SearchSection = SearchSection()
     mcp: dict[str, McpServer] = {}  # noqa: RUF012 - msgspec gives each its own
     person: Person = Person()
     """What holds for people without a section of their own."""

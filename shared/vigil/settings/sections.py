@@ -188,11 +188,24 @@ class Sessions(Section, frozen=True, kw_only=True):
     """Sessions descending from one event."""
     branch_timeout_s: PositiveS = 60.0
     """Total time of a branch."""
+    reader_timeout_s: PositiveS = 300.0
+    """The same for a reader."""
     worker_timeout_s: PositiveS = 300.0
     """A worker silent for this long is ended; a tool may take this less `status_every_s` and 15 s
     (SPEC C-1)."""
     status_every_s: PositiveS = 30.0
     """Shortest interval of a worker's reports."""
+
+
+class SearchSection(Section, frozen=True, kw_only=True):
+    """Where readers search the web."""
+
+    url: str = ""
+    """A SearXNG-compatible endpoint, yours: `https://search.example.org`. Empty: no search."""
+    timeout_s: Annotated[float, msgspec.Meta(gt=0, le=120)] = 15.0
+    """Per search."""
+    results_max: Annotated[int, msgspec.Meta(ge=1, le=50)] = 10
+    """Per search."""
 
 
 class Person(Section, frozen=True, kw_only=True):

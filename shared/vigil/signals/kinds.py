@@ -83,6 +83,9 @@ KINDS: Final[dict[str, Kind]] = {
     "memory.forgotten": Kind(
         "memories ended: on request, undone, expired or decayed", (_FORGOTTEN,)
     ),
+    "reader.started": Kind("a reader began to look something up", (_CHILD,)),
+    "reader.completed": Kind("a reader reported what it found", (_CHILD,)),
+    "reader.failed": Kind("a reader failed, ran out of time or was cancelled", (_CHILD,)),
     "worker.started": Kind("a worker began its task", (_CHILD,)),
     "worker.status": Kind("a worker reported progress, or waits for a person", (_CHILD,)),
     "worker.completed": Kind("a worker reported its result", (_CHILD,)),

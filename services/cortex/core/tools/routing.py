@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from vigil.contracts import Tool, ToolUseBlock
+from vigil.contracts import Risk, Tool, ToolUseBlock
 from vigil.memory.operation import tools as memory_tools
 
 from ...profiles import starters
@@ -30,7 +30,7 @@ def route(draft: Draft, use: ToolUseBlock) -> Answer:
     if name in memory_tools():
         return _memory(draft, use)
     if name in starters():
-        return children.spawn(draft, use)
+        return _starter(draft, use)
     if name in declared():
         return _own(draft, use, declared()[name])
     return _unknown(name) if tool is None else _executor(draft, use, tool)
@@ -57,6 +57,16 @@ def _own(draft: Draft, use: ToolUseBlock, own: OwnTool) -> Answer:
     return approvals.ask(draft, use, own.risk, reason)
 
 
+def _starter(draft: Draft, use: ToolUseBlock) -> Answer:
+    starter = starters()[use.name].starter
+    risk = starter.risk_swayed if starter is not None and draft.sway.is_outside else "read"
+    reason = None if risk == "read" else _reason_to_ask(draft, risk)
+    if reason is None:
+        return children.spawn(draft, use)
+    problem = calls.refusal(draft, use.input) or children.obstacle(draft, use.name, use.input)
+    return (problem, True) if problem is not None else approvals.ask(draft, use, risk, reason)
+
+
 def _unknown(name: str) -> Result:
     return f"There is no tool named {name!r}.", True
 
@@ -81,13 +91,18 @@ def _executor(draft: Draft, use: ToolUseBlock, tool: Tool) -> Answer:
     problem = arguments.problem(tool, use.input)
     if problem is not None:
         return f"The arguments don't fit the schema: {problem}", True
+    is_free = use.name in draft.policy.profile.free and tool.risk != "destructive"
+    reason = None if is_free else _reason_to_ask(draft, tool.risk)
+    if reason is not None:
+        return approvals.ask(draft, use, tool.risk, reason)
+    return calls.call(draft, use, tool)
+
+
+def _reason_to_ask(draft: Draft, risk: Risk) -> str | None:
     loop = draft.loop
-    reason = authority.reason_to_ask(
-        tool.risk,
+    return authority.reason_to_ask(
+        risk,
         draft.sway,
         is_ordered=loop.is_direct or loop.is_ordered,
         authority=draft.policy.authority,
     )
-    if reason is not None:
-        return approvals.ask(draft, use, tool.risk, reason)
-    return calls.call(draft, use, tool)

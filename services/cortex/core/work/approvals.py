@@ -36,6 +36,7 @@ from vigil.contracts import (
     canonical,
 )
 
+from ...profiles import starters
 from .. import gates, loops, speech
 from .. import sway as sways
 from ..draft import Draft
@@ -175,6 +176,10 @@ def decide(draft: Draft, cause: Cause, event: Control) -> None:
     draft.outcome = "decided"
     if decision.verdict in ("accept", "edit") and approval.tool in declared():
         _carry_out(draft, cause, event, approval, decision)
+    elif decision.verdict in ("accept", "edit") and approval.tool in starters():
+        given = approval.input if decision.input is None else decision.input
+        children.spawn_accepted(draft, approval, given)
+        requests.close_approval(draft, approval.id, ENDS[decision.verdict], edited=decision.input)
     elif decision.verdict in ("accept", "edit"):
         _run(draft, approval, decision)
     else:
@@ -208,6 +213,8 @@ def _obstacle(draft: Draft, approval: Approval, decision: Decision) -> str | Non
         return "the arguments are too large"
     if own is not None:
         return _own_obstacle(draft, approval, given)
+    if approval.tool in starters():
+        return children.obstacle(draft, approval.tool, given)
     return _call_obstacle(draft, approval, given)
 
 

@@ -12,11 +12,12 @@ what a child is given is taken from what its parent has left.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
 from vigil.contracts import (
+    Approval,
     Cause,
     ChildStatus,
     Control,
@@ -35,7 +36,7 @@ from ...profiles import profile_of, starters
 from .. import loops
 from .. import sway as sways
 from ..draft import INSTANT, Draft
-from ..profile import Profile
+from ..profile import Profile, Starter
 from ..sway import Sway
 from ..tools import calls
 from ..tools.declaration import Answer
@@ -46,7 +47,7 @@ TITLE_LENGTH_MAX: Final = 100
 ASKING_LENGTH_MAX: Final = 8_000
 """Characters of a request to a person: its arguments, and how to answer."""
 STARTED: Final = (
-    "The worker has begun, beside this conversation. Its result comes to you by itself, as a "
+    "It has begun, beside this conversation. Its result comes to you by itself, as a "
     "message that begins with [Result]. Don't wait for it: tell the person that you are at it."
 )
 
@@ -59,60 +60,115 @@ def spawn(draft: Draft, call: ToolUseBlock) -> Answer:
 
     Returns what the loop waits for, or what to tell the model at once.
     """
-    kind = starters()[call.name]
-    starter = kind.starter
-    if starter is None:
-        raise AssertionError(f"{call.name} starts nothing")
-    try:
-        arguments: Any = msgspec.convert(call.input, starter.arguments)
-    except msgspec.ValidationError as error:
-        return f"The arguments don't fit the schema: {error}", True
-    prompt: str = getattr(arguments, arguments.__struct_fields__[0])
+    kind, starter = _kind_of(call.name)
+    problem = obstacle(draft, call.name, call.input)
     is_awaited = starter.is_awaited or not draft.policy.profile.is_conversation
-    problem = _problem(draft, is_awaited=is_awaited)
+    if problem is None and is_awaited and draft.loop.calls >= draft.policy.calls_max:
+        problem = calls.LAST_STEP
     if problem is not None:
         return problem, True
-    effect_id = _begin(draft, kind, call.name, prompt, is_awaited=is_awaited)
+    origin = _origin(draft)
+    effect_id = _begin(
+        draft, kind, call.name, _prompt(starter, call.input), origin, is_awaited=is_awaited
+    )
+    spawned = draft.loop.spawned + 1 + _handed_down(draft, kind)
+    draft.update_loop(spawned=spawned)
+    tasks.count_spawned(draft, origin.root_id, spawned)
     if not is_awaited:
         return STARTED, False
     return OpenCall(effect_id=effect_id, tool_use_id=call.id, tool=call.name, service="session")
 
 
-def _problem(draft: Draft, *, is_awaited: bool) -> str | None:
+def spawn_accepted(draft: Draft, approval: Approval, given: dict[str, Any]) -> None:
+    """Start what the person let the model start; who waited for the verdict waits for the end."""
+    kind, starter = _kind_of(approval.tool)
+    waiting = calls.find(draft.state.loop, approval.id)
+    origin = Origin(
+        caused_by=approval.caused_by,
+        root_id=approval.caused_by if waiting is None else _root_id(draft),
+        is_ordered=approval.is_ordered and not approval.is_tainted,
+        sway=sways.of(approval),
+    )
+    effect_id = _begin(
+        draft, kind, approval.tool, _prompt(starter, given), origin, is_awaited=waiting is not None
+    )
+    if waiting is not None:
+        started = OpenCall(
+            effect_id=effect_id,
+            tool_use_id=waiting.tool_use_id,
+            tool=approval.tool,
+            service="session",
+        )
+        calls.exchange(draft, waiting, started, draft.moment.now)
+
+
+def _kind_of(tool: str) -> tuple[Profile, Starter]:
+    kind = starters()[tool]
+    if kind.starter is None:
+        raise AssertionError(f"{tool} starts nothing")
+    return kind, kind.starter
+
+
+def _prompt(starter: Starter, given: dict[str, Any]) -> str:
+    arguments: Any = msgspec.convert(given, starter.arguments)
+    prompt: str = getattr(arguments, arguments.__struct_fields__[0])
+    return prompt
+
+
+def obstacle(draft: Draft, tool: str, given: dict[str, Any]) -> str | None:
+    """Return why nothing more can be started as things are, whoever asks; None: it can."""
+    try:
+        msgspec.convert(given, _kind_of(tool)[1].arguments)
+    except msgspec.ValidationError as error:
+        return f"The arguments don't fit the schema: {error}"
     policy = draft.policy
-    if is_awaited and draft.loop.calls >= policy.calls_max:
-        return calls.LAST_STEP
     if _depth(draft) >= policy.depth_max:
         return f"This is {_depth(draft)} deep already; do it yourself."
     count = len(under_way(draft))
     if count >= policy.profile.children_max:
         return f"{count} are under way already; wait for their results, or do it yourself."
-    if _left(draft) < 1:
+    if draft.state.loop is not None and _left(draft) < 1:
         return f"{_allowance(draft)} were started for this already; do it yourself."
     return None
 
 
-def _begin(draft: Draft, kind: Profile, tool: str, prompt: str, *, is_awaited: bool) -> str:
-    """Have the session started, and note that it is under way; return the effect's id."""
-    loop, root_id = draft.loop, _root_id(draft)
-    allowance = min(_left(draft) - 1, kind.children_max)
-    sway = draft.sway
+class Origin(NamedTuple):
+    """What a session descends from."""
+
+    caused_by: str
+    root_id: str
+    is_ordered: bool
+    sway: Sway
+
+
+def _origin(draft: Draft) -> Origin:
+    loop, sway = draft.loop, draft.sway
     is_ordered = (loop.is_direct or loop.is_ordered) and not sway.is_outside
+    return Origin(loop.cause.id, _root_id(draft), is_ordered, sway)
+
+
+def _handed_down(draft: Draft, kind: Profile) -> int:
+    """Return how many sessions one of that kind may start in its turn."""
+    return min(_left(draft) - 1, kind.children_max) if kind.children_max else 0
+
+
+def _begin(
+    draft: Draft, kind: Profile, tool: str, prompt: str, origin: Origin, *, is_awaited: bool
+) -> str:
+    """Have the session started, and note that it is under way; return the effect's id."""
     effect_id = tasks.spawn_session(
         draft,
         SpawnSessionPayload(
             kind=kind.name,
             prompt=prompt,
-            caused_by=loop.cause.id,
-            root_id=root_id,
+            caused_by=origin.caused_by,
+            root_id=origin.root_id,
             depth=_depth(draft) + 1,
-            allowance=allowance,
-            is_ordered=is_ordered,
+            allowance=_handed_down(draft, kind),
+            is_ordered=origin.is_ordered,
         ),
-        sway,
+        origin.sway,
     )
-    spawned = loop.spawned + 1 + allowance
-    draft.update_loop(spawned=spawned)
     task = Task(
         tool=tool,
         title=shortened(" ".join(prompt.split()), TITLE_LENGTH_MAX),
@@ -121,13 +177,12 @@ def _begin(draft: Draft, kind: Profile, tool: str, prompt: str, *, is_awaited: b
         kind=kind.name,
         child=str(SessionKey.parse(draft.key).of_kind(kind.name, effect_id)),
         is_awaited=is_awaited,
-        is_ordered=is_ordered,
-        is_tainted=sway.is_outside,
-        caused_by=loop.cause.id,
-        root_id=root_id,
+        is_ordered=origin.is_ordered,
+        is_tainted=origin.sway.is_outside,
+        caused_by=origin.caused_by,
+        root_id=origin.root_id,
     )
     tasks.open_task(draft, effect_id, task)
-    tasks.count_spawned(draft, root_id, spawned)
     return effect_id
 
 
