@@ -160,6 +160,7 @@ async def test_the_request_is_what_the_api_wants(api: MessagesApi, model: Anthro
         "memory_save",
         "remember",
         "branch",
+        "research",
         "spawn_worker",
     ]
     assert all(tool["description"] for tool in sent.body["tools"])

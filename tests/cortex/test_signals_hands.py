@@ -213,7 +213,7 @@ def test_every_new_kind_is_given_by_one_of_them() -> None:
     entries = [of_entry(approval(state)) for state in get_args(ApprovalState)]
     entries += [of_entry(job(status)) for status in get_args(JobStatus)]
     made = {one.kind for signals in (*turns, *entries) for one in signals}
-    halves = {"worker", "branch", "approval", "job"}
+    halves = {"worker", "branch", "reader", "approval", "job"}
     assert made == {kind for kind in KINDS if kind.partition(".")[0] in halves}
 
 
