@@ -221,7 +221,14 @@ def test_every_kind_has_a_rule_and_every_rule_a_kind() -> None:
     made |= {"session.started", "turn.committed", "message.sent"}
     made |= {"timer.scheduled", "timer.fired", "compaction.triggered"}
     made |= {"memory.saved", "memory.merged", "memory.forgotten"}
-    elsewhere = ("worker.", "branch.", "reader.", "approval.", "job.", "grant.")  # test_signals_hands
+    elsewhere = (
+        "worker.",
+        "branch.",
+        "reader.",
+        "approval.",
+        "job.",
+        "grant.",
+    )  # test_signals_hands
     assert made == {kind for kind in KINDS if not kind.startswith(elsewhere)}
 
 
