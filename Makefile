@@ -17,6 +17,11 @@ WORKERS ?= 4
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# Half of a lock by each of two pips, $(1): its file, $(2): how. Most of what pip does is to look through all
+# releases of each name, on one core. The lock names all that is needed, so nothing is resolved.
+INSTALL_LOCK = awk '/^[^ ]/ { half = !half } { print >("$(VENV)/half" half ".lock") }' $(1); \
+	$(PIP) install $(2) --no-deps --require-hashes --requirement $(VENV)/half0.lock & half=$$!; \
+	$(PIP) install $(2) --no-deps --require-hashes --requirement $(VENV)/half1.lock && wait $$half
 # The distribution was called `vigil` once: what is left of it would own the same command.
 INSTALL_SELF := $(PIP) uninstall --yes vigil 2>/dev/null; \
 	$(PIP) install --no-deps --no-build-isolation --editable .
@@ -28,6 +33,16 @@ INSTALL_WEIGHTS := $(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u
 		--target "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" \
 		--requirement $(VENV)/weights.lock || \
 	echo "WordLlama can't be installed here: memory will find by full text alone." >&2; }
+CHECK := $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/lint-imports && $(BIN)/mypy
+CHECKED := $(VENV)/check.log
+# First, all tests are compiled once. Else each worker does it at the start, 14 s of CPU each; what is wrong
+# with a test is told by the run itself.
+ifeq ($(ARGS),)
+TESTS := $(BIN)/python -m pytest --collect-only --quiet >/dev/null 2>&1 || true; \
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
+else
+TESTS := $(BIN)/python -m pytest $(ARGS)
+endif
 COMPILE := $(UV) pip compile --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-annotate --no-header --quiet
 LOCK := $(COMPILE) pyproject.toml deploy/build-requirements.in
@@ -36,7 +51,7 @@ LOCK := $(COMPILE) pyproject.toml deploy/build-requirements.in
 # start hundreds of programs.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help up down test quick check collection coverage bench chaos lock clean
+.PHONY: help up down test quick check coverage bench chaos lock clean
 
 help: ## Show this.
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | \
@@ -49,26 +64,19 @@ up: $(VENV)/.installed ## Install into .venv, start Vigil in the background, pri
 down: ## Stop what `make up` started.
 	@$(BIN)/vigil down
 
-test: check collection $(VENV)/.installed-node $(VENV)/.installed-mcp $(VENV)/.installed-sandbox ## All checks, then the whole test suite (ARGS="tests/docs -k why": a part of it).
-ifeq ($(ARGS),)
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
-else
-	$(BIN)/python -m pytest $(ARGS)
-endif
-
-# Compiles all tests once, beside the checks. Else each worker does it at the start, 14 s of CPU each; what
-# is wrong with a test is told by the run itself.
-collection: $(VENV)/.installed-dev
-	@$(if $(ARGS),,$(BIN)/python -m pytest --collect-only --quiet >/dev/null 2>&1 || true)
+# The checks run beside the tests, and say what they found when those are done: types alone take one of
+# two cores for as long as it takes to compile the tests.
+test: $(VENV)/.installed-node $(VENV)/.installed-mcp $(VENV)/.installed-sandbox $(VENV)/.installed-dev ## All checks and the whole test suite (ARGS="tests/docs -k why": a part of it).
+	@{ { $(CHECK); } >$(CHECKED) 2>&1 || \
+		{ echo "make check failed: what it found follows after the tests" >&2; exit 1; }; } & checks=$$!; \
+	{ $(TESTS); } && tests=0 || tests=1; \
+	if wait $$checks; then echo "make check: all is well"; exit $$tests; else cat $(CHECKED); exit 1; fi
 
 quick: $(VENV)/.installed-dev ## The tests that start nothing, in half a minute.
 	$(BIN)/python -m pytest --quick $(ARGS)
 
 check: $(VENV)/.installed-dev ## Formatting, linting, types, and who may import whom.
-	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
-	@echo $(BIN)/mypy, $(BIN)/lint-imports; $(BIN)/mypy & types=$$!; \
-		$(BIN)/lint-imports && wait $$types
+	$(CHECK)
 
 coverage: $(VENV)/.installed-dev ## Which lines the tests run; fails below the share that pyproject.toml keeps.
 	$(BIN)/python -m pytest -m "not chaos" --numprocesses $(WORKERS) --dist loadfile \
@@ -98,7 +106,7 @@ $(BIN)/python:
 # The stamps are newer than the locks as long as what is installed is what the locks say.
 $(VENV)/.installed: requirements.lock pyproject.toml | $(BIN)/python
 	@echo "Installing …" >&2
-	@$(PIP) install --require-hashes --requirement requirements.lock
+	@$(call INSTALL_LOCK,requirements.lock,)
 	@$(INSTALL_WEIGHTS)
 	@$(INSTALL_SELF)
 	@touch $@
@@ -107,7 +115,7 @@ $(VENV)/.installed: requirements.lock pyproject.toml | $(BIN)/python
 # a fraction of what is installed.
 $(VENV)/.installed-dev: requirements-dev.lock requirements.lock pyproject.toml | $(BIN)/python
 	@echo "Installing, with the tools for tests …" >&2
-	@$(PIP) install --no-compile --require-hashes --requirement requirements-dev.lock
+	@$(call INSTALL_LOCK,requirements-dev.lock,--no-compile)
 	@$(INSTALL_WEIGHTS)
 	@$(INSTALL_SELF)
 	@touch $(VENV)/.installed $@
@@ -131,7 +139,7 @@ $(VENV)/.installed-sandbox: | $(BIN)/python
 	else echo "No bubblewrap: its tests will be skipped." >&2; fi
 
 # For the examples in JavaScript. Without npm their tests are skipped, and say so.
-$(VENV)/.installed-node: examples/node/package-lock.json | $(BIN)/python
+$(VENV)/.installed-node: examples/node/package-lock.json
 	@if command -v npm >/dev/null; then \
 		mkdir -p $(VENV)/node; \
 		cp examples/node/package.json examples/node/package-lock.json examples/node/.npmrc $(VENV)/node/; \
@@ -140,7 +148,7 @@ $(VENV)/.installed-node: examples/node/package-lock.json | $(BIN)/python
 	else echo "No npm: the examples for Node won't be tested." >&2; fi
 
 # The reference servers of MCP, which tests run unchanged. Without npm their tests are skipped.
-$(VENV)/.installed-mcp: tests/mcp_servers/package-lock.json | $(BIN)/python
+$(VENV)/.installed-mcp: tests/mcp_servers/package-lock.json
 	@if command -v npm >/dev/null; then \
 		mkdir -p $(VENV)/mcp; \
 		cp tests/mcp_servers/package.json tests/mcp_servers/package-lock.json tests/mcp_servers/.npmrc $(VENV)/mcp/; \
