@@ -32,6 +32,7 @@ from vigil.worker.open_call import is_awaited
 from . import work
 from .answers import Answers
 from .config import ExecutorLimits
+from .grants import GrantDesk
 from .places import SharedPlaces, part_of
 from .tools.registry import Registry
 from .tools.run import Running
@@ -45,6 +46,9 @@ AMBIGUOUS: Final = (
 )
 GIVEN_UP: Final = "The executor could not do this; it was logged."
 GONE: Final = "there is no tool {tool!r} at present"
+NO_LEAVE: Final = (
+    "not run: the standing grant for it doesn't hold ({reason}). Call it again to ask."
+)
 RISKIER: Final = "the tool {tool!r} is riskier by now than when this was decided; call it again"
 
 
@@ -84,6 +88,7 @@ class CallsInHand:
         self._is_erasing = is_erasing
         self._answers = Answers(context, limits)
         self._running = Running(context, limits)
+        self._grants = GrantDesk(context)
         config = context.settings.config.executor
         places = config.calls_at_once_max
         self._shares = SharedPlaces(places, part_of(places, config.calls_at_once_per_user))
@@ -243,8 +248,11 @@ class CallsInHand:
         tool, source = found
         if not work.may_run(call, tool):
             return ToolOutput(content=RISKIER.format(tool=tool.name), is_error=True)
+        grant = await self._grants.use(key, call, tool) if call.payload.grant_id else None
+        if isinstance(grant, str):
+            return ToolOutput(content=NO_LEAVE.format(reason=grant), is_error=True)
         self._unrun.pop(call.id, None)
-        told = await self._running.run(source, work.call_of(key, call, tool))
+        told = await self._running.run(source, work.call_of(key, call, tool, grant))
         crash.point("executor.call.ran")
         return told
 

@@ -22,6 +22,7 @@ from vigil.contracts import (
     ChildStatus,
     Control,
     ControlPayload,
+    Grant,
     SpawnSession,
     Start,
     TellParent,
@@ -119,7 +120,7 @@ def may_run(call: CallTool, tool: Tool) -> bool:
     return RISKS.index(tool.risk) <= RISKS.index(call.payload.risk)
 
 
-def call_of(key: SessionKey, effect: CallTool, tool: Tool) -> Call:
+def call_of(key: SessionKey, effect: CallTool, tool: Tool, grant: Grant | None = None) -> Call:
     """Return what a source is to run."""
     payload = effect.payload
     return Call(
@@ -129,6 +130,7 @@ def call_of(key: SessionKey, effect: CallTool, tool: Tool) -> Call:
         input=payload.input,
         due_at=payload.due_at,
         is_tainted=payload.is_tainted,
+        grant=grant,
     )
 
 

@@ -313,6 +313,10 @@ POINTS: Final = {
         "the claim is stored, nothing was run",
         "run again if the tool may, else `ambiguous`",
     ),
+    "executor.grant.counted": (
+        "the use of a standing grant is counted, its call not run",
+        "as a call that was claimed; a repeat isn't counted again",
+    ),
     "executor.call.ran": (
         "the tool was run, its result isn't stored",
         "the same",

@@ -41,6 +41,7 @@ from vigil.contracts import (
     decode_turn,
     encode,
 )
+from vigil.grants.rule import Standing
 
 KEY = "ann:vigil:t1"
 START = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
@@ -88,6 +89,7 @@ class Driver:
         self.events: dict[int, Event] = {}
         self.is_paused = False
         self.history = History(80, 200_000)
+        self.grants: tuple[Standing, ...] = ()
         self.tools: dict[str, Tool] = {}
         """What the executor offers."""
         self.quiet_until: datetime | None = None
@@ -268,6 +270,7 @@ class Driver:
             quiet_until=self.quiet_until,
             is_paused=self.is_paused,
             tools=self.tools,
+            grants=self.grants,
             is_history_tainted=self.history.is_tainted,
         )
 

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from vigil.contracts import SOCKET, Tool
+from vigil.grants.rule import Standing
 
 from ..profiles import profile_of
 from .profile import Profile
@@ -88,6 +89,9 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     is_paused: bool = False
     tools: dict[str, Tool] = {}
     """What the executor offers at present, by name."""
+    grants: tuple[Standing, ...] = ()
+    """What the person allowed this agent beforehand: read when a model called for tools, or when a
+    job goes on with its steps."""
     is_history_tainted: bool = False
     """Whether untrusted content stands in the history that the model is shown."""
 

@@ -6,12 +6,13 @@ import asyncio
 import contextlib
 import functools
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import structlog
 
 from vigil import crash
+from vigil.board.grants import PersonsGrants
 from vigil.bus.bus import Bus, Message
 from vigil.clock import Clock
 from vigil.contracts import (
@@ -19,9 +20,11 @@ from vigil.contracts import (
     Queued,
     State,
     ToolResultEvent,
+    ToolUseBlock,
     UserMessage,
 )
 from vigil.errors import InvalidInput
+from vigil.grants.rule import Standing
 from vigil.observe import metrics, trace
 from vigil.observe.metrics import Metrics
 from vigil.observe.trace import Tracer
@@ -34,7 +37,7 @@ from .. import core
 from ..core import Draft, Moment, Policy
 from ..core.policy import next_at, quiet_until
 from ..core.profile import ModelQuestion
-from ..thought.model import ModelError
+from ..thought.model import ModelAnswer, ModelError
 from ..thought.recollector import LoopMemory, Recollector
 from ..thought.thinker import Thinker
 from ..thought.toolbox import Toolbox
@@ -108,6 +111,7 @@ class Session:
             loaded=lambda: self._log,
             parent=lambda: self._span.header,
         )
+        self._grants = PersonsGrants(bus, key.user, key.agent)
         self._wakes = Wakes(bus, key, lambda: self._log.state, on_rest)
         self.is_closing = False
 
@@ -237,11 +241,20 @@ class Session:
 
     async def _moment_of(self, event: Event | None) -> Moment:
         """Return the moment, with what a message of the person's came before."""
+        # A job's steps are called without asking a model anew.
+        grants = () if self._log.state.job is None else await self._grants.now()
         sends = self._log.state.unheard
         if not sends or not (event is None or isinstance(event, UserMessage)):
-            return self._moment()
+            return self._moment(grants)
         unsaid = await session_log.voided(self._bus, self.key, sends)
-        return msgspec.structs.replace(self._moment(), unsaid=unsaid)
+        return msgspec.structs.replace(self._moment(grants), unsaid=unsaid)
+
+    async def _leave(self, call: asyncio.Future[Any]) -> tuple[Standing, ...]:
+        """Return what the person allowed beforehand, if the model's answer calls for anything."""
+        if call.exception() is not None or not isinstance(call.result(), ModelAnswer):
+            return ()
+        has_calls = any(isinstance(block, ToolUseBlock) for block in call.result().blocks)
+        return await self._grants.now() if has_calls or self._log.state.job is not None else ()
 
     async def _poison(self, message: Message, reason: str) -> None:
         await session_log.bury(self._bus, self.key, message, reason, self._clock, self._counts)
@@ -299,7 +312,7 @@ class Session:
                 interrupted, draft = await self._meanwhile(draft, message)
                 if interrupted:
                     return draft if draft.is_dirty else None
-            draft.moment = self._moment()
+            draft.moment = self._moment(await self._leave(call))
             try:
                 question.apply(draft, call.result())
             except ModelError as error:
@@ -354,7 +367,7 @@ class Session:
         await self._wakes.settle()
         return True
 
-    def _moment(self) -> Moment:
+    def _moment(self, grants: tuple[Standing, ...] = ()) -> Moment:
         now = self._clock.now()
         return Moment(
             now=now,
@@ -362,5 +375,6 @@ class Session:
             digest_at=next_at(now, self._digest_at, self._zone),
             is_paused=self._switches.paused is not None,
             tools=self._toolbox.tools,
+            grants=grants,
             is_history_tainted=self._log.history.is_tainted,
         )

@@ -21,7 +21,9 @@ from typing import Annotated, Final
 import httpx2
 import msgspec
 
+from vigil.contracts import Address, Grant
 from vigil.contracts.arguments import Arguments
+from vigil.grants import address
 from vigil.net.client import FAILURES, guarded_client, why_failed
 from vigil.net.guard import GuardedTransport, Resolve
 from vigil.net.ssrf import URL_LENGTH_MAX, RequestRefused, Rules, target_of
@@ -116,7 +118,7 @@ class Fetcher:
         """Fetch a page; whatever goes wrong is told in words. Raises only when cancelled."""
         try:
             async with asyncio.timeout(self._timeout_s):
-                page = await self._fetch(arguments.url)
+                page = await self._fetch(arguments.url, call.grant)
         except TimeoutError:
             return _failed(f"no whole answer within {self._timeout_s:g} s")
         except RequestRefused as error:
@@ -127,7 +129,7 @@ class Fetcher:
             return _failed(why_failed(error))
         return await _told(page, arguments.offset, call.tool.output_bytes_max - FRAME_BYTES)
 
-    async def _fetch(self, url: str) -> Page:
+    async def _fetch(self, url: str, grant: Grant | None) -> Page:
         """Follow redirects to a page.
 
         Raises:
@@ -135,6 +137,7 @@ class Fetcher:
         """
         for _ in range(REDIRECTS_MAX + 1):
             target_of(url, self._rules)
+            _check_leave(grant, url)
             request = self._client.build_request("GET", url)
             response = await self._client.send(request, stream=True)
             try:
@@ -169,6 +172,13 @@ class Fetcher:
             body=body,
             is_whole=is_whole and is_unpacked,
         )
+
+
+def _check_leave(grant: Grant | None, url: str) -> None:
+    """Refuse to be led to where the grant doesn't lead. Raises: RequestRefused."""
+    rules = () if grant is None else grant.constraints
+    if any(isinstance(rule, Address) and address.obstacle(rule, url) for rule in rules):
+        raise RequestRefused("url", "leads to where the standing grant for it doesn't")
 
 
 def _failed(reason: str) -> ToolOutput:

@@ -6,12 +6,15 @@ import asyncio
 import math
 import os
 import shutil
+from collections.abc import Sequence
 from typing import Annotated, Final
 
 import msgspec
 
+from vigil.contracts import Argv
 from vigil.contracts.arguments import Arguments
 from vigil.errors import InvalidInput
+from vigil.grants.command import parse
 from vigil.settings.sections import Executor
 
 from ..sandbox.box import CommandLimits, Sandbox, environment_of
@@ -88,7 +91,7 @@ class Commands:
     ) -> CommandEnd:
         timeout_s = self._timeout_s(arguments)
         argv = self._sandbox.argv_of(
-            [shutil.which("bash") or "/bin/sh", "-c", arguments.command],
+            _words(arguments, call),
             workspace=workspace.folder,
             network=self._settings.network,
             limits=self._limits(timeout_s, allowance),
@@ -114,6 +117,18 @@ class Commands:
             processes=self._settings.processes_max,
             file_bytes=may_write * min(self._settings.file_bytes_max, allowance.bytes_left),
         )
+
+
+def _words(arguments: Shell, call: Call) -> Sequence[str]:
+    """Return what to start: a shell; or for a grant of some arguments exactly those, without one.
+
+    Raises:
+        InvalidInput: the grant doesn't cover the command.
+    """
+    rules = () if call.grant is None else call.grant.constraints
+    if any(isinstance(rule, Argv) for rule in rules):
+        return parse(arguments.command)
+    return [shutil.which("bash") or "/bin/sh", "-c", arguments.command]
 
 
 async def _begun(marks: Marks, *, is_tainted: bool) -> int:

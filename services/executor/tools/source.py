@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from vigil.contracts import Shelf, Tool
+from vigil.contracts import Grant, Shelf, Tool
 from vigil.subjects import SessionKey
 
 
@@ -24,6 +24,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     """When nobody waits for it any more; aware UTC."""
     is_tainted: bool = False
     """Decided by a loop that descends from untrusted content (SPEC X-3)."""
+    grant: Grant | None = None
+    """The standing grant without which it would not run: it mustn't do more than that says."""
 
 
 class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):

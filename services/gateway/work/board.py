@@ -7,27 +7,23 @@ subject of a person and keeps no more of them than it is to show, however many t
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from contextlib import aclosing
 from datetime import datetime
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 import structlog
 
+from vigil.board.entries import STREAM, newest
 from vigil.bus.bus import Bus, Message
 from vigil.contracts import Approval, Job, decode_board
-from vigil.errors import InvalidInput, Unavailable
+from vigil.errors import InvalidInput
 from vigil.subjects import board_of
 
 log = structlog.get_logger("vigil.gateway")
 
 E = TypeVar("E", bound=Approval | Job)
-STREAM: Final = "BOARD"
-READ_S: Final = 30.0
-QUIET_S: Final = 0.5
-"""Without an entry for so long, it's asked whether there is anything left."""
 
 
 class Located(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
@@ -56,16 +52,16 @@ class Board(Generic[E]):
             Unavailable: the broker is away, or reading took too long.
         """
         found: dict[str, E] = {}
-        try:
-            async with asyncio.timeout(READ_S), aclosing(self._entries(user)) as entries:
-                async for subject, entity in entries:
-                    found.pop(subject, None)  # a follower that began again brings some twice
-                    if is_wanted(entity):
-                        found[subject] = entity
-                    if len(found) > 2 * limit:
-                        found = _newest(found, limit)
-        except TimeoutError as error:
-            raise Unavailable(f"{STREAM}: reading took longer than {READ_S:g} s") from error
+        async with aclosing(newest(self._bus, board_of(user, self._kind))) as entries:
+            async for message in entries:
+                located = self._found(message)
+                if located is None:
+                    continue
+                found.pop(message.subject, None)  # a follower that began again brings some twice
+                if is_wanted(located.entity):
+                    found[message.subject] = located.entity
+                if len(found) > 2 * limit:
+                    found = _newest(found, limit)
         return list(_newest(found, limit).values())
 
     async def find(self, user: str | None, id_: str) -> E | None:
@@ -82,29 +78,6 @@ class Board(Generic[E]):
         where = f"{board_of(user, self._kind).removesuffix('*')}{id_}"
         message = await self._bus.get_last(STREAM, where)
         return None if message is None else self._found(message)
-
-    async def _entries(self, user: str | None) -> AsyncGenerator[tuple[str, E]]:
-        where = board_of(user, self._kind)
-        last = await self._bus.get_last(STREAM, where)
-        if last is None:
-            return
-        follower = await self._bus.follow(STREAM, [where], 0)
-        try:
-            seq, is_over = 0, False
-            while not is_over:
-                message = await follower.next_within(QUIET_S)
-                if message is None:
-                    is_over = await self._bus.get_next(STREAM, where, seq + 1) is None
-                    if not is_over:
-                        follower.restart()
-                    continue
-                seq = message.seq
-                is_over = message.pending == 0 and seq >= last.seq
-                found = self._found(message)
-                if found is not None:
-                    yield message.subject, found.entity
-        finally:
-            await follower.close()
 
     def _found(self, message: Message) -> Located[E] | None:
         """Return what the entry holds; None, if it can't be read."""

@@ -84,6 +84,10 @@ class CallToolPayload(Record, frozen=True, kw_only=True):
     """As which it was let through."""
     approval_id: str = ""
     """The request that a person accepted; empty: it needed none."""
+    grant_id: str = ""
+    """The standing grant that let it through without asking; empty: it needed none."""
+    grant_revision: int = 0
+    """Of that grant, as it was read."""
 
 
 class CallTool(EffectEnvelope, frozen=True, kw_only=True, tag="call_tool"):

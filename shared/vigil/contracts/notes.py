@@ -140,6 +140,10 @@ NOTES: Final[dict[str, NoteWords]] = {
         last="It was not said: the step was given up {text}.",
         signal=("error.event", "A step was given up"),
     ),
+    "granted": NoteWords(
+        "a standing grant let a call run that would have been asked about; which",
+        "A standing grant ({about}) let it run: {text}.",
+    ),
     "held": NoteWords("delayed, and until when", "{about} was held back by {text}.", "held"),
     "incomplete_calls": NoteWords(
         "the model's answer was cut off, so its tool calls were not run",

@@ -30,6 +30,7 @@ from vigil.contracts import (
     ToolUseBlock,
     Waiting,
 )
+from vigil.grants.rule import Standing
 
 from .. import loops
 from .. import sway as sways
@@ -71,9 +72,13 @@ def _spent(draft: Draft) -> int:
 
 
 def call(
-    draft: Draft, use: ToolUseBlock, tool: Tool | None = None, approval_id: str = ""
+    draft: Draft, use: ToolUseBlock, tool: Tool | None = None, leave: Standing | None = None
 ) -> OpenCall:
-    """Ask a service to run a call of the open loop: memory, or for `tool` the executor."""
+    """Ask a service to run a call of the open loop: memory, or for `tool` the executor.
+
+    Args:
+        leave: the standing grant without which a person would be asked.
+    """
     loop = draft.loop
     effect_id = loops.call_tool(
         draft,
@@ -84,7 +89,8 @@ def call(
             caused_by=loop.cause.id,
             due_at=due_at(draft, tool),
             risk="read" if tool is None else tool.risk,
-            approval_id=approval_id,
+            grant_id="" if leave is None else leave.grant.id,
+            grant_revision=0 if leave is None else leave.revision,
         ),
         draft.sway,
     )

@@ -1,7 +1,7 @@
 """Where a tool call of the model goes: each gives a result at once, or a call that is waited for.
 
 The core answers its own tools in the same turn; memory and the executor run theirs; a call beyond
-what the loop may do goes to a person first.
+what the loop may do goes to a person first, unless a standing grant of theirs covers it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from typing import Any
 import msgspec
 
 from vigil.contracts import Risk, Tool, ToolUseBlock
+from vigil.grants.rule import Standing, Wanted, match
 from vigil.memory.operation import tools as memory_tools
+from vigil.subjects import SessionKey
 
 from ...profiles import starters
 from ..draft import Draft
@@ -93,9 +95,16 @@ def _executor(draft: Draft, use: ToolUseBlock, tool: Tool) -> Answer:
         return f"The arguments don't fit the schema: {problem}", True
     is_free = use.name in draft.policy.profile.free and tool.risk != "destructive"
     reason = None if is_free else _reason_to_ask(draft, tool.risk)
-    if reason is not None:
+    if reason is None:
+        return calls.call(draft, use, tool)
+    leave = _leave(draft, use, tool)
+    if leave is None:
         return approvals.ask(draft, use, tool.risk, reason)
-    return calls.call(draft, use, tool)
+    text = (
+        f"{use.name}: {leave.grant.name} (revision {leave.revision}) allows it, although {reason}"
+    )
+    draft.note("granted", text, leave.grant.id)
+    return calls.call(draft, use, tool, leave)
 
 
 def _reason_to_ask(draft: Draft, risk: Risk) -> str | None:
@@ -106,3 +115,16 @@ def _reason_to_ask(draft: Draft, risk: Risk) -> str | None:
         is_ordered=loop.is_direct or loop.is_ordered,
         authority=draft.policy.authority,
     )
+
+
+def _leave(draft: Draft, use: ToolUseBlock, tool: Tool) -> Standing | None:
+    """Return the standing grant that covers a call for which a person would be asked."""
+    wanted = Wanted(
+        key=SessionKey.parse(draft.key),
+        tool=use.name,
+        risk=tool.risk,
+        input=use.input,
+        is_outside=draft.sway.is_outside,
+        now=draft.moment.now,
+    )
+    return match(draft.moment.grants, wanted).standing

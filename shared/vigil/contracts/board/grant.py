@@ -15,8 +15,9 @@ More = Literal["nothing", "operands", "anything"]
 """What may follow the arguments that a grant names: nothing, what is no option, or whatever."""
 
 
-class Constraint(Record, frozen=True, kw_only=True, tag_field="kind"):
-    """What the arguments of a call have to be. Of a grant, all have to hold."""
+class Constraint(Record, frozen=True, kw_only=True, tag_field="kind", forbid_unknown_fields=True):
+    """What the arguments of a call have to be. Of a grant, all have to hold; so one that isn't
+    understood whole makes the grant unreadable."""
 
 
 class Argv(Constraint, frozen=True, kw_only=True, tag="argv"):
