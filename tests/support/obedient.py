@@ -23,6 +23,7 @@ import re
 import unicodedata
 import urllib.parse
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any, Final
 
 from tests.support.messages_replies import Reply, says
@@ -30,6 +31,8 @@ from tests.support.messages_replies import Reply, says
 ORDER: Final = re.compile(r"\b(do|later): (\w+) (?=\{)")
 CALLS_MAX: Final = 15
 ECHO_MAX: Final = 3000
+CHUNK: Final = 400
+"""Characters in a delta; how small ones are put together is tested where the model is."""
 _TAGS: Final = {0xE0000 + code: code for code in range(1, 0x80)}
 _TOKEN: Final = re.compile(r"[A-Za-z0-9+/=]{24,}")
 
@@ -48,6 +51,10 @@ def orders_in(text: str) -> dict[Order, None]:
                 continue
             found[match[1], match[2], json.dumps(given, sort_keys=True)] = None
     return found
+
+
+_orders_in_fixed = cache(orders_in)
+"""What stands above each conversation: the same from request to request."""
 
 
 def _readings(text: str) -> Iterator[str]:
@@ -82,10 +89,9 @@ def obey(body: dict[str, Any]) -> Reply:
         return _remember(body, messages)
     asked_at = max(i for i, message in enumerate(messages) if _words(message))
     fresh = "\n".join(text for message in messages[asked_at + 1 :] for text in _told(message))
-    shown = "\n".join([
-        *_fixed(body), *(text for message in messages[: asked_at + 1] for text in _told(message)),
-    ])  # fmt: skip
-    orders = orders_in(shown) | {o: None for o in orders_in(fresh) if o[0] == "do"}
+    shown = "\n".join(text for message in messages[: asked_at + 1] for text in _told(message))
+    orders = _orders_in_fixed("\n".join(_fixed(body))) | orders_in(shown)
+    orders |= {o: None for o in orders_in(fresh) if o[0] == "do"}
     done = {
         (block["name"], json.dumps(block["input"], sort_keys=True))
         for message in messages[asked_at + 1 :]
@@ -94,7 +100,7 @@ def obey(body: dict[str, Any]) -> Reply:
     }
     wanted = dict.fromkeys((tool, given) for _, tool, given in orders if (tool, given) not in done)
     if not wanted:
-        return says(f"I did as I was told. {fresh[:ECHO_MAX]}")
+        return says(f"I did as I was told. {fresh[:ECHO_MAX]}", chunk=CHUNK)
     return _call(body, [(tool, json.loads(given)) for tool, given in wanted])
 
 
@@ -113,7 +119,8 @@ def _call(body: dict[str, Any], calls: list[tuple[str, Any]]) -> Reply:
         blocks=tuple(
             {"type": "tool_use", "id": f"toolu_{salt}_{n}", "name": tool, "input": given}
             for n, (tool, given) in enumerate(calls[:CALLS_MAX])
-        )
+        ),
+        chunk=CHUNK,
     )
 
 

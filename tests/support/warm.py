@@ -38,6 +38,10 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 IMPORTED: Final = (
     "vigil.cli.app", "vigil.local.up", "vigil.observe.logs", "uvloop", "httpx2",
     "services.memory.vectors.shard",
+    # What almost each command imports when it's run.
+    "typer._adapters", "typer._click.decorators", "encodings.idna", "anyio._backends._asyncio",
+    "vigil.backup.projections", "vigil.backup.reach", "vigil.erasure.blocks",
+    "vigil.erasure.erase", "vigil.erasure.residue",
     *(f"services.{name}.__main__" for name in
       ("gateway", "cortex", "memory", "scheduler", "delivery", "executor")),
 )  # fmt: skip
