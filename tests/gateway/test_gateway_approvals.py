@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-import pytest
 
 from tests.support.approvals import ANN, DIGEST, ID, ask, list_on_board, request
 from tests.support.gateway import Gate, assert_problem
@@ -20,8 +19,6 @@ from vigil.contracts import (
     encode,
 )
 from vigil.subjects import SessionKey
-
-WORKER = ANN.of_kind("worker", "e" * 32)
 
 
 async def orders(gate: Gate, key: SessionKey = ANN) -> list[Control]:
@@ -78,59 +75,58 @@ async def test_an_admin_may_read_and_not_decide(gate: Gate) -> None:
 # ---------------------------------------------------------------- deciding
 
 
-@pytest.mark.parametrize("key", [ANN, WORKER], ids=["conversation", "worker"])
-@pytest.mark.parametrize(
-    ("body", "wanted"),
-    [
-        ({"verdict": "accept", "digest": DIGEST}, {}),
-        ({"verdict": "accept"}, {}),
-        ({"verdict": "edit", "input": {"command": "ls"}}, {"input": {"command": "ls"}}),
-        ({"verdict": "answer", "text": "there is no x"}, {"text": "there is no x"}),
-        ({"verdict": "reject"}, {}),
-        ({"verdict": "reject", "text": "too late"}, {"text": "too late"}),
-    ],
+TAKEN: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
+    ({"verdict": "accept", "digest": DIGEST}, {}),
+    ({"verdict": "accept"}, {}),
+    ({"verdict": "edit", "input": {"command": "ls"}}, {"input": {"command": "ls"}}),
+    ({"verdict": "answer", "text": "there is no x"}, {"text": "there is no x"}),
+    ({"verdict": "reject"}, {}),
+    ({"verdict": "reject", "text": "too late"}, {"text": "too late"}),
 )
-async def test_a_verdict_is_an_order_of_the_session_that_asks(
-    gate: Gate, key: SessionKey, body: dict[str, Any], wanted: dict[str, Any]
-) -> None:
+
+
+async def test_a_verdict_is_an_order_of_the_session_that_asks(gate: Gate) -> None:
     """X-2: by whom is stamped here, and the digest is the one that is listed."""
-    await ask(gate, request(key))
     ann = await gate.person("ann")
-    answer = await ann.patch(f"/api/approvals/{ID}", json=body)
-    assert answer.status_code == 202, answer.text
-    (event,) = await orders(gate, key)
-    assert event.id == answer.json()["event_id"]
-    assert event.payload.op == "approval"
-    assert event.payload.decision == msgspec.convert(
-        {"approval_id": ID, "verdict": body["verdict"], "digest": DIGEST, "by": "ann"} | wanted,
-        Decision,
-    )
+    threads = [SessionKey("ann", "vigil", f"t{number}") for number in range(len(TAKEN))]
+    workers = [key.of_kind("worker", f"{number:032x}") for number, key in enumerate(threads)]
+    for number, (key, (body, wanted)) in enumerate(zip(threads + workers, TAKEN * 2, strict=True)):
+        id_ = f"{number:032x}"
+        await ask(gate, request(key, id_))
+        answer = await ann.patch(f"/api/approvals/{id_}", json=body)
+        assert answer.status_code == 202, answer.text
+        (event,) = await orders(gate, key)
+        assert event.id == answer.json()["event_id"]
+        assert event.payload.op == "approval"
+        assert event.payload.decision == msgspec.convert(
+            {"approval_id": id_, "verdict": body["verdict"], "digest": DIGEST, "by": "ann"}
+            | wanted,
+            Decision,
+        )
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({}, "verdict"),
-        ({"verdict": "perhaps"}, "verdict"),
-        ({"verdict": "edit"}, "input"),
-        ({"verdict": "edit", "input": "ls"}, "input"),
-        ({"verdict": "edit", "input": {"a": "x" * 70_000}}, "input"),
-        ({"verdict": "accept", "input": {}}, "input"),
-        ({"verdict": "answer"}, "text"),
-        ({"verdict": "answer", "text": " "}, "text"),
-        ({"verdict": "answer", "text": "a\0b"}, "text"),
-        ({"verdict": "accept", "text": "go"}, "text"),
-        ({"verdict": "accept", "by": "bob"}, "by"),
-        ({"verdict": "accept", "digest": 7}, "digest"),
-    ],
+REFUSED: tuple[tuple[dict[str, Any], str], ...] = (
+    ({}, "verdict"),
+    ({"verdict": "perhaps"}, "verdict"),
+    ({"verdict": "edit"}, "input"),
+    ({"verdict": "edit", "input": "ls"}, "input"),
+    ({"verdict": "edit", "input": {"a": "x" * 70_000}}, "input"),
+    ({"verdict": "accept", "input": {}}, "input"),
+    ({"verdict": "answer"}, "text"),
+    ({"verdict": "answer", "text": " "}, "text"),
+    ({"verdict": "answer", "text": "a\0b"}, "text"),
+    ({"verdict": "accept", "text": "go"}, "text"),
+    ({"verdict": "accept", "by": "bob"}, "by"),
+    ({"verdict": "accept", "digest": 7}, "digest"),
 )
-async def test_what_does_not_fit_is_refused_by_name(
-    gate: Gate, body: dict[str, Any], field: str
-) -> None:
+
+
+async def test_what_does_not_fit_is_refused_by_name(gate: Gate) -> None:
     """X-6: and nothing of it reaches the session."""
     await ask(gate, request())
     ann = await gate.person("ann")
-    assert_problem(await ann.patch(f"/api/approvals/{ID}", json=body), 422, field)
+    for body, field in REFUSED:
+        assert_problem(await ann.patch(f"/api/approvals/{ID}", json=body), 422, field)
     assert await orders(gate) == []
 
 

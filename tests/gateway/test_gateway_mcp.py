@@ -8,12 +8,12 @@ import json
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any, Literal
 
 import httpx2
 import jsonschema
 import pytest
+import pytest_asyncio
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
@@ -24,10 +24,24 @@ from tests.support.remembering import running_memories
 from vigil.memory.mcp_server import offered
 from vigil.subjects import Scope
 
+of_module = pytest.mark.asyncio(loop_scope="module")
 Mode = Literal["auto", "legacy"]
 MODES: tuple[Mode, ...] = ("auto", "legacy")
 PING = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
 ACCEPT = {"accept": "application/json, text/event-stream"}
+
+
+@pytest.fixture
+def gate(shared_gate: Gate) -> Gate:
+    """One for the whole module, without memory."""
+    return shared_gate
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def memories(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gate]:
+    """One for the whole module, with memory: each test has users of its own."""
+    async with running_memories(tmp_path_factory.mktemp("memories")) as gate:
+        yield gate
 
 
 @contextlib.asynccontextmanager
@@ -59,10 +73,11 @@ async def refused(client: Client, tool: str, **arguments: Any) -> str:
     return str(text.text)  # type: ignore[union-attr]
 
 
+@of_module
 @pytest.mark.parametrize("mode", MODES)
-async def test_a_memory_is_saved_found_and_forgotten(tmp_path: Path, mode: Mode) -> None:
+async def test_a_memory_is_saved_found_and_forgotten(memories: Gate, mode: Mode) -> None:
     """P-5: all the tools, in the newest form of the protocol and in the older one."""
-    async with running_memories(tmp_path) as gate, talking(gate, "ann", mode) as ann:
+    async with talking(memories, mode, mode) as ann:
         saved = await call(
             ann, "memory_save", content="Ann's bicycle is red", type="fact", thread="t1",
             occurred_at="2026-02-03T04:05:06Z",
@@ -85,17 +100,14 @@ async def test_a_memory_is_saved_found_and_forgotten(tmp_path: Path, mode: Mode)
         assert [node["id"] for node in graph["nodes"]] == [saved["id"]]
         assert await call(ann, "memory_forget", id=saved["id"]) == {"forgotten": 1}
         assert "there is no memory" in await refused(ann, "memory_get", id=saved["id"])
-        stored = await gate.admin.read("MEMORIES", [Scope("vigil", "ann").record("save")])
-        assert {json.loads(message.data)["by"] for message in stored} == {"user:ann"}
+        stored = await memories.admin.read("MEMORIES", [Scope("vigil", mode).record("save")])
+        assert {json.loads(message.data)["by"] for message in stored} == {f"user:{mode}"}
 
 
-async def test_two_people_at_once_stay_apart(tmp_path: Path) -> None:
+@of_module
+async def test_two_people_at_once_stay_apart(memories: Gate) -> None:
     """X-4, issue 4: the tools act for the principal of each request, whatever else goes on."""
-    async with (
-        running_memories(tmp_path) as gate,
-        talking(gate, "ann") as ann,
-        talking(gate, "bob", "legacy") as bob,
-    ):
+    async with talking(memories, "ann") as ann, talking(memories, "bob", "legacy") as bob:
 
         async def live(client: Client, name: str) -> list[str]:
             ids = []
@@ -113,18 +125,18 @@ async def test_two_people_at_once_stay_apart(tmp_path: Path) -> None:
         assert len((await call(ann, "memory_list", limit=50))["memories"]) == 15
 
 
-async def test_an_admin_may_name_a_user_and_anybody_an_agent(tmp_path: Path) -> None:
+@of_module
+async def test_an_admin_may_name_a_user_and_anybody_an_agent(memories: Gate) -> None:
     """X-4: by the URL; no argument of a tool names whose memory it is."""
-    async with running_memories(tmp_path) as gate:
-        async with talking(gate, "ann", query="?agentId=work") as ann:
-            await call(ann, "memory_save", content="only for work")
-        async with talking(gate, "root", query="?userId=ann&agentId=work", is_admin=True) as root:
-            found = await call(root, "memory_list")
-            assert [m["content"] for m in found["memories"]] == ["only for work"]
-        async with talking(gate, "ann") as ann:
-            assert (await call(ann, "memory_list"))["memories"] == []
-            reason = await refused(ann, "memory_list", userId="bob")
-            assert "userId" in reason
+    async with talking(memories, "eve", query="?agentId=work") as eve:
+        await call(eve, "memory_save", content="only for work")
+    async with talking(memories, "root", query="?userId=eve&agentId=work", is_admin=True) as root:
+        found = await call(root, "memory_list")
+        assert [m["content"] for m in found["memories"]] == ["only for work"]
+    async with talking(memories, "eve") as eve:
+        assert (await call(eve, "memory_list"))["memories"] == []
+        reason = await refused(eve, "memory_list", userId="bob")
+        assert "userId" in reason
 
 
 BAD_CALLS: list[tuple[str, dict[str, Any], str]] = [
@@ -151,18 +163,21 @@ BAD_CALLS: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-async def test_bad_arguments_are_told_so_that_a_model_can_correct_them(tmp_path: Path) -> None:
+@of_module
+async def test_bad_arguments_are_told_so_that_a_model_can_correct_them(memories: Gate) -> None:
     """X-6: an error of the tool, with the argument and the reason; nothing is saved."""
-    async with running_memories(tmp_path) as gate, talking(gate, "ann") as ann:
+    before = len(await memories.admin.read("MEMORIES", ["memory.>"]))
+    async with talking(memories, "carl") as ann:
         for tool, arguments, field in BAD_CALLS:
             reason = await refused(ann, tool, **arguments)
             assert field in reason, (tool, arguments, reason)
             assert "Traceback" not in reason
         with pytest.raises(MCPError, match="no such tool"):
             await ann.call_tool("memory_drop", {})
-        assert await gate.admin.read("MEMORIES", ["memory.>"]) == []
+    assert len(await memories.admin.read("MEMORIES", ["memory.>"])) == before
 
 
+@of_module
 async def test_a_memory_service_that_is_away_is_an_error_of_the_tool(gate: Gate) -> None:
     """X-6: the connection stays; every tool says that it can't now."""
     async with talking(gate, "ann") as ann:
@@ -174,6 +189,7 @@ async def test_a_memory_service_that_is_away_is_an_error_of_the_tool(gate: Gate)
             assert "can't be reached" in await refused(ann, tool, **arguments)
 
 
+@of_module
 async def test_tools_describe_themselves(gate: Gate) -> None:
     """P-5: typed arguments and results, hints, words that a model understands."""
     async with talking(gate, "ann") as ann:
@@ -200,6 +216,7 @@ def test_the_sdk_is_imported_when_it_is_used() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
+@of_module
 async def test_the_door_is_the_same_as_everywhere(gate: Gate) -> None:
     """X-4: a token, a Host, an Origin; limits of size and depth; the query is checked."""
     nobody = await gate.http()
@@ -235,6 +252,7 @@ NONSENSE = [
 ]  # fmt: skip
 
 
+@of_module
 @pytest.mark.parametrize("version", [None, "2025-06-18", "2026-07-28", "1999-01-01", "x"])
 async def test_nonsense_gets_an_answer_and_no_fault(gate: Gate, version: str | None) -> None:
     """X-6: below 500, at once, whatever is sent; the next request is served."""
@@ -256,6 +274,7 @@ ENVELOPE = {
 }
 
 
+@of_module
 async def test_half_of_a_surrogate_pair_is_the_callers_mistake(gate: Gate) -> None:
     """X-6: refused with a reason, and not logged as a fault of ours with what was said."""
     ann = await gate.person("ann")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from tests.support.gateway import Gate, assert_problem, until
 from tests.support.remembering import (
@@ -26,26 +27,49 @@ from vigil.settings import tokens
 from vigil.subjects import Scope
 
 NOBODY = "0" * 32
+of_module = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest.fixture
 async def gate(tmp_path: Path) -> AsyncIterator[Gate]:
+    """For what is about the service, or about everybody's memories."""
     async with running_memories(tmp_path) as gate:
         yield gate
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def memories(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gate]:
+    """One for the whole module: each test has people of its own."""
+    async with running_memories(tmp_path_factory.mktemp("memories")) as gate:
+        yield gate
+
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def who() -> str:
+    return f"ann{next(_numbers)}"
+
+
+@pytest.fixture
+def other() -> str:
+    return f"bob{next(_numbers)}"
 
 
 # ---------------------------------------------------------------- what it does
 
 
-async def test_what_is_saved_is_recalled_at_once_and_says_why(gate: Gate) -> None:
+@of_module
+async def test_what_is_saved_is_recalled_at_once_and_says_why(memories: Gate, who: str) -> None:
     """P-5, M-2, M-3: the very next request finds it, with a score made of its parts."""
-    ann = await gate.person("ann")
+    ann = await memories.person(who)
     await save(ann, "Ann drinks green tea in the morning", type="preference")
     answer = await ann.post(
         MEMORIES,
         json={
             "content": "The boat is called Marigold",
-            "userId": "ann",
+            "userId": who,
             "agentId": "vigil",
             "source": "import",
             "importance": 0.9,
@@ -57,7 +81,7 @@ async def test_what_is_saved_is_recalled_at_once_and_says_why(gate: Gate) -> Non
     assert answer.status_code == 201
     assert set(answer.json()) == {"id", "seq"}
     page = await look(ann, q="what is the name of the boat")
-    assert (page["userId"], page["agentId"], page["next_after"]) == ("ann", "vigil", None)
+    assert (page["userId"], page["agentId"], page["next_after"]) == (who, "vigil", None)
     assert page["degraded"] == []
     best = page["memories"][0]
     assert best["id"] == answer.json()["id"]
@@ -71,9 +95,10 @@ async def test_what_is_saved_is_recalled_at_once_and_says_why(gate: Gate) -> Non
     assert contents(await look(ann, q="green tea"))[0] == "Ann drinks green tea in the morning"
 
 
-async def test_each_mode_answers_alone(gate: Gate) -> None:
+@of_module
+async def test_each_mode_answers_alone(memories: Gate, who: str) -> None:
     """M-10: full text alone, vectors alone, and both."""
-    ann = await gate.person("ann")
+    ann = await memories.person(who)
     await save(ann, "The garden gate squeaks")
     await until_vectors(ann)
     for mode, part in (("text", "text"), ("vector", "vector"), ("hybrid", "text")):
@@ -84,9 +109,10 @@ async def test_each_mode_answers_alone(gate: Gate) -> None:
             assert other not in hit["parts"], mode
 
 
-async def test_without_a_query_it_lists_sorted_page_by_page(gate: Gate) -> None:
+@of_module
+async def test_without_a_query_it_lists_sorted_page_by_page(memories: Gate, who: str) -> None:
     """P-5, M-3: recent, importance; pages continue and end."""
-    ann = await gate.person("ann")
+    ann = await memories.person(who)
     for number in range(7):
         await save(ann, f"number {number}", importance=((number * 3) % 7) / 10)
     assert contents(await look(ann)) == [f"number {n}" for n in reversed(range(7))]
@@ -105,9 +131,12 @@ async def test_without_a_query_it_lists_sorted_page_by_page(gate: Gate) -> None:
     assert "score" not in page["memories"][0]
 
 
-async def test_what_does_not_fit_into_an_answer_is_on_the_next_page(gate: Gate) -> None:
+@of_module
+async def test_what_does_not_fit_into_an_answer_is_on_the_next_page(
+    memories: Gate, who: str
+) -> None:
     """Everything has a limit: the largest memories, in pages that the bus can carry."""
-    ann = await gate.person("ann")
+    ann = await memories.person(who)
     ids = [await save(ann, f"number {n} " + 'ab "\\ ' * 2700) for n in range(60)]
     seen: list[str] = []
     after: Any = ""
@@ -121,9 +150,10 @@ async def test_what_does_not_fit_into_an_answer_is_on_the_next_page(gate: Gate) 
     assert (await ann.get(f"{MEMORIES}/graph", params={"limit": 200})).status_code == 200
 
 
-async def test_filters_narrow_both_the_recall_and_the_list(gate: Gate) -> None:
+@of_module
+async def test_filters_narrow_both_the_recall_and_the_list(memories: Gate, who: str) -> None:
     """M-3: source, types (repeated or with commas), time, importance, thread."""
-    ann = await gate.person("ann")
+    ann = await memories.person(who)
     day = datetime(2026, 5, 1, 12, tzinfo=UTC)
     for number, (kind, source) in enumerate(
         itertools.product(("fact", "goal", "event"), ("mail", "chat"))
@@ -145,9 +175,10 @@ async def test_filters_narrow_both_the_recall_and_the_list(gate: Gate) -> None:
         assert set(contents(await look(ann, q="apple", **query))) == found, query
 
 
-async def test_one_memory_with_its_associations_and_the_graph(gate: Gate) -> None:
+@of_module
+async def test_one_memory_with_its_associations_and_the_graph(memories: Gate, who: str) -> None:
     """M-1, M-2: get, associate, links of a save, graph."""
-    ann = await gate.person("ann")
+    ann = await memories.person(who)
     one, two = await save(ann, "a sail"), await save(ann, "a mast")
     three = await save(ann, "a boat", links=[{"to_id": one, "relation": "part_of", "weight": 0.7}])
     body = {"from_id": one, "to_id": two, "relation": "related_to"}
@@ -168,9 +199,10 @@ async def test_one_memory_with_its_associations_and_the_graph(gate: Gate) -> Non
     assert_problem(await ann.post(f"{MEMORIES}/associate", json=body), 404)
 
 
-async def test_what_is_forgotten_is_gone(gate: Gate) -> None:
+@of_module
+async def test_what_is_forgotten_is_gone(memories: Gate, who: str) -> None:
     """M-2: no recall, no list, no get, also among those that ended, also as of before."""
-    ann = await gate.person("ann")
+    ann = await memories.person(who)
     id_ = await save(ann, "the secret ingredient is cardamom")
     before = datetime.now(UTC)
     answer = await ann.delete(f"{MEMORIES}/{id_}")
@@ -182,9 +214,10 @@ async def test_what_is_forgotten_is_gone(gate: Gate) -> None:
     assert contents(await look(ann, q="cardamom", as_of=before.isoformat())) == []
 
 
-async def test_what_was_believed_then_and_undo(gate: Gate) -> None:
+@of_module
+async def test_what_was_believed_then_and_undo(memories: Gate, who: str) -> None:
     """M-4: as of a moment; a source is reverted, others stay."""
-    ann = await gate.person("ann")
+    ann = await memories.person(who)
     await save(ann, "lunch is at noon", source="chat")
     await save(ann, "lunch is on the moon", source="rumour")
     then = datetime.now(UTC)
@@ -197,9 +230,10 @@ async def test_what_was_believed_then_and_undo(gate: Gate) -> None:
     assert ended["ended"] == "undone"
 
 
-async def test_a_repeat_with_the_same_key_saves_once(gate: Gate) -> None:
+@of_module
+async def test_a_repeat_with_the_same_key_saves_once(memories: Gate, who: str, other: str) -> None:
     """S-4 for memories: after an unknown outcome the same request may be sent again."""
-    ann, bob = await gate.person("ann"), await gate.person("bob")
+    ann, bob = await memories.person(who), await memories.person(other)
     body = {"content": "only once", "idempotency_key": "k1"}
     first = (await ann.post(MEMORIES, json=body)).json()
     again = (await ann.post(MEMORIES, json=body)).json()
@@ -262,13 +296,14 @@ async def test_a_rebuild_gives_the_same_answers(gate: Gate) -> None:
 # ---------------------------------------------------------------- whose memory
 
 
-async def test_nobody_reaches_another_users_memory(gate: Gate) -> None:
+@of_module
+async def test_nobody_reaches_another_users_memory(memories: Gate, who: str, other: str) -> None:
     """X-4: every endpoint, by name and by id; an admin may."""
-    ann, bob = await gate.person("ann"), await gate.person("bob")
-    root = await gate.person("root", is_admin=True)
+    ann, bob = await memories.person(who), await memories.person(other)
+    root = await memories.person("root", is_admin=True)
     id_ = await save(ann, "canary of ann")
     other = await save(bob, "canary of bob")
-    named = {"userId": "ann"}
+    named = {"userId": who}
     for answer in (
         await bob.post(MEMORIES, json={"content": "x", **named}),
         await bob.get(MEMORIES, params=named),
@@ -290,7 +325,7 @@ async def test_nobody_reaches_another_users_memory(gate: Gate) -> None:
     shown = json.dumps([await look(bob), await look(bob, q="canary"),
                         (await bob.get(f"{MEMORIES}/graph")).json()])  # fmt: skip
     assert "canary of ann" not in shown
-    assert contents(await look(root, q="canary", userId="ann")) == ["canary of ann"]
+    assert contents(await look(root, q="canary", userId=who)) == ["canary of ann"]
     assert contents(await look(ann, agentId="other")) == []
     await bob.post(f"{MEMORIES}/undo", json={"source": "api"})
     assert contents(await look(ann)) == ["canary of ann"]
@@ -312,14 +347,15 @@ async def test_an_agent_of_a_team_has_one_memory_for_all(tmp_path: Path) -> None
             await tokens.create(gate.operator, user="team", now=datetime.now(UTC))
 
 
-async def test_records_say_who_did_it(gate: Gate) -> None:
+@of_module
+async def test_records_say_who_did_it(memories: Gate, who: str) -> None:
     """M-1: by whom, under whose subject; an admin acts as themselves."""
-    ann, root = await gate.person("ann"), await gate.person("root", is_admin=True)
+    ann, root = await memories.person(who), await memories.person("root", is_admin=True)
     await save(ann, "one")
-    await save(root, "two", userId="ann")
-    scope = Scope("vigil", "ann")
-    stored = await gate.admin.read("MEMORIES", [scope.record("save")])
-    assert [json.loads(message.data)["by"] for message in stored] == ["user:ann", "user:root"]
+    await save(root, "two", userId=who)
+    scope = Scope("vigil", who)
+    stored = await memories.admin.read("MEMORIES", [scope.record("save")])
+    assert [json.loads(message.data)["by"] for message in stored] == [f"user:{who}", "user:root"]
 
 
 async def test_nothing_is_saved_for_somebody_who_is_erased(gate: Gate) -> None:

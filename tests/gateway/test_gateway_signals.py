@@ -209,30 +209,28 @@ async def test_nobody_sees_anothers_signals(gate: Gate) -> None:
     assert_problem(await nobody.get("/api/signals"), 401)
 
 
-@pytest.mark.parametrize(
-    ("query", "field"),
-    [
-        ({"kind": "message"}, "kind"),
-        ({"kind": "message.>"}, "kind"),
-        ({"kind": "*.sent"}, "kind"),
-        ({"kind": "nothing.*"}, "kind"),
-        ({"agent": "a.b"}, "agent"),
-        ({"agent": "*"}, "agent"),
-        ({"agent": ""}, "agent"),
-        ({"session": "ann:vigil"}, "session_key"),
-        ({"session": ANN, "agent": "other"}, "session"),
-        ({"user": "*"}, "user"),
-        ({"after": "-1"}, "after"),
-        ({"after": "x"}, "after"),
-        ({"follow": "maybe"}, "follow"),
-    ],
+BAD_FILTERS = (
+    ({"kind": "message"}, "kind"),
+    ({"kind": "message.>"}, "kind"),
+    ({"kind": "*.sent"}, "kind"),
+    ({"kind": "nothing.*"}, "kind"),
+    ({"agent": "a.b"}, "agent"),
+    ({"agent": "*"}, "agent"),
+    ({"agent": ""}, "agent"),
+    ({"session": "ann:vigil"}, "session_key"),
+    ({"session": ANN, "agent": "other"}, "session"),
+    ({"user": "*"}, "user"),
+    ({"after": "-1"}, "after"),
+    ({"after": "x"}, "after"),
+    ({"follow": "maybe"}, "follow"),
 )
-async def test_bad_filters_are_refused_by_name(
-    gate: Gate, query: dict[str, str], field: str
-) -> None:
+
+
+async def test_bad_filters_are_refused_by_name(gate: Gate) -> None:
     """X-6, S-2: problem+json, and nothing of it becomes a subject."""
     client = await gate.person("ann")
-    assert_problem(await client.get("/api/signals", params=query), 422, field)
+    for query, field in BAD_FILTERS:
+        assert_problem(await client.get("/api/signals", params=query), 422, field)
 
 
 async def test_a_bad_last_event_id_is_refused(gate: Gate) -> None:
