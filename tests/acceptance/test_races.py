@@ -24,6 +24,8 @@ from vigil.clock import SystemClock
 from vigil.contracts import Said, SendMessage, Turn, decode_said, decode_turn
 
 SESSIONS = 40
+PARTITIONS = 4
+"""Of the log, as `tests/chaos` has."""
 ROUNDS = repeats(7, fast=3)
 """In full more than 200 races."""
 LEAD_S = 1.5
@@ -38,8 +40,8 @@ async def test_races_of_a_message_and_a_due_follow_up(
 ) -> None:
     """S-6, S-5, S-10: nothing void appears, what was said first stays, replies are all said."""
     chance = random.Random(200)
-    autonomy = {"cooldown_ms": 0}
-    async with running_world(tmp_path, monkeypatch, SystemClock(), autonomy=autonomy) as world:
+    sections = {"autonomy": {"cooldown_ms": 0}, "nats": {"partitions": PARTITIONS}}
+    async with running_world(tmp_path, monkeypatch, SystemClock(), **sections) as world:
         keys = [f"user{n}:vigil:t" for n in range(SESSIONS)]
         people = await asyncio.gather(*(world.person(key, has_socket=False) for key in keys))
         for number in range(ROUNDS):

@@ -243,6 +243,7 @@ async def subprocess_environment(stack: Stack, **more: str) -> dict[str, str]:
     return base | {"VIGIL_HOME": home, "NATS_URL": stack.broker.url} | more
 
 
+@pytest.mark.usefixtures("halved_times")
 @pytest.mark.parametrize("point", POINTS)
 async def test_killed_at_each_step_stores_each_event_once(bare: Stack, point: str) -> None:
     """S-8: killed between any two writes: every timer is in the log once, in due order."""

@@ -52,7 +52,6 @@ has_halved_times = False
 """Whether what is started has the times of :mod:`tests.support.takeover` halved."""
 is_counted = False
 """Whether what outlives who started it ends as a child of the process that forks, for its CPU."""
-_HALVED: Final = "halved"
 _COUNTED: Final = "counted"
 _beginning = threading.Lock()
 
@@ -132,6 +131,7 @@ def start(
     """Run ``python -m module args`` with those open files; it ends with this process."""
     request = {
         "module": module, "args": list(args), "env": dict(env), "cwd": str(cwd or Path.cwd()),
+        "has_halved_times": has_halved_times,
     }  # fmt: skip
     return Process(request, (stdin, stdout, stderr))
 
@@ -185,11 +185,11 @@ def wait() -> None:
 
 def _address() -> bytes:
     with _beginning:
-        return _begun(has_halved_times)
+        return _begun()
 
 
 @functools.cache
-def _begun(is_halved: bool) -> bytes:
+def _begun() -> bytes:
     """Start the process that forks; return its socket, which is nowhere in the file system."""
     name = f"\0vigil-warm-{os.getpid()}-{random.SystemRandom().randrange(2**64):x}"
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -202,8 +202,7 @@ def _begun(is_halved: bool) -> bytes:
     life, _ = os.pipe()
     files = [listener.fileno(), life]
     subprocess.Popen(
-        [sys.executable, "-m", "tests.support.warm", *map(str, files),
-         *[_HALVED] * is_halved, *[_COUNTED] * is_counted],
+        [sys.executable, "-m", "tests.support.warm", *map(str, files), *[_COUNTED] * is_counted],
         cwd=ROOT, env=environ, pass_fds=files, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     listener.close()
@@ -316,6 +315,9 @@ def _run(request: Mapping[str, Any]) -> NoReturn:
     random.seed()
     _arm()
     ours = importlib.import_module("tests.support.warm")  # not this module, which is `__main__`
+    if request.get("has_halved_times"):
+        importlib.import_module("tests.support.takeover").scale(0.5)
+        ours.has_halved_times = True
     importlib.import_module("vigil.cli.admin.up").subprocess = ours._Subprocess
     importlib.import_module("vigil.cli.doctor.sandbox").subprocess = ours._Subprocess
     importlib.import_module("vigil.local.runners").asyncio = ours._Asyncio()
@@ -424,8 +426,6 @@ def _prepare() -> None:
 def main() -> NoReturn:
     """Import what programs import, and wait for who wants one."""
     os.setpgid(0, 0)
-    if _HALVED in sys.argv:  # before anybody has copied them
-        importlib.import_module("tests.support.takeover").scale(0.5)
     for name in IMPORTED:
         importlib.import_module(name)
     certificates.share()

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import json
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -183,13 +184,19 @@ class World:
         self.agent = agent
         self.clock = clock
         self._talks: dict[SessionKey, Talk] = {}
-        self._seen = 0
+        self._seen: Counter[str] = Counter()
+        """The last sequence that came, by partition."""
 
     async def follow(self) -> None:
         """Hand every record of SESSIONS to the log of its session."""
-        async for message in await self.admin.follow("SESSIONS", ["session.>"], 1):
+        async with asyncio.TaskGroup() as group:
+            for partition in (await self.admin.layout()).logs:
+                group.create_task(self._follow(partition))
+
+    async def _follow(self, partition: str) -> None:
+        async for message in await self.admin.follow(partition, ["session.>"], 1):
             self.talk(str(SessionKey.of_subject(message.subject))).take(message)
-            self._seen = message.seq
+            self._seen[partition] = message.seq
 
     def talk(self, key: str) -> Talk:
         """Return the log of a session, whole and growing."""
@@ -238,10 +245,12 @@ class World:
     async def at_rest(self, *, is_paused: bool = False, without: str = "") -> None:
         """Wait until no service has anything left to do at this time."""
         known = _CONSUMERS | (_OF_HANDS if "executor" in self.services else {})
+        layout = await self.admin.layout()
         consumers = [
             f"{stream}.{name}"
-            for name, stream in known.items()
+            for name, log in known.items()
             if not without or not name.startswith(without)
+            for stream in layout.streams(log)
         ]
         async with asyncio.timeout(PATIENCE_S):
             pause_s = pauses()
@@ -250,7 +259,7 @@ class World:
 
     async def _is_at_rest(self, consumers: list[str], *, is_paused: bool) -> bool:
         with contextlib.suppress(VigilError):
-            before = await self._last_seq()
+            before = await self._last_seqs()
             if before != self._seen:
                 return False
             if not is_paused and await self._has_due():
@@ -259,13 +268,15 @@ class World:
                 info = await self.admin.api(f"CONSUMER.INFO.{consumer}", {})
                 if info["num_pending"] + info["num_ack_pending"]:
                     return False
-            return before == await self._last_seq() == self._seen
+            return before == await self._last_seqs() == self._seen
         return False
 
-    async def _last_seq(self) -> int:
-        info = await self.admin.api("STREAM.INFO.SESSIONS", {})
-        seq: int = info["state"]["last_seq"]
-        return seq
+    async def _last_seqs(self) -> Counter[str]:
+        found: Counter[str] = Counter()
+        for partition in (await self.admin.layout()).logs:
+            info = await self.admin.api(f"STREAM.INFO.{partition}", {})
+            found[partition] = info["state"]["last_seq"]
+        return found
 
     async def _has_due(self) -> bool:
         """Return whether TIMERS holds something due; also if that can't be told.
