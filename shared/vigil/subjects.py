@@ -41,7 +41,6 @@ from .addressees import NOBODY, is_turn
 from .errors import InvalidInput
 
 PART: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
-_FIELDS: Final = ("userId", "agentId", "threadId")
 _PART: Final = "[A-Za-z0-9_-]{1,64}"
 PartText = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": f"^{_PART}$"})]
 """A part of a session key, for schemas; :func:`check_part` checks it, and says more."""
@@ -79,13 +78,13 @@ def check_part(field: str, value: object) -> str:
     """
     if not isinstance(value, str):
         raise InvalidInput(field, "must be a string")
+    if PART.fullmatch(value):
+        return value
     if not value:
         raise InvalidInput(field, "must not be empty")
     if len(value) > 64:
         raise InvalidInput(field, f"must have at most 64 characters, has {len(value)}")
-    if not PART.fullmatch(value):
-        raise InvalidInput(field, "may contain only letters A-Z a-z, digits, '_' and '-'")
-    return value
+    raise InvalidInput(field, "may contain only letters A-Z a-z, digits, '_' and '-'")
 
 
 class SessionKey(msgspec.Struct, frozen=True, order=True):
@@ -109,8 +108,8 @@ class SessionKey(msgspec.Struct, frozen=True, order=True):
         Raises:
             InvalidInput: naming the part and the reason.
         """
-        parts = (check_part(f, v) for f, v in zip(_FIELDS, (user, agent, thread), strict=True))
-        return cls(*parts)
+        user, agent = check_part("userId", user), check_part("agentId", agent)
+        return cls(user, agent, check_part("threadId", thread))
 
     @classmethod
     def parse(cls, text: object) -> SessionKey:

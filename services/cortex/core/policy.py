@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, time, timedelta
+from functools import lru_cache
 from typing import Final, Literal
 from zoneinfo import ZoneInfo
 
@@ -17,6 +18,8 @@ from .profile import Profile
 Authority = Literal["off", "observe", "suggest", "act"]
 AUTHORITIES: Final[tuple[Authority, ...]] = ("off", "observe", "suggest", "act")
 """The levels, the least first."""
+_INSTANTS_MAX: Final = 256
+"""Of which the person's clock is remembered: all who ask within a second ask for the same."""
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,6 +106,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
         return int(self.now.timestamp() * 1000)
 
 
+@lru_cache(maxsize=_INSTANTS_MAX)
 def quiet_until(now: datetime, hours: tuple[time, time] | None, zone: ZoneInfo) -> datetime | None:
     """Return the end of the quiet hours that `now` lies in, or None.
 
@@ -131,6 +135,7 @@ def quiet_until(now: datetime, hours: tuple[time, time] | None, zone: ZoneInfo) 
     return ends_at if ends_at > now else None
 
 
+@lru_cache(maxsize=_INSTANTS_MAX)
 def next_at(now: datetime, wall: time, zone: ZoneInfo) -> datetime:
     """Return the next instant at which the person's clocks show a time; `now` doesn't count.
 

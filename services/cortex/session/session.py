@@ -369,10 +369,11 @@ class Session:
 
     def _moment(self, grants: tuple[Standing, ...] = ()) -> Moment:
         now = self._clock.now()
+        second = now.replace(microsecond=0)  # these are known for whole ones
         return Moment(
             now=now,
-            quiet_until=quiet_until(now, self._quiet_hours, self._zone),
-            digest_at=next_at(now, self._digest_at, self._zone),
+            quiet_until=quiet_until(second, self._quiet_hours, self._zone),
+            digest_at=next_at(second, self._digest_at, self._zone),
             is_paused=self._switches.paused is not None,
             tools=self._toolbox.tools,
             grants=grants,

@@ -261,7 +261,7 @@ class Bus(Reads):
         """
         headers = dict(headers) if headers else {}
         if is_of_session(subject):
-            layout = await self.layout()
+            layout = self._layout or await self.layout()
             subject = layout.stored(subject)
             expect_subject = layout.stored(expect_subject) if expect_subject else None
         if expect is not None:
