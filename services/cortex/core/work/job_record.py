@@ -128,7 +128,7 @@ def last_words(job: Job, *, is_quotable: bool) -> str:
         is_quotable: whether nothing of it is from outside; else only its counts are told.
     """
     name = f"The job {job.skill!r}" if job.skill else "A job"
-    about = f" ({line(job.goal)})" if is_quotable and job.goal else ""
+    about = f" ({line(job.goal)})" if is_quotable and job.goal and not job.skill else ""
     if job.status != "succeeded":
         why = f": {line(job.error)}" if is_quotable and job.error else "."
         return f"{name}{about} {job.status}{why} (`vigil jobs show {job.id}`)"
