@@ -14,7 +14,7 @@ import pytest
 from tests.support.approvals import ANN, DIGEST, ID, ask, list_on_board, request
 from tests.support.cli import Cli
 from tests.support.gateway import Gate, running_gateway
-from vigil.cli.commands.approvals import exact
+from vigil.cli.exact import exact
 from vigil.contracts import Control, Decision, decode_event
 from vigil.sdk.client import ApiError, Client
 

@@ -106,6 +106,7 @@ _PHRASES: Final = {
     204: "Nothing in it to store",
     400: "Malformed", 401: "No valid token", 403: "Not allowed", 404: "No such thing",
     409: "Not as things are now",
+    412: "Changed since it was read",
     413: "Too large", 415: "A form that isn't taken", 421: "Unknown Host",
     422: "Input that can't be used", 426: "A WebSocket",
     429: "Too many; see Retry-After", 503: "Not now; see Retry-After",

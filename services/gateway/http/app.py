@@ -32,7 +32,7 @@ from ..sessions.sockets import Sockets
 from ..signals import endpoint as signals
 from ..why import endpoint as explain
 from ..why.answer import WhyAnswer
-from ..work import approvals, dead, jobs, tools
+from ..work import approvals, dead, grants, jobs, tools
 from ..work.letters import DeadLetterDetail, DeadLetterPage
 from ..work.verdicts import ApprovalList, ApprovalView, Decide
 from . import exposition, routes
@@ -125,6 +125,12 @@ _OWN: Final = (
              (*_INPUT, 503)),
     Endpoint("PATCH", "/api/approvals/{id}", approvals.decide_approval, {202: Accepted},
              (403, 404, 409, 413, 422, 503), Decide),
+    Endpoint("GET", "/api/grants", grants.list_grants, {200: grants.GrantList}, (403, 422, 503)),
+    Endpoint("POST", "/api/grants", grants.make_grant, {201: grants.GrantView},
+             (403, 404, 409, 413, 422, 503), grants.GrantBody),
+    Endpoint("GET", "/api/grants/{id}", grants.get_grant, {200: grants.GrantView}, (*_INPUT, 503)),
+    Endpoint("DELETE", "/api/grants/{id}", grants.revoke_grant, {200: grants.GrantView},
+             (404, 412, 422, 503)),
     Endpoint("GET", "/api/tools", tools.list_tools, {200: tools.ToolList}, (503,)),
     Endpoint("GET", _M, memories.find_memories, {200: memory_wire.MemoryPage}, (403, 422, 503),
              query=memories.look().kind),

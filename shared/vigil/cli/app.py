@@ -19,6 +19,7 @@ from .chat import commands as talking
 from .commands import (
     approvals,
     dead,
+    grants,
     jobs,
     mcp,
     memory,
@@ -89,6 +90,7 @@ app.command(rich_help_panel=_STEER)(pause.pause)
 app.command(rich_help_panel=_STEER)(pause.resume)
 app.command(rich_help_panel=_STEER)(pause.stop)
 app.add_typer(approvals.app, name="approvals", rich_help_panel=_STEER)
+app.add_typer(grants.app, name="grants", rich_help_panel=_STEER)
 app.add_typer(dead.app, name="dead", rich_help_panel=_STEER)
 app.add_typer(token.app, name="token", rich_help_panel=_STEER)
 app.command(rich_help_panel=_KEEP)(backup.backup)

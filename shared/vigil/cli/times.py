@@ -32,3 +32,18 @@ def moment(option: str, text: str, now: datetime) -> datetime:
             option,
             f"{text!r} is no moment: try 2026-11-20, 2026-11-20T09:30Z, or 7d for a week ago",
         ) from error
+
+
+def until(option: str, text: str | None, now: datetime) -> datetime | None:
+    """Return the instant to come that `text` names: as `moment`, but `7d` is in a week.
+
+    Raises:
+        InvalidInput: naming the option.
+
+    >>> str(until("--expires", "2d", datetime(2026, 11, 20, tzinfo=UTC)))
+    '2026-11-22 00:00:00+00:00'
+    """
+    if text is None:
+        return None
+    found = moment(option, text, now)
+    return now + (now - found) if _AGO.fullmatch(text.strip()) else found

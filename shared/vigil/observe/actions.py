@@ -143,6 +143,7 @@ INFOS: Final = {
     "gateway.approval": "a person decided on a request",
     "gateway.dead": "a person ended a dead letter",
     "gateway.event_waits": "the session of an event has a backlog",
+    "gateway.grant": "a person made or revoked a standing grant",
     "gateway.job": "a job isn't on the board yet",
     "gateway.key": "an event isn't noted for repeats yet",
     "gateway.listening": "the gateway's address",

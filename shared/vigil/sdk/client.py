@@ -28,6 +28,7 @@ from ..worker.backoff import Backoff
 from .approvals import DecidingCalls
 from .cloud_event import MEDIA_TYPE as EVENT_MEDIA_TYPE
 from .cloud_event import cloud_event
+from .grants import GrantingCalls
 from .jobs import JobCalls
 from .memories import MemoryCalls
 from .method_group import given, query, segment
@@ -65,7 +66,7 @@ def is_passing(error: VigilError) -> bool:
     return isinstance(error, Unavailable)
 
 
-class Client(MemoryCalls, DecidingCalls, JobCalls):
+class Client(MemoryCalls, DecidingCalls, GrantingCalls, JobCalls):
     """The API of one gateway, as one user.
 
     Every method raises `ApiError` if the gateway refuses, `Unavailable` if it can't be reached,
@@ -274,9 +275,15 @@ class Client(MemoryCalls, DecidingCalls, JobCalls):
             connection.close()
 
     def _object(
-        self, method: str, path: str, body: Any = None, *, timeout_s: float | None = None
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        timeout_s: float | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        answer = self.request(method, path, body, timeout_s=timeout_s)
+        answer = self.request(method, path, body, timeout_s=timeout_s, headers=headers)
         return self._checked(answer, f"{method} {path}")
 
     def _checked(self, answer: Any, what: str) -> dict[str, Any]:
@@ -292,16 +299,18 @@ class Client(MemoryCalls, DecidingCalls, JobCalls):
         *,
         timeout_s: float | None = None,
         media_type: str = "application/json",
+        headers: Mapping[str, str] | None = None,
     ) -> Any:
         """Make one request; return the decoded JSON, or None for an empty answer."""
-        headers = {"Accept": "application/json", "Connection": "close"} | self.headers
+        sent = {"Accept": "application/json", "Connection": "close"} | self.headers
+        sent |= headers or {}
         data = None
         if body is not None:
             data = json.dumps(body).encode()
-            headers["Content-Type"] = media_type
+            sent["Content-Type"] = media_type
         connection = self._connection(timeout_s or self._timeout_s)
         try:
-            connection.request(method, self._parts.path.rstrip("/") + path, data, headers)
+            connection.request(method, self._parts.path.rstrip("/") + path, data, sent)
             response = connection.getresponse()
             raw = response.read(ANSWER_BYTES_MAX)
         except TimeoutError as error:

@@ -10,11 +10,17 @@ from urllib.parse import quote, urlencode
 
 
 class MethodGroup(ABC):
-    """Base of the groups: jobs, approvals, memories."""
+    """Base of the groups: jobs, approvals, grants, memories."""
 
     @abstractmethod
     def _object(
-        self, method: str, path: str, body: Any = None, *, timeout_s: float | None = None
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        timeout_s: float | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
         """Make a request, as `vigil.Client` does, whose answer is an object."""
 

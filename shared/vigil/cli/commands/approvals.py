@@ -9,26 +9,30 @@ from __future__ import annotations
 import contextlib
 import json as text_json
 import sys
-import unicodedata
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any, Final, Literal
 
+import msgspec
 import typer
 
 from vigil.contracts.vocabulary import ApprovalState
 from vigil.errors import InvalidInput
+from vigil.grants.proposal import constraints_of
 from vigil.sdk.client import Client
+from vigil.subjects import SessionKey
 
 from .. import completion, exits, options, output, prefixes, tables
+from ..exact import exact
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
+from ..times import until
+from . import grants
 
 LISTED_MAX: Final = 500
 GIST_LENGTH_MAX: Final = 80
 ID_LENGTH: Final = 32
-_SHOWN: Final = ("L", "M", "N", "P", "S")
-"""First letters of the Unicode categories that a terminal shows as they are."""
 
 app = CommandLine(
     cls=ListedGroup,
@@ -97,9 +101,38 @@ def _show(found: dict[str, Any]) -> None:
 
 
 @app.command()
-def accept(id_: Id, digest: Digest = None) -> Result:
+def accept(
+    id_: Id,
+    digest: Digest = None,
+    always: Annotated[
+        bool,
+        typer.Option(
+            "--always", help="And such calls from now on: shown first, narrow as this one."
+        ),
+    ] = False,
+    expires: grants.Expires = None,
+    uses: grants.Uses = 0,
+    outside: grants.Outside = False,
+    yes: grants.Yes = False,
+) -> Result:
     """Let it run as it is. 5 if it was decided, expired or isn't what the digest names."""
-    return _decide(id_, Client.accept, digest, _accepted)
+    if not always:
+        return _decide(id_, Client.accept, digest, _accepted)
+    client = options.client()
+    found = _find(client, id_)
+    proposed = msgspec.to_builtins(constraints_of(found["tool"], found["risk"], found["input"]))
+    wanted = {
+        "agent": SessionKey.parse(found["session_key"]).agent,
+        "expires_at": until("--expires", expires, datetime.now(UTC)),
+        "uses_max": uses,
+        "holds_for_outside": outside,
+        "approval_id": found["id"],
+    }
+    if found.get("is_tainted") and not outside:
+        output.message("Content from outside had a part in this: without --outside it asks again.")
+    grants.agreed(found["tool"], proposed, wanted, yes=yes)
+    client.accept(found["id"], digest=digest or found["digest"])
+    return grants.made(client, found["tool"], proposed, wanted)
 
 
 @app.command()
@@ -186,24 +219,3 @@ def _find(client: Client, id_: str) -> dict[str, Any]:
 def _begun(client: Client, beginning: str, state: str) -> dict[str, Any]:
     found = {one["id"]: one for one in client.approvals(state=state, limit=LISTED_MAX)}
     return found[prefixes.whole("approval", beginning, found)]
-
-
-# ---------------------------------------------------------------- showing
-
-
-def exact(value: Any, *, indent: int | None = None) -> str:
-    r"""Return a value as JSON in which nothing can hide.
-
-    >>> print(exact({"command": "rm -rf \x1b[2Kx \u202e é"}))
-    {"command": "rm -rf \u001b[2Kx \u202e é"}
-    """
-    text = text_json.dumps(value, ensure_ascii=False, indent=indent)
-    return "".join(char if _is_plain(char) else _escaped(char) for char in text)
-
-
-def _is_plain(char: str) -> bool:
-    return char in " \n" or unicodedata.category(char)[0] in _SHOWN
-
-
-def _escaped(char: str) -> str:
-    return text_json.dumps(char)[1:-1]
