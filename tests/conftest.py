@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 import structlog
@@ -60,11 +60,8 @@ _SLOWEST: Final = {
 }
 """Files that took the longest when all were measured; one that is gone does no harm."""
 
-_OF_SERVICES: Final = frozenset(
-    {"cortex", "delivery", "executor", "gateway", "jobs", "memory", "scheduler", "shared",
-     "telemetry", "worker"}
-)  # fmt: skip
-"""Folders whose tests run services in their own process; what others start chooses its own loop."""
+_WARM: Final = "warm"
+"""What a worker is told by this name: where the process is that forks for all workers."""
 
 _PURE_FIXTURES: Final = frozenset(
     {"monkeypatch", "request", "tmp_path", "capsys", "caplog", "event_loop_policy"}
@@ -80,15 +77,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--costs"):
         config.pluginmanager.register(costs.Costs())
+    warm.shared_address = getattr(config, "workerinput", {}).get(_WARM, "")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Have one process fork for all workers, unless what it costs is told by file."""
+    if warm.IS_OFFERED and not node.config.getoption("--costs"):
+        node.workerinput[_WARM] = warm.address()
 
 
 def pytest_asyncio_loop_factories(
     config: pytest.Config, item: pytest.Item
 ) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """Run services in the process of a test on the loop that they are served on."""
-    if item.path.relative_to(_TESTS).parts[0] in _OF_SERVICES:
-        return {"uvloop": uvloop.new_event_loop}
-    return {"asyncio": asyncio.new_event_loop}
+    """Run tests on the loop that services are served on."""
+    return {"uvloop": uvloop.new_event_loop}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -52,6 +52,8 @@ has_halved_times = False
 """Whether what is started has the times of :mod:`tests.support.takeover` halved."""
 is_counted = False
 """Whether what outlives who started it ends as a child of the process that forks, for its CPU."""
+shared_address = ""
+"""Where to ask the process that forks, if another one began it; empty: this one begins its own."""
 _COUNTED: Final = "counted"
 _beginning = threading.Lock()
 
@@ -61,7 +63,7 @@ class Process:
 
     def __init__(self, request: Mapping[str, Any], files: Sequence[int]) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._socket.connect(_address())
+        self._socket.connect(address())
         message = json.dumps(request).encode()
         assert len(message) < REQUEST_BYTES_MAX
         socket.send_fds(self._socket, [message], list(files))
@@ -168,13 +170,13 @@ def relayed(*command: str) -> list[str]:
     if not IS_OFFERED:
         return [sys.executable, "-m", *command]
     relay = str(Path(__file__).with_name("relay.py"))
-    return [sys.executable, "-IS", relay, _address().decode().removeprefix("\0"), *command]
+    return [sys.executable, "-IS", relay, address().removeprefix("\0"), *command]
 
 
 def begin() -> None:
     """Start the process that forks, without waiting for it: it takes some seconds."""
     if IS_OFFERED:
-        _address()
+        address()
 
 
 def wait() -> None:
@@ -183,13 +185,14 @@ def wait() -> None:
         run("vigil.cli", ["--version"], env=os.environ, stdin="", timeout_s=60)
 
 
-def _address() -> bytes:
+def address() -> str:
+    """Return where the process that forks is to be asked; begin it, if nobody has."""
     with _beginning:
-        return _begun()
+        return shared_address or _begun()
 
 
 @functools.cache
-def _begun() -> bytes:
+def _begun() -> str:
     """Start the process that forks; return its socket, which is nowhere in the file system."""
     name = f"\0vigil-warm-{os.getpid()}-{random.SystemRandom().randrange(2**64):x}"
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -207,7 +210,7 @@ def _begun() -> bytes:
     )  # fmt: skip
     listener.close()
     os.close(life)
-    return name.encode()
+    return name
 
 
 # ---------------------------------------------------------------- in the process that forks
@@ -295,7 +298,7 @@ def _fork(
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         events.close()
-        _share(listener.getsockname())
+        _share(listener.getsockname().decode())
         listener.close()
         for number, file in enumerate(files):
             os.dup2(file, number)
@@ -328,10 +331,10 @@ def _run(request: Mapping[str, Any]) -> NoReturn:
     os._exit(_code_of(lambda: runpy.run_module(request["module"], run_name="__main__")))
 
 
-def _share(address: bytes) -> None:
+def _share(address: str) -> None:
     """Have what this program starts forked by the process that forked it."""
     ours = importlib.import_module("tests.support.warm")  # not this module, which is `__main__`
-    ours._address = lambda: address  # type: ignore[attr-defined]
+    ours.shared_address = address  # type: ignore[attr-defined]
 
 
 def _arm() -> None:
