@@ -424,6 +424,9 @@ def _prepare() -> None:
     certificates.read()
     importlib.import_module("services.memory.recall.words").Words()
     importlib.import_module("services.executor.tools.declaration").declared()
+    prompts = importlib.import_module("services.cortex.thought.prompts")
+    for template in prompts.FOLDER.glob("*.j2"):
+        prompts.template_of(prompts.FOLDER, template.name)
 
 
 def main() -> NoReturn:

@@ -8,6 +8,7 @@ people or models wrote goes in as data; it is never read as a template.
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final
 from zoneinfo import ZoneInfo
@@ -21,6 +22,8 @@ from .identity import Identity
 from .model import Situation
 
 FOLDER: Final = Path(__file__).resolve().parents[3] / "prompts" / "en"
+TEMPLATES_MAX: Final = 400
+"""Compiled templates kept: compiling one takes as long as a turn."""
 STABLE_MAX: Final = 1000
 """Stable parts kept rendered."""
 LINE_MAX: Final = 300
@@ -32,32 +35,43 @@ TASK: Final = "[Task]"
 _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
+@cache
+def _environment(folder: Path) -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(folder),
+        undefined=jinja2.StrictUndefined,
+        auto_reload=False,
+        autoescape=False,  # noqa: S701 - prompts are plain text, not HTML
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["line"] = line
+    environment.filters["barred"] = barred
+    environment.globals["MEMORY_LENGTH_MAX"] = MEMORY_LENGTH_MAX
+    return environment
+
+
+@lru_cache(maxsize=TEMPLATES_MAX)
+def template_of(folder: Path, prompt: str) -> jinja2.Template:
+    """Return a template of the folder, or of a profile's own text: compiled once in a process."""
+    environment = _environment(folder)
+    if prompt.endswith(".j2"):
+        return environment.get_template(prompt)
+    return environment.from_string(prompt)
+
+
 class Prompts:
-    """Renders prompts; each template is compiled once, when it is used first."""
+    """Renders prompts."""
 
     def __init__(self, folder: Path = FOLDER) -> None:
-        environment = jinja2.Environment(
-            loader=jinja2.FileSystemLoader(folder),
-            undefined=jinja2.StrictUndefined,
-            auto_reload=False,
-            autoescape=False,  # noqa: S701 - prompts are plain text, not HTML
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        environment.filters["line"] = line
-        environment.filters["barred"] = barred
-        environment.globals["MEMORY_LENGTH_MAX"] = MEMORY_LENGTH_MAX
-        self._environment = environment
+        self._folder = folder
         self._stable: dict[tuple[Identity, str], str] = {}
 
     def _render(self, template: str, **variables: Any) -> str:
         return self._of(f"{template}.md.j2").render(**variables)
 
     def _of(self, prompt: str) -> jinja2.Template:
-        """Return a template of the folder, or of a profile's own text."""
-        if prompt.endswith(".j2"):
-            return self._environment.get_template(prompt)
-        return self._environment.from_string(prompt)
+        return template_of(self._folder, prompt)
 
     def system(
         self, identity: Identity, situation: Situation, prompt: str = "channel.md.j2"
