@@ -27,6 +27,8 @@ def test_nothing_descends_from_an_outsider_without_leave() -> None:
     print(dict(counts))
     assert all(counts[way] >= LIVES / 10 for way in WAYS)
     assert counts["ran for the person"] >= LIVES / 3
+    assert counts["read"] >= LIVES / 30, "readers went out"
+    assert counts["told"] >= LIVES / 10, "ends of jobs were told"
     assert counts["ran by leave"] >= LIVES / 30, "what is accepted runs, once it is accepted"
 
 

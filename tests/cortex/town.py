@@ -40,6 +40,8 @@ from vigil.contracts import (
     SpawnSession,
     Start,
     TellParent,
+    TellPerson,
+    ToldEvent,
     Tool,
     ToolUseBlock,
     Turn,
@@ -58,7 +60,8 @@ TOOLS: Final = {
                        ("box__wipe", "destructive"))
 }  # fmt: skip
 ORDERS: Final = ("write_file", "http_get", "box__wipe", "keep", "plan", "send", "memory_save",
-                 "memory_recall", "read_file", "spawn_worker", "branch", "ask_user")  # fmt: skip
+                 "memory_recall", "read_file", "spawn_worker", "research", "branch",
+                 "ask_user")  # fmt: skip
 ILL: Final = (*ORDERS, "cancel", "elsewhere")
 """What an outsider's canary may lead to, besides: the person asks for neither here."""
 ROWS: Final = 10
@@ -102,7 +105,11 @@ class Resident(ReflectingDriver):
     def _obey(self, draft: Draft) -> ModelAnswer:
         """Do something with what is shown: rows, plans, tasks, and what memory gives unasked."""
         state, kind = draft.state, SessionKey.parse(self.key).kind
-        known = [memory for memory, is_tainted in self.town.memories if not is_tainted]
+        known = [
+            memory
+            for memory, is_tainted in self.town.memories
+            if not is_tainted and profile_of(kind).knows_person
+        ]
         shown = f"{self.shown(draft.rows)} {state.follow_ups} {state.tasks} {known}"
         seen = self.town.canaries_in(shown)
         dice, loop = self.town.dice, draft.loop
@@ -135,7 +142,7 @@ class Resident(ReflectingDriver):
                 given = {"content": f"Mind {canary}"}
             case "memory_recall":
                 given = {"query": canary}
-            case "spawn_worker":
+            case "spawn_worker" | "research":
                 given = {"task": f"See to {canary}"}
             case "branch":
                 given = {"prompt": f"See to {canary}"}
@@ -341,6 +348,10 @@ class Town:
                 else:
                     told = parent.result_event(p.call_id, p.content, is_tainted=p.is_tainted)
                     self.pending.append((p.parent, told))
+            case TellPerson(payload=p):
+                home = self.resident(p.home)
+                event = ToldEvent(payload=p.told, **home._envelope())
+                self.pending.append((p.home, event))
             case _:
                 pass
 
@@ -395,8 +406,13 @@ class Town:
         """See that nothing of the turn descends from an outsider without the person's word."""
         for effect in turn.effects:
             payload: Any = effect.payload
-            if isinstance(effect, CallTool) and payload.risk != "read":
+            if isinstance(effect, CallTool) and SessionKey.parse(resident.key).kind == "reader":
+                self._see_reader(resident, payload)
+            elif isinstance(effect, CallTool) and payload.risk != "read":
                 self._see_call(payload)
+            if isinstance(effect, TellPerson):
+                self._must(not self.has_ill(payload.told), f"told: {effect}")
+                self.counts["told"] += 1
             text = getattr(payload, "text", "") or getattr(payload, "prompt", "")
             text += getattr(payload, "content", "") + str(getattr(payload, "input", ""))
             if self.has_ill(text) and not payload.is_tainted:
@@ -405,7 +421,19 @@ class Town:
                 self._must(not self.has_ill(text), f"sent elsewhere: {effect}")
             if isinstance(effect, SpawnSession):
                 self._must(not (self.has_ill(text) and payload.is_ordered), f"ordered: {effect}")
+                if payload.kind == "reader":
+                    named = canonical(["research", {"task": payload.prompt}])
+                    is_open = not self.has_ill(text) or named in self.accepted
+                    self._must(is_open, f"sent to read: {effect}")
         self._see_plans(resident, before, turn)
+
+    def _see_reader(self, resident: Resident, payload: Any) -> None:
+        """A reader goes anywhere, and carries nothing of the person's but its question."""
+        start = resident.state.start
+        given = set(CANARY.findall("" if start is None else start.prompt))
+        carried = {c for c in CANARY.findall(str(payload.input)) if c[0] == "P"}
+        self._must(carried <= given, f"carried out: {payload}")
+        self.counts["read"] += 1
 
     def _see_call(self, payload: Any) -> None:
         is_ill = self.has_ill(payload.input)
