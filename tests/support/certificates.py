@@ -8,10 +8,13 @@ from __future__ import annotations
 import functools
 import os
 import ssl
+from typing import Any
 
+import certifi
 import httpcore2
 
 _read = httpcore2.default_ssl_context
+_create = ssl.create_default_context
 
 
 @functools.cache
@@ -24,12 +27,25 @@ def _shared(*, _trust_env: bool = True) -> ssl.SSLContext:
     return _read_once(_trust_env, *named)
 
 
+@functools.cache
+def _create_once(file: str) -> ssl.SSLContext:
+    return _create(cafile=file)
+
+
+def _created(*args: Any, **options: Any) -> ssl.SSLContext:
+    """Share what the clients of models and of Qdrant ask for."""
+    file = certifi.where()
+    return _create(*args, **options) if args or options != {"cafile": file} else _create_once(file)
+
+
 def read() -> None:
     """Read them now, for all that is forked from this process."""
     for trust_env in (True, False):
         _shared(_trust_env=trust_env)
+    _create_once(certifi.where())
 
 
 def share() -> None:
     """Have all clients of this process share one context for each place of the authorities."""
     httpcore2.default_ssl_context = _shared
+    ssl.create_default_context = _created
