@@ -17,6 +17,7 @@ import uvloop
 
 from bench import (
     attacks,
+    grants,
     neighbours,
     resting,
     retrieval,
@@ -140,6 +141,7 @@ PARTS: dict[str, Callable[[Path], Awaitable[None]]] = {
     "resting": measure_resting,
     "neighbours": measure_neighbours,
     "shares": shares.measure,
+    "grants": grants.measure,
 }
 IN_ROUNDS: dict[str, Callable[[Path, int], Awaitable[None]]] = {
     "turns": turns.measure,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -11,6 +11,8 @@ from vigil.board.kept import GRANTS, KeptBoard, Revision
 from vigil.bus.bus import Bus
 from vigil.contracts import AnyConstraint, Argv, Change, Grant
 from vigil.grants.check import check
+
+DF: Final = Argv(argv=("df", "-h"))
 
 
 def grant_of(tool: str = "shell", *constraints: AnyConstraint, **changes: Any) -> Grant:
@@ -21,7 +23,7 @@ def grant_of(tool: str = "shell", *constraints: AnyConstraint, **changes: Any) -
         owner="ann",
         agent="vigil",
         tool=tool,
-        constraints=constraints or (Argv(argv=("df", "-h")),),
+        constraints=constraints or ((DF,) if tool == "shell" else ()),
         made_at=datetime(2026, 1, 1, tzinfo=UTC),
     )
     return check(replace(made, **changes))

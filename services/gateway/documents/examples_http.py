@@ -37,6 +37,14 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
         "accept": {"verdict": "accept"},
         "reject": {"verdict": "reject", "text": "not on a Friday"},
     },
+    "GrantBody": {
+        "a command": {
+            "tool": "shell",
+            "constraints": [{"kind": "argv", "argv": ["df", "-h"], "more": "operands"}],
+            "holds_for_outside": True,
+            "why": "the disk",
+        },
+    },
     "SaveBody": {
         "a fact": {"content": "Ann prefers tea", "type": "preference"},
         "of a conversation": {

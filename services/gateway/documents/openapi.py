@@ -42,6 +42,7 @@ from ..http.wire import (
     Transcript,
 )
 from ..why.answer import WhyAnswer
+from ..work.grants import GrantBody, GrantList, GrantView
 from ..work.jobs import (
     JobAccepted,
     JobBody,
@@ -60,7 +61,7 @@ REF: Final = "#/components/schemas/{name}"
 _COMPONENTS: Final[tuple[Any, ...]] = (
     Accepted, Alive, ApprovalList, ApprovalView, AsyncApi,
     ChatAnswer, ChatPending, ChatRequest, ClientFrame, CloudEvent, DeadLetterDetail, DeadLetterPage,
-    Decide,
+    Decide, GrantBody, GrantList, GrantView,
     JobAccepted, JobBody, JobChange, JobDetail, JobList, JsonRpc, MaintainBody, MaintenanceDone,
     Me,
     PauseState, PostMessage, ProblemBody, Readiness, Rebuild, RebuildStarted,
@@ -86,7 +87,7 @@ TAGS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     ),
     "tools": (
         "What agents may do, and what a person allows",
-        ("/api/tools", "/api/approvals"),
+        ("/api/tools", "/api/approvals", "/api/grants"),
     ),
     "jobs": ("Work that runs by itself", ("/api/jobs", "/api/skills")),
     "installation": (

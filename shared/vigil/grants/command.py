@@ -10,6 +10,7 @@ without a shell: that nobody reads them otherwise doesn't depend on which shell 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from ..contracts.board.grant import Argv
@@ -102,14 +103,22 @@ def _unquoted(word: str, command: str, at: int) -> str:
     return "".join("".join(piece) for piece in _PIECE.findall(word))
 
 
+@lru_cache(maxsize=16)
+def _read(command: str) -> tuple[str, ...] | str:
+    """Return the words, or why there are none: one call is compared with many grants."""
+    try:
+        return parse(command)
+    except InvalidInput as error:
+        return f"the command {error.reason}"
+
+
 def obstacle(rule: Argv, command: object) -> str | None:
     """Return why a command isn't what the rule allows; None: it is."""
     if not isinstance(command, str):
         return "the command is no text"
-    try:
-        words = parse(command)
-    except InvalidInput as error:
-        return f"the command {error.reason}"
+    words = _read(command)
+    if isinstance(words, str):
+        return words
     named = len(rule.argv)
     if words[:named] != rule.argv:
         return "it's another command"
