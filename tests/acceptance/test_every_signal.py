@@ -55,6 +55,7 @@ async def test_every_kind_is_told_once_for_its_cause(
             await _workers(world, person)
             await _branches(world, person)
             await _jobs(world, person)
+            await _grants(world)
             await _compaction(world)
             await world.admin.publish("session.vigil.bob.t1.in.said.user", b"{")
             made = await _all_told(world)
@@ -69,9 +70,10 @@ async def test_every_kind_is_told_once_for_its_cause(
         "error.retry", "error.event", "memory.merged", "memory.forgotten", "worker.completed",
         "worker.failed", "branch.completed", "branch.failed", "job.completed", "job.failed",
         "job.cancelled", "reader.completed", "reader.failed",
+        "grant.used",
     )  # fmt: skip
     assert {kind: counts[kind] for kind in once} == dict.fromkeys(once, 1)
-    assert (counts["session.started"], counts["timer.fired"]) == (4, 3), "one is home"
+    assert (counts["session.started"], counts["timer.fired"]) == (5, 3), "one is home"
     assert counts["memory.saved"] == 5, "one of them is the note of the job"
     twice = (
         "worker.started", "worker.status", "branch.started", "reader.started", "approval.requested",
@@ -80,7 +82,7 @@ async def test_every_kind_is_told_once_for_its_cause(
         (*twice, "approval.decided"), 2
     )
     assert counts["job.started"] == 3
-    made = [one for one in made if one.owner != "cid"]
+    made = [one for one in made if one.owner not in ("cid", "dan")]
     counts = Counter(one.kind for one in made)
     assert counts["timer.scheduled"] == 6
     assert counts["error.model"] == 3, "two models that failed, and one that nobody could pay"
@@ -248,6 +250,23 @@ async def _job(person: Person, goal: str, end: str) -> None:
             if job["status"] == end:
                 return
             await asyncio.sleep(0.02)
+
+
+async def _grants(world: World) -> None:
+    """A call that would ask, since an event came in, and that the person allowed beforehand."""
+    dan = await world.person("dan:vigil:t1", has_socket=False)
+    folder = {"kind": "folder", "folder": "notes"}
+    body = {"tool": "write_file", "constraints": [folder], "holds_for_outside": True}
+    assert (await dan.http.post("/api/grants", json=body)).status_code == 201
+    event = {
+        "specversion": "1.0", "id": "1", "source": "ci", "type": "build", "subject": "dan:vigil:t1",
+        "data": "red",
+    }  # fmt: skip
+    cloud = {"content-type": "application/cloudevents+json"}
+    answer = await dan.http.post("/api/events", json=event, headers=cloud)
+    assert answer.status_code == 202, answer.text
+    await dan.talk.until(lambda: dan.talk.turns and dan.talk.turns[-1].state.loop is None)
+    await dan.exchange(ask(("write_file", {"path": "notes/a.txt", "content": "red"})))
 
 
 async def _compaction(world: World) -> None:
