@@ -34,8 +34,11 @@ def _create_once(file: str) -> ssl.SSLContext:
 
 def _created(*args: Any, **options: Any) -> ssl.SSLContext:
     """Share what the clients of models and of Qdrant ask for."""
-    file = certifi.where()
-    return _create(*args, **options) if args or options != {"cafile": file} else _create_once(file)
+    file = options.get("cafile")
+    is_known = file in (certifi.where(), os.environ.get("SSL_CERT_FILE"))
+    if file is None or not is_known or args or len(options) > 1:
+        return _create(*args, **options)
+    return _create_once(file)
 
 
 def read() -> None:
