@@ -200,7 +200,6 @@ async def judged(stack: Stack, players: list[Player], processes: Processes) -> N
     assert await players[0].session.bus.read("DEAD", ["dead.>"]) == []
 
 
-@pytest.mark.usefixtures("halved_times")
 async def test_killed_at_every_point(bare: Stack) -> None:
     """S-5, S-12, X-5: ended at each step, nothing is lost, and no call runs twice that may not."""
     admin, random = await bare.bus("admin"), Random(11)
