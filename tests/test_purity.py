@@ -10,10 +10,9 @@ import ast
 import re
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).parents[1]
+from tests.support import sources
 
 IMPURE_MODULES: Final = frozenset(
     {
@@ -30,9 +29,8 @@ IMPURE_CALLS: Final = frozenset({"open", "input", "print", "datetime.now", "date
 def modules() -> dict[str, ast.Module]:
     """Return every module of the package and of the services, by its dotted name."""
     return {
-        ".".join(file.relative_to(root).with_suffix("").parts): ast.parse(file.read_text("utf-8"))
-        for root, top in ((ROOT / "shared", "vigil"), (ROOT, "services"))
-        for file in sorted((root / top).rglob("*.py"))
+        path.removeprefix("shared/").removesuffix(".py").replace("/", "."): tree
+        for path, tree in sources.trees().items()
     }
 
 

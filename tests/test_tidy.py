@@ -9,12 +9,13 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import pytest
+
+from tests.support.sources import nodes, texts
 
 KEPT: Final = {
     "folders with more than 15 modules side by side": 0,
@@ -32,41 +33,18 @@ KEPT: Final = {
 NOUNS: Final = {"routing"}
 """Words in -ing that name a thing."""
 
-ROOT: Final = Path(__file__).parents[1]
-
-
-@cache
-def sources() -> dict[str, str]:
-    """Return the text of every module of the package and of the services, by path."""
-    files = [file for top in ("shared", "services") for file in (ROOT / top).rglob("*.py")]
-    return {str(file.relative_to(ROOT)): file.read_text("utf-8") for file in sorted(files)}
-
-
-@cache
-def trees() -> dict[str, ast.Module]:
-    """Return every module, parsed once for all that look."""
-    return {path: ast.parse(text) for path, text in sources().items()}
-
-
-def nodes() -> Iterator[tuple[str, ast.AST]]:
-    for path, tree in trees().items():
-        for node in ast.walk(tree):
-            yield path, node
-
 
 def lines_with(pattern: str) -> list[str]:
     return [
         f"{path}:{number}"
-        for path, text in sources().items()
+        for path, text in texts().items()
         for number, line in enumerate(text.splitlines(), 1)
         if re.search(pattern, line)
     ]
 
 
 def flat_folders() -> list[str]:
-    modules = Counter(
-        Path(path).parent for path in sources() if not Path(path).name.startswith("__")
-    )
+    modules = Counter(Path(path).parent for path in texts() if not Path(path).name.startswith("__"))
     return [f"{folder} ({count})" for folder, count in modules.items() if count > 15]
 
 
@@ -79,7 +57,7 @@ def repeated_classes() -> list[str]:
 
 
 def gerunds() -> list[str]:
-    stems = {path: Path(path).stem for path in sources()}
+    stems = {path: Path(path).stem for path in texts()}
     return [path for path, stem in stems.items() if stem.endswith("ing") and stem not in NOUNS]
 
 
@@ -95,7 +73,7 @@ def broad_handlers() -> list[str]:
 
 
 def long_files() -> list[str]:
-    lines = {path: len(text.splitlines()) for path, text in sources().items()}
+    lines = {path: len(text.splitlines()) for path, text in texts().items()}
     return [f"{path} ({count})" for path, count in lines.items() if count > 400]
 
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import ast
 import functools
-import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
 import pytest
 
 from tests.docs import reference
+from tests.support.sources import nodes
 from vigil.observe import actions
 from vigil.topology import SERVICES
 
-SOURCES: Final = Path(__file__).parents[2] / "shared", Path(__file__).parents[2] / "services"
 WORKERS: Final = ("delivery", "executor", "memory", "scheduler")
 LEVELS: Final = {
     "error": actions.ERRORS,
@@ -49,9 +47,7 @@ def logged() -> frozenset[tuple[str, str]]:
     """Return what writes a line, by its name, and the action of each line in the source."""
     return frozenset(
         (writer_of(node), action)
-        for file in (file for folder in SOURCES for file in folder.rglob("*.py"))
-        if re.search(r"\baction=|\bPatience\(", text := file.read_text("utf-8"))
-        for node in ast.walk(ast.parse(text))
+        for _, node in nodes()
         if isinstance(node, ast.Call) and (action := action_of(node))
     )
 

@@ -7,16 +7,18 @@ import re
 from pathlib import Path
 from typing import Final
 
+from tests.support.sources import trees
+
 ROOT: Final = Path(__file__).parents[2]
 PAGES: Final = ROOT / "docs" / "tour.md", ROOT / "CONTRIBUTING.md"
 TOUR: Final = PAGES[0].read_text("utf-8")
 PATH: Final = re.compile(r"`((?:shared|services|tests|deploy|docs|prompts)/[\w./-]+)`")
 
 
-def defined(file: Path) -> set[str]:
+def defined(file: ast.Module) -> set[str]:
     """Return the classes and functions of a file, and methods as ``Intake.accept``."""
     names: set[str] = set()
-    for node in ast.parse(file.read_text("utf-8")).body:
+    for node in file.body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             names.add(node.name)
         if isinstance(node, ast.ClassDef):
@@ -43,11 +45,10 @@ def test_every_name_is_defined_in_the_file_beside_it() -> None:
     text = " ".join(TOUR.split())
     pairs = re.findall(r"`((?:[A-Z]\w*\.)?[a-zA-Z_]\w*)` (?:in |\()`([\w./]+\.py)`", text)
     assert len(pairs) > 25
-    assert [(n, file) for n, file in pairs if n not in defined(ROOT / file)] == []
+    assert [(n, file) for n, file in pairs if n not in defined(trees()[file])] == []
 
 
 def test_every_other_class_is_defined_somewhere() -> None:
-    sources = [*(ROOT / "shared").rglob("*.py"), *(ROOT / "services").rglob("*.py")]
-    everywhere = set().union(*map(defined, sources))
+    everywhere = set().union(*map(defined, trees().values()))
     named = set(re.findall(r"`([A-Z][a-z]+[A-Za-z]*)`", TOUR))
     assert named - everywhere == set()

@@ -12,6 +12,7 @@ import pytest
 
 from services.gateway.why import stories
 from tests.docs import reference
+from tests.support.sources import trees
 from tests.support.why import KEY, Log
 from vigil.contracts import ApprovalState, JobStatus, Note, Outcome, ReceiptOutcome
 from vigil.contracts.notes import NOTES, NoteWords
@@ -76,10 +77,10 @@ def test_a_new_note_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
     assert re.search(r"^    toy_cat +the cat sat on it$", reference.notes(), re.MULTILINE)
 
 
-def tables_of_words(file: Path) -> Iterator[int]:
+def tables_of_words(tree: ast.Module) -> Iterator[int]:
     """Yield the lines where a dict has a row for most of the outcomes, notes, states or endings."""
     known = [set(words) for words in (OUTCOMES, RECEIPTS, APPROVALS, JOBS, ENDINGS, NOTES)]
-    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Dict):
             keys = {key.value for key in node.keys if isinstance(key, ast.Constant)}
             if any(keys <= words and 2 * len(keys) > len(words) for words in known):
@@ -88,8 +89,6 @@ def tables_of_words(file: Path) -> Iterator[int]:
 
 def test_nobody_else_has_such_a_table() -> None:
     """A second table would have to be changed with the first."""
-    homes = {ROOT / "shared/vigil/contracts" / name for name in ("vocabulary.py", "notes.py")}
-    files = {*(ROOT / "shared").rglob("*.py"), *(ROOT / "services").rglob("*.py")}
-    assert all(list(tables_of_words(home)) for home in homes)
-    found = {str(f): lines for f in files - homes if (lines := list(tables_of_words(f)))}
-    assert found == {}
+    homes = {f"shared/vigil/contracts/{name}.py" for name in ("vocabulary", "notes")}
+    found = {path for path, tree in trees().items() if any(tables_of_words(tree))}
+    assert found == homes

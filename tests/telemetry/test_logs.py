@@ -11,36 +11,34 @@ from pathlib import Path
 import pytest
 import structlog
 
+from tests.support.sources import nodes
 from vigil.observe import logs, trace
 
-ROOT = Path(__file__).parents[2]
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical"}
 
 
-def lines_of(file: Path) -> Iterator[ast.Call]:
-    """Yield every call that writes a log line."""
-    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+def lines() -> Iterator[tuple[str, ast.Call]]:
+    """Yield every call that writes a log line, with its file."""
+    for path, node in nodes():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             owner = node.func.value
             if isinstance(owner, ast.Name) and owner.id == "log" and node.func.attr in LEVELS:
-                yield node
+                yield path, node
 
 
 def test_every_log_line_has_an_action_and_a_fixed_event() -> None:
     """X-7: what happened is a constant, what it happened to is in fields."""
     count, bad = 0, []
-    for folder in ("shared", "services"):
-        for file in sorted((ROOT / folder).rglob("*.py")):
-            for call in lines_of(file):
-                count += 1
-                has_action = any(keyword.arg == "action" for keyword in call.keywords)
-                is_constant = (
-                    len(call.args) == 1
-                    and isinstance(call.args[0], ast.Constant)
-                    and isinstance(call.args[0].value, str)
-                )
-                if not (has_action and is_constant):
-                    bad.append(f"{file.relative_to(ROOT)}:{call.lineno}")
+    for path, call in lines():
+        count += 1
+        has_action = any(keyword.arg == "action" for keyword in call.keywords)
+        is_constant = (
+            len(call.args) == 1
+            and isinstance(call.args[0], ast.Constant)
+            and isinstance(call.args[0].value, str)
+        )
+        if not (has_action and is_constant):
+            bad.append(f"{path}:{call.lineno}")
     assert count > 50
     assert bad == []
 
