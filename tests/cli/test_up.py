@@ -47,7 +47,7 @@ def test_first_start_tells_everything_a_person_needs(tmp_path: Path) -> None:
         assert token not in (cli.home / "logs" / "up.log").read_text()
         assert health(cli).keys() == set(SERVICES)
         cli("down")
-        assert not is_alive(run.pid)
+        eventually(lambda: not is_alive(run.pid))
         assert runfile.read(cli.run_file) is None
         assert cli("down", code=3).stderr.startswith("vigil: Vigil is not running")
 
