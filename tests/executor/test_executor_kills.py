@@ -19,15 +19,21 @@ import pytest
 
 from tests.chaos.processes import Processes, Step
 from tests.executor.test_executor_effects import change, effect_of, events, job_of, spawn
+from tests.executor.test_executor_grants import by
 from tests.support.executing import call, noted, session_on
+from tests.support.grants import give, grant_of
 from tests.support.memories import Session, until
 from tests.support.stack import Stack
 from vigil import crash, topology
+from vigil.board.grants import standing
+from vigil.board.kept import Revision
 from vigil.bus.bus import Bus
 from vigil.contracts import (
     CallTool,
     CancelCall,
     CancelCallPayload,
+    Equal,
+    Grant,
     Job,
     SpawnSession,
     TellParent,
@@ -76,12 +82,14 @@ class Asked(NamedTuple):
 class Player:
     """One session that asks for one thing after the other."""
 
-    def __init__(self, bus: Bus, number: int) -> None:
+    def __init__(self, bus: Bus, number: int, given: Revision[Grant] | None = None) -> None:
         kind = "_worker-" if number % 2 else "t"
         self.key = SessionKey("ann", "vigil", f"{kind}{number}")
         self.parent = SessionKey("ann", "vigil", f"p{number}")
         self.home = SessionKey("ann", "vigil", f"h{number}")
         self.session: Session = session_on(bus, self.key)
+        self.given = given
+        """By which its calls of `again` are let through."""
         self.turns: list[Asked] = []
         self._unanswered: set[str] = set()
         self._next_seq = 1
@@ -97,6 +105,8 @@ class Player:
         """Commit a turn that asks for everything at once."""
         number = 10 * (len(self.turns) + 1)
         calls = [self._call(tool, number + n, **arguments) for n, tool in enumerate(TOOLS)]
+        if self.given is not None:
+            calls[-1] = by(self.given, calls[-1])
         turn = Asked(calls, *self._quick(number))
         await self.session.turn(*turn.quick, *calls)
         self._unanswered |= {one.id for one in calls}
@@ -203,13 +213,14 @@ async def judged(stack: Stack, players: list[Player], processes: Processes) -> N
 async def test_killed_at_every_point(bare: Stack) -> None:
     """S-5, S-12, X-5: ended at each step, nothing is lost, and no call runs twice that may not."""
     admin, random = await bare.bus("admin"), Random(11)
+    given = await give(admin, grant_of(TOOLS[-1], Equal(field="ms", value=5)))
     players: list[Player] = []
     is_over = asyncio.Event()
 
     async def come() -> None:
         """One new session after the other, because those of before wait for what died."""
         while not is_over.is_set():
-            players.append(Player(admin, len(players)))
+            players.append(Player(admin, len(players), given))
             await players[-1].ask()
             await asyncio.sleep(random.uniform(0.05, 0.2))
 
@@ -225,6 +236,9 @@ async def test_killed_at_every_point(bare: Stack) -> None:
         crashed = [e.crash_at.partition(":")[0] for e in processes.exits if e.is_crash]
         assert sorted(crashed) == sorted(POINTS)
         await judged(bare, players, processes)
+        (counted,) = await standing(admin, "ann")
+        asked = sum(len(player.turns) for player in players)
+        assert counted.uses >= asked, "a repeat may be counted again, and nothing goes uncounted"
         print(f"{len(players)} sessions, {len(crashed)} crashes")
 
 
