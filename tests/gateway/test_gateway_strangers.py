@@ -35,8 +35,9 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 OWNER, STRANGER, BYSTANDER = "olga", "stan", "nemo"
 
 KINDS: Final = {
-    **dict.fromkeys(("key", "session", "subject", "ce-subject"), "session"),
+    **dict.fromkeys(("key", "session", "session_key", "subject", "ce-subject"), "session"),
     **dict.fromkeys(("user", "userId"), "user"),
+    "approval_id": "approval",
     **dict.fromkeys(("from_id", "to_id", "links.to_id"), "memory"),
     **dict.fromkeys(("idempotency_key", "timer_id", "ce-id"), "label"),
 }
@@ -45,6 +46,7 @@ IDS: Final = {
     "/api/approvals/": "approval",
     "/api/dead/": "letter",
     "/api/events": "label",
+    "/api/grants/": "grant",
     "/api/jobs/": "job",
     "/api/memories/": "memory",
     "/api/why/": "story",
@@ -52,13 +54,15 @@ IDS: Final = {
 """What `id` names, by how the path begins."""
 PLAIN: Final = frozenset({
     "after", "agent", "agentId", "agentid", "as_of", "ce-source", "ce-specversion", "ce-time",
-    "ce-type", "client", "content", "cursor", "data", "data_base64", "datacontenttype", "depth",
-    "digest", "error", "expires_at", "follow", "goal", "importance", "importance_min", "input",
-    "jsonrpc", "kind", "last-event-id", "limit", "links", "links.relation", "links.weight",
-    "message", "method", "mode", "occurredAt", "occurred_at", "open", "params", "q", "query",
-    "relation", "result", "service", "since", "skill", "sort", "source", "specversion",
-    "stability", "state", "status", "text", "thread", "threadId", "ticket", "time", "type",
-    "types", "until", "valid_from", "valid_to", "verdict", "vouch", "weight", "what", "with_ended",
+    "ce-type", "client", "constraints", "content", "cursor", "data", "data_base64",
+    "datacontenttype", "depth", "digest", "error", "expires_at", "follow", "goal",
+    "holds_for_outside", "if-match", "importance", "importance_min", "input", "jsonrpc", "kind",
+    "last-event-id", "limit", "links", "links.relation", "links.weight", "message", "method",
+    "mode", "name", "occurredAt", "occurred_at", "open", "params", "q", "query", "relation",
+    "result", "service", "since", "skill", "sort", "source", "specversion", "stability", "state",
+    "status", "text", "thread", "threadId", "ticket", "time", "tool", "type", "types", "until",
+    "uses_max", "valid_from", "valid_to", "verdict", "vouch", "weight", "what", "why",
+    "with_ended",
 })  # fmt: skip
 """Fields that name nothing that may be somebody else's: a thread or an agent is one's own, a ticket
 is a secret, and a cursor only goes on in a list."""
@@ -71,6 +75,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "decide_approval": {"verdict": "accept"},
     "give_ticket": {"session": "{session}"},
     "maintain_memories": {},
+    "make_grant": {"tool": "shell", "constraints": [{"kind": "argv", "argv": ["df"]}]},
     "post_event": {
         "specversion": "1.0", "id": "{new}", "source": "urn:ci", "type": "red",
         "subject": "{session}", "data": "it failed",
@@ -89,8 +94,8 @@ EVENT_HEADERS: Final = {
 }  # fmt: skip
 MCP: Final = {"accept": "application/json, text/event-stream"}
 REFUSALS: Final = {
-    **dict.fromkeys(("approval", "job", "letter", "session", "story"), (404,)),
-    "memory": (404, 422),
+    **dict.fromkeys(("grant", "job", "letter", "story"), (404,)),
+    **dict.fromkeys(("approval", "memory", "session"), (404, 422)),
     "user": (403,),
 }
 """What a stranger is answered. A label isn't here: it is a name of the asker's own, and that
@@ -151,6 +156,7 @@ def asked(document: Any) -> list[Asked]:
     fields = [one for one in fields_of(document) if one.operation not in SIGNED]
     rpc = {("post_mcp", "id"), ("rebuild_memories", "what")}
     named = [one for one in fields if one.field not in PLAIN and (one[0], one.field) not in rpc]
+    named = [one for one in named if not one.field.startswith("constraints.")]
     unknown = [one for one in named if one.field != "id" and one.field not in KINDS]
     unknown += [one for one in named if one.field == "id" and not one.path.startswith((*IDS,))]
     assert not unknown, "say in KINDS, IDS or PLAIN what these name"
@@ -178,11 +184,13 @@ async def things_of(gate: Gate, person: httpx2.AsyncClient, user: str, number: s
         seq=9, cause="not JSON", at=now, data=b"{",
     )  # fmt: skip
     await gate.admin.publish(key.dead("cortex"), encode(letter))
+    grant = await person.post("/api/grants", json=BODIES["make_grant"])
     memories = [await save(person, f"{user} has the {thing}") for thing in ("key", "mat", "cup")]
     return {
         "user": (user,),
         "session": (str(key), str(planner)),
         "approval": (id_,),
+        "grant": (grant.json()["id"],),
         "job": (id_,),
         "letter": (letter.id,),
         "memory": (memories[0],),
@@ -197,6 +205,7 @@ NOWHERE: Final[Things] = {
     "user": ("nobody",),
     "session": ("nobody:vigil:t1", f"nobody:vigil:_planner-{'9' * 32}"),
     "approval": ("9" * 32,),
+    "grant": ("9" * 32,),
     "job": ("9" * 32,),
     "letter": ("cortex-SESSIONS-99",),
     "memory": ("9" * 32,),

@@ -119,6 +119,8 @@ async def test_the_openapi_document_is_whole(gate: Gate) -> None:
         ("POST", f"{memories}/undo"), ("GET", f"{memories}/stats"), ("POST", f"{memories}/rebuild"),
         ("POST", "/api/maintenance"), ("POST", "/mcp"), ("GET", "/api/tools"),
         ("GET", "/api/approvals"), ("GET", "/api/approvals/{id}"),
+        ("GET", "/api/grants"), ("POST", "/api/grants"), ("GET", "/api/grants/{id}"),
+        ("DELETE", "/api/grants/{id}"),
         ("PATCH", "/api/approvals/{id}"), ("POST", "/api/jobs"), ("GET", "/api/jobs"),
         ("GET", "/api/jobs/{id}"), ("PATCH", "/api/jobs/{id}"), ("GET", "/api/skills"),
     }  # fmt: skip
