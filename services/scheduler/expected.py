@@ -27,6 +27,7 @@ def _has_deadlines(turn: Turn) -> bool:
         or state.gathering is not None
         or bool(state.tasks)
         or bool(state.approvals)
+        or state.pause is not None
         or state.digest is not None
     )
 

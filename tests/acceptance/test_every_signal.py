@@ -265,7 +265,7 @@ async def _grants(world: World) -> None:
     cloud = {"content-type": "application/cloudevents+json"}
     answer = await dan.http.post("/api/events", json=event, headers=cloud)
     assert answer.status_code == 202, answer.text
-    await dan.talk.until(lambda: dan.talk.turns and dan.talk.turns[-1].state.loop is None)
+    await dan.talk.until(lambda: dan.talk.said)
     await dan.exchange(ask(("write_file", {"path": "notes/a.txt", "content": "red"})))
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import msgspec
+import pytest
 
 from tests.support.stack import Stack
 from tests.support.timers import after, cancel, commit, pending, schedule, session, turn_of, until
 from vigil import contracts
 from vigil.backup import rearm
 from vigil.bus.bus import Bus
-from vigil.contracts import Task, TimerFired, decode_dead_letter, decode_event
+from vigil.contracts import Digest, Pause, Task, TimerFired, decode_dead_letter, decode_event
 from vigil.observe import trace
 from vigil.subjects import SessionKey
 
@@ -60,13 +64,27 @@ async def test_what_fired_in_an_outage_comes_of_both_streams(bare: Stack) -> Non
     await until_fired(admin, PARENT, "_child-1f")
 
 
-async def test_the_deadline_of_a_child_is_made_again_after_a_restore(bare: Stack) -> None:
-    """X-9: TIMERS is of before, and the session waits for a task, with no loop open."""
-    admin = await bare.bus("admin")
-    deadline = schedule(PARENT, "_child-1f", after(0.5), kind="deadline")
-    turn = turn_of(PARENT, [deadline])
+def waits_for_child() -> dict[str, Any]:
     task = Task(tool="spawn_worker", title="t", due_at=after(0.5), generation=1, kind="worker")
-    state = msgspec.structs.replace(turn.state, tasks={"1f": task})
+    return {"tasks": {"1f": task}}
+
+
+@pytest.mark.parametrize(
+    ("timer", "waits"),
+    [
+        ("_child-1f", waits_for_child),
+        ("_pause", lambda: {"pause": Pause(generation=1, due_at=after(0.5))}),
+        ("_digest", lambda: {"digest": Digest(generation=1, due_at=after(0.5), entries={})}),
+    ],
+)
+async def test_a_deadline_is_made_again_after_a_restore(
+    bare: Stack, timer: str, waits: Callable[[], dict[str, Any]]
+) -> None:
+    """X-9: TIMERS is of before, and the session waits for it, with no loop open."""
+    admin = await bare.bus("admin")
+    deadline = schedule(PARENT, timer, after(0.5), kind="deadline")
+    turn = turn_of(PARENT, [deadline])
+    state = msgspec.structs.replace(turn.state, **waits())
     data = contracts.encode(msgspec.structs.replace(turn, state=state))
     headers = {"Vigil-Effects": "t", trace.HEADER: trace.new()}
     await bare.start("scheduler")
@@ -81,7 +99,7 @@ async def test_the_deadline_of_a_child_is_made_again_after_a_restore(bare: Stack
     await admin.api("STREAM.PURGE.TIMERS", {})
     await rearm.request(admin)
     await bare.start("scheduler")
-    await until_fired(admin, PARENT, "_child-1f")
+    await until_fired(admin, PARENT, timer)
 
 
 async def test_a_turn_of_a_conversation_in_the_stream_of_the_cortex_is_buried(bare: Stack) -> None:
