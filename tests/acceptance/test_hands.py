@@ -17,12 +17,11 @@ import pytest
 from services.executor.sandbox.choice import choose
 from tests.chaos.arena import ENVIRONMENT
 from tests.chaos.processes import Processes, Step
+from tests.support.executing import has_offered
 from tests.support.messages_api import MessagesApi, messages_api
 from tests.support.messages_coder import ORDER, PRIMES, RUN, coder
 from tests.support.stack import Stack, running_broker, settings_of
 from tests.support.talk import Talk
-from tests.support.timers import until
-from vigil.bus.kv import KeyValue
 from vigil.contracts import CallTool, ToolResultBlock, Turn
 from vigil.settings.sections import Executor
 
@@ -59,21 +58,11 @@ async def working(home: Path, *steps: Step) -> AsyncIterator[tuple[Stack, Proces
         try:
             for service in SERVICES:
                 processes.start(service, steps if service == "executor" else ())
-            await _offered(stack)
+            await has_offered(await stack.bus("admin"))
             yield stack, processes, api
         finally:
             await processes.stop()
             await stack.close()
-
-
-async def _offered(stack: Stack) -> None:
-    """Wait until the executor offers its tools: who is asked before doesn't know of them."""
-    shelves = KeyValue(await stack.bus("admin"), "TOOLS")
-
-    async def is_there() -> bool:
-        return await shelves.get("builtin") is not None
-
-    await until(is_there)
 
 
 def commands_of(turns: list[Turn]) -> list[CallTool]:

@@ -21,13 +21,13 @@ import pytest
 
 from services.executor.own_tools.http_get import Fetcher
 from services.executor.tools import builtin
+from tests.support.executing import has_offered
 from tests.support.injections import corpus
 from tests.support.messages_api import messages_api
 from tests.support.obedient import obey, orders_in
 from tests.support.stack import Stack, running_stack
 from tests.support.talk import Talk
 from vigil.bus.bus import Bus
-from vigil.bus.kv import KeyValue
 from vigil.contracts import (
     Approval,
     BoardChange,
@@ -36,7 +36,6 @@ from vigil.contracts import (
     ControlPayload,
     Decision,
     Turn,
-    decode_shelf,
     decode_turn,
     encode,
 )
@@ -201,21 +200,11 @@ async def running_arena(
     ):
         arena = Arena(stack, web, folder, await stack.bus("admin"))
         try:
-            await _until_offered(arena.admin)
+            await has_offered(arena.admin, "box")
             yield arena
         finally:
             await arena.close()
             await web.close()
-
-
-async def _until_offered(admin: Bus) -> None:
-    """Wait until the tools are on their shelves."""
-    async with asyncio.timeout(60):
-        while True:
-            shelf = await KeyValue(admin, "TOOLS").get("box")
-            if shelf is not None and decode_shelf(shelf.value).tools:
-                return
-            await asyncio.sleep(0.05)
 
 
 def beginning(arena: Arena, number: int) -> str:

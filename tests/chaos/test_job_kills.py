@@ -14,6 +14,7 @@ import pytest
 
 from tests.chaos.arena import ENVIRONMENT
 from tests.chaos.processes import Processes
+from tests.support.executing import has_offered
 from tests.support.gateway import Gate, until
 from tests.support.jobs import Jobs, shell, steps
 from tests.support.stack import Stack, running_broker, settings_of
@@ -66,6 +67,7 @@ async def running_arena(home: Path) -> AsyncIterator[Arena]:
             for service in SERVICES:
                 processes.start(service)
             gate = Gate(stack, await stack.bus("admin"), await stack.bus("operator"))
+            await has_offered(gate.admin)
             yield Arena(stack, processes, gate, Jobs(await gate.person("ann")))
             await gate.close()
         finally:

@@ -14,6 +14,7 @@ import pytest
 from services.executor.sandbox.choice import choose
 from tests.chaos.arena import ENVIRONMENT
 from tests.chaos.processes import Processes
+from tests.support.executing import has_offered
 from tests.support.messages_api import messages_api
 from tests.support.messages_coder import coder
 from tests.support.stack import Stack, running_broker, settings_of
@@ -82,6 +83,7 @@ async def test_twenty_commands_survive_random_kills(
             for service in SERVICES:
                 processes.start(service)
             talk = await Talk.open(stack, "ann:vigil:t")
+            await has_offered(talk.bus)
             await talk.say("hello")
             await talk.until(lambda: talk.said, PATIENCE_S)  # everything is up
             loops = -(-kills // KILLS_OF_LOOP)

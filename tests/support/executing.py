@@ -27,6 +27,7 @@ from tests.support.memories import KEY, Session, call_of, until
 from tests.support.stack import Stack
 from vigil import runtime, topology
 from vigil.bus.bus import Bus
+from vigil.bus.kv import KeyValue
 from vigil.contracts import (
     CallTool,
     CancelCall,
@@ -34,6 +35,7 @@ from vigil.contracts import (
     Risk,
     Shelf,
     Tool,
+    decode_shelf,
     effect_id,
 )
 from vigil.errors import InvalidInput, Unavailable
@@ -138,6 +140,17 @@ async def start(context: Context, registry: Registry) -> AsyncIterator[None]:
         registries.append(registry)
         registry.set(made[-1])
         yield
+
+
+async def has_offered(bus: Bus, source: str = "builtin") -> None:
+    """Wait until a source offers tools: who is asked before doesn't know of them."""
+    shelves = KeyValue(bus, "TOOLS")
+
+    async def is_there() -> bool:
+        shelf = await shelves.get(source)
+        return shelf is not None and bool(decode_shelf(shelf.value).tools)
+
+    await until(is_there, f"{source} offers tools", within_s=60)
 
 
 def limit(monkeypatch: pytest.MonkeyPatch, **limits: Any) -> None:
