@@ -13,7 +13,7 @@ from .context.compaction import drop as drop_oldest
 from .context.compaction import fail as fail_to_summarise
 from .context.window import Window
 from .draft import Draft
-from .fold import begin_takeover, cause_of, fold, give_up, owes, poison, take
+from .fold import begin_takeover, cause_of, end_lost_job, fold, give_up, owes, poison, take
 from .policy import Moment, Policy
 from .queue import head
 
@@ -27,6 +27,7 @@ __all__ = [
     "cause_of",
     "conclude",
     "drop_oldest",
+    "end_lost_job",
     "fail",
     "fail_to_summarise",
     "fold",

@@ -252,7 +252,8 @@ class Draft:
             turn_id: random: it tells our commit from another's.
         """
         job = self.state.job
-        if job is not None and self.state.loop is None and job_record.is_running(job):
+        is_over = self.state.loop is None and self.outcome != "taken_over"
+        if job is not None and is_over and job_record.is_running(job):
             job = job_record.closed(job, self.outcome, self.notes, self.moment.now)
             self.update(job=job)
         if job is not None and job is not self._job_before:
@@ -268,11 +269,13 @@ class Draft:
         """Have the person told where they are that a job ended: it belongs to no conversation."""
         start = [] if self.state.start is None else [self.state.start]
         sway = sways.of_job(job) | sways.of(*job.step_runs, *start)
+        # With a state that could not be read went what tells who had a part in it.
+        is_quotable = not (sway.is_outside or self.state.is_locked)
         told = ToldPayload(
             origin=self.key,
-            text=job_record.last_words(job, is_quotable=not sway.is_outside),
+            text=job_record.last_words(job, is_quotable=is_quotable),
             what="job",
-            title=job.skill or "" if sway.is_outside else job_record.line(job.skill or job.goal),
+            title=job_record.line(job.skill or job.goal) if is_quotable else job.skill or "",
             is_ordered=True,
         )
         key = SessionKey.parse(self.key)

@@ -33,7 +33,7 @@ from .policy import Moment, Policy
 from .queue import is_void
 from .sway import Sway
 from .tools import calls
-from .work import approvals, children, detached
+from .work import approvals, children, detached, job_record
 
 TYPES: dict[type, EventType] = {
     UserMessage: "user_message",
@@ -50,7 +50,7 @@ def cause_of(seq: int, event: Event) -> Cause:
     return Cause(id=event.id, seq=seq, type=TYPES[type(event)])
 
 
-def owes(state: State) -> Literal["call", "take"] | None:
+def owes(state: State) -> Literal["call", "take", "end"] | None:
     """Return what the session must do by itself, without another event.
 
     A loop that waits for a deadline, or for a tool's result, owes nothing: those are events. The
@@ -60,9 +60,19 @@ def owes(state: State) -> Literal["call", "take"] | None:
     if state.loop is not None:
         is_waiting = state.loop.retry is not None or state.loop.waiting is not None
         return None if is_waiting else "call"
+    if job_record.is_running(state.job):
+        return "end"
     if state.gathering is not None:
         return None
     return "take" if state.queue else None
+
+
+def end_lost_job(key: str, state: State, moment: Moment, policy: Policy) -> Draft:
+    """End a job whose session lost its loop: its state could not be read."""
+    draft = Draft(key, state, moment, policy)
+    draft.note("gave_up", "because what the job was at could not be read")
+    draft.outcome = "failed"
+    return draft
 
 
 def fold(key: str, state: State, seq: int, event: Event, moment: Moment, policy: Policy) -> Draft:
@@ -238,6 +248,8 @@ def give_up(
 
     `event`: what the first queued entry points to, if it can be read.
     """
+    if owes(state) == "end":
+        return end_lost_job(key, state, moment, policy)
     draft = Draft(key, state, moment, policy)
     if state.loop is not None:
         is_direct = state.loop.is_direct

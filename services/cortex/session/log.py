@@ -17,8 +17,10 @@ from vigil.contracts import (
     POSITION_HEADER,
     TURN_BYTES_MAX,
     CallTool,
+    Job,
     State,
     Turn,
+    decode_board,
     decode_turn,
     encode,
 )
@@ -33,6 +35,7 @@ from vigil.worker.patience import Patience, after_s
 from ..core import owes
 from ..core.context.history import Chunk, chunk_of, without
 from ..core.context.offers import Offer
+from ..core.work import job_record
 from ..profiles import has_purpose
 from .history import History
 from .inheritance import inherited
@@ -216,8 +219,31 @@ async def _unreadable(
     # folded, because saying things twice is worse than leaving one unanswered.
     position = int(last.headers.get(POSITION_HEADER, str(last.seq)))
     turns = int(last.headers.get(ORDINAL_HEADER, "0"))
-    state = State(position=position, turns=turns, effects=last.seq * 1000, is_locked=True)
+    state = State(
+        position=position,
+        turns=turns,
+        effects=last.seq * 1000,
+        is_locked=True,
+        job=await _job_of(bus, key),
+    )
     return Loaded(state=state, turn_seq=last.seq, history=history)
+
+
+async def _job_of(bus: Bus, key: SessionKey) -> Job | None:
+    """Return the job of a session that can't read its own, as the board has it, while it runs.
+
+    Its plan's place is lost with the state, so it is ended (`owes`); nobody else would.
+    """
+    if key.kind != "planner":
+        return None
+    found = await bus.get_last("BOARD", key.board("job", key.thread.partition("-")[2]))
+    if found is None:
+        return None
+    try:
+        job = decode_board(found.data).entity
+    except InvalidInput:
+        return None
+    return job if isinstance(job, Job) and job_record.is_running(job) else None
 
 
 async def commit(bus: Bus, key: SessionKey, turn: Turn, expect: int, traceparent: str) -> int:

@@ -198,6 +198,8 @@ class Session:
             draft: Draft | None = self._draft()
         elif owed == "take":
             draft = await self._take()
+        elif owed == "end":
+            draft = core.end_lost_job(str(self.key), self._log.state, self._moment(), self._policy)
         else:
             await self._wakes.settle()
             message = await self._next_or_idle()

@@ -1,0 +1,59 @@
+"""A job whose session can't read its state any more: it ends, and its person is told (SPEC J-1)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.gateway import Gate
+from tests.support.jobs import Jobs, shell, steps
+from tests.support.memories import until
+from tests.support.stack import running_stack
+from vigil.contracts import ORDINAL_HEADER, POSITION_HEADER, SendMessage, decode_turn
+from vigil.subjects import SessionKey
+
+SERVICES = ("gateway", "cortex", "executor", "scheduler", "delivery")
+
+
+@pytest.mark.parametrize("headers", [True, False])
+async def test_it_doesnt_stay_running(tmp_path: Path, *, headers: bool) -> None:
+    sections = {
+        "executor": {"sandbox": "off", "allow_unsafe": True},
+        "sessions": {"idle_release_s": 0.5},
+    }
+    async with running_stack(tmp_path / "home", services=SERVICES, **sections) as stack:
+        gate = Gate(stack, await stack.bus("admin"), await stack.bus("operator"))
+        jobs = Jobs(await gate.person("ann"))
+        wait = shell("until [ -e go ]; do sleep 0.05; done")
+        id_ = await jobs.start(goal=steps(wait, shell("true")))
+        await jobs.until(id_, "running")
+        key = SessionKey("ann", "vigil", f"_planner-{id_}")
+        await stack.stop("cortex")
+        last = await gate.admin.get_last(key.stream, key.turns)
+        assert last is not None
+        wanted = (POSITION_HEADER, ORDINAL_HEADER) if headers else ()
+        kept = {name: last.headers[name] for name in wanted}
+        await gate.admin.publish(key.turn, b"garbage", kept)
+        workspace = tmp_path / "home" / "workspaces" / "vigil" / "ann"
+        (workspace / "go").touch()  # its result wakes the session
+        await stack.start("cortex")
+        job = await jobs.until(id_, "failed")
+        assert "could not be read" in job["error"]
+        home = SessionKey("ann", "vigil", "main")
+
+        async def said() -> list[str]:
+            found = await gate.admin.read(home.stream, [home.turns])
+            effects = [effect for m in found for effect in decode_turn(m.data).effects]
+            return [e.payload.text for e in effects if isinstance(e, SendMessage)]
+
+        async def is_told() -> bool:
+            return len(await said()) == 1
+
+        await until(is_told, "the person is told")
+        assert (await said())[0] == f"A job failed. (`vigil jobs show {id_}`)", (
+            "its part from outside is lost, too"
+        )
+        assert await jobs.change(id_, "queued") == 202, "it may be run again"
+        await jobs.until(id_, "succeeded", runs=job["runs"] + 1)
+        await gate.close()
