@@ -18,6 +18,7 @@ import uvloop
 from bench import (
     attacks,
     grants,
+    homes,
     neighbours,
     resting,
     retrieval,
@@ -142,6 +143,7 @@ PARTS: dict[str, Callable[[Path], Awaitable[None]]] = {
     "neighbours": measure_neighbours,
     "shares": shares.measure,
     "grants": grants.measure,
+    "homes": homes.measure,
 }
 IN_ROUNDS: dict[str, Callable[[Path, int], Awaitable[None]]] = {
     "turns": turns.measure,

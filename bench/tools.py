@@ -6,47 +6,34 @@ answers at once. Instants are the broker's own, of when a record was stored.
 
 from __future__ import annotations
 
-import contextlib
 import statistics
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, NamedTuple
-from uuid import uuid4
 
 from bench import floor
+from bench.instant import NOOP, Instant, running
 from bench.numbers import percentile
-from services.cortex import models
-from services.cortex.thought.model import ModelAnswer, ModelRequest
+from services.cortex.thought.model import ModelRequest
 from services.executor.sandbox.box import environment_of
 from services.executor.sandbox.choice import choose
 from services.executor.sandbox.commands import run
-from services.executor.tools import sources
-from services.executor.tools.registry import Registry
-from services.executor.tools.source import Call, ToolOutput
 from services.executor.workspace.workspace import Workspace
-from tests.support.stack import Stack, running_stack
 from tests.support.talk import Talk
 from vigil.bus.bus import Message
 from vigil.contracts import (
     CallTool,
-    Shelf,
-    TextBlock,
-    Tool,
     ToolResultEvent,
-    ToolUseBlock,
-    Usage,
     decode_event,
     decode_turn,
 )
-from vigil.runtime import Context
 from vigil.settings.sections import Executor, Nats
 from vigil.subjects import Scope, SessionKey
 
 KEY: Final = SessionKey("me", "vigil", "bench")
-NOOP: Final = "bench__noop"
 LOOPS, CALLS, WARM_LOOPS = 60, 8, 5
 """Messages, and calls for each, one after the other."""
 WORKERS: Final = 50
@@ -70,78 +57,6 @@ class Started(NamedTuple):
     kind: str
 
 
-# ---------------------------------------------------------------- a tool that does nothing
-
-
-class Noop:
-    """A source with one tool, which answers at once."""
-
-    def __init__(self, now: Callable[[], datetime]) -> None:
-        tool = Tool(
-            name=NOOP, description="Do nothing.", input_schema={"type": "object"}, risk="read",
-            is_idempotent=True,
-        )  # fmt: skip
-        self.shelf = Shelf(source="bench", at=now(), tools=(tool,))
-
-    async def run(self, call: Call) -> ToolOutput:
-        return ToolOutput(content="")
-
-    async def close(self) -> None:
-        """Nothing is open."""
-
-
-_start_as_ever: Final = sources.start
-
-
-@contextlib.asynccontextmanager
-async def _start(context: Context, registry: Registry) -> AsyncIterator[None]:
-    """Start what the executor always has, and that."""
-    async with _start_as_ever(context, registry):
-        registry.set(Noop(context.clock.now))
-        yield
-
-
-# ---------------------------------------------------------------- a model that answers at once
-
-
-class Instant:
-    """A model whose answer follows from the last row alone."""
-
-    name = "instant"
-    is_free = True
-
-    def __init__(self, answer: Callable[[ModelRequest], list[tuple[str, dict[str, Any]]]]) -> None:
-        """`answer`: the calls to make next; none: say that it's done."""
-        self._calls = answer
-
-    async def answer(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelAnswer:
-        uses = tuple(
-            ToolUseBlock(id=f"c{uuid4().hex}", name=name, input=arguments)
-            for name, arguments in self._calls(request)
-        )
-        return ModelAnswer(
-            blocks=uses or (TextBlock(text="done"),),
-            stop_reason="tool_use" if uses else "end_turn",
-            usage=Usage(model=self.name, input_tokens=0, output_tokens=0),
-        )
-
-    async def close(self) -> None:
-        """Nothing is open."""
-
-
-@contextlib.asynccontextmanager
-async def _running(home: Path, thinks: Instant, **sections: dict[str, Any]) -> AsyncIterator[Stack]:
-    """Run what a conversation with tools needs, with that model and the tool of the bench."""
-    chosen = models.choose
-    models.choose, sources.start = lambda _: thinks, _start
-    services = ("executor", "cortex", "scheduler", "delivery")
-    try:
-        async with running_stack(home, services=services, **sections) as stack:
-            yield stack
-    finally:
-        models.choose, sources.start = chosen, _start_as_ever
-
-
 # ---------------------------------------------------------------- measurements
 
 
@@ -158,7 +73,7 @@ async def overhead(home: Path) -> Latency:
             done += row.source == "tool"
         return [(NOOP, {})] if done < CALLS else []
 
-    async with _running(home / "system", Instant(calls), model={"calls_max": CALLS + 1}) as stack:
+    async with running(home / "system", Instant(calls), model={"calls_max": CALLS + 1}) as stack:
         talk = await Talk.open(stack, str(KEY))
         for number in range(WARM_LOOPS + LOOPS):
             await talk.ended(await talk.say(f"message {number}"))
@@ -201,7 +116,7 @@ async def workers(home: Path) -> float:
         ]
 
     limits = {"children_max": WORKERS, "fan_out_max": WORKERS}
-    async with _running(home, Instant(calls), sessions=limits) as stack:
+    async with running(home, Instant(calls), sessions=limits) as stack:
         talk = await Talk.open(stack, str(KEY))
         await talk.say("hello")
 
