@@ -83,7 +83,7 @@ STREAMS: Final = (
     Stream(name="SESSIONS", subjects=("session.>",), max_consumers=50_000),
     # What the cortex does by itself: workers, branches, jobs.
     Stream(name="SYSTEM", subjects=("system.>",), max_consumers=50_000),
-    # One subject for each approval, job and grant, and its states.
+    # One subject for each approval, job, grant and task, and its states.
     Stream(name="BOARD", subjects=(BOARD_ALL,), per_subject_max=64, max_consumers=10_000),
     # No max_age: it would delete pending schedules (ARCHITECTURE 2).
     Stream(name="TIMERS", subjects=("timer.>", "due.>"), has_schedules=True),
@@ -234,7 +234,7 @@ ROLES: Final[dict[str, Role]] = {
     "gateway": Role(
         publishes=(
             "session.*.*.*.in.said.user", "session.*.*.*.in.control", "session.*.*.*.in.external",
-            "system.*.*.*.in.control", "board.*.*.job.*", "board.*.*.grant.*",
+            "system.*.*.*.in.control", "board.*.*.job.*", "board.*.*.grant.*", "board.*.*.task.*",
             "dead.gateway.*.*.*", "dead.ended.*.*.*",
         ),
         subscribes=("live.*.*.*",),

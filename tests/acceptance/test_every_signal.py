@@ -6,10 +6,12 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Awaitable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest
 from tests.support import signals
@@ -18,7 +20,8 @@ from tests.support.channels import channel_of
 from tests.support.receiver import OK, raw, running_receiver, status
 from tests.support.scripted_model import say
 from tests.support.world import Person, World, running_world
-from vigil.contracts import Signal
+from vigil.board.kept import TASKS, KeptBoard
+from vigil.contracts import BoardTask, Change, Signal
 from vigil.signals.kinds import KINDS
 
 WINDOW = 20_000
@@ -56,6 +59,7 @@ async def test_every_kind_is_told_once_for_its_cause(
             await _branches(world, person)
             await _jobs(world, person)
             await _grants(world)
+            await _tasks(world)
             await _compaction(world)
             await world.admin.publish("session.vigil.bob.t1.in.said.user", b"{")
             made = await _all_told(world)
@@ -70,7 +74,7 @@ async def test_every_kind_is_told_once_for_its_cause(
         "error.retry", "error.event", "memory.merged", "memory.forgotten", "worker.completed",
         "worker.failed", "branch.completed", "branch.failed", "job.completed", "job.failed",
         "job.cancelled", "reader.completed", "reader.failed",
-        "grant.used",
+        "grant.used", "task.proposed", "task.shelved", "task.completed", "task.failed",
     )  # fmt: skip
     assert {kind: counts[kind] for kind in once} == dict.fromkeys(once, 1)
     assert (counts["session.started"], counts["timer.fired"]) == (5, 3), "one is home"
@@ -82,7 +86,7 @@ async def test_every_kind_is_told_once_for_its_cause(
         (*twice, "approval.decided"), 2
     )
     assert counts["job.started"] == 3
-    made = [one for one in made if one.owner not in ("cid", "dan")]
+    made = [one for one in made if one.owner not in ("cid", "dan", "eve")]
     counts = Counter(one.kind for one in made)
     assert counts["timer.scheduled"] == 6
     assert counts["error.model"] == 3, "two models that failed, and one that nobody could pay"
@@ -267,6 +271,18 @@ async def _grants(world: World) -> None:
     assert answer.status_code == 202, answer.text
     await dan.talk.until(lambda: dan.talk.said)
     await dan.exchange(ask(("write_file", {"path": "notes/a.txt", "content": "red"})))
+
+
+async def _tasks(world: World) -> None:
+    """One that the agent made, through each of its statuses."""
+    now = datetime.now(UTC)
+    task = BoardTask(id="e" * 32, owner="eve", agent="vigil", title="Tidy up",
+                     status="pending_approval", created_at=now, moved_at=now)  # fmt: skip
+    board = KeptBoard(world.admin, TASKS)
+    kept = await board.replace(0, task, Change(by="vigil"), now)
+    for to in ("ready", "in_progress", "done", "backlog", "ready", "in_progress", "failed"):
+        moved = replace(kept.entity, status=to)
+        kept = await board.replace(kept.number, moved, Change(by="eve"), now)
 
 
 async def _compaction(world: World) -> None:

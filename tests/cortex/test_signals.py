@@ -228,6 +228,7 @@ def test_every_kind_has_a_rule_and_every_rule_a_kind() -> None:
         "approval.",
         "job.",
         "grant.",
+        "task.",
     )  # test_signals_hands
     assert made == {kind for kind in KINDS if not kind.startswith(elsewhere)}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
 import pytest
@@ -13,7 +13,9 @@ from vigil.contracts import (
     ApprovalState,
     BoardEntity,
     BoardEntry,
+    BoardTask,
     Cause,
+    Change,
     GrantUse,
     Job,
     JobStatus,
@@ -22,12 +24,14 @@ from vigil.contracts import (
     Start,
     State,
     StepRun,
+    TaskStatus,
     TellParent,
     TellParentPayload,
     Turn,
     encode,
 )
 from vigil.contracts.session_kinds import child_kinds
+from vigil.contracts.vocabulary import TASKS
 from vigil.errors import InvalidInput
 from vigil.signals.kinds import KINDS
 from vigil.signals.sources import SOURCES, project
@@ -192,6 +196,34 @@ def test_a_grant_that_was_used_is_told_with_the_call_that_it_let_run() -> None:
     assert used.data == {"tool": "shell", "uses": 3}
     with pytest.raises(InvalidInput):
         project("BOARD", 9, "board.vigil.bob.use." + use.id, data)
+
+
+def task(status: TaskStatus = "ready", **fields: Any) -> BoardTask:
+    return BoardTask(**{
+        "id": "f" * 32, "owner": "ann", "agent": "vigil", "title": "CANARY", "status": status,
+        "description": "CANARY", "created_at": AT, "moved_at": AT, **fields,
+    })  # fmt: skip
+
+
+def of_task(entity: BoardTask, change: Change | None = None) -> list[Signal]:
+    data = encode(BoardEntry(entity=entity, turn_seq=0, at=AT, change=change))
+    return project("BOARD", 9, ANN.board("task", entity.id), data)
+
+
+@pytest.mark.parametrize("status", get_args(TaskStatus))
+def test_each_move_of_a_task_is_told_and_nothing_else_of_it(status: TaskStatus) -> None:
+    """C-8: who moved it, never what it says."""
+    (moved,) = of_task(task(status), Change(by="ann", cause=CALL))
+    assert moved.kind == TASKS[status].signal
+    assert (moved.subject, moved.caused_by, moved.session_key) == ("f" * 32, CALL, None)
+    assert moved.data == {"priority": "medium", "by": "ann"}
+    assert "CANARY" not in str(moved)
+    before = task(status, moved_at=AT - timedelta(seconds=1))
+    assert of_task(before) == []
+    (worked,) = of_task(task(status, worker=str(ANN.of_kind("worker", "1f"))))
+    assert worked.session_key == "ann:vigil:_worker-1f"
+    with pytest.raises(InvalidInput):
+        of_task(task(owner="bob"))
 
 
 def test_an_entry_on_anothers_subject_gives_nothing() -> None:

@@ -21,13 +21,23 @@ from services.cortex.core.profile import Profile
 from services.cortex.profiles import registered
 from vigil import crash, topology
 from vigil.channels import kinds
+from vigil.contracts import TaskStatus
 from vigil.contracts.notes import NOTES
 from vigil.contracts.session_kinds import SESSION_KINDS
-from vigil.contracts.vocabulary import APPROVALS, ENDINGS, JOBS, OUTCOMES, RECEIPTS
+from vigil.contracts.vocabulary import (
+    APPROVALS,
+    ENDINGS,
+    JOBS,
+    OUTCOMES,
+    RECEIPTS,
+    TASKS,
+    TaskWords,
+)
 from vigil.observe import actions, metrics, spans
 from vigil.settings import config
 from vigil.settings.sections import Hook, McpServer, Section
 from vigil.signals.kinds import KINDS
+from vigil.tasks import lifecycle
 
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "reference"
 
@@ -154,6 +164,7 @@ def states() -> str:
         "Of what [lifecycles.md](../lifecycles.md) explains.",
         "## Kinds of sessions\n\n" + "\n".join(sessions),
         "## Jobs\n\n" + listed({name: with_signal(row.step, row) for name, row in JOBS.items()}),
+        "## Tasks\n\n" + listed({name: task(name, row) for name, row in TASKS.items()}),
         "## Requests to a person\n\n" + listed({k: row.signal for k, row in APPROVALS.items()}),
         "## Receipts of messages\n\n"
         + listed({name: with_signal(row.step, row) for name, row in RECEIPTS.items()}),
@@ -169,6 +180,11 @@ def limits(profile: Profile) -> str:
         for name, value in values.items()
         if value
     )
+
+
+def task(name: TaskStatus, row: TaskWords) -> str:
+    moves = ", ".join(f"`{to}`" for to in lifecycle.MOVES[name])
+    return f"{with_signal(row.step, row)} → {moves}"
 
 
 def with_signal(text: str, row: Any) -> str:

@@ -14,9 +14,9 @@ from services.gateway.why import stories
 from tests.docs import reference
 from tests.support.sources import trees
 from tests.support.why import KEY, Log
-from vigil.contracts import ApprovalState, JobStatus, Note, Outcome, ReceiptOutcome
+from vigil.contracts import ApprovalState, JobStatus, Note, Outcome, ReceiptOutcome, TaskStatus
 from vigil.contracts.notes import NOTES, NoteWords
-from vigil.contracts.vocabulary import APPROVALS, ENDINGS, JOBS, OUTCOMES, RECEIPTS, Ending
+from vigil.contracts.vocabulary import APPROVALS, ENDINGS, JOBS, OUTCOMES, RECEIPTS, TASKS, Ending
 from vigil.signals.sources import project
 
 ROOT: Final = Path(__file__).parents[2]
@@ -38,6 +38,7 @@ def note_codes() -> set[str]:
         (RECEIPTS, ReceiptOutcome),
         (APPROVALS, ApprovalState),
         (JOBS, JobStatus),
+        (TASKS, TaskStatus),
         (ENDINGS, Ending),
     ],
 )

@@ -49,18 +49,21 @@ IDS: Final = {
     "/api/grants/": "grant",
     "/api/jobs/": "job",
     "/api/memories/": "memory",
+    "/api/tasks/": "task",
     "/api/why/": "story",
 }
 """What `id` names, by how the path begins."""
 PLAIN: Final = frozenset({
     "after", "agent", "agentId", "agentid", "as_of", "ce-source", "ce-specversion", "ce-time",
     "ce-type", "client", "constraints", "content", "cursor", "data", "data_base64",
-    "datacontenttype", "depth", "digest", "error", "expires_at", "follow", "goal",
+    "datacontenttype", "depth", "description", "digest", "error", "expires_at", "follow", "goal",
     "holds_for_outside", "if-match", "importance", "importance_min", "input", "jsonrpc", "kind",
     "last-event-id", "limit", "links", "links.relation", "links.weight", "message", "method",
-    "mode", "name", "occurredAt", "occurred_at", "open", "params", "q", "query", "relation",
+    "mode", "name", "occurredAt", "occurred_at", "open", "params", "priority", "q", "query",
+    "relation",
     "result", "service", "since", "skill", "sort", "source", "specversion", "stability", "state",
-    "status", "text", "thread", "threadId", "ticket", "time", "tool", "type", "types", "until",
+    "status", "text", "thread", "threadId", "ticket", "time", "title", "tool", "type", "types",
+    "until",
     "uses_max", "valid_from", "valid_to", "verdict", "vouch", "weight", "what", "why",
     "with_ended",
 })  # fmt: skip
@@ -71,11 +74,13 @@ SIGNED: Final = frozenset({"post_hook", "post_channel"})
 BODIES: Final[dict[str, dict[str, Any]]] = {
     "associate_memories": {"from_id": "{memory2}", "to_id": "{memory3}"},
     "change_job": {"status": "cancelled"},
+    "change_task": {"status": "backlog"},
     "chat": {"message": "hi", "userId": "{user}"},
     "decide_approval": {"verdict": "accept"},
     "give_ticket": {"session": "{session}"},
     "maintain_memories": {},
     "make_grant": {"tool": "shell", "constraints": [{"kind": "argv", "argv": ["df"]}]},
+    "make_task": {"title": "Water the plants"},
     "post_event": {
         "specversion": "1.0", "id": "{new}", "source": "urn:ci", "type": "red",
         "subject": "{session}", "data": "it failed",
@@ -94,7 +99,7 @@ EVENT_HEADERS: Final = {
 }  # fmt: skip
 MCP: Final = {"accept": "application/json, text/event-stream"}
 REFUSALS: Final = {
-    **dict.fromkeys(("grant", "job", "letter", "story"), (404,)),
+    **dict.fromkeys(("grant", "job", "letter", "story", "task"), (404,)),
     **dict.fromkeys(("approval", "memory", "session"), (404, 422)),
     "user": (403,),
 }
@@ -185,6 +190,7 @@ async def things_of(gate: Gate, person: httpx2.AsyncClient, user: str, number: s
     )  # fmt: skip
     await gate.admin.publish(key.dead("cortex"), encode(letter))
     grant = await person.post("/api/grants", json=BODIES["make_grant"])
+    task = await person.post("/api/tasks", json=BODIES["make_task"])
     memories = [await save(person, f"{user} has the {thing}") for thing in ("key", "mat", "cup")]
     return {
         "user": (user,),
@@ -192,6 +198,7 @@ async def things_of(gate: Gate, person: httpx2.AsyncClient, user: str, number: s
         "approval": (id_,),
         "grant": (grant.json()["id"],),
         "job": (id_,),
+        "task": (task.json()["id"],),
         "letter": (letter.id,),
         "memory": (memories[0],),
         "memory2": (memories[1],),
@@ -207,6 +214,7 @@ NOWHERE: Final[Things] = {
     "approval": ("9" * 32,),
     "grant": ("9" * 32,),
     "job": ("9" * 32,),
+    "task": ("9" * 32,),
     "letter": ("cortex-SESSIONS-99",),
     "memory": ("9" * 32,),
     "story": ("99999999-9999-4999-8999-999999999999",),

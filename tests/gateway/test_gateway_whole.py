@@ -123,6 +123,8 @@ async def test_the_openapi_document_is_whole(gate: Gate) -> None:
         ("DELETE", "/api/grants/{id}"),
         ("PATCH", "/api/approvals/{id}"), ("POST", "/api/jobs"), ("GET", "/api/jobs"),
         ("GET", "/api/jobs/{id}"), ("PATCH", "/api/jobs/{id}"), ("GET", "/api/skills"),
+        ("GET", "/api/tasks"), ("POST", "/api/tasks"), ("GET", "/api/tasks/{id}"),
+        ("PATCH", "/api/tasks/{id}"),
     }  # fmt: skip
     ids = set()
     for path, operations in document["paths"].items():

@@ -13,6 +13,7 @@ from vigil.contracts import (
     BoardChange,
     BoardChangePayload,
     BoardEntry,
+    BoardTask,
     CallTool,
     CallToolPayload,
     CancelCall,
@@ -42,6 +43,7 @@ from vigil.contracts import (
     StepRun,
     Task,
     TaskBlock,
+    TaskResult,
     TellParent,
     TellParentPayload,
     Tool,
@@ -102,6 +104,25 @@ GRANT: Final = Grant(
     cause="a" * 32,
     why="she looks at the disk each day",
     revoked_at=AT,
+)
+TASK: Final = BoardTask(
+    id="e" * 32,
+    owner="ann",
+    agent="vigil",
+    title="Compare three backup tools",
+    description="Restic, Borg, Kopia: what restores fastest.",
+    status="done",
+    priority="high",
+    created_by="agent",
+    session_key="ann:vigil:t1",
+    is_ordered=True,
+    is_tainted=True,
+    tries=2,
+    worker=f"ann:vigil:_worker-{'d' * 32}",
+    is_stopping=True,
+    result=TaskResult(text="Restic does.", at=AT, is_tainted=True),
+    created_at=AT,
+    moved_at=AT,
 )
 USE: Final = GrantUse(
     id="f" * 32,
@@ -347,6 +368,10 @@ SAMPLES: Final[dict[str, tuple[Callable[[bytes], Any], Any]]] = {
     "board.use": (
         contracts.decode_board,
         BoardEntry(entity=USE, turn_seq=0, at=AT, change=Change(by="executor", cause=CALL)),
+    ),
+    "board.task": (
+        contracts.decode_board,
+        BoardEntry(entity=TASK, turn_seq=0, at=AT, change=Change(by="executor", cause=CALL)),
     ),
     "board.job": (contracts.decode_board, BoardEntry(entity=JOB, turn_seq=12, at=AT)),
     "shelf": (contracts.decode_shelf, SHELF),

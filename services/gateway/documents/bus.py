@@ -91,8 +91,8 @@ MESSAGES: Final[dict[str, Spoken]] = {
     "callClaim": Spoken(CallClaim, "Somebody runs a tool call", ("call_claim",)),
     "boardEntry": Spoken(
         BoardEntry,
-        "A state of a request, a job, a standing grant or its uses",
-        ("board.approval", "board.job", "board.grant", "board.use"),
+        "A state of a request, a job, a standing grant or its uses, or a task",
+        ("board.approval", "board.job", "board.grant", "board.use", "board.task"),
     ),
     "shelf": Spoken(Shelf, "What one source of tools offers", ("shelf",)),
     "pins": Spoken(Pins, "What was approved of an MCP server", ("pins",)),

@@ -66,6 +66,19 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
         "a goal": {"goal": "Compare three ways to store time zones"},
         "a skill": {"skill": "keep-notes", "input": "Milk, and the invoice of Monday"},
     },
+    "TaskBody": {
+        "one to begin with": {"title": "Compare three backup tools", "priority": "high"},
+        "one for later": {
+            "title": "Tidy up the notes of October",
+            "description": "They are in notes/2026-10; keep what is still open.",
+            "status": "backlog",
+        },
+    },
+    "TaskChange": {
+        "let it begin": {"status": "ready"},
+        "end it": {"status": "backlog", "why": "not now"},
+        "make it urgent": {"priority": "critical"},
+    },
     "JobChange": {"end it": {"status": "cancelled"}, "run it again": {"status": "queued"}},
 }
 """By the name of the body's struct: the name of the example -> the body."""

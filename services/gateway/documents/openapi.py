@@ -52,6 +52,7 @@ from ..work.jobs import (
     SkillList,
 )
 from ..work.letters import DeadLetterDetail, DeadLetterPage
+from ..work.tasks import TaskBody, TaskChange, TaskDetail, TaskList
 from ..work.tools import ToolList
 from ..work.verdicts import ApprovalList, ApprovalView, Decide
 from . import examples_http
@@ -65,8 +66,9 @@ _COMPONENTS: Final[tuple[Any, ...]] = (
     JobAccepted, JobBody, JobChange, JobDetail, JobList, JsonRpc, MaintainBody, MaintenanceDone,
     Me,
     PauseState, PostMessage, ProblemBody, Readiness, Rebuild, RebuildStarted,
-    ServerFrame, SessionList, Signal, SkillList, Status, Ticket, TicketRequest,
-    Timeline, TimerList, ToolList, Transcript, WhyAnswer,
+    ServerFrame, SessionList, Signal, SkillList, Status,
+    TaskBody, TaskChange, TaskDetail, TaskList, Ticket, TicketRequest, Timeline, TimerList,
+    ToolList, Transcript, WhyAnswer,
 )  # fmt: skip
 DESCRIPTION: Final = """\
 Talk to agents that come back by themselves. Every call but the public ones carries a token:
@@ -89,7 +91,7 @@ TAGS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
         "What agents may do, and what a person allows",
         ("/api/tools", "/api/approvals", "/api/grants"),
     ),
-    "jobs": ("Work that runs by itself", ("/api/jobs", "/api/skills")),
+    "jobs": ("Work that runs by itself", ("/api/jobs", "/api/skills", "/api/tasks")),
     "installation": (
         "Who you are, what runs, the pause, dead letters, health, these documents",
         ("/api/me", "/api/status", "/api/pause", "/api/dead"),

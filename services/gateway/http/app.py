@@ -34,7 +34,7 @@ from ..sessions.sockets import Sockets
 from ..signals import endpoint as signals
 from ..why import endpoint as explain
 from ..why.answer import WhyAnswer
-from ..work import approvals, dead, grants, jobs, tools
+from ..work import approvals, dead, grants, jobs, tasks, tools
 from ..work.letters import DeadLetterDetail, DeadLetterPage
 from ..work.verdicts import ApprovalList, ApprovalView, Decide
 from . import exposition, routes
@@ -135,6 +135,12 @@ _OWN: Final = (
     Endpoint("GET", "/api/grants/{id}", grants.get_grant, {200: grants.GrantView}, (*_INPUT, 503)),
     Endpoint("DELETE", "/api/grants/{id}", grants.revoke_grant, {200: grants.GrantView},
              (404, 412, 422, 503)),
+    Endpoint("GET", "/api/tasks", tasks.list_tasks, {200: tasks.TaskList}, (403, 422, 503)),
+    Endpoint("POST", "/api/tasks", tasks.make_task, {201: tasks.TaskDetail},
+             (403, 413, 422, 503), tasks.TaskBody),
+    Endpoint("GET", "/api/tasks/{id}", tasks.get_task, {200: tasks.TaskDetail}, (*_INPUT, 503)),
+    Endpoint("PATCH", "/api/tasks/{id}", tasks.change_task, {200: tasks.TaskDetail},
+             (403, 404, 412, 413, 422, 503), tasks.TaskChange),
     Endpoint("GET", "/api/tools", tools.list_tools, {200: tools.ToolList}, (503,)),
     Endpoint("GET", _M, memories.find_memories, {200: memory_wire.MemoryPage}, (403, 422, 503),
              query=memories.look().kind),

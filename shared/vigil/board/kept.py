@@ -16,12 +16,13 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from ..bus.bus import Bus, Message
-from ..contracts import BoardEntry, Change, Grant, GrantUse, decode_board, encode
+from ..contracts import BoardEntry, BoardTask, Change, Grant, GrantUse, decode_board, encode
 from ..errors import InvalidInput, Unavailable, WrongLastSequence
 from ..subjects import board_of
+from ..tasks.lifecycle import OPEN
 from .entries import STREAM, newest
 
-E = TypeVar("E", Grant, GrantUse)
+E = TypeVar("E", Grant, GrantUse, BoardTask)
 TRIES_MAX: Final = 20
 """Others of an owner's that may be made between a look and a write."""
 
@@ -52,6 +53,7 @@ GRANTS: Final = KeptKind(
     ),
 )
 USES: Final = KeptKind(GrantUse, 200, lambda _one, _now: True)
+TASKS: Final = KeptKind(BoardTask, 200, lambda one, _now: one.status in OPEN)
 
 
 class Revision(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
@@ -102,6 +104,24 @@ class KeptBoard(Generic[E]):
         message = await self._bus.get_last(STREAM, where)
         return None if message is None else self._read(message)
 
+    async def history(self, one: Revision[E]) -> list[Revision[E]]:
+        """Return the revisions of an entity that are kept, the oldest first; at most 64.
+
+        Raises:
+            Unavailable: the broker is away.
+        """
+        found: list[Revision[E]] = []
+        subject, seq = self._place(one.entity), 0
+        while seq < one.number:
+            message = await self._bus.get_next(STREAM, subject, seq + 1)
+            if message is None:
+                break
+            seq = message.seq
+            revision = self._read(message)
+            if revision is not None:
+                found.append(revision)
+        return found
+
     async def create(
         self, make: Callable[[list[E]], E], user: str, change: Change, now: datetime
     ) -> Revision[E]:
@@ -117,24 +137,48 @@ class KeptBoard(Generic[E]):
             BoundReached: the owner has as many as they may.
             Unavailable: the broker is away, or others write there all the time.
         """
-        among = board_of(user, self._kind.name)
         for _ in range(TRIES_MAX):
-            last = await self.last(user)
-            there = await self.all(user)
-            open_ = [one.entity for one in there if self._kind.is_open(one.entity, now)]
-            entity = make(open_)
+            last, there = await self.last(user), await self.all(user)
+            entity = make([one.entity for one in there if self._kind.is_open(one.entity, now)])
             same = next((one for one in there if one.entity.id == entity.id), None)
             if same is not None:
                 return same
-            if len(open_) >= self._kind.open_max:
-                raise BoundReached(
-                    self._kind.name, f"{user} has {len(open_)} already; end one that isn't needed"
-                )
             try:
-                return await self._put(entity, change, now, last, among)
+                return await self._admit(entity, there, change, now, last)
             except WrongLastSequence:
                 continue
-        raise Unavailable(f"{among}: others write there all the time")
+        raise self._too_busy(user)
+
+    async def reopen(self, expect: int, entity: E, change: Change, now: datetime) -> Revision[E]:
+        """Store what an ended entity is now that it is open again, within the same bound.
+
+        Raises:
+            WrongLastSequence: there is a newer revision than `expect`.
+            BoundReached, Unavailable: as `create`.
+        """
+        for _ in range(TRIES_MAX):
+            last, there = await self.last(entity.owner), await self.all(entity.owner)
+            if not any(one.number == expect for one in there):
+                raise WrongLastSequence(self._place(entity))
+            try:
+                return await self._admit(entity, there, change, now, last)
+            except WrongLastSequence:
+                continue
+        raise self._too_busy(entity.owner)
+
+    async def _admit(
+        self, entity: E, there: list[Revision[E]], change: Change, now: datetime, last: int
+    ) -> Revision[E]:
+        """Store one more open entity, if there is room and `last` is the owner's newest entry."""
+        count = sum(self._kind.is_open(one.entity, now) for one in there)
+        if count >= self._kind.open_max:
+            reason = f"{entity.owner} has {count} already; end one that isn't needed"
+            raise BoundReached(self._kind.name, reason)
+        return await self._put(entity, change, now, last, board_of(entity.owner, self._kind.name))
+
+    def _too_busy(self, user: str) -> Unavailable:
+        where = board_of(user, self._kind.name)
+        return Unavailable(f"{where}: others write there all the time")
 
     async def replace(self, expect: int, entity: E, change: Change, now: datetime) -> Revision[E]:
         """Store what an entity is now.
@@ -150,10 +194,13 @@ class KeptBoard(Generic[E]):
     async def _put(
         self, entity: E, change: Change, now: datetime, expect: int, among: str | None
     ) -> Revision[E]:
-        subject = f"board.{entity.agent}.{entity.owner}.{self._kind.name}.{entity.id}"
+        subject = self._place(entity)
         entry = BoardEntry(entity=entity, turn_seq=0, at=now, change=change)
         ack = await self._bus.publish(subject, encode(entry), expect=expect, expect_subject=among)
         return Revision(entity=entity, number=ack.seq, at=now, change=change)
+
+    def _place(self, entity: E) -> str:
+        return f"board.{entity.agent}.{entity.owner}.{self._kind.name}.{entity.id}"
 
     def _read(self, message: Message) -> Revision[E] | None:
         """Return what an entry holds; None: it can't be read, so nothing follows from it."""
@@ -164,8 +211,7 @@ class KeptBoard(Generic[E]):
         entity = entry.entity
         if not isinstance(entity, self._kind.record):
             return None
-        place = f"board.{entity.agent}.{entity.owner}.{self._kind.name}.{entity.id}"
-        if place != message.subject:
+        if self._place(entity) != message.subject:
             return None
         return Revision(
             entity=entity, number=message.seq, at=entry.at, change=entry.change or Change(by="")

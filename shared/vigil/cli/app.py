@@ -25,6 +25,7 @@ from .commands import (
     memory,
     pause,
     status,
+    tasks,
     why,
 )
 from .commands import (
@@ -86,6 +87,7 @@ app.command(rich_help_panel=_LOOK)(status.version)
 app.add_typer(memory.app, name="memory", rich_help_panel=_REMEMBER)
 app.add_typer(mcp.app, name="mcp", rich_help_panel=_REMEMBER)
 app.add_typer(jobs.app, name="jobs", rich_help_panel=_WORK)
+app.add_typer(tasks.app, name="tasks", rich_help_panel=_WORK)
 app.command(rich_help_panel=_STEER)(pause.pause)
 app.command(rich_help_panel=_STEER)(pause.resume)
 app.command(rich_help_panel=_STEER)(pause.stop)

@@ -29,6 +29,7 @@ from .board import (
     BoardEntity,
     BoardEntry,
     BoardKind,
+    BoardTask,
     Change,
     Equal,
     Exact,
@@ -40,6 +41,9 @@ from .board import (
     Plan,
     Step,
     StepRun,
+    TaskMaker,
+    TaskPriority,
+    TaskResult,
     Verdict,
 )
 from .codec import (
@@ -195,6 +199,7 @@ from .vocabulary import (
     JobStatus,
     Outcome,
     ReceiptOutcome,
+    TaskStatus,
 )
 
 __all__ = [
@@ -225,6 +230,7 @@ __all__ = [
     "BoardEntity",
     "BoardEntry",
     "BoardKind",
+    "BoardTask",
     "CallClaim",
     "CallTool",
     "CallToolPayload",
@@ -315,6 +321,10 @@ __all__ = [
     "Taint",
     "Task",
     "TaskBlock",
+    "TaskMaker",
+    "TaskPriority",
+    "TaskResult",
+    "TaskStatus",
     "TellParent",
     "TellParentPayload",
     "TellPerson",

@@ -369,3 +369,22 @@ JOBS: Final[dict[JobStatus, JobWords]] = {
     "failed": JobWords("job.failed", "failed", "failed"),
     "cancelled": JobWords("job.cancelled", "was cancelled", "cancelled"),
 }
+
+TaskStatus = Literal["pending_approval", "backlog", "ready", "in_progress", "done", "failed"]
+
+
+class TaskWords(NamedTuple):
+    signal: str
+    """The kind of the signal that it came to be so."""
+    step: str
+    """What is said of one that is so."""
+
+
+TASKS: Final[dict[TaskStatus, TaskWords]] = {
+    "pending_approval": TaskWords("task.proposed", "waits for a person to let it begin"),
+    "backlog": TaskWords("task.shelved", "is kept for later"),
+    "ready": TaskWords("task.ready", "waits for its turn"),
+    "in_progress": TaskWords("task.started", "is worked on"),
+    "done": TaskWords("task.completed", "is done"),
+    "failed": TaskWords("task.failed", "failed"),
+}

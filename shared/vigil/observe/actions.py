@@ -148,6 +148,7 @@ INFOS: Final = {
     "gateway.key": "an event isn't noted for repeats yet",
     "gateway.listening": "the gateway's address",
     "gateway.memory": "memory didn't answer",
+    "gateway.task": "a person made or changed a task",
     "gateway.why": "a `why` was answered (debug)",
     "library": "a library's line, at its level",
     "mcp.config": "`vigil.toml` changed",

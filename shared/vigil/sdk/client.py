@@ -33,6 +33,7 @@ from .jobs import JobCalls
 from .memories import MemoryCalls
 from .method_group import given, query, segment
 from .sse import ServerEvent, events
+from .tasks import TaskCalls
 
 DEFAULT_URL: Final = "http://127.0.0.1:8420"
 ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
@@ -66,7 +67,7 @@ def is_passing(error: VigilError) -> bool:
     return isinstance(error, Unavailable)
 
 
-class Client(MemoryCalls, DecidingCalls, GrantingCalls, JobCalls):
+class Client(MemoryCalls, DecidingCalls, GrantingCalls, JobCalls, TaskCalls):
     """The API of one gateway, as one user.
 
     Every method raises `ApiError` if the gateway refuses, `Unavailable` if it can't be reached,

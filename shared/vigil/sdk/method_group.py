@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 
 
 class MethodGroup(ABC):
-    """Base of the groups: jobs, approvals, grants, memories."""
+    """Base of the groups: jobs, tasks, approvals, grants, memories."""
 
     @abstractmethod
     def _object(

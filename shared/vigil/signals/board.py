@@ -10,13 +10,14 @@ from __future__ import annotations
 from ..contracts import (
     Approval,
     BoardEntry,
+    BoardTask,
     Grant,
     GrantUse,
     Job,
     SignalSource,
     decode_board,
 )
-from ..contracts.vocabulary import APPROVALS, JOBS
+from ..contracts.vocabulary import APPROVALS, JOBS, TASKS
 from ..errors import InvalidInput
 from ..subjects import Scope, SessionKey
 from .draft import Signals
@@ -32,10 +33,19 @@ def read(source: SignalSource, subject: str, data: bytes) -> tuple[Signals, Boar
     entity = entry.entity
     if isinstance(entity, Grant):
         raise InvalidInput("subject", "a grant is not told of before it's used")
+    if isinstance(entity, BoardTask):
+        return _of_task(source, subject, entity), entry
     key = SessionKey.parse(entity.session_key)
     if subject != key.board(str(entity.__struct_config__.tag), entity.id):
         raise InvalidInput("subject", f"{subject!r} is not that of {entity.id} of {key}")
     return Signals(Scope(key.agent, key.user), source, str(key)), entry
+
+
+def _of_task(source: SignalSource, subject: str, task: BoardTask) -> Signals:
+    whose = Scope.of(task.agent, task.owner)
+    if subject != f"board.{whose.agent}.{whose.owner}.task.{task.id}":
+        raise InvalidInput("subject", f"{subject!r} is not that of {task.id}")
+    return Signals(whose, source, task.worker or task.session_key or None)
 
 
 def asked(signals: Signals, entry: BoardEntry) -> None:
@@ -98,4 +108,23 @@ def used(signals: Signals, entry: BoardEntry) -> None:
         subject=use.id,
         tool=use.tool,
         uses=use.uses,
+    )
+
+
+def moved(signals: Signals, entry: BoardEntry) -> None:
+    """Tell that a task was made, or moved; what else changes of one gives no signal."""
+    task = entry.entity
+    if not isinstance(task, BoardTask) or task.moved_at != entry.at:
+        return
+    words = TASKS[task.status]
+    signals.add(
+        words.signal,
+        entry.at,
+        f"A task {words.step}",
+        caused_by=(entry.change.cause if entry.change is not None else "") or None,
+        subject=task.id,
+        priority=task.priority,
+        tries=task.tries or None,
+        by=entry.change.by if entry.change is not None else None,
+        is_tainted=task.is_tainted or None,
     )

@@ -55,6 +55,7 @@ _CHILD: Final = Giver("SYSTEM", Turn, children.told)
 _ASKED: Final = Giver("BOARD", BoardEntry, board.asked)
 _WORKED: Final = Giver("BOARD", BoardEntry, board.worked)
 _USED: Final = Giver("BOARD", BoardEntry, board.used)
+_MOVED: Final = Giver("BOARD", BoardEntry, board.moved)
 
 KINDS: Final[dict[str, Kind]] = {
     "session.started": Kind("a session committed its first turn", (_STARTED,)),
@@ -98,6 +99,14 @@ KINDS: Final[dict[str, Kind]] = {
         "a person decided on a request, or it expired, was superseded or isn't needed", (_ASKED,)
     ),
     "grant.used": Kind("a standing grant let a call run without asking", (_USED,)),
+    "task.proposed": Kind("the agent made a task, which waits for a person", (_MOVED,)),
+    "task.ready": Kind(
+        "a task waits for its turn: made so, approved, or to be tried again", (_MOVED,)
+    ),
+    "task.shelved": Kind("a task is kept for later, or was cancelled", (_MOVED,)),
+    "task.started": Kind("a worker began a task", (_MOVED,)),
+    "task.completed": Kind("a task is done", (_MOVED,)),
+    "task.failed": Kind("a task failed for good", (_MOVED,)),
     "job.started": Kind("a job began to run", (_WORKED,)),
     "job.completed": Kind("a job ran all its steps; some may have failed", (_WORKED,)),
     "job.failed": Kind("a job could not be planned", (_WORKED,)),

@@ -100,7 +100,7 @@ SOURCES: Final = (
     ),
     Source(
         stream="BOARD",
-        filters=tuple(board_of(None, kind) for kind in ("approval", "job", "use")),
+        filters=tuple(board_of(None, kind) for kind in ("approval", "job", "use", "task")),
         read=board.read,
         dated=BOARD_ALL,
         written_at=lambda data: decode_board(data).at,

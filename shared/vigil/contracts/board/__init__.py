@@ -2,8 +2,8 @@
 
 What becomes of approvals and jobs is decided in the session that they belong to; its state is the
 truth, and the board is written from its turns. So a list may be a moment behind, and a decision
-never is. Of grants the board is the truth: they change by compare-and-set, and each revision tells
-who changed it and why.
+never is. Of grants and tasks the board is the truth: they change by compare-and-set, and each
+revision tells who changed it and why.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from ..base import VERSION_1, Instant, Record
 from .approval import Approval, Verdict
 from .grant import Address, AnyConstraint, Argv, Equal, Exact, Folder, Grant, GrantUse
 from .job import Job, Plan, Step, StepRun
+from .task import BoardTask, TaskMaker, TaskPriority, TaskResult
 
 BoardEntity = Approval | Job
 """What turns put there."""
-KeptEntity = Grant | GrantUse
+KeptEntity = Grant | GrantUse | BoardTask
 """What the board is the truth of."""
-BoardKind = Literal["approval", "job", "grant", "use"]
+BoardKind = Literal["approval", "job", "grant", "use", "task"]
 
 
 class Change(Record, frozen=True, kw_only=True):
@@ -52,6 +53,7 @@ __all__ = [
     "BoardEntity",
     "BoardEntry",
     "BoardKind",
+    "BoardTask",
     "Change",
     "Equal",
     "Exact",
@@ -63,5 +65,8 @@ __all__ = [
     "Plan",
     "Step",
     "StepRun",
+    "TaskMaker",
+    "TaskPriority",
+    "TaskResult",
     "Verdict",
 ]

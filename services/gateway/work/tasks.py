@@ -1,0 +1,269 @@
+"""/api/tasks: what an agent is to work on by itself (SPEC C-8, LOOPS L-15).
+
+The board is the truth of tasks, and changes by compare-and-set. A worker is begun and ended by
+others, who read what is written here.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+import structlog
+from fastapi import Depends, Query, Response
+from msgspec.structs import replace
+
+from vigil.board.kept import TASKS, KeptBoard, Revision
+from vigil.contracts import (
+    BoardTask,
+    Change,
+    Instant,
+    TaskMaker,
+    TaskPriority,
+    TaskResult,
+    TaskStatus,
+)
+from vigil.errors import InvalidInput, WrongLastSequence
+from vigil.settings.tokens import Principal
+from vigil.subjects import PartText
+from vigil.tasks import lifecycle
+from vigil.tasks.check import check, check_text
+
+from .. import preconditions
+from ..access import listed_user
+from ..edge import Edge
+from ..http.problem import Problem, erasing
+from ..http.routes import Caller, Json, Shared, body_of, id_of
+from ..http.wire import PART_SCHEMA, Answer, RequestBody
+from ..preconditions import Expected
+
+log = structlog.get_logger("vigil.gateway")
+
+WHY_LENGTH_MAX: Final = 500
+_MADE_AS: Final[tuple[TaskStatus, ...]] = ("ready", "backlog")
+Id = Annotated[str, Depends(id_of("a task"))]
+
+
+class TaskBody(RequestBody, frozen=True, kw_only=True, rename={"agent_id": "agentId"}):
+    """A new task."""
+
+    title: str
+    """One line, of at most 200 characters."""
+    description: str = ""
+    """All that the worker is to know, in at most 8,000 characters: it knows nothing else."""
+    priority: TaskPriority = "medium"
+    status: TaskStatus = "ready"
+    """`ready` or `backlog`."""
+    agent_id: PartText = "vigil"
+    why: str = ""
+
+
+class TaskChange(RequestBody, frozen=True, kw_only=True):
+    """What is to be changed; the rest stays as it is."""
+
+    status: TaskStatus | None = None
+    title: str | None = None
+    description: str | None = None
+    priority: TaskPriority | None = None
+    why: str = ""
+
+
+class TaskView(Answer, frozen=True, kw_only=True):
+    """A task."""
+
+    id: str
+    owner: str
+    agent_id: str
+    title: str
+    description: str
+    status: TaskStatus
+    priority: TaskPriority
+    created_by: TaskMaker
+    session_key: str
+    is_tainted: bool
+    tries: int
+    worker: str
+    is_stopping: bool
+    result: TaskResult | None
+    created_at: Instant
+    moved_at: Instant
+    revision: int
+
+
+class TaskRevision(Answer, frozen=True, kw_only=True):
+    """One state that a task was in, and who made it so."""
+
+    revision: int
+    at: Instant
+    status: TaskStatus
+    by: str
+    why: str
+    cause: str
+
+
+class TaskDetail(TaskView, frozen=True, kw_only=True):
+    """A task, where it may go, and how it came to be as it is."""
+
+    moves: tuple[TaskStatus, ...]
+    history: tuple[TaskRevision, ...]
+    """The oldest first; of more than 64 the newest."""
+
+
+class TaskList(Answer, frozen=True, kw_only=True):
+    """Tasks, those that moved last first."""
+
+    tasks: tuple[TaskView, ...]
+
+
+def _facts(found: Revision[BoardTask]) -> dict[str, Any]:
+    task = found.entity
+    same = {
+        name: getattr(task, name)
+        for name in BoardTask.__struct_fields__
+        if name not in ("agent", "is_ordered")
+    }
+    return {**same, "agent_id": task.agent, "revision": found.number}
+
+
+# ---------------------------------------------------------------- endpoints
+
+
+async def list_tasks(
+    edge: Shared,
+    caller: Caller,
+    status: Annotated[
+        TaskStatus | None, Query(description="Only those; absent: all that haven't ended")
+    ] = None,
+    user: Annotated[
+        str | None,
+        Query(description="Whose; an admin may name anybody", json_schema_extra=PART_SCHEMA),
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=500)] = 200,
+) -> Response:
+    """List tasks, those that moved last first."""
+    wanted = lifecycle.OPEN if status is None else (status,)
+    there = await KeptBoard(edge.bus, TASKS).all(listed_user(caller, user))
+    found = [one for one in there if one.entity.status in wanted]
+    found.sort(key=lambda one: (one.entity.moved_at, one.number), reverse=True)
+    return Json(TaskList(tasks=tuple(TaskView(**_facts(one)) for one in found[:limit])))
+
+
+async def get_task(edge: Shared, caller: Caller, id_: Id) -> Response:
+    """Show a task with its history; its ETag is its revision."""
+    return await _shown(edge, await _find(edge, None if caller.is_admin else caller.user, id_))
+
+
+async def make_task(
+    edge: Shared, caller: Caller, wanted: Annotated[TaskBody, Depends(body_of(TaskBody))]
+) -> Response:
+    """Make a task; 422 beyond 200 that haven't ended."""
+    if edge.switches.is_erasing(caller.user):
+        raise erasing()
+    if wanted.status not in _MADE_AS:
+        raise InvalidInput("status", f"a new task is {' or '.join(_MADE_AS)}")
+    now = edge.clock.now()
+    task = check(_task(wanted, caller.user, edge.context.new_id().replace("-", ""), now))
+    change = Change(by=caller.user, why=_why(wanted.why))
+    made = await KeptBoard(edge.bus, TASKS).create(lambda _: task, caller.user, change, now)
+    log.info("task made", action="gateway.task", task=task.id, by=caller.user)
+    return await _shown(edge, made, 201)
+
+
+async def change_task(
+    edge: Shared,
+    caller: Caller,
+    id_: Id,
+    wanted: Annotated[TaskChange, Depends(body_of(TaskChange))],
+    expected: Expected,
+) -> Response:
+    """Move a task, or change what it says; 412 if it was changed since it was read."""
+    found = await _find(edge, None if caller.is_admin else caller.user, id_)
+    if edge.switches.is_erasing(found.entity.owner):
+        raise erasing()
+    preconditions.check(expected, found.number)
+    now = edge.clock.now()
+    _check_leave(caller, found.entity, wanted)
+    task = check(changed(found.entity, wanted, now))
+    if task == found.entity:
+        return await _shown(edge, found)
+    board, change = KeptBoard(edge.bus, TASKS), Change(by=caller.user, why=_why(wanted.why))
+    is_reopened = found.entity.status not in lifecycle.OPEN and task.status in lifecycle.OPEN
+    try:
+        store = board.reopen if is_reopened else board.replace
+        made = await store(found.number, task, change, now)
+    except WrongLastSequence:
+        raise preconditions.changed() from None
+    log.info("task changed", action="gateway.task", task=id_, status=task.status, by=caller.user)
+    return await _shown(edge, made)
+
+
+# ---------------------------------------------------------------- inside
+
+
+def _task(wanted: TaskBody, owner: str, id_: str, now: datetime) -> BoardTask:
+    return BoardTask(
+        id=id_,
+        owner=owner,
+        agent=wanted.agent_id,
+        title=wanted.title,
+        description=wanted.description,
+        status=wanted.status,
+        priority=wanted.priority,
+        is_ordered=True,
+        created_at=now,
+        moved_at=now,
+    )
+
+
+def _check_leave(caller: Principal, task: BoardTask, wanted: TaskChange) -> None:
+    """Raises: Problem, 403: only the owner says what is done, and lets it begin."""
+    is_end = wanted.status not in (None, "ready") and not _texts(wanted)
+    if caller.user != task.owner and not is_end:
+        raise Problem(403, "only its owner may do that; an admin may end it", field="status")
+
+
+def _texts(wanted: TaskChange) -> dict[str, Any]:
+    names = ("title", "description", "priority")
+    return {name: text for name in names if (text := getattr(wanted, name)) is not None}
+
+
+def changed(task: BoardTask, wanted: TaskChange, now: datetime) -> BoardTask:
+    """Return the task as a person wants it; who makes it ready, orders it.
+
+    Raises:
+        InvalidInput: there is no such move.
+    """
+    task = replace(task, **_texts(wanted))
+    if wanted.status is None:
+        return task
+    is_ordered = task.is_ordered or (wanted.status == "ready" and not task.is_tainted)
+    return replace(lifecycle.moved(task, wanted.status, now), is_ordered=is_ordered)
+
+
+def _why(text: str) -> str:
+    return check_text("why", text, WHY_LENGTH_MAX)
+
+
+async def _find(edge: Edge, user: str | None, id_: str) -> Revision[BoardTask]:
+    """Raises: Problem, 404: the caller has no such task."""
+    found = await KeptBoard(edge.bus, TASKS).find(user, id_)
+    if found is None:
+        raise Problem(404, "there is no such task")
+    return found
+
+
+async def _shown(edge: Edge, found: Revision[BoardTask], status: int = 200) -> Response:
+    history = tuple(
+        TaskRevision(
+            revision=one.number,
+            at=one.at,
+            status=one.entity.status,
+            by=one.change.by,
+            why=one.change.why,
+            cause=one.change.cause,
+        )
+        for one in await KeptBoard(edge.bus, TASKS).history(found)
+    )
+    moves = tuple(to for to in lifecycle.MOVES[found.entity.status] if to != "in_progress")
+    answer = TaskDetail(**_facts(found), moves=moves, history=history)
+    return preconditions.tagged(Json(answer, status), found.number)

@@ -1,0 +1,83 @@
+"""What `vigil.Client` can do with tasks: one method for each endpoint of /api/tasks."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from .method_group import MethodGroup, given, query, segment
+
+PATH: Final = "/api/tasks"
+
+
+class TaskCalls(MethodGroup):
+    """Base of `vigil.Client`: what an agent is to work on by itself (SPEC C-8)."""
+
+    def tasks(
+        self, *, status: str | None = None, user: str | None = None, limit: int = 200
+    ) -> list[dict[str, Any]]:
+        """Return tasks, those that moved last first: one's own, or with an admin token everybody's.
+
+        Args:
+            status: only those. None: all that haven't ended.
+            user: whose; an admin may name anybody.
+            limit: 1..500.
+        """
+        wanted = query({"status": status, "limit": limit, "user": user})
+        found: list[dict[str, Any]] = self._object("GET", PATH + wanted)["tasks"]
+        return found
+
+    def task(self, id_: str) -> dict[str, Any]:
+        """Return a task with its `history`, its `moves` and its `revision`."""
+        return self._object("GET", f"{PATH}/{segment(id_)}")
+
+    def make_task(
+        self,
+        title: str,
+        description: str = "",
+        *,
+        priority: str = "medium",
+        status: str = "ready",
+        agent: str = "vigil",
+        why: str = "",
+    ) -> dict[str, Any]:
+        """Make a task; return it. Raises: ApiError with status 422, if there are 200.
+
+        Args:
+            title: at most 200 characters.
+            description: all that the worker is to know; at most 8,000 characters.
+            priority: ``critical``, ``high``, ``medium``, ``low``.
+            status: ``ready``, or ``backlog``.
+        """
+        body = given(
+            title=title,
+            description=description,
+            priority=priority,
+            status=status,
+            agentId=agent,
+            why=why,
+        )
+        return self._object("POST", PATH, body)
+
+    def change_task(
+        self,
+        id_: str,
+        *,
+        status: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        priority: str | None = None,
+        why: str | None = None,
+        revision: int | None = None,
+    ) -> dict[str, Any]:
+        """Move a task, or change what it says; return it.
+
+        Raises: ApiError with status 412, if it isn't `revision` now; 422: there is no such move.
+
+        Args:
+            revision: as it was read. None: whatever is there.
+        """
+        headers = {} if revision is None else {"If-Match": f'"{revision}"'}
+        body = given(
+            status=status, title=title, description=description, priority=priority, why=why
+        )
+        return self._object("PATCH", f"{PATH}/{segment(id_)}", body, headers=headers)

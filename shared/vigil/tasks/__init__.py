@@ -1,0 +1,1 @@
+"""Tasks: how they go on, and what they may hold. Pure."""

@@ -1,0 +1,32 @@
+"""What a task may hold: each refusal names the field and the reason."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..contracts import BoardTask
+from ..errors import InvalidInput
+from ..subjects import check_part
+
+TITLE_LENGTH_MAX: Final = 200
+DESCRIPTION_LENGTH_MAX: Final = 8_000
+
+
+def check(task: BoardTask) -> BoardTask:
+    """Return a task that may be kept. Raises: InvalidInput."""
+    check_part("owner", task.owner)
+    check_part("agent", task.agent)
+    title = check_text("title", task.title, TITLE_LENGTH_MAX)
+    if not title.strip() or not title.isprintable():
+        raise InvalidInput("title", "must be one line that says something")
+    check_text("description", task.description, DESCRIPTION_LENGTH_MAX)
+    return task
+
+
+def check_text(field: str, text: str, length_max: int) -> str:
+    """Return a text that is no longer than it may be, and can be stored. Raises: InvalidInput."""
+    if len(text) > length_max:
+        raise InvalidInput(field, f"must have at most {length_max} characters, has {len(text)}")
+    if "\0" in text:
+        raise InvalidInput(field, "must not contain NUL")
+    return text

@@ -1,0 +1,86 @@
+"""The lifecycle of a task: which moves there are, and what each does to the record (SPEC C-8).
+
+Who may make a move is for the caller to say; whether there is such a move is said here alone.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from msgspec.structs import replace
+
+from ..contracts import BoardTask, TaskResult, TaskStatus
+from ..errors import InvalidInput
+
+MOVES: Final[dict[TaskStatus, tuple[TaskStatus, ...]]] = {
+    "pending_approval": ("ready", "backlog"),
+    "backlog": ("ready",),
+    "ready": ("in_progress", "backlog"),
+    "in_progress": ("done", "failed", "ready", "backlog"),
+    "done": ("ready", "backlog"),
+    "failed": ("ready", "backlog"),
+}
+"""From each status to those that it may go to."""
+OPEN: Final[tuple[TaskStatus, ...]] = ("pending_approval", "backlog", "ready", "in_progress")
+"""What counts towards the bound of an owner."""
+TRIES_MAX: Final = 3
+"""The first try of a task, and two more."""
+RESULT_LENGTH_MAX: Final = 2000
+"""Characters that are kept of what a worker said last."""
+
+
+def check_move(before: TaskStatus, after: TaskStatus) -> None:
+    """Raises: InvalidInput, naming both and what is allowed.
+
+    >>> check_move("backlog", "done")
+    Traceback (most recent call last):
+    vigil.errors.InvalidInput: status: can't go from backlog to done; it may go to ready
+    """
+    if after not in MOVES[before]:
+        allowed = " or ".join(MOVES[before])
+        reason = f"can't go from {before} to {after}; it may go to {allowed}"
+        raise InvalidInput("status", reason)
+
+
+def moved(task: BoardTask, to: TaskStatus, now: datetime) -> BoardTask:
+    """Return the task after a move by hand: made ready again, all its tries are left.
+
+    A worker that it is taken from is to end; until then no other of that person and agent begins.
+
+    Raises:
+        InvalidInput: there is no such move, or only a worker makes it.
+    """
+    check_move(task.status, to)
+    if to == "in_progress":
+        raise InvalidInput("status", "in_progress is where only a worker takes it; make it ready")
+    return replace(
+        task,
+        status=to,
+        tries=0 if to == "ready" else task.tries,
+        is_stopping=task.is_stopping or task.status == "in_progress",
+        moved_at=now,
+    )
+
+
+def begun(task: BoardTask, worker: str, now: datetime) -> BoardTask:
+    """Return the task as a worker has it. Raises: InvalidInput, it isn't ready."""
+    check_move(task.status, "in_progress")
+    return replace(task, status="in_progress", tries=task.tries + 1, worker=worker, moved_at=now)
+
+
+def ended(task: BoardTask, result: TaskResult, *, is_done: bool) -> BoardTask:
+    """Return the task after its worker ended: done, ready for another try, or failed.
+
+    One that was taken from the worker meanwhile stays where it was put.
+    """
+    if task.status != "in_progress":
+        return replace(task, is_stopping=False)
+    to: TaskStatus = "done" if is_done else "ready" if task.tries < TRIES_MAX else "failed"
+    check_move(task.status, to)
+    text = result.text if len(result.text) <= RESULT_LENGTH_MAX else _cut(result.text)
+    return replace(task, status=to, result=replace(result, text=text), moved_at=result.at)
+
+
+def _cut(text: str) -> str:
+    return text[: RESULT_LENGTH_MAX - 1] + "…"
