@@ -24,6 +24,7 @@ RENAMED: Final = {
     "autonomy_enabled": "autonomy.enabled",
     "approval_expires_s": "approvals.expires_s",
     "approvals_max": "approvals.open_max",
+    "tasks_need_approval": "tasks.approval",
     "pause_s": "memory.pause_s",
 }
 """Field -> its setting (``section.key``)."""

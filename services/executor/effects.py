@@ -14,7 +14,9 @@ import structlog
 from vigil import crash
 from vigil.contracts import (
     BoardChange,
+    BoardChangePayload,
     BoardEntry,
+    BoardTask,
     CancelCall,
     Control,
     SpawnSession,
@@ -31,6 +33,7 @@ from vigil.subjects import EXECUTOR_CANCEL, SessionKey
 
 from . import work
 from .config import ExecutorLimits
+from .tasks import TaskDesk
 
 log = structlog.get_logger("vigil.executor")
 
@@ -51,6 +54,7 @@ class Carrying:
         self._clock = context.clock
         self._limits = limits
         self._withdraw = withdraw
+        self._tasks = TaskDesk(context)
 
     async def carry_out(self, key: SessionKey, effect: work.Quick, turn_seq: int) -> None:
         """Do what an effect asks; may be repeated.
@@ -69,6 +73,8 @@ class Carrying:
                 await self._tell_person(key, effect)
             case CancelCall():
                 await self._cancel(key, effect)
+            case BoardChange(payload=BoardChangePayload(entity=BoardTask() as task)):
+                await self._tasks.change(key, effect, task)
             case BoardChange():
                 await self._change(key, effect, turn_seq)
             case _:

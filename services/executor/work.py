@@ -16,6 +16,7 @@ from vigil.contracts import (
     RISKS,
     BoardChange,
     BoardEntry,
+    BoardTask,
     CallClaim,
     CallTool,
     CancelCall,
@@ -71,13 +72,19 @@ def calls_of(turn: Turn) -> list[CallTool]:
 def quick_of(turn: Turn) -> list[Quick]:
     """Return what is done at once, in order.
 
-    Of several changes of one entity of the board the last one stands for all: each has it whole.
+    Of several changes of an approval or a job the last one stands for all: each has it whole.
     """
     found = [e for e in turn.effects if isinstance(e, Quick)]
     newest = {_place_of(e): e.id for e in found if isinstance(e, BoardChange)}
     return [
-        e for e in found if not isinstance(e, BoardChange) or newest[_place_of(e)] == e.id
+        e for e in found
+        if not isinstance(e, BoardChange) or newest[_place_of(e)] == e.id or is_of_task(e)
     ]  # fmt: skip
+
+
+def is_of_task(change: BoardChange) -> bool:
+    """Whether it's a task's: each is answered by itself."""
+    return isinstance(change.payload.entity, BoardTask)
 
 
 def _place_of(change: BoardChange) -> tuple[str, str]:

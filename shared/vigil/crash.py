@@ -305,6 +305,10 @@ POINTS: Final = {
         "the board entry is stored",
         "found stored",
     ),
+    "executor.task.changed": (
+        "a task is made or changed, its loop isn't told",
+        "found in the task's history",
+    ),
     "executor.call.before_claim": (
         "a tool call, not claimed",
         "claimed again",

@@ -297,9 +297,9 @@ ROLES: Final[dict[str, Role]] = {
             "session.*.*.*.call.*", "session.*.*.*.in.tool_result", "session.*.*.*.in.control",
             "session.*.*.*.in.told.*", "system.*.*.*.call.*", "system.*.*.*.in.tool_result",
             "system.*.*.*.in.control", EXECUTOR_CANCEL, "dead.executor.*.*.*",
-            *(f"board.*.*.{kind}.*" for kind in ("approval", "job", "use")),  # never a grant
+            *(f"board.*.*.{kind}.*" for kind in ("approval", "job", "task", "use")),  # no grant
         ),
-        subscribes=(EXECUTOR_CANCEL,),
+        subscribes=(EXECUTOR_CANCEL,), follows=("BOARD",),
         pulls=(EXECUTOR_TURNS, EXECUTOR_TURNS_SYSTEM),
         reads=("SESSIONS", "SYSTEM", "BOARD"),
         buckets_r=("CONFIG",),

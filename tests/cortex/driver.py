@@ -42,6 +42,7 @@ from vigil.contracts import (
     encode,
 )
 from vigil.grants.rule import Standing
+from vigil.tasks.lifecycle import ReadTask
 
 KEY = "ann:vigil:t1"
 START = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
@@ -90,6 +91,8 @@ class Driver:
         self.is_paused = False
         self.history = History(80, 200_000)
         self.grants: tuple[Standing, ...] = ()
+        self.tasks: tuple[ReadTask, ...] = ()
+        """What is on the board."""
         self.tools: dict[str, Tool] = {}
         """What the executor offers."""
         self.quiet_until: datetime | None = None
@@ -271,6 +274,7 @@ class Driver:
             is_paused=self.is_paused,
             tools=self.tools,
             grants=self.grants,
+            tasks=self.tasks,
             is_history_tainted=self.history.is_tainted,
         )
 

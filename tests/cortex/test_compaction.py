@@ -21,7 +21,7 @@ from vigil.clock import SystemClock
 from vigil.contracts import SaveMemory, SendMessage, TextBlock, ToolUseBlock, Turn
 from vigil.observe.metrics import Metrics
 
-WINDOW: Final = 20_600
+WINDOW: Final = 21_400
 """Tokens: about 11,000 of them are for the rows until 80 % are full."""
 LONG: Final = "x" * 3_000
 """Some 750 tokens, as a model counts them that is measured."""

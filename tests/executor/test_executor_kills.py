@@ -20,6 +20,7 @@ import pytest
 from tests.chaos.processes import Processes, Step
 from tests.executor.test_executor_effects import change, effect_of, events, job_of, spawn
 from tests.executor.test_executor_grants import by
+from tests.support.board_tasks import history, task_of
 from tests.support.executing import call, noted, session_on
 from tests.support.grants import give, grant_of
 from tests.support.memories import Session, until
@@ -29,6 +30,9 @@ from vigil.board.grants import standing
 from vigil.board.kept import Revision
 from vigil.bus.bus import Bus
 from vigil.contracts import (
+    BoardChange,
+    BoardChangePayload,
+    BoardTask,
     CallTool,
     CancelCall,
     CancelCallPayload,
@@ -46,7 +50,7 @@ from vigil.contracts import (
     decode_event,
 )
 from vigil.errors import Unavailable
-from vigil.subjects import SessionKey
+from vigil.subjects import SessionKey, token_of
 
 POINTS = tuple(point for point in crash.POINTS if point.startswith("executor."))
 
@@ -77,6 +81,7 @@ class Asked(NamedTuple):
     home: TellPerson
     withdrawn: CallTool
     quick: list[Any]
+    put: BoardChange
 
 
 class Player:
@@ -107,9 +112,9 @@ class Player:
         calls = [self._call(tool, number + n, **arguments) for n, tool in enumerate(TOOLS)]
         if self.given is not None:
             calls[-1] = by(self.given, calls[-1])
-        turn = Asked(calls, *self._quick(number))
-        await self.session.turn(*turn.quick, *calls)
-        self._unanswered |= {one.id for one in calls}
+        turn = Asked(calls, *self._quick(number), self._put(number + 9))
+        await self.session.turn(*turn.quick, turn.put, *calls)
+        self._unanswered |= {one.id for one in (*calls, turn.put)}
         self.turns.append(turn)
 
     async def answered(self) -> None:
@@ -158,6 +163,13 @@ class Player:
         ]
         return spawned, told, home, withdrawn, quick
 
+    def _put(self, number: int) -> BoardChange:
+        """A task that is made; one that has ended, of which there may be any number."""
+        id_ = token_of(str(self.key), str(number))
+        payload = BoardChangePayload(entity=task_of("done", id=id_))
+        made: BoardChange = effect_of(BoardChange, payload, number, self.key)
+        return made
+
     @property
     def calls(self) -> list[CallTool]:
         return [one for turn in self.turns for one in turn.calls]
@@ -169,7 +181,9 @@ class Player:
         bus = self.session.bus
         await self.session.all_acked()
         results = await self.session.results()  # each answered once
-        assert set(results) == {one.id for one in self.calls}
+        puts = {turn.put.id for turn in self.turns}
+        assert set(results) == {one.id for one in self.calls} | puts
+        assert not any(results[one].payload.is_error for one in puts)
         for one in self.calls:
             if one.payload.tool == "count":
                 assert runs[one.id] <= 1
@@ -180,6 +194,9 @@ class Player:
                 assert results[one.id].payload.content.startswith("ambiguous")
                 assert one.payload.tool == "count"
         for turn in self.turns:
+            entity = turn.put.payload.entity
+            assert isinstance(entity, BoardTask)
+            assert await history(bus, entity) == ["done"]
             (start,) = await events(bus, self.key.of_kind("worker", turn.spawned.id))
             assert start.payload.start.call_id == turn.spawned.id
         told = [event.payload.call_id for event in await events(bus, self.parent)]
@@ -189,9 +206,9 @@ class Player:
         assert not {turn.withdrawn.id for turn in self.turns} & set(runs)
         newest = await bus.get_last("BOARD", self.key.board("job", f"j-{self.key.thread}"))
         assert newest is not None
-        entity = decode_board(newest.data).entity
-        assert isinstance(entity, Job)
-        assert entity.runs == 10 * len(self.turns)
+        job = decode_board(newest.data).entity
+        assert isinstance(job, Job)
+        assert job.runs == 10 * len(self.turns)
 
 
 TOOLS = ("count", "again")

@@ -16,6 +16,7 @@ from vigil.contracts import (
     BoardChange,
     BoardChangePayload,
     BoardEntity,
+    BoardTask,
     CancelTimer,
     CancelTimerPayload,
     Cause,
@@ -53,8 +54,8 @@ from .work import job_record
 RETRY_TIMER: Final = "_retry"
 CALL_TIMER: Final = "_call"
 """The deadline of the tool calls that services run."""
-SERVICES: Final = ("memory", "executor")
-"""Who runs tools under that deadline; sessions and people have others."""
+SERVICES: Final = ("memory", "executor", "board")
+"""Who answers under that deadline; sessions and people have others."""
 PAUSE_TIMER: Final = "_pause"
 OUTSIDE: Final = "_outside"
 """Begins the ids of follow-ups that an event from outside caused, not a plan of the agent's."""
@@ -235,6 +236,17 @@ class Draft:
         payload = BoardChangePayload(entity=entity)
         effect, ordinal = self.next_id("board_change", payload, "board")
         self.effects.append(BoardChange(id=effect, ordinal=ordinal, payload=payload))
+
+    def change_task(self, task: BoardTask, expect: int, why: str) -> str:
+        """Have a task made or changed, if it still is as it was read; return the effect's id.
+
+        Args:
+            expect: the revision that was read; 0: it's new.
+        """
+        payload = BoardChangePayload(entity=task, expect=expect, why=why)
+        effect, ordinal = self.next_id("board_change", payload, "board")
+        self.effects.append(BoardChange(id=effect, ordinal=ordinal, payload=payload))
+        return effect
 
     def next_id(self, kind: EffectType, payload: Any, destination: str) -> tuple[str, int]:
         """Return the id and the ordinal of one more effect."""

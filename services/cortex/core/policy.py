@@ -11,6 +11,7 @@ import msgspec
 
 from vigil.contracts import SOCKET, Tool
 from vigil.grants.rule import Standing
+from vigil.tasks.lifecycle import ReadTask
 
 from ..profiles import profile_of
 from .profile import Profile
@@ -72,6 +73,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     steps_max: int = 20
     note_days: int = 7
     """How long a job's note is kept."""
+    tasks_need_approval: bool = True
+    """Whether a task that the agent makes waits for the person."""
     home_thread: str = "main"
     """The thread of the person's home, which is told what belongs to no other conversation."""
 
@@ -95,6 +98,8 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     grants: tuple[Standing, ...] = ()
     """What the person allowed this agent beforehand: read when a model called for tools, or when a
     job goes on with its steps."""
+    tasks: tuple[ReadTask, ...] = ()
+    """What is on the board for the person and agent: read when a model called for it."""
     is_history_tainted: bool = False
     """Whether untrusted content stands in the history that the model is shown."""
 

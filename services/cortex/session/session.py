@@ -13,6 +13,7 @@ import structlog
 
 from vigil import crash
 from vigil.board.grants import PersonsGrants
+from vigil.board.tasks import read_tasks
 from vigil.bus.bus import Bus, Message
 from vigil.clock import Clock
 from vigil.contracts import (
@@ -37,6 +38,7 @@ from .. import core
 from ..core import Draft, Moment, Policy
 from ..core.policy import next_at, quiet_until
 from ..core.profile import ModelQuestion
+from ..core.tools.declaration import needs_tasks
 from ..thought.model import ModelAnswer, ModelError
 from ..thought.recollector import LoopMemory, Recollector
 from ..thought.thinker import Thinker
@@ -251,12 +253,18 @@ class Session:
         unsaid = await session_log.voided(self._bus, self.key, sends)
         return msgspec.structs.replace(self._moment(grants), unsaid=unsaid)
 
-    async def _leave(self, call: asyncio.Future[Any]) -> tuple[Standing, ...]:
-        """Return what the person allowed beforehand, if the model's answer calls for anything."""
+    async def _moment_after(self, call: asyncio.Future[Any]) -> Moment:
+        """Return the moment, with what is on the board that the model's answer calls for: what the
+        person allowed beforehand, and their tasks."""
         if call.exception() is not None or not isinstance(call.result(), ModelAnswer):
-            return ()
-        has_calls = any(isinstance(block, ToolUseBlock) for block in call.result().blocks)
-        return await self._grants.now() if has_calls or self._log.state.job is not None else ()
+            return self._moment()
+        names = [b.name for b in call.result().blocks if isinstance(b, ToolUseBlock)]
+        has_calls = bool(names) or self._log.state.job is not None
+        grants = await self._grants.now() if has_calls else ()
+        if not needs_tasks(names):
+            return self._moment(grants)
+        tasks = await read_tasks(self._bus, self.key.user, self.key.agent)
+        return msgspec.structs.replace(self._moment(grants), tasks=tasks)
 
     async def _poison(self, message: Message, reason: str) -> None:
         await session_log.bury(self._bus, self.key, message, reason, self._clock, self._counts)
@@ -314,7 +322,7 @@ class Session:
                 interrupted, draft = await self._meanwhile(draft, message)
                 if interrupted:
                     return draft if draft.is_dirty else None
-            draft.moment = self._moment(await self._leave(call))
+            draft.moment = await self._moment_after(call)
             try:
                 question.apply(draft, call.result())
             except ModelError as error:

@@ -52,7 +52,7 @@ from ..work.jobs import (
     SkillList,
 )
 from ..work.letters import DeadLetterDetail, DeadLetterPage
-from ..work.tasks import TaskBody, TaskChange, TaskDetail, TaskList
+from ..work.tasks import TaskBody, TaskChange, TaskDetail, TaskListing
 from ..work.tools import ToolList
 from ..work.verdicts import ApprovalList, ApprovalView, Decide
 from . import examples_http
@@ -67,7 +67,7 @@ _COMPONENTS: Final[tuple[Any, ...]] = (
     Me,
     PauseState, PostMessage, ProblemBody, Readiness, Rebuild, RebuildStarted,
     ServerFrame, SessionList, Signal, SkillList, Status,
-    TaskBody, TaskChange, TaskDetail, TaskList, Ticket, TicketRequest, Timeline, TimerList,
+    TaskBody, TaskChange, TaskDetail, TaskListing, Ticket, TicketRequest, Timeline, TimerList,
     ToolList, Transcript, WhyAnswer,
 )  # fmt: skip
 DESCRIPTION: Final = """\

@@ -15,6 +15,7 @@ from vigil.contracts import (
     Approval,
     ApprovalState,
     BoardChange,
+    BoardTask,
     CancelCall,
     ChildKind,
     Effect,
@@ -24,6 +25,7 @@ from vigil.contracts import (
     Risk,
     SpawnSession,
     StepRun,
+    TaskStatus,
     TellParent,
     TellPerson,
     Turn,
@@ -117,7 +119,18 @@ class Working(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the plan is of this turn."""
 
 
-Deed = Started | CalledOff | Reported | ToldHome | Requested | Working
+class Put(msgspec.Struct, frozen=True, kw_only=True):
+    """A task of the board that it wanted made, or changed."""
+
+    id: str
+    task: str
+    title: str
+    status: TaskStatus
+    is_new: bool
+    is_tainted: bool
+
+
+Deed = Started | CalledOff | Reported | ToldHome | Requested | Working | Put
 
 
 def deeds_of(turn: Turn) -> list[Deed]:
@@ -142,11 +155,24 @@ def _deed(key: SessionKey, effect: Effect, at: datetime) -> Deed | None:
         case TellPerson(payload=asked):
             said, text = asked.told, clip(asked.told.text)
             return ToldHome(id=effect.id, home=asked.home, text=text, is_tainted=said.is_tainted)
-        case BoardChange(payload=changed):
-            entity = changed.entity
-            return _working(entity, at) if isinstance(entity, Job) else _requested(entity)
+        case BoardChange():
+            return _on_board(effect, at)
         case _:
             return None
+
+
+def _on_board(effect: BoardChange, at: datetime) -> Requested | Working | Put:
+    entity = effect.payload.entity
+    if isinstance(entity, BoardTask):
+        return Put(
+            id=effect.id,
+            task=entity.id,
+            title=clip(entity.title, 80),
+            status=entity.status,
+            is_new=not effect.payload.expect,
+            is_tainted=entity.is_tainted,
+        )
+    return _working(entity, at) if isinstance(entity, Job) else _requested(entity)
 
 
 def _requested(approval: Approval) -> Requested:

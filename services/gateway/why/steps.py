@@ -32,7 +32,7 @@ from vigil.contracts.notes import note_words
 from vigil.contracts.session_kinds import SESSION_KINDS
 from vigil.contracts.vocabulary import JOBS
 
-from .deeds import CalledOff, Deed, Reported, Requested, Started, ToldHome, Working
+from .deeds import CalledOff, Deed, Put, Reported, Requested, Started, ToldHome, Working
 from .facts import Fact, LetterFact, MissingRecord, TurnFact
 from .story import Story
 from .text import DEADLINES, LATE_S, RETRY, STARTED, TEMPLATES, Voice, clip
@@ -335,10 +335,8 @@ def _deed(pen: _Pen, deed: Deed, voice: Voice) -> WhyStep:
             return pen.step(
                 f"{deed.kind}.started", deed, deed.id, template=STARTED, begun=_begun_by(deed.kind)
             )
-        case CalledOff():
-            return pen.step("call.cancelled", deed, deed.id)
-        case ToldHome():
-            return pen.step("told_home", deed, deed.id)
+        case CalledOff() | ToldHome() | Put():
+            return pen.step(_name_of(deed), deed, deed.id)
         case Reported():
             return pen.step(f"parent.{deed.state}", deed, deed.id)
         case Requested():
@@ -351,6 +349,12 @@ def _deed(pen: _Pen, deed: Deed, voice: Voice) -> WhyStep:
             )
         case _:
             assert_never(deed)
+
+
+def _name_of(deed: CalledOff | ToldHome | Put) -> str:
+    if isinstance(deed, Put):
+        return "task.made" if deed.is_new else "task.changed"
+    return "call.cancelled" if isinstance(deed, CalledOff) else "told_home"
 
 
 def _begun_by(kind: str) -> str:

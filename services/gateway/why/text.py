@@ -183,6 +183,8 @@ TEMPLATES: Final[dict[str, str]] = {
     "parent.asking": "It reported that it waits for a person: {text:q}" + _HOLDS,
     "parent.done": "It reported its result to the session that started it: {text:q}" + _HOLDS,
     "parent.failed": "It reported that it failed: {text:q}" + _HOLDS,
+    "task.made": "It put the task {title:q} on the board, as {status}" + _HOLDS,
+    "task.changed": "It changed the task {title:q}, to {status}" + _HOLDS,
     "told_home": "It had {home} told: {text:q}" + _HOLDS,
     **{f"approval.{state}": words.step + _SAID for state, words in APPROVALS.items()},
     "approval.open": APPROVALS["open"].step + ": {text:q}, until {expires_at:at}.",

@@ -109,7 +109,7 @@ class TaskDetail(TaskView, frozen=True, kw_only=True):
     """The oldest first; of more than 64 the newest."""
 
 
-class TaskList(Answer, frozen=True, kw_only=True):
+class TaskListing(Answer, frozen=True, kw_only=True):
     """Tasks, those that moved last first."""
 
     tasks: tuple[TaskView, ...]
@@ -145,7 +145,7 @@ async def list_tasks(
     there = await KeptBoard(edge.bus, TASKS).all(listed_user(caller, user))
     found = [one for one in there if one.entity.status in wanted]
     found.sort(key=lambda one: (one.entity.moved_at, one.number), reverse=True)
-    return Json(TaskList(tasks=tuple(TaskView(**_facts(one)) for one in found[:limit])))
+    return Json(TaskListing(tasks=tuple(TaskView(**_facts(one)) for one in found[:limit])))
 
 
 async def get_task(edge: Shared, caller: Caller, id_: Id) -> Response:

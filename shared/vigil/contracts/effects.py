@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from .base import SOCKET, Instant, Record
-from .board import BoardEntity
+from .board import BoardEntity, BoardTask
 from .events import ChildKind, TimerKind, ToldPayload
 from .memories import MemoryType, Stability
 from .tools import Risk
@@ -181,8 +181,13 @@ class TellPerson(EffectEnvelope, frozen=True, kw_only=True, tag="tell_person"):
 
 
 class BoardChangePayload(Record, frozen=True, kw_only=True):
-    entity: BoardEntity
+    entity: BoardEntity | BoardTask
     """As it is now, whole."""
+    expect: int = 0
+    """Of a task: the revision that was read; 0: it's new. The loop waits for the answer. An
+    approval and a job are their session's own: of them the newer turn counts."""
+    why: str = ""
+    """Of a task."""
 
 
 class BoardChange(EffectEnvelope, frozen=True, kw_only=True, tag="board_change"):

@@ -51,8 +51,8 @@ class OpenCall(Record, frozen=True, kw_only=True):
     """Of the call; of one that waits for a person, the id of the approval."""
     tool_use_id: str
     tool: str
-    service: ToolService | Literal["session", "person"] = "memory"
-    """Who will answer: a service, a session that was started, a person."""
+    service: ToolService | Literal["session", "person", "board"] = "memory"
+    """Who will answer: a service, a session that was started, a person, the board."""
 
 
 class Task(Record, frozen=True, kw_only=True):

@@ -42,6 +42,7 @@ from .sections import (
     SearchSection,
     Section,
     Sessions,
+    Tasks,
 )
 
 TOOL_MARGIN_S: Final = 15.0
@@ -60,6 +61,7 @@ class Config(Section, frozen=True, kw_only=True):
     executor: Executor = Executor()
     approvals: Approvals = Approvals()
     jobs: Jobs = Jobs()
+    tasks: Tasks = Tasks()
     search: SearchSection = SearchSection()
     mcp: dict[str, McpServer] = {}  # noqa: RUF012 - msgspec gives each its own
     person: Person = Person()

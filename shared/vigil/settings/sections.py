@@ -322,6 +322,11 @@ class Approvals(Section, frozen=True, kw_only=True):
     """Open requests per session."""
 
 
+class Tasks(Section, frozen=True, kw_only=True):
+    approval: bool = True
+    """A task that an agent makes waits for the person; one from outside content always does."""
+
+
 class Jobs(Section, frozen=True, kw_only=True):
     steps_max: Annotated[int, msgspec.Meta(ge=1, le=100)] = 20
     """A longer plan is refused."""

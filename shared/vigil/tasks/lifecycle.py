@@ -6,11 +6,12 @@ Who may make a move is for the caller to say; whether there is such a move is sa
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Final
+from typing import Final, get_args
 
+import msgspec
 from msgspec.structs import replace
 
-from ..contracts import BoardTask, TaskResult, TaskStatus
+from ..contracts import BoardTask, TaskPriority, TaskResult, TaskStatus
 from ..errors import InvalidInput
 
 MOVES: Final[dict[TaskStatus, tuple[TaskStatus, ...]]] = {
@@ -84,3 +85,15 @@ def ended(task: BoardTask, result: TaskResult, *, is_done: bool) -> BoardTask:
 
 def _cut(text: str) -> str:
     return text[: RESULT_LENGTH_MAX - 1] + "…"
+
+
+def rank(task: BoardTask) -> tuple[int, datetime, str]:
+    """Return what tasks are put in order by: the more urgent before, and then the older."""
+    return get_args(TaskPriority).index(task.priority), task.created_at, task.id
+
+
+class ReadTask(msgspec.Struct, frozen=True, kw_only=True):
+    """A task as somebody read it: a change of it names the revision."""
+
+    task: BoardTask
+    revision: int

@@ -18,6 +18,7 @@ from vigil.contracts import (
     Approval,
     Block,
     BoardChange,
+    BoardTask,
     CallTool,
     CallToolPayload,
     Cause,
@@ -68,6 +69,8 @@ def _spent(draft: Draft) -> int:
             size += stored_size(effect.payload.input)
         elif isinstance(effect, BoardChange) and isinstance(effect.payload.entity, Approval):
             size += stored_size(effect.payload.entity.input)
+        elif isinstance(effect, BoardChange) and isinstance(effect.payload.entity, BoardTask):
+            size += stored_size(effect.payload.entity)
     return size
 
 
@@ -122,7 +125,8 @@ def wait(draft: Draft, calls: Sequence[OpenCall], until: datetime | None = None)
     waiting = draft.loop.waiting
     before = () if waiting is None else waiting.calls
     due = {e.id: e.payload.due_at for e in draft.effects if isinstance(e, CallTool)}
-    ends = [until or due[call.effect_id] for call in calls if call.service in SERVICES]
+    own = due_at(draft, None)
+    ends = [until or due.get(call.effect_id, own) for call in calls if call.service in SERVICES]
     if waiting is not None and waiting.generation:
         ends.append(waiting.due_at)
         if not any(call.service in SERVICES for call in calls):

@@ -12,7 +12,7 @@ person alone to decide, once content from outside has a part in them: its `Leave
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +69,7 @@ class OwnTool(msgspec.Struct, frozen=True, kw_only=True):
     profiles: tuple[str, ...]
     obstacle: Callable[[Any, OwnCall, Draft], str | None]
     leave: Leave | None
+    needs_tasks: bool
 
     def read(self, given: dict[str, Any]) -> Any:
         """Return the arguments of a call; what is wrong with them, as a text, if they don't fit."""
@@ -84,6 +85,7 @@ def tool(
     profiles: tuple[str, ...],
     obstacle: Callable[[Any, OwnCall, Draft], str | None] = lambda _given, _call, _draft: None,
     leave: Leave | None = None,
+    needs_tasks: bool = False,
 ) -> Callable[[Run], OwnTool]:
     """Declare a function to be a tool.
 
@@ -92,6 +94,7 @@ def tool(
         profiles: the kinds of sessions that are offered it.
         obstacle: why a call can't be granted as things are, whoever asks; None: it can.
         leave: None: the person is never asked.
+        needs_tasks: the tasks of the person and agent are to be in its moment.
     """
 
     def declare(function: Run) -> OwnTool:
@@ -103,9 +106,15 @@ def tool(
             profiles=profiles,
             obstacle=obstacle,
             leave=leave,
+            needs_tasks=needs_tasks,
         )
 
     return declare
+
+
+def needs_tasks(names: Iterable[str]) -> bool:
+    """Whether one of these tools needs the tasks of the person and agent."""
+    return any(name in declared() and declared()[name].needs_tasks for name in names)
 
 
 @functools.cache
