@@ -17,10 +17,11 @@ class SchedulerLimits(msgspec.Struct, frozen=True, kw_only=True):
     sleep_max_s: float = 1.0
     """Look at the wall clock at least this often: it may be set forward, and it goes on while the
     machine sleeps, when durations stand still."""
-    catch_up_quiet_s: float = 0.25
-    """No turn for so long after the start: there is no backlog."""
+    catch_up_again_s: float = 0.05
+    """How often it's asked whether the turns of before the start are carried out."""
     catch_up_max_s: float = 10.0
-    """A backlog that takes longer to read doesn't hold due timers back any more."""
+    """A backlog that takes longer to read doesn't hold due timers back any more. What a killed one
+    had in hand comes again within the ack wait of 5 s."""
     turns: WorkLimits = WorkLimits(in_hand_max=1024, slots=64, refusals_max=8, stop_grace_s=0.0)
     writes_in_flight: int = 64
     promotions_in_flight: int = 64

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Collection
 from typing import Final
 
+import structlog
+
 from vigil import crash
-from vigil.bus.bus import Message
+from vigil.bus.bus import Bus, BusError, Message
+from vigil.errors import Unavailable
 from vigil.observe import trace
-from vigil.worker.consumer_loop import ConsumerLoop
+from vigil.topology import SCHEDULER_TURNS, SCHEDULER_TURNS_SYSTEM, Consumer
 from vigil.worker.effects import InHand, Tasks
 from vigil.worker.turns import session_of
-from vigil.worker.worker import Worker
 
 from . import decide
 from .config import SchedulerLimits
 from .decide import Cancelled, Scheduled
 from .promotion import Promoter
 from .store import SERVICE, TimerStore
+
+log = structlog.get_logger("vigil.scheduler")
 
 Effect = Scheduled | tuple[Cancelled, ...]
 """The timers that a turn voids are removed all at once: a person may void hundreds."""
@@ -63,25 +66,39 @@ class TimerTurns:
         """Nobody waits: a timer that never fires is what the dead letter is about."""
 
 
-async def catch_up(
-    worker: Worker[Effect], loops: Collection[ConsumerLoop], limits: SchedulerLimits
-) -> None:
-    """Wait until the turns of an outage are carried out, within limits.
+async def catch_up(bus: Bus, limits: SchedulerLimits) -> None:
+    """Wait until every turn that is stored now was carried out, within limits.
 
-    Their timers may be due before those that were stored already. In a cluster, that no turn
-    comes tells nothing before somebody has answered.
+    Timers of turns may be due before those that are known already. Some turns may be in the hands
+    of one who was killed, and come again only after their ack wait: that nothing more comes tells
+    nothing, so it's asked up to where all are acknowledged.
     """
+    layout = await bus.layout()
+    readers = [
+        each for one in (SCHEDULER_TURNS, SCHEDULER_TURNS_SYSTEM) for each in layout.each(one)
+    ]
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(limits.catch_up_max_s):
-            await asyncio.gather(*(_read(loop, limits.catch_up_quiet_s) for loop in loops))
-            await worker.settled()
-
-
-async def _read(loop: ConsumerLoop, quiet_s: float) -> None:
-    """Wait until all is taken that waited, or nothing came for so long."""
-    while not loop.is_caught_up.is_set():
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(quiet_s):
-                await loop.is_caught_up.wait()
-        if loop.is_idle:
+            await asyncio.gather(*(_through(bus, reader, limits) for reader in readers))
             return
+    log.warning("not caught up", action="scheduler.behind", after_s=limits.catch_up_max_s)
+
+
+async def _through(bus: Bus, reader: Consumer, limits: SchedulerLimits) -> None:
+    """Wait until a consumer's turns of up to now are acknowledged."""
+    last: int | None = None
+    while True:
+        try:
+            if last is None:
+                last = await bus.newest(reader.stream, reader.filters)
+            if await _is_through(bus, reader, last):
+                return
+        except (Unavailable, BusError) as error:  # its leader is elected; then the term ends or not
+            log.info("can't tell", action="scheduler.catch_up", error=str(error))
+        await asyncio.sleep(limits.catch_up_again_s)
+
+
+async def _is_through(bus: Bus, reader: Consumer, last: int) -> bool:
+    info = await bus.api(f"CONSUMER.INFO.{reader.stream}.{reader.name}", {})
+    is_idle: bool = info["num_pending"] == info["num_ack_pending"] == 0
+    return is_idle or int(info["ack_floor"]["stream_seq"]) >= last

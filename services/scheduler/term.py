@@ -80,7 +80,7 @@ class Term:
         group: asyncio.TaskGroup,
     ) -> None:
         """Catch up with the turns of an outage; then fire what is due."""
-        await catch_up(worker, turns_in, self._limits)
+        await catch_up(self._bus, self._limits)
         if self._bus.is_cluster:
             for loop in turns_in:
                 loop.interrupted.clear()

@@ -1,8 +1,7 @@
 """Streams, buckets, consumers and permissions, as data.
 
-:func:`vigil.broker.provision.provision` makes a broker look like this page, and may be run again
-on any older one. Changing what a service may publish or read is a change of `ROLES`,
-reviewed as such: the broker enforces it (SPEC X-4).
+:func:`vigil.broker.provision.provision` makes a broker look like this page, and may be run again on
+any older one. What a service may publish or read, in `ROLES`, the broker enforces (SPEC X-4).
 """
 
 from __future__ import annotations
@@ -290,6 +289,7 @@ ROLES: Final[dict[str, Role]] = {
         raw=(
             "$JS.API.STREAM.PURGE.TIMERS", "$JS.API.STREAM.MSG.DELETE.TIMERS",
             "$JS.API.STREAM.CREATE.KV_LEASES", "$KV.CONFIG.rearm", "rpc.memory.maintain",
+            *(f"$JS.API.CONSUMER.INFO.*.scheduler-turns{of}" for of in ("", "-system")),
         ),
     ),
     "executor": Role(

@@ -26,7 +26,7 @@ from tests.support.timers import (
     until_fired,
     until_settled,
 )
-from vigil import crash, runtime
+from vigil import crash, runtime, topology
 from vigil.backup import rearm
 from vigil.bus.bus import Bus
 from vigil.bus.kv import KeyValue
@@ -184,6 +184,26 @@ async def test_broker_restarts_under_load_lose_nothing(bare: Stack) -> None:
     names = [(e.session_key, e.payload.timer_id) for e in await fired(admin)]
     assert len(set(names)) == 150
     assert len(names) == 150
+
+
+async def test_a_turn_in_dead_hands_is_waited_for(bare: Stack) -> None:
+    """S-8: its timer is due first; what was stored after it is known at once, and due, too."""
+    admin = await bare.bus("admin")
+    hands = await admin.pull(topology.SCHEDULER_TURNS)
+    start = now()
+    await commit(admin, KEY, schedule(KEY, "a", after(0.1, start)))
+    held = await anext(hands)
+    await hands.close()
+    await commit(admin, KEY, schedule(KEY, "b", after(0.2, start)))
+    await bare.start("scheduler")
+
+    async def is_b_long_due() -> bool:
+        return now() > after(1.5, start) and len(await pending(admin)) == 1
+
+    await until(is_b_long_due)
+    assert await fired(admin) == []
+    await admin.nak(held, 0)
+    assert [e.payload.timer_id for e in await until_fired(admin, 2)] == ["a", "b"]
 
 
 async def test_a_standby_takes_over(bare: Stack) -> None:

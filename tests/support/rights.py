@@ -96,6 +96,8 @@ def _api() -> dict[str, set[str]]:
         for verb in _CONSUMER_VERBS:
             found[f"CONSUMER.{verb}.{where}"] = {owner} if verb == "MSG.NEXT" else set()
         found[f"CONSUMER.CREATE.{where}.{one.filters[0]}"] = set()
+        if one.name.startswith("scheduler-turns"):  # up to where the one before got
+            found[f"CONSUMER.INFO.{where}"] = {owner}
     return found | _SPECIAL
 
 

@@ -58,7 +58,6 @@ class FaultyPuller:
     def __init__(self, *items: Message | Exception) -> None:
         self.items = list(items)
         self.closed = 0
-        self.is_heard = True
         self.interrupted = asyncio.Event()
 
     async def __anext__(self) -> Message:
@@ -87,13 +86,10 @@ async def test_a_pull_or_an_acknowledgement_that_fails_ends_nothing() -> None:
         if message.seq == 1:
             raise away
 
-    assert loop.is_idle
     task = asyncio.create_task(loop.run(take))
     await has_all.wait()
-    await loop.is_caught_up.wait()
     task.cancel()
     await asyncio.wait({task})
     await loop.close()
     assert taken == [0, 1, 2]
-    assert not loop.is_idle
     assert puller.closed == 1

@@ -298,11 +298,6 @@ class Puller(_Deliveries):
         ).encode()
         self._subscription: Any = None
 
-    @property
-    def is_heard(self) -> bool:
-        """Whether somebody answers, as far as the connection doesn't tell already."""
-        return self._is_heard or not self._bus.is_cluster
-
     def restart(self) -> None:
         self._is_heard = False
         self.interrupted.set()

@@ -88,6 +88,11 @@ class Reads(ABC):
         stream, (subject,) = await self.locate(stream, [subject])
         return await self._get(stream, {"last_by_subj": subject})
 
+    async def newest(self, stream: str, filters: Sequence[str]) -> int:
+        """Return the sequence of the newest message on `filters`, by the leader; 0: none."""
+        found = await asyncio.gather(*(self.get_last(stream, one) for one in filters))
+        return max((message.seq for message in found if message is not None), default=0)
+
     async def get(self, stream: str, seq: int) -> Message | None:
         """Return the message with that sequence, from the leader; of a session, see `get_of`."""
         return await self._get(stream, {"seq": seq})
@@ -197,7 +202,7 @@ async def _page(
     bus: Reads, stream: str, filters: Sequence[str], start: int, limit: int, bytes_max: int
 ) -> tuple[list[Message], bool]:
     """Do what :meth:`Reads.page` promises, for as long as it takes."""
-    end = await _newest(bus, stream, filters) if bus.is_cluster else None
+    end = await bus.newest(stream, filters) if bus.is_cluster else None
     if end is not None and end < start:
         return [], False
     follower = await bus.follow(stream, filters, start)
@@ -230,15 +235,9 @@ def _is_last(message: Message, end: int | None) -> bool:
     return message.pending == 0 if end is None else message.seq >= end
 
 
-async def _newest(bus: Reads, stream: str, filters: Sequence[str]) -> int:
-    """Return the sequence of the newest message on `filters`, by the leader; 0: none."""
-    found = await asyncio.gather(*(bus.get_last(stream, one) for one in filters))
-    return max((message.seq for message in found if message is not None), default=0)
-
-
 async def _is_nothing_after(bus: Reads, stream: str, filters: Sequence[str], seq: int) -> bool:
     if bus.is_cluster:
-        return await _newest(bus, stream, filters) < seq
+        return await bus.newest(stream, filters) < seq
     probe = await bus.follow(stream, filters, seq)
     try:
         return probe.waiting == 0

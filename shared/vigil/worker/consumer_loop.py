@@ -25,21 +25,12 @@ class ConsumerLoop:
     def __init__(self, puller: Puller, service: str) -> None:
         self._puller = puller
         self._service = service
-        self._backlog: int | None = None
-        """How many messages of the first backlog are still to be taken; None: nobody knows yet."""
         self._is_closed = False
-        self.is_caught_up = asyncio.Event()
-        """Set once all is taken that waited when the first message came."""
 
     @property
     def interrupted(self) -> asyncio.Event:
         """Set when nobody could be asked for a while: what was stored meanwhile comes late."""
         return self._puller.interrupted
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether somebody answers, and nothing came so far."""
-        return self._backlog is None and self._puller.is_heard
 
     async def run(self, take: Callable[[Message], Awaitable[None]]) -> None:
         """Take messages until cancelled or closed; then give back at once what nobody took.
@@ -67,15 +58,7 @@ class ConsumerLoop:
         message = await anext(self._puller, None)
         if message is None:  # closed
             return
-        try:
-            await take(message)
-        finally:
-            self._count(message)
-
-    def _count(self, message: Message) -> None:
-        self._backlog = message.pending if self._backlog is None else self._backlog - 1
-        if self._backlog <= 0:
-            self.is_caught_up.set()
+        await take(message)
 
 
 @contextlib.asynccontextmanager

@@ -114,10 +114,6 @@ class Worker(Generic[E]):
                 await self._stop()
                 holding.cancel()
 
-    async def settled(self) -> None:
-        """Wait until nothing waits in a lane or is worked on there."""
-        await self._lanes.below(1)
-
     async def _stop(self) -> None:
         await self._lanes.stop(grace_s=self._limits.stop_grace_s)
         await self._end_beside()
