@@ -39,6 +39,7 @@ MADE: Final = frozenset(
         "profile",
         "result_length_max",
         "route",
+        "teams",
         "timeouts_s",
     ]
 )
@@ -62,6 +63,7 @@ def policy_of(config: Config, key: SessionKey) -> Policy:
         channels=tuple(sorted(config.channels)),
         route=config.person_of(key.user).channel,
         home_thread=config.person_of(key.user).home_thread,
+        teams=config.teams,
     )
 
 

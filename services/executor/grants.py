@@ -22,7 +22,7 @@ from vigil.contracts import CallTool, Change, Grant, GrantUse, Tool
 from vigil.errors import Unavailable, WrongLastSequence
 from vigil.grants.rule import Wanted, obstacle
 from vigil.runtime import Context
-from vigil.subjects import SessionKey
+from vigil.subjects import Scope, SessionKey
 
 CALLS_MAX: Final = 32
 """Calls that a record names: a repeat comes soon, or never."""
@@ -44,12 +44,13 @@ class GrantDesk:
         Raises:
             Unavailable: nobody knows whether it holds; it did not run.
         """
+        whose = Scope(key.agent, key.user)
         for _ in range(TRIES_MAX):
             now = self._clock.now()
-            found = await self._grants.find(key.user, call.payload.grant_id)
+            found = await self._grants.find([whose], call.payload.grant_id)
             if found is None or found.number != call.payload.grant_revision:
                 return CHANGED
-            counted = await self._uses.find(key.user, found.entity.id)
+            counted = await self._uses.find([whose], found.entity.id)
             if counted is not None and call.id in counted.entity.calls:
                 return found.entity
             use = None if counted is None else counted.entity

@@ -41,7 +41,7 @@ async def serve(context: Context) -> None:
         listener = stack.enter_context(contextlib.closing(listen(config)))
         host, port = listener.getsockname()[:2]
         context.facts |= {"host": host, "port": port}
-        tokens = await Tokens.watch(context.bus)
+        tokens = await Tokens.watch(context.bus, context.settings.config.teams)
         stack.push_async_callback(tokens.close)
         switches = await Switches.watch(context.bus)
         stack.push_async_callback(switches.close)

@@ -1,14 +1,16 @@
-"""Who may reach what, decided once for all routes.
+"""What a request names, and whether its caller may reach that; the rule is :mod:`vigil.teams`.
 
-A session of somebody else's is answered as if it weren't there (404); who names another user in a
-field is told so (403), as the user may be no secret and the field is the mistake.
+A session of somebody else's, or an id, is answered as if it weren't there (404). Who names another
+user in a field is told so (403), as the user may be no secret and the field is the mistake; and so
+is who names a team or its agent, of which they are no member, in a field or a session key.
 """
 
 from __future__ import annotations
 
 from vigil.errors import InvalidInput
 from vigil.settings.tokens import Principal
-from vigil.subjects import SessionKey, check_part
+from vigil.subjects import Scope, SessionKey, check_part
+from vigil.teams import TEAM
 
 from .http.problem import Problem
 
@@ -18,7 +20,7 @@ def own_session(text: str, principal: Principal) -> SessionKey:
 
     Raises:
         InvalidInput: it's no session key, or a session of the cortex itself.
-        Problem: 404, it's somebody else's; whether it exists is not told.
+        Problem: 404, it's somebody else's; 403, a team's; whether it exists is not told.
     """
     return plain_session(readable_session(text, principal))
 
@@ -28,12 +30,14 @@ def readable_session(text: str, principal: Principal) -> SessionKey:
 
     Raises:
         InvalidInput: it's no session key.
-        Problem: 404, it's somebody else's; whether it exists is not told.
+        Problem: 404, it's somebody else's; 403, a team's; whether it exists is not told.
     """
     session = SessionKey.parse(text)
-    if not principal.may_reach(session.user):
-        raise Problem(404, "there is no such session")
-    return session
+    if principal.may_reach(session.user, session.agent):
+        return session
+    if session.user in (TEAM, principal.user):
+        raise not_of_team(session.agent)
+    raise Problem(404, "there is no such session")
 
 
 def plain_session(session: SessionKey) -> SessionKey:
@@ -43,24 +47,41 @@ def plain_session(session: SessionKey) -> SessionKey:
     return session
 
 
-def listed_user(principal: Principal, user: str | None, field: str = "user") -> str | None:
-    """Return whose things a list shows; None: everybody's, which only an admin gets.
+def listed(principal: Principal, owner: str | None, field: str = "user") -> tuple[Scope, ...]:
+    """Return whose things a list shows: the caller's and their teams', or an admin anybody's.
 
     Args:
-        user: as the request names them in `field`; None: it names nobody.
+        owner: a user or `team`, as the request names them in `field`; None: it names nobody.
 
     Raises:
         InvalidInput: that can't be a user.
-        Problem: 403, it's somebody else.
+        Problem: 403, it's somebody else, or a team and the caller is in none.
     """
-    if user is None:
-        return None if principal.is_admin else principal.user
-    check_part(field, user)
-    check_reach(principal, user, field)
-    return user
+    if owner is None:
+        return principal.reach
+    check_part(field, owner)
+    if principal.is_admin:
+        return (Scope("*", owner),)
+    found = tuple(one for one in principal.reach if one.owner == owner)
+    if not found:
+        raise _not_theirs(owner, field)
+    return found
 
 
-def check_reach(principal: Principal, user: str, field: str) -> None:
-    """Raises: Problem, 403: `user`, named in `field`, is somebody else's and no admin asks."""
-    if not principal.may_reach(user):
-        raise Problem(403, "only an admin may name another user", field=field)
+def check_reach(principal: Principal, owner: str, agent: str, field: str) -> None:
+    """Raises: Problem, 403: what is `owner`'s, named in `field`, isn't for the caller to reach."""
+    if principal.may_reach(owner, agent):
+        return
+    is_of_team = owner in (TEAM, principal.user)
+    raise not_of_team(agent) if is_of_team else _not_theirs(owner, field)
+
+
+def not_of_team(agent: str) -> Problem:
+    """Return what a caller is told who isn't in the agent's team, whether it has one or not."""
+    where = f"{TEAM}:{agent}:THREAD"
+    return Problem(403, f"only members of the team of {agent} may; its sessions are {where}")
+
+
+def _not_theirs(owner: str, field: str) -> Problem:
+    who = "a member of a team may name it" if owner == TEAM else "an admin may name another user"
+    return Problem(403, f"only {who}", field=field)

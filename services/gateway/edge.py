@@ -41,6 +41,7 @@ class Edge:
         config = context.settings.config.gateway
         self.context = context
         self.config = config
+        self.teams = context.settings.config.teams
         self.bus = context.bus
         self.clock = context.clock
         self.tokens = tokens

@@ -63,7 +63,6 @@ SIGNALS_ALL: Final = "signal.>"
 MEMORIES_ALL: Final = "memory.*.*.*"
 MEMORY_THREAD: Final = "_memory"
 """In the subject of a signal that is about a memory, and of no session."""
-DEAD_ALL: Final = "dead.>"
 ENDED: Final = "ended"
 """In the place of a service under ``dead.``: what became of dead letters."""
 TIMERS_ALL: Final = "timer.>"
@@ -270,9 +269,10 @@ class SessionKey(msgspec.Struct, frozen=True, order=True):
 
 
 class Scope(msgspec.Struct, frozen=True, order=True):
-    """Whose memory: an agent's of one owner. Nothing is ever read or written across scopes.
+    """Whose it is: an agent's, of one owner. Memory is never read or written across scopes.
 
-    The owner is a user, or ``team`` for an agent that its users share (`Config.scope_of`).
+    The owner is a user, or ``team`` for the agent of a team (`Config.scope_of`). In a filter either
+    part may be ``*``.
 
     >>> Scope("vigil", "ann").record("save"), Scope("vigil", "ann").question("recall")
     ('memory.vigil.ann.save', 'rpc.memory.recall.vigil.ann')
@@ -302,6 +302,14 @@ class Scope(msgspec.Struct, frozen=True, order=True):
             case _:
                 raise InvalidInput("subject", f"{subject!r} is not one of a memory")
 
+    def covers(self, key: SessionKey) -> bool:
+        """Whether that session's things are among these.
+
+        >>> Scope("*", "ann").covers(SessionKey("ann", "vigil", "t1"))
+        True
+        """
+        return self.owner in ("*", key.user) and self.agent in ("*", key.agent)
+
     @property
     def everything(self) -> str:
         """Matches every record of this scope."""
@@ -320,20 +328,8 @@ class Scope(msgspec.Struct, frozen=True, order=True):
         return f"rpc.memory.{op}.{self.agent}.{self.owner}"
 
 
-TEAM: Final = "team"
-"""The owner of the memory that the users of a `team` agent share; no user may have this name."""
-
-
-def check_user(value: object) -> str:
-    """Return `value` if a person may have that name.
-
-    Raises:
-        InvalidInput: it can't be a part of a session key, or it's `TEAM`.
-    """
-    name = check_part("user", value)
-    if name == TEAM:
-        raise InvalidInput("user", f"{TEAM!r} is who shares the memory of a team's agent")
-    return name
+ANYBODY: Final = Scope("*", "*")
+"""In a filter: whoever it is, and with whichever agent."""
 
 
 def memories_of_all(op: str) -> str:
@@ -365,22 +361,22 @@ def signals_of(user: str, *, agent: str = "*", kind: str = ">") -> str:
     return f"signal.{agent}.{user}.{rest}"
 
 
-def board_of(user: str | None, kind: str = "*", *, agent: str = "*") -> str:
-    """Return the filter of a person's entities on the board; None: everybody's.
+def board_of(whose: Scope, kind: str = "*") -> str:
+    """Return the filter of an owner's entities on the board.
 
-    >>> board_of("ann", "job"), board_of(None)
+    >>> board_of(Scope("*", "ann"), "job"), board_of(ANYBODY)
     ('board.*.ann.job.*', 'board.*.*.*.*')
     """
-    return f"board.{agent}.{user or '*'}.{kind}.*"
+    return f"board.{whose.agent}.{whose.owner}.{kind}.*"
 
 
-def dead_of(user: str | None) -> str:
-    """Return the filter of a person's dead letters, and of what became of them; None: everybody's.
+def dead_of(whose: Scope) -> str:
+    """Return the filter of an owner's dead letters, and of what became of them.
 
-    >>> dead_of("ann"), dead_of(None)
-    ('dead.*.*.ann.*', 'dead.>')
+    >>> dead_of(Scope("*", "ann")), dead_of(ANYBODY)
+    ('dead.*.*.ann.*', 'dead.*.*.*.*')
     """
-    return DEAD_ALL if user is None else f"dead.*.*.{user}.*"
+    return f"dead.*.{whose.agent}.{whose.owner}.*"
 
 
 def token_of(*parts: str) -> str:

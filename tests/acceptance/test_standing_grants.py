@@ -16,6 +16,7 @@ from tests.support.talk import Talk
 from vigil.board.grants import standing
 from vigil.contracts import Approval, Equal
 from vigil.grants.proposal import constraints_of
+from vigil.subjects import Scope
 
 SEND = "box__send"
 
@@ -58,7 +59,7 @@ async def test_a_thread_that_has_read_a_page_goes_on_being_useful(
         await arena.tell(talk, "and once more: " + order("other"))
         assert arena.traces.count("send other") > sent
         assert [one for one in asked(talk) if one.input["text"] == "other"] == []
-        uses = {one.grant.name: one.uses for one in await standing(bus, "ann")}
+        uses = {one.grant.name: one.uses for one in await standing(bus, Scope("*", "ann"))}
         assert uses["g1"] >= 1
         assert uses["g2"] >= 1
         await revoke(bus, given)

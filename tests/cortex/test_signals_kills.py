@@ -52,7 +52,8 @@ from vigil.contracts import (
 )
 from vigil.errors import VigilError, WrongLastSequence
 from vigil.signals.sources import project
-from vigil.subjects import TEAM, Scope, SessionKey
+from vigil.subjects import Scope, SessionKey
+from vigil.teams import TEAM
 
 KILLS = repeats(200, fast=44)
 SLOTS = 2

@@ -23,7 +23,7 @@ from vigil.board.kept import GRANTS, KeptBoard, Revision
 from vigil.contracts import Address, Argv, BoardEntry, CallTool, Change, Equal, Grant, encode
 from vigil.errors import InvalidInput
 from vigil.net.ssrf import Rules
-from vigil.subjects import SessionKey
+from vigil.subjects import Scope, SessionKey
 
 OTHER = SessionKey("ann", "vigil", "t2")
 
@@ -52,7 +52,7 @@ async def test_a_use_is_counted_with_the_call(stack: Stack) -> None:
     assert await told(session, one) == "count a"
     await session.turn(one)  # a repeat
     await session.all_acked()
-    (found,) = await standing(bus, "ann")
+    (found,) = await standing(bus, Scope("*", "ann"))
     assert found.uses == 1
     assert found.last_used_at is not None
 
@@ -71,7 +71,7 @@ async def test_of_two_sessions_that_race_for_the_last_use_one_runs(stack: Stack)
     assert len(ran) == 3
     assert sum(noted(stack.settings.home).values()) == 3
     assert all("it is used up" in one.payload.content for one in results if one not in ran)
-    assert (await standing(bus, "ann"))[0].uses == 3
+    assert (await standing(bus, Scope("*", "ann")))[0].uses == 3
 
 
 async def test_what_is_revoked_doesnt_run(stack: Stack) -> None:
@@ -115,7 +115,7 @@ async def test_two_hundred_are_the_most_that_one_has(stack: Stack) -> None:
     )
     assert sum(isinstance(one, Revision) for one in results) == 1
     assert sum("200 already" in str(one) for one in results) == 2
-    assert len(await board.all("ann")) == 200
+    assert len(await board.all(Scope("*", "ann"))) == 200
 
 
 def _entry(grant: Grant) -> bytes:

@@ -50,7 +50,7 @@ from vigil.contracts import (
     decode_event,
 )
 from vigil.errors import Unavailable
-from vigil.subjects import SessionKey, token_of
+from vigil.subjects import Scope, SessionKey, token_of
 
 POINTS = tuple(point for point in crash.POINTS if point.startswith("executor."))
 
@@ -253,7 +253,7 @@ async def test_killed_at_every_point(bare: Stack) -> None:
         crashed = [e.crash_at.partition(":")[0] for e in processes.exits if e.is_crash]
         assert sorted(crashed) == sorted(POINTS)
         await judged(bare, players, processes)
-        (counted,) = await standing(admin, "ann")
+        (counted,) = await standing(admin, Scope("*", "ann"))
         asked = sum(len(player.turns) for player in players)
         assert counted.uses >= asked, "a repeat may be counted again, and nothing goes uncounted"
         print(f"{len(players)} sessions, {len(crashed)} crashes")

@@ -12,6 +12,7 @@ from tests.support.approvals import ID, ask, request
 from tests.support.gateway import Gate, assert_problem
 from vigil.board.kept import GRANTS, USES, KeptBoard
 from vigil.contracts import Change, GrantUse
+from vigil.subjects import Scope
 
 PATH: Final = "/api/grants"
 DF: Final[dict[str, Any]] = {"kind": "argv", "argv": ["df", "-h"]}
@@ -39,7 +40,7 @@ async def test_a_grant_is_its_makers_alone(gate: Gate) -> None:
     admin = await gate.person("root", is_admin=True)
     assert [found["id"] for found in (await admin.get(PATH)).json()["grants"]] == [one["id"]]
     assert (await admin.delete(f"{PATH}/{one['id']}")).json()["ended"] == "it was revoked"
-    found = await KeptBoard(gate.admin, GRANTS).find("ann", one["id"])
+    found = await KeptBoard(gate.admin, GRANTS).find([Scope("*", "ann")], one["id"])
     assert found is not None
     assert (found.change.by, found.change.why) == ("root", "revoked")
 
@@ -112,7 +113,7 @@ async def test_an_unused_one_is_marked_after_thirty_days(gate: Gate) -> None:
     ann, board = await gate.person("ann"), KeptBoard(gate.admin, GRANTS)
     one = (await ann.post(PATH, json=BODY)).json()
     assert not one["is_unused"]
-    found = await board.find("ann", one["id"])
+    found = await board.find([Scope("*", "ann")], one["id"])
     assert found is not None
     old = datetime.now(UTC) - timedelta(days=31)
     before = msgspec.structs.replace(found.entity, made_at=old)

@@ -21,7 +21,7 @@ from tests.support.examples import up_to
 from tests.support.gateway import Gate, assert_problem, running_gateway
 from vigil import crash
 from vigil.contracts import BoardEntry, Control, Job, JobStatus, Plan, Step, decode_event, encode
-from vigil.subjects import SessionKey
+from vigil.subjects import Scope, SessionKey
 
 NOBODY = "0" * 32
 AT = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
@@ -244,11 +244,13 @@ async def test_a_long_list_keeps_no_more_than_it_shows(gate: Gate) -> None:
     for number in range(1, 301, 3):
         await put(gate, "succeeded", number, plan=Plan(steps=(Step(tool="x"),)))
     board: Board[Job] = Board(gate.admin, Job)
-    newest = await board.newest("ann", limit=5)
+    newest = await board.newest([Scope("*", "ann")], limit=5)
     assert [int(job.id, 16) for job in newest] == [300, 299, 298, 297, 296]
-    done = await board.newest("ann", limit=4, is_wanted=lambda job: job.status == "succeeded")
+    done = await board.newest(
+        [Scope("*", "ann")], limit=4, is_wanted=lambda job: job.status == "succeeded"
+    )
     assert [int(job.id, 16) for job in done] == [298, 295, 292, 289]
-    assert await board.newest("bob", limit=5) == []
+    assert await board.newest([Scope("*", "bob")], limit=5) == []
 
 
 # ---------------------------------------------------------------- lifecycle

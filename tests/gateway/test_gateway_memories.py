@@ -331,9 +331,12 @@ async def test_nobody_reaches_another_users_memory(memories: Gate, who: str, oth
     assert contents(await look(ann)) == ["canary of ann"]
 
 
+DESK = {"kind": "team", "members": ["ann", "bob"]}
+
+
 async def test_an_agent_of_a_team_has_one_memory_for_all(tmp_path: Path) -> None:
     """M-2: `team`: its users share one; `personal` stays apart; nobody may be called team."""
-    async with running_memories(tmp_path, agents={"desk": {"kind": "team"}}) as gate:
+    async with running_memories(tmp_path, agents={"desk": DESK}) as gate:
         ann, bob = await gate.person("ann"), await gate.person("bob")
         await save(ann, "the printer is out of paper", agentId="desk")
         page = await look(bob, q="printer", agentId="desk")

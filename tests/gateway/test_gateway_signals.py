@@ -25,7 +25,7 @@ from vigil.observe.health import Health
 from vigil.settings import tokens
 from vigil.settings.tokens import Principal
 from vigil.signals.kinds import KINDS
-from vigil.subjects import SessionKey
+from vigil.subjects import Scope, SessionKey
 
 ANN = "ann:vigil:t1"
 AT = datetime(2026, 1, 5, tzinfo=UTC)
@@ -385,10 +385,14 @@ def test_the_brokers_filter_and_ours_agree() -> None:
         (None, "a"), (None, "x"), (None, "t"), (None, *KINDS, *halves),
     )  # fmt: skip
     for user, agent, thread, kind in product(*choices):
-        selection = Selection(user=user, agent=agent, thread=thread, kind=kind)
+        more = (Scope("y", "b"),) if user else ()  # a team's
+        whose = (Scope(agent or "*", user or "*"), *more)
+        selection = Selection(whose=whose, thread=thread, kind=kind)
         for event in events:
             subject = event.session.signal(event.kind)
-            assert selection.takes(event) == matches(selection.subject, subject), selection
+            assert selection.takes(event) == any(
+                matches(one, subject) for one in selection.subjects
+            ), selection
 
 
 def matches(filter_: str, subject: str) -> bool:
@@ -405,7 +409,7 @@ async def test_stepping_over_needs_what_came_since(gate: Gate) -> None:
         count = RECENT_MAX + 10
         await asyncio.gather(*(tell(gate, ANN, "turn.committed", n) for n in range(count)))
         await until(lambda: _is(shared.seq == count), "handed out")
-        late = SignalReader(Selection(user="ann"), count)
+        late = SignalReader(Selection(whose=(Scope("*", "ann"),)), count)
         assert not shared.join(late, 9)
         assert shared.readers == 0
         assert shared.join(late, 10)

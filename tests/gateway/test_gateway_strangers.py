@@ -29,10 +29,14 @@ from tests.support.remembering import running_memories, save
 from vigil.contracts import BoardEntry, DeadLetter, Job, State, encode
 from vigil.memory.operation import mcp_view, operations
 from vigil.subjects import SessionKey
+from vigil.teams import TEAM
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 OWNER, STRANGER, BYSTANDER = "olga", "stan", "nemo"
+MEMBERS: Final = ("mia", "max")
+DESK: Final = "desk"
+"""The agent of their team."""
 
 KINDS: Final = {
     **dict.fromkeys(("key", "session", "session_key", "subject", "ce-subject"), "session"),
@@ -105,6 +109,8 @@ REFUSALS: Final = {
 }
 """What a stranger is answered. A label isn't here: it is a name of the asker's own, and that
 somebody else gave it to a thing of theirs changes nothing."""
+TEAM_REFUSALS: Final = {"session": (403, 422), "user": (403,)}
+"""The same, of what names a team."""
 
 Things = dict[str, tuple[str, ...]]
 """By kind, what somebody has of it."""
@@ -173,9 +179,12 @@ def asked(document: Any) -> list[Asked]:
 # ---------------------------------------------------------------- what they have
 
 
-async def things_of(gate: Gate, person: httpx2.AsyncClient, user: str, number: str) -> Things:
+async def things_of(
+    gate: Gate, person: httpx2.AsyncClient, user: str, number: str, agent: str = "vigil"
+) -> Things:
     """Give somebody one thing of each kind. `number`: a hexadecimal digit, theirs alone."""
-    key, id_, now = SessionKey(user, "vigil", "t1"), number * 32, datetime.now(UTC)
+    key, id_, now = SessionKey(user, agent, "t1"), number * 32, datetime.now(UTC)
+    whose = {"agentId": agent}
     said = await person.post(f"/api/sessions/{key}/messages", json={"text": f"I am {user}"})
     planner = key.of_kind("planner", id_)
     job = Job(id=id_, session_key=str(planner), status="running", created_at=now)
@@ -189,9 +198,10 @@ async def things_of(gate: Gate, person: httpx2.AsyncClient, user: str, number: s
         seq=9, cause="not JSON", at=now, data=b"{",
     )  # fmt: skip
     await gate.admin.publish(key.dead("cortex"), encode(letter))
-    grant = await person.post("/api/grants", json=BODIES["make_grant"])
-    task = await person.post("/api/tasks", json=BODIES["make_task"])
-    memories = [await save(person, f"{user} has the {thing}") for thing in ("key", "mat", "cup")]
+    grant = await person.post("/api/grants", json=BODIES["make_grant"] | whose)
+    task = await person.post("/api/tasks", json=BODIES["make_task"] | whose)
+    texts = [f"{user} has the {thing}" for thing in ("key", "mat", "cup")]
+    memories = [await save(person, text, **whose) for text in texts]
     return {
         "user": (user,),
         "session": (str(key), str(planner)),
@@ -235,13 +245,17 @@ class People(NamedTuple):
 async def people(tmp_path_factory: Any) -> AsyncIterator[People]:
     """The gateway and the memory service, an owner and a stranger, who has things, too."""
     home: Path = tmp_path_factory.mktemp("home")
-    async with running_memories(home, gateway={"chat_wait_s": 0.01}) as gate:
-        tokens = {user: await gate.token(user) for user in (OWNER, STRANGER, BYSTANDER)}
+    agents = {DESK: {"kind": "team", "members": MEMBERS}}
+    async with running_memories(home, gateway={"chat_wait_s": 0.01}, agents=agents) as gate:
+        everybody = (OWNER, STRANGER, BYSTANDER, *MEMBERS)
+        tokens = {user: await gate.token(user) for user in everybody}
         clients = {user: await gate.http(token) for user, token in tokens.items()}
         things = {
             user: await things_of(gate, clients[user], user, number)
             for user, number in ((OWNER, "a"), (STRANGER, "b"))
         }
+        team = await things_of(gate, clients[MEMBERS[0]], TEAM, "c", DESK)
+        things |= dict.fromkeys((TEAM, *MEMBERS), team)
         document = (await clients[OWNER].get("/openapi.json")).json()
         yield People(gate, document, clients, tokens, things)
 
@@ -261,8 +275,14 @@ def own(value: Any, things: Things) -> Any:
     return value.format(new=f"new-{next(_numbers)}", **mine) if value[:1] == "{" else value
 
 
-async def ask(people: People, user: str, one: Asked, value: str) -> tuple[int, str]:
-    """Ask for `value` in that field, all else being the asker's own -> (status, answer)."""
+async def ask(
+    people: People, user: str, one: Asked, value: str, agent: str = ""
+) -> tuple[int, str]:
+    """Ask for `value` in that field, all else being the asker's own -> (status, answer).
+
+    Args:
+        agent: is named, too, where one can be.
+    """
     things = people.things[user]
     given: dict[str, dict[str, Any]] = {
         "path": {}, "header": {}, "query": own(QUERIES.get(one.operation, {}), things),
@@ -272,6 +292,10 @@ async def ask(people: People, user: str, one: Asked, value: str) -> tuple[int, s
         given["path"][name] = things[one._replace(field=name).kind][0]
     if one.place == "header":
         given["header"] = own(EVENT_HEADERS, things)
+    if agent:
+        for place in {two.place for two in fields_of(people.document)
+                      if (two.operation, two.field) == (one.operation, "agentId")}:  # fmt: skip
+            given[place]["agentId"] = agent
     outer, _, inner = one.field.partition(".")
     given[one.place][outer] = [{inner: value}] if inner else value
     if one.path == SOCKET_PATH:
@@ -347,6 +371,60 @@ async def test_an_owner_reaches_it_by_every_field(people: People) -> None:
     assert not wrong
 
 
+async def test_a_teams_things_are_for_its_members(people: People) -> None:
+    """L-17: a stranger gets 403 for what names the team, and 404 for an id; nothing tells more."""
+    wrong = []
+    nowhere = {**NOWHERE, "session": (f"{TEAM}:{DESK}:t9", f"{TEAM}:{DESK}:_planner-{'9' * 32}")}
+    for one in asked(people.document):
+        if one.kind == "label":
+            continue
+        refusals = TEAM_REFUSALS.get(one.kind, REFUSALS[one.kind])
+        for theirs, nothing in zip(people.things[TEAM][one.kind], nowhere[one.kind], strict=True):
+            for agent in ("", DESK):
+                found = await ask(people, STRANGER, one, theirs, agent)
+                missing = await ask(people, STRANGER, one, nothing, agent)
+                is_refused = found[0] in refusals or (bool(agent) and found[0] == 403)
+                is_alike = one.kind == "user" or alike(found, theirs) == alike(missing, nothing)
+                if not (is_refused and is_alike):
+                    wrong.append((*one, agent, found, missing))
+    assert not wrong
+
+
+async def test_a_teams_agent_is_for_its_members(people: People) -> None:
+    """L-17: whoever else names it is refused, or is shown nothing of the team's."""
+    wrong = []
+    named = [one for one in fields_of(people.document) if one.field in ("agent", "agentId")]
+    for one in (one for one in named if one.operation not in SIGNED):
+        if one.path.startswith("/api/memories"):  # one of them forgets it
+            moment = await save(people.clients[MEMBERS[0]], "a moment", agentId=DESK)
+            people.things[TEAM]["memory"] = (moment,)
+        status, text = await ask(people, STRANGER, one, DESK)
+        if status != 403 and (one.method != "GET" or status != 200 or TEAM in text):
+            wrong.append((*one, status, text))
+        status, text = await ask(people, MEMBERS[0], one, DESK)
+        is_other = one.operation == "chat"  # its user is the team, and the body has that
+        if status >= 400 and not is_other:
+            wrong.append((*one, status, text))
+    assert not wrong
+
+
+async def test_each_member_reaches_it_by_every_field(people: People) -> None:
+    """L-17: the second is asked for what changes nothing, as the first has just changed it."""
+    wrong = []
+    things = people.things[TEAM]
+    first, second = MEMBERS
+    for one in asked(people.document):
+        if one.path.startswith("/api/memories"):  # one of them forgets it
+            things["memory"] = (await save(people.clients[first], "a moment", agentId=DESK),)
+        if one.kind == "label":
+            continue
+        for user in (first, second) if one.method == "GET" else (first,):
+            answer = await ask(people, user, one, things[one.kind][0], DESK)
+            if answer[0] in (400, 401, 403, 404, 405, 415, 422) or answer[0] >= 500:
+                wrong.append((user, *one, answer))
+    assert not wrong
+
+
 async def test_what_is_listed_for_a_stranger_is_their_own(people: People) -> None:
     """X-4: routes that name nothing show nothing of others."""
     nobodys = {one.path for one in fields_of(people.document) if one.place == "path"}
@@ -356,6 +434,7 @@ async def test_what_is_listed_for_a_stranger_is_their_own(people: People) -> Non
             for user in (STRANGER, BYSTANDER):
                 answer = await people.clients[user].get(path, params=query)
                 assert OWNER not in answer.text, path
+                assert DESK not in answer.text, path
 
 
 async def test_every_route_is_described(people: People) -> None:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from tests.support.gateway import Gate, assert_problem
 from vigil.board.kept import TASKS, KeptBoard
 from vigil.contracts import Change
+from vigil.subjects import Scope
 
 PATH: Final = "/api/tasks"
 BODY: Final[dict[str, Any]] = {"title": "Compare three backup tools"}
@@ -108,7 +109,7 @@ async def test_two_hundred_are_open_and_the_next_is_refused(gate: Gate) -> None:
     ann = await gate.person("ann")
     first = (await ann.post(PATH, json=BODY)).json()
     board, now = KeptBoard(gate.admin, TASKS), datetime.now(UTC)
-    found = await board.find("ann", first["id"])
+    found = await board.find([Scope("*", "ann")], first["id"])
     assert found is not None
     done = replace(found.entity, status="done")
     await board.replace(found.number, done, Change(by="ann"), now)
@@ -119,7 +120,7 @@ async def test_two_hundred_are_open_and_the_next_is_refused(gate: Gate) -> None:
     path = f"{PATH}/{first['id']}"
     assert_problem(await ann.patch(path, json={"status": "ready"}), 422, "task")
     assert (await ann.patch(f"{PATH}/{'0' * 31}1", json={"status": "backlog"})).status_code == 200
-    ended = await board.find("ann", f"{1:032x}")
+    ended = await board.find([Scope("*", "ann")], f"{1:032x}")
     assert ended is not None
     await board.replace(ended.number, replace(ended.entity, status="done"), Change(by="ann"), now)
     yesterday = {"If-Match": f'"{found.number}"'}

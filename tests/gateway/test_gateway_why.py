@@ -29,7 +29,7 @@ from vigil.contracts import (
 )
 from vigil.layout import LogLayout
 from vigil.observe import trace
-from vigil.subjects import ENDED, SessionKey
+from vigil.subjects import ANYBODY, ENDED, Scope, SessionKey
 
 ANN: Final = "ann:vigil:t1"
 EFFECT: Final = "e" * 32
@@ -284,23 +284,24 @@ async def test_a_slow_broker_takes_nothing_out_of_a_story(
 
 async def test_the_scope_of_a_search(gate: Gate) -> None:
     """X-4: subjects of the caller's own, and nothing wider."""
-    assert SearchScope("ann").roots(LogLayout()) == (
+    own = SearchScope((Scope("*", "ann"),))
+    assert own.roots(LogLayout()) == (
         ("SESSIONS", "session.*.ann.*"),
         ("SYSTEM", "system.*.ann.*"),
     )
-    assert SearchScope("ann").letters == "dead.*.*.ann.*"
-    assert SearchScope(None).roots(LogLayout(1)) == (
+    assert own.letters == ("dead.*.*.ann.*",)
+    assert SearchScope((ANYBODY,)).roots(LogLayout(1)) == (
         ("SESSIONS", "session.*.*.*"),
         ("SYSTEM", "system.*.*.*"),
     )
-    logs = [stream for stream, _ in SearchScope(None).roots(LogLayout(2))]
+    logs = [stream for stream, _ in SearchScope((ANYBODY,)).roots(LogLayout(2))]
     assert logs == ["SESSIONS_0", "SESSIONS_1", "SYSTEM"]
     worker = SessionKey.parse("ann:vigil:_worker-1")
-    assert SearchScope("ann", worker).roots(LogLayout(2)) == (
+    assert SearchScope(own.whose, worker).roots(LogLayout(2)) == (
         ("SYSTEM", "system.vigil.ann._worker-1"),
     )
-    assert SearchScope("ann", SessionKey.parse(ANN)).letters == "dead.*.vigil.ann.t1"
-    assert not SearchScope("ann").includes(SessionKey.parse("bob:vigil:t1"))
+    assert SearchScope(own.whose, SessionKey.parse(ANN)).letters == ("dead.*.vigil.ann.t1",)
+    assert not own.includes(SessionKey.parse("bob:vigil:t1"))
     await gate.turn(ANN, State(turns=1))
     message = await gate.admin.get("SESSIONS", 1)
     assert message is not None

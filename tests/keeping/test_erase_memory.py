@@ -32,11 +32,12 @@ from vigil.memory.client import MemoryClient
 from vigil.memory.operations.get import Get
 from vigil.memory.operations.recall import Recall, Recalled
 from vigil.memory.questions import ERASE, Erased
-from vigil.subjects import TEAM, Scope
+from vigil.subjects import Scope
+from vigil.teams import TEAM
 
 THEIRS = Scope("vigil", USER)
 SHARED = Scope("crew", TEAM)
-CREW: dict[str, Any] = {"agents": {"crew": {"kind": "team"}}}
+CREW: dict[str, Any] = {"agents": {"crew": {"kind": "team", "members": [USER, "bob"]}}}
 
 
 @contextlib.asynccontextmanager

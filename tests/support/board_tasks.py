@@ -8,6 +8,7 @@ from typing import Any, Final
 from vigil.board.kept import TASKS, KeptBoard, Revision
 from vigil.bus.bus import Bus
 from vigil.contracts import BoardTask, Change, TaskStatus
+from vigil.subjects import Scope
 
 AT: Final = datetime(2026, 11, 23, 9, tzinfo=UTC)
 
@@ -27,7 +28,7 @@ async def keep(bus: Bus, task: BoardTask) -> Revision[BoardTask]:
 
 async def find(bus: Bus, task: BoardTask) -> Revision[BoardTask]:
     """Return a task as it is now."""
-    found = await KeptBoard(bus, TASKS).find(task.owner, task.id)
+    found = await KeptBoard(bus, TASKS).find([Scope(task.agent, task.owner)], task.id)
     assert found is not None
     return found
 

@@ -11,6 +11,7 @@ from vigil.board.kept import GRANTS, KeptBoard, Revision
 from vigil.bus.bus import Bus
 from vigil.contracts import AnyConstraint, Argv, Change, Grant
 from vigil.grants.check import check
+from vigil.teams import holding
 
 DF: Final = Argv(argv=("df", "-h"))
 
@@ -32,7 +33,7 @@ def grant_of(tool: str = "shell", *constraints: AnyConstraint, **changes: Any) -
 async def give(bus: Bus, grant: Grant) -> Revision[Grant]:
     board = KeptBoard(bus, GRANTS)
     change, now = Change(by=grant.owner), datetime.now(UTC)
-    return await board.create(lambda _: grant, grant.owner, change, now)
+    return await board.create(lambda _: grant, holding(grant.owner, grant.agent), change, now)
 
 
 async def revoke(bus: Bus, given: Revision[Grant]) -> Revision[Grant]:

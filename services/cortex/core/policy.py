@@ -12,6 +12,7 @@ import msgspec
 from vigil.contracts import SOCKET, Tool
 from vigil.grants.rule import Standing
 from vigil.tasks.lifecycle import ReadTask
+from vigil.teams import Teams
 
 from ..profiles import profile_of
 from .profile import Profile
@@ -77,6 +78,9 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a task that the agent makes waits for the person."""
     home_thread: str = "main"
     """The thread of the person's home, which is told what belongs to no other conversation."""
+
+    teams: Teams = {}
+    """Who the members are of agents' teams."""
 
     @property
     def is_reply_voidable(self) -> bool:

@@ -12,7 +12,7 @@ import msgspec
 import structlog
 
 from vigil import crash
-from vigil.board.grants import PersonsGrants
+from vigil.board.grants import OwnersGrants
 from vigil.board.tasks import read_tasks
 from vigil.bus.bus import Bus, Message
 from vigil.clock import Clock
@@ -32,7 +32,7 @@ from vigil.observe.trace import Tracer
 from vigil.settings.hours import digest_time_of, quiet_hours_of, zone_of
 from vigil.settings.sections import Person
 from vigil.settings.switches import Switches
-from vigil.subjects import SessionKey
+from vigil.subjects import Scope, SessionKey
 
 from .. import core
 from ..core import Draft, Moment, Policy
@@ -113,7 +113,7 @@ class Session:
             loaded=lambda: self._log,
             parent=lambda: self._span.header,
         )
-        self._grants = PersonsGrants(bus, key.user, key.agent)
+        self._grants = OwnersGrants(bus, Scope(key.agent, key.user))
         self._wakes = Wakes(bus, key, lambda: self._log.state, on_rest)
         self.is_closing = False
 
@@ -263,7 +263,7 @@ class Session:
         grants = await self._grants.now() if has_calls else ()
         if not needs_tasks(names):
             return self._moment(grants)
-        tasks = await read_tasks(self._bus, self.key.user, self.key.agent)
+        tasks = await read_tasks(self._bus, Scope(self.key.agent, self.key.user))
         return msgspec.structs.replace(self._moment(grants), tasks=tasks)
 
     async def _poison(self, message: Message, reason: str) -> None:

@@ -13,9 +13,10 @@ import structlog
 from fastapi import Request, Response
 
 from vigil.channels.contract import ChannelRequest, Inbound, NotAuthentic
-from vigil.subjects import SessionKey
+from vigil.subjects import SessionKey, check_part
+from vigil.teams import may_act, owner_of
 
-from ..access import plain_session
+from ..access import not_of_team, plain_session
 from ..edge import Edge
 from ..http import body
 from ..http.decide import check_length
@@ -59,10 +60,10 @@ async def _take(edge: Edge, source: str, heard: Inbound, parent: str | None) -> 
 
     Raises:
         InvalidInput: it names no session that it may be for, or its id was used for something else.
-        Problem: 429, 503.
+        Problem: 403, 429, 503.
     """
     check_length("id", heard.id, ID_LENGTH_MAX)
-    session = plain_session(SessionKey.of(heard.user, heard.agent, heard.thread))
+    session = _session_of(edge, heard)
     if heard.is_event:
         limits = events.limits_of(edge)
         told = of_text(heard.id, heard.kind, heard.text.encode(), heard.occurred_at, limits)
@@ -71,3 +72,18 @@ async def _take(edge: Edge, source: str, heard: Inbound, parent: str | None) -> 
     return await edge.intake.accept(
         heard.user, session, heard.text, key=key, key_field="id", parent=parent
     )
+
+
+def _session_of(edge: Edge, heard: Inbound) -> SessionKey:
+    """Return where it was said: with a team's agent, in a session of the team.
+
+    Raises:
+        InvalidInput: it is no session key, or a session of the cortex itself.
+        Problem: 403, the agent is a team's of which who wrote is no member.
+    """
+    agent = check_part("agentId", heard.agent)
+    owner = owner_of(heard.user, agent, edge.teams)
+    session = plain_session(SessionKey.of(owner, agent, heard.thread))
+    if not may_act(heard.user, owner, agent, edge.teams):
+        raise not_of_team(agent)
+    return session

@@ -12,6 +12,7 @@ from vigil.errors import InvalidInput
 from vigil.observe import metrics
 from vigil.settings.tokens import Principal
 from vigil.subjects import SessionKey
+from vigil.teams import Teams, may_act
 
 from ..access import own_session, plain_session
 from ..edge import Edge
@@ -37,19 +38,19 @@ def session_of(told: OutsideEvent, principal: Principal) -> SessionKey:
 
     Raises:
         InvalidInput: it names none, one of the cortex itself, or an agent other than its own.
-        Problem: 404, it's somebody else's.
+        Problem: 404, it's somebody else's; 403, a team's.
     """
     return _with_agent(told, own_session(_subject(told), principal))
 
 
-def session_for(told: OutsideEvent, user: str) -> SessionKey:
-    """Return the session that an event on the bus is for, which must be one of `user`.
+def session_for(told: OutsideEvent, user: str, teams: Teams) -> SessionKey:
+    """Return the session that an event on the bus is for: one of `user`'s or of their team's.
 
     Raises:
         InvalidInput: it isn't, or as above.
     """
     session = SessionKey.parse(_subject(told))
-    if session.user != user:
+    if not may_act(user, session.user, session.agent, teams):
         raise InvalidInput("subject", "is a session of another user than the credential's")
     return _with_agent(told, plain_session(session))
 

@@ -19,8 +19,9 @@ from vigil.observe.health import Alive, Health
 from vigil.settings import switches
 from vigil.settings.tokens import Principal
 from vigil.subjects import SessionKey
+from vigil.teams import TEAM, reach_of
 
-from ..access import listed_user, own_session, readable_session
+from ..access import listed, own_session, readable_session
 from ..edge import Edge
 from ..sessions import chat as chats
 from ..sessions import history, inner
@@ -46,6 +47,7 @@ from .wire import (
 
 T = TypeVar("T")
 SEQ_MAX: Final = 2**53
+WHOSE: Final = "Whose: oneself, or `team`; an admin may name anybody"
 _HEX: Final = frozenset("0123456789abcdef")
 _KINDS_MEANT: Final = ", ".join(f"{name}: {kind.meaning}" for name, kind in SESSION_KINDS.items())
 
@@ -177,7 +179,7 @@ async def list_sessions(
     caller: Caller,
     user: Annotated[
         str | None,
-        Query(description="Whose; an admin may name anybody", json_schema_extra=PART_SCHEMA),
+        Query(description=WHOSE, json_schema_extra=PART_SCHEMA),
     ] = None,
     kind: Annotated[
         str,
@@ -189,8 +191,8 @@ async def list_sessions(
     after: Annotated[str, Query(description="Continue after this session key")] = "",
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> Response:
-    """List sessions by key; an admin who names no user gets everybody's."""
-    whose = listed_user(caller, user)
+    """List sessions by key: one's own and one's teams', or for an admin everybody's."""
+    whose = listed(caller, user)
     if check_session_kind(kind) != "channel":
         return Json(await inner.sessions(edge.bus, whose, kind, after, limit))
     return Json(await history.sessions(edge.bus, whose, after, limit))
@@ -254,7 +256,8 @@ async def stop(request: Request, edge: Shared, session: Readable) -> Response:
 async def get_me(caller: Caller, edge: Shared) -> Response:
     """Tell who the token speaks for."""
     home = edge.context.settings.config.person_of(caller.user).home_thread
-    return Json(Me(user=caller.user, is_admin=caller.is_admin, home_thread=home))
+    teams = tuple(one.agent for one in reach_of(caller.user, caller.teams) if one.owner == TEAM)
+    return Json(Me(user=caller.user, is_admin=caller.is_admin, home_thread=home, teams=teams))
 
 
 def shown_to(caller: Principal, replica: Health) -> Health:
@@ -262,7 +265,8 @@ def shown_to(caller: Principal, replica: Health) -> Health:
     found = replica.facts.get("patterns")
     if found is None or caller.is_admin:
         return replica
-    own = [one for one in found if SessionKey.parse(one["session_key"]).user == caller.user]
+    keys = ((one, SessionKey.parse(one["session_key"])) for one in found)
+    own = [one for one, key in keys if caller.may_reach(key.user, key.agent)]
     return msgspec.structs.replace(replica, facts=replica.facts | {"patterns": own})
 
 

@@ -213,6 +213,8 @@ class Me(Answer, frozen=True, kw_only=True):
     is_admin: bool
     home_thread: str
     """The thread that is told what belongs to no other conversation; `vigil chat` opens it."""
+    teams: tuple[str, ...] = ()
+    """Agents of teams that the user is in: their sessions are `team:AGENT:THREAD`."""
 
 
 class PauseState(Answer, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """What a caller may ask of memories, and asking it: the same for HTTP and for MCP.
 
-Whose memory it is, is decided in one place (:func:`scope_of`): the caller's own, or that of a user
-whom an admin names. Nothing goes to the memory service that did not go through it.
+Whose memory it is, is decided in one place (:func:`scope_of`): the caller's own, their team's, or
+that of a user whom an admin names. Nothing goes to the memory service that did not go through it.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ def scope_of(edge: Edge, caller: Principal, user_id: str | None, agent_id: str) 
         InvalidInput: one of the names can't be one.
         Problem: 403, it's somebody else's, or its person is being erased.
     """
-    user = caller.user if user_id is None else check_part("userId", user_id)
     check_part("agentId", agent_id)
-    check_reach(caller, user, "userId")
-    if edge.switches.is_erasing(user):
+    owner = caller.owner_of(agent_id) if user_id is None else check_part("userId", user_id)
+    check_reach(caller, owner, agent_id, "userId")
+    if edge.switches.is_erasing(owner):
         raise erasing()
-    return edge.context.settings.config.scope_of(agent_id, user)
+    return Scope(agent_id, owner)
 
 
 class Remembering:

@@ -32,7 +32,7 @@ def session_of(request: ChatRequest, principal: Principal, new_id: Callable[[], 
     """
     thread = new_id() if request.thread_id is None else request.thread_id
     session = SessionKey.of(request.user_id, request.agent_id, thread)
-    check_reach(principal, session.user, "userId")
+    check_reach(principal, session.user, session.agent, "userId")
     return own_session(str(session), principal)
 
 

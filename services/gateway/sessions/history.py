@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -18,7 +18,7 @@ from vigil.bus.bus import Bus, Message
 from vigil.contracts import UserMessage, decode_event, decode_said, decode_turn
 from vigil.errors import InvalidInput
 from vigil.observe import trace
-from vigil.subjects import SessionKey
+from vigil.subjects import Scope, SessionKey
 
 from ..http.decide import OpenTimer, open_timers
 from ..http.wire import (
@@ -162,9 +162,9 @@ def _view(timer: OpenTimer) -> TimerView:
 # ---------------------------------------------------------------- sessions
 
 
-async def sessions(bus: Bus, user: str | None, after: str, limit: int) -> SessionList:
-    """Return a page of the sessions of `user` (None: of everybody) that follow key `after`."""
-    counts = await _count_by_session(bus, user)
+async def sessions(bus: Bus, whose: Iterable[Scope], after: str, limit: int) -> SessionList:
+    """Return a page of the sessions of those owners that follow key `after`."""
+    counts = await _count_by_session(bus, whose)
     # By key as text: that is what `after` is compared with.
     keys = sorted((key for key in counts if str(key) > after), key=str)
     page = keys[:limit]
@@ -186,7 +186,10 @@ async def sessions(bus: Bus, user: str | None, after: str, limit: int) -> Sessio
     )
 
 
-async def _count_by_session(bus: Bus, user: str | None) -> dict[SessionKey, int]:
+async def _count_by_session(bus: Bus, whose: Iterable[Scope]) -> dict[SessionKey, int]:
     """Ask the stream which sessions have user messages, and how many."""
-    found = await bus.subjects("SESSIONS", f"session.*.{user or '*'}.*.in.said.user")
+    found: dict[str, int] = {}
+    for one in whose:
+        where = f"session.{one.agent}.{one.owner}.*.in.said.user"
+        found |= await bus.subjects("SESSIONS", where)
     return {SessionKey.of_subject(subject): number for subject, number in found.items()}

@@ -8,7 +8,7 @@ in SYSTEM, for as long as `retention.system_days` says.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
@@ -17,7 +17,7 @@ import structlog
 from vigil.bus.bus import Bus, Message
 from vigil.contracts import Control, TextBlock, Turn, decode_event, decode_turn
 from vigil.errors import InvalidInput
-from vigil.subjects import SessionKey
+from vigil.subjects import Scope, SessionKey
 
 from ..http.problem import Problem
 from ..http.wire import SessionList, SessionSummary, Transcript, TranscriptMessage
@@ -73,9 +73,13 @@ def _said(seq: int, turn: Turn) -> Iterator[TranscriptMessage]:
         )  # fmt: skip
 
 
-async def sessions(bus: Bus, user: str | None, kind: str, after: str, limit: int) -> SessionList:
-    """Return a page of the sessions of a kind, of `user` (None: of everybody), after a key."""
-    started = await bus.subjects(STREAM, f"system.*.{user or '*'}.*.in.control")
+async def sessions(
+    bus: Bus, whose: Iterable[Scope], kind: str, after: str, limit: int
+) -> SessionList:
+    """Return a page of the sessions of a kind, of those owners, after a key."""
+    started: dict[str, int] = {}
+    for one in whose:
+        started |= await bus.subjects(STREAM, f"system.{one.agent}.{one.owner}.*.in.control")
     found = (SessionKey.of_subject(subject) for subject in started)
     keys = sorted((key for key in found if key.kind == kind and str(key) > after), key=str)
     gate = asyncio.Semaphore(READS_AT_ONCE)

@@ -20,9 +20,9 @@ from vigil.settings.tokens import Principal
 from vigil.signals.kinds import KINDS, wanted
 from vigil.subjects import SessionKey
 
-from ..access import listed_user, readable_session
+from ..access import listed, readable_session
 from ..edge import Edge
-from ..http.routes import Caller, Shared
+from ..http.routes import WHOSE, Caller, Shared
 from ..http.wire import KEY_SCHEMA, PART_SCHEMA
 from .feed import HEARTBEAT, STREAM, SignalReader
 from .selection import SEQ_DIGITS_MAX, Selection, event_of, position_of, select
@@ -61,12 +61,12 @@ async def _selection(
     ] = None,
     user: Annotated[
         str | None,
-        Query(description="Whose; an admin may name anybody", json_schema_extra=PART_SCHEMA),
+        Query(description=WHOSE, json_schema_extra=PART_SCHEMA),
     ] = None,
 ) -> Selection:
-    whose = listed_user(caller, user)
+    whose = listed(caller, user)
     key: SessionKey | None = None if session is None else readable_session(session, caller)
-    return select(user=whose, agent=agent, kind=kind, session=key)
+    return select(whose=whose, agent=agent, kind=kind, session=key)
 
 
 async def get_signals(
@@ -166,7 +166,7 @@ class SignalStream(Response):
         while self._may_go_on():
             handed_out = self._feed.seq
             page, has_more = await self._edge.bus.page(
-                STREAM, [self._reader.selection.subject], seen_to + 1, limit=PAGE
+                STREAM, self._reader.selection.subjects, seen_to + 1, limit=PAGE
             )
             if page:
                 await _send_more(send, b"".join(map(_chunk_of, page)))

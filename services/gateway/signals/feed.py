@@ -81,8 +81,8 @@ class Feed:
         self._beginning: asyncio.Task[None] | None = None
         self.users = 0
         """How many streams are open, those included that still catch up."""
-        self._readers: dict[str | None, set[SignalReader]] = {}
-        """By the user whose signals they want; None: everybody's."""
+        self._readers: dict[str, set[SignalReader]] = {}
+        """By the owner of signals that they want; `*`: everybody's."""
         self._recent: deque[Event] = deque()
         self._gone = 0
         """Up to this sequence `_recent` isn't complete."""
@@ -92,7 +92,7 @@ class Feed:
     @property
     def readers(self) -> int:
         """How many read along now."""
-        return sum(map(len, self._readers.values()))
+        return len(self._all())
 
     async def open(self) -> None:
         """Follow SIGNALS, if nobody does yet; `close` as often as it was opened.
@@ -162,15 +162,20 @@ class Feed:
         reader.seen_to = seen_to
         for event in self._recent:
             reader.offer(event)
-        self._readers.setdefault(reader.selection.user, set()).add(reader)
+        for owner in _owners(reader):
+            self._readers.setdefault(owner, set()).add(reader)
         return True
 
     def leave(self, reader: SignalReader) -> None:
         """Hand the reader no more; harmless if they never joined."""
-        readers = self._readers.get(reader.selection.user, set())
-        readers.discard(reader)
-        if not readers:
-            self._readers.pop(reader.selection.user, None)
+        for owner in _owners(reader):
+            readers = self._readers.get(owner, set())
+            readers.discard(reader)
+            if not readers:
+                self._readers.pop(owner, None)
+
+    def _all(self) -> set[SignalReader]:
+        return set().union(*self._readers.values())
 
     def _hand_out(self, message: Message) -> None:
         self.seq = message.seq
@@ -184,7 +189,7 @@ class Feed:
         self._recent.append(event)
         if len(self._recent) > RECENT_MAX:
             self._gone = self._recent.popleft().seq
-        for whose in (event.session.user, None):
+        for whose in (event.session.user, "*"):
             for reader in self._readers.get(whose, ()):
                 reader.offer(event)
 
@@ -195,20 +200,21 @@ class Feed:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(HEARTBEAT_S):
                         await self._stopping.wait()
-                for readers in self._readers.values():
-                    for reader in readers:
-                        reader.put(HEARTBEAT)
+                for reader in self._all():
+                    reader.put(HEARTBEAT)
 
     def wake(self) -> None:
         """Let every reader look whether they may go on: a token ended, or the feed did."""
-        for readers in self._readers.values():
-            for reader in readers:
-                reader.wake()
+        for reader in self._all():
+            reader.wake()
 
     def _dismiss_all(self) -> None:
         """End everybody's reading: whoever follows next begins where SIGNALS ends then."""
-        for readers in self._readers.values():
-            for reader in readers:
-                reader.has_overflown = True
+        for reader in self._all():
+            reader.has_overflown = True
         self.wake()
         self._readers.clear()
+
+
+def _owners(reader: SignalReader) -> set[str]:
+    return {one.owner for one in reader.selection.whose}

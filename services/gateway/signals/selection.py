@@ -10,7 +10,7 @@ import msgspec
 
 from vigil.errors import InvalidInput
 from vigil.signals.kinds import check_kind, key_of
-from vigil.subjects import SessionKey, check_part
+from vigil.subjects import ANYBODY, Scope, SessionKey, check_part
 
 SEQ_DIGITS_MAX = 15
 
@@ -25,30 +25,28 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
-    """A reader's filter; None takes all. `user` None is for admins only."""
+    """A reader's filter; None takes all. `ANYBODY` is for admins only."""
 
-    user: str | None = None
-    agent: str | None = None
+    whose: tuple[Scope, ...] = (ANYBODY,)
     kind: str | None = None
     """A kind, or ``message.*``."""
     thread: str | None = None
 
     @property
-    def subject(self) -> str:
-        """The filter of the broker.
+    def subjects(self) -> list[str]:
+        """The filters of the broker.
 
-        >>> Selection(user="ann", kind="message.*").subject
-        'signal.*.ann.message.*.*'
+        >>> Selection(whose=(Scope("*", "ann"),), kind="message.*").subjects
+        ['signal.*.ann.message.*.*']
         """
-        parts = (self.agent or "*", self.user or "*", self.kind or "*.*", self.thread or "*")
-        return f"signal.{'.'.join(parts)}"
+        what = f"{self.kind or '*.*'}.{self.thread or '*'}"
+        return [f"signal.{one.agent}.{one.owner}.{what}" for one in self.whose]
 
     def takes(self, event: Event) -> bool:
         """Return whether the event is part of it."""
         session, kind = event.session, self.kind
         return (
-            (self.user is None or self.user == session.user)
-            and (self.agent is None or self.agent == session.agent)
+            any(one.covers(session) for one in self.whose)
             and (self.thread is None or self.thread == session.thread)
             and (kind is None or kind == event.kind or _is_half(kind, event.kind))
         )
@@ -59,28 +57,31 @@ def _is_half(pattern: str, kind: str) -> bool:
 
 
 def select(
-    *, user: str | None, agent: str | None, kind: str | None, session: SessionKey | None
+    *, whose: tuple[Scope, ...], agent: str | None, kind: str | None, session: SessionKey | None
 ) -> Selection:
     """Build a selection of what a client asked for.
 
     Args:
-        user: whose signals; None: everybody's.
-        session: one that the client may reach; it narrows user and agent.
+        whose: signals of whom the client may reach.
+        session: one that the client may reach; it narrows whose they are.
 
     Raises:
         InvalidInput: naming the part and the reason.
     """
     if agent is not None:
         check_part("agent", agent)
+        whose = tuple(Scope(agent, one.owner) for one in whose if one.agent in ("*", agent))
+        if not whose:
+            raise InvalidInput("agent", f"{agent!r} is no agent of theirs")
     if kind is not None:
         check_kind(kind)
     if session is None:
-        return Selection(user=user, agent=agent, kind=kind)
-    if user not in (None, session.user):
-        raise InvalidInput("session", f"is not a session of {user}")
+        return Selection(whose=whose, kind=kind)
     if agent not in (None, session.agent):
         raise InvalidInput("session", f"is not a session of the agent {agent}")
-    return Selection(user=session.user, agent=session.agent, kind=kind, thread=session.thread)
+    if not any(one.covers(session) for one in whose):
+        raise InvalidInput("session", f"is not a session of {whose[0].owner}")
+    return Selection(whose=(Scope(session.agent, session.user),), kind=kind, thread=session.thread)
 
 
 def event_of(seq: int, subject: str, data: bytes) -> Event:

@@ -59,9 +59,8 @@ async def explain(edge: Edge, caller: Principal, id_: str, session: str | None) 
     check_length("id", id_, ID_LENGTH_MAX)
     if not id_.isprintable():
         raise InvalidInput("id", "must not contain control characters")
-    whose = None if caller.is_admin else caller.user
     scope = search.SearchScope(
-        whose, None if session is None else readable_session(session, caller)
+        caller.reach, None if session is None else readable_session(session, caller)
     )
     try:
         async with asyncio.timeout(STORY_TIMEOUT_S), edge.stories:

@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from vigil.board.entries import last_of
 from vigil.bus.bus import Bus, Message
 from vigil.contracts import (
     Approval,
@@ -33,7 +34,7 @@ from vigil.contracts import (
 from vigil.contracts.session_kinds import child_kinds
 from vigil.errors import InvalidInput
 from vigil.layout import LogLayout
-from vigil.subjects import SessionKey
+from vigil.subjects import Scope, SessionKey, dead_of
 
 from ..http.problem import Problem
 from . import stories
@@ -56,32 +57,39 @@ _LETTER: Final = re.compile(r"(?:[a-z]+-)?(SESSIONS(?:_\d{1,2})?|SYSTEM)-(\d{1,1
 
 
 class SearchScope(msgspec.Struct, frozen=True):
-    """Whose records are looked at: a person's, one session's, or (an admin) everybody's."""
+    """Whose records are looked at: a person's and their teams', one session's, or everybody's."""
 
-    user: str | None
+    whose: tuple[Scope, ...]
     session: SessionKey | None = None
 
     def includes(self, key: SessionKey) -> bool:
         """Return whether a record of that session may be told about."""
         if self.session is not None:
             return key == self.session
-        return self.user is None or key.user == self.user
+        return any(one.covers(key) for one in self.whose)
 
     def roots(self, layout: LogLayout) -> tuple[tuple[str, str], ...]:
         """Return streams, and what replaces ``{K}`` in a filter there."""
         if self.session is not None:
             return ((self.session.stream, self.session.root),)
-        whose = self.user or "*"
-        logs = tuple((log, f"session.*.{whose}.*") for log in layout.logs)
-        return (*logs, ("SYSTEM", f"system.*.{whose}.*"))
+        logs = [(log, "session") for log in layout.logs] + [("SYSTEM", "system")]
+        return tuple(
+            (log, f"{kind}.{one.agent}.{one.owner}.*") for log, kind in logs for one in self.whose
+        )
 
     @property
-    def letters(self) -> str:
-        """The filter of the dead letters."""
+    def owners(self) -> tuple[Scope, ...]:
+        """Whose things besides records of sessions are looked at."""
+        key = self.session
+        return self.whose if key is None else (Scope(key.agent, key.user),)
+
+    @property
+    def letters(self) -> tuple[str, ...]:
+        """The filters of the dead letters."""
         if self.session is not None:
             key = self.session
-            return f"dead.*.{key.agent}.{key.user}.{key.thread}"
-        return f"dead.*.*.{self.user or '*'}.*"
+            return (f"dead.*.{key.agent}.{key.user}.{key.thread}",)
+        return tuple(map(dead_of, self.whose))
 
 
 class StoryPlace(msgspec.Struct, frozen=True):
@@ -169,12 +177,13 @@ async def _by_session(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace | No
     """Look for a session that was started by an effect of that id."""
     if not _EFFECT.fullmatch(id_):
         return None
-    whose = scope.user or "*" if scope.session is None else scope.session.user
-    for kind in child_kinds():
-        message = await bus.get_last("SYSTEM", f"system.*.{whose}._{kind}-{id_}.in.control")
-        if message is not None:
-            key = SessionKey.of_subject(message.subject)
-            return StoryPlace(key, stories.of_session(key, id_, kind), kind)
+    for one in scope.owners:
+        for kind in child_kinds():
+            where = f"system.{one.agent}.{one.owner}._{kind}-{id_}.in.control"
+            message = await bus.get_last("SYSTEM", where)
+            if message is not None:
+                key = SessionKey.of_subject(message.subject)
+                return StoryPlace(key, stories.of_session(key, id_, kind), kind)
     return None
 
 
@@ -185,8 +194,7 @@ async def _on_board(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace | None
     """Look for a request or a job of that id."""
     if not _EFFECT.fullmatch(id_):
         return None
-    whose = scope.user or "*" if scope.session is None else scope.session.user
-    message = await bus.get_last(BOARD, f"board.*.{whose}.*.{id_}")
+    message = await last_of(bus, scope.owners, "*", id_)
     return None if message is None else _entity(scope, message)
 
 
@@ -221,7 +229,7 @@ async def _by_letter(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace | Non
         is_named = fact is not None and isinstance(fact.body, LetterFact) and fact.body.id == id_
         return fact if is_named else None
 
-    async for fact in _newest_first(bus, "DEAD", [scope.letters], Budget(), is_it):
+    async for fact in _newest_first(bus, "DEAD", scope.letters, Budget(), is_it):
         assert isinstance(fact.body, LetterFact)  # noqa: S101 - only those are let through
         key = SessionKey.of_subject(fact.subject)
         asking = stories.of_letter(key, fact, fact.body.effect_id, fact.body.seq)

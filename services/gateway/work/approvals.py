@@ -18,11 +18,12 @@ from vigil.contracts import Approval, Control, Decision, State, decode_event, de
 from vigil.errors import InvalidInput, WrongLastSequence
 from vigil.settings.tokens import Principal
 from vigil.subjects import SessionKey
+from vigil.teams import may_act
 
-from ..access import listed_user
+from ..access import listed
 from ..edge import Edge
 from ..http.problem import Problem, unavailable
-from ..http.routes import Caller, Json, Shared, body_of, id_of
+from ..http.routes import WHOSE, Caller, Json, Shared, body_of, id_of
 from ..http.wire import PART_SCHEMA, Accepted
 from ..patience import patiently
 from ..sessions.messages import parent_of
@@ -54,12 +55,13 @@ async def list_approvals(
     ] = "open",
     user: Annotated[
         str | None,
-        Query(description="Whose; an admin may name anybody", json_schema_extra=PART_SCHEMA),
+        Query(description=WHOSE, json_schema_extra=PART_SCHEMA),
     ] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> Response:
-    """List what waits for a person, the newest first: one's own, or an admin everybody's."""
-    whose = listed_user(caller, user)
+    """List what waits for a person, the newest first: one's own and one's teams', or an
+    admin everybody's."""
+    whose = listed(caller, user)
     found = await Board(edge.bus, Approval).newest(
         whose, limit=limit, is_wanted=lambda one: state in ("all", one.state)
     )
@@ -84,7 +86,7 @@ async def decide_approval(
     """
     approval = await _find(edge, caller, id_)
     key = SessionKey.parse(approval.session_key)
-    if caller.user != key.user:
+    if not may_act(caller.user, key.user, key.agent, caller.teams):
         raise Problem(403, f"only {key.user} may decide that")
     decision = decision_of(approval, told, caller.user)
     if decision.digest != approval.digest:
@@ -100,7 +102,7 @@ async def decide_approval(
 
 async def _find(edge: Edge, caller: Principal, id_: str) -> Approval:
     """Raises: Problem, 404: the caller has no such request."""
-    found = await Board(edge.bus, Approval).find(None if caller.is_admin else caller.user, id_)
+    found = await Board(edge.bus, Approval).find(caller.reach, id_)
     if found is None:
         raise Problem(404, "there is no such approval")
     return found

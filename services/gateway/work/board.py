@@ -7,7 +7,7 @@ subject of a person and keeps no more of them than it is to show, however many t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import aclosing
 from datetime import datetime
 from typing import Generic, TypeVar
@@ -15,11 +15,11 @@ from typing import Generic, TypeVar
 import msgspec
 import structlog
 
-from vigil.board.entries import STREAM, newest
+from vigil.board.entries import last_of, newest
 from vigil.bus.bus import Bus, Message
 from vigil.contracts import Approval, Job, decode_board
 from vigil.errors import InvalidInput
-from vigil.subjects import board_of
+from vigil.subjects import Scope, board_of
 
 log = structlog.get_logger("vigil.gateway")
 
@@ -44,39 +44,40 @@ class Board(Generic[E]):
         self._kind = str(kind.__struct_config__.tag)
 
     async def newest(
-        self, user: str | None, *, limit: int, is_wanted: Callable[[E], bool] = lambda _: True
+        self, whose: Iterable[Scope], *, limit: int, is_wanted: Callable[[E], bool] = lambda _: True
     ) -> list[E]:
-        """Return up to `limit` entities of `user` (None: of everybody), the newest first.
+        """Return up to `limit` entities of those owners, the newest first.
 
         Raises:
             Unavailable: the broker is away, or reading took too long.
         """
         found: dict[str, E] = {}
-        async with aclosing(newest(self._bus, board_of(user, self._kind))) as entries:
-            async for message in entries:
-                located = self._found(message)
-                if located is None:
-                    continue
-                found.pop(message.subject, None)  # a follower that began again brings some twice
-                if is_wanted(located.entity):
-                    found[message.subject] = located.entity
-                if len(found) > 2 * limit:
-                    found = _newest(found, limit)
+        for one in whose:
+            async with aclosing(newest(self._bus, board_of(one, self._kind))) as entries:
+                async for message in entries:
+                    located = self._found(message)
+                    if located is None:
+                        continue
+                    # A follower that began again brings some twice.
+                    found.pop(message.subject, None)
+                    if is_wanted(located.entity):
+                        found[message.subject] = located.entity
+                    if len(found) > 2 * limit:
+                        found = _newest(found, limit)
         return list(_newest(found, limit).values())
 
-    async def find(self, user: str | None, id_: str) -> E | None:
-        """Return the entity with that id, if `user` has it (None: whoever has it), or None.
+    async def find(self, whose: Iterable[Scope], id_: str) -> E | None:
+        """Return the entity with that id, if one of those owners has it, or None.
 
         Args:
             id_: checked: it becomes a part of a subject.
         """
-        found = await self.entry(user, id_)
+        found = await self.entry(whose, id_)
         return None if found is None else found.entity
 
-    async def entry(self, user: str | None, id_: str) -> Located[E] | None:
+    async def entry(self, whose: Iterable[Scope], id_: str) -> Located[E] | None:
         """Return the newest entry of an entity, as `find` does."""
-        where = f"{board_of(user, self._kind).removesuffix('*')}{id_}"
-        message = await self._bus.get_last(STREAM, where)
+        message = await last_of(self._bus, whose, self._kind, id_)
         return None if message is None else self._found(message)
 
     def _found(self, message: Message) -> Located[E] | None:

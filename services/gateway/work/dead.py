@@ -65,7 +65,8 @@ async def list_dead(
     after: Annotated[int, Query(ge=0, le=SEQ_MAX, description="Continue after this `seq`")] = 0,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> Response:
-    """List dead letters, the oldest first: of one's own sessions, or an admin everybody's."""
+    """List dead letters, the oldest first: of one's own sessions and one's teams', or for an
+    admin everybody's."""
     letters = await _read(edge, caller)
     found, next_after = page(
         letters.all(), only_open=only_open, service=service, after=after, limit=limit
@@ -106,9 +107,9 @@ async def _read(edge: Edge, caller: Principal, with_data: str = "") -> Letters:
 
 async def _fold(edge: Edge, caller: Principal, with_data: str) -> Letters:
     letters = Letters(with_data)
-    subject, start, has_more = dead_of(None if caller.is_admin else caller.user), 1, True
+    subjects, start, has_more = [dead_of(one) for one in caller.reach], 1, True
     while has_more:
-        found, has_more = await edge.bus.page(STREAM, [subject], start, bytes_max=PAGE_BYTES_MAX)
+        found, has_more = await edge.bus.page(STREAM, subjects, start, bytes_max=PAGE_BYTES_MAX)
         for message in found:
             try:
                 letters.take(message.seq, message.subject, message.data)

@@ -1,11 +1,13 @@
 """/api/grants: what a person allows an agent beforehand (LOOPS L-8).
 
-Only the person themselves gives leave, with their own token; an admin may look, and end. Nothing
+Only the person themselves gives leave, with their own token, or a member for their team; an admin
+may look, and end. Nothing
 that a model says comes here. The board is the truth of grants, and changes by compare-and-set.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Final, Literal
 
@@ -20,13 +22,14 @@ from vigil.contracts.board.grant import AnyConstraint, GrantMaker
 from vigil.errors import WrongLastSequence
 from vigil.grants.check import check
 from vigil.grants.rule import Standing, ending
-from vigil.subjects import PartText
+from vigil.subjects import PartText, Scope
+from vigil.teams import holding
 
 from .. import preconditions
-from ..access import listed_user
+from ..access import check_reach, listed
 from ..edge import Edge
 from ..http.problem import Problem, erasing
-from ..http.routes import Caller, Json, Shared, body_of, id_of
+from ..http.routes import WHOSE, Caller, Json, Shared, body_of, id_of
 from ..http.wire import PART_SCHEMA, Answer, RequestBody
 from ..preconditions import Expected
 from .board import Board
@@ -124,13 +127,13 @@ async def list_grants(
     ] = "standing",
     user: Annotated[
         str | None,
-        Query(description="Whose; an admin may name anybody", json_schema_extra=PART_SCHEMA),
+        Query(description=WHOSE, json_schema_extra=PART_SCHEMA),
     ] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 200,
 ) -> Response:
     """List what was allowed beforehand, the newest first."""
-    whose, now = listed_user(caller, user), edge.clock.now()
-    found = [view(one, now) for one in await standing(edge.bus, whose)]
+    whose, now = listed(caller, user), edge.clock.now()
+    found = [view(one, now) for part in whose for one in await standing(edge.bus, part)]
     wanted = [one for one in found if state in ("all", one.state)]
     wanted.sort(key=lambda one: (one.made_at, one.id), reverse=True)
     return Json(GrantList(grants=tuple(wanted[:limit])))
@@ -138,7 +141,7 @@ async def list_grants(
 
 async def get_grant(edge: Shared, caller: Caller, id_: Id) -> Response:
     """Show one; its ETag is its revision."""
-    found = await _find(edge, None if caller.is_admin else caller.user, id_)
+    found = await _find(edge, caller.reach, id_)
     return await _shown(edge, found)
 
 
@@ -150,21 +153,24 @@ async def make_grant(
         raise erasing()
     now = edge.clock.now()
     id_ = edge.context.new_id().replace("-", "")
+    owner = caller.owner_of(wanted.agent_id)
+    check_reach(caller, owner, wanted.agent_id, "agentId")
+    whose = holding(owner, wanted.agent_id)
     if wanted.approval_id is not None:
-        await _check_approval(edge, caller.user, wanted.approval_id)
+        await _check_approval(edge, whose, wanted.approval_id)
 
     def make(others: list[Grant]) -> Grant:
-        return check(_grant(wanted, caller.user, id_, others, now))
+        return check(_grant(wanted, owner, id_, others, now))
 
     change = Change(by=caller.user, why=wanted.why, cause=wanted.approval_id or "")
-    made = await KeptBoard(edge.bus, GRANTS).create(make, caller.user, change, now)
+    made = await KeptBoard(edge.bus, GRANTS).create(make, whose, change, now)
     log.info("grant made", action="gateway.grant", grant=id_, tool=wanted.tool, by=caller.user)
     return await _shown(edge, made, 201)
 
 
 async def revoke_grant(edge: Shared, caller: Caller, id_: Id, expected: Expected) -> Response:
     """End one: nothing runs by it from then on."""
-    found = await _find(edge, None if caller.is_admin else caller.user, id_)
+    found = await _find(edge, caller.reach, id_)
     preconditions.check(expected, found.number)
     if found.entity.revoked_at is None:
         now = edge.clock.now()
@@ -210,14 +216,14 @@ def _name(wanted: str | None, others: list[Grant]) -> str:
     return next(name for name in free if name not in taken) if wanted is None else wanted
 
 
-async def _check_approval(edge: Edge, user: str, id_: str) -> None:
-    if not id_.isalnum() or await Board(edge.bus, Approval).find(user, id_) is None:
+async def _check_approval(edge: Edge, whose: Scope, id_: str) -> None:
+    if not id_.isalnum() or await Board(edge.bus, Approval).find([whose], id_) is None:
         raise Problem(422, "approval_id: you have no such request", field="approval_id")
 
 
-async def _find(edge: Edge, user: str | None, id_: str) -> Revision[Grant]:
+async def _find(edge: Edge, whose: Iterable[Scope], id_: str) -> Revision[Grant]:
     """Raises: Problem, 404: the caller has no such grant."""
-    found = await KeptBoard(edge.bus, GRANTS).find(user, id_)
+    found = await KeptBoard(edge.bus, GRANTS).find(whose, id_)
     if found is None:
         raise Problem(404, "there is no such grant")
     return found
@@ -225,6 +231,6 @@ async def _find(edge: Edge, user: str | None, id_: str) -> Revision[Grant]:
 
 async def _shown(edge: Edge, found: Revision[Grant], status: int = 200) -> Response:
     grant = found.entity
-    used = await KeptBoard(edge.bus, USES).find(grant.owner, grant.id)
+    used = await KeptBoard(edge.bus, USES).find([Scope(grant.agent, grant.owner)], grant.id)
     one = standing_of(found, None if used is None else used.entity)
     return preconditions.tagged(Json(view(one, edge.clock.now()), status), found.number)

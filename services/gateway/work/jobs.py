@@ -25,7 +25,7 @@ from vigil.memory.wire import DEFAULT_AGENT, IdempotencyKey, Whose
 from vigil.settings.tokens import Principal
 from vigil.subjects import PartText, SessionKey, check_part
 
-from ..access import check_reach, listed_user
+from ..access import check_reach, listed
 from ..edge import Edge
 from ..http.decide import check_text, keyed_event_id
 from ..http.problem import Problem, erasing
@@ -78,7 +78,7 @@ class JobLook(
     """The query of ``GET /api/jobs``."""
 
     user_id: PartText | None = None
-    """Whose; absent: the caller's own, or for an admin everybody's."""
+    """Whose; absent: the caller's own and their teams', or for an admin everybody's."""
     agent_id: PartText | None = None
     status: JobStatus | None = None
     limit: Annotated[int, msgspec.Meta(ge=1, le=200)] = 50
@@ -223,8 +223,8 @@ async def list_jobs(request: Request, edge: Shared, caller: Caller) -> Response:
         is_agents = wanted.agent_id is None or agent == wanted.agent_id
         return is_agents and (wanted.status is None or job.status == wanted.status)
 
-    user = listed_user(caller, wanted.user_id, "userId")
-    found = await Board(edge.bus, Job).newest(user, limit=wanted.limit, is_wanted=is_wanted)
+    whose = listed(caller, wanted.user_id, "userId")
+    found = await Board(edge.bus, Job).newest(whose, limit=wanted.limit, is_wanted=is_wanted)
     return Json(JobList(jobs=tuple(map(summary_of, found))))
 
 
@@ -272,9 +272,9 @@ def _said(status: JobStatus) -> str:
 
 def _key_of(edge: Edge, caller: Principal, wanted: JobBody) -> SessionKey:
     """Return a session of whom the job is for. Raises: InvalidInput; Problem, 403."""
-    user = caller.user if wanted.user_id is None else wanted.user_id
+    user = caller.owner_of(wanted.agent_id) if wanted.user_id is None else wanted.user_id
     key = SessionKey.of(user, wanted.agent_id, "_planner")
-    check_reach(caller, user, "userId")
+    check_reach(caller, user, key.agent, "userId")
     if edge.switches.is_erasing(user):
         raise erasing()
     return key
@@ -309,7 +309,7 @@ def check_size(field: str, text: str, bytes_max: int) -> str:
 async def _find(edge: Edge, caller: Principal, id_: str) -> Located[Job]:
     """Return a job that the caller may reach. Raises: Problem, 404."""
     board: Board[Job] = Board(edge.bus, Job)
-    found = await board.entry(None if caller.is_admin else caller.user, id_)
+    found = await board.entry(caller.reach, id_)
     if found is None:
         raise Problem(404, f"there is no job {id_}", field="id")
     return found

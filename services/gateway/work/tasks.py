@@ -6,6 +6,7 @@ others, who read what is written here.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Any, Final
 
@@ -25,15 +26,16 @@ from vigil.contracts import (
 )
 from vigil.errors import InvalidInput, WrongLastSequence
 from vigil.settings.tokens import Principal
-from vigil.subjects import PartText
+from vigil.subjects import PartText, Scope
 from vigil.tasks import lifecycle
 from vigil.tasks.check import check, check_text
+from vigil.teams import holding, may_act
 
 from .. import preconditions
-from ..access import listed_user
+from ..access import check_reach, listed
 from ..edge import Edge
 from ..http.problem import Problem, erasing
-from ..http.routes import Caller, Json, Shared, body_of, id_of
+from ..http.routes import WHOSE, Caller, Json, Shared, body_of, id_of
 from ..http.wire import PART_SCHEMA, Answer, RequestBody
 from ..preconditions import Expected
 
@@ -136,13 +138,14 @@ async def list_tasks(
     ] = None,
     user: Annotated[
         str | None,
-        Query(description="Whose; an admin may name anybody", json_schema_extra=PART_SCHEMA),
+        Query(description=WHOSE, json_schema_extra=PART_SCHEMA),
     ] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 200,
 ) -> Response:
     """List tasks, those that moved last first."""
     wanted = lifecycle.OPEN if status is None else (status,)
-    there = await KeptBoard(edge.bus, TASKS).all(listed_user(caller, user))
+    board = KeptBoard(edge.bus, TASKS)
+    there = [one for whose in listed(caller, user) for one in await board.all(whose)]
     found = [one for one in there if one.entity.status in wanted]
     found.sort(key=lambda one: (one.entity.moved_at, one.number), reverse=True)
     return Json(TaskListing(tasks=tuple(TaskView(**_facts(one)) for one in found[:limit])))
@@ -150,7 +153,7 @@ async def list_tasks(
 
 async def get_task(edge: Shared, caller: Caller, id_: Id) -> Response:
     """Show a task with its history; its ETag is its revision."""
-    return await _shown(edge, await _find(edge, None if caller.is_admin else caller.user, id_))
+    return await _shown(edge, await _find(edge, caller.reach, id_))
 
 
 async def make_task(
@@ -162,9 +165,12 @@ async def make_task(
     if wanted.status not in _MADE_AS:
         raise InvalidInput("status", f"a new task is {' or '.join(_MADE_AS)}")
     now = edge.clock.now()
-    task = check(_task(wanted, caller.user, edge.context.new_id().replace("-", ""), now))
+    owner = caller.owner_of(wanted.agent_id)
+    check_reach(caller, owner, wanted.agent_id, "agentId")
+    task = check(_task(wanted, owner, edge.context.new_id().replace("-", ""), now))
     change = Change(by=caller.user, why=_why(wanted.why))
-    made = await KeptBoard(edge.bus, TASKS).create(lambda _: task, caller.user, change, now)
+    whose = holding(owner, wanted.agent_id)
+    made = await KeptBoard(edge.bus, TASKS).create(lambda _: task, whose, change, now)
     log.info("task made", action="gateway.task", task=task.id, by=caller.user)
     return await _shown(edge, made, 201)
 
@@ -177,7 +183,7 @@ async def change_task(
     expected: Expected,
 ) -> Response:
     """Move a task, or change what it says; 412 if it was changed since it was read."""
-    found = await _find(edge, None if caller.is_admin else caller.user, id_)
+    found = await _find(edge, caller.reach, id_)
     if edge.switches.is_erasing(found.entity.owner):
         raise erasing()
     preconditions.check(expected, found.number)
@@ -218,7 +224,7 @@ def _task(wanted: TaskBody, owner: str, id_: str, now: datetime) -> BoardTask:
 def _check_leave(caller: Principal, task: BoardTask, wanted: TaskChange) -> None:
     """Raises: Problem, 403: only the owner says what is done, and lets it begin."""
     is_end = wanted.status not in (None, "ready") and not _texts(wanted)
-    if caller.user != task.owner and not is_end:
+    if not may_act(caller.user, task.owner, task.agent, caller.teams) and not is_end:
         raise Problem(403, "only its owner may do that; an admin may end it", field="status")
 
 
@@ -244,9 +250,9 @@ def _why(text: str) -> str:
     return check_text("why", text, WHY_LENGTH_MAX)
 
 
-async def _find(edge: Edge, user: str | None, id_: str) -> Revision[BoardTask]:
+async def _find(edge: Edge, whose: Iterable[Scope], id_: str) -> Revision[BoardTask]:
     """Raises: Problem, 404: the caller has no such task."""
-    found = await KeptBoard(edge.bus, TASKS).find(user, id_)
+    found = await KeptBoard(edge.bus, TASKS).find(whose, id_)
     if found is None:
         raise Problem(404, "there is no such task")
     return found

@@ -22,7 +22,8 @@ import structlog
 from vigil.bus.bus import Bus
 from vigil.erasure import mark
 from vigil.memory.questions import Erased, Rebuild
-from vigil.subjects import TEAM, Scope
+from vigil.subjects import Scope
+from vigil.teams import TEAM
 
 from ..store.writes import STREAM, Log
 from ..upkeep.accesses import Accesses

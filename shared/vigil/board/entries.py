@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from typing import Final
 
 from ..bus.bus import Bus, Message
 from ..errors import Unavailable
+from ..subjects import Scope, board_of
 
 STREAM: Final = "BOARD"
 READ_S: Final = 30.0
 QUIET_S: Final = 0.5
 """Without an entry for so long, it's asked whether there is anything left."""
+
+
+async def last_of(bus: Bus, whose: Iterable[Scope], kind: str, id_: str) -> Message | None:
+    """Return the newest entry of an entity, of the first of them who has it.
+
+    Args:
+        id_: checked: it becomes a part of a subject.
+    """
+    for one in whose:
+        message = await bus.get_last(STREAM, f"{board_of(one, kind).removesuffix('*')}{id_}")
+        if message is not None:
+            return message
+    return None
 
 
 async def newest(bus: Bus, where: str) -> AsyncGenerator[Message]:

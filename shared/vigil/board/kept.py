@@ -8,7 +8,7 @@ and is refused if there is a newer one. Nothing is deleted: an end is a revision
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import aclosing
 from datetime import datetime
 from typing import Final, Generic, TypeVar
@@ -18,9 +18,10 @@ import msgspec
 from ..bus.bus import Bus, Message
 from ..contracts import BoardEntry, BoardTask, Change, Grant, GrantUse, decode_board, encode
 from ..errors import InvalidInput, Unavailable, WrongLastSequence
-from ..subjects import board_of
+from ..subjects import Scope, board_of
 from ..tasks.lifecycle import OPEN
-from .entries import STREAM, newest
+from ..teams import holding
+from .entries import STREAM, last_of, newest
 
 E = TypeVar("E", Grant, GrantUse, BoardTask)
 TRIES_MAX: Final = 20
@@ -73,18 +74,18 @@ class KeptBoard(Generic[E]):
         self._bus = bus
         self._kind: KeptKind[E] = kind
 
-    async def last(self, user: str, agent: str = "*") -> int:
+    async def last(self, whose: Scope) -> int:
         """Return the place of the newest entry of theirs; 0: there is none. Raises: Unavailable."""
-        found = await self._bus.get_last(STREAM, board_of(user, self._kind.name, agent=agent))
+        found = await self._bus.get_last(STREAM, board_of(whose, self._kind.name))
         return 0 if found is None else found.seq
 
-    async def all(self, user: str | None, agent: str = "*") -> list[Revision[E]]:
-        """Return all of a person's (None: everybody's), those that changed last at the end.
+    async def all(self, whose: Scope) -> list[Revision[E]]:
+        """Return all of an owner's, those that changed last at the end.
 
         Raises:
             Unavailable: the broker is away, or reading took too long.
         """
-        where = board_of(user, self._kind.name, agent=agent)
+        where = board_of(whose, self._kind.name)
         found: dict[str, Revision[E]] = {}
         async with aclosing(newest(self._bus, where)) as entries:
             async for message in entries:
@@ -94,14 +95,13 @@ class KeptBoard(Generic[E]):
                     found[message.subject] = revision
         return list(found.values())
 
-    async def find(self, user: str | None, id_: str) -> Revision[E] | None:
-        """Return the newest revision of an entity, if `user` has it (None: whoever has it).
+    async def find(self, whose: Iterable[Scope], id_: str) -> Revision[E] | None:
+        """Return the newest revision of an entity, if one of them has it.
 
         Args:
             id_: checked: it becomes a part of a subject.
         """
-        where = f"{board_of(user, self._kind.name).removesuffix('*')}{id_}"
-        message = await self._bus.get_last(STREAM, where)
+        message = await last_of(self._bus, whose, self._kind.name, id_)
         return None if message is None else self._read(message)
 
     async def history(self, one: Revision[E]) -> list[Revision[E]]:
@@ -123,7 +123,7 @@ class KeptBoard(Generic[E]):
         return found
 
     async def create(
-        self, make: Callable[[list[E]], E], user: str, change: Change, now: datetime
+        self, make: Callable[[list[E]], E], whose: Scope, change: Change, now: datetime
     ) -> Revision[E]:
         """Store a new entity; one of the same id that is there is returned instead.
 
@@ -138,16 +138,16 @@ class KeptBoard(Generic[E]):
             Unavailable: the broker is away, or others write there all the time.
         """
         for _ in range(TRIES_MAX):
-            last, there = await self.last(user), await self.all(user)
+            last, there = await self.last(whose), await self.all(whose)
             entity = make([one.entity for one in there if self._kind.is_open(one.entity, now)])
             same = next((one for one in there if one.entity.id == entity.id), None)
             if same is not None:
                 return same
             try:
-                return await self._admit(entity, there, change, now, last)
+                return await self._admit(entity, whose, there, change, now, last)
             except WrongLastSequence:
                 continue
-        raise self._too_busy(user)
+        raise self._too_busy(whose)
 
     async def reopen(self, expect: int, entity: E, change: Change, now: datetime) -> Revision[E]:
         """Store what an ended entity is now that it is open again, within the same bound.
@@ -156,28 +156,35 @@ class KeptBoard(Generic[E]):
             WrongLastSequence: there is a newer revision than `expect`.
             BoundReached, Unavailable: as `create`.
         """
+        whose = holding(entity.owner, entity.agent)
         for _ in range(TRIES_MAX):
-            last, there = await self.last(entity.owner), await self.all(entity.owner)
+            last, there = await self.last(whose), await self.all(whose)
             if not any(one.number == expect for one in there):
                 raise WrongLastSequence(self._place(entity))
             try:
-                return await self._admit(entity, there, change, now, last)
+                return await self._admit(entity, whose, there, change, now, last)
             except WrongLastSequence:
                 continue
-        raise self._too_busy(entity.owner)
+        raise self._too_busy(whose)
 
     async def _admit(
-        self, entity: E, there: list[Revision[E]], change: Change, now: datetime, last: int
+        self,
+        entity: E,
+        whose: Scope,
+        there: list[Revision[E]],
+        change: Change,
+        now: datetime,
+        last: int,
     ) -> Revision[E]:
         """Store one more open entity, if there is room and `last` is the owner's newest entry."""
         count = sum(self._kind.is_open(one.entity, now) for one in there)
         if count >= self._kind.open_max:
             reason = f"{entity.owner} has {count} already; end one that isn't needed"
             raise BoundReached(self._kind.name, reason)
-        return await self._put(entity, change, now, last, board_of(entity.owner, self._kind.name))
+        return await self._put(entity, change, now, last, board_of(whose, self._kind.name))
 
-    def _too_busy(self, user: str) -> Unavailable:
-        where = board_of(user, self._kind.name)
+    def _too_busy(self, whose: Scope) -> Unavailable:
+        where = board_of(whose, self._kind.name)
         return Unavailable(f"{where}: others write there all the time")
 
     async def replace(self, expect: int, entity: E, change: Change, now: datetime) -> Revision[E]:

@@ -29,7 +29,8 @@ from typing import Final
 
 import msgspec
 
-from ..subjects import TEAM, check_part
+from ..subjects import check_part
+from ..teams import TEAM
 
 HEADER: Final = struct.Struct("<IQQH")
 CHECKSUM_BYTES: Final = 8

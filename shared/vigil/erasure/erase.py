@@ -45,14 +45,8 @@ from ..errors import InvalidInput, OutcomeUnknown, VigilError, WrongLastSequence
 from ..layout import name_of
 from ..settings import tokens
 from ..settings.switches import PAUSED, Paused
-from ..subjects import (
-    BOARD_ALL,
-    TEAM,
-    Scope,
-    SessionKey,
-    check_part,
-    token_of,
-)
+from ..subjects import BOARD_ALL, Scope, SessionKey, check_part, token_of
+from ..teams import TEAM
 from ..worker.backoff import Backoff
 from ..worker.patience import AWAY, Patience, after_s
 from . import mark as erasure

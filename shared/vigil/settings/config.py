@@ -19,9 +19,11 @@ import platformdirs
 from ..channels import kinds
 from ..channels.contract import Channel
 from ..errors import ConfigError, InvalidInput, VigilError
-from ..subjects import TEAM, Scope, SessionKey, check_part
+from ..subjects import Scope, SessionKey, check_part
+from ..teams import TEAM, Teams, owner_of
 from ..topology import DAY_S
 from . import secrets
+from .checks import check_mcp, check_team
 from .hours import digest_time_of, quiet_hours_of, zone_of
 from .secrets import Secret
 from .sections import (
@@ -81,10 +83,14 @@ class Config(Section, frozen=True, kw_only=True):
     def agent_of(self, agent: str) -> Agent:
         return self.agents.get(agent, self.agent)
 
+    @property
+    def teams(self) -> Teams:
+        """The agents of teams, and who is a member."""
+        return {name: one.members for name, one in self.agents.items() if one.kind == "team"}
+
     def scope_of(self, agent: str, user: str) -> Scope:
         """Return whose memory an agent has when it works for `user` (SPEC M-2)."""
-        is_team = self.agent_of(agent).kind == "team"
-        return Scope(agent, TEAM if is_team else user)
+        return Scope(agent, owner_of(user, agent, self.teams))
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -220,6 +226,11 @@ def _contradictions(config: Config) -> list[str]:
         for person in (config.person, *config.people.values())
         if person.channel not in ("socket", *config.channels)
     ]
+    found += [
+        f"[hooks.{name}]: user must be {TEAM!r} with the agent of a team, and with no other"
+        for name, hook in config.hooks.items()
+        if (hook.user == TEAM) != (hook.agent in config.teams)
+    ]
     if config.approvals.expires_s >= config.retention.system_days * DAY_S:
         found.append(
             "approvals.expires_s must be less than retention.system_days: a worker that asks would "
@@ -291,6 +302,9 @@ def _check(raw: dict[str, Any]) -> list[str]:
         for section in NAMED_SECTIONS:
             for name in raw.get(section, {}):
                 check_part(section, name)
+        check_team("agent", config.agent)
+        for name, agent in config.agents.items():
+            check_team(f"agents.{name}", agent)
         for hook in config.hooks.values():
             SessionKey.of(hook.user, hook.agent, hook.thread)
         for name, server in config.mcp.items():
@@ -298,45 +312,6 @@ def _check(raw: dict[str, Any]) -> list[str]:
     except (msgspec.ValidationError, VigilError) as error:
         return [str(error)]
     return []
-
-
-MCP_NAME_LENGTH_MAX: Final = 32
-"""Of a server: with it and two underscores begin the names of its tools, which have 64."""
-
-
-def check_mcp(name: str, server: McpServer) -> None:
-    """Check what the types don't say of a section ``[mcp.NAME]``.
-
-    Raises:
-        ConfigError: naming the section and the reason.
-    """
-
-    def wrong(reason: str) -> ConfigError:
-        return ConfigError(f"[mcp.{name}]: {reason}")
-
-    if len(name) > MCP_NAME_LENGTH_MAX:
-        raise wrong(f"its name may have at most {MCP_NAME_LENGTH_MAX} characters")
-    if "__" in name or name != name.strip("_"):
-        raise wrong("its name may not begin or end with '_' or contain '__'")
-    if name == "builtin":
-        raise wrong("that is the name of Vigil's own tools")
-    if bool(server.command) == bool(server.url):
-        raise wrong("set either command or url")
-    for_a_url = server.headers or server.headers_file or server.allow_private
-    if server.command and for_a_url:
-        raise wrong("headers, headers_file and allow_private go with url, not with command")
-    for_a_command = (
-        server.args
-        or server.env
-        or server.env_file
-        or server.folders
-        or server.folders_read
-        or server.network
-    )
-    if server.url and for_a_command:
-        raise wrong(
-            "args, env, env_file, folders, folders_read and network go with command, not url"
-        )
 
 
 FIRST_FILE: Final = """\

@@ -231,7 +231,9 @@ class Agent(Section, frozen=True, kw_only=True):
     coalesce_ms: Annotated[int, msgspec.Meta(ge=1, le=60_000)] = 500
     """How long `"coalesce"` waits for more."""
     kind: Literal["personal", "team"] = "personal"
-    """`"team"`: one memory shared by all users."""
+    """`"team"`: it belongs to its members together ([api.md](../api.md#teams))."""
+    members: tuple[str, ...] = ()
+    """Of the team: users, who read and decide what is the team's. In `[agents.NAME]` only."""
     authority: Literal["off", "observe", "suggest", "act"] = "suggest"
     """What it may do unasked: nothing, read, change its own data, or act outside."""
 

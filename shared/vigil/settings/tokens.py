@@ -23,7 +23,8 @@ from ..bus.bus import Bus
 from ..bus.kv import KeyValue, Watch
 from ..contracts import Instant
 from ..errors import InvalidInput
-from ..subjects import check_user
+from ..subjects import ANYBODY, Scope
+from ..teams import Teams, check_user, may_act, owner_of, reach_of
 
 log = structlog.get_logger("vigil.tokens")
 
@@ -57,10 +58,20 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     user: str
     is_admin: bool
     token_id: str
+    teams: Teams = {}
 
-    def may_reach(self, user: str) -> bool:
-        """Return whether this principal may act for `user`."""
-        return self.is_admin or self.user == user
+    def may_reach(self, owner: str, agent: str) -> bool:
+        """Return whether this principal may read and act for `owner` with that agent."""
+        return self.is_admin or may_act(self.user, owner, agent, self.teams)
+
+    def owner_of(self, agent: str) -> str:
+        """Return who owns what the agent does for this principal."""
+        return owner_of(self.user, agent, self.teams)
+
+    @property
+    def reach(self) -> tuple[Scope, ...]:
+        """Whose things this principal may read; an admin, anybody's."""
+        return (ANYBODY,) if self.is_admin else reach_of(self.user, self.teams)
 
 
 def token_id_of(token: str) -> str:
@@ -108,16 +119,17 @@ async def revoke(bus: Bus, token: str) -> None:
 class Tokens:
     """The live tokens, kept up to date by a watch."""
 
-    def __init__(self, bus: Bus) -> None:
+    def __init__(self, bus: Bus, teams: Teams) -> None:
+        self._teams = teams
         self._bucket = KeyValue(bus, BUCKET)
         self._tokens: dict[str, Token] = {}
         self._watch: Watch | None = None
         self._listeners: list[Callable[[str], None]] = []
 
     @classmethod
-    async def watch(cls, bus: Bus) -> Tokens:
+    async def watch(cls, bus: Bus, teams: Teams) -> Tokens:
         """Read all tokens, and follow what changes."""
-        tokens = cls(bus)
+        tokens = cls(bus, teams)
         tokens._watch = await tokens._bucket.watch(tokens._on_change)
         return tokens
 
@@ -142,7 +154,7 @@ class Tokens:
     def find_id(self, token_id: str, now: datetime) -> Principal | None:
         """Return who the token with that hash speaks for at `now`, or None."""
         token = self._tokens.get(token_id)
-        return None if token is None else _principal(token_id, token, now)
+        return None if token is None else self._principal(token_id, token, now)
 
     async def find_fresh(self, text: str, now: datetime) -> Principal | None:
         """Ask the broker for a token that the watch hasn't shown yet: one made just now.
@@ -158,17 +170,18 @@ class Tokens:
         entry = await self._bucket.get(token_id)
         token = None if entry is None else _decode(token_id, entry.value)
         # Not kept: only the watch knows the order of what happened to it.
-        return None if token is None else _principal(token_id, token, now)
+        return None if token is None else self._principal(token_id, token, now)
 
     async def close(self) -> None:
         if self._watch is not None:
             await self._watch.close()
 
-
-def _principal(token_id: str, token: Token, now: datetime) -> Principal | None:
-    if not token.is_live(now) or ALL_SCOPES not in token.scopes:
-        return None
-    return Principal(user=token.user, is_admin=token.is_admin, token_id=token_id)
+    def _principal(self, token_id: str, token: Token, now: datetime) -> Principal | None:
+        if not token.is_live(now) or ALL_SCOPES not in token.scopes:
+            return None
+        return Principal(
+            user=token.user, is_admin=token.is_admin, token_id=token_id, teams=self._teams
+        )
 
 
 def _decode(token_id: str, value: bytes) -> Token | None:

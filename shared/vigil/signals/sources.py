@@ -13,6 +13,7 @@ from ..contracts import Signal, SignalSource, decode_board, decode_memory, decod
 from ..errors import InvalidInput
 from ..layout import InStream, LogLayout, name_of
 from ..subjects import (
+    ANYBODY,
     BOARD_ALL,
     CLAIMS_OF_ALL_SESSIONS,
     MEMORIES_ALL,
@@ -100,7 +101,7 @@ SOURCES: Final = (
     ),
     Source(
         stream="BOARD",
-        filters=tuple(board_of(None, kind) for kind in ("approval", "job", "use", "task")),
+        filters=tuple(board_of(ANYBODY, kind) for kind in ("approval", "job", "use", "task")),
         read=board.read,
         dated=BOARD_ALL,
         written_at=lambda data: decode_board(data).at,

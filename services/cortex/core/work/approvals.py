@@ -35,6 +35,8 @@ from vigil.contracts import (
     Verdict,
     canonical,
 )
+from vigil.subjects import SessionKey
+from vigil.teams import may_act
 
 from ...profiles import starters
 from .. import gates, loops, speech
@@ -190,7 +192,8 @@ def decide(draft: Draft, cause: Cause, event: Control) -> None:
 
 def _problem(draft: Draft, approval: Approval, decision: Decision) -> str | None:
     """Return why the verdict doesn't count."""
-    if decision.by != draft.key.partition(":")[0]:
+    key = SessionKey.parse(draft.key)
+    if not may_act(decision.by, key.user, key.agent, draft.policy.teams):
         return f"{decision.by!r} is not the person who was asked"
     if decision.digest != approval.digest:
         return "it is about other arguments"

@@ -15,7 +15,7 @@ import msgspec
 import typer
 
 from vigil.settings import config
-from vigil.subjects import check_user
+from vigil.teams import check_user
 
 from .. import output, prefixes, tables
 from ..registry import CommandLine

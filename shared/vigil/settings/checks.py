@@ -1,0 +1,75 @@
+"""What the types don't say of sections with a name of their own. Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..errors import ConfigError, InvalidInput
+from ..teams import check_user
+from .sections import Agent, McpServer
+
+
+def check_team(section: str, agent: Agent) -> None:
+    """Check what the types don't say of who is in a team.
+
+    Raises:
+        ConfigError: naming the section, the field and the reason.
+    """
+
+    def wrong(reason: str) -> ConfigError:
+        return ConfigError(f"[{section}]: {reason}")
+
+    if agent.kind == "personal":
+        if agent.members:
+            raise wrong("members: go with kind = 'team'")
+        return
+    if section == "agent":
+        raise wrong("kind: a team has an agent of its own, in [agents.NAME]")
+    if not agent.members:
+        raise wrong("members: must not be empty for kind = 'team'")
+    for name in agent.members:
+        try:
+            check_user(name)
+        except InvalidInput as error:
+            raise wrong(f"members: {name!r}: {error.reason}") from error
+        if agent.members.count(name) > 1:
+            raise wrong(f"members: {name!r} is there twice")
+
+
+MCP_NAME_LENGTH_MAX: Final = 32
+"""Of a server: with it and two underscores begin the names of its tools, which have 64."""
+
+
+def check_mcp(name: str, server: McpServer) -> None:
+    """Check what the types don't say of a section ``[mcp.NAME]``.
+
+    Raises:
+        ConfigError: naming the section and the reason.
+    """
+
+    def wrong(reason: str) -> ConfigError:
+        return ConfigError(f"[mcp.{name}]: {reason}")
+
+    if len(name) > MCP_NAME_LENGTH_MAX:
+        raise wrong(f"its name may have at most {MCP_NAME_LENGTH_MAX} characters")
+    if "__" in name or name != name.strip("_"):
+        raise wrong("its name may not begin or end with '_' or contain '__'")
+    if name == "builtin":
+        raise wrong("that is the name of Vigil's own tools")
+    if bool(server.command) == bool(server.url):
+        raise wrong("set either command or url")
+    for_a_url = server.headers or server.headers_file or server.allow_private
+    if server.command and for_a_url:
+        raise wrong("headers, headers_file and allow_private go with url, not with command")
+    for_a_command = (
+        server.args
+        or server.env
+        or server.env_file
+        or server.folders
+        or server.folders_read
+        or server.network
+    )
+    if server.url and for_a_command:
+        raise wrong(
+            "args, env, env_file, folders, folders_read and network go with command, not url"
+        )
