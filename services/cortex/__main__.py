@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from vigil import runtime
 from vigil.bus.lease import Leases
+from vigil.bus.shared import SharedFollower
 from vigil.memory.client import MemoryClient
 from vigil.observe import metrics
 from vigil.runtime import Context
@@ -63,11 +64,13 @@ async def serve(context: Context) -> None:
         counts=context.metrics,
     )
     careful = asyncio.Lock()
+    events = SharedFollower(context.bus, lambda key: key.in_all)
 
     def open_session(key: SessionKey, on_rest: Callable[[], None]) -> Session:
         return Session(
             key,
             bus=context.bus,
+            events=events,
             clock=context.clock,
             new_id=context.new_id,
             thinker=thinker,
@@ -106,6 +109,7 @@ async def serve(context: Context) -> None:
     finally:
         projecting.cancel()
         await asyncio.gather(projecting, return_exceptions=True)
+        await events.close()
         await toolbox.close()
         await switches.close()
         await model.close()

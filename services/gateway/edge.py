@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from typing import Final
 
+from vigil.bus.shared import SharedFollower
 from vigil.memory.client import MemoryClient
 from vigil.observe import metrics
 from vigil.runtime import Context
@@ -53,6 +54,8 @@ class Edge:
         self.intake.is_erasing = switches.is_erasing
         self.cursors = Cursors(context.bus)
         self.live = Live(context.bus)
+        self.said = SharedFollower(context.bus, lambda key: key.out_all)
+        """What the agents say, for the open sockets."""
         self.hooks = hook_sources.load(context.settings)
         self.receivers = receivers.load(context)
         self.tickets = Tickets()
@@ -72,6 +75,7 @@ class Edge:
     async def close(self) -> None:
         """Write what is noted, end what runs."""
         await self.mcp.close()
+        await self.said.close()
         await self.intake.close()
         with contextlib.suppress(TimeoutError):  # without a broker: clients get more than once
             async with asyncio.timeout(LAST_WRITE_S):

@@ -132,6 +132,16 @@ def filter_in(stream: str, subject: str) -> str:
     return f"{_SUBJECT}{stream[len(_STREAM) :]}{subject[len(ROOT) :]}"
 
 
+def of_all(subject: str) -> str:
+    """Return what matches, of every session, what a subject matches of one.
+
+    >>> of_all("session.vigil.ann.t1.in.>")
+    'session.*.*.*.in.>'
+    """
+    kind, _, _, _, rest = subject.split(".", 4)
+    return f"{kind}.*.*.*.{rest}"
+
+
 def named(subject: str) -> str:
     """Return the subject that everybody knows, of one as it is stored.
 

@@ -77,8 +77,8 @@ class Consumer(InStream, frozen=True, kw_only=True):
 
 
 STREAMS: Final = (
-    # The server caps a stream at 1000 consumers, and -1 doesn't lift it (RELIABILITY 0.3); an
-    # open session and an open socket have one each.
+    # The server caps a stream at 1000 consumers, and -1 doesn't lift it (RELIABILITY 0.3); each
+    # replica has some, and who waits for an answer over HTTP has one.
     Stream(name="SESSIONS", subjects=("session.>",), max_consumers=50_000),
     # What the cortex does by itself: workers, branches, jobs.
     Stream(name="SYSTEM", subjects=("system.>",), max_consumers=50_000),

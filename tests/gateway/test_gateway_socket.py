@@ -172,30 +172,27 @@ async def test_tokens_stream_to_all_sockets_of_the_session(gate: Gate) -> None:
     assert await _is_quiet(other)
 
 
-async def test_closing_frees_everything(gate: Gate) -> None:
-    """No consumer and no subscription outlives its socket."""
+async def test_sockets_share_a_consumer_and_closing_frees_everything(gate: Gate) -> None:
+    """All sockets of a gateway have one consumer; no subscription outlives its socket."""
     token = await gate.token("ann")
-    sockets = [await gate.socket(token, ANN, client=str(n)) for n in range(3)]
 
-    async def consumers() -> int:
+    async def consumers() -> list[str]:
         names = await gate.admin.api("CONSUMER.NAMES.SESSIONS", {})
         durable = {consumer.name for consumer in CONSUMERS}
-        return sum(name not in durable for name in names["consumers"])
+        return [name for name in names["consumers"] if name not in durable]
 
-    assert await consumers() == 3
+    sockets = [await gate.socket(token, ANN, client=str(n)) for n in range(3)]
+    shared = await consumers()
+    assert len(shared) == 1
     await sockets[0].close()
     await gate.admin.send(LIVE, b'{"turn":1,"attempt":1,"text":"x"}')
     assert (await frame_of(sockets[1]))["text"] == "x"
     sockets[1].transport.abort()
     await sockets[2].close()
-
-    async def is_free() -> bool:
-        return await consumers() == 0
-
-    await until(is_free, "the consumers are gone")
     again = await gate.socket(token, ANN)
     await gate.admin.send(LIVE, b'{"turn":2,"attempt":1,"text":"y"}')
     assert (await frame_of(again))["text"] == "y"
+    assert await consumers() == shared
 
 
 BAD_FRAMES: list[tuple[str | bytes, str]] = [

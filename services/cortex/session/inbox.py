@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from vigil.bus.bus import Bus, Follower, Message
+from vigil.bus.bus import Message
+from vigil.bus.shared import SessionFollower, SharedFollower
 from vigil.contracts import Cause, Event, EventType, decode_event
 from vigil.errors import InvalidInput
 from vigil.subjects import SessionKey
@@ -26,29 +27,30 @@ SUBJECT_TYPES: Final[dict[str, EventType]] = {
 class Inbox:
     """Follows the session's events from a position on; `follow` comes first."""
 
-    def __init__(self, bus: Bus, key: SessionKey) -> None:
-        self._bus = bus
+    def __init__(self, events: SharedFollower, key: SessionKey) -> None:
+        """`events`: of all sessions of this replica."""
+        self._shared = events
         self._key = key
-        self._follower: Follower | None = None
+        self._follower: SessionFollower | None = None
 
     async def follow(self, start: int) -> None:
         """Follow the events from the sequence `start` on, instead of what was followed before."""
         await self.close()
-        self._follower = await self._bus.follow(self._key.stream, [self._key.in_all], start)
+        self._follower = await self._shared.follow(self._key, start)
 
     async def close(self) -> None:
         if self._follower is not None:
             await self._follower.close()
 
     @property
-    def _events(self) -> Follower:
+    def _events(self) -> SessionFollower:
         if self._follower is None:
             raise AssertionError("nothing is followed yet")
         return self._follower
 
     @property
     def has_any(self) -> bool:
-        return self._events.waiting > 0
+        return self._events.has_any
 
     def take_nowait(self) -> Message | None:
         return self._events.take_nowait()

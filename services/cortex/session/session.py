@@ -15,6 +15,7 @@ from vigil import crash
 from vigil.board.grants import OwnersGrants
 from vigil.board.tasks import read_tasks
 from vigil.bus.bus import Bus, Message
+from vigil.bus.shared import SharedFollower
 from vigil.clock import Clock
 from vigil.contracts import (
     Event,
@@ -64,6 +65,7 @@ class Session:
         key: SessionKey,
         *,
         bus: Bus,
+        events: SharedFollower,
         clock: Clock,
         new_id: Callable[[], str],
         thinker: Thinker,
@@ -80,7 +82,7 @@ class Session:
         toolbox: Toolbox,
         on_rest: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_rest`: called when it holds no wake any more."""
+        """`events`: of all sessions; `on_rest`: called when it holds no wake any more."""
         self.key = key
         self._bus = bus
         self._clock = clock
@@ -96,7 +98,7 @@ class Session:
         self._idle_release_s = idle_release_s
         self._careful = careful
         """Shared by the sessions of a replica: see `_take_over`."""
-        self._incoming = Inbox(bus, key)
+        self._incoming = Inbox(events, key)
         self._log = session_log.Loaded(state=State(), turn_seq=0, history=self._new_history())
         self._counts = counts
         self._span = TurnSpan(tracer, counts)

@@ -19,7 +19,8 @@ import msgspec
 import structlog
 
 from vigil import crash
-from vigil.bus.bus import Follower, Message
+from vigil.bus.bus import Message
+from vigil.bus.shared import SessionFollower
 from vigil.contracts import decode_said
 from vigil.errors import InvalidInput
 from vigil.settings.tokens import Principal
@@ -143,7 +144,7 @@ class Socket:
         self._receive = receive
         self._send = send
         self._parent = parent
-        self._follower: Follower | None = None
+        self._follower: SessionFollower | None = None
         self._outbox: deque[tuple[str, int]] = deque()
         """Frames and, for messages, their cursor; else 0."""
         self._max = edge.config.socket_queue_max
@@ -159,9 +160,7 @@ class Socket:
         session = self._session
         await self._edge.live.join(session, self._take_token)
         try:
-            self._follower = await self._edge.bus.follow(
-                session.stream, [session.out_all], self._sent + 1
-            )
+            self._follower = await self._edge.said.follow(session, self._sent + 1)
         except BaseException:
             await self._edge.live.leave(session, self._take_token)
             raise
@@ -215,10 +214,9 @@ class Socket:
     async def _follow(self) -> None:
         """Put what was said into the outbox."""
         assert self._follower is not None  # noqa: S101 - open() was called
-        waiting = self._follower.waiting
+        opened_at = self._follower.opened_at
         async for message in self._follower:
-            if waiting > 0:
-                waiting -= 1
+            if message.seq <= opened_at:
                 await self._wait_for_room()
             elif len(self._outbox) >= self._max:
                 raise _End(CLOSE_TRY_AGAIN, "you read too slowly; connect again")
