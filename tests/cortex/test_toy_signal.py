@@ -19,7 +19,7 @@ from vigil.errors import InvalidInput
 from vigil.signals.draft import Signals
 from vigil.signals.kinds import KINDS, Giver, Kind, check_kind
 from vigil.signals.sources import givers_of
-from vigil.subjects import SessionKey
+from vigil.subjects import Scope, SessionKey
 
 KEY: Final = SessionKey("ann", "vigil", "t1")
 AT: Final = datetime.now(UTC)
@@ -68,7 +68,7 @@ def test_readers_and_documents_follow_the_row() -> None:
     """C-4, P-7: what may be asked for, and what /asyncapi.json lists."""
     assert check_kind("toy.whispered")
     assert check_kind("toy.*")
-    assert select(user="ann", agent=None, kind="toy.*", session=None)
+    assert select(whose=(Scope("*", "ann"),), agent=None, kind="toy.*", session=None)
     parameters = asyncapi.document("1")["components"]["parameters"]
     assert "toy" in parameters["about"]["enum"]
     assert "whispered" in parameters["happening"]["enum"]

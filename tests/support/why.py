@@ -193,7 +193,7 @@ class Log:
     def why(self, asking: asks.Asking[Story], *, is_asking: bool = True) -> WhyAnswer:
         """Tell a story to Ann, or to an admin who asks about her."""
         story = self.tell(asking)
-        voice = Voice("ann", is_asking)
+        voice = Voice("ann", "ann" if is_asking else "admin")
         return answer_of(story, voice, id_=story.id, kind=story.kind, session_key=str(KEY))
 
     def _answer(self, ask: asks.Ask) -> Any:

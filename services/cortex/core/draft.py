@@ -161,14 +161,14 @@ class Draft:
     def note(self, code: str, text: str, subject: str | None = None) -> None:
         self.notes.append(Note(code=code, text=text, subject=subject))
 
-    def row(self, role: Any, source: Any, *blocks: Block) -> None:
+    def row(self, role: Any, source: Any, *blocks: Block, by: str = "") -> None:
         if blocks:
-            row = Row(role=role, source=source, blocks=blocks, at=self.moment.now)
+            row = Row(role=role, source=source, blocks=blocks, at=self.moment.now, by=by)
             self.rows.append(row)
             self.is_dirty = True
 
-    def row_text(self, role: Any, source: Any, text: str) -> None:
-        self.row(role, source, TextBlock(text=text))
+    def row_text(self, role: Any, source: Any, text: str, by: str = "") -> None:
+        self.row(role, source, TextBlock(text=text), by=by)
 
     def make_way(self, why: str) -> None:
         """Close the open loop, if it gives way: something came in."""

@@ -80,7 +80,7 @@ def answer(draft: Draft, messages: Sequence[tuple[Cause, UserMessage]]) -> None:
     joined = tuple(before.id for before, _ in messages[:-1])
     loops.begin(draft, cause, is_direct=True, joined=joined)
     for _, event in messages:
-        draft.row_text("user", "person", event.payload.text)
+        draft.row_text("user", "person", event.payload.text, event.payload.by)
     for event_id in joined:
         draft.note("joined", f"answered together with {cause.id}", event_id)
 

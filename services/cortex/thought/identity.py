@@ -3,7 +3,7 @@
     $VIGIL_HOME/agents/{agent}/SOUL.md       what it cares about, how it speaks
                                IDENTITY.md   who it is
                                ROLE.md       what it does
-                               USER.md       what it should know about the person
+                               USER.md       what it should know about the person; not for a team
 
 ``{agent}`` and ``{user}`` in them stand for the names of the session. A change is seen within
 two seconds; in between a turn reads no file. A file that can't be read, or isn't text, costs
@@ -23,6 +23,7 @@ import structlog
 from vigil.clock import Clock, SystemClock
 from vigil.local.files import create
 from vigil.subjects import check_part
+from vigil.teams import TEAM
 
 log = structlog.get_logger("vigil.identity")
 
@@ -113,7 +114,10 @@ class Identities:
     def _identity(self, texts: tuple[str, ...], agent: str, user: str) -> Identity:
         named = [t.replace("{agent}", agent).replace("{user}", user) for t in texts]
         soul, identity, role, person = named
-        return Identity(soul=soul, identity=identity, role=role, user=person)
+        # A team is no person.
+        return Identity(
+            soul=soul, identity=identity, role=role, user="" if user == TEAM else person
+        )
 
     def _read(self, path: Path) -> str:
         try:

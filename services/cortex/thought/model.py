@@ -53,6 +53,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """What was started and is not waited for, each in a line."""
     is_conversation: bool = True
     """Whether a person is there."""
+    members: tuple[str, ...] = ()
+    """Of the team that it is a conversation with."""
 
 
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):

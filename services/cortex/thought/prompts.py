@@ -158,6 +158,7 @@ def _variables(situation: Situation) -> dict[str, Any]:
         "channels": situation.channels,
         "route": situation.route,
         "is_conversation": situation.is_conversation,
+        "members": situation.members,
         "under_way": situation.under_way,
         "follow_ups": [
             {

@@ -28,6 +28,7 @@ from vigil.observe.metrics import Metrics
 from vigil.observe.trace import Span, Tracer
 from vigil.settings.sections import Model as ModelConfig
 from vigil.subjects import SessionKey
+from vigil.teams import TEAM
 
 from ..core import Policy
 from ..core.profile import Inquiry, Profile, TemplateRow
@@ -246,7 +247,7 @@ class Thinker:
         return ModelRequest(
             session_key=str(key),
             system=self._system(key, situation, policy.profile),
-            rows=tuple([row if row.source in _AS_IT_IS else self._shown(row) for row in rows]),
+            rows=tuple([row if _is_as_it_is(row) else self._shown(row) for row in rows]),
             tools=self._toolbox.specs(policy.profile),
             max_tokens=self._config.max_tokens,
             timeout_s=self._config.timeout_s,
@@ -280,6 +281,7 @@ class Thinker:
             memories=memories,
             under_way=_under_way(state),
             is_conversation=policy.profile.is_conversation,
+            members=policy.teams.get(key.agent, ()) if key.user == TEAM else (),
         )
 
     def _shown(self, row: Row) -> Row:
@@ -291,6 +293,8 @@ class Thinker:
                 text = self._prompts.external_row(block, row.at)
             case TaskBlock() as block:
                 text = self._prompts.result_row(block)
+            case TextBlock(text=said) if row.by:
+                text = f"[{row.by}] {said}"
             case TextBlock(text=task) if row.source == "task":
                 text = self._prompts.task_row(task)
             case TextBlock(text=summary) if row.source == "system":
@@ -298,6 +302,10 @@ class Thinker:
             case _:
                 return row
         return msgspec.structs.replace(row, blocks=(TextBlock(text=text),))
+
+
+def _is_as_it_is(row: Row) -> bool:
+    return row.source in _AS_IT_IS and not row.by
 
 
 def _under_way(state: State) -> tuple[str, ...]:

@@ -31,6 +31,8 @@ RESULT_LENGTH_MAX: Final = 2_000
 EARLIER: Final = "[Summary of what was before]"
 OFFERED: Final = "[What stands above was offered to memory before: save nothing of it again]"
 PERSON: Final = "person:"
+MEMBER: Final = "person "
+"""Before the name, in a session of a team."""
 AGENT: Final = "you:"
 
 
@@ -72,7 +74,7 @@ def _pieces(row: Row) -> Iterator[tuple[str, str]]:
 def _piece(row: Row, block: Block) -> tuple[str, str] | None:
     match block:
         case TextBlock(text=text):
-            speaker = PERSON if row.source == "person" else AGENT
+            speaker = _person(row.by) if row.source == "person" else AGENT
             return speaker, _bounded(text, PIECE_LENGTH_MAX)
         case ToolUseBlock():
             arguments = json.dumps(block.input, ensure_ascii=False)
@@ -88,6 +90,11 @@ def _piece(row: Row, block: Block) -> tuple[str, str] | None:
             return None
         case _:
             assert_never(block)
+
+
+def _person(by: str) -> str:
+    """Return who said it: a name alone could pose as another heading."""
+    return f"{MEMBER}{by}:" if by else PERSON
 
 
 def _happened(block: TimerBlock | ExternalBlock | TaskBlock) -> tuple[str, str]:

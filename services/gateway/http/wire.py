@@ -145,6 +145,8 @@ class TranscriptMessage(Answer, frozen=True, kw_only=True):
     at: Instant
     caused_by: str | None
     tag: str | None = None
+    by: str = ""
+    """Who of a team said it."""
 
 
 class Transcript(Answer, frozen=True, kw_only=True):

@@ -97,6 +97,7 @@ def _of_person(message: Message) -> TranscriptMessage:
         text=event.payload.text,
         at=event.created_at,
         caused_by=event.caused_by,
+        by=event.payload.by,
     )
 
 

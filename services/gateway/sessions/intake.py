@@ -31,6 +31,7 @@ from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.observe import metrics, spans, trace
 from vigil.runtime import Context
 from vigil.subjects import SessionKey
+from vigil.teams import TEAM
 
 from ..http.decide import KEY_LENGTH_MAX, check_length, check_text, keyed_event_id
 from ..http.problem import Problem, erasing
@@ -78,7 +79,8 @@ class Intake:
                 check_length(key_field, key, KEY_LENGTH_MAX)
                 return await self._accept_keyed(user, session, text, key, key_field, parent)
             await self.room.check(session)
-            return await self._store_message(session, self._new_id(), text, False, parent)
+            payload = _payload(user, session, text)
+            return await self._store_message(session, self._new_id(), payload, parent)
         except (InvalidInput, Problem, Unavailable) as error:
             self._counts.count(metrics.REFUSED, refusal_of(error))
             raise
@@ -204,7 +206,8 @@ class Intake:
 
         async def store(fence: int | None) -> Accepted:
             await self.room.check(session)
-            return await self._store_message(session, event_id, text, True, parent, fence)
+            payload = _payload(user, session, text, is_keyed=True)
+            return await self._store_message(session, event_id, payload, parent, fence)
 
         return await self._repeats.once(
             event_id,
@@ -295,8 +298,7 @@ class Intake:
         self,
         session: SessionKey,
         event_id: str,
-        text: str,
-        is_keyed: bool,
+        payload: UserMessagePayload,
         parent: str | None,
         fence: int | None = None,
     ) -> Accepted:
@@ -304,7 +306,7 @@ class Intake:
             id=event_id,
             session_key=str(session),
             created_at=self._clock.now(),
-            payload=UserMessagePayload(text=text, is_keyed=is_keyed),
+            payload=payload,
         )
         place = _place_of_messages(session)
         return await self._store(place.subject, event, parent, among=place.among, expect=fence)
@@ -366,6 +368,13 @@ class Intake:
             about = {spans.SESSION: event.session_key, spans.EVENT_ID: event.id}
             about[spans.EVENT_TYPE] = type_of(event)
             self._tracer.end(span, spans.ACCEPT, about, error=error)
+
+
+def _payload(
+    user: str, session: SessionKey, text: str, *, is_keyed: bool = False
+) -> UserMessagePayload:
+    by = user if session.user == TEAM else ""
+    return UserMessagePayload(text=text, is_keyed=is_keyed, by=by)
 
 
 def _place_of_messages(session: SessionKey) -> StoragePlace:

@@ -69,6 +69,6 @@ async def explain(edge: Edge, caller: Principal, id_: str, session: str | None) 
     except TimeoutError as error:
         raise Unavailable(f"{id_}: the story took too long to read") from error
     log.debug("told", action="gateway.why", session=str(place.key), records=len(story.facts))
-    voice = Voice(place.key.user, place.key.user == caller.user)
+    voice = Voice(place.key.user, caller.user)
     kind = place.kind or story.kind
     return answer_of(story, voice, id_=id_, kind=kind, session_key=str(place.key))

@@ -204,7 +204,6 @@ def _delivery(pen: _Pen, record: Said | Receipt | Dispatch | Attempt, scene: _Sc
 
 
 _PLAIN: Final[dict[type, str]] = {
-    UserMessage: "message.in",
     External: "event.external",
     ToldEvent: "told",
 }
@@ -216,7 +215,9 @@ def _event(
     scene: _Scene,
 ) -> WhyStep:
     match event:
-        case UserMessage() | External() | ToldEvent():
+        case UserMessage(payload=payload):
+            return pen.step("message.in", payload, event.id, who=scene.voice.speaker(payload.by))
+        case External() | ToldEvent():
             return pen.step(_PLAIN[type(event)], event.payload, event.id)
         case TimerFired():
             return _due(pen, event)

@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from vigil.contracts.vocabulary import APPROVALS, OUTCOMES, RECEIPTS
+from vigil.teams import TEAM
 
 TEXT_LENGTH_MAX: Final = 300
 """Characters of a text that a story quotes."""
@@ -27,25 +28,39 @@ class Voice(msgspec.Struct, frozen=True):
     """How the person is named."""
 
     person: str
-    is_asking: bool
+    asker: str
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether the person asks for their own story."""
+        return self.asker == self.person
 
     @property
     def they(self) -> str:
+        if self.person == TEAM:
+            return "the team"
         return "you" if self.is_asking else self.person
 
     @property
     def start(self) -> str:
         """The same at the start of a sentence."""
+        if self.person == TEAM:
+            return "The team"
         return "You" if self.is_asking else self.person
 
     def name(self, user: str) -> str:
         """Name anybody at the start of a sentence."""
-        return self.start if user == self.person else clip(user, 64)
+        return "You" if user == self.asker else clip(user, 64)
+
+    def speaker(self, member: str) -> str:
+        """Name who wrote a message: the person, or a member of the team."""
+        return self.name(member) if member else self.start
 
     def tell(self, text: str) -> str:
         """Name the person in a text that a service wrote.
 
-        >>> Voice("ann", True).tell("the person has spoken"), Voice("ann", False).tell("the person")
+        >>> own, other = Voice("ann", "ann"), Voice("ann", "bob")
+        >>> own.tell("the person has spoken"), other.tell("the person")
         ('you have spoken', 'ann')
         """
         if self.is_asking:
@@ -55,7 +70,7 @@ class Voice(msgspec.Struct, frozen=True):
     def fill(self, template: str, values: Mapping[str, Any]) -> str:
         """Fill in a template.
 
-        >>> ann = Voice("ann", True)
+        >>> ann = Voice("ann", "ann")
         >>> ann.fill("{They} ended {what:q}[ ({why})].", {"what": "tea", "why": ""})
         'You ended “tea”.'
         >>> ann.fill("[{who}|Nobody] came[ at {when:at}].", {"who": "", "when": None})
@@ -138,7 +153,7 @@ STARTED: Final = "{begun}: {prompt:q}"
 """For a session that was started; how, says its kind."""
 TEMPLATES: Final[dict[str, str]] = {
     # What came in.
-    "message.in": "{They} wrote: {text:q}",
+    "message.in": "{who} wrote: {text:q}",
     "timer.due": "The follow-up {timer_id:q} came due[, {late_s:.1f} s late].",
     "timer.due:deadline": "{wait}[, {late_s:.1f} s late].",
     "event.external": "[{is_trusted:if}A trusted|An untrusted] event[ of the kind {kind:80}]"

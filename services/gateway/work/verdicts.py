@@ -62,6 +62,7 @@ class ApprovalView(Answer, frozen=True, kw_only=True):
     is_tainted: bool = False
     """Untrusted content had a part in it."""
     decided_at: Instant | None = None
+    decided_by: str = ""
     edited: dict[str, Any] | None = None
     text: str = ""
     call_id: str = ""

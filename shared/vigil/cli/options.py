@@ -10,6 +10,7 @@ import typer
 from vigil.sdk.client import Client, connect
 from vigil.settings import config
 from vigil.subjects import SessionKey, check_part
+from vigil.teams import TEAM
 
 from . import completion
 
@@ -45,7 +46,8 @@ def checked(key: str) -> str:
 
 
 def session_of(client: Client, agent: str, thread: str | None) -> SessionKey:
-    """Return the session of the token's own user; without a thread, their home.
+    """Return the session of the token's own user, or of their team with its agent; without a
+    thread, the home.
 
     Raises:
         InvalidInput, ApiError.
@@ -54,4 +56,5 @@ def session_of(client: Client, agent: str, thread: str | None) -> SessionKey:
     if thread is not None:
         check_part("thread", thread)
     me = client.me()
-    return SessionKey.of(me["user"], agent, thread or me["home_thread"])
+    owner = TEAM if agent in me.get("teams", ()) else me["user"]
+    return SessionKey.of(owner, agent, thread or me["home_thread"])

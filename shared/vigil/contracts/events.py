@@ -24,6 +24,8 @@ class UserMessagePayload(Record, frozen=True, kw_only=True):
     text: str
     is_keyed: bool = False
     """Whether the id derives from a key the client chose, so that a repeat has the same id."""
+    by: str = ""
+    """The member of the team who said it; empty: the person whose session it is."""
 
 
 class UserMessage(Envelope, frozen=True, kw_only=True, tag="user_message"):

@@ -95,3 +95,5 @@ class Row(Record, frozen=True, kw_only=True):
     blocks: tuple[Block, ...]
     at: Instant
     source: Literal["person", "agent", "timer", "tool", "external", "system", "task"]
+    by: str = ""
+    """The member of the team who said it, in a session of theirs."""

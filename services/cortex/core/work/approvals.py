@@ -181,13 +181,18 @@ def decide(draft: Draft, cause: Cause, event: Control) -> None:
     elif decision.verdict in ("accept", "edit") and approval.tool in starters():
         given = approval.input if decision.input is None else decision.input
         children.spawn_accepted(draft, approval, given)
-        requests.close_approval(draft, approval.id, ENDS[decision.verdict], edited=decision.input)
+        _close(draft, approval, decision, edited=decision.input)
     elif decision.verdict in ("accept", "edit"):
         _run(draft, approval, decision)
     else:
         text = request_text.bounded(decision.text)
-        requests.close_approval(draft, approval.id, ENDS[decision.verdict], text=text)
+        _close(draft, approval, decision, text=text)
         _tell(draft, cause, event, approval)
+
+
+def _close(draft: Draft, approval: Approval, decision: Decision, **changes: Any) -> None:
+    state = ENDS[decision.verdict]
+    requests.close_approval(draft, approval.id, state, decided_by=decision.by, **changes)
 
 
 def _problem(draft: Draft, approval: Approval, decision: Decision) -> str | None:
@@ -255,7 +260,7 @@ def _carry_out(
     given = approval.input if decision.input is None else decision.input
     own = declared()[approval.tool]
     own.function(own.read(given), _accepted(approval, given), draft)
-    requests.close_approval(draft, approval.id, ENDS[decision.verdict], edited=decision.input)
+    _close(draft, approval, decision, edited=decision.input)
     _tell(draft, cause, event, approval)
 
 
@@ -277,9 +282,7 @@ def _run(draft: Draft, approval: Approval, decision: Decision) -> None:
         ),
         sways.of(approval),
     )
-    requests.close_approval(
-        draft, approval.id, ENDS[decision.verdict], edited=decision.input, call_id=call_id
-    )
+    _close(draft, approval, decision, edited=decision.input, call_id=call_id)
     waiting = calls.find(draft.state.loop, approval.id)
     if waiting is not None:
         running = OpenCall(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ...thought.prompts import BAR
-from ...thought.transcript import EARLIER, OFFERED, PERSON
+from ...thought.transcript import EARLIER, MEMBER, OFFERED, PERSON
 from .reply import Call
 
 SAVED_MAX: Final = 20
@@ -55,7 +55,7 @@ def _saves(pieces: list[tuple[str, str]]) -> list[Call]:
     told = dict.fromkeys(
         sentence
         for who, words in pieces
-        if who == PERSON
+        if _is_person(who)
         for sentence in _told(words)
         if sentence.lower() not in saved
     )
@@ -83,13 +83,17 @@ def _told(words: str) -> Iterator[str]:
 def _summary(pieces: list[tuple[str, str]]) -> str:
     """Carry the earlier summary over, and add a line for each thing the person said."""
     lines = [words for who, words in pieces if who == EARLIER and words != NOTHING]
-    lines += [f"- The person said: {_line(words)}" for who, words in pieces if who == PERSON]
+    lines += [f"- The person said: {_line(words)}" for who, words in pieces if _is_person(who)]
     summary = "\n".join(lines)
     return (
         summary[-SUMMARY_MAX:].partition("\n")[2]
         if len(summary) > SUMMARY_MAX
         else (summary or NOTHING)
     )
+
+
+def _is_person(who: str) -> bool:
+    return who == PERSON or who.startswith(MEMBER)
 
 
 def _line(words: str) -> str:

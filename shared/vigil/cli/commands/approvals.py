@@ -76,6 +76,7 @@ FIELDS: Final = (
     Column("expires", "expires_at", is_instant=True),
     Column("digest", "digest"),
     Column("decided", "decided_at", is_instant=True),
+    Column("by", "decided_by"),
     Column("said", "text"),
     Column("call", "call_id"),
 )

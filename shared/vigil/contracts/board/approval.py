@@ -38,6 +38,8 @@ class Approval(Record, frozen=True, kw_only=True, tag_field="kind", tag="approva
     """Whether the person began or ordered what asks: then what comes of it is theirs, too."""
     state: ApprovalState = "open"
     decided_at: Instant | None = None
+    decided_by: str = ""
+    """The user whose verdict it was."""
     edited: dict[str, Any] | None = None
     """The arguments that the person put in their place."""
     text: str = ""
