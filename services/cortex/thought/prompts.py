@@ -55,9 +55,10 @@ def _environment(folder: Path) -> jinja2.Environment:
 def template_of(folder: Path, prompt: str) -> jinja2.Template:
     """Return a template of the folder, or of a profile's own text: compiled once in a process."""
     environment = _environment(folder)
-    if prompt.endswith(".j2"):
-        return environment.get_template(prompt)
-    return environment.from_string(prompt)
+    is_file = prompt.endswith(".j2")
+    template = environment.get_template(prompt) if is_file else environment.from_string(prompt)
+    template.globals = dict(template.globals)  # a chain of maps, which each rendering goes through
+    return template
 
 
 class Prompts:

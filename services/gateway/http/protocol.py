@@ -59,7 +59,7 @@ class Protocol(HttpToolsProtocol):
     # ------------------------------------------------------------ the connection
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(cast(asyncio.Transport, Outgoing(transport)))
+        super().connection_made(cast(asyncio.Transport, Outgoing(transport, self.loop)))
         peer = self.client[0] if self.client else ""
         self._connection = self._connections.open(peer, self.loop.time(), transport.abort)
         self._time()

@@ -60,6 +60,7 @@ class _Deliveries:
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
+        self._loop = asyncio.get_running_loop()
         self._queue: deque[Message | Awaitable[None]] = deque()
         self._arrived = asyncio.Event()
         self._is_closed = False
@@ -123,21 +124,19 @@ class _Deliveries:
         self._arrived.set()
 
     def _arm(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._last_seen = loop.time()
+        self._last_seen = self._loop.time()
         if self._watchdog is None:
-            self._watchdog = loop.call_later(self._heartbeat_s, self._check)
+            self._watchdog = self._loop.call_later(self._heartbeat_s, self._check)
 
     def _check(self) -> None:
         """Begin again if the broker fell silent: no heartbeat for 2.5 intervals."""
         self._watchdog = None
         if self._is_closed:
             return
-        loop = asyncio.get_running_loop()
-        if loop.time() - self._last_seen > HEARTBEATS_MISSED_MAX * self._heartbeat_s:
+        if self._loop.time() - self._last_seen > HEARTBEATS_MISSED_MAX * self._heartbeat_s:
             self.restart()
-            self._last_seen = loop.time()
-        self._watchdog = loop.call_later(self._heartbeat_s, self._check)
+            self._last_seen = self._loop.time()
+        self._watchdog = self._loop.call_later(self._heartbeat_s, self._check)
 
     def restart(self) -> None:
         """Begin again after a gap, silence or a reconnect; harmless if it happens twice."""
@@ -245,7 +244,7 @@ class Follower(_Deliveries):
         self._arm()
 
     def _handle(self, reply: str, headers: dict[str, str]) -> None:
-        self._last_seen = asyncio.get_running_loop().time()
+        self._last_seen = self._loop.time()
         if headers.get("Status") == "100":
             if reply:  # flow control: answered once what came before it was taken
                 self._put(self._bus.send(reply, b""))
@@ -255,7 +254,7 @@ class Follower(_Deliveries):
                 self.restart()
 
     def _deliver(self, message: Message, consumer_seq: int) -> None:
-        self._last_seen = asyncio.get_running_loop().time()
+        self._last_seen = self._loop.time()
         if consumer_seq != self._expected:
             self.restart()
             return
@@ -340,7 +339,7 @@ class Puller(_Deliveries):
         await self._bus.send(self._subject, self._request, self._inbox)
 
     def _handle(self, reply: str, headers: dict[str, str]) -> None:
-        self._last_seen = asyncio.get_running_loop().time()
+        self._last_seen = self._loop.time()
         if status := headers.get("Status"):
             self._is_heard = status in ("100", "404", "408")
             if status == "100":
@@ -348,7 +347,7 @@ class Puller(_Deliveries):
             self._asked = 0
             if status == "503":  # no leader: asked at once, it would answer so thousands of times
                 self.interrupted.set()
-                asyncio.get_running_loop().call_later(PULL_AGAIN_S, self.restart)
+                self._loop.call_later(PULL_AGAIN_S, self.restart)
             elif self._is_heard:  # this request is over
                 super().restart()
             else:  # 409: the consumer or its leader moved
@@ -356,7 +355,7 @@ class Puller(_Deliveries):
                 self.restart()
 
     def _deliver(self, message: Message, consumer_seq: int) -> None:
-        self._last_seen = asyncio.get_running_loop().time()
+        self._last_seen = self._loop.time()
         self._is_heard = True
         self._asked -= 1
         self._put(message)

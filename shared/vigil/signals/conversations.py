@@ -33,11 +33,11 @@ def read(source: SignalSource, subject: str, data: bytes) -> tuple[Signals, Turn
     Raises:
         InvalidInput: it's no turn, claim or receipt of a conversation, or can't be read.
     """
-    named = SessionKey.of_subject(subject)
-    key = SessionKey.of(named.user, named.agent, named.thread)
-    signals = Signals(Scope(key.agent, key.user), source, str(key))
-    match subject.split(".")[4:]:
-        case [kind] if is_turn(kind):
+    _, agent, user, thread, *kind = subject.split(".")
+    key = SessionKey.of(user, agent, thread)
+    signals = Signals(Scope(agent, user), source, str(key))
+    match kind:
+        case [one] if is_turn(one):
             return signals, decode_turn(data)
         case ["out", "said", _]:
             return signals, decode_said(data)

@@ -129,4 +129,5 @@ def place_of(signal: Signal) -> str:
     """Return the subject under which a signal is stored."""
     if signal.session_key is None:
         return Scope(signal.agent, signal.owner).signal(signal.kind)
-    return SessionKey.parse(signal.session_key).signal(signal.kind)
+    user, agent, thread = signal.session_key.split(":")  # checked when the signal was made
+    return SessionKey(user, agent, thread).signal(signal.kind)
