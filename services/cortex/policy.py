@@ -10,8 +10,10 @@ from typing import Any, Final
 
 import msgspec
 
+from vigil.memory.wire import DEFAULT_AGENT
 from vigil.settings.config import Config
 from vigil.subjects import SessionKey
+from vigil.teams import TEAM
 
 from .core import Policy
 from .core.policy import AUTHORITIES
@@ -36,6 +38,7 @@ MADE: Final = frozenset(
         "coalesce_ms",
         "double_text",
         "home_thread",
+        "homes",
         "profile",
         "result_length_max",
         "route",
@@ -63,7 +66,27 @@ def policy_of(config: Config, key: SessionKey) -> Policy:
         channels=tuple(sorted(config.channels)),
         route=config.person_of(key.user).channel,
         home_thread=config.person_of(key.user).home_thread,
+        homes=homes_of(config, key.agent) if key.user == TEAM else (),
         teams=config.teams,
+    )
+
+
+def homes_of(config: Config, agent: str) -> tuple[str, ...]:
+    """Return where the members of an agent's team are told: each at home with the agent that is
+    their own, or all at the team's if they have none.
+
+    >>> from vigil.settings.sections import Agent
+    >>> desk = Agent(kind="team", members=("ann", "ben"))
+    >>> homes_of(Config(agents={"desk": desk}), "desk")
+    ('ann:vigil:main', 'ben:vigil:main')
+    >>> homes_of(Config(agents={"vigil": desk}), "vigil")
+    ('team:vigil:main',)
+    """
+    if DEFAULT_AGENT in config.teams:
+        return (str(SessionKey(TEAM, agent, config.person_of(TEAM).home_thread)),)
+    return tuple(
+        str(SessionKey(member, DEFAULT_AGENT, config.person_of(member).home_thread))
+        for member in config.teams.get(agent, ())
     )
 
 

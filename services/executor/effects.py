@@ -54,6 +54,7 @@ class Carrying:
         self._clock = context.clock
         self._limits = limits
         self._withdraw = withdraw
+        self._teams = context.settings.config.teams
         self._tasks = TaskDesk(context)
 
     async def carry_out(self, key: SessionKey, effect: work.Quick, turn_seq: int) -> None:
@@ -103,9 +104,7 @@ class Carrying:
 
     async def _tell_person(self, key: SessionKey, effect: TellPerson) -> None:
         """Store what the person is to be told, where they are. A repeat finds it there."""
-        home = work.relative_of(key, effect.payload.home)
-        if home.is_system:
-            raise InvalidInput("home", f"{home} is no conversation")
+        home = work.home_of(key, effect.payload.home, self._teams)
         event = work.told_of(home, effect, now=self._clock.now())
         try:
             await self._bus.publish(

@@ -35,6 +35,7 @@ from vigil.contracts import (
 )
 from vigil.errors import InvalidInput
 from vigil.subjects import PART, SessionKey, check_part, token_of
+from vigil.teams import TEAM, Teams, may_act
 from vigil.worker import turns
 
 from .tools.source import Call
@@ -215,6 +216,21 @@ def relative_of(key: SessionKey, text: str) -> SessionKey:
     if (other.user, other.agent) != (key.user, key.agent):
         raise InvalidInput("session_key", f"{text!r} is not of the same person and agent")
     return other
+
+
+def home_of(key: SessionKey, text: str, teams: Teams) -> SessionKey:
+    """Parse the key of a home: of the same person and agent, or of a member of the team.
+
+    Raises:
+        InvalidInput: it is no key, no conversation, or somebody else's.
+    """
+    home = SessionKey.parse(text)
+    is_members = key.user == TEAM and may_act(home.user, key.user, key.agent, teams)
+    if not is_members:
+        home = relative_of(key, text)
+    if home.is_system:
+        raise InvalidInput("home", f"{home} is no conversation")
+    return home
 
 
 def cancel_of(child: SessionKey, effect: CancelCall, *, now: datetime) -> Control:

@@ -50,7 +50,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> ScriptedModel:
 async def stack(tmp_path: Path, model: ScriptedModel) -> AsyncIterator[Stack]:
     sections: dict[str, Any] = {
         "memory": {"recall_limit": 3, "recall_timeout_s": 0.5},
-        "agents": {"crew": {"kind": "team"}},
+        "agents": {"crew": {"kind": "team", "members": ["ann", "ben"]}},
         "autonomy": {"cooldown_ms": 0},
     }
     async with running_stack(tmp_path, services=("cortex", "scheduler"), **sections) as running:
@@ -162,11 +162,19 @@ async def test_follow_ups_and_outside_events_recall_too(
     assert all(question.only_trusted for _, question in memory.asked)
 
 
-async def test_a_team_recalls_from_its_own_memory(stack: Stack, memory: ScriptedMemory) -> None:
-    """M-2."""
-    talk = await Talk.open(stack, "ann:crew:t1")
-    await talk.ended(await talk.say("hi"))
+async def test_a_team_recalls_from_its_own_memory(
+    stack: Stack, memory: ScriptedMemory, model: ScriptedModel
+) -> None:
+    """M-2, L-17: nothing of a single person's; the model is told who of them wrote."""
+    model.behave = lambda _: answer("ok")
+    talk = await Talk.open(stack, "team:crew:t1")
+    await talk.ended(await talk.say("hi", by="ben"))
     assert [scope for scope, _ in memory.asked] == [Scope("crew", "team")]
+    (request,) = model.requests
+    assert [block.text for row in request.rows for block in row.blocks] == ["[ben] hi"]
+    stable, situation = request.system
+    assert "# The person" not in stable
+    assert "with a team: ann, ben." in situation
 
 
 async def test_messages_answered_together_are_searched_together(

@@ -26,9 +26,12 @@ from vigil.contracts import (
     Turn,
     encode,
 )
+from vigil.errors import InvalidInput
+from vigil.subjects import SessionKey
 from vigil.worker.turns import may_ask
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+TEAMS = {"desk": ("ann", "ben"), "den": ("eve",)}
 
 OWNERS = st.sampled_from(["ours", "alive", "gone", "nobody"])
 
@@ -257,3 +260,25 @@ def test_a_tool_runs_only_as_what_it_was_let_through(decided: Any, now: Any) -> 
     assert work.may_run(effect, tool) == (RISKS.index(now) <= RISKS.index(decided))
     riskier = msgspec.structs.replace(tool, risk="destructive")
     assert work.may_run(effect, riskier) == (decided == "destructive")
+
+
+@given(
+    st.sampled_from(("ann", "ben", "eve", "team")), st.sampled_from(("desk", "den", "vigil")),
+    st.sampled_from(("ann", "ben", "eve", "team")), st.sampled_from(("desk", "den", "vigil")),
+    st.sampled_from(("main", "_worker-1")),
+)  # fmt: skip
+def test_a_home_is_ones_own_or_a_members(
+    user: str, agent: str, other: str, others: str, thread: str
+) -> None:
+    """L-17: nothing is told to whom it isn't about."""
+    is_own = (user, agent) == (other, others)
+    is_members = user == "team" and other in TEAMS.get(agent, ())
+    wanted = f"{other}:{others}:{thread}"
+    try:
+        home = work.home_of(SessionKey(user, agent, "_planner-1"), wanted, TEAMS)
+    except InvalidInput:
+        assert thread != "main" or not (is_own or is_members)
+    else:
+        assert str(home) == wanted
+        assert thread == "main"
+        assert is_own or is_members

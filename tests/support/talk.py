@@ -80,13 +80,13 @@ class Talk:
 
     # ------------------------------------------------------------ say
 
-    async def say(self, text: str, event_id: str | None = None) -> int:
+    async def say(self, text: str, event_id: str | None = None, *, by: str = "") -> int:
         """Store a user message as the gateway does; returns its sequence."""
         event = UserMessage(
             id=event_id or str(uuid4()),
             session_key=str(self.key),
             created_at=datetime.now(UTC),
-            payload=UserMessagePayload(text=text, is_keyed=event_id is not None),
+            payload=UserMessagePayload(text=text, is_keyed=event_id is not None, by=by),
         )
         return await self.store(self.key.in_user, encode(event), event.id)
 

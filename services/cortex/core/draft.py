@@ -278,23 +278,27 @@ class Draft:
         return replace(turn, state=replace(turn.state, taint=taint))
 
     def _tell_home(self, job: Job) -> None:
-        """Have the person told where they are that a job ended: it belongs to no conversation."""
+        """Have the person, or each member of the team, told where they are that a job ended: it
+        belongs to no conversation."""
         start = [] if self.state.start is None else [self.state.start]
         sway = sways.of_job(job) | sways.of(*job.step_runs, *start)
         # With a state that could not be read went what tells who had a part in it.
-        is_quotable = not (sway.is_outside or self.state.is_locked)
+        # What members wrote for their team orders nothing in another's own conversation.
+        is_quotable = not (sway.is_outside or self.state.is_locked or self.policy.homes)
+        key = SessionKey.parse(self.key)
+        text = job_record.last_words(job, is_quotable=is_quotable)
         told = ToldPayload(
             origin=self.key,
-            text=job_record.last_words(job, is_quotable=is_quotable),
+            text=f"{key.agent}: {text}" if self.policy.homes else text,
             what="job",
             title=job_record.line(job.skill or job.goal) if is_quotable else job.skill or "",
             is_ordered=True,
         )
-        key = SessionKey.parse(self.key)
-        home = replace(key, thread=self.policy.home_thread)
-        payload = TellPersonPayload(home=str(home), told=told)
-        effect, ordinal = self.next_id("tell_person", payload, payload.home)
-        self.effects.append(TellPerson(id=effect, ordinal=ordinal, payload=payload))
+        own = str(replace(key, thread=self.policy.home_thread))
+        for home in self.policy.homes or (own,):
+            payload = TellPersonPayload(home=home, told=told)
+            effect, ordinal = self.next_id("tell_person", payload, home)
+            self.effects.append(TellPerson(id=effect, ordinal=ordinal, payload=payload))
 
     def _turn(self, turn_id: str, history_from: int) -> Turn:
         state = replace(

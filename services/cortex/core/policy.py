@@ -79,6 +79,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     home_thread: str = "main"
     """The thread of the person's home, which is told what belongs to no other conversation."""
 
+    homes: tuple[str, ...] = ()
+    """Of a team: its members' homes, which are told instead."""
     teams: Teams = {}
     """Who the members are of agents' teams."""
 

@@ -169,7 +169,7 @@ class TellParent(EffectEnvelope, frozen=True, kw_only=True, tag="tell_parent"):
 
 
 class TellPersonPayload(Record, frozen=True, kw_only=True):
-    """What is to be said in another conversation of the same person and agent: their home."""
+    """What is to be said in a person's home: of the same person and agent, or a team's member."""
 
     home: str
     """Its session key."""
