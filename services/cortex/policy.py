@@ -12,11 +12,13 @@ import msgspec
 
 from vigil.memory.wire import DEFAULT_AGENT
 from vigil.settings.config import Config
+from vigil.settings.hours import digest_time_of, quiet_hours_of, zone_of
+from vigil.settings.sections import Person
 from vigil.subjects import SessionKey
 from vigil.teams import TEAM
 
 from .core import Policy
-from .core.policy import AUTHORITIES
+from .core.policy import AUTHORITIES, Hours
 from .core.profile import Profile
 from .profiles import profile_of, registered
 
@@ -88,6 +90,11 @@ def homes_of(config: Config, agent: str) -> tuple[str, ...]:
         str(SessionKey(member, DEFAULT_AGENT, config.person_of(member).home_thread))
         for member in config.teams.get(agent, ())
     )
+
+
+def hours_of(person: Person) -> Hours:
+    """Return a person's clock."""
+    return Hours(zone=zone_of(person), quiet=quiet_hours_of(person), digest=digest_time_of(person))
 
 
 def configured(config: Config, profile: Profile) -> Profile:

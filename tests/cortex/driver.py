@@ -8,6 +8,7 @@ from typing import Any
 
 from services.cortex import core
 from services.cortex.core import Draft, Moment, Policy
+from services.cortex.core.policy import Hours
 from services.cortex.session.history import History
 from services.cortex.thought.model import ModelAnswer, StopReason
 from vigil.contracts import (
@@ -96,6 +97,7 @@ class Driver:
         self.tools: dict[str, Tool] = {}
         """What the executor offers."""
         self.quiet_until: datetime | None = None
+        self.hours = Hours()
         self._seq = 0
         self._making: dict[Draft, list[Step]] = {}
         self._made: list[list[Step] | Turn] = []
@@ -271,6 +273,7 @@ class Driver:
         return Moment(
             now=self.now,
             quiet_until=self.quiet_until,
+            hours=self.hours,
             is_paused=self.is_paused,
             tools=self.tools,
             grants=self.grants,

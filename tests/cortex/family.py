@@ -107,8 +107,10 @@ class Family:
     # ------------------------------------------------------------ what comes in
 
     def say(self, text: str = "hi") -> None:
-        payload = UserMessagePayload(text=text)
-        self.put(ROOT, UserMessage(payload=payload, **self._envelope(ROOT)))
+        self.put(ROOT, self.message(text))
+
+    def message(self, text: str) -> UserMessage:
+        return UserMessage(payload=UserMessagePayload(text=text), **self._envelope(ROOT))
 
     def control(self, key: SessionKey, **payload: Any) -> None:
         """Let a control event come in at once."""

@@ -524,6 +524,26 @@ def test_a_result_waits_for_the_open_loop_and_then_has_one_of_its_own() -> None:
     assert texts(family) == ["On it.", "So.", "Found."]
 
 
+@pytest.mark.parametrize("is_queued", [False, True])
+def test_an_ordered_result_whose_step_kills_is_told_plainly(is_queued: bool) -> None:
+    """X-5: its loop is given up, or its queued event; the person waits for it."""
+    family = Family(scripted(channel=[answer(*uses("spawn_worker", "find")), answer("On it.")]))
+    family.say()
+    family.deliver(0)  # the worker's start
+    root, moment = family.root, core.Moment(now=family.now)
+    event = family.pending[-1][1]
+    if is_queued:
+        begun = core.fold(str(ROOT), root.state, 900, family.message("and?"), moment, root.policy)
+        family.commit(root, begun)
+    family.commit(root, core.fold(str(ROOT), root.state, 901, event, moment, root.policy))
+    if is_queued:
+        family.commit(root, core.give_up(str(ROOT), root.state, moment, root.policy))
+    family.commit(root, core.give_up(str(ROOT), root.state, moment, root.policy, event))
+    assert texts(family)[-1].startswith("This is over, but I can't put it into words.")
+    assert not root.state.tasks
+    assert not root.state.queue
+
+
 def test_the_persons_message_puts_an_ordered_result_back() -> None:
     think = scripted(
         channel=[

@@ -130,6 +130,31 @@ def test_the_cap_doesnt_lose_it() -> None:
     assert driver.texts[-1] == "Alert 3."
 
 
+def test_what_the_cooldown_refuses_comes_at_its_end() -> None:
+    """It isn't news of the next morning."""
+    driver = Driver(silent)
+    driver.told("The disk is full.")
+    driver.wait(5)
+    driver.told("The build is red.")
+    assert driver.notes == ["digested"]
+    digest = driver.state.digest
+    assert digest is not None
+    assert digest.due_at == driver.now + timedelta(seconds=10)
+    driver.wait(10)
+    driver.digest()
+    assert driver.texts == ["The disk is full.", "The build is red."]
+
+
+def test_a_cooldown_in_quiet_hours_waits_for_their_end() -> None:
+    driver = Driver(silent)
+    driver.told("The disk is full.")
+    driver.quiet_until = driver.now + timedelta(hours=8)
+    driver.told("The build is red.")
+    digest = driver.state.digest
+    assert digest is not None
+    assert digest.due_at == driver.quiet_until
+
+
 def test_low_urgency_waits_for_the_digest() -> None:
     driver = Driver(silent)
     driver.told("A paper came out.", urgency="low", is_ordered=True)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import random
-from datetime import timedelta
+from datetime import time, timedelta
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 import msgspec
 import pytest
 
 from services.cortex import core
 from services.cortex.core import Draft, Policy, speech
+from services.cortex.core.policy import Hours
 from services.cortex.thought.model import ModelAnswer
 from tests.cortex.driver import KEY, START, Driver, answer, call
-from vigil.contracts import FollowUp, Queued, State, Task, TimerFired, Tool
+from vigil.contracts import FollowUp, Queued, State, Task, TimerFired, Tool, ToolResultBlock
 
 PILL = {"timer_id": "pill", "reason": "take the pill", "keep": True}
 
@@ -338,3 +340,27 @@ def test_a_core_that_loses_one_is_found_out(monkeypatch: pytest.MonkeyPatch) -> 
     """The test has teeth."""
     monkeypatch.setattr(speech, "bring_again", lambda *_: None)
     assert any(not_once(seed, "enqueue") for seed in range(200))
+
+
+@pytest.mark.parametrize(
+    ("fire_at", "expected"),
+    [
+        ("2026-11-21T01:30:00Z", "It comes at 07:00 instead of 02:30 (Europe/Berlin)"),
+        ("2026-11-20T22:30:00+01:00", "It comes at 07:00 instead of 22:30 (Europe/Berlin)"),
+        ("2026-11-21T06:00:00Z", ""),
+        ("2026-11-20T09:30:00Z", ""),
+    ],
+)
+def test_one_that_quiet_hours_will_move_says_so_when_it_is_made(
+    fire_at: str, expected: str
+) -> None:
+    """S-7: in the person's own time."""
+    script = [answer(call("schedule_followup", fire_at=fire_at, **PILL)), answer("ok")]
+    driver = Driver(lambda _: script.pop(0))
+    driver.hours = Hours(zone=ZoneInfo("Europe/Berlin"), quiet=(time(22), time(7)))
+    driver.user()
+    blocks = [block for turn in driver.turns for row in turn.rows for block in row.blocks]
+    (result,) = [block.content for block in blocks if isinstance(block, ToolResultBlock)]
+    assert "Scheduled reminder" in result
+    assert ("quiet hours" in result) is bool(expected)
+    assert expected in result

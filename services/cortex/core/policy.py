@@ -90,6 +90,22 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         return self.clear_policy == "all"
 
 
+class Hours(msgspec.Struct, frozen=True, kw_only=True):
+    """A person's clock: their zone, their quiet hours, the hour of their digest."""
+
+    zone: ZoneInfo = ZoneInfo("UTC")
+    quiet: tuple[time, time] | None = None
+    digest: time = time(8)
+
+    def quiet_until(self, at: datetime) -> datetime | None:
+        """Return the end of the quiet hours that `at` lies in, or None."""
+        return quiet_until(at.replace(microsecond=0), self.quiet, self.zone)
+
+    def digest_after(self, at: datetime) -> datetime:
+        """Return when the person is next told together what could wait."""
+        return next_at(at.replace(microsecond=0), self.digest, self.zone)
+
+
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
     """The circumstances of a decision, all that it may know of the world."""
 
@@ -98,6 +114,8 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     """When the person's quiet hours end, if they are on."""
     digest_at: datetime | None = None
     """When the person is next told together what could wait; None: a day from now."""
+    hours: Hours = Hours()
+    """By which the two before were told: when what is planned will come."""
     is_paused: bool = False
     tools: dict[str, Tool] = {}
     """What the executor offers at present, by name."""

@@ -52,11 +52,12 @@ def take(draft: Draft, cause: Cause, event: ToldEvent) -> None:
     """Say it, count it, or keep it for the digest; no loop is open, or one that stays aside."""
     payload = event.payload
     name = _name(payload, event.id)
-    why_later = _why_later(draft, payload, name)
-    if why_later:
+    later = _later(draft, payload, name)
+    if later is not None:
+        why, due_at = later
         draft.row("user", "task", _block(payload, event.id))
-        _keep(draft, payload, name)
-        draft.note("digested", why_later, event.id)
+        _keep(draft, payload, name, due_at)
+        draft.note("digested", why, event.id)
         draft.outcome = "held"
         draft.ended.append(cause.id)
         return
@@ -66,21 +67,22 @@ def take(draft: Draft, cause: Cause, event: ToldEvent) -> None:
     _say(draft, cause, payload.text[:CONTENT_MAX], sway, payload)
     if payload.row:
         entry = _entry(draft, payload)
-        _enter(draft, name, replace(entry, count=0, is_known=True))
+        _enter(draft, name, replace(entry, count=0, is_known=True), _next_digest(draft))
 
 
-def _why_later(draft: Draft, payload: ToldPayload, name: str) -> str:
-    """Return why it isn't said now; empty: it is."""
-    digest = draft.state.digest
+def _later(draft: Draft, payload: ToldPayload, name: str) -> tuple[str, datetime] | None:
+    """Return why it isn't said now, and when the digest with it is due; None: it is said."""
+    digest, due_at = draft.state.digest, _next_digest(draft)
     if digest is not None and name in digest.entries and payload.row:
-        return "the same was told before"
+        return "the same was told before", due_at
     if payload.urgency == "low":
-        return "it can wait"
+        return "it can wait", due_at
+    is_held = speech.held_until(draft) is not None and not _passes(draft, payload)
     refusal = speech.gate(draft, is_ordered=payload.is_ordered)
     if refusal is not None:
-        return refusal.text
-    is_held = speech.held_until(draft) is not None and not _passes(draft, payload)
-    return speech.holds_by(draft) if is_held else ""
+        is_soon = refusal.code == "cooldown" and not is_held
+        return refusal.text, _cooldown_end(draft) if is_soon else due_at
+    return (speech.holds_by(draft), due_at) if is_held else None
 
 
 def _passes(draft: Draft, payload: ToldPayload) -> bool:
@@ -128,7 +130,7 @@ def fingerprint(row: str, text: str) -> str:
 # ---------------------------------------------------------------- the digest
 
 
-def _keep(draft: Draft, payload: ToldPayload, name: str) -> None:
+def _keep(draft: Draft, payload: ToldPayload, name: str, due_at: datetime) -> None:
     entries = {} if draft.state.digest is None else draft.state.digest.entries
     known = entries.get(name)
     if known is None:
@@ -140,7 +142,7 @@ def _keep(draft: Draft, payload: ToldPayload, name: str) -> None:
             told_at=draft.moment.now,
             is_tainted=(sways.of(known) | sways.of(payload)).is_outside,
         )
-    _enter(draft, name, entry)
+    _enter(draft, name, entry, due_at)
 
 
 def _entry(draft: Draft, payload: ToldPayload) -> Unsaid:
@@ -152,9 +154,8 @@ def _entry(draft: Draft, payload: ToldPayload) -> Unsaid:
     )
 
 
-def _enter(draft: Draft, name: str, entry: Unsaid) -> None:
-    """Put an entry into the digest, and see that one comes."""
-    due_at = _next_digest(draft)
+def _enter(draft: Draft, name: str, entry: Unsaid, due_at: datetime) -> None:
+    """Put an entry into the digest, and see that one comes by then."""
     digest = draft.state.digest
     if digest is None or (entry.count and due_at < digest.due_at):
         digest = _planned(draft, digest, due_at)
@@ -180,6 +181,10 @@ def _next_digest(draft: Draft) -> datetime:
     moment = draft.moment
     later = moment.digest_at or moment.now + timedelta(days=1)
     return later if moment.quiet_until is None else min(moment.quiet_until, later)
+
+
+def _cooldown_end(draft: Draft) -> datetime:
+    return draft.moment.now + timedelta(milliseconds=speech.cooldown_left_ms(draft))
 
 
 def is_ended_by(digest: Digest, payload: TimerPayload) -> bool:
@@ -213,7 +218,7 @@ def say_digest(draft: Draft, cause: Cause, digest: Digest) -> None:
     left |= {name: replace(one, count=0, is_known=True) for name, one in said.items() if one.count}
     for name, entry in left.items():
         if entry.recurs:
-            _enter(draft, name, entry)
+            _enter(draft, name, entry, _next_digest(draft))
 
 
 def _is_fresh(entry: Unsaid, now: datetime) -> bool:
@@ -227,7 +232,7 @@ def _put_off_until(draft: Draft) -> datetime | None:
         return now + timedelta(seconds=LOOK_AGAIN_S)
     refusal = speech.gate(draft, is_ordered=False)
     if refusal is not None and refusal.code == "cooldown":
-        return now + timedelta(milliseconds=speech.cooldown_left_ms(draft))
+        return _cooldown_end(draft)
     is_held = refusal is not None or speech.held_until(draft) is not None
     return _next_digest(draft) if is_held else None
 

@@ -164,7 +164,23 @@ def schedule_followup(given: ScheduleFollowup, call: OwnCall, draft: Draft) -> R
         ),
     )
     kind = "reminder (kept until it fires or is cancelled)" if keep else "follow-up"
-    return f"Scheduled {kind} {timer_id!r} for {fire_at.isoformat()}.", False
+    return (
+        f"Scheduled {kind} {timer_id!r} for {fire_at.isoformat()}.{_moved(fire_at, draft)}",
+        False,
+    )
+
+
+def _moved(fire_at: datetime, draft: Draft) -> str:
+    """Say when it comes instead, if quiet hours will hold it back."""
+    hours = draft.moment.hours
+    until = hours.quiet_until(max(fire_at, draft.moment.now))
+    if until is None:
+        return ""
+    due, comes = fire_at.astimezone(hours.zone), until.astimezone(hours.zone)
+    return (
+        f" It comes at {comes:%H:%M} instead of {due:%H:%M} ({hours.zone}), because of the "
+        "person's quiet hours: tell them."
+    )
 
 
 # ---------------------------------------------------------------- cancel_followup

@@ -30,16 +30,15 @@ from vigil.grants.rule import Standing
 from vigil.observe import metrics, trace
 from vigil.observe.metrics import Metrics
 from vigil.observe.trace import Tracer
-from vigil.settings.hours import digest_time_of, quiet_hours_of, zone_of
 from vigil.settings.sections import Person
 from vigil.settings.switches import Switches
 from vigil.subjects import Scope, SessionKey
 
 from .. import core
 from ..core import Draft, Moment, Policy
-from ..core.policy import next_at, quiet_until
 from ..core.profile import ModelQuestion
 from ..core.tools.declaration import needs_tasks
+from ..policy import hours_of
 from ..thought.model import ModelAnswer, ModelError
 from ..thought.recollector import LoopMemory, Recollector
 from ..thought.thinker import Thinker
@@ -91,9 +90,7 @@ class Session:
         self._policy = policy
         self._switches = switches
         self._toolbox = toolbox
-        self._zone = zone_of(person)
-        self._quiet_hours = quiet_hours_of(person)
-        self._digest_at = digest_time_of(person)
+        self._hours = hours_of(person)
         self._new_history = functools.partial(History, history_rows, context_tokens)
         self._idle_release_s = idle_release_s
         self._careful = careful
@@ -380,12 +377,12 @@ class Session:
         return True
 
     def _moment(self, grants: tuple[Standing, ...] = ()) -> Moment:
-        now = self._clock.now()
-        second = now.replace(microsecond=0)  # these are known for whole ones
+        now, hours = self._clock.now(), self._hours
         return Moment(
             now=now,
-            quiet_until=quiet_until(second, self._quiet_hours, self._zone),
-            digest_at=next_at(second, self._digest_at, self._zone),
+            quiet_until=hours.quiet_until(now),
+            digest_at=hours.digest_after(now),
+            hours=hours,
             is_paused=self._switches.paused is not None,
             tools=self._toolbox.tools,
             grants=grants,
