@@ -369,12 +369,22 @@ def every_timer_ends(log: SessionLog, rules: Rules) -> Iterator[str]:
 
 
 def timers_come_in_order(log: SessionLog, rules: Rules) -> Iterator[str]:
-    """I8: timers that wait together come in order of (fire_at, id)."""
+    """I8: timers that wait together come in order of (fire_at, id).
+
+    The broker fires by itself what was late, and that may cross its cancelling: such an event comes
+    whenever it's found, and the fold ignores it.
+    """
     asked_at = {
         _pair(effect): turn.record.created_at
         for turn in log.turns
         for effect in turn.record.effects
         if isinstance(effect, ScheduleTimer)
+    }
+    cancelled_at = {
+        _pair(e): turn.seq
+        for turn in log.turns
+        for e in turn.record.effects
+        if isinstance(e, CancelTimer)
     }
     seen: set[tuple[str, int]] = set()
     latest: tuple[datetime, str] | None = None
@@ -383,7 +393,7 @@ def timers_come_in_order(log: SessionLog, rules: Rules) -> Iterator[str]:
             continue
         payload = event.payload
         pair = (payload.timer_id, payload.generation)
-        if pair in seen:  # a repeat, which the fold ignores
+        if pair in seen or cancelled_at.get(pair, seq) < seq:  # which the fold ignores
             continue
         seen.add(pair)
         place = (payload.fire_at, payload.timer_id)

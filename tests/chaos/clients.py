@@ -97,7 +97,8 @@ class Client:
                 f"/api/sessions/{self.records.session}/messages",
                 json={"text": sent.text, "idempotency_key": sent.idempotency_key},
             )
-        except httpx2.TransportError:
+        except (httpx2.TransportError, AttributeError):
+            # anyio looks at a socket that uvloop has closed already: killed just after the accept
             return False
         if answer.status_code in AGAIN:
             if answer.status_code == 500:

@@ -25,8 +25,10 @@ from tests.chaos.sound import (
     receipt,
     row_of,
     said,
+    schedule,
     send,
     sound,
+    timer,
     turn,
 )
 from vigil.contracts import Cause, FollowUp, Loop, SendMessage
@@ -317,6 +319,20 @@ def _is_found(found: list[str], wanted: str) -> bool:
 def test_a_sound_log_passes() -> None:
     """RELIABILITY 3.1: no false alarm."""
     assert check_log(histories(sound()), RULES) == []
+
+
+def test_a_cancelled_timer_that_comes_after_all_is_out_of_no_order() -> None:
+    """I8: it was due at 60 s, and comes after one that was due later; one that waits may not."""
+    script = sound()
+    script[160] = turn(6, 130, schedule("d", 6, 90), at_s=12, open=[("d", 6, 90)])
+    script[170] = timer("d", 6, 90)
+    script[180] = turn(7, 170, at_s=90, ended=("d-6",))
+    script[190] = timer("c", 4, 60)
+    script[200] = turn(8, 190, at_s=90, ended=("c-4",))
+    assert check_log(histories(script), RULES) == []
+    script[140] = turn(5, 130, send("e5", "m3", 130, "e4"), at_s=11, ended=("m3",))
+    found = check_log(histories(script), RULES)
+    assert _is_found(found, "I8 ann:vigil:t1: the timer c at 190 comes after d")
 
 
 def test_a_request_for_leave_is_no_second_answer() -> None:
