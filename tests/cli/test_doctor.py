@@ -45,6 +45,10 @@ def test_what_runs_is_ours(tmp_path: Path) -> None:
         assert "1 database" in found["memory"]["found"]
         assert "ours" in found["port"]["found"]
         assert found["token"]["found"] == "of me, admin"
+        team = '[agents.desk]\nkind = "team"\nmembers = ["me", "ben"]\n'
+        with (cli.home / "vigil.toml").open("a") as file:
+            file.write(team)
+        assert checks(cli, 0)["team desk"]["found"] == "me, ben; no token is of ben"
         (cli.home / "token").write_text("pat_" + "x" * 43)
         assert checks(cli, 1)["token"]["state"] == "fail"
 

@@ -11,16 +11,18 @@ from typing import Any
 import nats.js.errors
 import pytest
 
+from services.gateway.events import cloud_events, from_bus
 from services.gateway.events import endpoint as events
-from services.gateway.events import from_bus
 from services.gateway.http.problem import Problem
 from tests.support.gateway import Gate, running_gateway, until
 from tests.support.programs import Program, admit, are_taken_in, connect
 from vigil.contracts import DeadLetter, External, State, decode_dead_letter, decode_event
+from vigil.errors import InvalidInput
 from vigil.topology import MIB
 
 pytestmark = pytest.mark.usefixtures("own_broker")
 ANN = "ann:vigil:t1"
+LIMITS = cloud_events.EventLimits(content_bytes_max=1000, json_depth_max=8)
 
 
 @pytest.fixture
@@ -67,6 +69,28 @@ async def test_an_event_arrives_in_the_session(gate: Gate, ci: Program) -> None:
     assert found.payload.content == '{"status": "red"}'
     assert (found.payload.kind, found.payload.origin_id) == ("build.failed", "42")
     assert found.payload.is_trusted is False
+
+
+@pytest.mark.parametrize(
+    ("user", "subject", "is_theirs"),
+    [
+        ("ann", "ann:vigil:t1", True), ("ann", "team:desk:t1", True),
+        ("ann", "ann:desk:t1", False), ("ann", "bob:vigil:t1", False),
+        ("bob", "team:desk:t1", False), ("bob", "bob:desk:t1", False),
+        ("bob", "team:vigil:t1", False),
+    ],
+)  # fmt: skip
+def test_it_is_for_ones_own_sessions_and_ones_teams(
+    user: str, subject: str, *, is_theirs: bool
+) -> None:
+    """X-4, L-17."""
+    told = cloud_events.structured(event(subject=subject), LIMITS)
+    teams = {"desk": ("ann",)}
+    if is_theirs:
+        assert str(events.session_for(told, user, teams)) == subject
+    else:
+        with pytest.raises(InvalidInput, match="of another user"):
+            events.session_for(told, user, teams)
 
 
 async def test_no_header_of_a_program_goes_any_further(gate: Gate, ci: Program) -> None:

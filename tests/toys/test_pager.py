@@ -127,6 +127,29 @@ async def test_a_page_that_may_have_rung_is_not_sent_again(
         assert len(station.pages) == 1
 
 
+async def test_a_member_is_heard_in_the_teams_session_and_nobody_else(
+    tmp_path: Path, pager: None
+) -> None:
+    """L-17: the channel's agent is a team's; the event of another is refused, too."""
+    numbers = {"ann": "555-1", "bob": "555-2"}
+    sections: dict[str, Any] = {
+        "channels": {"beeper": SECTION | {"numbers": numbers}},
+        "agents": {"vigil": {"kind": "team", "members": ["ann"]}},
+    }
+    async with running_stack(tmp_path, services=("gateway",), **sections) as stack:
+        gate = Gate(stack, await stack.bus("admin"), await stack.bus("operator"))
+        client = await gate.http()
+        assert (await type_in(client)).status_code == 202
+        for what in ("message", "alarm"):
+            body = {"id": f"p-{what}", "what": what, "from": "555-2"}
+            assert_problem(await type_in(client, **body), 403)
+        found = await gate.admin.read("SESSIONS", ["session.>"])
+        (event,) = [decode_event(one.data) for one in found]
+        assert isinstance(event, UserMessage)
+        assert (event.session_key, event.payload.by) == ("team:vigil:main", "ann")
+        await gate.close()
+
+
 async def test_only_the_station_is_heard(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pager: None
 ) -> None:

@@ -71,7 +71,7 @@ def _show(text: str) -> None:
 def list_all() -> Result:
     """List the tokens, and the credentials of programs: their ids, never their text."""
     settings = config.load()
-    found = sorted(operator.run(settings, _stored), key=lambda t: (t["user"], str(t["created_at"])))
+    found = sorted(operator.run(settings, stored), key=lambda t: (t["user"], str(t["created_at"])))
     on_bus = programs.stored(settings)
     shown = [*found, *({**one, "is_on_bus": True} for one in on_bus)]
     listed = tables.listing(
@@ -100,7 +100,7 @@ COLUMNS: Final = (
 )
 
 
-async def _stored(bus: Bus) -> list[dict[str, Any]]:
+async def stored(bus: Bus) -> list[dict[str, Any]]:
     from vigil.settings import tokens
 
     return [
@@ -125,7 +125,7 @@ def revoke(
         from vigil.settings import tokens
 
         wanted = tokens.token_id_of(token) if token.startswith(tokens.PREFIX) else token
-        there = [one["id"] for one in await _stored(bus)]
+        there = [one["id"] for one in await stored(bus)]
         token_id = prefixes.whole("token", wanted, there, length=None)
         await tokens.revoke(bus, token_id)
         return token_id

@@ -32,7 +32,7 @@ from vigil.settings.config import Settings
 from .. import exits, output
 from ..admin import operator
 from ..tables import Result
-from . import channels, memory, sandbox
+from . import channels, memory, sandbox, teams
 
 if TYPE_CHECKING:
     from vigil.bus.bus import Bus
@@ -69,7 +69,7 @@ def _show(checks: Sequence[Check]) -> None:
 def examine() -> Iterator[Check]:
     """Make all checks; those that need a valid configuration are left out without one.
 
-    What nobody has set up (channels, hooks, a port for metrics, replicas) isn't mentioned.
+    What nobody has set up (channels, hooks, teams, a port for metrics, replicas) isn't mentioned.
     """
     yield replace(python_version(), name="python")
     yield replace(services_installed(), name="services")
@@ -79,7 +79,7 @@ def examine() -> Iterator[Check]:
         advice = "correct vigil.toml or the environment"
         yield replace(fail(str(error), advice), name="config")
         return
-    for name, look in (CHECKS | channels.checks(settings)).items():
+    for name, look in (CHECKS | channels.checks(settings) | teams.checks(settings)).items():
         if (check := look(settings)) is not None:
             yield replace(check, name=name)
 
