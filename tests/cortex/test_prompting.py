@@ -75,6 +75,12 @@ def test_the_time_is_told_in_both_zones() -> None:
     assert "For ann: Saturday 2026-11-21T08:34:05+09:00 (Asia/Tokyo)" in volatile
 
 
+def test_the_language_is_told_if_it_is_set() -> None:
+    """L-11."""
+    assert "write in: de-AT" in PROMPTS.system(IDENTITY, situation(language="de-AT"))[1]
+    assert "language" not in PROMPTS.system(IDENTITY, situation())[1]
+
+
 def test_open_follow_ups_are_listed_in_order() -> None:
     """I-1."""
     follow_ups = {

@@ -9,6 +9,7 @@ from vigil import crash
 from vigil.bus.bus import Bus
 from vigil.clock import Clock
 from vigil.contracts import Loop, Memory, Row, State, TextBlock
+from vigil.settings.sections import Person
 from vigil.subjects import SessionKey
 
 from .. import core
@@ -41,7 +42,7 @@ class SessionDesk:
         toolbox: Toolbox,
         memory: LoopMemory,
         policy: Policy,
-        timezone: str,
+        person: Person,
         context_tokens: int,
         loaded: Callable[[], session_log.Loaded],
         parent: Callable[[], str],
@@ -54,13 +55,11 @@ class SessionDesk:
         self._toolbox = toolbox
         self._memory = memory
         self._policy = policy
-        self._timezone = timezone
+        self._person = person
         self._context_tokens = context_tokens
         self._loaded = loaded
         self._parent = parent
-        self._compactor = Compactor(
-            key, clock=clock, thinker=thinker, policy=policy, timezone=timezone
-        )
+        self._compactor = Compactor(key, clock=clock, thinker=thinker, policy=policy, person=person)
 
     async def converse(self, draft: Draft) -> ModelQuestion | None:
         """Ask with the history, after room was made in the window. See `Desk.converse`."""
@@ -99,7 +98,7 @@ class SessionDesk:
             self._key,
             state,
             rows,
-            timezone=self._timezone,
+            person=self._person,
             policy=self._policy,
             memories=await self._recall(loop, rows),
             parent=parent,
@@ -134,7 +133,7 @@ class SessionDesk:
             self._key,
             draft.state,
             asked,
-            timezone=self._timezone,
+            person=self._person,
             policy=self._policy,
             parent=self._parent(),
         )

@@ -107,7 +107,7 @@ class Session:
             toolbox=toolbox,
             memory=self._memory,
             policy=policy,
-            timezone=person.timezone,
+            person=person,
             context_tokens=context_tokens,
             loaded=lambda: self._log,
             parent=lambda: self._span.header,

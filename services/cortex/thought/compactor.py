@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from vigil.clock import Clock
 from vigil.contracts import FollowUp, Row
+from vigil.settings.sections import Person
 from vigil.subjects import SessionKey
 
 from .. import core
@@ -40,13 +41,13 @@ class Compactor:
         clock: Clock,
         thinker: Thinker,
         policy: Policy,
-        timezone: str,
+        person: Person,
     ) -> None:
         self._key = key
         self._clock = clock
         self._thinker = thinker
         self._policy = policy
-        self._timezone = timezone
+        self._person = person
         self._not_before: datetime | None = None
         """When a summary may be asked for again, after one that failed."""
         self._fixed: tuple[dict[str, FollowUp], int] | None = None
@@ -58,9 +59,7 @@ class Compactor:
         if self._fixed is None or self._fixed[0] is not follow_ups:
             # Rendering the prompt twice for each call would cost a tenth of a turn, and beside
             # them hardly anything of it changes while a session is open.
-            tokens = self._thinker.fixed_tokens(
-                self._key, draft.state, self._timezone, self._policy
-            )
+            tokens = self._thinker.fixed_tokens(self._key, draft.state, self._person, self._policy)
             self._fixed = follow_ups, tokens
         return history.window(self._fixed[1])
 

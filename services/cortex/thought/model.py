@@ -43,6 +43,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     follow_ups: dict[str, FollowUp]
     """The open ones, by timer id."""
     autonomy_enabled: bool
+    language: str = ""
+    """Tag of the language to write in; empty: that of the person's message."""
     channels: tuple[str, ...] = ()
     """Names of the ways out beside the socket."""
     route: str = SOCKET

@@ -153,6 +153,7 @@ def _variables(situation: Situation) -> dict[str, Any]:
         "now_utc": instant(situation.now, UTC),
         "now_local": instant(situation.now, zone),
         "timezone": situation.timezone,
+        "language": situation.language,
         "user": situation.user,
         "agent": situation.agent,
         "autonomy_enabled": situation.autonomy_enabled,

@@ -27,6 +27,7 @@ from vigil.observe import metrics, spans
 from vigil.observe.metrics import Metrics
 from vigil.observe.trace import Span, Tracer
 from vigil.settings.sections import Model as ModelConfig
+from vigil.settings.sections import Person
 from vigil.subjects import SessionKey
 from vigil.teams import TEAM
 
@@ -94,7 +95,7 @@ class Thinker:
         state: State,
         rows: tuple[Row, ...],
         *,
-        timezone: str,
+        person: Person,
         policy: Policy,
         memories: tuple[Memory, ...],
         parent: str,
@@ -104,7 +105,7 @@ class Thinker:
         Raises:
             ModelError: no answer, or the budget is used up.
         """
-        request = self._request(key, state, rows, timezone, policy, memories)
+        request = self._request(key, state, rows, person, policy, memories)
         attempt = state.attempt + (state.loop.retries if state.loop else 0)
         stream = TokenStream(self._bus.send, key.live, state.turns + 1, attempt)
         try:
@@ -118,7 +119,7 @@ class Thinker:
         state: State,
         asked: Inquiry,
         *,
-        timezone: str,
+        person: Person,
         policy: Policy,
         parent: str,
     ) -> ModelAnswer:
@@ -127,7 +128,7 @@ class Thinker:
         Raises:
             ModelError: no answer, or the budget is used up.
         """
-        situation = self._situation(key, state, timezone, policy, ())
+        situation = self._situation(key, state, person, policy, ())
         request = ModelRequest(
             session_key=str(key),
             system=(self._prompts.question(asked.prompt, situation, asked.values),),
@@ -146,9 +147,9 @@ class Thinker:
     def _rendered(self, row: Row | TemplateRow) -> Row:
         return self._prompts.told(row) if isinstance(row, TemplateRow) else row
 
-    def fixed_tokens(self, key: SessionKey, state: State, timezone: str, policy: Policy) -> int:
+    def fixed_tokens(self, key: SessionKey, state: State, person: Person, policy: Policy) -> int:
         """Return the estimate for what a request holds beside the history."""
-        request = self._request(key, state, (), timezone, policy, ())
+        request = self._request(key, state, (), person, policy, ())
         return estimate(request) - request.max_tokens
 
     async def _answer(
@@ -239,11 +240,11 @@ class Thinker:
         key: SessionKey,
         state: State,
         rows: tuple[Row, ...],
-        timezone: str,
+        person: Person,
         policy: Policy,
         memories: tuple[Memory, ...],
     ) -> ModelRequest:
-        situation = self._situation(key, state, timezone, policy, memories)
+        situation = self._situation(key, state, person, policy, memories)
         return ModelRequest(
             session_key=str(key),
             system=self._system(key, situation, policy.profile),
@@ -265,13 +266,14 @@ class Thinker:
         self,
         key: SessionKey,
         state: State,
-        timezone: str,
+        person: Person,
         policy: Policy,
         memories: tuple[Memory, ...],
     ) -> Situation:
         return Situation(
             now=self._clock.now(),
-            timezone=timezone,
+            timezone=person.timezone,
+            language=person.language,
             user=key.user,
             agent=key.agent,
             follow_ups=state.follow_ups,

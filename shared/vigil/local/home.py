@@ -6,7 +6,7 @@ in a file that only the owner may read, and the broker keeps its hash.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Final
 
@@ -18,6 +18,7 @@ from ..errors import Unavailable
 from ..sdk.client import read_token, token_file
 from ..settings import credentials, tokens
 from ..settings.config import Settings, ensure_home
+from ..settings.sections import Person
 from ..topology import ADMIN
 
 log = structlog.get_logger("vigil.home")
@@ -62,9 +63,13 @@ async def ensure_token(admin: Bus, settings: Settings, *, user: str = OWNER) -> 
     return text
 
 
-def prepare_home(settings: Settings) -> Iterator[str]:
-    """Make the home; yield what a person should be told."""
-    if ensure_home(settings):
+def prepare_home(settings: Settings, person: Callable[[], Person]) -> Iterator[str]:
+    """Make the home; yield what a person should be told.
+
+    Args:
+        person: tells what holds for the person at the first start.
+    """
+    if ensure_home(settings, person):
         yield (
             f"First start: wrote {settings.file}. It turns autonomy ON: agents may follow up on "
             "their own, at most 3 messages in a row, until you write. Set enabled = false there "

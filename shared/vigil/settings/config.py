@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -325,17 +325,24 @@ enabled = true
 # [model]
 # name = "claude-sonnet-5-5"   # with ANTHROPIC_API_KEY set; without a key: "rehearsal"
 
-# [person]
-# timezone = "Europe/Berlin"
+[person]
+timezone = "{timezone}"
+language = "{language}"
 # quiet_hours = "22:00-07:00"
 """
 
 
-def ensure_home(settings: Settings) -> bool:
-    """Make the home, and a first vigil.toml; return whether the file is new."""
+def ensure_home(settings: Settings, person: Callable[[], Person] = Person) -> bool:
+    """Make the home, and a first vigil.toml; return whether the file is new.
+
+    Args:
+        person: tells what is written of the person, if it is.
+    """
     settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
     if settings.file.exists():
         return False
+    one = person()
+    text = FIRST_FILE.format(timezone=one.timezone, language=one.language)
     settings.file.touch(mode=0o600)  # secrets of hooks and channels may come into it
-    settings.file.write_text(FIRST_FILE, "utf-8")
+    settings.file.write_text(text, "utf-8")
     return True

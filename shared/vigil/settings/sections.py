@@ -5,7 +5,7 @@ What they are read from, and what else must hold of them, is in :mod:`vigil.sett
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
@@ -208,11 +208,16 @@ class SearchSection(Section, frozen=True, kw_only=True):
     """Per search."""
 
 
+LANGUAGE: Final = "^([a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3})?$"
+
+
 class Person(Section, frozen=True, kw_only=True):
     """What holds for a person. `[people.NAME]` replaces the section for one."""
 
     timezone: str = "UTC"
     """IANA name."""
+    language: Annotated[str, msgspec.Meta(pattern=LANGUAGE)] = ""
+    """Tag of the language to write in, as `de-AT`; empty: that of the person's message."""
     quiet_hours: str = ""
     """`"22:00-07:00"`, local time: no proactive messages."""
     channel: str = "socket"

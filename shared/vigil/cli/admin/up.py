@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
@@ -17,11 +19,12 @@ import msgspec
 import typer
 
 from vigil import distribution
-from vigil.local import runfile
+from vigil.local import runfile, system
 from vigil.local.runfile import AlreadyRunning, RunFile
 from vigil.sdk.client import read_token
 from vigil.settings import config
 from vigil.settings.config import Settings
+from vigil.settings.sections import LANGUAGE, Person
 
 from .. import exits, options, output, tables
 from ..tables import Result
@@ -75,9 +78,11 @@ def up(
         _refuse_second(settings)
         from vigil.local.home import prepare_home
 
-        for remark in prepare_home(settings):
+        first = partial(first_person, is_asked=sys.stdin.isatty() and not json)
+        for remark in prepare_home(settings, first):
             output.message(remark)
         output.message("Starting …")
+        settings = config.load()
     from vigil.broker.ports import kept_port
 
     port_before = kept_port(settings.home)
@@ -92,6 +97,29 @@ def up(
         return
 
     _serve_all(settings, mode, without or [], on_ready)
+
+
+def first_person(*, is_asked: bool) -> Person:
+    """Return what holds for the person at the first start: what the machine says, and they."""
+    found = system.person_of(os.environ)
+    if not is_asked:
+        return found
+    ask = partial(typer.prompt, err=True)
+    zone = ask("Your time zone", default=found.timezone, value_proc=_zone)
+    language = ask("Language to write in", default=found.language or "en", value_proc=_language)
+    return Person(timezone=zone, language=language)
+
+
+def _zone(text: str) -> str:
+    if not system.is_zone(text):
+        raise typer.BadParameter("no IANA time zone; for example: Europe/Berlin")
+    return text
+
+
+def _language(text: str) -> str:
+    if not re.fullmatch(LANGUAGE, text):
+        raise typer.BadParameter("no language tag; for example: en, de-AT")
+    return text
 
 
 def _refuse_second(settings: Settings) -> None:

@@ -9,6 +9,7 @@ read with the operator's own credential, as tokens are.
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from datetime import UTC, datetime
 from functools import partial
@@ -20,6 +21,7 @@ import typer
 from vigil import distribution
 from vigil.contracts import HeldTool, Pin, Pins, Shelf, decode_pins, decode_shelf, encode
 from vigil.errors import ConfigError, VigilError
+from vigil.local import system
 from vigil.settings import config
 from vigil.settings.config import Settings
 from vigil.settings.sections import McpServer
@@ -279,7 +281,7 @@ def add(
         "risk": risk,
     }
     values = {key: value for key, value in wanted.items() if value}
-    config.ensure_home(settings)
+    config.ensure_home(settings, partial(system.person_of, os.environ))
     toml_sections.add(settings.file, "mcp", name, values)
     text = f"[mcp.{name}] is in {settings.file}; `vigil mcp servers` shows its state"
     return _changed(settings, name, text)
