@@ -22,7 +22,7 @@ from vigil.contracts import CallTool, Change, Grant, GrantUse, Tool
 from vigil.errors import Unavailable, WrongLastSequence
 from vigil.grants.rule import Wanted, obstacle
 from vigil.runtime import Context
-from vigil.subjects import Scope, SessionKey
+from vigil.subjects import SessionKey
 
 CALLS_MAX: Final = 32
 """Calls that a record names: a repeat comes soon, or never."""
@@ -44,7 +44,7 @@ class GrantDesk:
         Raises:
             Unavailable: nobody knows whether it holds; it did not run.
         """
-        whose = Scope(key.agent, key.user)
+        whose = key.scope
         for _ in range(TRIES_MAX):
             now = self._clock.now()
             found = await self._grants.find([whose], call.payload.grant_id)

@@ -18,7 +18,7 @@ from vigil.contracts import BoardChange, BoardTask, Change, encode
 from vigil.errors import InvalidInput, WrongLastSequence
 from vigil.observe import trace
 from vigil.runtime import Context
-from vigil.subjects import Scope, SessionKey
+from vigil.subjects import SessionKey
 from vigil.tasks import lifecycle
 from vigil.teams import holding
 from vigil.worker import turns
@@ -66,7 +66,7 @@ class TaskDesk:
     ) -> Revision[BoardTask]:
         """Return the revision that the effect makes, or made. Raises: WrongLastSequence."""
         now, expect = self._clock.now(), effect.payload.expect
-        whose = Scope(key.agent, key.user)
+        whose = key.scope
         change = Change(by=key.agent, why=effect.payload.why, cause=effect.id)
         if not expect:
             among = holding(key.user, key.agent)
@@ -89,7 +89,7 @@ class TaskDesk:
         return next((one for one in history if one.change.cause == effect_id), None)
 
     async def _conflict(self, key: SessionKey, task: BoardTask) -> str:
-        found = await self._tasks.find([Scope(key.agent, key.user)], task.id)
+        found = await self._tasks.find([key.scope], task.id)
         return CONFLICT.format(status="gone" if found is None else found.entity.status)
 
 

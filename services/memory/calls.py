@@ -24,7 +24,7 @@ from vigil.memory.client import Conflict
 from vigil.memory.operation import operation_of, tools
 from vigil.observe import metrics, spans, trace
 from vigil.runtime import Context
-from vigil.subjects import Scope, SessionKey
+from vigil.subjects import SessionKey
 from vigil.worker import results, turns
 from vigil.worker.effects import InHand, Tasks
 from vigil.worker.open_call import is_awaited
@@ -52,7 +52,6 @@ class Calls:
         self._clock = context.clock
         self._counts = context.metrics
         self._tracer = context.tracer
-        self._config = context.settings.config
         self._instance = context.instance
         self._answering = answering
         self._limits = limits
@@ -90,11 +89,8 @@ class Calls:
         save = checks.save_of(effect, str(key))
         checks.check_content(save.content)
         with contextlib.suppress(Gone):  # a repeat, of what was forgotten since
-            await self._answering.remember(self._scope(key), save, via="turn")
+            await self._answering.remember(key.scope, save, via="turn")
         crash.point("memory.save.after")
-
-    def _scope(self, key: SessionKey) -> Scope:
-        return self._config.scope_of(key.agent, key.user)
 
     # ------------------------------------------------------------ calls
 
@@ -157,7 +153,7 @@ class Calls:
 
     async def _told(self, key: SessionKey, call: CallTool) -> Told:
         question = work.question_of(key, call)
-        reply = await self._answering.answer(self._scope(key), question, via="call")
+        reply = await self._answering.answer(key.scope, question, via="call")
         return operation_of(type(question)).told(reply)
 
     async def _answer(self, key: SessionKey, call: CallTool, told: Told) -> None:

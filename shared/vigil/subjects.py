@@ -160,6 +160,11 @@ class SessionKey(msgspec.Struct, frozen=True, order=True):
         return SessionKey(self.user, self.agent, f"_{kind}-{id_}")
 
     @property
+    def scope(self) -> Scope:
+        """Whose this session is, and what it knows."""
+        return Scope(self.agent, self.user)
+
+    @property
     def stream(self) -> str:
         """The stream that holds this session."""
         return "SYSTEM" if self.is_system else "SESSIONS"
@@ -271,8 +276,7 @@ class SessionKey(msgspec.Struct, frozen=True, order=True):
 class Scope(msgspec.Struct, frozen=True, order=True):
     """Whose it is: an agent's, of one owner. Memory is never read or written across scopes.
 
-    The owner is a user, or ``team`` for the agent of a team (`Config.scope_of`). In a filter either
-    part may be ``*``.
+    The owner is a user, or ``team`` for the agent of a team. In a filter either part may be ``*``.
 
     >>> Scope("vigil", "ann").record("save"), Scope("vigil", "ann").question("recall")
     ('memory.vigil.ann.save', 'rpc.memory.recall.vigil.ann')

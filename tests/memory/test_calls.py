@@ -130,19 +130,22 @@ async def test_a_result_has_a_limit(bare: Stack) -> None:
 
 
 async def test_an_agent_of_a_team_shares_one_memory(bare: Stack) -> None:
-    """M-2: what one user's conversation saves, another's recalls; a personal agent keeps it."""
+    """M-2: what one conversation of the team saves, another recalls; one from before, of a single
+    person, doesn't."""
     settings = bare.settings
-    async with running_stack(
-        settings.home / "team", ("memory",), agents={"crew": {"kind": "team"}}
-    ) as stack:
-        ann = Session(await stack.bus("admin"), SessionKey("ann", "crew", "t1"))
-        ben = Session(ann.bus, SessionKey("ben", "crew", "t2"))
+    async with running_stack(settings.home / "team", ("memory",)) as stack:
+        ann = Session(await stack.bus("admin"), SessionKey("team", "crew", "t1"))
+        ben = Session(ann.bus, SessionKey("team", "crew", "t2"))
         call = call_of("remember", {"text": "The release is on Friday"})
         await ann.turn(call)
         await ann.result(call)
         ask = call_of("search", {"query": "release"}, ordinal=2)
         await ben.turn(ask)
         assert "Friday" in (await ben.result(ask)).payload.content
+        eve = Session(ann.bus, SessionKey("eve", "crew", "t0"))
+        own = call_of("search", {"query": "release"}, key=eve.key)
+        await eve.turn(own)
+        assert "Friday" not in (await eve.result(own)).payload.content
         team = Asking(await stack.bus("gateway"), Scope("crew", "team"))
         assert await team.listed() == ["The release is on Friday"]
 

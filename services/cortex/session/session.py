@@ -32,7 +32,7 @@ from vigil.observe.metrics import Metrics
 from vigil.observe.trace import Tracer
 from vigil.settings.sections import Person
 from vigil.settings.switches import Switches
-from vigil.subjects import Scope, SessionKey
+from vigil.subjects import SessionKey
 
 from .. import core
 from ..core import Draft, Moment, Policy
@@ -112,7 +112,7 @@ class Session:
             loaded=lambda: self._log,
             parent=lambda: self._span.header,
         )
-        self._grants = OwnersGrants(bus, Scope(key.agent, key.user))
+        self._grants = OwnersGrants(bus, key.scope)
         self._wakes = Wakes(bus, key, lambda: self._log.state, on_rest)
         self.is_closing = False
 
@@ -262,7 +262,7 @@ class Session:
         grants = await self._grants.now() if has_calls else ()
         if not needs_tasks(names):
             return self._moment(grants)
-        tasks = await read_tasks(self._bus, Scope(self.key.agent, self.key.user))
+        tasks = await read_tasks(self._bus, self.key.scope)
         return msgspec.structs.replace(self._moment(grants), tasks=tasks)
 
     async def _poison(self, message: Message, reason: str) -> None:

@@ -53,7 +53,7 @@ class Recollector:
         limit = self._config.memory.recall_limit
         if not limit or not query:
             return NOTHING
-        scope = self._config.scope_of(key.agent, key.user)
+        scope = key.scope
         begun, outcome = self._clock.monotonic(), "failed"
         if self._counts_as_empty(scope, begun):
             return NOTHING
@@ -68,7 +68,7 @@ class Recollector:
     def may_have_news(self, key: SessionKey) -> None:
         """Ask again at once: a tool may have saved something."""
         self._news += 1
-        self._empty.pop(self._config.scope_of(key.agent, key.user), None)
+        self._empty.pop(key.scope, None)
 
     async def _ask(self, scope: Scope, question: Recall) -> Recollection:
         news, timeout_s = self._news, self._config.memory.recall_timeout_s

@@ -49,7 +49,6 @@ class Builtin:
     ) -> None:
         config = settings.config
         self.choice = choice
-        self._config = config
         self._root = settings.workspaces
         self._shelf = shelf_of(choice, config, clock)
         sandbox = choice.sandbox()
@@ -103,7 +102,7 @@ class Builtin:
         return await found.run(call, self._means)
 
     async def _workspace(self, call: Call) -> Workspace:
-        workspace = Workspace(self._root, self._config.scope_of(call.key.agent, call.key.user))
+        workspace = Workspace(self._root, call.key.scope)
         await asyncio.to_thread(workspace.make)
         return workspace
 

@@ -81,7 +81,7 @@ def select(
         raise InvalidInput("session", f"is not a session of the agent {agent}")
     if not any(one.covers(session) for one in whose):
         raise InvalidInput("session", f"is not a session of {whose[0].owner}")
-    return Selection(whose=(Scope(session.agent, session.user),), kind=kind, thread=session.thread)
+    return Selection(whose=(session.scope,), kind=kind, thread=session.thread)
 
 
 def event_of(seq: int, subject: str, data: bytes) -> Event:

@@ -81,7 +81,7 @@ class SearchScope(msgspec.Struct, frozen=True):
     def owners(self) -> tuple[Scope, ...]:
         """Whose things besides records of sessions are looked at."""
         key = self.session
-        return self.whose if key is None else (Scope(key.agent, key.user),)
+        return self.whose if key is None else (key.scope,)
 
     @property
     def letters(self) -> tuple[str, ...]:

@@ -19,8 +19,8 @@ import platformdirs
 from ..channels import kinds
 from ..channels.contract import Channel
 from ..errors import ConfigError, InvalidInput, VigilError
-from ..subjects import Scope, SessionKey, check_part
-from ..teams import TEAM, Teams, owner_of
+from ..subjects import SessionKey, check_part
+from ..teams import TEAM, Teams
 from ..topology import DAY_S
 from . import secrets
 from .checks import check_mcp, check_team
@@ -87,10 +87,6 @@ class Config(Section, frozen=True, kw_only=True):
     def teams(self) -> Teams:
         """The agents of teams, and who is a member."""
         return {name: one.members for name, one in self.agents.items() if one.kind == "team"}
-
-    def scope_of(self, agent: str, user: str) -> Scope:
-        """Return whose memory an agent has when it works for `user` (SPEC M-2)."""
-        return Scope(agent, owner_of(user, agent, self.teams))
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

@@ -38,7 +38,7 @@ def read(source: SignalSource, subject: str, data: bytes) -> tuple[Signals, Boar
     key = SessionKey.parse(entity.session_key)
     if subject != key.board(str(entity.__struct_config__.tag), entity.id):
         raise InvalidInput("subject", f"{subject!r} is not that of {entity.id} of {key}")
-    return Signals(Scope(key.agent, key.user), source, str(key)), entry
+    return Signals(key.scope, source, str(key)), entry
 
 
 def _of_task(source: SignalSource, subject: str, task: BoardTask) -> Signals:

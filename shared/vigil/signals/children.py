@@ -11,7 +11,7 @@ from typing import Final
 from ..contracts import SignalSource, Start, TellParent, Turn, decode_turn
 from ..contracts.session_kinds import SESSION_KINDS
 from ..errors import InvalidInput
-from ..subjects import Scope, SessionKey
+from ..subjects import SessionKey
 from .draft import Signals
 
 _TOLD: Final = {
@@ -33,7 +33,7 @@ def read(source: SignalSource, subject: str, data: bytes) -> tuple[Signals, Turn
     key = SessionKey.of(named.user, named.agent, named.thread)
     if not key.is_turn(subject) or not key.is_system:
         raise InvalidInput("subject", f"{subject!r} gives no signals")
-    return Signals(Scope(key.agent, key.user), source, str(key)), decode_turn(data)
+    return Signals(key.scope, source, str(key)), decode_turn(data)
 
 
 def told(signals: Signals, turn: Turn) -> None:

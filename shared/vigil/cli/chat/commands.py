@@ -18,6 +18,7 @@ import typer
 
 from vigil.sdk.client import Client
 from vigil.subjects import SessionKey
+from vigil.teams import TEAM
 
 from .. import exits, options, output
 from ..tables import Result
@@ -51,7 +52,8 @@ def chat(
     key = options.session_of(client, agent, new_thread() if new else thread)
     is_person = sys.stdin.isatty() and output.is_fancy(sys.stdout) and not json
     if is_person:
-        output.message(f"You are {key.user}, in thread {key.thread}. Ctrl-D ends.")
+        who = f"with the team of {key.agent}" if key.user == TEAM else key.user
+        output.message(f"You are {who}, in thread {key.thread}. Ctrl-D ends.")
     more = "" if agent == "vigil" else f" --agent {agent}"
     hint = f"Go on with: vigil chat --thread {key.thread}{more}"
     try:
