@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
-from vigil.memory.wire import DEFAULT_AGENT
 from vigil.settings.config import Config
+from vigil.settings.homes import homes_of
 from vigil.settings.hours import digest_time_of, quiet_hours_of, zone_of
 from vigil.settings.sections import Person
 from vigil.subjects import SessionKey
@@ -68,27 +68,8 @@ def policy_of(config: Config, key: SessionKey) -> Policy:
         channels=tuple(sorted(config.channels)),
         route=config.person_of(key.user).channel,
         home_thread=config.person_of(key.user).home_thread,
-        homes=homes_of(config, key.agent) if key.user == TEAM else (),
+        homes=tuple(map(str, homes_of(config, key))) if key.user == TEAM else (),
         teams=config.teams,
-    )
-
-
-def homes_of(config: Config, agent: str) -> tuple[str, ...]:
-    """Return where the members of an agent's team are told: each at home with the agent that is
-    their own, or all at the team's if they have none.
-
-    >>> from vigil.settings.sections import Agent
-    >>> desk = Agent(kind="team", members=("ann", "ben"))
-    >>> homes_of(Config(agents={"desk": desk}), "desk")
-    ('ann:vigil:main', 'ben:vigil:main')
-    >>> homes_of(Config(agents={"vigil": desk}), "vigil")
-    ('team:vigil:main',)
-    """
-    if DEFAULT_AGENT in config.teams:
-        return (str(SessionKey(TEAM, agent, config.person_of(TEAM).home_thread)),)
-    return tuple(
-        str(SessionKey(member, DEFAULT_AGENT, config.person_of(member).home_thread))
-        for member in config.teams.get(agent, ())
     )
 
 

@@ -21,6 +21,7 @@ from vigil.contracts import (
     Control,
     SpawnSession,
     TellParent,
+    TellParentPayload,
     TellPerson,
     ToolResultEvent,
     decode_board,
@@ -68,6 +69,8 @@ class Carrying:
         match effect:
             case SpawnSession():
                 await self._spawn(key, effect, turn_seq)
+            case TellParent(payload=TellParentPayload(task_id=str(task_id))) if task_id:
+                await self._tasks.end(key, effect, task_id)
             case TellParent():
                 await self._tell(key, effect)
             case TellPerson():
@@ -105,7 +108,7 @@ class Carrying:
     async def _tell_person(self, key: SessionKey, effect: TellPerson) -> None:
         """Store what the person is to be told, where they are. A repeat finds it there."""
         home = work.home_of(key, effect.payload.home, self._teams)
-        event = work.told_of(home, effect, now=self._clock.now())
+        event = work.told_of(home, effect.id, effect.payload.told, now=self._clock.now())
         try:
             await self._bus.publish(
                 home.in_event(f"told.{effect.id}"), encode(event), _headers(), expect=0

@@ -1,4 +1,4 @@
-"""Tasks on the board, changed for the loop that asked for it (LOOPS L-15).
+"""Tasks on the board, changed for loops that ask for it, and ended with their workers (L-15).
 
 A change is a compare-and-set on the revision that the loop read; a new task is stored if there is
 room. Whatever comes of it is the result of the loop's call, a conflict, too, so that it decides
@@ -7,6 +7,7 @@ anew. The revision that a change made names the effect, so a repeat finds it in 
 
 from __future__ import annotations
 
+import contextlib
 from datetime import datetime
 from typing import Final
 
@@ -14,16 +15,28 @@ from msgspec.structs import replace
 
 from vigil import crash
 from vigil.board.kept import TASKS, BoundReached, KeptBoard, Revision
-from vigil.contracts import BoardChange, BoardTask, Change, encode
-from vigil.errors import InvalidInput, WrongLastSequence
+from vigil.contracts import (
+    BoardChange,
+    BoardTask,
+    Change,
+    TaskResult,
+    TellParent,
+    ToldPayload,
+    encode,
+)
+from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.observe import trace
 from vigil.runtime import Context
-from vigil.subjects import SessionKey
+from vigil.settings.homes import homes_of
+from vigil.subjects import SessionKey, check_part
 from vigil.tasks import lifecycle
-from vigil.teams import holding
+from vigil.teams import TEAM, holding
 from vigil.worker import turns
 
+from . import work
+
 BOARD: Final = "board"
+TRIES_MAX: Final = 20
 CONFLICT: Final = (
     "Not changed: it was changed since you read it, and is {status} now. Look again, and decide."
 )
@@ -35,6 +48,7 @@ class TaskDesk:
     def __init__(self, context: Context) -> None:
         self._bus = context.bus
         self._clock = context.clock
+        self._config = context.settings.config
         self._tasks = KeptBoard(context.bus, TASKS)
 
     async def change(self, key: SessionKey, effect: BoardChange, task: BoardTask) -> None:
@@ -56,9 +70,8 @@ class TaskDesk:
         event = turns.result_of(
             BOARD, key, effect.id, text, now=self._clock.now(), is_error=is_error
         )
-        headers = {trace.HEADER: trace.passed_on(trace.current.get())}
         await self._bus.publish(
-            key.in_event("tool_result"), encode(event), headers, msg_id=event.id
+            key.in_event("tool_result"), encode(event), _headers(), msg_id=event.id
         )
 
     async def _stored(
@@ -82,6 +95,53 @@ class TaskDesk:
         store = self._tasks.reopen if is_reopened else self._tasks.replace
         return await store(expect, task, change, now)
 
+    async def end(self, key: SessionKey, effect: TellParent, task_id: str) -> None:
+        """Write down how a task's worker ended, and tell the person if that is its end; may be
+        repeated.
+
+        What holds is the claim in the task, not a revision: the one that it was given to ends it,
+        whatever was changed of it since, and nobody else does.
+
+        Raises:
+            Unavailable: try again later.
+        """
+        made = await self._ended(key, effect, task_id)
+        crash.point("executor.task.ended")
+        if made is not None and is_end(key, made.entity):
+            told = report_of(key, made.entity)
+            for home in homes_of(self._config, key):
+                await self._tell(home, effect, told)
+
+    async def _tell(self, home: SessionKey, effect: TellParent, told: ToldPayload) -> None:
+        event = work.told_of(home, effect.id, told, now=self._clock.now())
+        with contextlib.suppress(WrongLastSequence):  # told before
+            await self._bus.publish(
+                home.in_event(f"told.{effect.id}"), encode(event), _headers(), expect=0
+            )
+
+    async def _ended(
+        self, key: SessionKey, effect: TellParent, task_id: str
+    ) -> Revision[BoardTask] | None:
+        """Return the revision that a worker's end makes, or made; None: the task isn't its own."""
+        payload = effect.payload
+        for _ in range(TRIES_MAX):
+            found = await self._tasks.find([key.scope], check_part("task_id", task_id))
+            made = None if found is None else await self._made_by(effect.id, found)
+            if made is not None or found is None or not is_held_by(key, found.entity):
+                return made
+            now = self._clock.now()
+            result = TaskResult(
+                text=payload.content, at=now, by=str(key), is_tainted=payload.is_tainted
+            )
+            task = lifecycle.ended(found.entity, result, is_done=payload.state == "done")
+            try:
+                return await self._tasks.replace(
+                    found.number, task, Change(by=key.agent, cause=effect.id), now
+                )
+            except WrongLastSequence:
+                continue
+        raise Unavailable(f"{task_id}: others change it all the time")
+
     async def _made_by(
         self, effect_id: str, found: Revision[BoardTask]
     ) -> Revision[BoardTask] | None:
@@ -96,6 +156,45 @@ class TaskDesk:
 def _at(task: BoardTask, now: datetime) -> BoardTask:
     """Return the task as it comes into its status now."""
     return replace(task, moved_at=now)
+
+
+def is_held_by(key: SessionKey, task: BoardTask) -> bool:
+    """Whether a session works on the task, or is to end because it was taken from it."""
+    return task.worker == str(key) and lifecycle.is_held(task)
+
+
+def is_end(key: SessionKey, task: BoardTask) -> bool:
+    """Whether the task ended with this worker, and wasn't put there by somebody else."""
+    result = task.result
+    return task.status not in lifecycle.OPEN and result is not None and result.by == str(key)
+
+
+def report_of(key: SessionKey, task: BoardTask) -> ToldPayload:
+    """Return what the person is told of a task that ended.
+
+    What content from outside had a part in is not quoted, so their home isn't influenced by it; nor
+    what members wrote for their team, since it orders nothing in another's conversation.
+    """
+    text = task.result.text if task.result is not None else ""
+    is_outside = task.is_tainted or (task.result is not None and task.result.is_tainted)
+    ended = "is done" if task.status == "done" else f"failed after {task.tries} tries"
+    is_quotable = not is_outside and key.user != TEAM
+    if is_quotable:
+        text = f"The task {task.title!r} {ended}." + (f"\n\n{text}" if text else "")
+    else:
+        why = "; outside content had a part" if is_outside else ""
+        text = f"A task {ended}{why} (`vigil tasks show {task.id[:8]}`)."
+    return ToldPayload(
+        origin=str(key),
+        text=f"{key.agent}: {text}" if key.user == TEAM else text,
+        what="task",
+        title=task.title if is_quotable else "",
+        is_ordered=task.is_ordered,
+    )
+
+
+def _headers() -> dict[str, str]:
+    return {trace.HEADER: trace.passed_on(trace.current.get())}
 
 
 def told(made: Revision[BoardTask]) -> str:

@@ -29,6 +29,7 @@ from vigil.contracts import (
     TellParent,
     TellPerson,
     ToldEvent,
+    ToldPayload,
     Tool,
     ToolResultEvent,
     Turn,
@@ -281,14 +282,14 @@ def told(parent: SessionKey, effect: TellParent, *, now: datetime) -> Control | 
             )
 
 
-def told_of(home: SessionKey, effect: TellPerson, *, now: datetime) -> ToldEvent:
+def told_of(home: SessionKey, effect_id: str, told: ToldPayload, *, now: datetime) -> ToldEvent:
     """Build what a conversation is told for its person. Its id is the same for every try."""
     return ToldEvent(
-        id=f"told-{token_of(SERVICE, effect.id)}",
+        id=f"told-{token_of(SERVICE, effect_id)}",
         session_key=str(home),
         created_at=now,
-        caused_by=effect.id,
-        payload=effect.payload.told,
+        caused_by=effect_id,
+        payload=told,
     )
 
 

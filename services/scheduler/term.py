@@ -28,6 +28,7 @@ from .intake import Effect, TimerTurns, catch_up
 from .promotion import PauseSwitch, Promoter
 from .rearm import make_again
 from .store import SERVICE, STREAM, TimerStore
+from .tasks import Pickup
 from .upkeep import Upkeep
 
 log = structlog.get_logger("vigil.scheduler")
@@ -58,6 +59,7 @@ class Term:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._renew(lease))
             group.create_task(self._upkeep().run())
+            group.create_task(Pickup(self._context, self._pause).run())
             promoter = self._promoter(group)
             await self._collect(promoter)
             self._context.metrics.watch(metrics.TIMERS, lambda: len(promoter.agenda))

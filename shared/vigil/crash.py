@@ -13,10 +13,7 @@ from typing import Final
 from .errors import ConfigError
 
 POINTS: Final = {
-    "gateway.message.before_publish": (
-        "nothing is stored",
-        "the client repeats",
-    ),
+    "gateway.message.before_publish": ("nothing is stored", "the client repeats"),
     "gateway.message.after_publish": (
         "the event is stored",
         "answered; with an idempotency key a repeat is harmless",
@@ -25,30 +22,15 @@ POINTS: Final = {
         "a key is reserved, nothing stored",
         "a repeat finds no event, and stores it",
     ),
-    "gateway.key.looked": (
-        "a repeat found no event",
-        "the next one looks again",
-    ),
-    "gateway.key.noted": (
-        "the event and its place are stored",
-        "a repeat gets that place",
-    ),
+    "gateway.key.looked": ("a repeat found no event", "the next one looks again"),
+    "gateway.key.noted": ("the event and its place are stored", "a repeat gets that place"),
     "gateway.cursor.after_send": (
         "a message was sent",
         "sent again with its id, unless acknowledged",
     ),
-    "gateway.event.received": (
-        "an event of a program was delivered",
-        "comes again after 5 s",
-    ),
-    "gateway.event.stored": (
-        "it is stored",
-        "recognized by its id",
-    ),
-    "gateway.event.buried": (
-        "its dead letter is stored",
-        "the same letter again",
-    ),
+    "gateway.event.received": ("an event of a program was delivered", "comes again after 5 s"),
+    "gateway.event.stored": ("it is stored", "recognized by its id"),
+    "gateway.event.buried": ("its dead letter is stored", "the same letter again"),
     "gateway.requeue.before_end": (
         "a dead letter was retried, and is open",
         "the next requeue only ends it",
@@ -57,106 +39,37 @@ POINTS: Final = {
         "a job's start is stored, not on the board",
         "its first turn puts it there",
     ),
-    "cortex.wake.received": (
-        "a wake was delivered",
-        "comes again after 8 s",
-    ),
-    "cortex.lease.acquired": (
-        "the lease is held",
-        "it expires after 5 s",
-    ),
-    "cortex.state.loaded": (
-        "the session was read",
-        "the same",
-    ),
-    "cortex.takeover.after_commit": (
-        "the attempt is counted",
-        "the next counts one more",
-    ),
-    "cortex.event.read": (
-        "an event was read",
-        "read again",
-    ),
-    "cortex.model.before_call": (
-        "a loop's draft",
-        "the same",
-    ),
-    "cortex.model.after_call": (
-        "an answer, not committed",
-        "asked, and paid, again",
-    ),
-    "cortex.reflect.before_call": (
-        "it will summarize, or look back",
-        "decided again",
-    ),
-    "cortex.reflect.after_call": (
-        "that is answered, not committed",
-        "decided, and paid, again",
-    ),
-    "cortex.commit.before": (
-        "a turn, not published",
-        "its event is read again",
-    ),
-    "cortex.commit.after": (
-        "the turn is stored",
-        "the wake comes again, finds what is owed",
-    ),
-    "cortex.wake.before_ack": (
-        "nothing is owed",
-        "the wake comes again, acknowledged",
-    ),
+    "cortex.wake.received": ("a wake was delivered", "comes again after 8 s"),
+    "cortex.lease.acquired": ("the lease is held", "it expires after 5 s"),
+    "cortex.state.loaded": ("the session was read", "the same"),
+    "cortex.takeover.after_commit": ("the attempt is counted", "the next counts one more"),
+    "cortex.event.read": ("an event was read", "read again"),
+    "cortex.model.before_call": ("a loop's draft", "the same"),
+    "cortex.model.after_call": ("an answer, not committed", "asked, and paid, again"),
+    "cortex.reflect.before_call": ("it will summarize, or look back", "decided again"),
+    "cortex.reflect.after_call": ("that is answered, not committed", "decided, and paid, again"),
+    "cortex.commit.before": ("a turn, not published", "its event is read again"),
+    "cortex.commit.after": ("the turn is stored", "the wake comes again, finds what is owed"),
+    "cortex.wake.before_ack": ("nothing is owed", "the wake comes again, acknowledged"),
     "cortex.dead.after_publish": (
         "a dead letter is stored, its turn not",
         "the same letter, then the turn",
     ),
-    "cortex.release.before": (
-        "an idle session, lease held",
-        "the lease expires",
-    ),
-    "cortex.signal.received": (
-        "records were read",
-        "the next projector reads them again",
-    ),
-    "cortex.signal.before_publish": (
-        "signals, not published",
-        "the same",
-    ),
-    "cortex.signal.after_publish": (
-        "the signals are stored",
-        "the next goes on after them",
-    ),
-    "delivery.turn.received": (
-        "a turn was delivered",
-        "comes again after 5 s",
-    ),
-    "delivery.claim.before": (
-        "a claim, not published",
-        "the same",
-    ),
-    "delivery.claim.after": (
-        "the message is said, the turn is open",
-        "found said",
-    ),
-    "delivery.turn.before_ack": (
-        "all sends of the turn are settled",
-        "found settled",
-    ),
-    "delivery.void.after_receipt": (
-        "the receipt is stored",
-        "found settled",
-    ),
+    "cortex.release.before": ("an idle session, lease held", "the lease expires"),
+    "cortex.signal.received": ("records were read", "the next projector reads them again"),
+    "cortex.signal.before_publish": ("signals, not published", "the same"),
+    "cortex.signal.after_publish": ("the signals are stored", "the next goes on after them"),
+    "delivery.turn.received": ("a turn was delivered", "comes again after 5 s"),
+    "delivery.claim.before": ("a claim, not published", "the same"),
+    "delivery.claim.after": ("the message is said, the turn is open", "found said"),
+    "delivery.turn.before_ack": ("all sends of the turn are settled", "found settled"),
+    "delivery.void.after_receipt": ("the receipt is stored", "found settled"),
     "delivery.dispatch.before": (
         "the message is said, not ordered on its channel",
         "found said, ordered",
     ),
-    "delivery.dispatch.after": (
-        "the order is stored, the turn is open",
-        "found said and ordered",
-    ),
-    "delivery.attempt.received": (
-        "an order was delivered",
-        "comes again after 8 s",
-    ),
+    "delivery.dispatch.after": ("the order is stored, the turn is open", "found said and ordered"),
+    "delivery.attempt.received": ("an order was delivered", "comes again after 8 s"),
     "delivery.attempt.begun": (
         "`begun` is stored, nothing sent",
         "`unknown`, `timeout_s` and 5 s later",
@@ -165,82 +78,40 @@ POINTS: Final = {
         "the receiver answered, nothing is stored",
         "the same; sent again if idempotent, else `ambiguous`",
     ),
-    "delivery.attempt.ended": (
-        "the end of an attempt is stored",
-        "next attempt, or closed",
-    ),
-    "delivery.attempt.closed": (
-        "the receipt is stored",
-        "a dead letter, if it failed",
-    ),
-    "delivery.attempt.buried": (
-        "the dead letter is stored",
-        "the same letter again",
-    ),
-    "delivery.attempt.before_ack": (
-        "the order is closed",
-        "found closed",
-    ),
+    "delivery.attempt.ended": ("the end of an attempt is stored", "next attempt, or closed"),
+    "delivery.attempt.closed": ("the receipt is stored", "a dead letter, if it failed"),
+    "delivery.attempt.buried": ("the dead letter is stored", "the same letter again"),
+    "delivery.attempt.before_ack": ("the order is closed", "found closed"),
     "delivery.requeue.after_dispatch": (
         "a new order is stored",
         "it is sent; the gateway learns it at a repeat",
     ),
-    "scheduler.turn.received": (
-        "a turn was delivered",
-        "comes again after 5 s",
-    ),
-    "scheduler.schedule.before": (
-        "nothing is stored",
-        "the same",
-    ),
-    "scheduler.schedule.after": (
-        "the schedule is stored, the turn is open",
-        "stored again",
-    ),
-    "scheduler.turn.before_ack": (
-        "all timers of the turn are stored",
-        "stored again",
-    ),
-    "scheduler.promote.before": (
-        "a timer is due",
-        "the next scheduler, or the broker 2 s later",
-    ),
+    "scheduler.turn.received": ("a turn was delivered", "comes again after 5 s"),
+    "scheduler.schedule.before": ("nothing is stored", "the same"),
+    "scheduler.schedule.after": ("the schedule is stored, the turn is open", "stored again"),
+    "scheduler.turn.before_ack": ("all timers of the turn are stored", "stored again"),
+    "scheduler.promote.before": ("a timer is due", "the next scheduler, or the broker 2 s later"),
     "scheduler.promote.after": (
         "`in.timer` and the schedule are stored",
         "`in.timer` again under its id",
     ),
-    "scheduler.remove.after": (
-        "the schedule is removed",
-        "nothing to do",
+    "scheduler.remove.after": ("the schedule is removed", "nothing to do"),
+    "scheduler.due.before_ack": ("`in.timer` of what the broker fired", "the same again"),
+    "scheduler.task.moved": (
+        "a task is in progress, its worker isn't begun",
+        "begun by who is active next",
     ),
-    "scheduler.due.before_ack": (
-        "`in.timer` of what the broker fired",
-        "the same again",
+    "scheduler.task.begun": ("a worker's first event is stored", "found stored"),
+    "scheduler.task.ended": (
+        "a worker's cancel is stored",
+        "stored again under its id, or without effect",
     ),
-    "scheduler.rearm.before_done": (
-        "after a restore all schedules are stored",
-        "stored again",
-    ),
-    "memory.save.before": (
-        "nothing is stored",
-        "asked again",
-    ),
-    "memory.save.after": (
-        "what a turn saves is stored",
-        "recognized by its id",
-    ),
-    "memory.turn.received": (
-        "a turn was delivered",
-        "comes again after 8 s",
-    ),
-    "memory.call.before_claim": (
-        "a tool call, not claimed",
-        "the same",
-    ),
-    "memory.call.claimed": (
-        "the claim is stored, nothing was run",
-        "run",
-    ),
+    "scheduler.rearm.before_done": ("after a restore all schedules are stored", "stored again"),
+    "memory.save.before": ("nothing is stored", "asked again"),
+    "memory.save.after": ("what a turn saves is stored", "recognized by its id"),
+    "memory.turn.received": ("a turn was delivered", "comes again after 8 s"),
+    "memory.call.before_claim": ("a tool call, not claimed", "the same"),
+    "memory.call.claimed": ("the claim is stored, nothing was run", "run"),
     "memory.call.ran": (
         "the tool was run, its result isn't stored",
         "run again; a save is recognized",
@@ -249,70 +120,32 @@ POINTS: Final = {
         "the result is stored, the turn is open",
         "found, or answered again under its id",
     ),
-    "memory.turn.before_ack": (
-        "all of the turn is done",
-        "found done",
-    ),
-    "memory.batch.before": (
-        "records of MEMORIES were read",
-        "read again",
-    ),
-    "memory.batch.applied": (
-        "they are in SQLite",
-        "read on from there",
-    ),
-    "memory.vectors.embedded": (
-        "vectors are in SQLite, not in the index",
-        "indexed from there",
-    ),
-    "memory.vectors.upserted": (
-        "they are in the index",
-        "indexed again",
-    ),
-    "memory.vectors.flushed": (
-        "they are on disk, the position isn't",
-        "indexed again",
-    ),
-    "memory.rebuild.before_swap": (
-        "a second database is complete",
-        "it is deleted",
-    ),
-    "memory.rebuild.swapping": (
-        "the first is deleted",
-        "rebuilt from the log",
-    ),
-    "executor.turn.received": (
-        "a turn was delivered",
-        "comes again after 8 s",
-    ),
-    "executor.spawn.after": (
-        "the child's first event is stored",
-        "found stored",
-    ),
-    "executor.tell.after": (
-        "the parent's event is stored",
-        "stored again under its id",
-    ),
-    "executor.tell_person.after": (
-        "what the person is told is stored",
-        "found stored",
-    ),
+    "memory.turn.before_ack": ("all of the turn is done", "found done"),
+    "memory.batch.before": ("records of MEMORIES were read", "read again"),
+    "memory.batch.applied": ("they are in SQLite", "read on from there"),
+    "memory.vectors.embedded": ("vectors are in SQLite, not in the index", "indexed from there"),
+    "memory.vectors.upserted": ("they are in the index", "indexed again"),
+    "memory.vectors.flushed": ("they are on disk, the position isn't", "indexed again"),
+    "memory.rebuild.before_swap": ("a second database is complete", "it is deleted"),
+    "memory.rebuild.swapping": ("the first is deleted", "rebuilt from the log"),
+    "executor.turn.received": ("a turn was delivered", "comes again after 8 s"),
+    "executor.spawn.after": ("the child's first event is stored", "found stored"),
+    "executor.tell.after": ("the parent's event is stored", "stored again under its id"),
+    "executor.tell_person.after": ("what the person is told is stored", "found stored"),
     "executor.cancel.after": (
         "a withdrawal or `cancel` is stored",
         "found, or stored again under its id",
     ),
-    "executor.board.after": (
-        "the board entry is stored",
-        "found stored",
-    ),
+    "executor.board.after": ("the board entry is stored", "found stored"),
     "executor.task.changed": (
         "a task is made or changed, its loop isn't told",
         "found in the task's history",
     ),
-    "executor.call.before_claim": (
-        "a tool call, not claimed",
-        "claimed again",
+    "executor.task.ended": (
+        "a worker's end is on the board, the person isn't told",
+        "found in the task's history",
     ),
+    "executor.call.before_claim": ("a tool call, not claimed", "claimed again"),
     "executor.call.claimed": (
         "the claim is stored, nothing was run",
         "run again if the tool may, else `ambiguous`",
@@ -321,54 +154,18 @@ POINTS: Final = {
         "the use of a standing grant is counted, its call not run",
         "as a call that was claimed; a repeat isn't counted again",
     ),
-    "executor.call.ran": (
-        "the tool was run, its result isn't stored",
-        "the same",
-    ),
-    "executor.call.answered": (
-        "the result is stored, the turn is open",
-        "found",
-    ),
-    "executor.turn.before_ack": (
-        "all of the turn is done",
-        "found done",
-    ),
-    "erase.marked": (
-        "`vigil erase`: every service refuses the person",
-        "the same command again",
-    ),
-    "erase.tokens": (
-        "their tokens are revoked",
-        "the same",
-    ),
-    "erase.message.after": (
-        "one record is overwritten",
-        "the same",
-    ),
-    "erase.swept": (
-        "none of their records is left",
-        "the same",
-    ),
-    "erase.asked": (
-        "memory services hold nothing of theirs",
-        "the same",
-    ),
-    "erase.scrubbed": (
-        "one stream is rewritten",
-        "the same",
-    ),
-    "erase.before_done": (
-        "all streams are clean",
-        "the same",
-    ),
-    "erase.projections": (
-        "stopped memory services, too",
-        "the same",
-    ),
-    "erase.workspaces": (
-        "their workspaces are removed",
-        "the same",
-    ),
+    "executor.call.ran": ("the tool was run, its result isn't stored", "the same"),
+    "executor.call.answered": ("the result is stored, the turn is open", "found"),
+    "executor.turn.before_ack": ("all of the turn is done", "found done"),
+    "erase.marked": ("`vigil erase`: every service refuses the person", "the same command again"),
+    "erase.tokens": ("their tokens are revoked", "the same"),
+    "erase.message.after": ("one record is overwritten", "the same"),
+    "erase.swept": ("none of their records is left", "the same"),
+    "erase.asked": ("memory services hold nothing of theirs", "the same"),
+    "erase.scrubbed": ("one stream is rewritten", "the same"),
+    "erase.before_done": ("all streams are clean", "the same"),
+    "erase.projections": ("stopped memory services, too", "the same"),
+    "erase.workspaces": ("their workspaces are removed", "the same"),
 }
 """What is done before each, and who goes on after it and how: docs/reference/crash-points.md."""
 

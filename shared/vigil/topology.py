@@ -279,13 +279,13 @@ ROLES: Final[dict[str, Role]] = {
     "scheduler": Role(
         publishes=(
             "timer.>", "due.>", "session.*.*.*.in.timer", "session.*.*.*.in.control",
-            "system.*.*.*.in.timer", "dead.scheduler.*.*.*",
+            "system.*.*.*.in.timer", "system.*.*.*.in.control", "board.*.*.task.*",
+            "dead.scheduler.*.*.*",
         ),
-        follows=("TIMERS", "SESSIONS", "SYSTEM"),
+        follows=("TIMERS", "SESSIONS", "SYSTEM", "BOARD"),
         pulls=(SCHEDULER_TURNS, SCHEDULER_TURNS_SYSTEM, DUE),
-        reads=("TIMERS", "SESSIONS", "SYSTEM"),
-        buckets_r=("CONFIG",),
-        buckets_w=("LEASES",),
+        reads=("TIMERS", "SESSIONS", "SYSTEM", "BOARD"),
+        buckets_r=("CONFIG",), buckets_w=("LEASES",),
         raw=(
             "$JS.API.STREAM.PURGE.TIMERS", "$JS.API.STREAM.MSG.DELETE.TIMERS",
             "$JS.API.STREAM.CREATE.KV_LEASES", "$KV.CONFIG.rearm", "rpc.memory.maintain",

@@ -6,12 +6,10 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Awaitable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest
 from tests.support import signals
@@ -20,8 +18,7 @@ from tests.support.channels import channel_of
 from tests.support.receiver import OK, raw, running_receiver, status
 from tests.support.scripted_model import say
 from tests.support.world import Person, World, running_world
-from vigil.board.kept import TASKS, KeptBoard
-from vigil.contracts import BoardTask, Change, Signal
+from vigil.contracts import Signal
 from vigil.signals.kinds import KINDS
 
 WINDOW = 20_000
@@ -67,6 +64,7 @@ async def test_every_kind_is_told_once_for_its_cause(
             assert signals.ids_by_source(made) == await signals.expected(world.admin)
     made = [one for one in made if one.owner != NOBODY]
     assert {one.kind for one in made} == set(KINDS)
+    made = [one for one in made if one.owner != "eve" or one.kind.startswith("task.")]
     counts = Counter(one.kind for one in made)
     once = (
         "timer.voided", "timer.cancelled", "message.delivered", "message.blocked",
@@ -274,15 +272,29 @@ async def _grants(world: World) -> None:
 
 
 async def _tasks(world: World) -> None:
-    """One that the agent made, through each of its statuses."""
-    now = datetime.now(UTC)
-    task = BoardTask(id="e" * 32, owner="eve", agent="vigil", title="Tidy up",
-                     status="pending_approval", created_at=now, moved_at=now)  # fmt: skip
-    board = KeptBoard(world.admin, TASKS)
-    kept = await board.replace(0, task, Change(by="vigil"), now)
-    for to in ("ready", "in_progress", "done", "backlog", "ready", "in_progress", "failed"):
-        moved = replace(kept.entity, status=to)
-        kept = await board.replace(kept.number, moved, Change(by="eve"), now)
+    """One that the agent made is done, kept for later, and comes to nothing when tried again."""
+    eve, behave = await world.person("eve:vigil:t1", has_socket=False), world.agent.behave
+    await eve.exchange(ask(("task_create", {"title": "Tidy up"})))
+    ((task,),) = [(await eve.http.get("/api/tasks")).json()["tasks"]]
+
+    async def to(status: str, end: str) -> None:
+        path = f"/api/tasks/{task['id']}"
+        assert (await eve.http.patch(path, json={"status": status})).status_code == 200
+        async with asyncio.timeout(signals.WAIT_S):
+            while (await eve.http.get(path)).json()["status"] != end:
+                await asyncio.sleep(0.02)
+
+    def fail(request: ModelRequest) -> ModelAnswer | Awaitable[ModelAnswer]:
+        if request.rows[-1].source == "task":
+            raise ModelError("401", is_retryable=False)
+        return behave(request)
+
+    await to("ready", "done")
+    await to("backlog", "backlog")
+    world.agent.behave = fail
+    await to("ready", "failed")
+    world.agent.behave = behave
+    await world.at_rest()
 
 
 async def _compaction(world: World) -> None:

@@ -20,7 +20,7 @@ import pytest
 from tests.chaos.processes import Processes, Step
 from tests.executor.test_executor_effects import change, effect_of, events, job_of, spawn
 from tests.executor.test_executor_grants import by
-from tests.support.board_tasks import history, task_of
+from tests.support.board_tasks import history, keep, task_of
 from tests.support.executing import call, noted, session_on
 from tests.support.grants import give, grant_of
 from tests.support.memories import Session, until
@@ -81,7 +81,8 @@ class Asked(NamedTuple):
     home: TellPerson
     withdrawn: CallTool
     quick: list[Any]
-    put: BoardChange
+    puts: list[BoardChange]
+    ends: list[TellParent]
 
 
 class Player:
@@ -89,6 +90,7 @@ class Player:
 
     def __init__(self, bus: Bus, number: int, given: Revision[Grant] | None = None) -> None:
         kind = "_worker-" if number % 2 else "t"
+        self.number = number
         self.key = SessionKey("ann", "vigil", f"{kind}{number}")
         self.parent = SessionKey("ann", "vigil", f"p{number}")
         self.home = SessionKey("ann", "vigil", f"h{number}")
@@ -112,9 +114,12 @@ class Player:
         calls = [self._call(tool, number + n, **arguments) for n, tool in enumerate(TOOLS)]
         if self.given is not None:
             calls[-1] = by(self.given, calls[-1])
-        turn = Asked(calls, *self._quick(number), self._put(number + 9))
-        await self.session.turn(*turn.quick, turn.put, *calls)
-        self._unanswered |= {one.id for one in (*calls, turn.put)}
+        # Tasks are one person's: made by all at once they would wait for each other.
+        puts = [] if self.number % 4 else [self._put(number + 9)]
+        ends = [await self._end(number)] if self.number % 4 == 1 else []
+        turn = Asked(calls, *self._quick(number), puts, ends)
+        await self.session.turn(*turn.quick, *puts, *ends, *calls)
+        self._unanswered |= {one.id for one in (*calls, *puts)}
         self.turns.append(turn)
 
     async def answered(self) -> None:
@@ -170,6 +175,16 @@ class Player:
         made: BoardChange = effect_of(BoardChange, payload, number, self.key)
         return made
 
+    async def _end(self, number: int) -> TellParent:
+        """A task that this session works on, which ends."""
+        id_ = token_of(str(self.key), "worked on", str(number))
+        await keep(self.session.bus, task_of("in_progress", id=id_, worker=str(self.key)))
+        payload = TellParentPayload(
+            parent="", task_id=id_, call_id="", state="done", content=str(number)
+        )
+        made: TellParent = effect_of(TellParent, payload, number + 90_000, self.key)
+        return made
+
     @property
     def calls(self) -> list[CallTool]:
         return [one for turn in self.turns for one in turn.calls]
@@ -181,7 +196,7 @@ class Player:
         bus = self.session.bus
         await self.session.all_acked()
         results = await self.session.results()  # each answered once
-        puts = {turn.put.id for turn in self.turns}
+        puts = {one.id for turn in self.turns for one in turn.puts}
         assert set(results) == {one.id for one in self.calls} | puts
         assert not any(results[one].payload.is_error for one in puts)
         for one in self.calls:
@@ -194,13 +209,20 @@ class Player:
                 assert results[one.id].payload.content.startswith("ambiguous")
                 assert one.payload.tool == "count"
         for turn in self.turns:
-            entity = turn.put.payload.entity
-            assert isinstance(entity, BoardTask)
-            assert await history(bus, entity) == ["done"]
+            for put in turn.puts:
+                assert isinstance(put.payload.entity, BoardTask)
+                assert await history(bus, put.payload.entity) == ["done"]
+            for end in turn.ends:
+                ended = task_of(id=end.payload.task_id)
+                assert await history(bus, ended) == ["in_progress", "done"]
             (start,) = await events(bus, self.key.of_kind("worker", turn.spawned.id))
             assert start.payload.start.call_id == turn.spawned.id
         told = [event.payload.call_id for event in await events(bus, self.parent)]
         assert told == [turn.told.payload.call_id for turn in self.turns]
+        ends = {one.id for turn in self.turns for one in turn.ends}
+        main = [event.caused_by for event in await events(bus, MAIN)]
+        assert Counter(main) & Counter(ends) == Counter(ends)
+        assert len(main) == len(set(main))
         home = [event.caused_by for event in await events(bus, self.home)]
         assert home == [turn.home.id for turn in self.turns]
         assert not {turn.withdrawn.id for turn in self.turns} & set(runs)
@@ -212,6 +234,7 @@ class Player:
 
 
 TOOLS = ("count", "again")
+MAIN = SessionKey("ann", "vigil", "main")
 
 
 def _of(key: SessionKey, effect: Any) -> Any:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
+from services.executor.tasks import report_of
 from tests.executor.test_executor_effects import effect_of
-from tests.support.board_tasks import find, history, keep, task_of
+from tests.support.board_tasks import AT, find, history, keep, task_of
 from tests.support.executing import session_of
 from tests.support.memories import KEY
 from tests.support.stack import Stack
@@ -18,6 +20,7 @@ from vigil.contracts import (
     BoardChangePayload,
     BoardTask,
     Change,
+    TaskResult,
     ToolResultEvent,
     decode_dead_letter,
 )
@@ -102,3 +105,19 @@ async def test_somebody_elses_is_none(stack: Stack) -> None:
     assert [letter.cause for letter in letters] == [
         f"task: {'a' * 32} is not of the same person and agent"
     ] * 2
+
+
+@pytest.mark.parametrize(
+    ("user", "is_tainted", "quotes"),
+    [("ann", False, True), ("ann", True, False), ("team", False, False)],
+)
+def test_what_a_home_is_told_quotes_only_what_is_the_persons_own(
+    user: str, is_tainted: bool, quotes: bool
+) -> None:
+    """ADR 23, L-17: neither content from outside, nor what another member wrote."""
+    result = TaskResult(text="CANARY", at=AT, by="x", is_tainted=is_tainted)
+    task = task_of("done", owner=user, result=result)
+    told = report_of(SessionKey(user, "vigil", "_worker-1f"), task)
+    assert ("CANARY" in told.text) == ("Tidy up" in told.text) == bool(told.title) == quotes
+    assert "vigil tasks show aaaaaaaa" in told.text or quotes
+    assert not told.is_tainted

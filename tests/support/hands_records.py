@@ -120,7 +120,9 @@ TASK: Final = BoardTask(
     tries=2,
     worker=f"ann:vigil:_worker-{'d' * 32}",
     is_stopping=True,
-    result=TaskResult(text="Restic does.", at=AT, is_tainted=True),
+    result=TaskResult(
+        text="Restic does.", at=AT, by=f"ann:vigil:_worker-{'d' * 32}", is_tainted=True
+    ),
     created_at=AT,
     moved_at=AT,
 )

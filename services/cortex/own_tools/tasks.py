@@ -175,7 +175,9 @@ def _changed(task: BoardTask, given: TaskUpdate, call: OwnCall, draft: Draft) ->
     if given.priority is not None:
         task = replace(task, priority=given.priority)
     if given.result is not None:
-        result = TaskResult(text=given.result, at=now, is_tainted=call.sway.is_outside)
+        result = TaskResult(
+            text=given.result, at=now, by=draft.key, is_tainted=call.sway.is_outside
+        )
         task = replace(task, result=result)
     return task if given.status in (None, task.status) else lifecycle.moved(task, given.status, now)
 

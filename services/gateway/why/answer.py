@@ -33,6 +33,7 @@ FIRST_STEPS: Final = 40
 """Of a story that is too long the beginning is kept, and the end, which matters more."""
 End = tuple[Ending, str]
 
+_TO_PARENT: Final = "was reported to the session that started it"
 _OVER: Final[End] = ("done", "The wait was over, and what waited for that went on.")
 _GONE: Final[End] = ("unknown", "The log doesn't hold what decided it any more.")
 _ASIDE: Final = ("answered", "continued", "begun", "queued")
@@ -248,7 +249,8 @@ def _told_to_others(turn: TurnFact, voice: Voice) -> End | None:
             why = f": {deed.text}" if deed.text and job.ending != "done" else ""
             return job.ending, f"The job {job.step}{why}."
         if isinstance(deed, Reported) and deed.state == "done":
-            return "done", "It is done, and its result was reported to the session that started it."
+            where = "stands in its task" if deed.is_of_task else _TO_PARENT
+            return "done", f"It is done, and its result {where}."
         if isinstance(deed, Reported) and deed.state == "failed":
             return "failed", f"It failed: {deed.text}"
         if isinstance(deed, Requested) and deed.state == "open" and turn.outcome == "continued":

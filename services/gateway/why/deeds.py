@@ -57,12 +57,13 @@ class CalledOff(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reported(msgspec.Struct, frozen=True, kw_only=True):
-    """What was told to the session that started this one."""
+    """What was told to the session that started this one, or to the task that it works on."""
 
     id: str
     state: Literal["running", "asking", "done", "failed"]
     text: str
     is_tainted: bool
+    is_of_task: bool = False
 
 
 class ToldHome(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,7 +152,7 @@ def _deed(key: SessionKey, effect: Effect, at: datetime) -> Deed | None:
                              is_child=bool(off.child))  # fmt: skip
         case TellParent(payload=told):
             return Reported(id=effect.id, state=told.state, text=clip(told.content),
-                            is_tainted=told.is_tainted)  # fmt: skip
+                            is_tainted=told.is_tainted, is_of_task=bool(told.task_id))  # fmt: skip
         case TellPerson(payload=asked):
             said, text = asked.told, clip(asked.told.text)
             return ToldHome(id=effect.id, home=asked.home, text=text, is_tainted=said.is_tainted)

@@ -20,6 +20,7 @@ from vigil.board.entries import last_of
 from vigil.bus.bus import Bus, Message
 from vigil.contracts import (
     Approval,
+    BoardTask,
     CancelTimer,
     Control,
     Job,
@@ -206,15 +207,19 @@ async def _on_board_at(bus: Bus, scope: SearchScope, seq: int) -> StoryPlace | N
 def _entity(scope: SearchScope, message: Message) -> StoryPlace | None:
     try:
         entity = decode_board(message.data).entity
-        if not isinstance(entity, Approval | Job):
+        if isinstance(entity, BoardTask):  # its newest worker's story, if it had one
+            key = SessionKey.parse(entity.worker)
+        elif isinstance(entity, Approval | Job):
+            key = SessionKey.parse(entity.session_key)
+        else:
             return None  # a grant: the calls that it let run have stories
-        key = SessionKey.parse(entity.session_key)
     except InvalidInput:
         return None
     if not scope.includes(key):
         return None
-    if isinstance(entity, Job):
-        return StoryPlace(key, stories.of_session(key, entity.id, "job"), "job")
+    if isinstance(entity, Job | BoardTask):
+        kind = str(entity.__struct_config__.tag)
+        return StoryPlace(key, stories.of_session(key, entity.id, kind), kind)
     return StoryPlace(key, stories.of_request(key, entity.id), "approval")
 
 

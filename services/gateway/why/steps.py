@@ -245,7 +245,8 @@ def _due(pen: _Pen, event: TimerFired) -> WhyStep:
 def _control(pen: _Pen, event: Control, voice: Voice) -> WhyStep:
     payload, name = event.payload, f"control.{event.payload.op}"
     if payload.start is not None:
-        variant = "child" if payload.start.parent else "job"
+        started = "child" if payload.start.parent else "job"
+        variant = "task" if payload.start.task_id else started
         return pen.step(f"{name}:{variant}", payload.start, event.id)
     if payload.status is not None:
         return pen.step(f"{name}:{payload.status.state}", payload.status, event.id)
@@ -339,7 +340,9 @@ def _deed(pen: _Pen, deed: Deed, voice: Voice) -> WhyStep:
         case CalledOff() | ToldHome() | Put():
             return pen.step(_name_of(deed), deed, deed.id)
         case Reported():
-            return pen.step(f"parent.{deed.state}", deed, deed.id)
+            return pen.step(
+                f"{'task' if deed.is_of_task else 'parent'}.{deed.state}", deed, deed.id
+            )
         case Requested():
             is_question = deed.tool == "ask_user" and deed.state == "open"
             variant = ":question" if is_question else ""

@@ -89,7 +89,7 @@ class KeptBoard(Generic[E]):
         found: dict[str, Revision[E]] = {}
         async with aclosing(newest(self._bus, where)) as entries:
             async for message in entries:
-                revision = self._read(message)
+                revision = self.read(message)
                 if revision is not None:
                     found.pop(message.subject, None)
                     found[message.subject] = revision
@@ -102,7 +102,7 @@ class KeptBoard(Generic[E]):
             id_: checked: it becomes a part of a subject.
         """
         message = await last_of(self._bus, whose, self._kind.name, id_)
-        return None if message is None else self._read(message)
+        return None if message is None else self.read(message)
 
     async def history(self, one: Revision[E]) -> list[Revision[E]]:
         """Return the revisions of an entity that are kept, the oldest first; at most 64.
@@ -117,7 +117,7 @@ class KeptBoard(Generic[E]):
             if message is None:
                 break
             seq = message.seq
-            revision = self._read(message)
+            revision = self.read(message)
             if revision is not None:
                 found.append(revision)
         return found
@@ -209,7 +209,7 @@ class KeptBoard(Generic[E]):
     def _place(self, entity: E) -> str:
         return f"board.{entity.agent}.{entity.owner}.{self._kind.name}.{entity.id}"
 
-    def _read(self, message: Message) -> Revision[E] | None:
+    def read(self, message: Message) -> Revision[E] | None:
         """Return what an entry holds; None: it can't be read, so nothing follows from it."""
         try:
             entry = decode_board(message.data)

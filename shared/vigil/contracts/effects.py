@@ -158,6 +158,8 @@ class TellParentPayload(Record, frozen=True, kw_only=True):
     """Its session key."""
     call_id: str
     """The effect that started this one."""
+    task_id: str = ""
+    """Of the board: it is told how its worker ended; then there is no parent."""
     state: Literal["running", "asking", "done", "failed"]
     """`running`, `asking`: a status; the others are the result, of which there is one."""
     content: str

@@ -113,6 +113,8 @@ class Start(Record, frozen=True, kw_only=True):
     is_ordered: bool = False
     is_tainted: bool = False
     job: Job | None = None
+    task_id: str = ""
+    """The task of the board that it works on, which is told how it ends, and nobody else."""
 
 
 class Decision(Record, frozen=True, kw_only=True):

@@ -174,6 +174,7 @@ INFOS: Final = {
     "scheduler.discard": "a message was not deleted",
     "scheduler.lease": "no answer about the lease",
     "scheduler.rearm": "schedules are restored",
+    "scheduler.task": "a worker of a task was begun before, or can't be begun or ended yet",
     "scheduler.upkeep": "memories are maintained",
     "service.probes": "address of health and metrics",
     "service.ready": "a service is ready",

@@ -5,6 +5,7 @@ Who may make a move is for the caller to say; whether there is such a move is sa
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Final, get_args
 
@@ -97,3 +98,24 @@ class ReadTask(msgspec.Struct, frozen=True, kw_only=True):
 
     task: BoardTask
     revision: int
+
+
+def next_of(tasks: Iterable[ReadTask]) -> list[ReadTask]:
+    """Return the tasks whose turn it is: of each person and agent the first that is ready, unless
+    a worker has one of theirs, or is still to end."""
+    there = list(tasks)
+    busy = {_whose(one) for one in there if is_held(one.task)}
+    first: dict[tuple[str, str], ReadTask] = {}
+    for one in sorted(there, key=lambda one: rank(one.task)):
+        if one.task.status == "ready" and _whose(one) not in busy:
+            first.setdefault(_whose(one), one)
+    return list(first.values())
+
+
+def is_held(task: BoardTask) -> bool:
+    """Whether a worker has it, or had it and hasn't ended."""
+    return task.status == "in_progress" or task.is_stopping
+
+
+def _whose(one: ReadTask) -> tuple[str, str]:
+    return one.task.agent, one.task.owner

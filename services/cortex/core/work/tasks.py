@@ -111,11 +111,11 @@ def cancel_call(draft: Draft, call_id: str, tool: str, reason: str, child: str =
 
 
 def tell_parent(draft: Draft, payload: TellParentPayload, sway: Sway) -> None:
-    """Tell the session that started this one; what has no parent tells nobody."""
-    if not payload.parent:
+    """Tell the session that started this one, or the task that it works on, if there is one."""
+    if not (payload.parent or payload.task_id):
         return
     payload = replace(payload, is_tainted=sway.is_outside)
-    effect, ordinal = draft.next_id("tell_parent", payload, payload.parent)
+    effect, ordinal = draft.next_id("tell_parent", payload, payload.parent or payload.task_id)
     draft.effects.append(TellParent(id=effect, ordinal=ordinal, payload=payload))
 
 
@@ -153,6 +153,7 @@ def tell_end(
         return
     payload = TellParentPayload(
         parent=start.parent,
+        task_id=start.task_id,
         call_id=start.call_id,
         state=state,
         content=shortened(content, TOLD_LENGTH_MAX),

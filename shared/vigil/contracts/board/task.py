@@ -17,6 +17,8 @@ class TaskResult(Record, frozen=True, kw_only=True):
 
     text: str
     at: Instant
+    by: str = ""
+    """The session that said so."""
     is_tainted: bool = False
     """Whether content from outside had a part in the text, whatever the task is made of."""
 
