@@ -18,8 +18,10 @@ import uvloop
 from bench import (
     attacks,
     grants,
+    groupings,
     homes,
     neighbours,
+    partitions,
     resting,
     retrieval,
     shares,
@@ -76,8 +78,8 @@ async def measure_tools(home: Path) -> None:
 
 
 async def measure_resting(home: Path) -> None:
-    """Idle cost of everything in one process, and of 1,000 sessions."""
-    async with system.running(home) as running:
+    """Idle cost of everything in one process, and of 1,000 sessions, all of one person."""
+    async with system.running(home, VIGIL_GATEWAY__PERSON_BACKLOG_MAX="5000") as running:
         found = await resting.idle(running)
         report("idle_cpu_pct", found["cpu_pct"], "% of a core", aim="< 1")
         report("idle_rss_mb", found["rss_mb"], "MiB", aim="< 400")
@@ -147,6 +149,9 @@ PARTS: dict[str, Callable[[Path], Awaitable[None]]] = {
 }
 IN_ROUNDS: dict[str, Callable[[Path, int], Awaitable[None]]] = {
     "turns": turns.measure,
+    "partitions_gain": partitions.measure,
+    "partitions_cluster": partitions.measure_cluster,
+    "groupings": groupings.measure,
     "tracing": tracing.measure,
     "peers": comparison.measure,
     "growth": table.measure,
@@ -156,7 +161,7 @@ IN_ROUNDS: dict[str, Callable[[Path, int], Awaitable[None]]] = {
     "sockets_2000_mb": sockets.measure,
 }
 """Parts that compare, and how often is to be chosen."""
-ON_REQUEST = {"peers", "growth"}
+ON_REQUEST = {"peers", "growth", "partitions_cluster"}
 """Parts that only run when they are named: they need more, or take long."""
 
 

@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import urllib.request
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import psutil
@@ -23,12 +23,15 @@ START_TIMEOUT_S = 60.0
 class System:
     """A running `vigil up`: where it is, and what it uses."""
 
-    def __init__(self, home: Path, url: str, nats_url: str, token: str, pid: int) -> None:
+    def __init__(
+        self, home: Path, url: str, nats_url: str, token: str, pid: int, apart: Sequence[int] = ()
+    ) -> None:
         self.home = home
         self.nats_url = nats_url
         self.url = url
         self.token = token
         self._process = psutil.Process(pid)
+        self._apart = [psutil.Process(one) for one in apart]
 
     async def admin(self) -> Bus:
         """Connect to its broker as the one who may read everything."""
@@ -66,14 +69,24 @@ class System:
             process.send_signal(number)
 
     def _family(self) -> list[psutil.Process]:
-        return [self._process, *self._process.children(recursive=True)]
+        return [self._process, *self._process.children(recursive=True), *self._apart]
 
 
 @contextlib.asynccontextmanager
-async def running(home: Path, files: int = 0, **settings: str) -> AsyncIterator[System]:
+async def running(
+    home: Path,
+    files: int = 0,
+    *,
+    flags: Sequence[str] = (),
+    apart: Sequence[str] = (),
+    **settings: str,
+) -> AsyncIterator[System]:
     """Run `vigil up` in one process with the rehearsal model, as fast as it answers.
 
-    With `files`, it can't have more open than so many.
+    Args:
+        files: how many it may have open, if it's to be bounded.
+        flags: of `vigil up`.
+        apart: services that run beside it, each in a process of its own; not the gateway.
     """
     environment = {
         **os.environ,
@@ -85,28 +98,55 @@ async def running(home: Path, files: int = 0, **settings: str) -> AsyncIterator[
         "VIGIL_GATEWAY__RATE_BURST": "1000000",
         **settings,
     }
-    log = (home / "bench.log").open("wb")
-    process = await asyncio.create_subprocess_exec(
-        *([] if not files else ["prlimit", f"--nofile={files}:{files}"]),
-        sys.executable, "-m", "vigil.cli", "up", env=environment, stdout=log, stderr=log,
-    )  # fmt: skip
-    try:
-        yield await _ready(home, process)
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.terminate()
-        await process.wait()
-        log.close()
+    limit = [] if not files else ["prlimit", f"--nofile={files}:{files}"]
+    without = [f"--without={name}" for name in apart]
+    async with contextlib.AsyncExitStack() as stack:
+        log = stack.enter_context((home / "bench.log").open("wb"))
+
+        async def start(*command: str, **more: str) -> asyncio.subprocess.Process:
+            process = await asyncio.create_subprocess_exec(
+                *limit, sys.executable, "-m", "vigil.cli", *command,
+                env=environment | more, stdout=log, stderr=log,
+            )  # fmt: skip
+            stack.push_async_callback(_end, process)
+            return process
+
+        process = await start("up", *flags, *without)
+        others = []
+        if apart:
+            nats_url = str((await _run_file(home, process))["nats_url"])
+            others = [await start("serve", name, NATS_URL=nats_url) for name in apart]
+        yield await _ready(home, process, [one.pid for one in others])
 
 
-async def _ready(home: Path, process: asyncio.subprocess.Process) -> System:
+async def _end(process: asyncio.subprocess.Process) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        process.terminate()
+    await process.wait()
+
+
+async def _run_file(home: Path, process: asyncio.subprocess.Process) -> dict[str, object]:
+    """Return what `vigil up` notes of itself, once it knows its broker."""
     async with asyncio.timeout(START_TIMEOUT_S):
         while True:
             if process.returncode is not None:
                 raise RuntimeError((home / "bench.log").read_text())
-            with contextlib.suppress(OSError, ValueError, KeyError):
-                run = json.loads((home / "run" / "up.json").read_bytes())
-                with urllib.request.urlopen(run["url"] + "/readyz", timeout=2):  # noqa: S310
-                    token = (home / "token").read_text().strip()
-                    return System(home, run["url"], run["nats_url"], token, process.pid)
+            with contextlib.suppress(OSError, ValueError):
+                run: dict[str, object] = json.loads((home / "run" / "up.json").read_bytes())
+                if run.get("nats_url"):
+                    return run
+            await asyncio.sleep(0.1)
+
+
+async def _ready(home: Path, process: asyncio.subprocess.Process, apart: Sequence[int]) -> System:
+    async with asyncio.timeout(START_TIMEOUT_S):
+        while True:
+            run = await _run_file(home, process)
+            url, nats_url = str(run["url"]), str(run["nats_url"])
+            with (
+                contextlib.suppress(OSError),
+                urllib.request.urlopen(f"{url}/readyz", timeout=2),  # noqa: S310
+            ):
+                token = (home / "token").read_text().strip()
+                return System(home, url, nats_url, token, process.pid, apart)
             await asyncio.sleep(0.1)
