@@ -46,6 +46,7 @@ MADE: Final = frozenset(
         "route",
         "teams",
         "timeouts_s",
+        "urls",
     ]
 )
 """Fields that are made of more."""
@@ -70,6 +71,7 @@ def policy_of(config: Config, key: SessionKey) -> Policy:
         home_thread=config.person_of(key.user).home_thread,
         homes=tuple(map(str, homes_of(config, key))) if key.user == TEAM else (),
         teams=config.teams,
+        urls=frozenset(url for site in config.sites.values() for url in site.urls),
     )
 
 

@@ -36,6 +36,7 @@ from vigil.contracts.vocabulary import (
 from vigil.observe import actions, metrics, spans
 from vigil.settings import config
 from vigil.settings.sections import Hook, McpServer, Section
+from vigil.settings.sites import Site
 from vigil.signals.kinds import KINDS
 from vigil.tasks import lifecycle
 
@@ -113,6 +114,7 @@ def settings() -> str:
         settings_part("channels.NAME", kinds.BUILT_IN[kinds.DEFAULT], channel),
         settings_part("hooks.NAME", Hook),
         settings_part("mcp.NAME", McpServer),
+        settings_part("sites.NAME", Site),
     )
 
 

@@ -10,12 +10,17 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
+import msgspec
 import pytest
 
+from services.cortex.profiles import registered
 from services.executor.own_tools.http_get import Fetcher, HttpGet, readable_of, unpack
+from services.executor.site_headers import NO_SITES, READER, SiteHeaders, Way, headers_of
 from services.executor.tools.readable import readable
 from services.executor.tools.source import ToolOutput
+from tests.support.grants import grant_of
 from tests.support.hands import call_of
 from tests.support.receiver import (
     TLS,
@@ -28,8 +33,13 @@ from tests.support.receiver import (
     silence,
     status,
 )
-from vigil.net.ssrf import RequestRefused, Rules
+from vigil.contracts import Address, Grant
+from vigil.errors import ConfigError
+from vigil.net.ssrf import RequestRefused, Rules, target_of
+from vigil.settings import config
 from vigil.settings.config import Config
+from vigil.settings.sites import Site
+from vigil.subjects import SessionKey
 
 PUBLIC = "93.184.215.14"
 Resolve = Callable[[str, int], Awaitable[list[str]]]
@@ -72,16 +82,20 @@ def page(body: bytes, kind: str = "text/html; charset=utf-8", /, **headers: str)
 async def get(
     receiver: Receiver | None, url: str = "http://a.example/", *, names: Resolve | None = None,
     bytes_max: int = 2**20, timeout_s: float = 10.0, offset: int = 0, rules: Rules | None = None,
-    tls: ssl.SSLContext | None = None,
+    tls: ssl.SSLContext | None = None, sites: SiteHeaders = NO_SITES, thread: str = "t1",
+    grant: Grant | None = None,
 ) -> tuple[ToolOutput, list[tuple[str, int]]]:  # fmt: skip
     """Fetch from the public internet -> what was told, and who was connected to."""
     fetcher = Fetcher(
         rules or Rules(), bytes_max=bytes_max, timeout_s=timeout_s,
-        resolve=names or Names([PUBLIC]), tls=tls,
+        resolve=names or Names([PUBLIC]), tls=tls, sites=sites,
     )  # fmt: skip
     internet = PublicInternet(fetcher, receiver.port if receiver else 9)
     try:
-        call = call_of("http_get", Config(), {"url": url})
+        call = msgspec.structs.replace(
+            call_of("http_get", Config(), {"url": url}),
+            key=SessionKey("ann", "vigil", thread), grant=grant,
+        )  # fmt: skip
         return await fetcher.run(HttpGet(url=url, offset=offset), call), internet.reached
     finally:
         await fetcher.close()
@@ -165,6 +179,144 @@ async def test_the_certificate_is_checked_against_the_name() -> None:
     assert told.content.endswith("safe")
     assert other.is_error
     assert "safe" not in other.content
+
+
+# ---------------------------------------------------------------- what a host is told
+
+
+TOKEN = "Bearer t0p-secret-token"
+SITES = SiteHeaders({"receiver.test": {"Authorization": TOKEN, "X-Key": "k3y"}})
+
+
+def tells(*behaviours: Behaviour) -> Receiver:
+    receiver = Receiver()
+    receiver.behaviours = list(behaviours)
+    return receiver
+
+
+def trusting() -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=str(TLS / "receiver.pem"))
+    context.check_hostname = False  # one certificate for all names here
+    return context
+
+
+async def sent(
+    receiver: Receiver, url: str, *, tls: bool = True, **options: Any
+) -> tuple[ToolOutput, list[str | None]]:
+    """Fetch with headers for `receiver.test` -> what was told, and who each request said it was."""
+    async with receiver.listening(tls=tls):
+        told, _ = await get(receiver, url, tls=trusting(), sites=SITES, **options)
+    return told, [one.headers.get("authorization") for one in receiver.requests]
+
+
+@pytest.mark.parametrize("host", ["receiver.test", "Receiver.TEST", "receiver.test.:443"])
+async def test_a_host_is_sent_its_headers_and_nobody_sees_them(
+    host: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """L-6, S15: nor what the other side makes of them."""
+    echo = page(f"You sent {TOKEN} and t0p-secret-token and k3y.".encode(), "text/plain")
+    with caplog.at_level(logging.DEBUG):
+        told, asked = await sent(tells(echo), f"https://{host}/v1?a=b")
+    assert asked == [TOKEN]
+    assert told.content.endswith("You sent [hidden] and [hidden] and [hidden].")
+    assert told.is_tainted
+    assert "t0p-secret" not in caplog.text + repr(told)
+
+
+@pytest.mark.parametrize(
+    "url", ["https://a.test/", "https://receiver.test.a.test/", "https://a.receiver.test/"]
+)
+async def test_no_other_host_is_sent_them(url: str) -> None:
+    _, asked = await sent(tells(page(b"hi")), url)
+    assert asked == [None]
+
+
+async def test_nobody_is_sent_them_in_the_clear() -> None:
+    _, asked = await sent(tells(page(b"hi")), "http://receiver.test/", tls=False)
+    assert asked == [None]
+
+
+@pytest.mark.parametrize(
+    ("first", "location", "expected"),
+    [
+        ("https://receiver.test/", "/two", [TOKEN, TOKEN]),
+        ("https://receiver.test/", "https://a.test/", [TOKEN, None]),
+        ("https://receiver.test/", "http://receiver.test/", [TOKEN, None]),
+        ("https://a.test/", "https://receiver.test/", [None, None]),
+        ("http://receiver.test/", "https://receiver.test/", [None, None]),
+    ],
+)
+async def test_what_another_site_leads_to_is_asked_as_by_a_stranger(
+    first: str, location: str, expected: list[str | None]
+) -> None:
+    """L-6: never after a redirect to another host or to http, nor after one from there."""
+    way = Way(SITES.headers)
+    target = target_of(first, Rules())
+    found = [way.headers_to(target), way.headers_to(target_of(urljoin(first, location), Rules()))]
+    assert [one.get("Authorization") for one in found] == expected
+
+
+async def test_a_redirect_takes_no_headers_along() -> None:
+    _, asked = await sent(
+        tells(status(302, location="https://a.test/"), status(302, location="https://receiver.test/"),
+              page(b"hi")),
+        "https://receiver.test/",
+    )  # fmt: skip
+    assert asked == [TOKEN, None, None]
+
+
+async def test_a_reader_sends_none() -> None:
+    """L-6: it may go anywhere, since it holds nothing private; nor may it fetch what is."""
+    _, asked = await sent(tells(page(b"hi")), "https://receiver.test/", thread="_reader-1f")
+    assert asked == [None]
+    free = [one.name for one in registered().values() if "http_get" in one.free]
+    assert free == [READER]
+
+
+async def test_a_granted_call_sends_them_too() -> None:
+    rule = Address(host="receiver.test", port=443, path="/v1")
+    told, asked = await sent(
+        tells(page(b"hi")), "https://receiver.test/v1/a", grant=grant_of("http_get", rule)
+    )
+    assert (told.is_error, asked) == (False, [TOKEN])
+
+
+@pytest.mark.parametrize(
+    ("section", "reason"),
+    [
+        ("host = 'API.example.org'", "host: must be written as 'api.example.org'"),
+        ("host = '*.example.org'", "host: '*.example.org' is not a host name"),
+        ("host = 'https://a.test'", "host: 'https://a.test' is not a host name"),
+        ("host = 'a.test:8443'", "host: 'a.test:8443' is not a host name"),
+        ("host = 'a.test'\nheaders = {Host = 'b.test'}", "headers: Host can't be set"),
+        ("host = 'a.test'\nheaders = {A = \"s3cret\\nB: c\"}", "headers: the value of A must be"),
+        ("host = 'a.test'\nheaders = {'A b' = 's3cret'}", "headers: has a name that no header"),
+        ("host = 'a.test'\nurls = ['https://b.test/']", "'https://b.test/' is not of a.test"),
+        ("host = 'a.test'\nurls = ['https://u@a.test/']", "must not contain a user name"),
+        ("host = 'a.test'\nurls = ['https://a.test/#x']", "has a fragment"),
+        ("host = 'a.test'\n[sites.y]\nhost = 'a.test'", "a.test has more than one section"),
+    ],
+)
+def test_a_section_that_cannot_be_meant_stops_the_start(
+    section: str, reason: str, tmp_path: Path
+) -> None:
+    (tmp_path / "vigil.toml").write_text(f"[sites.x]\n{section}\n")
+    with pytest.raises(ConfigError) as error:
+        config.load({}, home=tmp_path)
+    assert reason in str(error.value)
+    assert "s3cret" not in str(error.value)
+
+
+def test_headers_may_be_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "a.headers").write_text("# mine\nAuthorization: Bearer x\n")
+    site = Site(host="a.test", headers_file="a.headers", headers={"X": "1"})
+    sites = headers_of({"a": site}, tmp_path)
+    assert sites.headers == {"a.test": {"X": "1", "Authorization": "Bearer x"}}
+    assert "1" not in repr(site).partition("headers")[2]
+    (tmp_path / "a.headers").write_text("Authorization: Bearer \x07s3cret\n")
+    with pytest.raises(ConfigError, match=r"^sites\.a\.headers_file: the value of Auth") as error:
+        headers_of({"a": site}, tmp_path)
+    assert "s3cret" not in str(error.value)
 
 
 async def test_the_client_tells_no_urls(caplog: pytest.LogCaptureFixture) -> None:

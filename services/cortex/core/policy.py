@@ -83,6 +83,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Of a team: its members' homes, which are told instead."""
     teams: Teams = {}
     """Who the members are of agents' teams."""
+    urls: frozenset[str] = frozenset()
+    """Addresses that the configuration names: fetching one tells nobody anything."""
 
     @property
     def is_reply_voidable(self) -> bool:

@@ -18,8 +18,8 @@ from vigil.errors import ConfigError
 from vigil.settings.config import Settings
 from vigil.settings.sections import McpServer
 
+from ..pairs import read
 from ..sandbox.box import SYSTEM, CommandLimits, Sandbox, environment_of, search_path
-from .pairs import read
 from .stdio import Program
 
 MANIFESTS: Final = ("package.json", "pyproject.toml")

@@ -17,6 +17,7 @@ from vigil.net.ssrf import RequestRefused, Rules, target_of
 from vigil.runtime import Context
 from vigil.settings.sections import McpServer
 
+from ..pairs import read
 from ..sandbox.choice import Choice
 from ..tools.source import Call, Registrar, ToolOutput
 from ..workspace.disk import SERVER_S, Disk, Guard
@@ -24,7 +25,6 @@ from . import pins as pins_of
 from . import tools as tools_of
 from .connection import McpConnection, McpRefusal, McpUnclear, Wire
 from .loans import Loans
-from .pairs import read
 from .pin_bucket import Pinning
 from .pins import Sorted
 from .program import program_of, workspace_of

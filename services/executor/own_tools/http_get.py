@@ -2,7 +2,8 @@
 
 Where it may go is judged by :mod:`vigil.net.ssrf` and held to by :mod:`vigil.net.guard`: for the
 first address and for each that a redirect names. A request is as if it were the first ever: no
-cookies, no credentials, no referrer, nothing of the environment. What comes back is read up
+cookies, no referrer, nothing of the environment, and no credentials but the headers that the
+configuration has for a host (`site_headers`). What comes back is read up
 to a limit, unpacked up to a limit, and counts as content from outside, whatever it is.
 """
 
@@ -15,6 +16,7 @@ import re
 import ssl
 import zlib
 from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -29,6 +31,7 @@ from vigil.net.guard import GuardedTransport, Resolve
 from vigil.net.ssrf import URL_LENGTH_MAX, RequestRefused, Rules, target_of
 
 from ..sandbox.box import python
+from ..site_headers import NO_SITES, SiteHeaders
 from ..tools import readable
 from ..tools.arguments import Offset
 from ..tools.declaration import Means, tool
@@ -91,6 +94,7 @@ class Fetcher:
         rules: what may be reached.
         bytes_max: of a body.
         timeout_s: for all of it, redirects included.
+        sites: what is sent to hosts of the person's.
         resolve: None: the system is asked.
         tls: whom to trust; None: whom the system trusts.
     """
@@ -101,12 +105,14 @@ class Fetcher:
         *,
         bytes_max: int,
         timeout_s: float,
+        sites: SiteHeaders = NO_SITES,
         resolve: Resolve | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._rules = rules
         self._bytes_max = bytes_max
         self._timeout_s = timeout_s
+        self._sites = sites
         self._client = guarded_client(
             GuardedTransport(rules, resolve, tls=tls), timeout=timeout_s, headers=HEADERS
         )
@@ -118,7 +124,7 @@ class Fetcher:
         """Fetch a page; whatever goes wrong is told in words. Raises only when cancelled."""
         try:
             async with asyncio.timeout(self._timeout_s):
-                page = await self._fetch(arguments.url, call.grant)
+                page = await self._fetch(arguments.url, call)
         except TimeoutError:
             return _failed(f"no whole answer within {self._timeout_s:g} s")
         except RequestRefused as error:
@@ -126,19 +132,21 @@ class Fetcher:
         except zlib.error as error:
             return _failed(f"it can't be unpacked: {error}")
         except FAILURES as error:
-            return _failed(why_failed(error))
-        return await _told(page, arguments.offset, call.tool.output_bytes_max - FRAME_BYTES)
+            return _failed(self._sites.hidden(why_failed(error)))
+        bytes_max = call.tool.output_bytes_max - FRAME_BYTES
+        return await _told(page, arguments.offset, bytes_max, self._sites.hidden)
 
-    async def _fetch(self, url: str, grant: Grant | None) -> Page:
+    async def _fetch(self, url: str, call: Call) -> Page:
         """Follow redirects to a page.
 
         Raises:
             RequestRefused: it, or where it leads, may not be reached; or it leads on and on.
         """
+        way = self._sites.way(call.key.kind)
         for _ in range(REDIRECTS_MAX + 1):
-            target_of(url, self._rules)
-            _check_leave(grant, url)
-            request = self._client.build_request("GET", url)
+            target = target_of(url, self._rules)
+            _check_leave(call.grant, url)
+            request = self._client.build_request("GET", url, headers=way.headers_to(target))
             response = await self._client.send(request, stream=True)
             try:
                 location = response.headers.get("location")
@@ -245,8 +253,10 @@ def is_text(page: Page) -> bool:
     return page.type in HTML or _TEXT.fullmatch(page.type) is not None
 
 
-async def _told(page: Page, offset: int, bytes_max: int) -> ToolOutput:
-    head = f"{page.status} {page.reason}, {page.type or 'of no type'}, {page.url}"
+async def _told(
+    page: Page, offset: int, bytes_max: int, hidden: Callable[[str], str]
+) -> ToolOutput:
+    head = hidden(f"{page.status} {page.reason}, {page.type or 'of no type'}, {page.url}")
     if not is_text(page):
         text = f"{head}\n[{len(page.body)} bytes that are no text]"
         return ToolOutput(content=text, is_error=True, is_tainted=True)
@@ -255,7 +265,7 @@ async def _told(page: Page, offset: int, bytes_max: int) -> ToolOutput:
         text = await readable_of(text)
     if not page.is_whole:
         head += f"; only the first {len(page.body)} bytes of it"
-    content = f"{head}\n\n{_piece(text, offset, bytes_max)}"
+    content = f"{head}\n\n{_piece(hidden(text), offset, bytes_max)}"
     return ToolOutput(content=content, is_error=page.status >= 400, is_tainted=True)
 
 

@@ -19,6 +19,7 @@ from ..own_tools.http_get import Fetcher
 from ..own_tools.shell import Commands
 from ..own_tools.web_search import Searcher
 from ..sandbox.choice import Choice, choose
+from ..site_headers import headers_of
 from ..workspace.disk import Disk
 from ..workspace.workspace import Workspace
 from .declaration import Means, declared
@@ -59,6 +60,7 @@ class Builtin:
             rules or Rules(ports=WEB_PORTS),
             bytes_max=config.executor.http_bytes_max,
             timeout_s=config.executor.http_timeout_s,
+            sites=headers_of(config.sites, settings.home),
             resolve=resolve,
         )
         self._searcher = Searcher(config.search) if config.search.url else None

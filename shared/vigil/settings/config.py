@@ -22,7 +22,7 @@ from ..errors import ConfigError, InvalidInput, VigilError
 from ..subjects import SessionKey, check_part
 from ..teams import TEAM, Teams
 from ..topology import DAY_S
-from . import secrets
+from . import secrets, sites
 from .checks import check_mcp, check_team
 from .hours import digest_time_of, quiet_hours_of, zone_of
 from .secrets import Secret
@@ -46,6 +46,7 @@ from .sections import (
     Sessions,
     Tasks,
 )
+from .sites import Site
 
 TOOL_MARGIN_S: Final = 15.0
 """How much longer than a tool may take a session waits for its result."""
@@ -66,6 +67,7 @@ class Config(Section, frozen=True, kw_only=True):
     tasks: Tasks = Tasks()
     search: SearchSection = SearchSection()
     mcp: dict[str, McpServer] = {}  # noqa: RUF012 - msgspec gives each its own
+    sites: dict[str, Site] = msgspec.field(default_factory=dict)
     person: Person = Person()
     """What holds for people without a section of their own."""
     people: dict[str, Person] = {}  # noqa: RUF012 - msgspec gives each its own
@@ -232,6 +234,12 @@ def _contradictions(config: Config) -> list[str]:
             "approvals.expires_s must be less than retention.system_days: a worker that asks would "
             "be forgotten before"
         )
+    hosts = [site.host for site in config.sites.values()]
+    found += [
+        f"[sites.NAME]: {host} has more than one section"
+        for host in sorted(set(hosts))
+        if hosts.count(host) > 1
+    ]
     timeouts_s = {
         "executor.shell_timeout_s": config.executor.shell_timeout_s,
         "executor.http_timeout_s": config.executor.http_timeout_s,
@@ -263,7 +271,7 @@ def _from_environment(
     return found
 
 
-NAMED_SECTIONS: Final = ("people", "agents", "hooks", "channels", "mcp")
+NAMED_SECTIONS: Final = ("people", "agents", "hooks", "channels", "mcp", "sites")
 """Sections of sections, each with a name that people choose."""
 
 
@@ -305,6 +313,8 @@ def _check(raw: dict[str, Any]) -> list[str]:
             SessionKey.of(hook.user, hook.agent, hook.thread)
         for name, server in config.mcp.items():
             check_mcp(name, server)
+        for name, site in config.sites.items():
+            sites.check(f"sites.{name}", site)
     except (msgspec.ValidationError, VigilError) as error:
         return [str(error)]
     return []

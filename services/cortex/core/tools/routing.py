@@ -6,7 +6,7 @@ what the loop may do goes to a person first, unless a standing grant of theirs c
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -21,6 +21,8 @@ from ..profile import offers
 from ..work import approvals, children
 from . import arguments, authority, calls
 from .declaration import Answer, OwnCall, OwnTool, Result, declared
+
+FETCH: Final = "http_get"
 
 
 def route(draft: Draft, use: ToolUseBlock) -> Answer:
@@ -94,7 +96,8 @@ def _executor(draft: Draft, use: ToolUseBlock, tool: Tool) -> Answer:
     if problem is not None:
         return f"The arguments don't fit the schema: {problem}", True
     is_free = use.name in draft.policy.profile.free and tool.risk != "destructive"
-    reason = None if is_free else _reason_to_ask(draft, tool.risk)
+    risk = "read" if _is_configured(draft, use) else tool.risk
+    reason = None if is_free else _reason_to_ask(draft, risk)
     if reason is None:
         return calls.call(draft, use, tool)
     leave = _leave(draft, use, tool)
@@ -105,6 +108,14 @@ def _executor(draft: Draft, use: ToolUseBlock, tool: Tool) -> Answer:
     )
     draft.note("granted", text, leave.grant.id)
     return calls.call(draft, use, tool, leave)
+
+
+def _is_configured(draft: Draft, use: ToolUseBlock) -> bool:
+    """Whether a call fetches an address that the configuration names, to the letter, and content
+    from outside has no part in it: then nothing is in the address that a model put there."""
+    url = use.input.get("url")
+    is_fetch = use.name == FETCH and isinstance(url, str)
+    return is_fetch and url in draft.policy.urls and not draft.sway.is_outside
 
 
 def _reason_to_ask(draft: Draft, risk: Risk) -> str | None:
