@@ -89,7 +89,7 @@ class Pickup:
                 if task.is_stopping:
                     await self._end_worker(task)
             if not self._pause.is_on:
-                for one in lifecycle.next_of(self._tasks.values()):
+                for one in lifecycle.next_of(self._tasks.values(), self._clock.now()):
                     await self._begin(one)
         except VigilError as error:
             log.info("not now", action="scheduler.task", error=str(error))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, get_args
 
@@ -10,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.examples import up_to
-from vigil.contracts import BoardTask, TaskResult, TaskStatus
+from vigil.contracts import BoardTask, TaskPriority, TaskResult, TaskStatus
 from vigil.errors import InvalidInput
 from vigil.tasks import lifecycle
 from vigil.tasks.check import DESCRIPTION_LENGTH_MAX, TITLE_LENGTH_MAX, check
+from vigil.tasks.lifecycle import ReadTask, next_of
 
 AT: Final = datetime(2026, 11, 23, 9, tzinfo=UTC)
 STATUSES: Final = get_args(TaskStatus)
@@ -65,7 +67,7 @@ def test_whatever_is_tried_it_goes_by_those_moves_alone(
         try:
             if step == "move":
                 one = lifecycle.moved(one, value, now)
-            elif step == "begin" and not one.is_stopping:
+            elif step == "begin":
                 one = lifecycle.begun(one, f"ann:vigil:_worker-{value}", now)
             elif step == "end" and (one.status == "in_progress" or one.is_stopping):
                 one = lifecycle.ended(one, TaskResult(text="x" * 5000, at=now), is_done=value)
@@ -94,6 +96,36 @@ def test_a_worker_that_fails_has_two_more_tries_and_a_person_gives_three_again()
     assert lifecycle.moved(one, "ready", AT).tries == 0
     with pytest.raises(InvalidInput, match="only a worker"):
         lifecycle.moved(task(), "in_progress", AT)
+
+
+BOARDS = st.lists(
+    st.builds(
+        task, st.sampled_from(STATUSES), agent=st.sampled_from(("a", "b")),
+        owner=st.sampled_from(("ann", "bob")), is_stopping=st.booleans(),
+        priority=st.sampled_from(get_args(TaskPriority)), id=st.text("abc", min_size=1, max_size=3),
+        created_at=st.integers(0, 5).map(lambda minutes: AT + timedelta(minutes=minutes)),
+    ),
+    max_size=12,
+)  # fmt: skip
+
+
+@given(BOARDS, st.sampled_from((0, 11)))
+@up_to(500)
+def test_of_each_person_and_agent_the_most_urgent_is_next_if_none_is_held(
+    tasks: list[BoardTask], minutes: int
+) -> None:
+    """C-8: then the oldest; a worker that doesn't end holds the others up for ten minutes."""
+    now = AT + timedelta(minutes=minutes)
+    there = [ReadTask(task=one, revision=n) for n, one in enumerate(tasks)]
+    found = {(one.task.agent, one.task.owner): one.task for one in next_of(there, now)}
+    for agent, owner in itertools.product(("a", "b"), ("ann", "bob")):
+        theirs = [one for one in tasks if (one.agent, one.owner) == (agent, owner)]
+        is_busy = any(
+            one.status == "in_progress" or (one.is_stopping and minutes < 10) for one in theirs
+        )
+        ready = [one for one in theirs if one.status == "ready"]
+        wanted = None if is_busy or not ready else min(ready, key=lifecycle.rank)
+        assert found.get((agent, owner)) == wanted
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ Who may make a move is for the caller to say; whether there is such a move is sa
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, get_args
 
 import msgspec
@@ -28,6 +28,8 @@ OPEN: Final[tuple[TaskStatus, ...]] = ("pending_approval", "backlog", "ready", "
 """What counts towards the bound of an owner."""
 TRIES_MAX: Final = 3
 """The first try of a task, and two more."""
+STOPPING_MAX: Final = timedelta(minutes=10)
+"""A worker that was told to end and hasn't for so long is lost, and holds up no other task."""
 RESULT_LENGTH_MAX: Final = 2000
 """Characters that are kept of what a worker said last."""
 
@@ -68,7 +70,14 @@ def moved(task: BoardTask, to: TaskStatus, now: datetime) -> BoardTask:
 def begun(task: BoardTask, worker: str, now: datetime) -> BoardTask:
     """Return the task as a worker has it. Raises: InvalidInput, it isn't ready."""
     check_move(task.status, "in_progress")
-    return replace(task, status="in_progress", tries=task.tries + 1, worker=worker, moved_at=now)
+    return replace(
+        task,
+        status="in_progress",
+        tries=task.tries + 1,
+        worker=worker,
+        is_stopping=False,
+        moved_at=now,
+    )
 
 
 def ended(task: BoardTask, result: TaskResult, *, is_done: bool) -> BoardTask:
@@ -100,11 +109,11 @@ class ReadTask(msgspec.Struct, frozen=True, kw_only=True):
     revision: int
 
 
-def next_of(tasks: Iterable[ReadTask]) -> list[ReadTask]:
+def next_of(tasks: Iterable[ReadTask], now: datetime) -> list[ReadTask]:
     """Return the tasks whose turn it is: of each person and agent the first that is ready, unless
-    a worker has one of theirs, or is still to end."""
+    a worker has one of theirs, or is still to end and may yet."""
     there = list(tasks)
-    busy = {_whose(one) for one in there if is_held(one.task)}
+    busy = {_whose(one) for one in there if _is_busy(one.task, now)}
     first: dict[tuple[str, str], ReadTask] = {}
     for one in sorted(there, key=lambda one: rank(one.task)):
         if one.task.status == "ready" and _whose(one) not in busy:
@@ -115,6 +124,11 @@ def next_of(tasks: Iterable[ReadTask]) -> list[ReadTask]:
 def is_held(task: BoardTask) -> bool:
     """Whether a worker has it, or had it and hasn't ended."""
     return task.status == "in_progress" or task.is_stopping
+
+
+def _is_busy(task: BoardTask, now: datetime) -> bool:
+    is_lost = task.status != "in_progress" and now - task.moved_at > STOPPING_MAX
+    return is_held(task) and not is_lost
 
 
 def _whose(one: ReadTask) -> tuple[str, str]:
