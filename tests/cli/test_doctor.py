@@ -12,7 +12,9 @@ import pytest
 
 from tests.support.cli import Cli, running_vigil
 from tests.support.stack import settings_of
-from vigil.cli.doctor import channels, sandbox
+from vigil.cli.doctor import channels, sandbox, search
+from vigil.settings.config import Config, Settings
+from vigil.settings.sections import SearchSection
 
 
 def checks(cli: Cli, code: int) -> dict[str, dict[str, str]]:
@@ -292,6 +294,39 @@ def test_a_qdrant_server_is_asked(tmp_path: Path, key: str, state: str) -> None:
         found = checks(cli, 0 if state == "ok" else 1)
         assert found["qdrant"]["state"] == state
         assert "secret-key" not in str(found)
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class _Search(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        status, _, body = self.path.split("/")[1].partition("-")
+        self.send_response(int(status))
+        self.send_header("location", "/200-json/")
+        self.end_headers()
+        self.wfile.write({"json": b'{"results": []}', "list": b"[]"}.get(body, b"<html>"))
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_a_search_endpoint_is_asked(tmp_path: Path) -> None:
+    """L-6: whether it answers in JSON, at the very place that is named."""
+    server = HTTPServer(("127.0.0.1", 0), _Search)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    origin = f"http://127.0.0.1:{server.server_port}"
+    wanted = {
+        f"{origin}/200-json": "ok", f"{origin}/200-html": "fail", f"{origin}/200-list": "fail",
+        f"{origin}/403-html": "fail", f"{origin}/302-html": "fail", "ftp://x": "fail",
+        "http://127.0.0.1:9": "warn", "": None,
+    }  # fmt: skip
+    try:
+        for url, state in wanted.items():
+            given = Settings(config=Config(search=SearchSection(url=url)), home=tmp_path)
+            found = search.search(given)
+            assert (found and found.state) == state, url
+            assert found is None or bool(found.advice) == (state != "ok")
     finally:
         server.shutdown()
         server.server_close()

@@ -36,6 +36,7 @@ GITHUB = "a-long-enough-secret"
 BODY = b'{"type": "user.created", "timestamp": "2026-11-20T09:00:00Z", "data": {"id": 7}}'
 HOOKS: Mapping[str, Any] = {
     "ci": {"user": "ann", "thread": "t1", "secrets": [OLD, NEW]},
+    "mine": {"user": "ann", "thread": "t3", "secrets": [NEW], "is_trusted": True},
     "repo": {"user": "ann", "thread": "t2", "scheme": "github", "secrets": [GITHUB, "other-" * 4]},
 }
 
@@ -89,6 +90,17 @@ async def stored(gate: Gate, thread: str = "t1") -> list[External]:
     found = [decode_event(m.data) for m in await gate.stored(f"ann:vigil:{thread}")]
     assert all(isinstance(one, External) for one in found)
     return [one for one in found if isinstance(one, External)]
+
+
+async def test_the_configuration_alone_says_whom_to_trust(gate: Gate) -> None:
+    """L-19: not what a sender says of itself."""
+    client = await gate.http()
+    boast = b'{"type": "x", "is_trusted": true, "trusted": true}'
+    for name, secret, thread, is_trusted in (("ci", OLD, "t1", False), ("mine", NEW, "t3", True)):
+        sent = signed(boast, secret=secret) | {"x-trusted": "true"}
+        assert (await post(client, sent, boast, name)).status_code == 202
+        (event,) = await stored(gate, thread)
+        assert event.payload.is_trusted is is_trusted
 
 
 async def test_a_signed_webhook_is_stored_untrusted(gate: Gate) -> None:

@@ -59,7 +59,7 @@ class OutsideEvent(msgspec.Struct, frozen=True, kw_only=True):
     """Aware UTC."""
     content: str
 
-    def payload(self, source: str) -> ExternalPayload:
+    def payload(self, source: str, *, is_trusted: bool = False) -> ExternalPayload:
         """Return what is stored; `source` is who let it in."""
         return ExternalPayload(
             source=source,
@@ -68,6 +68,7 @@ class OutsideEvent(msgspec.Struct, frozen=True, kw_only=True):
             origin=self.origin,
             origin_id=self.id,
             occurred_at=self.occurred_at,
+            is_trusted=is_trusted,
         )
 
 

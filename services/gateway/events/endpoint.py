@@ -1,7 +1,7 @@
 """POST /api/events: what another system tells a session, as a CloudEvent.
 
 The attribute `subject` is the session. The event is marked untrusted, whoever sent it: a token
-says who let it in, not who wrote it.
+says who let it in, not who wrote it. Only a hook may be trusted, by the configuration.
 """
 
 from __future__ import annotations
@@ -77,18 +77,20 @@ async def take(
     *,
     source: str,
     parent: str | None,
+    is_trusted: bool = False,
 ) -> Accepted:
     """Store an event for `session` once, however often `user` sends it.
 
     Args:
         source: who let it in, as `ExternalPayload.source` has it.
+        is_trusted: whether the configuration trusts that source.
 
     Raises:
         InvalidInput: its id was used before, for another event.
         Problem: 429, 503.
     """
     event_id = external_event_id(user, source, told.origin, told.id)
-    payload = told.payload(source)
+    payload = told.payload(source, is_trusted=is_trusted)
     accepted = await edge.intake.accept_external(session, event_id, payload, parent=parent)
     edge.context.metrics.count(metrics.OUTSIDE, source.partition(":")[0])
     return accepted

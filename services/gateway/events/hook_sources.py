@@ -27,6 +27,8 @@ class HookSource(msgspec.Struct, frozen=True, kw_only=True):
     scheme: signatures.Scheme
     session: SessionKey
     secrets: tuple[Secret, ...]
+    is_trusted: bool = False
+    """Whether what it tells is no outside content: the configuration says so, never the sender."""
 
     def __repr__(self) -> str:
         count = len(self.secrets)
@@ -54,7 +56,9 @@ def _source(name: str, hook: Hook, home: Path) -> HookSource:
             signatures.check_secret(hook.scheme, secret)
     except (ConfigError, InvalidInput) as error:
         raise ConfigError(f"[hooks.{name}]: {error}") from error
-    return HookSource(name=name, scheme=hook.scheme, session=session, secrets=found)
+    return HookSource(
+        name=name, scheme=hook.scheme, session=session, secrets=found, is_trusted=hook.is_trusted
+    )
 
 
 def _secrets(hook: Hook, home: Path) -> tuple[Secret, ...]:

@@ -54,6 +54,7 @@ async def post_hook(request: Request, edge: Shared, name: str) -> Response:
         hook.session.user,
         _told(signed, data, events.limits_of(edge)),
         source=f"hook:{name}",
+        is_trusted=hook.is_trusted,
         parent=parent_of(scope),
     )
     return Json(accepted, 202)

@@ -360,6 +360,8 @@ class Hook(Section, frozen=True, kw_only=True):
     characters."""
     secrets_file: str = ""
     """Instead: one secret a line; relative to the home."""
+    is_trusted: bool = False
+    """Its events count as trusted."""
 
 
 class Retention(Section, frozen=True, kw_only=True):

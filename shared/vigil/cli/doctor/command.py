@@ -32,7 +32,7 @@ from vigil.settings.config import Settings
 from .. import exits, output
 from ..admin import operator
 from ..tables import Result
-from . import channels, memory, sandbox, teams
+from . import channels, memory, sandbox, search, teams
 
 if TYPE_CHECKING:
     from vigil.bus.bus import Bus
@@ -248,6 +248,7 @@ CHECKS: Final[dict[str, channels.Look]] = {
     "embedder": memory.embedder,
     "wordllama": memory.weights,
     "qdrant": memory.qdrant,
+    "search": search.search,
     "sandbox": sandbox.sandbox,
 }
 """What is looked at where there is a configuration, by the name that is shown, in that order."""
