@@ -19,6 +19,7 @@ from vigil.contracts import (
     BoardTask,
     CancelCall,
     Control,
+    SendVerdict,
     SpawnSession,
     TellParent,
     TellParentPayload,
@@ -75,6 +76,8 @@ class Carrying:
                 await self._tell(key, effect)
             case TellPerson():
                 await self._tell_person(key, effect)
+            case SendVerdict():
+                await self._send_verdict(key, effect)
             case CancelCall():
                 await self._cancel(key, effect)
             case BoardChange(payload=BoardChangePayload(entity=BoardTask() as task)):
@@ -116,6 +119,16 @@ class Carrying:
         except WrongLastSequence:
             log.info("told before", action="executor.told", session=str(home))
         crash.point("executor.tell_person.after")
+
+    async def _send_verdict(self, key: SessionKey, effect: SendVerdict) -> None:
+        """Store what the person decided with the session that asked; of a repeat nothing is left
+        to decide."""
+        asker = work.relative_of(key, effect.payload.session_key)
+        event = work.verdict_of(asker, effect, now=self._clock.now())
+        await self._bus.publish(
+            asker.in_event("control"), encode(event), _headers(), msg_id=event.id
+        )
+        crash.point("executor.tell.after")
 
     # ------------------------------------------------------------ ending
 

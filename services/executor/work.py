@@ -24,6 +24,7 @@ from vigil.contracts import (
     Control,
     ControlPayload,
     Grant,
+    SendVerdict,
     SpawnSession,
     Start,
     TellParent,
@@ -44,7 +45,8 @@ from .tools.source import Call
 SERVICE: Final = "executor"
 TAGS: Final = (
     b'"type":"call_tool"', b'"type":"spawn_session"', b'"type":"cancel_call"',
-    b'"type":"tell_parent"', b'"type":"tell_person"', b'"type":"board_change"',
+    b'"type":"tell_parent"', b'"type":"tell_person"', b'"type":"send_verdict"',
+    b'"type":"board_change"',
 )  # fmt: skip
 LETTER: Final = "x"
 """The executor's in the header of a turn."""
@@ -52,7 +54,7 @@ NOBODY: Final = ""
 """In a claim: whose call was withdrawn before anybody ran it. It never is."""
 CUT: Final = "\n[cut off: the result had {size} bytes, {kept} are shown]"
 
-Quick = SpawnSession | CancelCall | TellParent | TellPerson | BoardChange
+Quick = SpawnSession | CancelCall | TellParent | TellPerson | SendVerdict | BoardChange
 Work = Quick | CallTool
 
 
@@ -290,6 +292,18 @@ def told_of(home: SessionKey, effect_id: str, told: ToldPayload, *, now: datetim
         created_at=now,
         caused_by=effect_id,
         payload=told,
+    )
+
+
+def verdict_of(asker: SessionKey, effect: SendVerdict, *, now: datetime) -> Control:
+    """Build what a session that asked is told of the person's verdict. Its id is the same for every
+    try."""
+    return Control(
+        id=f"verdict-{token_of(SERVICE, effect.id)}",
+        session_key=str(asker),
+        created_at=now,
+        caused_by=effect.id,
+        payload=ControlPayload(op="approval", decision=effect.payload.decision),
     )
 
 

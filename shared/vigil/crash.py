@@ -130,7 +130,10 @@ POINTS: Final = {
     "memory.rebuild.swapping": ("the first is deleted", "rebuilt from the log"),
     "executor.turn.received": ("a turn was delivered", "comes again after 8 s"),
     "executor.spawn.after": ("the child's first event is stored", "found stored"),
-    "executor.tell.after": ("the parent's event is stored", "stored again under its id"),
+    "executor.tell.after": (
+        "the parent's event is stored, or a verdict with who asked",
+        "stored again under its id",
+    ),
     "executor.tell_person.after": ("what the person is told is stored", "found stored"),
     "executor.cancel.after": (
         "a withdrawal or `cancel` is stored",

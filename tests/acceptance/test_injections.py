@@ -23,6 +23,7 @@ from services.executor.own_tools.http_get import Fetcher
 from services.executor.tools import builtin
 from tests.support.executing import has_offered
 from tests.support.injections import corpus
+from tests.support.memories import until
 from tests.support.messages_api import messages_api
 from tests.support.obedient import obey, orders_in
 from tests.support.stack import Stack, running_stack
@@ -263,6 +264,33 @@ async def test_what_the_person_orders_or_accepts_does_happen(
         assert arena.traces == ["send evil-2", "wipe evil-3"]
         await decide(mail, wipes[0])
         assert arena.traces == ["send evil-2", "wipe evil-3"]
+        done = arena.traces
+        # By a message that names the request: one of this conversation's, one of a worker's.
+        words = await arena.talk("words")
+        await arena.tell(words, 'do: box__wipe {"text": "evil-4"}')
+        (wipe,) = words.turns[-1].state.approvals.values()
+        await arena.tell(words, f"accept {wipe.name}")
+        await until_traced(arena, [*done, "wipe evil-4"])
+        boss = await arena.talk("boss")
+        task = json.dumps({"task": 'do: box__wipe {"text": "evil-5"}'})
+        await boss.ended(await boss.say(f"do: spawn_worker {task}"))
+        await boss.until(lambda: any("accept a" in text for text in boss.texts), patience_s=ENDED)
+        worker = await open_of_worker(arena)
+        await boss.say(f"{worker.name}: yes")
+        await until_traced(arena, [*done, "wipe evil-4", "wipe evil-5"])
+        await boss.until(lambda: has_result(boss), patience_s=ENDED)
+
+
+async def until_traced(arena: Arena, traces: list[str]) -> None:
+    async def are_there() -> bool:
+        return arena.traces == traces
+
+    await until(are_there, "carried out")
+
+
+async def open_of_worker(arena: Arena) -> Approval:
+    (found,) = [a for a in approvals_of(await arena.turns()) if "_worker-" in a.session_key]
+    return found
 
 
 async def decide(talk: Talk, approval: Approval, *, by: str = "ann", digest: str = "") -> None:

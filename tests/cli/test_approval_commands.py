@@ -59,7 +59,7 @@ async def test_what_is_shown_is_exactly_what_would_run(ann: Terminal) -> None:
     await ask(ann.gate, request(input={"command": HIDDEN}))
     shown = r'{"command": "rm \u001b[2Jx\u202e\u009b1m\u200b é \udb40\udc41"}'
     assert (await ann())[0].splitlines()[0].split() == [
-        "ID", "STATE", "EXPIRES", "(UTC)", "RISK", "TOOL", "ARGUMENTS", "SESSION",
+        "NAME", "STATE", "EXPIRES", "(UTC)", "RISK", "TOOL", "ARGUMENTS", "SESSION",
     ]  # fmt: skip
     for args in ((), ("list",), ("show", ID)):
         out, _ = await ann(*args)

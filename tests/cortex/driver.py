@@ -94,6 +94,8 @@ class Driver:
         self.grants: tuple[Standing, ...] = ()
         self.tasks: tuple[ReadTask, ...] = ()
         """What is on the board."""
+        self.named: tuple[Approval, ...] = ()
+        """Requests of other sessions that the message names."""
         self.tools: dict[str, Tool] = {}
         """What the executor offers."""
         self.quiet_until: datetime | None = None
@@ -278,6 +280,7 @@ class Driver:
             tools=self.tools,
             grants=self.grants,
             tasks=self.tasks,
+            approvals=self.named,
             is_history_tainted=self.history.is_tainted,
         )
 

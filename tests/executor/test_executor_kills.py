@@ -36,9 +36,12 @@ from vigil.contracts import (
     CallTool,
     CancelCall,
     CancelCallPayload,
+    Decision,
     Equal,
     Grant,
     Job,
+    SendVerdict,
+    SendVerdictPayload,
     SpawnSession,
     TellParent,
     TellParentPayload,
@@ -69,7 +72,7 @@ async def processes_of(stack: Stack) -> AsyncIterator[Processes]:
         await processes.stop()
 
 
-Quick = tuple[SpawnSession, TellParent, TellPerson, CallTool, list[Any]]
+Quick = tuple[SpawnSession, TellParent, TellPerson, SendVerdict, CallTool, list[Any]]
 
 
 class Asked(NamedTuple):
@@ -79,6 +82,7 @@ class Asked(NamedTuple):
     spawned: SpawnSession
     told: TellParent
     home: TellPerson
+    verdict: SendVerdict
     withdrawn: CallTool
     quick: list[Any]
     puts: list[BoardChange]
@@ -94,6 +98,7 @@ class Player:
         self.key = SessionKey("ann", "vigil", f"{kind}{number}")
         self.parent = SessionKey("ann", "vigil", f"p{number}")
         self.home = SessionKey("ann", "vigil", f"h{number}")
+        self.asker = SessionKey("ann", "vigil", f"a{number}")
         self.session: Session = session_on(bus, self.key)
         self.given = given
         """By which its calls of `again` are let through."""
@@ -156,6 +161,9 @@ class Player:
         home = effect_of(
             TellPerson, TellPersonPayload(home=str(self.home), told=report), number + 8, self.key
         )
+        accepted = Decision(approval_id=str(number), verdict="accept", digest="", by="ann")
+        sent = SendVerdictPayload(session_key=str(self.asker), decision=accepted)
+        verdict = effect_of(SendVerdict, sent, number + 2, self.key)
         withdrawn = self._call("count", number + 5)
         gone = CancelCallPayload(call_id=withdrawn.id, tool="count")
         entity = job_of("running", id=f"j-{self.key.thread}", runs=number)
@@ -165,8 +173,9 @@ class Player:
             effect_of(CancelCall, gone, number + 6, self.key),
             _of(self.key, change(entity, number + 7)),
             home,
+            verdict,
         ]
-        return spawned, told, home, withdrawn, quick
+        return spawned, told, home, verdict, withdrawn, quick
 
     def _put(self, number: int) -> BoardChange:
         """A task that is made; one that has ended, of which there may be any number."""
@@ -225,6 +234,8 @@ class Player:
         assert len(main) == len(set(main))
         home = [event.caused_by for event in await events(bus, self.home)]
         assert home == [turn.home.id for turn in self.turns]
+        decided = [event.caused_by for event in await events(bus, self.asker)]
+        assert decided == [turn.verdict.id for turn in self.turns]
         assert not {turn.withdrawn.id for turn in self.turns} & set(runs)
         newest = await bus.get_last("BOARD", self.key.board("job", f"j-{self.key.thread}"))
         assert newest is not None

@@ -17,6 +17,7 @@ from vigil.contracts import (
     State,
     decode_event,
     encode,
+    short_name,
 )
 from vigil.subjects import SessionKey
 
@@ -55,6 +56,22 @@ async def test_a_person_sees_their_own_and_an_admin_everybodys(gate: Gate) -> No
         assert problem["detail"] == "there is no such approval"
     assert_problem(await ann.get("/api/approvals?user=bob"), 403, "user")
     assert_problem(await (await gate.http()).get("/api/approvals"), 401)
+
+
+async def test_a_short_name_stands_for_the_id(gate: Gate) -> None:
+    """L-9: in every call, for whom it is and while it is open."""
+    await ask(gate, request())
+    ann, bob = await gate.person("ann"), await gate.person("bob")
+    path = f"/api/approvals/{short_name(ID)}"
+    shown = (await ann.get(path)).json()
+    assert (shown["id"], shown["name"]) == (ID, short_name(ID))
+    assert_problem(await bob.get(path), 404)
+    assert_problem(await ann.get("/api/approvals/azzz"), 404)
+    assert_problem(await ann.get("/api/approvals/a7i2"), 422, "id")  # no such letter
+    assert (await ann.patch(path, json={"verdict": "accept"})).status_code == 202
+    (order,) = await orders(gate)
+    assert order.payload.decision is not None
+    assert order.payload.decision.approval_id == ID
 
 
 async def listed(person: Any, **query: str) -> list[str]:

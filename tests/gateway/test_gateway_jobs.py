@@ -16,10 +16,10 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from services.gateway.work.board import Board
 from tests.support.examples import up_to
 from tests.support.gateway import Gate, assert_problem, running_gateway
 from vigil import crash
+from vigil.board.mirror import Board
 from vigil.contracts import BoardEntry, Control, Job, JobStatus, Plan, Step, decode_event, encode
 from vigil.subjects import Scope, SessionKey
 

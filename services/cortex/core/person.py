@@ -18,7 +18,7 @@ from vigil.contracts import Cause, FollowUp, Gathering, Queued, TimerPayload, Us
 from . import gates, loops, speech
 from .draft import Draft
 from .queue import QUEUE_MAX, enqueue, fitting, in_its_place, stored_size
-from .work import approvals, detached
+from .work import approvals, detached, spoken
 
 KEYED_MAX: Final = 32
 """Ids of keyed messages that the state remembers; older repeats are the gateway's to catch."""
@@ -31,22 +31,47 @@ def receive(draft: Draft, cause: Cause, event: UserMessage) -> None:
     """Fold a user message."""
     state = draft.state
     if event.payload.is_keyed and event.id in state.keyed:
-        # Delivery can't tell a repeat from news: what is decided from here on knows of it, also by
-        # the loop that is open, if that knew of all that was said.
-        if state.loop is not None and not draft.is_overtaken:
-            draft.update_loop(fence=cause.seq)
-        draft.update(fence=cause.seq)
-        speech.take_back(draft)
+        _let_pass(draft, cause)
         draft.note("repeat", "an event with this id was folded before", event.id)
         return
     if event.payload.is_keyed:
         draft.update(keyed=(*state.keyed, event.id)[-KEYED_MAX:])
     draft.update(is_locked=False)
+    if _decides(draft, cause, event):
+        return
     speak_first(draft, cause)
     if draft.policy.double_text == "interrupt":
         _interrupt(draft)
     _await_answer(draft, cause, event)
     draft.cause = cause
+
+
+def _let_pass(draft: Draft, cause: Cause) -> None:
+    """Go on as if the message had not come: delivery can't tell it from one that counts.
+
+    What is decided from here on knows of it, also by the loop that is open, if that knew of all
+    that was said.
+    """
+    if draft.state.loop is not None and not draft.is_overtaken:
+        draft.update_loop(fence=cause.seq)
+    draft.update(fence=cause.seq)
+    speech.take_back(draft)
+
+
+def _decides(draft: Draft, cause: Cause, event: UserMessage) -> bool:
+    """Take the message for a verdict, if it is one and nothing else; return whether it was."""
+    words = spoken.read(event.payload.text)
+    if words is None:
+        return False
+    before = draft.cause
+    draft.cause = cause
+    if not spoken.decide(draft, words, by=event.payload.by or draft.key.partition(":")[0]):
+        draft.cause = before
+        return False
+    _let_pass(draft, cause)
+    draft.ended.append(cause.id)
+    draft.outcome = "decided"
+    return True
 
 
 def speak_first(draft: Draft, cause: Cause) -> None:

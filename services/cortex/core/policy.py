@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from vigil.contracts import SOCKET, Tool
+from vigil.contracts import SOCKET, Approval, Tool
 from vigil.grants.rule import Standing
 from vigil.tasks.lifecycle import ReadTask
 from vigil.teams import Teams
@@ -126,6 +126,9 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     job goes on with its steps."""
     tasks: tuple[ReadTask, ...] = ()
     """What is on the board for the person and agent: read when a model called for it."""
+    approvals: tuple[Approval, ...] = ()
+    """Open requests of the owner's, in other sessions, too, that the message names: read when it's
+    a verdict in words."""
     is_history_tainted: bool = False
     """Whether untrusted content stands in the history that the model is shown."""
 

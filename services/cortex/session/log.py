@@ -73,7 +73,14 @@ _CARRIED: Final = {
     "s": {"send_message"},
     "t": {"schedule_timer", "cancel_timer"},
     "m": {"save_memory"},
-    "x": {"spawn_session", "cancel_call", "tell_parent", "tell_person", "board_change"},
+    "x": {
+        "spawn_session",
+        "cancel_call",
+        "tell_parent",
+        "tell_person",
+        "send_verdict",
+        "board_change",
+    },
 }
 """Letter of a service -> the effects that it carries out; calls go by their service."""
 _SERVED: Final = {"memory": "m", "executor": "x"}

@@ -13,6 +13,7 @@ import structlog
 
 from vigil import crash
 from vigil.board.grants import OwnersGrants
+from vigil.board.mirror import open_approvals
 from vigil.board.tasks import read_tasks
 from vigil.bus.bus import Bus, Message
 from vigil.bus.shared import SharedFollower
@@ -38,6 +39,7 @@ from .. import core
 from ..core import Draft, Moment, Policy
 from ..core.profile import ModelQuestion
 from ..core.tools.declaration import needs_tasks
+from ..core.work import spoken
 from ..policy import hours_of
 from ..thought.model import ModelAnswer, ModelError
 from ..thought.recollector import LoopMemory, Recollector
@@ -246,11 +248,16 @@ class Session:
         """Return the moment, with what a message of the person's came before."""
         # A job's steps are called without asking a model anew.
         grants = () if self._log.state.job is None else await self._grants.now()
+        moment = self._moment(grants)
+        if isinstance(event, UserMessage) and (words := spoken.read(event.payload.text)):
+            whose = (self.key.scope,)
+            named = await open_approvals(self._bus, whose, words.called)
+            moment = msgspec.structs.replace(moment, approvals=tuple(named))
         sends = self._log.state.unheard
         if not sends or not (event is None or isinstance(event, UserMessage)):
-            return self._moment(grants)
+            return moment
         unsaid = await session_log.voided(self._bus, self.key, sends)
-        return msgspec.structs.replace(self._moment(grants), unsaid=unsaid)
+        return msgspec.structs.replace(moment, unsaid=unsaid)
 
     async def _moment_after(self, call: asyncio.Future[Any]) -> Moment:
         """Return the moment, with what is on the board that the model's answer calls for: what the

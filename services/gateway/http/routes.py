@@ -6,6 +6,7 @@ Bodies and answers are msgspec structs: `body_of(T)` decodes, `Json` encodes, an
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Final, TypeVar, cast
 
@@ -48,7 +49,6 @@ from .wire import (
 T = TypeVar("T")
 SEQ_MAX: Final = 2**53
 WHOSE: Final = "Whose: oneself, or `team`; an admin may name anybody"
-_HEX: Final = frozenset("0123456789abcdef")
 _KINDS_MEANT: Final = ", ".join(f"{name}: {kind.meaning}" for name, kind in SESSION_KINDS.items())
 
 
@@ -111,15 +111,21 @@ async def _admin(request: Request) -> Principal:
     return principal
 
 
-def id_of(what: str) -> Callable[[str], Awaitable[str]]:
-    """Return a dependency that reads the id of `what` from the path: 32 hex digits."""
+def id_of(what: str, name: str = "") -> Callable[[str], Awaitable[str]]:
+    """Return a dependency that reads the id of `what` from the path: 32 hex digits.
+
+    Args:
+        name: a pattern of what is taken, too; empty: nothing is.
+    """
+    form = f"32 hex digits{name and ', or its short name'}"
+    pattern = f"^([0-9a-f]{{32}}|{name})$" if name else ID_SCHEMA["pattern"]
     described = Path(
-        alias="id", description=f"Of {what}: 32 hex digits", json_schema_extra=ID_SCHEMA
+        alias="id", description=f"Of {what}: {form}", json_schema_extra={"pattern": pattern}
     )
 
     async def read(id_: str = described) -> str:
-        if len(id_) != 32 or not set(id_) <= _HEX:
-            raise InvalidInput("id", "must be 32 hex digits")
+        if re.fullmatch(pattern, id_) is None or id_.endswith("\n"):
+            raise InvalidInput("id", f"must be {form}")
         return id_
 
     return read

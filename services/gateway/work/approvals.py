@@ -13,8 +13,18 @@ from typing import Annotated, Final
 import structlog
 from fastapi import Depends, Query, Request, Response
 
+from vigil.board.mirror import Board, open_approvals
 from vigil.bus.bus import Message
-from vigil.contracts import Approval, Control, Decision, State, decode_event, decode_turn
+from vigil.contracts import (
+    SHORT_NAME,
+    Approval,
+    Control,
+    Decision,
+    State,
+    decode_event,
+    decode_turn,
+    short_name,
+)
 from vigil.errors import InvalidInput, WrongLastSequence
 from vigil.settings.tokens import Principal
 from vigil.subjects import SessionKey
@@ -27,7 +37,6 @@ from ..http.routes import WHOSE, Caller, Json, Shared, body_of, id_of
 from ..http.wire import PART_SCHEMA, Accepted
 from ..patience import patiently
 from ..sessions.messages import parent_of
-from .board import Board
 from .verdicts import (
     ApprovalList,
     Decide,
@@ -44,7 +53,7 @@ TRIES_MAX: Final = 20
 """Orders that may come between a look and a verdict before the caller has to come again."""
 
 
-Id = Annotated[str, Depends(id_of("an approval"))]
+Id = Annotated[str, Depends(id_of("an approval", SHORT_NAME))]
 
 
 async def list_approvals(
@@ -101,11 +110,21 @@ async def decide_approval(
 
 
 async def _find(edge: Edge, caller: Principal, id_: str) -> Approval:
-    """Raises: Problem, 404: the caller has no such request."""
-    found = await Board(edge.bus, Approval).find(caller.reach, id_)
-    if found is None:
+    """Return the request with that id, or the open one of that short name.
+
+    Raises:
+        Problem: 404, the caller has no such request; 409, several have that name.
+    """
+    if len(id_) == len(short_name("")):
+        found = await open_approvals(edge.bus, caller.reach, id_)
+    else:
+        one = await Board(edge.bus, Approval).find(caller.reach, id_)
+        found = [] if one is None else [one]
+    if not found:
         raise Problem(404, "there is no such approval")
-    return found
+    if len(found) > 1:
+        raise Problem(409, f"several have that name: {', '.join(each.id for each in found)}")
+    return found[0]
 
 
 # ---------------------------------------------------------------- deciding

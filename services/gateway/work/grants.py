@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from vigil.board.grants import standing, standing_of
 from vigil.board.kept import GRANTS, USES, KeptBoard, Revision
+from vigil.board.mirror import Board
 from vigil.contracts import Approval, Change, Grant, Instant
 from vigil.contracts.board.grant import AnyConstraint, GrantMaker
 from vigil.errors import WrongLastSequence
@@ -32,7 +33,6 @@ from ..http.problem import Problem, erasing
 from ..http.routes import WHOSE, Caller, Json, Shared, body_of, id_of
 from ..http.wire import PART_SCHEMA, Answer, RequestBody
 from ..preconditions import Expected
-from .board import Board
 
 log = structlog.get_logger("vigil.gateway")
 

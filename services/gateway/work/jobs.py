@@ -19,6 +19,7 @@ from fastapi import Depends, Request, Response
 from services.gateway.work import skills
 from services.gateway.work.skills import Broken, Skill
 from vigil import crash
+from vigil.board.mirror import Board, Located
 from vigil.contracts import BoardEntry, Instant, Job, JobStatus, Plan, Start, StepRun, encode
 from vigil.errors import InvalidInput, NotFound, Unavailable, WrongLastSequence
 from vigil.memory.wire import DEFAULT_AGENT, IdempotencyKey, Whose
@@ -33,7 +34,6 @@ from ..http.query import query_of
 from ..http.routes import Caller, Json, Shared, body_of, id_of
 from ..http.wire import Accepted, Answer, RequestBody
 from ..sessions.messages import parent_of
-from .board import Board, Located
 
 log = structlog.get_logger("vigil.gateway")
 

@@ -47,6 +47,8 @@ class ApprovalView(Answer, frozen=True, kw_only=True):
     """A call that waits for a person, or a question to them (`tool` is ask_user)."""
 
     id: str
+    name: str
+    """Short: what a person says to decide, as in `accept a7k2`; any call takes it for the id."""
     session_key: str
     """Who asks: a conversation, or a session of the agent's own."""
     tool: str

@@ -22,6 +22,7 @@ from .base import (
     Record,
 )
 from .board import (
+    SHORT_NAME,
     Address,
     AnyConstraint,
     Approval,
@@ -45,6 +46,7 @@ from .board import (
     TaskPriority,
     TaskResult,
     Verdict,
+    short_name,
 )
 from .codec import (
     LIFTS,
@@ -85,6 +87,8 @@ from .effects import (
     ScheduleTimerPayload,
     SendMessage,
     SendPayload,
+    SendVerdict,
+    SendVerdictPayload,
     SpawnSession,
     SpawnSessionPayload,
     TellParent,
@@ -212,6 +216,7 @@ __all__ = [
     "OWES_HEADER",
     "POSITION_HEADER",
     "RISKS",
+    "SHORT_NAME",
     "SOCKET",
     "TEXT_BYTES_MAX",
     "TIMER_ID_LENGTH_MAX",
@@ -308,6 +313,8 @@ __all__ = [
     "ScheduleTimerPayload",
     "SendMessage",
     "SendPayload",
+    "SendVerdict",
+    "SendVerdictPayload",
     "Shelf",
     "Signal",
     "SignalSource",
@@ -371,4 +378,5 @@ __all__ = [
     "decode_turn",
     "effect_id",
     "encode",
+    "short_name",
 ]

@@ -9,7 +9,7 @@ import msgspec
 
 from .base import SOCKET, Instant, Record
 from .board import BoardEntity, BoardTask
-from .events import ChildKind, TimerKind, ToldPayload
+from .events import ChildKind, Decision, TimerKind, ToldPayload
 from .memories import MemoryType, Stability
 from .tools import Risk
 
@@ -182,6 +182,18 @@ class TellPerson(EffectEnvelope, frozen=True, kw_only=True, tag="tell_person"):
     payload: TellPersonPayload
 
 
+class SendVerdictPayload(Record, frozen=True, kw_only=True):
+    """What the person decided, by a word, on a request of theirs."""
+
+    session_key: str
+    """The session that asked."""
+    decision: Decision
+
+
+class SendVerdict(EffectEnvelope, frozen=True, kw_only=True, tag="send_verdict"):
+    payload: SendVerdictPayload
+
+
 class BoardChangePayload(Record, frozen=True, kw_only=True):
     entity: BoardEntity | BoardTask
     """As it is now, whole."""
@@ -206,6 +218,7 @@ Effect = (
     | CancelCall
     | TellParent
     | TellPerson
+    | SendVerdict
     | BoardChange
 )
 EffectType = Literal[
@@ -218,6 +231,7 @@ EffectType = Literal[
     "cancel_call",
     "tell_parent",
     "tell_person",
+    "send_verdict",
     "board_change",
 ]
 

@@ -37,6 +37,10 @@ NOTES: Final[dict[str, NoteWords]] = {
         "A person decided on {about}: {text}.",
     ),
     "approval_expired": NoteWords("nobody decided in time", "{about} expired: {text}."),
+    "approval_spoken": NoteWords(
+        "the person decided on a request by a message",
+        "Their message was a verdict on {about}: {text}.",
+    ),
     "approval_superseded": NoteWords(
         "the person wrote instead: the request is withdrawn", "{about} was withdrawn: {text}."
     ),

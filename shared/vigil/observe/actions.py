@@ -57,6 +57,7 @@ WARNINGS: Final = {
     "broker.left_alone": "an older version stored data in `folder`: unused",
     "broker.port_taken": "the broker's port was taken; now `now`",
     "broker.probe": "the broker didn't answer a probe",
+    "board.unreadable": "an entry of the board can't be shown",
     "broker.restart": "the broker is restarted",
     "bus.error": "broker error; a permission violation: wrong deployment",
     "cortex.budget": "a token budget was not settled",

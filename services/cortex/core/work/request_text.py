@@ -76,8 +76,8 @@ def request(approval: Approval) -> str:
         f"I need your leave to call {visible(approval.tool)} ({risk}).\n"
         f"Why I ask: {visible(approval.reason)}.\n"
         f"With exactly these arguments:\n{shown}\n"
-        f"To decide: vigil approvals accept {approval.id}\n"
-        "(or reject it, edit the arguments, or answer in words). "
+        f"To decide, say: accept {approval.name}, or: reject {approval.name}\n"
+        f"(or: vigil approvals accept {approval.id}; edit changes the arguments). "
         f"It expires at {approval.expires_at:{INSTANT}}."
     )
 
@@ -86,7 +86,8 @@ def question(approval: Approval) -> str:
     """Return the message that asks a person something, for a session that they don't talk to."""
     return (
         f"A task asks you: {visible(str(approval.input.get('question', '')))[:SHOWN_MAX]}\n"
-        f"To answer: vigil approvals answer {approval.id} --text TEXT\n"
+        f"To answer, say: answer {approval.name} TEXT\n"
+        f"(or: vigil approvals answer {approval.id} TEXT). "
         f"It expires at {approval.expires_at:{INSTANT}}."
     )
 

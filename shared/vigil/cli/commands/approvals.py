@@ -56,7 +56,7 @@ def list_(state: State = "open") -> Result:
 
 
 COLUMNS: Final = (
-    Column("ID", lambda one: one["id"][:8]),
+    Column("NAME", "name"),
     Column("STATE", "state"),
     Column("EXPIRES", "expires_at", is_instant=True),
     Column("RISK", "risk"),
@@ -66,6 +66,7 @@ COLUMNS: Final = (
 )
 FIELDS: Final = (
     Column("id", "id"),
+    Column("name", "name"),
     Column("state", "state"),
     Column("tool", "tool"),
     Column("risk", "risk"),
@@ -204,7 +205,8 @@ def _arguments(text: str) -> dict[str, Any]:
 
 
 def _find(client: Client, id_: str) -> dict[str, Any]:
-    """Return the request whose id begins so: an open one, or else any of the newest.
+    """Return the request that is called so, or whose id begins so: an open one, or else any of the
+    newest.
 
     Raises:
         NotReady: there is none.
@@ -219,4 +221,7 @@ def _find(client: Client, id_: str) -> dict[str, Any]:
 
 def _begun(client: Client, beginning: str, state: str) -> dict[str, Any]:
     found = {one["id"]: one for one in client.approvals(state=state, limit=LISTED_MAX)}
+    called = [id_ for id_, one in found.items() if one["name"] == beginning.lower()]
+    if len(called) == 1:
+        return found[called[0]]
     return found[prefixes.whole("approval", beginning, found)]

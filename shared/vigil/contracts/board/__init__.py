@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ..base import VERSION_1, Instant, Record
-from .approval import Approval, Verdict
+from .approval import SHORT_NAME, Approval, Verdict, short_name
 from .grant import Address, AnyConstraint, Argv, Equal, Exact, Folder, Grant, GrantUse
 from .job import Job, Plan, Step, StepRun
 from .task import BoardTask, TaskMaker, TaskPriority, TaskResult
@@ -46,6 +46,7 @@ class BoardEntry(Record, frozen=True, kw_only=True):
 
 
 __all__ = [
+    "SHORT_NAME",
     "Address",
     "AnyConstraint",
     "Approval",
@@ -69,4 +70,5 @@ __all__ = [
     "TaskPriority",
     "TaskResult",
     "Verdict",
+    "short_name",
 ]

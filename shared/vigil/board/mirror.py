@@ -10,20 +10,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import aclosing
 from datetime import datetime
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import msgspec
 import structlog
 
-from vigil.board.entries import last_of, newest
-from vigil.bus.bus import Bus, Message
-from vigil.contracts import Approval, Job, decode_board
-from vigil.errors import InvalidInput
-from vigil.subjects import Scope, board_of
+from ..bus.bus import Bus, Message
+from ..contracts import Approval, Job, decode_board
+from ..errors import InvalidInput
+from ..subjects import Scope, board_of
+from .entries import last_of, newest
 
-log = structlog.get_logger("vigil.gateway")
+log = structlog.get_logger("vigil.board")
 
 E = TypeVar("E", bound=Approval | Job)
+NAMED_MAX: Final = 10
+"""Requests with one name that are told apart."""
 
 
 class Located(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
@@ -85,13 +87,24 @@ class Board(Generic[E]):
         try:
             entry = decode_board(message.data)
         except InvalidInput as error:
-            log.warning(
-                "unreadable", action="gateway.unreadable", seq=message.seq, error=str(error)
-            )
+            log.warning("unreadable", action="board.unreadable", seq=message.seq, error=str(error))
             return None
         if not isinstance(entry.entity, self._type):
             return None
         return Located(entity=entry.entity, turn_seq=entry.turn_seq, seq=message.seq)
+
+
+async def open_approvals(bus: Bus, whose: Iterable[Scope], called: str) -> list[Approval]:
+    """Return the open requests of those owners with that short name, or that id: one, as a rule.
+
+    Raises:
+        Unavailable: the broker is away, or reading took too long.
+    """
+
+    def is_wanted(one: Approval) -> bool:
+        return one.state == "open" and called in (one.name, one.id)
+
+    return await Board(bus, Approval).newest(whose, limit=NAMED_MAX, is_wanted=is_wanted)
 
 
 def _newest(found: dict[str, E], limit: int) -> dict[str, E]:

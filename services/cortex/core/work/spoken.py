@@ -1,0 +1,118 @@
+"""A verdict in words: a message of the person's that names a request and says nothing else. Pure.
+
+Whatever is beside it makes it a message like any other: nobody decides by the way, in a quotation,
+or by forwarding what somebody else wrote.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+
+from vigil.contracts import SHORT_NAME, Approval, Decision, SendVerdict, SendVerdictPayload, Verdict
+
+from .. import gates, speech
+from .. import sway as sways
+from ..draft import Draft
+from ..sway import Sway
+from . import request_text
+
+_WORDS: Final[dict[Verdict, str]] = {
+    "accept": "accept approve yes ok ja",
+    "reject": "reject deny no nein",
+}
+VERDICTS: Final = {word: verdict for verdict, words in _WORDS.items() for word in words.split()}
+_DONE: Final[dict[Verdict, str]] = {
+    "accept": "Accepted",
+    "reject": "Rejected",
+    "answer": "Answered",
+}
+_NAME: Final = f"({SHORT_NAME}|[0-9a-f]{{32}})"
+_WORD: Final = f"({'|'.join(VERDICTS)})"
+_BETWEEN: Final = "[ ,:]{1,2}"
+_FLAGS: Final = re.ASCII | re.IGNORECASE | re.DOTALL
+_VERDICT: Final = re.compile(
+    f"(?:{_WORD}{_BETWEEN}{_NAME}|{_NAME}{_BETWEEN}{_WORD})[.!]?", flags=_FLAGS
+)
+_ANSWER: Final = re.compile(f"answer {_NAME}{_BETWEEN}(.*)", flags=_FLAGS)
+
+
+class VerdictWords(msgspec.Struct, frozen=True):
+    """A verdict as a person says it."""
+
+    verdict: Verdict
+    called: str
+    """The short name of a request, or its id."""
+    text: str = ""
+
+
+def read(text: str) -> VerdictWords | None:
+    """Return the verdict that a message is; None: it's a message like any other.
+
+    >>> read("accept a7tr") == read(" A7TR: Yes!") == VerdictWords("accept", "a7tr")
+    True
+    >>> read("answer a7tr the blue one").text
+    'the blue one'
+    >>> read("yes, accept a7tr please"), read("accept a7tr\\nand b"), read("> accept a7tr")
+    (None, None, None)
+    """
+    text = text.strip(" ")
+    if found := _ANSWER.fullmatch(text):
+        return VerdictWords("answer", found[1].lower(), found[2].strip())
+    if found := _VERDICT.fullmatch(text):
+        word, called = found[1] or found[4], found[2] or found[3]
+        return VerdictWords(VERDICTS[word.lower()], called.lower())
+    return None
+
+
+def decide(draft: Draft, spoken: VerdictWords, *, by: str) -> bool:
+    """Hand the verdict to the session that asked; return whether there is such a request.
+
+    What comes of it is told as of any verdict: here it's only said that it was understood.
+
+    Args:
+        by: the person, or the member of the team, who wrote it.
+    """
+    found = _requests(draft, spoken.called)
+    if not found:
+        return False
+    draft.update(counters=gates.reset(draft.state.counters))
+    if len(found) > 1:
+        text = f"Several requests have that name: {' '.join(one.id for one in found)}"
+        speech.say(draft, text, Sway.NONE, is_autonomous=False)
+        return True
+    approval = found[0]
+    if _fits(approval, spoken.verdict):
+        _send(draft, approval, spoken, by)
+        text = f"{_DONE[spoken.verdict]}: {request_text.title(approval.tool, approval.input)}"
+    else:
+        text = f"{approval.name} is a question: answer {approval.name} TEXT, or reject it."
+    draft.note("approval_spoken", f"{spoken.verdict}: {approval.tool}", approval.id)
+    speech.say(draft, text, sways.of(approval), is_autonomous=False)
+    return True
+
+
+def _requests(draft: Draft, called: str) -> list[Approval]:
+    """Return this session's own, which the board may not have yet, or else those of others."""
+    own = [one for one in draft.state.approvals.values() if called in (one.name, one.id)]
+    known = {one.id for one in own}
+    return own + [one for one in draft.moment.approvals if one.id not in known]
+
+
+def _fits(approval: Approval, verdict: Verdict) -> bool:
+    return verdict != "accept" or approval.tool != "ask_user"
+
+
+def _send(draft: Draft, approval: Approval, spoken: VerdictWords, by: str) -> None:
+    decision = Decision(
+        approval_id=approval.id,
+        verdict=spoken.verdict,
+        digest=approval.digest,
+        by=by,
+        text=request_text.bounded(spoken.text),
+    )
+    payload = SendVerdictPayload(session_key=approval.session_key, decision=decision)
+    effect, ordinal = draft.next_id("send_verdict", payload, payload.session_key)
+    draft.effects.append(SendVerdict(id=effect, ordinal=ordinal, payload=payload))

@@ -1,0 +1,174 @@
+"""Verdicts in words: a message of the person's that names a request and nothing else (L-9)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.cortex.core.work import spoken
+from services.cortex.core.work.spoken import VERDICTS, VerdictWords
+from tests.cortex.driver import Driver, answer, call
+from tests.cortex.test_core_approvals import WIPE, asked_driver, driver_of, run
+from vigil.contracts import Approval, Control, ControlPayload, SendVerdict, Turn, short_name
+
+ID = "0123456789abcdef0123456789abcdef"
+NAME = short_name(ID)
+
+
+def verdicts_of(turns: list[Turn]) -> list[SendVerdict]:
+    return [e for turn in turns for e in turn.effects if isinstance(e, SendVerdict)]
+
+
+def carry_out(driver: Driver, sent: SendVerdict) -> list[Turn]:
+    """Store the verdict as the executor does."""
+    payload = ControlPayload(op="approval", decision=sent.payload.decision)
+    return driver.feed(Control(payload=payload, **driver._envelope()))
+
+
+# ---------------------------------------------------------------- what is one
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        (f"accept {NAME}", "accept"),
+        (f" Accept {NAME.upper()}. ", "accept"),
+        (f"{NAME}: yes", "accept"),
+        (f"ja, {NAME}!", "accept"),
+        (f"no {NAME}", "reject"),
+        (f"{NAME} nein", "reject"),
+        (f"accept {ID}", "accept"),
+    ],
+)
+def test_it_is_a_verdict(text: str, verdict: str) -> None:
+    """L-9."""
+    found = spoken.read(text)
+    assert found is not None
+    assert found.verdict == verdict
+    assert found.called in (NAME, ID)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "accept",
+        NAME,
+        f"please accept {NAME}",
+        f"accept {NAME} and {NAME}",
+        f"accept {NAME}\naccept {NAME}",
+        f"> accept {NAME}",
+        f'"accept {NAME}"',
+        f"accept {NAME}?",
+        f"don't accept {NAME}",
+        f"accept\u00a0{NAME}",
+        f"accept {NAME}\u200b",
+        f"\u0430ccept {NAME}",  # Cyrillic
+        f"accept {NAME.replace('a', chr(0xFF41), 1)}",  # full width
+        f"accept \u202e{NAME[::-1]}",
+        f"accept {ID[:31]}",
+        "accept able",  # no letter l: nobody's name
+    ],
+)
+def test_it_is_a_message_like_any_other(text: str) -> None:
+    """X-2: nobody decides by the way, or by what they can't see."""
+    assert spoken.read(text) is None
+
+
+@given(st.text(max_size=40), st.text(max_size=40), st.sampled_from(sorted(VERDICTS)))
+def test_whatever_is_beside_it_makes_it_none(before: str, after: str, word: str) -> None:
+    """X-2: only blanks around it, and one sign after it, change nothing."""
+    found = spoken.read(f"{before}{word} {NAME}{after}")
+    if found is not None:
+        assert (before.strip(" "), after.strip(" ") in ("", ".", "!")) == ("", True)
+        assert found == VerdictWords(VERDICTS[word], NAME)
+
+
+# ---------------------------------------------------------------- what it does
+
+
+def test_it_accepts_what_this_conversation_asked() -> None:
+    """L-9: the call runs with the arguments that were shown, once; the person is answered."""
+    driver = asked_driver(WIPE, answer("It is wiped."))
+    (approval,) = driver.board
+    turns = driver.user(f"accept {approval.name}")
+    (sent,) = verdicts_of(turns)
+    assert sent.payload.session_key == approval.session_key
+    assert sent.payload.decision.digest == approval.digest
+    assert driver.texts[-1] == 'Accepted: box__wipe {"command": "all"}'
+    assert list(driver.state.approvals) == [approval.id], "it isn't withdrawn by the message"
+    assert [e.payload.tool for e in run(driver)] == []
+    carry_out(driver, sent)
+    assert [e.payload.approval_id for e in run(driver)] == [approval.id]
+    carry_out(driver, sent)
+    assert len(run(driver)) == 1, "a repeat finds nothing to decide"
+    driver.result(run(driver)[0].id, content="wiped")
+    assert driver.texts[-1] == "It is wiped."
+
+
+def test_it_rejects() -> None:
+    """L-9: nothing runs, and the model is told."""
+    driver = asked_driver(WIPE, answer("Then not."))
+    (approval,) = driver.board
+    (sent,) = verdicts_of(driver.user(f"{approval.name} no"))
+    carry_out(driver, sent)
+    assert run(driver) == []
+    assert driver.texts[-1] == "Then not."
+
+
+def test_it_decides_for_another_session() -> None:
+    """L-9: a worker's request, whose question the conversation only passed on."""
+    driver = driver_of(answer("Hello."))
+    other = Approval(
+        id=ID, session_key="ann:vigil:_worker-1", tool="shell", input={"command": "ls"},
+        digest="d" * 64, risk="external", reason="it acts", asked_at=driver.now,
+        expires_at=driver.now, caused_by="m", is_tainted=True,
+    )  # fmt: skip
+    driver.named = (other,)
+    (sent,) = verdicts_of(driver.user(f"accept {NAME}"))
+    assert sent.payload.session_key == "ann:vigil:_worker-1"
+    (send,) = driver.sends
+    assert send.payload.is_tainted, "its arguments may be an outsider's"
+    assert driver.turns[-1].rows == (), "what is said of it is nothing that the model is shown"
+
+
+def test_a_name_that_nothing_has_is_a_message() -> None:
+    """What the person says isn't lost."""
+    driver = asked_driver(WIPE, answer("What do you mean?"))
+    turns = driver.user("accept azzz")
+    assert verdicts_of(turns) == []
+    assert driver.texts[-1] == "What do you mean?"
+    assert driver.state.approvals == {}, "so it withdraws what was asked, as any message does"
+
+
+def test_several_of_one_name_are_told_apart() -> None:
+    """The name follows from the id: two of them may share one."""
+    driver = driver_of(answer("Hello."))
+    one = Approval(
+        id=ID, session_key="ann:vigil:_worker-1", tool="shell", input={}, digest="d" * 64,
+        risk="external", reason="", asked_at=driver.now, expires_at=driver.now, caused_by="m",
+    )  # fmt: skip
+    driver.named = (one, one)
+    assert verdicts_of(driver.user(f"accept {NAME}")) == []
+    assert driver.texts == [f"Several requests have that name: {ID} {ID}"]
+
+
+def test_it_leaves_what_is_open_alone() -> None:
+    """S-6: what the agent is at, and what it planned, goes on."""
+    plan = call("schedule_followup", timer_id="t", reason="tea", message="Tea.", delay_seconds=60)
+    driver = driver_of(answer(plan, WIPE), answer("I asked you."))
+    driver.user("wipe it")
+    (approval,) = driver.board
+    driver.user(f"reject {approval.name}")
+    assert list(driver.state.follow_ups) == ["t"], "any other message voids it"
+
+
+def test_nobody_else_decides() -> None:
+    """X-3: an event, or what the model says, is no message of the person's."""
+    driver = asked_driver(WIPE, answer("accept it"), answer("I see."))
+    (approval,) = driver.board
+    words = f"accept {approval.name}"
+    driver.brain = lambda _: answer(words)
+    turns = driver.outside(words) + driver.told(words)
+    assert verdicts_of(turns) == []
+    assert run(driver) == []
