@@ -13,7 +13,7 @@ import socket
 
 import structlog
 
-from services.gateway.work import skills
+from services.gateway.work import configured_grants, skills
 from vigil import runtime
 from vigil.runtime import Context
 from vigil.settings.switches import Switches
@@ -46,6 +46,8 @@ async def serve(context: Context) -> None:
         switches = await Switches.watch(context.bus)
         stack.push_async_callback(switches.close)
         skills.ensure(context.settings.skills)
+        now, is_erasing = context.clock.now(), switches.is_erasing
+        await configured_grants.keep(context.bus, context.settings.config, now, is_erasing)
         edge = Edge(context, tokens, switches)
         stack.push_async_callback(edge.close)
         await _serve_http(context, edge, listener, files_max)

@@ -35,6 +35,7 @@ from vigil.contracts.vocabulary import (
 )
 from vigil.observe import actions, metrics, spans
 from vigil.settings import config
+from vigil.settings.grants import GrantSection
 from vigil.settings.sections import Hook, McpServer, Section
 from vigil.settings.sites import Site
 from vigil.signals.kinds import KINDS
@@ -103,7 +104,7 @@ def settings() -> str:
     sections = [
         settings_part(part.name, part.type)
         for part in msgspec.structs.fields(config.Config)
-        if part.name not in config.NAMED_SECTIONS
+        if part.name not in (*config.NAMED_SECTIONS, config.LISTED_SECTION)
     ]
     channel = f'* `kind = "{kinds.DEFAULT}"`: Or one that another distribution adds.'
     return page(
@@ -115,6 +116,7 @@ def settings() -> str:
         settings_part("hooks.NAME", Hook),
         settings_part("mcp.NAME", McpServer),
         settings_part("sites.NAME", Site),
+        settings_part("grants", GrantSection),
     )
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 import pytest
 
+from services.gateway.work import configured_grants
 from tests.support.approvals import ID, ask, request
 from tests.support.gateway import Gate, assert_problem
 from vigil.board.kept import GRANTS, USES, KeptBoard
 from vigil.contracts import Change, GrantUse
+from vigil.errors import ConfigError
+from vigil.settings import config
 from vigil.subjects import Scope
 
 PATH: Final = "/api/grants"
@@ -124,3 +128,79 @@ async def test_an_unused_one_is_marked_after_thirty_days(gate: Gate) -> None:
     await KeptBoard(gate.admin, USES).replace(0, use, Change(by="executor"), old)
     shown = (await ann.get(f"{PATH}/{one['id']}")).json()
     assert (shown["is_unused"], shown["uses"]) == (False, 1)
+
+
+# ---------------------------------------------------------------- by configuration
+
+SECTION: Final = """
+[[grants]]
+name = "disk"
+user = "ann"
+tool = "shell"
+constraints = [{kind = "argv", argv = ["df", "-h"]}]
+"""
+
+
+async def test_the_configuration_gives_leave_until_it_is_removed_there(
+    gate: Gate, tmp_path: Path
+) -> None:
+    """L-8: made once, however many gateways start; no request ends it; it may come again."""
+    ann = await gate.person("ann")
+    bus = await gate.stack.bus("gateway")
+
+    async def start(text: str) -> list[dict[str, Any]]:
+        (tmp_path / "vigil.toml").write_text(text)
+        found = config.load({}, home=tmp_path).config
+        now = datetime.now(UTC)
+        await configured_grants.keep(bus, found, now, lambda _: False)
+        shown: list[dict[str, Any]] = (await ann.get(PATH)).json()["grants"]
+        return shown
+
+    own = (await ann.post(PATH, json=BODY)).json()
+    (one,) = [grant for grant in await start(SECTION) if grant["id"] != own["id"]]
+    assert (one["name"], one["owner"], one["made_by"]) == ("disk", "ann", "configuration")
+    assert [grant["revision"] for grant in await start(SECTION)] == [
+        grant["revision"] for grant in (await ann.get(PATH)).json()["grants"]
+    ]
+    path = f"{PATH}/{one['id']}"
+    answer = await ann.delete(path)
+    assert_problem(answer, 409)
+    assert "vigil.toml" in answer.text
+    assert [grant["id"] for grant in await start("")] == [own["id"]]
+    assert (await ann.get(path)).json()["ended"] == "it was revoked"
+    assert one["id"] in [grant["id"] for grant in await start(SECTION)]
+    changed = await start(SECTION.replace("df", "du"))
+    assert [grant["constraints"][0]["argv"][0] for grant in changed if grant["name"] == "disk"] == [
+        "du"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ('tool = "shell"', 'tool = "*"', "'disk': tool: must be one tool"),
+        ('["df", "-h"]', '["sh", "-c", "df"]', "'disk': argv: 'sh' runs code"),
+        ("constraints", "#", "'disk': constraints: shell is granted only with 'argv'"),
+        ('shell"\nconstraints = [{kind = "argv", argv = ["df", "-h"]',
+         'http_get"\nconstraints = [{kind = "url", host = "*.example.org", port = 443',
+         "'disk': host: must be one host"),
+        ('"ann"', '"a.b"', "'disk': user: "),
+        ('"ann"', '"team"', "'disk': user: "),
+        ("user", "owner", "unknown field `owner`"),
+        ("[[grants]]", "[grants]", "grants: must be written as [[grants]]"),
+        ("[[grants]]", f"{SECTION}\n[[grants]]", "'disk': ann has another of that name"),
+        ('name = "disk"', 'name = "disk"\nmade_by = "person"', "unknown field `made_by`"),
+    ],
+)  # fmt: skip
+def test_one_that_is_too_wide_stops_the_start(
+    old: str, new: str, reason: str, tmp_path: Path
+) -> None:
+    (tmp_path / "vigil.toml").write_text(SECTION.replace(old, new, 1))
+    with pytest.raises(ConfigError) as error:
+        config.load({}, home=tmp_path)
+    assert reason in str(error.value)
+
+
+def test_one_that_ended_meanwhile_stops_nothing(tmp_path: Path) -> None:
+    (tmp_path / "vigil.toml").write_text(f"{SECTION}expires_at = 2020-01-01T00:00:00Z\n")
+    assert config.load({}, home=tmp_path).config.grants[0].expires_at is not None

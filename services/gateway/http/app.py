@@ -134,7 +134,7 @@ _OWN: Final = (
              (403, 404, 409, 413, 422, 503), grants.GrantBody),
     Endpoint("GET", "/api/grants/{id}", grants.get_grant, {200: grants.GrantView}, (*_INPUT, 503)),
     Endpoint("DELETE", "/api/grants/{id}", grants.revoke_grant, {200: grants.GrantView},
-             (404, 412, 422, 503)),
+             (404, 409, 412, 422, 503)),
     Endpoint("GET", "/api/tasks", tasks.list_tasks, {200: tasks.TaskListing}, (403, 422, 503)),
     Endpoint("POST", "/api/tasks", tasks.make_task, {201: tasks.TaskDetail},
              (403, 413, 422, 503), tasks.TaskBody),

@@ -173,6 +173,8 @@ async def revoke_grant(edge: Shared, caller: Caller, id_: Id, expected: Expected
     found = await _find(edge, caller.reach, id_)
     preconditions.check(expected, found.number)
     if found.entity.revoked_at is None:
+        if found.entity.made_by == "configuration":
+            raise Problem(409, "it stands in vigil.toml: remove it there, and restart the gateway")
         now = edge.clock.now()
         ended = replace(found.entity, revoked_at=now)
         try:

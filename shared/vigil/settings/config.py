@@ -24,6 +24,8 @@ from ..teams import TEAM, Teams
 from ..topology import DAY_S
 from . import secrets, sites
 from .checks import check_mcp, check_team
+from .grants import GrantSection
+from .grants import mistakes as grant_mistakes
 from .hours import digest_time_of, quiet_hours_of, zone_of
 from .secrets import Secret
 from .sections import (
@@ -68,6 +70,7 @@ class Config(Section, frozen=True, kw_only=True):
     search: SearchSection = SearchSection()
     mcp: dict[str, McpServer] = {}  # noqa: RUF012 - msgspec gives each its own
     sites: dict[str, Site] = msgspec.field(default_factory=dict)
+    grants: tuple[GrantSection, ...] = ()
     person: Person = Person()
     """What holds for people without a section of their own."""
     people: dict[str, Person] = {}  # noqa: RUF012 - msgspec gives each its own
@@ -240,6 +243,7 @@ def _contradictions(config: Config) -> list[str]:
         for host in sorted(set(hosts))
         if hosts.count(host) > 1
     ]
+    found += grant_mistakes(config.grants, config.teams)
     timeouts_s = {
         "executor.shell_timeout_s": config.executor.shell_timeout_s,
         "executor.http_timeout_s": config.executor.http_timeout_s,
@@ -273,6 +277,8 @@ def _from_environment(
 
 NAMED_SECTIONS: Final = ("people", "agents", "hooks", "channels", "mcp", "sites")
 """Sections of sections, each with a name that people choose."""
+LISTED_SECTION: Final = "grants"
+"""The section that may stand there any number of times."""
 
 
 def _mistakes(raw: dict[str, Any]) -> list[str]:
@@ -282,6 +288,11 @@ def _mistakes(raw: dict[str, Any]) -> list[str]:
     for section, values in raw.items():
         if section not in fields:
             problems.append(f"[{section}]: no such section")
+        elif section == LISTED_SECTION:
+            is_list = isinstance(values, list)
+            problems += [] if is_list else [f"{section}: must be written as [[{section}]]"]
+            for one in values if is_list else ():
+                problems += _check({section: [one]})
         elif not isinstance(values, dict):
             problems.append(f"{section}: must be a section")
         elif section in NAMED_SECTIONS:

@@ -53,7 +53,9 @@ def _uses(one: Mapping[str, Any]) -> str:
 
 
 def _remark(one: Mapping[str, Any]) -> str:
-    return str(one["ended"]) or ("unused for 30 days" if one["is_unused"] else "")
+    unused = "unused for 30 days" if one["is_unused"] else ""
+    made = "of vigil.toml" if one["made_by"] == "configuration" else ""
+    return str(one["ended"]) or ", ".join(filter(None, (made, unused)))
 
 
 COLUMNS: Final = (
