@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 from vigil import runtime
 from vigil.bus.lease import Leases
@@ -77,7 +78,7 @@ async def serve(context: Context) -> None:
             recollector=recollector,
             policy=policy_of(config, key),
             switches=switches,
-            person=config.person_of(key.user),
+            person=partial(switches.person, key.user, config.person_of(key.user)),
             history_rows=config.model.history_rows,
             context_tokens=config.model.context_tokens,
             idle_release_s=config.sessions.idle_release_s,

@@ -6,6 +6,7 @@ otherwise there stands in `RENAMED`; what is made of more than one setting is ma
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -52,6 +53,10 @@ MADE: Final = frozenset(
 """Fields that are made of more."""
 
 
+_PEOPLE_MAX: Final = 256
+"""Whose clocks are remembered."""
+
+
 def policy_of(config: Config, key: SessionKey) -> Policy:
     """Return the core's policy in a session, as configured."""
     agent = config.agent_of(key.agent)
@@ -75,9 +80,16 @@ def policy_of(config: Config, key: SessionKey) -> Policy:
     )
 
 
+@lru_cache(maxsize=_PEOPLE_MAX)
 def hours_of(person: Person) -> Hours:
     """Return a person's clock."""
     return Hours(zone=zone_of(person), quiet=quiet_hours_of(person), digest=digest_time_of(person))
+
+
+def routed(policy: Policy, person: Person) -> Policy:
+    """Return a policy with the channel that a person prefers now."""
+    is_same = policy.route == person.channel
+    return policy if is_same else msgspec.structs.replace(policy, route=person.channel)
 
 
 def configured(config: Config, profile: Profile) -> Profile:

@@ -58,7 +58,8 @@ IDS: Final = {
 }
 """What `id` names, by how the path begins."""
 PLAIN: Final = frozenset({
-    "after", "agent", "agentId", "agentid", "as_of", "ce-source", "ce-specversion", "ce-time",
+    "after", "agent", "agentId", "agentid", "as_of", "channel", "digest_at", "language",
+    "quiet_hours", "timezone", "ce-source", "ce-specversion", "ce-time",
     "ce-type", "client", "constraints", "content", "cursor", "data", "data_base64",
     "datacontenttype", "depth", "description", "digest", "error", "expires_at", "follow", "goal",
     "holds_for_outside", "if-match", "importance", "importance_min", "input", "jsonrpc", "kind",
@@ -79,6 +80,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "associate_memories": {"from_id": "{memory2}", "to_id": "{memory3}"},
     "change_job": {"status": "cancelled"},
     "change_task": {"status": "backlog"},
+    "change_person": {"language": "en"},
     "chat": {"message": "hi", "userId": "{user}"},
     "decide_approval": {"verdict": "accept"},
     "give_ticket": {"session": "{session}"},

@@ -18,14 +18,7 @@ from vigil.board.tasks import read_tasks
 from vigil.bus.bus import Bus, Message
 from vigil.bus.shared import SharedFollower
 from vigil.clock import Clock
-from vigil.contracts import (
-    Event,
-    Queued,
-    State,
-    ToolResultEvent,
-    ToolUseBlock,
-    UserMessage,
-)
+from vigil.contracts import Event, Queued, State, ToolResultEvent, ToolUseBlock, UserMessage
 from vigil.errors import InvalidInput
 from vigil.grants.rule import Standing
 from vigil.observe import metrics, trace
@@ -40,7 +33,7 @@ from ..core import Draft, Moment, Policy
 from ..core.profile import ModelQuestion
 from ..core.tools.declaration import needs_tasks
 from ..core.work import spoken
-from ..policy import hours_of
+from ..policy import hours_of, routed
 from ..thought.model import ModelAnswer, ModelError
 from ..thought.recollector import LoopMemory, Recollector
 from ..thought.thinker import Thinker
@@ -73,7 +66,7 @@ class Session:
         recollector: Recollector,
         policy: Policy,
         switches: Switches,
-        person: Person,
+        person: Callable[[], Person],
         history_rows: int,
         context_tokens: int,
         idle_release_s: float,
@@ -89,10 +82,10 @@ class Session:
         self._clock = clock
         self._new_id = new_id
         self._memory = LoopMemory(recollector, key)
-        self._policy = policy
+        self._configured = policy
         self._switches = switches
         self._toolbox = toolbox
-        self._hours = hours_of(person)
+        self._person = person
         self._new_history = functools.partial(History, history_rows, context_tokens)
         self._idle_release_s = idle_release_s
         self._careful = careful
@@ -117,6 +110,11 @@ class Session:
         self._grants = OwnersGrants(bus, key.scope)
         self._wakes = Wakes(bus, key, lambda: self._log.state, on_rest)
         self.is_closing = False
+
+    @property
+    def _policy(self) -> Policy:
+        """The core's, with the channel that the person prefers now."""
+        return routed(self._configured, self._person())
 
     @property
     def wake(self) -> Message | None:
@@ -384,7 +382,7 @@ class Session:
         return True
 
     def _moment(self, grants: tuple[Standing, ...] = ()) -> Moment:
-        now, hours = self._clock.now(), self._hours
+        now, hours = self._clock.now(), hours_of(self._person())
         return Moment(
             now=now,
             quiet_until=hours.quiet_until(now),

@@ -41,7 +41,7 @@ class Compactor:
         clock: Clock,
         thinker: Thinker,
         policy: Policy,
-        person: Person,
+        person: Callable[[], Person],
     ) -> None:
         self._key = key
         self._clock = clock
@@ -59,7 +59,9 @@ class Compactor:
         if self._fixed is None or self._fixed[0] is not follow_ups:
             # Rendering the prompt twice for each call would cost a tenth of a turn, and beside
             # them hardly anything of it changes while a session is open.
-            tokens = self._thinker.fixed_tokens(self._key, draft.state, self._person, self._policy)
+            tokens = self._thinker.fixed_tokens(
+                self._key, draft.state, self._person(), self._policy
+            )
             self._fixed = follow_ups, tokens
         return history.window(self._fixed[1])
 

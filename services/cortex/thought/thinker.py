@@ -279,7 +279,7 @@ class Thinker:
             follow_ups=state.follow_ups,
             autonomy_enabled=policy.autonomy_enabled,
             channels=policy.channels,
-            route=policy.route,
+            route=person.channel,
             memories=memories,
             under_way=_under_way(state),
             is_conversation=policy.profile.is_conversation,

@@ -37,6 +37,10 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
         "accept": {"verdict": "accept"},
         "reject": {"verdict": "reject", "text": "not on a Friday"},
     },
+    "PersonChange": {
+        "quiet hours": {"quiet_hours": "22:00-07:00", "timezone": "Europe/Berlin"},
+        "as configured": {"channel": None},
+    },
     "GrantBody": {
         "a command": {
             "tool": "shell",

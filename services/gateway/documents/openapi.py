@@ -52,6 +52,7 @@ from ..work.jobs import (
     SkillList,
 )
 from ..work.letters import DeadLetterDetail, DeadLetterPage
+from ..work.person import PersonChange, PersonView
 from ..work.tasks import TaskBody, TaskChange, TaskDetail, TaskListing
 from ..work.tools import ToolList
 from ..work.verdicts import ApprovalList, ApprovalView, Decide
@@ -65,7 +66,8 @@ _COMPONENTS: Final[tuple[Any, ...]] = (
     Decide, GrantBody, GrantList, GrantView,
     JobAccepted, JobBody, JobChange, JobDetail, JobList, JsonRpc, MaintainBody, MaintenanceDone,
     Me,
-    PauseState, PostMessage, ProblemBody, Readiness, Rebuild, RebuildStarted,
+    PauseState, PersonChange, PersonView, PostMessage, ProblemBody, Readiness, Rebuild,
+    RebuildStarted,
     ServerFrame, SessionList, Signal, SkillList, Status,
     TaskBody, TaskChange, TaskDetail, TaskListing, Ticket, TicketRequest, Timeline, TimerList,
     ToolList, Transcript, WhyAnswer,
@@ -94,7 +96,7 @@ TAGS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "jobs": ("Work that runs by itself", ("/api/jobs", "/api/skills", "/api/tasks")),
     "installation": (
         "Who you are, what runs, the pause, dead letters, health, these documents",
-        ("/api/me", "/api/status", "/api/pause", "/api/dead"),
+        ("/api/me", "/api/person", "/api/status", "/api/pause", "/api/dead"),
     ),
 }
 """name -> (what it is about, how its paths begin)"""

@@ -34,10 +34,10 @@ from ..sessions.sockets import Sockets
 from ..signals import endpoint as signals
 from ..why import endpoint as explain
 from ..why.answer import WhyAnswer
-from ..work import approvals, dead, grants, jobs, tasks, tools
+from ..work import approvals, dead, grants, jobs, person, tasks, tools
 from ..work.letters import DeadLetterDetail, DeadLetterPage
 from ..work.verdicts import ApprovalList, ApprovalView, Decide
-from . import exposition, routes
+from . import exposition, routes, wire
 from .body import ClientGone
 from .door import Door, is_open
 from .problem import MEDIA_TYPE, Problem, of_error
@@ -47,9 +47,7 @@ from .wire import (
     ChatPending,
     ChatRequest,
     JsonRpc,
-    Me,
     OwnKey,
-    PauseState,
     PostMessage,
     Readiness,
     SessionList,
@@ -160,10 +158,13 @@ _OWN: Final = (
     Endpoint("PATCH", "/api/jobs/{id}", jobs.change_job, {202: Accepted},
              (403, 404, 409, 413, 422, 503), jobs.JobChange),
     Endpoint("GET", "/api/skills", jobs.list_skills, {200: jobs.SkillList}),
-    Endpoint("GET", "/api/me", routes.get_me, {200: Me}),
+    Endpoint("GET", "/api/me", routes.get_me, {200: wire.Me}),
+    Endpoint("GET", "/api/person", person.get_person, {200: person.PersonView}, (503,)),
+    Endpoint("PATCH", "/api/person", person.change_person, {200: person.PersonView},
+             (403, 412, 413, 422, 503), person.PersonChange),
     Endpoint("GET", "/api/status", routes.get_status, {200: Status}),
-    Endpoint("PUT", "/api/pause", routes.pause, {200: PauseState}, (403, 503)),
-    Endpoint("DELETE", "/api/pause", routes.resume, {200: PauseState}, (403, 503)),
+    Endpoint("PUT", "/api/pause", routes.pause, {200: wire.PauseState}, (403, 503)),
+    Endpoint("DELETE", "/api/pause", routes.resume, {200: wire.PauseState}, (403, 503)),
     Endpoint("GET", "/metrics", exposition.get_metrics, {200: str}, (403, 503)),
     Endpoint("GET", "/healthz", routes.healthz, {200: Alive}),
     Endpoint("GET", "/readyz", routes.readyz, {200: Readiness, 503: Readiness}),

@@ -24,6 +24,7 @@ from .commands import (
     mcp,
     memory,
     pause,
+    person,
     status,
     tasks,
     why,
@@ -88,6 +89,7 @@ app.add_typer(memory.app, name="memory", rich_help_panel=_REMEMBER)
 app.add_typer(mcp.app, name="mcp", rich_help_panel=_REMEMBER)
 app.add_typer(jobs.app, name="jobs", rich_help_panel=_WORK)
 app.add_typer(tasks.app, name="tasks", rich_help_panel=_WORK)
+app.command(rich_help_panel=_STEER)(person.me)
 app.command(rich_help_panel=_STEER)(pause.pause)
 app.command(rich_help_panel=_STEER)(pause.resume)
 app.command(rich_help_panel=_STEER)(pause.stop)

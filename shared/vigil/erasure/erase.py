@@ -43,7 +43,7 @@ from ..contracts import (
 )
 from ..errors import InvalidInput, OutcomeUnknown, VigilError, WrongLastSequence
 from ..layout import name_of
-from ..settings import tokens
+from ..settings import own, tokens
 from ..settings.switches import PAUSED, Paused
 from ..subjects import BOARD_ALL, Scope, SessionKey, check_part, token_of
 from ..teams import TEAM
@@ -153,6 +153,7 @@ class Eraser:
         self.swept.replicas = await projections.ask(self._bus, self._user, self._report)
         crash.point("erase.asked")
         await self._forget_pause()
+        await own.forget(self._bus, self._user)
         for stream in SCRUBBED:
             await self.scrub(stream)
             crash.point("erase.scrubbed")

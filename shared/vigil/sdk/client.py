@@ -32,6 +32,7 @@ from .grants import GrantingCalls
 from .jobs import JobCalls
 from .memories import MemoryCalls
 from .method_group import given, query, segment
+from .person import PersonCalls
 from .sse import ServerEvent, events
 from .tasks import TaskCalls
 
@@ -67,7 +68,7 @@ def is_passing(error: VigilError) -> bool:
     return isinstance(error, Unavailable)
 
 
-class Client(MemoryCalls, DecidingCalls, GrantingCalls, JobCalls, TaskCalls):
+class Client(MemoryCalls, DecidingCalls, GrantingCalls, JobCalls, PersonCalls, TaskCalls):
     """The API of one gateway, as one user.
 
     Every method raises `ApiError` if the gateway refuses, `Unavailable` if it can't be reached,

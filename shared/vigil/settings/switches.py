@@ -13,6 +13,10 @@ from ..bus.bus import Bus
 from ..bus.kv import KeyValue, Watch
 from ..erasure import mark
 from ..erasure.mark import Erasure
+from ..errors import InvalidInput
+from . import own
+from .own import OwnSettings
+from .sections import Person
 
 log = structlog.get_logger("vigil.switches")
 
@@ -32,6 +36,7 @@ class Switches:
     def __init__(self) -> None:
         self.paused: Paused | None = None
         self._erasing: frozenset[str] = frozenset()
+        self._own: dict[str, OwnSettings] = {}
         self._watch: Watch | None = None
         self._listeners: list[Callable[[], None]] = []
 
@@ -53,7 +58,14 @@ class Switches:
         """Whether that person is being erased: nothing of theirs is touched any more."""
         return bool(self._erasing) and mark.hash_of(user) in self._erasing
 
+    def person(self, user: str, configured: Person) -> Person:
+        """Return what holds for a person now."""
+        return own.over(configured, self._own.get(own.hash_of(user)) if self._own else None)
+
     def _on_change(self, key: str, value: bytes | None) -> None:
+        if key.startswith(own.PREFIX):
+            self._on_person(key.removeprefix(own.PREFIX), value)
+            return
         if key.startswith(mark.PREFIX):
             self._on_erasure(key.removeprefix(mark.PREFIX), value)
             return
@@ -66,6 +78,15 @@ class Switches:
             log.error("switch unreadable", action="switches.unreadable", error=str(error))
             self.paused = Paused(at=datetime.fromtimestamp(0, UTC), by="unreadable")
         self._tell()
+
+    def _on_person(self, hash_: str, value: bytes | None) -> None:
+        self._own.pop(hash_, None)
+        if not value:
+            return
+        try:
+            self._own[hash_] = own.read(value)
+        except InvalidInput as error:
+            log.error("settings unreadable", action="switches.person", error=str(error))
 
     def _on_erasure(self, hash_: str, value: bytes | None) -> None:
         is_open = False

@@ -1,0 +1,100 @@
+"""/api/person: what holds for a person, and what they set of it without a restart (LOOPS L-11)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import structlog
+from fastapi import Depends, Response
+from msgspec import UNSET, UnsetType
+from msgspec.structs import asdict
+
+from vigil.contracts import Instant
+from vigil.errors import WrongLastSequence
+from vigil.settings import own
+from vigil.settings.own import StoredSettings
+
+from .. import preconditions
+from ..edge import Edge
+from ..http.problem import erasing
+from ..http.routes import Caller, Json, Shared, body_of
+from ..http.wire import Answer, RequestBody
+from ..preconditions import Expected
+
+log = structlog.get_logger("vigil.gateway")
+
+
+class PersonChange(RequestBody, frozen=True, kw_only=True):
+    """What is to be changed; the rest stays as it is. null: as configured again."""
+
+    timezone: str | UnsetType | None = UNSET
+    """IANA name."""
+    language: str | UnsetType | None = UNSET
+    """Tag of the language to write in, as `de-AT`."""
+    quiet_hours: str | UnsetType | None = UNSET
+    """`22:00-07:00`, local time; empty: none."""
+    channel: str | UnsetType | None = UNSET
+    """Where goes what agents say unasked: `socket`, or a name in `[channels]`."""
+    digest_at: str | UnsetType | None = UNSET
+    """Local time at which you are told together what could wait: `08:00`."""
+
+
+class PersonView(Answer, frozen=True, kw_only=True, omit_defaults=False):
+    """What holds for you."""
+
+    user: str
+    timezone: str
+    language: str
+    quiet_hours: str
+    channel: str
+    digest_at: str
+    home_thread: str
+    own: tuple[str, ...]
+    """What you set; the rest is configured."""
+    changed_at: Instant | None
+    changed_by: str
+    revision: int
+    """0: you never set anything."""
+
+
+async def get_person(edge: Shared, caller: Caller) -> Response:
+    """Tell what holds for you; the ETag is its revision."""
+    return _shown(edge, caller.user, await own.find(edge.bus, caller.user))
+
+
+async def change_person(
+    edge: Shared,
+    caller: Caller,
+    wanted: Annotated[PersonChange, Depends(body_of(PersonChange))],
+    expected: Expected,
+) -> Response:
+    """Set what holds for you from each session's next turn on; 412 if it was changed since it was
+    read."""
+    if edge.switches.is_erasing(caller.user):
+        raise erasing()
+    found = await own.find(edge.bus, caller.user)
+    preconditions.check(expected, found.revision)
+    named: dict[str, Any] = {n: one for n, one in asdict(wanted).items() if one is not UNSET}
+    if all(own.values(found.own).get(name) == one for name, one in named.items()):
+        return _shown(edge, caller.user, found)
+    changed = own.changed(found, named, edge.clock.now(), caller.user)
+    own.check(changed, edge.context.settings.config.channels)
+    try:
+        found = await own.put(edge.bus, caller.user, changed, expect=found.revision)
+    except WrongLastSequence:
+        raise preconditions.changed() from None
+    log.info("person changed", action="gateway.person", by=caller.user, names=sorted(named))
+    return _shown(edge, caller.user, found)
+
+
+def _shown(edge: Edge, user: str, found: StoredSettings) -> Response:
+    configured = edge.context.settings.config.person_of(user)
+    view = PersonView(
+        **asdict(own.over(configured, found.own)),
+        user=user,
+        own=tuple(own.values(found.own)),
+        changed_at=None if found.own is None else found.own.at,
+        changed_by="" if found.own is None else found.own.by,
+        revision=found.revision,
+    )
+    return preconditions.tagged(Json(view), found.revision)

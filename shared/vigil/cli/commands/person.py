@@ -1,0 +1,60 @@
+"""`me`: what holds for the person, shown and set without a restart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Annotated, Any, Final
+
+import typer
+
+from .. import options, tables
+from ..tables import Column, Result
+
+
+def _shown(name: str, item: Mapping[str, Any]) -> str:
+    value = str(item[name]) or "none"
+    return f"{value} (set by you)" if name in item["own"] else value
+
+
+COLUMNS: Final = (
+    Column("user", "user"),
+    Column("timezone", partial(_shown, "timezone")),
+    Column("language", partial(_shown, "language")),
+    Column("quiet hours", partial(_shown, "quiet_hours")),
+    Column("channel", partial(_shown, "channel")),
+    Column("digest at", partial(_shown, "digest_at")),
+    Column("home", "home_thread"),
+    Column("changed", "changed_at", is_instant=True),
+)
+
+
+def me(
+    timezone: Annotated[str | None, typer.Option(help="IANA name.")] = None,
+    language: Annotated[str | None, typer.Option(help="To write in: de, de-AT.")] = None,
+    quiet_hours: Annotated[
+        str | None, typer.Option("--quiet-hours", help='"22:00-07:00"; "": none.')
+    ] = None,
+    channel: Annotated[
+        str | None, typer.Option(help="Where unasked messages also go: socket, or a channel.")
+    ] = None,
+    digest_at: Annotated[
+        str | None, typer.Option("--digest-at", help="When to tell what could wait: 08:00.")
+    ] = None,
+    reset: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="One of these: as configured again.")
+    ] = None,
+) -> Result:
+    """Show what holds for you, or set it; it holds from each session's next turn on."""
+    named = {
+        "timezone": timezone,
+        "language": language,
+        "quiet_hours": quiet_hours,
+        "channel": channel,
+        "digest_at": digest_at,
+    }
+    wanted: dict[str, str | None] = {n: one for n, one in named.items() if one is not None}
+    wanted |= {name.replace("-", "_"): None for name in reset or ()}
+    client = options.client()
+    found = client.set_person(wanted) if wanted else client.person()
+    return Result(found, partial(tables.fields, COLUMNS, found))

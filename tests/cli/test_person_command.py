@@ -1,0 +1,27 @@
+"""`vigil me`: what holds for a person, shown and set (LOOPS L-11)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from tests.support.cli import Cli
+from tests.support.gateway import running_gateway
+
+
+async def test_what_holds_is_shown_set_and_reset(tmp_path: Path) -> None:
+    async with running_gateway(tmp_path / "vigil") as gate:
+        url, token = f"http://127.0.0.1:{gate.port}", await gate.token("ann")
+        cli = Cli(tmp_path / "home", VIGIL_URL=url, VIGIL_TOKEN=token)
+
+        async def run(*args: str, code: int = 0) -> tuple[str, str]:
+            done = await asyncio.to_thread(cli, "me", *args, code=code)
+            return " ".join(done.stdout.split()), done.stderr
+
+        assert "timezone UTC" in (await run())[0]
+        shown = (await run("--timezone", "Asia/Tokyo", "--quiet-hours", "22:00-07:00"))[0]
+        assert "timezone Asia/Tokyo (set by you)" in shown
+        assert "quiet hours 22:00-07:00 (set by you)" in shown
+        assert (await run())[0] == shown
+        assert "quiet hours none" in (await run("--reset", "quiet-hours"))[0]
+        assert "quiet_hours" in (await run("--quiet-hours", "late", code=2))[1]
