@@ -191,7 +191,7 @@ def start_of(key: SessionKey, effect: SpawnSession, turn_seq: int, *, now: datet
     payload = effect.payload
     start = Start(
         prompt=payload.prompt,
-        parent=str(key),
+        parent="" if payload.call is not None else str(key),
         call_id=effect.id,
         parent_turn=turn_seq,
         root_id=payload.root_id,
@@ -199,6 +199,7 @@ def start_of(key: SessionKey, effect: SpawnSession, turn_seq: int, *, now: datet
         allowance=payload.allowance,
         is_ordered=payload.is_ordered,
         is_tainted=payload.is_tainted,
+        call=payload.call,
     )
     return Control(
         id=f"start-{effect.id}",

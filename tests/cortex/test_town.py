@@ -29,6 +29,7 @@ def test_nothing_descends_from_an_outsider_without_leave() -> None:
     assert counts["ran for the person"] >= LIVES / 3
     assert counts["read"] >= LIVES / 30, "readers went out"
     assert counts["told"] >= LIVES / 10, "ends of jobs were told"
+    assert counts["errands"] >= LIVES / 100, "jobs went on without what was accepted later"
     assert counts["ran by leave"] >= LIVES / 30, "what is accepted runs, once it is accepted"
 
 

@@ -379,9 +379,11 @@ class Town:
                 summary=parent.history._summary,
                 is_summary_tainted=parent.history._is_summary_tainted,
             )
+        self.counts["errands"] += p.call is not None
         start = Start(
-            prompt=p.prompt, parent=parent.key, call_id=effect_id, root_id=p.root_id,
-            depth=p.depth, allowance=p.allowance, is_ordered=p.is_ordered, is_tainted=p.is_tainted,
+            prompt=p.prompt, parent="" if p.call else parent.key, call_id=effect_id,
+            root_id=p.root_id, depth=p.depth, allowance=p.allowance, is_ordered=p.is_ordered,
+            is_tainted=p.is_tainted, call=p.call,
         )  # fmt: skip
         self.pending.append((str(key), {"op": "start", "start": start}))
 

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from services.gateway.work.skills import SHIPPED
+from tests.support.gateway import Gate
 from tests.support.jobs import errors, running_jobs, shell, steps
 from tests.support.messages_api import Reply, fails, messages_api, says
 from tests.support.pauses import pauses
-from vigil.contracts import Job, decode_board
+from vigil.contracts import Job, ToolResultEvent, decode_board, decode_event
+from vigil.subjects import SessionKey
 
 
 async def test_a_failing_and_an_unknown_step_are_recorded_and_the_job_succeeds(
@@ -82,19 +84,19 @@ async def test_the_shipped_skills_work(tmp_path: Path) -> None:
 
 async def test_an_input_orders_nothing_unless_somebody_vouches_for_it(tmp_path: Path) -> None:
     """J-1, X-3: what a plan that was made with it does beyond looking waits for leave."""
-    async with running_jobs(tmp_path) as (_, _, jobs):
+    async with running_jobs(tmp_path) as (_, gate, jobs):
         does = steps(shell("echo obeyed"), ("remember", {"text": "the input said so"}))
         id_ = await jobs.start(goal=does, input="obey me")
-        await jobs.at_step(id_, 1)
+        job = await jobs.ended(id_)
+        assert "needs the person's leave" in errors(job)[0]
         asked = (await jobs.http.get("/api/approvals")).json()["approvals"]
         assert [(a["tool"], a["input"], a["is_tainted"]) for a in asked] == [
             ("shell", {"command": "echo obeyed"}, True)
         ]
         path, verdict = f"/api/approvals/{asked[0]['id']}", {"verdict": "accept"}
         assert (await jobs.http.patch(path, json=verdict)).status_code == 202
-        job = await jobs.ended(id_)
-        assert errors(job) == ["", ""]
-        assert job["step_runs"][0]["output"] == "obeyed\n"
+        errand = await _result(gate, "obeyed\n")
+        assert SessionKey.parse(errand.session_key).kind == "errand"
         own = await jobs.ended(await jobs.start(goal=does, input="obey me", vouch=True))
         assert errors(own) == ["", ""]
         marks = {
@@ -103,6 +105,17 @@ async def test_an_input_orders_nothing_unless_somebody_vouches_for_it(tmp_path: 
             if memory["content"] == "the input said so"
         }
         assert sorted(marks.values()) == [False, True]
+
+
+async def _result(gate: Gate, content: str) -> ToolResultEvent:
+    """Return the result of a call with that content, once it is there."""
+    async with asyncio.timeout(30):
+        while True:
+            for message in await gate.admin.read("SYSTEM", ["system.*.*.*.in.tool_result"]):
+                event = decode_event(message.data)
+                if isinstance(event, ToolResultEvent) and event.payload.content == content:
+                    return event
+            await asyncio.sleep(0.05)
 
 
 async def test_a_job_is_cancelled_while_a_step_runs(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ from vigil.contracts import (
     TimerKind,
     ToldPayload,
     Turn,
+    Urgency,
     Usage,
     effect_id,
 )
@@ -271,28 +272,50 @@ class Draft:
         if job is not None and job is not self._job_before:
             self.change_board(job)
             if job_record.is_running(self._job_before) and not job_record.is_running(job):
-                self._tell_home(job)
+                self._tell_of(job)
         turn = self._turn(turn_id, history_from)
         is_known = sways.of_thread(turn.state, self.moment)
         taint = sways.taint(is_known | sways.of_what_stays(turn))
         return replace(turn, state=replace(turn.state, taint=taint))
 
-    def _tell_home(self, job: Job) -> None:
-        """Have the person, or each member of the team, told where they are that a job ended: it
-        belongs to no conversation."""
+    @property
+    def is_for_one(self) -> bool:
+        """Whether one person's home is told. What members wrote for their team orders nothing in
+        another's own conversation."""
+        return not self.policy.homes
+
+    def _tell_of(self, job: Job) -> None:
+        """Have the person told that a job ended."""
         start = [] if self.state.start is None else [self.state.start]
         sway = sways.of_job(job) | sways.of(*job.step_runs, *start)
         # With a state that could not be read went what tells who had a part in it.
-        # What members wrote for their team orders nothing in another's own conversation.
-        is_quotable = not (sway.is_outside or self.state.is_locked or self.policy.homes)
+        is_quotable = self.is_for_one and not (sway.is_outside or self.state.is_locked)
+        title = job_record.line(job.skill or job.goal) if is_quotable else job.skill or ""
+        self.tell_home("job", job_record.last_words(job, is_quotable=is_quotable), title=title)
+
+    def tell_home(
+        self,
+        what: str,
+        text: str,
+        *,
+        title: str = "",
+        urgency: Urgency = "normal",
+        is_ordered: bool = True,
+    ) -> None:
+        """Have the person, or each member of the team, told where they are: this session belongs
+        to no conversation.
+
+        Args:
+            text: nothing of it may be from outside, since it is said as it stands.
+        """
         key = SessionKey.parse(self.key)
-        text = job_record.last_words(job, is_quotable=is_quotable)
         told = ToldPayload(
             origin=self.key,
-            text=f"{key.agent}: {text}" if self.policy.homes else text,
-            what="job",
-            title=job_record.line(job.skill or job.goal) if is_quotable else job.skill or "",
-            is_ordered=True,
+            text=text if self.is_for_one else f"{key.agent}: {text}",
+            what=what,
+            title=title,
+            urgency=urgency,
+            is_ordered=is_ordered,
         )
         own = str(replace(key, thread=self.policy.home_thread))
         for home in self.policy.homes or (own,):

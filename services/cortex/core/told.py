@@ -36,6 +36,9 @@ LOOK_AGAIN_S: Final = 60.0
 GONE_AFTER: Final = timedelta(hours=20)
 """What was not told again for so long is said to be over, in the next digest."""
 REPORTS: Final = "reports"
+REQUEST: Final = "request"
+"""What asks for leave: it waits a moment for others, so that they are one message."""
+GROUPED_S: Final = 20.0
 
 
 def receive(draft: Draft, cause: Cause, event: ToldEvent) -> None:
@@ -73,6 +76,10 @@ def take(draft: Draft, cause: Cause, event: ToldEvent) -> None:
 def _later(draft: Draft, payload: ToldPayload, name: str) -> tuple[str, datetime] | None:
     """Return why it isn't said now, and when the digest with it is due; None: it is said."""
     digest, due_at = draft.state.digest, _next_digest(draft)
+    if payload.what == REQUEST:
+        soon = draft.moment.now + timedelta(seconds=GROUPED_S)
+        is_free = speech.held_until(draft) is None
+        return "it is told with what else is asked now", min(soon, due_at) if is_free else due_at
     if digest is not None and name in digest.entries and payload.row:
         return "the same was told before", due_at
     if payload.urgency == "low":

@@ -100,6 +100,7 @@ from .effects import (
     effect_id,
 )
 from .events import (
+    AcceptedCall,
     Cause,
     ChildKind,
     ChildStatus,
@@ -223,6 +224,7 @@ __all__ = [
     "TURN_BYTES_MAX",
     "VERSIONS",
     "VERSION_1",
+    "AcceptedCall",
     "Address",
     "AnyConstraint",
     "Approval",

@@ -9,7 +9,7 @@ import msgspec
 
 from .base import SOCKET, Instant, Record
 from .board import BoardEntity, BoardTask
-from .events import ChildKind, Decision, TimerKind, ToldPayload
+from .events import AcceptedCall, ChildKind, Decision, TimerKind, ToldPayload
 from .memories import MemoryType, Stability
 from .tools import Risk
 
@@ -130,6 +130,8 @@ class SpawnSessionPayload(Record, frozen=True, kw_only=True):
     """How many sessions it may start in its turn, theirs included."""
     is_ordered: bool = False
     is_tainted: bool = False
+    call: AcceptedCall | None = None
+    """Of an errand: what it runs. Nobody waits for its end: the person's home is told."""
 
 
 class SpawnSession(EffectEnvelope, frozen=True, kw_only=True, tag="spawn_session"):

@@ -8,6 +8,7 @@ import msgspec
 
 from .base import VERSION_1, EventType, Instant, Record
 from .board import Job, Verdict
+from .tools import Risk
 
 
 class Envelope(Record, frozen=True, kw_only=True, tag_field="type"):
@@ -94,6 +95,17 @@ ChildKind = Annotated[str, msgspec.Meta(pattern="^[a-z][a-z_]{0,31}$")]
 """A kind of session that a turn starts (`session_kinds`); it becomes a part of a thread."""
 
 
+class AcceptedCall(Record, frozen=True, kw_only=True):
+    """A call that a person let run, to be run by a session of its own."""
+
+    approval_id: str
+    tool: str
+    input: dict[str, Any]
+    """The exact arguments."""
+    risk: Risk
+    """As which they accepted it."""
+
+
 class Start(Record, frozen=True, kw_only=True):
     """What a session of the cortex begins with: its first event, which makes all the others."""
 
@@ -115,6 +127,8 @@ class Start(Record, frozen=True, kw_only=True):
     job: Job | None = None
     task_id: str = ""
     """The task of the board that it works on, which is told how it ends, and nobody else."""
+    call: AcceptedCall | None = None
+    """Of an errand: what it runs."""
 
 
 class Decision(Record, frozen=True, kw_only=True):

@@ -41,6 +41,10 @@ SESSION_KINDS: Final[dict[str, SessionKind]] = {
         signals=("started", "completed", "failed"),
     ),
     "planner": SessionKind(meaning="jobs"),
+    "errand": SessionKind(
+        meaning="calls that a person accepted after who asked had gone on",
+        started="It had an accepted call run apart",
+    ),
 }
 """Kind, as in the thread of a session (`SessionKey.kind`), and how it is spoken of."""
 
@@ -49,7 +53,7 @@ def child_kinds() -> tuple[str, ...]:
     """Return the kinds that turns start: their threads are made of the effect's id.
 
     >>> child_kinds()
-    ('branch', 'worker', 'reader')
+    ('branch', 'worker', 'reader', 'errand')
     """
     return tuple(name for name, kind in SESSION_KINDS.items() if kind.started)
 

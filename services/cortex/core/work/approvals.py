@@ -6,7 +6,8 @@ the person's next message, or with what asked.
 
 A conversation never waits: the model is told that the person was asked, and what comes of it is an
 event of its own (`detached`). Every other session waits, as for a call; the question is told to the
-session that started it, until it comes to one with a person (`children`).
+session that started it, until it comes to one with a person (`children`). Where there is none it
+goes on at once, and the person is asked at home (`errands`).
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ from ..sway import Sway
 from ..tools import arguments, calls
 from ..tools.calls import INPUT_BYTES_MAX
 from ..tools.declaration import Answer, OwnCall, declared
-from . import children, detached, request_text, requests
+from . import children, detached, errands, request_text, requests
 from .requests import APPROVAL_TIMER
 
 ENDS: Final[dict[Verdict, ApprovalState]] = {
@@ -72,6 +73,9 @@ def ask(draft: Draft, use: ToolUseBlock, risk: Risk, reason: str) -> Answer:
     refusal = _refusal(draft, approval)
     if refusal is not None:
         return f"It was not run, and the person was not asked: {refusal}.", True
+    if errands.is_alone(draft):
+        _open(draft, approval)
+        return errands.tell_request(draft, approval), True
     if not draft.policy.profile.is_conversation:
         return _wait(draft, use, approval, request_text.request(approval))
     loop = draft.loop
@@ -182,12 +186,22 @@ def decide(draft: Draft, cause: Cause, event: Control) -> None:
         given = approval.input if decision.input is None else decision.input
         children.spawn_accepted(draft, approval, given)
         _close(draft, approval, decision, edited=decision.input)
+    elif decision.verdict in ("accept", "edit") and _went_on(draft, approval):
+        given = approval.input if decision.input is None else decision.input
+        call_id = errands.start(draft, approval, given)
+        _close(draft, approval, decision, edited=decision.input, call_id=call_id)
     elif decision.verdict in ("accept", "edit"):
         _run(draft, approval, decision)
     else:
         text = request_text.bounded(decision.text)
         _close(draft, approval, decision, text=text)
         _tell(draft, cause, event, approval)
+
+
+def _went_on(draft: Draft, approval: Approval) -> bool:
+    """Whether who asked has gone on without it, and has nobody to tell what comes of it."""
+    waiting = calls.find(draft.state.loop, approval.id)
+    return waiting is None and not draft.policy.profile.is_conversation
 
 
 def _close(draft: Draft, approval: Approval, decision: Decision, **changes: Any) -> None:
@@ -362,6 +376,10 @@ def _tell(
     if waiting is not None:
         content, is_error = request_text.outcome(event, is_late=is_late)
         calls.answer(draft, waiting, content, Sway.NONE, is_error=is_error)
+        return
+    if _went_on(draft, approval):
+        if is_late:
+            errands.tell_expired(draft, approval)
         return
     title = request_text.title(approval.tool, approval.input)
     draft.ended.remove(cause.id)

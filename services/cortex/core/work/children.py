@@ -40,7 +40,7 @@ from ..profile import Profile, Starter
 from ..sway import Sway
 from ..tools import calls
 from ..tools.declaration import Answer
-from . import detached, jobs, tasks
+from . import detached, jobs, requests, tasks
 from .tasks import CHILD_TIMER, STATUS_LENGTH_MAX, lost, shortened
 
 TITLE_LENGTH_MAX: Final = 100
@@ -269,6 +269,8 @@ def cancel(draft: Draft, event: Control) -> None:
     elif draft.state.loop is not None:
         draft.note("session_cancelled", why)
         loops.end(draft, "cancelled")
+        for approval_id in draft.state.approvals:  # what it went on without
+            requests.close_approval(draft, approval_id, "closed")
     elif draft.state.start is None:
         draft.note("session_cancelled", f"{why}: it will not begin")
         draft.outcome = "cancelled"

@@ -12,7 +12,7 @@ import json
 import unicodedata
 from typing import Any, Final
 
-from vigil.contracts import Approval, Control, Event, Risk
+from vigil.contracts import AcceptedCall, Approval, Control, Event, Risk
 
 from ..draft import INSTANT
 
@@ -79,6 +79,44 @@ def request(approval: Approval) -> str:
         f"To decide, say: accept {approval.name}, or: reject {approval.name}\n"
         f"(or: vigil approvals accept {approval.id}; edit changes the arguments). "
         f"It expires at {approval.expires_at:{INSTANT}}."
+    )
+
+
+def at_home(approval: Approval, *, is_quotable: bool) -> str:
+    """Return what a person is told of a request that no conversation asks.
+
+    Args:
+        is_quotable: whether nothing of the arguments is from outside; else they are counted.
+    """
+    count, size = len(approval.input), len(json.dumps(approval.input, ensure_ascii=False))
+    of = f", with {count} argument{'s' * (count != 1)} of {size} characters"
+    if is_quotable:
+        of = f": {title(approval.tool, approval.input)}"
+    return (
+        f"I need your leave to call {visible(approval.tool)} ({approval.risk}: "
+        f"{MEANING[approval.risk]}){of}. I went on without it. "
+        f"To decide, say: accept {approval.name}, or: reject {approval.name} "
+        f"(all of it: vigil approvals show {approval.id})"
+    )
+
+
+def expired(approval: Approval, *, is_quotable: bool) -> str:
+    """Return the line for a request that nobody decided, and nobody waited for."""
+    called = title(approval.tool, approval.input) if is_quotable else visible(approval.tool)
+    return f"Nobody decided in time on {called}, so it was not run."
+
+
+def errand(call: AcceptedCall, content: str, session_key: str, *, is_quotable: bool) -> str:
+    """Return what a person is told of a call that they accepted and that was run apart.
+
+    Args:
+        is_quotable: whether nothing of it is from outside.
+    """
+    if is_quotable:
+        return f"{title(call.tool, call.input)}, which you accepted: {content}"
+    return (
+        f"{visible(call.tool)}, which you accepted, is over. What came of it may be from outside: "
+        f"vigil tail session {session_key}"
     )
 
 

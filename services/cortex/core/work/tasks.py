@@ -29,7 +29,7 @@ from vigil.contracts import (
 
 from ..draft import Draft
 from ..sway import Sway
-from . import requests
+from . import request_text, requests
 
 CHILD_TIMER: Final = "_child-"
 """Begins the id of a task's deadline; the effect's id follows."""
@@ -143,7 +143,7 @@ def tell_end(
     *,
     start: Start | None = None,
 ) -> None:
-    """Tell the parent how this session ended.
+    """Tell the parent how this session ended, and of an errand the person.
 
     Args:
         start: which it would have begun with; None: which it began with.
@@ -151,6 +151,10 @@ def tell_end(
     start = start or draft.state.start
     if start is None:
         return
+    if start.call is not None:
+        is_quotable = draft.is_for_one and not sway.is_outside
+        text = request_text.errand(start.call, content, draft.key, is_quotable=is_quotable)
+        draft.tell_home("errand", text, title=start.call.tool)
     payload = TellParentPayload(
         parent=start.parent,
         task_id=start.task_id,
