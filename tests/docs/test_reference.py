@@ -53,7 +53,10 @@ def logged() -> frozenset[tuple[str, str]]:
 
 
 def writer_of(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func)
+    """Return the name that is called; empty: it has none."""
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr
+    return call.func.id if isinstance(call.func, ast.Name) else ""
 
 
 def action_of(call: ast.Call) -> str:

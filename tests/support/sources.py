@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -21,7 +22,15 @@ def texts() -> dict[str, str]:
 @cache
 def trees() -> dict[str, ast.Module]:
     """Return every module as a tree, by its path from the root."""
-    return {path: ast.parse(text) for path, text in texts().items()}
+    looks = gc.isenabled()
+    # Hundreds of thousands of objects that stay: looking through them took 40% of the time.
+    gc.disable()
+    try:
+        return {path: ast.parse(text) for path, text in texts().items()}
+    finally:
+        gc.freeze()
+        if looks:
+            gc.enable()
 
 
 def nodes() -> Iterator[tuple[str, ast.AST]]:
