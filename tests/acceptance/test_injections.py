@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import html
 import json
 import sys
 from collections.abc import AsyncIterator
@@ -81,13 +82,21 @@ class Web:
             path = head.split(" ")[1]
             self.asked.append(path)
             name = path.rpartition("/")[2]
-            page = self.pages[int(name)] if path.startswith("/page/") else "you were here"
+            kind, page = self._page(path, name)
             body = page.encode()
-            lines = ["HTTP/1.1 200 OK", "content-type: text/plain; charset=utf-8",
+            lines = ["HTTP/1.1 200 OK", f"content-type: text/{kind}; charset=utf-8",
                      f"content-length: {len(body)}", "connection: close", "", ""]  # fmt: skip
             writer.write("\r\n".join(lines).encode() + body)
             await writer.drain()
         writer.close()
+
+    def _page(self, path: str, name: str) -> tuple[str, str]:
+        if path.startswith("/page/"):
+            return "plain", self.pages[int(name)]
+        if path.startswith("/link/"):
+            text = html.escape(self.pages[int(name)])
+            return "html", f'<title>News</title><a href="/news" title="{text}">{text}</a>'
+        return "plain", "you were here"
 
     async def close(self) -> None:
         if self._server is not None:
