@@ -17,11 +17,8 @@ WORKERS ?= 4
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-# Half of a lock by each of two pips, $(1): its file, $(2): how. Most of what pip does is to look through all
-# releases of each name, on one core. The lock names all that is needed, so nothing is resolved.
-INSTALL_LOCK = awk '/^[^ ]/ { half = !half } { print >("$(VENV)/half" half ".lock") }' $(1); \
-	$(PIP) install $(2) --no-deps --require-hashes --requirement $(VENV)/half0.lock & half=$$!; \
-	$(PIP) install $(2) --no-deps --require-hashes --requirement $(VENV)/half1.lock && wait $$half
+# A lock, $(1), is installed; $(2): how. It names all that is needed, so nothing is resolved.
+INSTALL_LOCK = $(PIP) install $(2) --no-deps --require-hashes --requirement $(1)
 # The distribution was called `vigil` once: what is left of it would own the same command.
 INSTALL_SELF := $(PIP) uninstall --yes vigil 2>/dev/null; \
 	$(PIP) install --no-deps --no-build-isolation --editable .
@@ -93,6 +90,7 @@ lock: ## Resolve the locks again (UV=path; ARGS=--upgrade for newer versions).
 	$(LOCK) --extra all --extra dev --constraints requirements.lock \
 		--output-file requirements-dev.lock $(ARGS)
 	$(COMPILE) bench/peers/peers.in --output-file bench/peers/peers.lock $(ARGS)
+	$(COMPILE) deploy/pip.in --output-file deploy/pip.lock $(ARGS)
 
 clean: ## Remove .venv and caches. What Vigil stored stays.
 	rm -rf $(VENV) .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
@@ -102,6 +100,7 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Vigil needs Python 3.11 or newer: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --require-hashes --requirement deploy/pip.lock
 
 # The stamps are newer than the locks as long as what is installed is what the locks say.
 $(VENV)/.installed: requirements.lock pyproject.toml | $(BIN)/python

@@ -264,6 +264,15 @@ def changes_of(subject: str, data: bytes, traceparent: str | None) -> Changes:
     )
 
 
+def is_overtaken_by(subject: str, later: Iterable[Changes]) -> bool:
+    """Whether one of these changes that timer, too: cancels it, or plans it anew."""
+    return any(
+        subject in {one.subject for one in changes.cancelled}
+        or subject in {one.entry.subject for one in changes.scheduled}
+        for changes in later
+    )
+
+
 def _timer_effects(turn: Turn) -> Iterable[ScheduleTimer | CancelTimer]:
     return (e for e in turn.effects if isinstance(e, ScheduleTimer | CancelTimer))
 

@@ -18,7 +18,7 @@ from vigil.worker.turns import session_of
 
 from . import decide
 from .config import SchedulerLimits
-from .decide import Cancelled, Scheduled
+from .decide import Cancelled, Changes, Scheduled
 from .promotion import Promoter
 from .store import SERVICE, TimerStore
 
@@ -45,9 +45,7 @@ class TimerTurns:
 
     def wanted(self, message: Message) -> list[Effect]:
         """Return what a turn changes about timers. Raises: InvalidInput."""
-        changes = decide.changes_of(
-            message.subject, message.data, message.headers.get(trace.HEADER)
-        )
+        changes = _changes_of(message)
         scheduled: list[Effect] = [*changes.scheduled]
         return [*scheduled, changes.cancelled] if changes.cancelled else scheduled
 
@@ -55,6 +53,8 @@ class TimerTurns:
         """Store or remove what a turn asks for; may be repeated."""
         if isinstance(effect, tuple):
             await asyncio.gather(*(self._promoter.cancel(one) for one in effect))
+        elif turn.message.delivered > 1 and await self._is_overtaken(turn, effect):
+            log.info("overtaken", action="scheduler.overtaken", timer=effect.entry.subject)
         else:
             crash.point("scheduler.schedule.before")
             await self._store.schedule(effect.entry, effect.effect_id)
@@ -62,8 +62,19 @@ class TimerTurns:
             self._promoter.add(effect.entry)
         return []
 
+    async def _is_overtaken(self, turn: InHand, effect: Scheduled) -> bool:
+        """Whether a later turn changed the timer of one that comes again: who died had it in hand,
+        while the next one carried out the later turn."""
+        later = await self._store.turns_after(turn.key, turn.message.seq)
+        return decide.is_overtaken_by(effect.entry.subject, map(_changes_of, later))
+
     async def give_up(self, turn: InHand, effect: Effect, cause: str) -> None:
         """Nobody waits: a timer that never fires is what the dead letter is about."""
+
+
+def _changes_of(message: Message) -> Changes:
+    """Raises: InvalidInput."""
+    return decide.changes_of(message.subject, message.data, message.headers.get(trace.HEADER))
 
 
 async def catch_up(bus: Bus, limits: SchedulerLimits) -> None:

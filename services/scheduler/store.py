@@ -97,6 +97,10 @@ class TimerStore:
                 lambda: self._bus.api(f"STREAM.PURGE.{STREAM}", {"filter": subject})
             )
 
+    async def turns_after(self, key: SessionKey, seq: int) -> list[Message]:
+        """Return the turns of a session after that place of its log. Raises: Unavailable."""
+        return await self._bus.read(key.stream, [key.turns], seq + 1)
+
     async def control(self, event: Control) -> None:
         """Store a control event in its session."""
         subject = SessionKey.parse(event.session_key).in_event("control")

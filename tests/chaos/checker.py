@@ -371,8 +371,8 @@ def every_timer_ends(log: SessionLog, rules: Rules) -> Iterator[str]:
 def timers_come_in_order(log: SessionLog, rules: Rules) -> Iterator[str]:
     """I8: timers that wait together come in order of (fire_at, id).
 
-    The broker fires by itself what was late, and that may cross its cancelling: such an event comes
-    whenever it's found, and the fold ignores it.
+    One that was cancelled doesn't wait any more: that the broker fired it by itself at that moment
+    may be found later, and the fold ignores it.
     """
     asked_at = {
         _pair(effect): turn.record.created_at

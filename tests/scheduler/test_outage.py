@@ -211,6 +211,31 @@ async def test_a_turn_in_dead_hands_is_waited_for(bare: Stack) -> None:
     assert [e.payload.timer_id for e in await until_fired(admin, 2)] == ["a", "b"]
 
 
+async def test_a_turn_in_dead_hands_that_was_cancelled_meanwhile_fires_nothing(bare: Stack) -> None:
+    """S-8: the cancelling turn is carried out before it; one that plans it anew counts."""
+    admin = await bare.bus("admin")
+    hands = await admin.pull(topology.SCHEDULER_TURNS)
+    start = now()
+    await commit(admin, KEY, schedule(KEY, "a", after(0.1, start)))
+    await commit(admin, KEY, schedule(KEY, "c", after(0.1, start)))
+    held = [await anext(hands), await anext(hands)]
+    await hands.close()
+    await commit(admin, KEY, cancel(KEY, "a"), cancel(KEY, "c"))
+    await commit(admin, KEY, schedule(KEY, "c", after(0.3, start)))
+    await commit(admin, KEY, schedule(KEY, "b", after(0.2, start)))
+    await bare.start("scheduler")
+
+    async def are_others_taken() -> bool:
+        return len(await pending(admin)) == 2
+
+    await until(are_others_taken)
+    for message in held:
+        await admin.nak(message, 0)
+    await until_settled(admin)
+    events = {e.payload.timer_id: e.payload.fire_at for e in await fired(admin)}
+    assert events == {"b": after(0.2, start), "c": after(0.3, start)}
+
+
 async def test_a_standby_takes_over(bare: Stack) -> None:
     """S-8: when the active one is gone without a word, once its lease has run out."""
     environment = await subprocess_environment(bare)

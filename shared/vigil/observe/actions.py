@@ -176,6 +176,7 @@ INFOS: Final = {
     "scheduler.catch_up": "it can't be told yet whether the turns of before are carried out",
     "scheduler.discard": "a message was not deleted",
     "scheduler.lease": "no answer about the lease",
+    "scheduler.overtaken": "a later turn changed the timer of one that came again",
     "scheduler.rearm": "schedules are restored",
     "scheduler.task": "a worker of a task was begun before, or can't be begun or ended yet",
     "scheduler.upkeep": "memories are maintained",
