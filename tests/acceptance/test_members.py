@@ -140,8 +140,12 @@ async def test_one_member_asks_and_the_other_decides(world: World) -> None:
 
     await until(are_told, "both are told")
     assert (await world.told("eve"))["eve"] == []
-    kinds = {one["kind"] for one in await world.signals("ann") if one["owner"] == "team"}
-    assert {"approval.requested", "approval.decided", "job.started"} <= kinds
+
+    async def are_signalled() -> bool:
+        kinds = {one["kind"] for one in await world.signals("ann") if one["owner"] == "team"}
+        return {"approval.requested", "approval.decided", "job.started"} <= kinds
+
+    await until(are_signalled, "what members may see")
     assert {one["owner"] for one in await world.signals("eve")} <= {"eve"}
 
 
