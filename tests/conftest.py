@@ -21,6 +21,7 @@ from hypothesis import settings
 
 from tests.support import certificates, costs, engines, examples, lent, ports, takeover, warm
 from tests.support.stack import Stack, running_stack
+from vigil import runtime
 
 _MEMORY: Final = Path("/dev/shm")
 _MEMORY_FREE_MIN: Final = 4 * 1024**3
@@ -104,6 +105,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     gc.freeze()
+    gc.set_threshold(runtime.GARBAGE_MIN)
     gc.enable()
     if not session.config.option.collectonly and not all(map(_is_pure, session.items)):
         warm.begin()
