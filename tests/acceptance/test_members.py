@@ -136,7 +136,12 @@ async def test_one_member_asks_and_the_other_decides(world: World) -> None:
     told = f"desk: A job is done: 0 of 1 steps worked. (`vigil jobs show {id_}`)"
 
     async def are_told() -> bool:
-        return all(told in texts for texts in (await world.told(*MEMBERS)).values())
+        # Of the job, which went on without leave, and of what ran once there was.
+        found = (await world.told(*MEMBERS)).values()
+        return all(
+            told in texts and any("which you accepted, is over" in text for text in texts)
+            for texts in found
+        )
 
     await until(are_told, "both are told")
     assert (await world.told("eve"))["eve"] == []
