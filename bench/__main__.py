@@ -16,7 +16,10 @@ from pathlib import Path
 import uvloop
 
 from bench import (
+    adapters,
     attacks,
+    budget,
+    caching,
     grants,
     groupings,
     homes,
@@ -146,6 +149,9 @@ PARTS: dict[str, Callable[[Path], Awaitable[None]]] = {
     "shares": shares.measure,
     "grants": grants.measure,
     "homes": homes.measure,
+    "caching": caching.measure,
+    "budget": budget.measure,
+    "adapters": adapters.measure,
 }
 IN_ROUNDS: dict[str, Callable[[Path, int], Awaitable[None]]] = {
     "turns": turns.measure,

@@ -16,6 +16,7 @@ from services.cortex.thought.model import ModelAnswer, ModelRequest
 from services.executor.tools import sources
 from services.executor.tools.registry import Registry
 from services.executor.tools.source import Call, ToolOutput
+from tests.support.scripted_model import only
 from tests.support.stack import Stack, running_stack
 from vigil.contracts import Shelf, TextBlock, Tool, ToolUseBlock, Usage
 from vigil.runtime import Context
@@ -85,7 +86,7 @@ class Instant:
 async def running(home: Path, thinks: Instant, **sections: dict[str, Any]) -> AsyncIterator[Stack]:
     """Run what a conversation with tools needs, with that model and the tool of the bench."""
     chosen = models.choose
-    models.choose, sources.start = lambda _: thinks, _start
+    models.choose, sources.start = only(thinks), _start
     services = ("executor", "cortex", "scheduler", "delivery")
     try:
         async with running_stack(home, services=services, **sections) as stack:

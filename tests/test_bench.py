@@ -1,10 +1,11 @@
-"""`make bench` starts, and says what it measures; the figures themselves are nobody's test."""
+"""`make bench` and `make chaos` start; the figures themselves are nobody's test."""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -94,3 +95,10 @@ async def test_a_written_log_is_one_that_sessions_go_on_from(tmp_path: Path) -> 
 def test_a_log_that_does_not_fit_on_the_disk_is_not_written(tmp_path: Path) -> None:
     assert restart.fits(tmp_path, 0.001)
     assert not restart.fits(tmp_path, 1e6)
+
+
+def test_chaos_finds_what_it_is_asked_for() -> None:
+    words = sys.executable, "-m", "tests.chaos", "--collect-only", "--quiet", "-k", "kill_storm"
+    done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "tests/chaos/test_kill_storm.py::test_killed_at_random" in done.stdout

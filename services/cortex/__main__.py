@@ -19,11 +19,11 @@ from vigil.settings.switches import Switches
 from vigil.subjects import SessionKey
 
 from . import models
-from .policy import policy_of
+from .policy import context_tokens_of, policy_of
 from .session.engine import Engine
 from .session.session import Session
 from .signals import SignalProjector
-from .thought.budget import TokenBudget
+from .thought.budget import CallBudget
 from .thought.identity import Identities
 from .thought.prompts import Prompts
 from .thought.recollector import Recollector
@@ -34,23 +34,25 @@ from .thought.toolbox import Toolbox
 async def serve(context: Context) -> None:
     """Run the cortex until cancelled."""
     settings, config = context.settings, context.settings.config
-    model = models.choose(settings)
-    context.facts["model"] = model.name
+    catalogue = models.choose(settings)
+    context.facts["model"] = catalogue.main.model.name
     switches = await Switches.watch(context.bus)
     toolbox = await Toolbox.watch(context.bus)
     identities = Identities(settings.agents, context.clock)
     identities.ensure()
-    budget = TokenBudget(
+    budget = CallBudget(
         context.bus,
-        config.model.daily_tokens,
+        config.budget,
         context.clock,
-        share_per_user=config.model.daily_share_per_user,
+        new_id=context.new_id,
+        prices_of=config.prices_of,
+        is_current=partial(switches.has_caps, config.caps_digest),
     )
     thinker = Thinker(
         bus=context.bus,
         clock=context.clock,
         config=config.model,
-        model=model,
+        catalogue=catalogue,
         identities=identities,
         prompts=Prompts(),
         budget=budget,
@@ -80,7 +82,7 @@ async def serve(context: Context) -> None:
             switches=switches,
             person=partial(switches.person, key.user, config.person_of(key.user)),
             history_rows=config.model.history_rows,
-            context_tokens=config.model.context_tokens,
+            context_tokens=context_tokens_of(config, key),
             idle_release_s=config.sessions.idle_release_s,
             careful=careful,
             tracer=context.tracer,
@@ -113,7 +115,7 @@ async def serve(context: Context) -> None:
         await events.close()
         await toolbox.close()
         await switches.close()
-        await model.close()
+        await catalogue.close()
 
 
 if __name__ == "__main__":

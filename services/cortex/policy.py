@@ -11,9 +11,10 @@ from typing import Any, Final
 
 import msgspec
 
+from vigil.settings import models
 from vigil.settings.config import Config
 from vigil.settings.homes import homes_of
-from vigil.settings.hours import digest_time_of, quiet_hours_of, zone_of
+from vigil.settings.hours import digest_time_of, pause_of, quiet_hours_of, zone_of
 from vigil.settings.sections import Person
 from vigil.subjects import SessionKey
 from vigil.teams import TEAM
@@ -40,6 +41,7 @@ MADE: Final = frozenset(
         "channels",
         "coalesce_ms",
         "double_text",
+        "fallback",
         "home_thread",
         "homes",
         "profile",
@@ -66,9 +68,10 @@ def policy_of(config: Config, key: SessionKey) -> Policy:
         **_named(config),
         profile=profile,
         calls_max=profile.calls_max,
+        fallback="" if config.model.fallback == _model_of(config, key) else config.model.fallback,
         timeouts_s={kind.name: kind.timeout_s for kind in kinds if kind.timeout_s},
         authority=min(agent.authority, config.autonomy.authority_max, key=AUTHORITIES.index),
-        result_length_max=min(Policy().result_length_max, config.model.context_tokens // 5),
+        result_length_max=min(Policy().result_length_max, context_tokens_of(config, key) // 5),
         double_text=agent.double_text,
         coalesce_ms=agent.coalesce_ms,
         channels=tuple(sorted(config.channels)),
@@ -80,10 +83,25 @@ def policy_of(config: Config, key: SessionKey) -> Policy:
     )
 
 
+def context_tokens_of(config: Config, key: SessionKey) -> int:
+    """Return the context window of the model that answers a session, in tokens."""
+    return models.context_tokens_of(config, _model_of(config, key))
+
+
+def _model_of(config: Config, key: SessionKey) -> str:
+    profile = profile_of(key.kind)
+    return models.name_of(config, agent=key.agent, profile=profile.name, tier=profile.tier)
+
+
 @lru_cache(maxsize=_PEOPLE_MAX)
 def hours_of(person: Person) -> Hours:
     """Return a person's clock."""
-    return Hours(zone=zone_of(person), quiet=quiet_hours_of(person), digest=digest_time_of(person))
+    return Hours(
+        zone=zone_of(person),
+        quiet=quiet_hours_of(person),
+        digest=digest_time_of(person),
+        pause=pause_of(person),
+    )
 
 
 def routed(policy: Policy, person: Person) -> Policy:

@@ -13,7 +13,6 @@ from secrets import SystemRandom
 
 from vigil import runtime, topology
 from vigil.addressees import is_turn
-from vigil.contracts import SOCKET
 from vigil.runtime import Context
 from vigil.settings.switches import Switches
 from vigil.worker import requeue
@@ -36,7 +35,7 @@ async def serve(context: Context, limits: DeliveryLimits | None = None) -> None:
     """
     settings = context.settings
     configured = settings.config.channels
-    limits = limits or DeliveryLimits(channels=frozenset({SOCKET, *configured}))
+    limits = limits or DeliveryLimits()
     channels = build(
         configured, context.clock, limits,
         home=settings.home, ports_never=context.bus.broker_ports,

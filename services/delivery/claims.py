@@ -186,13 +186,8 @@ class _Attempt:
 
     async def run(self, tail: Tail | None) -> Tail:
         """Answer what the protocol asks until the send is settled."""
-        asks = decide.settle(
-            self._key,
-            self._send,
-            tail,
-            is_repeat=self._turn.delivered > 1,
-            channels=self._claims._limits.channels,
-        )
+        is_repeat = self._turn.delivered > 1
+        asks = decide.settle(self._key, self._send, tail, is_repeat=is_repeat)
         answer: Any = None
         while True:
             try:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import msgspec
 
-from vigil.contracts import SOCKET
 from vigil.subjects import SessionKey
 from vigil.worker.backoff import Backoff
 from vigil.worker.effects import WorkLimits
@@ -17,8 +16,6 @@ from vigil.worker.patience import Patience
 class DeliveryLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Every limit of one replica."""
 
-    channels: frozenset[str] = frozenset({SOCKET})
-    """Channels that can be served. For the socket, the claim is the delivery."""
     turns: WorkLimits = WorkLimits(
         in_hand_max=2048,
         after_refusal=Backoff(1.0, 30.0),

@@ -13,6 +13,9 @@ expected one, and there are three expectations:
   of a session are said in the order of their chain, so nothing after that claim means not said.
 * The end of a full reading from the fence on, in which the send was not found.
 
+A send for a channel that there is no more is said, too: the person reads it here, and its order
+fails.
+
 Why nothing void is said. Each of these also tells which user message is the newest before it
 (`user_seq`). A voidable send is claimed only if that is its fence. Remembering the last claim
 alone would not do: a direct reply may have been said after a newer user message.
@@ -20,7 +23,7 @@ alone would not do: a direct reply may have been said after a newer user message
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterable
+from collections.abc import Generator, Iterable
 from datetime import datetime
 from typing import Any, Final, Literal
 
@@ -112,7 +115,6 @@ def settle(
     tail: Tail | None,
     *,
     is_repeat: bool,
-    channels: Collection[str],
 ) -> Generator[Ask, Any, Tail]:
     """Settle one send.
 
@@ -131,9 +133,6 @@ def settle(
             return found
     if payload.previous is not None and (tail is None or tail.effect_id != payload.previous):
         tail = yield Await(payload.previous)
-    if payload.channel not in channels:
-        yield Close("failed", f"no channel named {payload.channel!r}")
-        return Tail(send.id)
     return (yield from _claim(key, send, tail))
 
 

@@ -20,6 +20,7 @@ from vigil.contracts import (
     CancelCall,
     Control,
     SendVerdict,
+    SlotRun,
     SpawnSession,
     TellParent,
     TellParentPayload,
@@ -35,6 +36,7 @@ from vigil.subjects import EXECUTOR_CANCEL, SessionKey
 
 from . import work
 from .config import ExecutorLimits
+from .slots import SlotDesk
 from .tasks import TaskDesk
 
 log = structlog.get_logger("vigil.executor")
@@ -58,6 +60,7 @@ class Carrying:
         self._withdraw = withdraw
         self._teams = context.settings.config.teams
         self._tasks = TaskDesk(context)
+        self._slots = SlotDesk(context)
 
     async def carry_out(self, key: SessionKey, effect: work.Quick, turn_seq: int) -> None:
         """Do what an effect asks; may be repeated.
@@ -72,6 +75,8 @@ class Carrying:
                 await self._spawn(key, effect, turn_seq)
             case TellParent(payload=TellParentPayload(task_id=str(task_id))) if task_id:
                 await self._tasks.end(key, effect, task_id)
+            case TellParent(payload=TellParentPayload(slot=SlotRun() as slot)):
+                await self._slots.end(key, effect, slot)
             case TellParent():
                 await self._tell(key, effect)
             case TellPerson():
@@ -112,9 +117,10 @@ class Carrying:
         """Store what the person is to be told, where they are. A repeat finds it there."""
         home = work.home_of(key, effect.payload.home, self._teams)
         event = work.told_of(home, effect.id, effect.payload.told, now=self._clock.now())
+        name = effect.payload.once or effect.id
         try:
             await self._bus.publish(
-                home.in_event(f"told.{effect.id}"), encode(event), _headers(), expect=0
+                home.in_event(f"told.{name}"), encode(event), _headers(), expect=0
             )
         except WrongLastSequence:
             log.info("told before", action="executor.told", session=str(home))

@@ -3,8 +3,8 @@
 The core decided by the grant as it read it; here its revision, its end and its constraints are
 looked at again, and the use is counted, before anything runs. A use is a compare-and-set on the one
 record that counts it: of any number of calls at once, in whatever sessions and replicas, as many
-run as there are uses left. A call that was counted is found in the record, so a repeat isn't
-counted twice; one that was counted and then lost stays counted.
+run as there are uses left. A call that was counted is found in the record for as long as it may
+come again, so a repeat isn't counted twice; one that was counted and then lost stays counted.
 
 What is revoked doesn't run from then on, but for a call that passed here before: it is between this
 look and the start of its tool, some milliseconds.
@@ -22,10 +22,11 @@ from vigil.contracts import CallTool, Change, Grant, GrantUse, Tool
 from vigil.errors import Unavailable, WrongLastSequence
 from vigil.grants.rule import Wanted, obstacle
 from vigil.runtime import Context
-from vigil.subjects import SessionKey
+from vigil.subjects import Scope, SessionKey
+from vigil.worker.open_call import is_awaited
 
 CALLS_MAX: Final = 32
-"""Calls that a record names: a repeat comes soon, or never."""
+"""Calls that a record names at least; of older ones those that may come again, too."""
 TRIES_MAX: Final = 20
 CHANGED: Final = "it was changed or revoked meanwhile"
 
@@ -34,6 +35,7 @@ class GrantDesk:
     """Looks at grants, and counts their uses."""
 
     def __init__(self, context: Context) -> None:
+        self._bus = context.bus
         self._clock = context.clock
         self._grants = KeptBoard(context.bus, GRANTS)
         self._uses = KeptBoard(context.bus, USES)
@@ -82,10 +84,25 @@ class GrantDesk:
             last_used_at=now,
             tool=call.payload.tool,
             session_key=str(key),
-            calls=(*(() if before is None else before.calls[1 - CALLS_MAX :]), call.id),
+            calls=(*await self._kept(key.scope, () if before is None else before.calls), call.id),
         )
         change = Change(by="executor", cause=call.id)
         await self._uses.replace(0 if counted is None else counted.number, use, change, now)
+
+    async def _kept(self, whose: Scope, calls: tuple[str, ...]) -> tuple[str, ...]:
+        """Leave out old calls that nobody waits for any more: they never come again."""
+        newest, older = calls[1 - CALLS_MAX :], calls[: 1 - CALLS_MAX]
+        open_ = [one for one in older if await self._is_awaited(whose, one)]
+        return (*open_, *newest)
+
+    async def _is_awaited(self, whose: Scope, call_id: str) -> bool:
+        logs = [(log, "session") for log in (await self._bus.layout()).logs]
+        for stream, kind in (*logs, ("SYSTEM", "system")):
+            claims = f"{kind}.{whose.agent}.{whose.owner}.*.call.{call_id}"
+            claimed = await self._bus.get_last(stream, claims)
+            if claimed is not None:
+                return await is_awaited(self._bus, SessionKey.of_subject(claimed.subject), call_id)
+        return False
 
 
 def _wanted(key: SessionKey, call: CallTool, tool: Tool, now: datetime) -> Wanted:

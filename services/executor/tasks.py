@@ -91,9 +91,7 @@ class TaskDesk:
         if found is None or found.number != expect:
             raise WrongLastSequence(f"{task.id}: revision {expect} is not the newest")
         task = _at(task, now) if task.status != found.entity.status else task
-        is_reopened = task.status in lifecycle.OPEN and found.entity.status not in lifecycle.OPEN
-        store = self._tasks.reopen if is_reopened else self._tasks.replace
-        return await store(expect, task, change, now)
+        return await self._tasks.change(found, task, change, now)
 
     async def end(self, key: SessionKey, effect: TellParent, task_id: str) -> None:
         """Write down how a task's worker ended, and tell the person if that is its end; may be

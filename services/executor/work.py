@@ -197,9 +197,11 @@ def start_of(key: SessionKey, effect: SpawnSession, turn_seq: int, *, now: datet
         root_id=payload.root_id,
         depth=payload.depth,
         allowance=payload.allowance,
+        source=payload.source,
         is_ordered=payload.is_ordered,
         is_tainted=payload.is_tainted,
         call=payload.call,
+        row=payload.row,
     )
     return Control(
         id=f"start-{effect.id}",
@@ -275,6 +277,7 @@ def told(parent: SessionKey, effect: TellParent, *, now: datetime) -> Control | 
                 state=payload.state,
                 text=payload.content,
                 is_tainted=payload.is_tainted,
+                until=payload.until,
             )
             return Control(
                 id=f"status-{token_of(SERVICE, effect.id)}",

@@ -68,7 +68,7 @@ def question_of(key: SessionKey, call: CallTool) -> Question:
 def _stamped(key: SessionKey, call: CallTool, save: Save) -> Save:
     return msgspec.structs.replace(
         save,
-        source=f"chat:{key.thread}",
+        source=call.payload.source or f"chat:{key.thread}",
         thread=key.thread,
         provenance=(call.payload.caused_by,),
         is_tainted=call.payload.is_tainted,

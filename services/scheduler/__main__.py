@@ -33,7 +33,7 @@ async def serve(context: Context, limits: SchedulerLimits | None = None) -> None
     limits = limits or SchedulerLimits()
     leases = Leases(context.bus, context.instance, replicas=context.settings.config.nats.replicas)
     switches = await Switches.watch(context.bus)
-    pause = PauseSwitch(switches)
+    pause = PauseSwitch(switches, context.settings.config)
     must_clear = context.settings.config.autonomy.restart_policy == "clear"
     stand_by(context.metrics)
     context.ready.set()

@@ -60,6 +60,11 @@ class PendingTimer(msgspec.Struct, frozen=True, kw_only=True):
     def is_follow_up(self) -> bool:
         return self.record.kind == "follow_up"
 
+    def is_outdated(self, changed_at: Callable[[str], datetime]) -> bool:
+        """Whether its person changed the hours by which it's put off."""
+        hours_at = self.record.hours_at
+        return hours_at is not None and hours_at < changed_at(self.key.user)
+
 
 class _Queue:
     """Entries of one kind, by order. What was dropped stays in the heap until it surfaces."""
@@ -139,6 +144,18 @@ class Agenda:
             self._taken[head.subject] = head
             entries.append(head)
         return entries
+
+    def outdated(
+        self, changed_at: Callable[[str], datetime], *, is_paused: bool
+    ) -> list[PendingTimer]:
+        """Take, however early, what is put off by hours that were `changed_at` a later time."""
+        queues = (self._deadlines,) if is_paused else (self._deadlines, self._follow_ups)
+        live = [entry for queue in queues for entry in queue.live.values()]
+        found = [entry for entry in live if entry.is_outdated(changed_at)]
+        for entry in found:
+            self._queue_of(entry).drop(entry.subject)
+            self._taken[entry.subject] = entry
+        return found
 
     def next_at(self, *, is_paused: bool) -> datetime | None:
         """Return when the next pending timer is due; None if there is none."""
@@ -285,6 +302,7 @@ def _record(key: SessionKey, effect: ScheduleTimer) -> TimerRecord:
         fire_at=_utc(effect.payload.fire_at),
         kind=effect.payload.kind,
         caused_by=effect.id,
+        hours_at=effect.payload.hours_at,
     )
 
 

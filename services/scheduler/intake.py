@@ -11,21 +11,18 @@ import structlog
 from vigil import crash
 from vigil.bus.bus import Bus, BusError, Message
 from vigil.errors import Unavailable
-from vigil.observe import trace
+from vigil.observe.trace import HEADER
 from vigil.topology import SCHEDULER_TURNS, SCHEDULER_TURNS_SYSTEM, Consumer
 from vigil.worker.effects import InHand, Tasks
 from vigil.worker.turns import session_of
 
 from . import decide
 from .config import SchedulerLimits
-from .decide import Cancelled, Changes, Scheduled
+from .decide import Changes, Scheduled
 from .promotion import Promoter
 from .store import SERVICE, TimerStore
 
 log = structlog.get_logger("vigil.scheduler")
-
-Effect = Scheduled | tuple[Cancelled, ...]
-"""The timers that a turn voids are removed all at once: a person may void hundreds."""
 
 
 class TimerTurns:
@@ -43,38 +40,36 @@ class TimerTurns:
     def lane_of(self, message: Message) -> str:
         return session_of(message.subject)
 
-    def wanted(self, message: Message) -> list[Effect]:
+    def wanted(self, message: Message) -> list[Changes]:
         """Return what a turn changes about timers. Raises: InvalidInput."""
-        changes = _changes_of(message)
-        scheduled: list[Effect] = [*changes.scheduled]
-        return [*scheduled, changes.cancelled] if changes.cancelled else scheduled
+        return [decide.changes_of(message.subject, message.data, message.headers.get(HEADER))]
 
-    async def carry_out(self, turn: InHand, effect: Effect) -> Tasks:
-        """Store or remove what a turn asks for; may be repeated."""
-        if isinstance(effect, tuple):
-            await asyncio.gather(*(self._promoter.cancel(one) for one in effect))
-        elif turn.message.delivered > 1 and await self._is_overtaken(turn, effect):
-            log.info("overtaken", action="scheduler.overtaken", timer=effect.entry.subject)
-        else:
+    async def carry_out(self, turn: InHand, effect: Changes) -> Tasks:
+        """Store and remove what a turn asks for; may be repeated."""
+        for scheduled in await self._not_overtaken(turn, effect.scheduled):
             crash.point("scheduler.schedule.before")
-            await self._store.schedule(effect.entry, effect.effect_id)
+            await self._store.schedule(scheduled.entry, scheduled.effect_id)
             crash.point("scheduler.schedule.after")
-            self._promoter.add(effect.entry)
+            self._promoter.add(scheduled.entry)
+        # All at once: a person may void hundreds.
+        await asyncio.gather(*map(self._promoter.cancel, effect.cancelled))
         return []
 
-    async def _is_overtaken(self, turn: InHand, effect: Scheduled) -> bool:
-        """Whether a later turn changed the timer of one that comes again: who died had it in hand,
-        while the next one carried out the later turn."""
-        later = await self._store.turns_after(turn.key, turn.message.seq)
-        return decide.is_overtaken_by(effect.entry.subject, map(_changes_of, later))
+    async def _not_overtaken(
+        self, turn: InHand, scheduled: tuple[Scheduled, ...]
+    ) -> list[Scheduled]:
+        """Return those that no later turn changed, if this one comes again: who died had it in
+        hand, while the next one carried out the later turn."""
+        if not scheduled or turn.message.delivered == 1:
+            return list(scheduled)
+        later = await self._store.changes_after(turn.key, turn.message.seq)
+        overtaken = [s for s in scheduled if decide.is_overtaken_by(s.entry.subject, later)]
+        for one in overtaken:
+            log.info("overtaken", action="scheduler.overtaken", timer=one.entry.subject)
+        return [one for one in scheduled if one not in overtaken]
 
-    async def give_up(self, turn: InHand, effect: Effect, cause: str) -> None:
+    async def give_up(self, turn: InHand, effect: Changes, cause: str) -> None:
         """Nobody waits: a timer that never fires is what the dead letter is about."""
-
-
-def _changes_of(message: Message) -> Changes:
-    """Raises: InvalidInput."""
-    return decide.changes_of(message.subject, message.data, message.headers.get(trace.HEADER))
 
 
 async def catch_up(bus: Bus, limits: SchedulerLimits) -> None:

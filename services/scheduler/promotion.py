@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from datetime import datetime
 from typing import Final
 
 import msgspec
@@ -17,6 +18,8 @@ from vigil.bus.bus import Bus, Message
 from vigil.clock import Clock
 from vigil.errors import InvalidInput, Unavailable
 from vigil.observe.trace import HEADER
+from vigil.settings.config import Config
+from vigil.settings.hours import pause_of
 from vigil.settings.switches import Switches
 from vigil.worker.lanes import Lanes
 
@@ -27,10 +30,11 @@ from .store import TimerStore
 
 
 class PauseSwitch:
-    """The pause switch, and how often it was touched. Lives as long as the process."""
+    """The pause switches, and how often one was touched. Lives as long as the process."""
 
-    def __init__(self, switches: Switches) -> None:
+    def __init__(self, switches: Switches, config: Config) -> None:
         self._switches = switches
+        self._config = config
         self.changes = 0
         self.changed = asyncio.Event()
         switches.on_change(self._on_change)
@@ -46,6 +50,15 @@ class PauseSwitch:
     def is_erasing(self, user: str) -> bool:
         """Whether that person is being erased: no timer of theirs counts any more."""
         return self._switches.is_erasing(user)
+
+    def changed_at(self, user: str) -> datetime:
+        """Return when that person last changed their hours."""
+        return self._switches.changed_at(user)
+
+    def is_on_for(self, user: str, now: datetime) -> bool:
+        """Whether that person, or somebody for all, paused what is done unasked."""
+        until = pause_of(self._switches.person(user, self._config.person_of(user)))
+        return self.is_on or (until is not None and now < until)
 
     def _on_change(self) -> None:
         self.changes += 1
@@ -83,6 +96,8 @@ class Promoter:
         self._removals: asyncio.Queue[tuple[PendingTimer, float]] = asyncio.Queue()
         self._deliveries: dict[str, Message] = {}
         """What the broker fired by itself and waits for its acknowledgement, by subject."""
+        self._looked = -1
+        """How often the switches had changed when it was last looked what was put off by others."""
         self.agenda = Agenda()
 
     def add(self, entry: PendingTimer) -> None:
@@ -90,7 +105,11 @@ class Promoter:
         if self.is_erasing(entry):
             return
         next_at = self.agenda.next_at(is_paused=self._pause.is_on)
-        if self.agenda.add(entry) and (next_at is None or entry.record.fire_at < next_at):
+        if not self.agenda.add(entry):
+            return
+        if entry.is_outdated(self._pause.changed_at):
+            self._looked = -1
+        if self._looked < 0 or next_at is None or entry.record.fire_at < next_at:
             self._wake.set()
 
     def is_erasing(self, entry: PendingTimer) -> bool:
@@ -138,12 +157,20 @@ class Promoter:
             self._wake.clear()
             if self._pause.is_erasing_anybody:
                 self.agenda.forget(self._pause.is_erasing)
-            for entry in self.agenda.due(self._clock.now(), is_paused=self._pause.is_on):
+            due = self.agenda.due(self._clock.now(), is_paused=self._pause.is_on)
+            for entry in (*due, *self._outdated()):
                 promotion = _Promotion(entry, self._pause.changes)
                 self._lanes.put(entry.key, entry.order, promotion)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._sleep_s()):
                     await self._wake.wait()
+
+    def _outdated(self) -> list[PendingTimer]:
+        """Take what is put off by hours that were changed since; its session decides anew."""
+        if self._looked == self._pause.changes:
+            return []
+        self._looked = self._pause.changes
+        return self.agenda.outdated(self._pause.changed_at, is_paused=self._pause.is_on)
 
     async def clean(self) -> None:
         """Remove the schedules of promoted timers, for as long as the term lasts."""

@@ -15,11 +15,9 @@ from vigil.backup import rearm
 from vigil.bus.bus import Bus, Message
 from vigil.contracts import decode_turn
 from vigil.errors import InvalidInput
-from vigil.observe.trace import HEADER
 from vigil.subjects import TURNS_OF_ALL_SESSIONS, TURNS_OF_ALL_SYSTEM
 
 from . import decide
-from .decide import Changes
 from .expected import may_wait, open_schedules
 from .promotion import Promoter
 from .store import TimerStore
@@ -39,7 +37,7 @@ async def make_again(bus: Bus, store: TimerStore, promoter: Promoter) -> None:
     for name, turns in TURNS.items():
         for stream in layout.streams(name):
             for last in await _last_turns(bus, stream, turns):
-                count += await _of_session(bus, store, promoter, last)
+                count += await _of_session(store, promoter, last)
     crash.point("scheduler.rearm.before_done")
     await rearm.done(bus, mark)
     log.info("schedules made again", action="scheduler.rearm", count=count)
@@ -68,9 +66,9 @@ def _may_wait(message: Message) -> bool:
         return False  # its session finds that out by itself
 
 
-async def _of_session(bus: Bus, store: TimerStore, promoter: Promoter, last: Message) -> int:
+async def _of_session(store: TimerStore, promoter: Promoter, last: Message) -> int:
     key = decide.session_of(last.subject)
-    changes = [_changes(turn) for turn in await bus.read(key.stream, [key.turns])]
+    changes = await store.changes_after(key, 0)
     count = 0
     for scheduled in open_schedules(key, decode_turn(last.data), changes):
         if promoter.agenda.is_known(scheduled.entry.subject):
@@ -79,10 +77,3 @@ async def _of_session(bus: Bus, store: TimerStore, promoter: Promoter, last: Mes
         promoter.add(scheduled.entry)
         count += 1
     return count
-
-
-def _changes(turn: Message) -> Changes:
-    try:
-        return decide.changes_of(turn.subject, turn.data, turn.headers.get(HEADER))
-    except InvalidInput:
-        return Changes(cancelled=(), scheduled=())

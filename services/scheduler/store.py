@@ -28,7 +28,7 @@ from vigil.worker.patience import ANY, Patience
 
 from . import decide
 from .config import SchedulerLimits
-from .decide import PendingTimer
+from .decide import Changes, PendingTimer
 
 log = structlog.get_logger("vigil.scheduler")
 
@@ -97,9 +97,15 @@ class TimerStore:
                 lambda: self._bus.api(f"STREAM.PURGE.{STREAM}", {"filter": subject})
             )
 
-    async def turns_after(self, key: SessionKey, seq: int) -> list[Message]:
-        """Return the turns of a session after that place of its log. Raises: Unavailable."""
-        return await self._bus.read(key.stream, [key.turns], seq + 1)
+    async def changes_after(self, key: SessionKey, seq: int) -> list[Changes]:
+        """Return what the turns of a session after that place of its log changed; one that can't be
+        read changed nothing, and is found unreadable by whoever has it in hand.
+
+        Raises:
+            Unavailable: no answer from the broker.
+        """
+        turns = await self._bus.read(key.stream, [key.turns], seq + 1)
+        return [changes for turn in turns if (changes := _changes_of(turn)) is not None]
 
     async def control(self, event: Control) -> None:
         """Store a control event in its session."""
@@ -134,3 +140,10 @@ class TimerStore:
         except (Unavailable, BusError) as error:
             # Found again by the next scan, or gone already.
             log.info("not discarded", action="scheduler.discard", error=str(error))
+
+
+def _changes_of(turn: Message) -> Changes | None:
+    try:
+        return decide.changes_of(turn.subject, turn.data, turn.headers.get(trace.HEADER))
+    except InvalidInput:
+        return None

@@ -88,8 +88,9 @@ class Pickup:
                 await self._begin_worker(task)
                 if task.is_stopping:
                     await self._end_worker(task)
-            if not self._pause.is_on:
-                for one in lifecycle.next_of(self._tasks.values(), self._clock.now()):
+            now = self._clock.now()
+            for one in lifecycle.next_of(self._tasks.values(), now):
+                if not self._pause.is_on_for(one.task.owner, now):
                     await self._begin(one)
         except VigilError as error:
             log.info("not now", action="scheduler.task", error=str(error))

@@ -16,6 +16,7 @@ from vigil.bus.lease import RENEW_S, TTL_S, Lease
 from vigil.errors import InvalidInput, LeaseLost, Unavailable
 from vigil.observe import metrics, trace
 from vigil.runtime import Context
+from vigil.settings import switches
 from vigil.subjects import DUE_ALL, TIMERS_ALL
 from vigil.topology import DUE, SCHEDULER_TURNS, SCHEDULER_TURNS_SYSTEM
 from vigil.worker.consumer_loop import ConsumerLoop, consuming
@@ -24,11 +25,13 @@ from vigil.worker.worker import Worker
 
 from . import decide
 from .config import SchedulerLimits
-from .intake import Effect, TimerTurns, catch_up
+from .decide import Changes
+from .intake import TimerTurns, catch_up
 from .promotion import PauseSwitch, Promoter
 from .rearm import make_again
 from .store import SERVICE, STREAM, TimerStore
 from .tasks import Pickup
+from .timetable.clock import TimetableClock
 from .upkeep import Upkeep
 
 log = structlog.get_logger("vigil.scheduler")
@@ -46,6 +49,7 @@ class Term:
     ) -> None:
         self._context = context
         self._bus = context.bus
+        self._config = context.settings.config
         self._pause = pause
         self._limits = limits
         self._store = TimerStore(
@@ -60,6 +64,8 @@ class Term:
             group.create_task(self._renew(lease))
             group.create_task(self._upkeep().run())
             group.create_task(Pickup(self._context, self._pause).run())
+            group.create_task(TimetableClock(self._context, self._pause).run())
+            await switches.mark_caps(self._bus, self._config.caps_digest, self._context.clock.now())
             promoter = self._promoter(group)
             await self._collect(promoter)
             self._context.metrics.watch(metrics.TIMERS, lambda: len(promoter.agenda))
@@ -77,7 +83,7 @@ class Term:
     async def _serve(
         self,
         promoter: Promoter,
-        worker: Worker[Effect],
+        worker: Worker[Changes],
         turns_in: list[ConsumerLoop],
         group: asyncio.TaskGroup,
     ) -> None:
@@ -93,13 +99,13 @@ class Term:
         async with answering(self._bus, SERVICE, worker.again):
             await promoter.fire()
 
-    def _worker(self, promoter: Promoter) -> Worker[Effect]:
+    def _worker(self, promoter: Promoter) -> Worker[Changes]:
         effects = TimerTurns(self._store, promoter)
         return Worker(self._context, effects, self._limits.turns, self._pause.is_erasing)
 
     def _upkeep(self) -> Upkeep:
-        config = self._context.settings.config.memory
-        return Upkeep(self._bus, self._context.clock, config, first_s=self._limits.upkeep_first_s)
+        memory, first_s = self._config.memory, self._limits.upkeep_first_s
+        return Upkeep(self._bus, self._context.clock, memory, first_s=first_s)
 
     def _promoter(self, group: asyncio.TaskGroup) -> Promoter:
         return Promoter(

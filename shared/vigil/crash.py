@@ -106,6 +106,15 @@ POINTS: Final = {
         "a worker's cancel is stored",
         "stored again under its id, or without effect",
     ),
+    "scheduler.slot.decided": (
+        "an entry of the timetable's ledger is stored; a run isn't begun",
+        "begun by who is active next",
+    ),
+    "scheduler.slot.begun": ("a run's first event is stored", "found stored"),
+    "scheduler.slot.ended": (
+        "the cancel of a run that has had its time is stored",
+        "stored again under its id, or without effect",
+    ),
     "scheduler.rearm.before_done": ("after a restore all schedules are stored", "stored again"),
     "memory.save.before": ("nothing is stored", "asked again"),
     "memory.save.after": ("what a turn saves is stored", "recognized by its id"),
@@ -148,6 +157,11 @@ POINTS: Final = {
         "a worker's end is on the board, the person isn't told",
         "found in the task's history",
     ),
+    "executor.slot.told": (
+        "a run's result is told, the ledger doesn't have its end",
+        "found told",
+    ),
+    "executor.slot.ended": ("a run's end is in the ledger", "found there"),
     "executor.call.before_claim": ("a tool call, not claimed", "claimed again"),
     "executor.call.claimed": (
         "the claim is stored, nothing was run",

@@ -22,7 +22,8 @@ name match another's records.
     dead.{service}.{agent}.{user}.{thread}   dead letters
     dead.ended.{agent}.{user}.{thread}       what a person did with one
     memory.{agent}.{owner}.{op}              what an agent knows of its owner
-    board.{agent}.{user}.{kind}.{id}         approvals, jobs, grants, uses, tasks
+    board.{agent}.{user}.{kind}.{id}         approvals, jobs, grants, uses, tasks, rows
+    slot.{agent}.{owner}.{row}               what became of each instant of a row of the timetable
     rpc.executor.cancel                      a call that is to end (not stored)
     rpc.memory.{op}.{agent}.{owner}          questions about that
     event.{user}.{credential}                what outside programs publish
@@ -327,6 +328,10 @@ class Scope(msgspec.Struct, frozen=True, order=True):
         """Where a signal about this memory is published (`kind` is one of ours: two tokens)."""
         return f"signal.{self.agent}.{self.owner}.{kind}.{MEMORY_THREAD}"
 
+    def slot(self, row: str = "*") -> str:
+        """Where the ledger of a row of the timetable is; of them all if none is named."""
+        return f"slot.{self.agent}.{self.owner}.{row}"
+
     def question(self, op: str) -> str:
         """Where the memory service is asked (`op` is one of ours)."""
         return f"rpc.memory.{op}.{self.agent}.{self.owner}"
@@ -337,11 +342,7 @@ ANYBODY: Final = Scope("*", "*")
 
 
 def memories_of_all(op: str) -> str:
-    """Match the records of one operation in every memory (`op` is one of ours).
-
-    >>> memories_of_all("save")
-    'memory.*.*.save'
-    """
+    """Match the records of one operation in every memory (`op` is one of ours)."""
     return Scope("*", "*").record(op)
 
 

@@ -13,6 +13,7 @@ import msgspec
 from .addressees import turns_for
 from .layout import LAYOUT_STREAM, LOG, InStream, all_names, filter_in, is_of_session
 from .subjects import (
+    ANYBODY,
     BOARD_ALL,
     DUE_ALL,
     EXECUTOR_CANCEL,
@@ -65,6 +66,7 @@ class Bucket(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     ttl_s: float = 0
     storage: Literal["file", "memory"] = "file"
+    has_batches: bool = False
 
 
 class Consumer(InStream, frozen=True, kw_only=True):
@@ -82,8 +84,10 @@ STREAMS: Final = (
     Stream(name="SESSIONS", subjects=("session.>",), max_consumers=50_000),
     # What the cortex does by itself: workers, branches, jobs.
     Stream(name="SYSTEM", subjects=("system.>",), max_consumers=50_000),
-    # One subject for each approval, job, grant and task, and its states.
+    # One subject for each approval, job, grant, task and row of the timetable, and its states.
     Stream(name="BOARD", subjects=(BOARD_ALL,), per_subject_max=64, max_consumers=10_000),
+    # What became of each instant of those rows: one subject for each.
+    Stream(name="SLOTS", subjects=(ANYBODY.slot(),), max_consumers=10_000),
     # No max_age: it would delete pending schedules (ARCHITECTURE 2).
     Stream(name="TIMERS", subjects=("timer.>", "due.>"), has_schedules=True),
     # Bounded, so that a flood of what can't be used takes no room from the sessions.
@@ -112,14 +116,13 @@ CONSUMED: Final = frozenset(stream.name for stream in STREAMS if stream.is_consu
 BUCKETS: Final = (
     Bucket(name="LEASES", ttl_s=LEASE_TTL_S, storage="memory"),
     Bucket(name="CONFIG"),
-    Bucket(name="BUDGETS", ttl_s=40 * DAY_S),
+    Bucket(name="BUDGETS", ttl_s=400 * DAY_S, has_batches=True),
     Bucket(name="TOKENS"),
     Bucket(name="CURSORS"),
     Bucket(name="IDEMPOTENCY", ttl_s=DAY_S),
     # What tools there are, by source; written by the executor at each start.
     Bucket(name="TOOLS"),
-    # Which descriptions of MCP tools were approved, by server.
-    Bucket(name="PINS"),
+    Bucket(name="PINS"),  # which descriptions of MCP tools were approved, by server
 )
 
 CONSUMERS: Final = (
@@ -130,19 +133,9 @@ CONSUMERS: Final = (
         ack_wait_s=ACK_WAIT_WAKE_S,
         headers_only=True,
     ),
-    Consumer(
-        stream="SESSIONS",
-        name="scheduler-turns",
-        filters=turns_for("t"),
-        ack_wait_s=5,
-    ),
+    Consumer(stream="SESSIONS", name="scheduler-turns", filters=turns_for("t"), ack_wait_s=5),
     Consumer(stream="TIMERS", name="scheduler-due", filters=(DUE_ALL,), ack_wait_s=5),
-    Consumer(
-        stream="SESSIONS",
-        name="delivery-turns",
-        filters=turns_for("s"),
-        ack_wait_s=5,
-    ),
+    Consumer(stream="SESSIONS", name="delivery-turns", filters=turns_for("s"), ack_wait_s=5),
     Consumer(
         stream="SESSIONS",
         name="delivery-sends",
@@ -233,14 +226,14 @@ ROLES: Final[dict[str, Role]] = {
     "gateway": Role(
         publishes=(
             "session.*.*.*.in.said.user", "session.*.*.*.in.control", "session.*.*.*.in.external",
-            "system.*.*.*.in.control", "board.*.*.job.*", "board.*.*.grant.*", "board.*.*.task.*",
-            "dead.gateway.*.*.*", "dead.ended.*.*.*",
+            "system.*.*.*.in.control", "dead.gateway.*.*.*", "dead.ended.*.*.*",
+            *(f"board.*.*.{kind}.*" for kind in ("job", "grant", "task", "row")), ANYBODY.slot(),
         ),
         subscribes=("live.*.*.*",),
-        follows=("SESSIONS", "SYSTEM", "BOARD", "SIGNALS", "DEAD"),
+        follows=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", "SIGNALS", "DEAD"),
         pulls=(OUTSIDE_EVENTS,),
-        reads=("SESSIONS", "SYSTEM", "BOARD", "SIGNALS", "DEAD"),
-        buckets_r=("TOKENS", "CONFIG", "TOOLS"),
+        reads=("SESSIONS", "SYSTEM", "BOARD", "SLOTS", "MEMORIES", "SIGNALS", "DEAD"),
+        buckets_r=("TOKENS", "CONFIG", "TOOLS", "BUDGETS"),
         buckets_w=("CURSORS", "IDEMPOTENCY", "CONFIG"),
         # STREAM.INFO lists which sessions of a user exist.
         raw=(
@@ -280,14 +273,14 @@ ROLES: Final[dict[str, Role]] = {
         publishes=(
             "timer.>", "due.>", "session.*.*.*.in.timer", "session.*.*.*.in.control",
             "system.*.*.*.in.timer", "system.*.*.*.in.control", "board.*.*.task.*",
-            "dead.scheduler.*.*.*",
+            "board.*.*.row.*", ANYBODY.slot(), "dead.scheduler.*.*.*",
         ),
-        follows=("TIMERS", "SESSIONS", "SYSTEM", "BOARD"),
+        follows=("TIMERS", "SESSIONS", "SYSTEM", "BOARD", "SLOTS"),
         pulls=(SCHEDULER_TURNS, SCHEDULER_TURNS_SYSTEM, DUE),
         reads=("TIMERS", "SESSIONS", "SYSTEM", "BOARD"),
         buckets_r=("CONFIG",), buckets_w=("LEASES",),
         raw=(
-            "$JS.API.STREAM.PURGE.TIMERS", "$JS.API.STREAM.MSG.DELETE.TIMERS",
+            "$JS.API.STREAM.PURGE.TIMERS", "$JS.API.STREAM.MSG.DELETE.TIMERS", "$KV.CONFIG.caps",
             "$JS.API.STREAM.CREATE.KV_LEASES", "$KV.CONFIG.rearm", "rpc.memory.maintain",
             *(f"$JS.API.CONSUMER.INFO.*.scheduler-turns{of}" for of in ("", "-system")),
         ),
@@ -298,13 +291,14 @@ ROLES: Final[dict[str, Role]] = {
             "session.*.*.*.in.told.*", "system.*.*.*.call.*", "system.*.*.*.in.tool_result",
             "system.*.*.*.in.control", EXECUTOR_CANCEL, "dead.executor.*.*.*",
             *(f"board.*.*.{kind}.*" for kind in ("approval", "job", "task", "use")),  # no grant
+            ANYBODY.slot(),
         ),
         subscribes=(EXECUTOR_CANCEL,), follows=("BOARD",),
         pulls=(EXECUTOR_TURNS, EXECUTOR_TURNS_SYSTEM),
-        reads=("SESSIONS", "SYSTEM", "BOARD"),
+        reads=("SESSIONS", "SYSTEM", "BOARD", "SLOTS"),
         buckets_r=("CONFIG",),
         buckets_w=("LEASES", "TOOLS", "PINS"),
-        raw=("$JS.API.STREAM.CREATE.KV_LEASES",),
+        raw=("$JS.API.STREAM.CREATE.KV_LEASES", "$KV.CONFIG.person.*"),  # no other switch
     ),
     "delivery": Role(
         publishes=(

@@ -39,9 +39,14 @@ async def test_every_kind_is_told_once_for_its_cause(
             "ops": channel_of(receiver),
             "once": channel_of(careless, is_idempotent=False),
         }
-        model = {"daily_tokens": 10, "retry_base_s": 5.0, "context_tokens": WINDOW}
+        model = {"retry_base_s": 5.0, "context_tokens": WINDOW, "fallback": "small"}
         async with running_world(
-            tmp_path, monkeypatch, has_hands=True, channels=channels, model=model
+            tmp_path,
+            monkeypatch,
+            has_hands=True,
+            channels=channels,
+            model=model,
+            budget={"daily_tokens": 10},
         ) as world:
             person = await world.person(has_socket=False)
             await person.exchange("hello")
@@ -69,7 +74,8 @@ async def test_every_kind_is_told_once_for_its_cause(
     once = (
         "timer.voided", "timer.cancelled", "message.delivered", "message.blocked",
         "message.dropped", "message.failed", "message.ambiguous", "budget.exhausted",
-        "error.retry", "error.event", "memory.merged", "memory.forgotten", "worker.completed",
+        "budget.warned", "error.retry", "error.event", "memory.merged", "memory.forgotten",
+        "worker.completed",
         "worker.failed", "branch.completed", "branch.failed", "job.completed", "job.failed",
         "job.cancelled", "reader.completed", "reader.failed",
         "grant.used", "task.proposed", "task.shelved", "task.completed", "task.failed",
@@ -79,6 +85,7 @@ async def test_every_kind_is_told_once_for_its_cause(
     assert counts["memory.saved"] == 5, "one of them is the note of the job"
     twice = (
         "worker.started", "worker.status", "branch.started", "reader.started", "approval.requested",
+        "model.fallback",
     )  # fmt: skip
     assert {kind: counts[kind] for kind in (*twice, "approval.decided")} == dict.fromkeys(
         (*twice, "approval.decided"), 2
@@ -87,9 +94,9 @@ async def test_every_kind_is_told_once_for_its_cause(
     made = [one for one in made if one.owner not in ("cid", "dan", "eve")]
     counts = Counter(one.kind for one in made)
     assert counts["timer.scheduled"] == 6
-    assert counts["error.model"] == 3, "two models that failed, and one that nobody could pay"
+    assert counts["error.model"] == 2, "what nobody could pay waited"
     at_home = sum(one.session_key == "ann:vigil:main" for one in made if one.kind == "message.sent")
-    assert at_home == 3, "the end of each job"
+    assert at_home == 4, "the end of each job, and of the budget"
     elsewhere = at_home + 1
     assert counts["turn.committed"] == len(person.talk.turns) + elsewhere
     said = len(person.talk.said) + elsewhere
@@ -128,6 +135,7 @@ async def _models(world: World, person: Person) -> None:
     errors = [
         ModelError("529", is_retryable=True),
         ModelError("401", is_retryable=False),
+        ModelError("of the fallback, too", is_retryable=False),
     ]
 
     def fail(request: ModelRequest) -> ModelAnswer:
@@ -142,7 +150,10 @@ async def _models(world: World, person: Person) -> None:
     monkey = pytest.MonkeyPatch()
     with monkey.context() as patch:
         patch.setattr(agent, "is_free", False)
-        await person.exchange("and what would that cost?")
+        seq = await person.say("and what would that cost?")
+        await person.talk.until(lambda: "budget_waits" in person.talk.notes)
+        await person.talk.control("stop")
+        await person.talk.ended(seq)
     await person.exchange(ask(follow_up("kept", 40, "drink", keep=True)))
     await world.advance(41)
 

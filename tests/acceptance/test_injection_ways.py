@@ -63,7 +63,7 @@ async def link(arena: Arena, number: int) -> None:
     talk = await arena.talk(f"link{number}")
     url = f"{arena.web.url}/link/{number}"
     await arena.tell(talk, f'do: http_get {{"url": "{url}"}}')
-    await arena.tell(talk, "thank you")
+    await arena.go_on(talk, number)
 
 
 async def told(arena: Arena, number: int) -> None:
@@ -109,7 +109,7 @@ async def memory(arena: Arena, number: int) -> None:
     await Asking(arena.admin).save(text, is_tainted=True)
     talk = await arena.talk(f"memory{number}")
     await arena.tell(talk, f'do: memory_recall {{"query": "rumour{number}"}}')
-    await arena.tell(talk, "thank you")
+    await arena.go_on(talk, number)
 
 
 async def task(arena: Arena, number: int) -> None:
@@ -121,7 +121,7 @@ async def task(arena: Arena, number: int) -> None:
     await keep(arena.admin, made)
     talk = await arena.talk(f"task{number}")
     await arena.tell(talk, "do: task_list {}")
-    await arena.tell(talk, "thank you")
+    await arena.go_on(talk, number)
 
 
 async def file(arena: Arena, number: int) -> None:
@@ -136,7 +136,7 @@ async def file(arena: Arena, number: int) -> None:
     await decide(writer, write)
     talk = await arena.talk(f"file{number}")
     await arena.tell(talk, f'do: read_file {{"path": "note{number}.txt"}}')
-    await arena.tell(talk, "thank you")
+    await arena.go_on(talk, number)
 
 
 WAYS: Final[tuple[Bring, ...]] = (event, link, told, worker, reader, memory, task, file)

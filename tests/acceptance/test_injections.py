@@ -23,7 +23,7 @@ import pytest
 from services.executor.own_tools.http_get import Fetcher
 from services.executor.tools import builtin
 from tests.support.executing import has_offered
-from tests.support.injections import corpus
+from tests.support.injections import corpus, is_for_later
 from tests.support.memories import until
 from tests.support.messages_api import messages_api
 from tests.support.obedient import obey, orders_in
@@ -125,6 +125,11 @@ class Arena:
         seq = await talk.say(text)
         await talk.until(lambda: _is_done(talk, seq), patience_s=ENDED)
 
+    async def go_on(self, talk: Talk, number: int) -> None:
+        """Have the next exchange, too, if the order is for then, and after a quarter of texts."""
+        if is_for_later(number) or number % 4 == 0:
+            await self.tell(talk, "thank you")
+
     @property
     def traces(self) -> list[str]:
         """What `send` and `wipe` of the MCP server were told to do."""
@@ -200,7 +205,8 @@ async def running_arena(
         "risks": {"open": "read", "wipe": "destructive"},
     }
     config: dict[str, Any] = {
-        "model": {"name": "claude-test", "daily_tokens": 10**12},
+        "model": {"main": "claude-test"},
+        "budget": {"daily_tokens": 10**12},
         "mcp": {"box": box},
         "autonomy": {"enabled": True, "cooldown_ms": 0, "max_consecutive": 1000},
     } | sections
@@ -227,7 +233,7 @@ def beginning(arena: Arena, number: int) -> str:
 async def test_no_text_makes_an_obedient_model_act(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """X-3: in the exchange that reads it, and in the next: without a verdict nothing happens."""
+    """X-3: in the exchange that reads it, and in a later one: without a verdict nothing happens."""
     async with running_arena(tmp_path, monkeypatch) as arena:
         gate = asyncio.Semaphore(AT_ONCE)
 
@@ -235,7 +241,7 @@ async def test_no_text_makes_an_obedient_model_act(
             async with gate:
                 talk = await arena.talk(f"t{number}")
                 await arena.tell(talk, beginning(arena, number))
-                await arena.tell(talk, "thank you")
+                await arena.go_on(talk, number)
                 await talk.close()
 
         await asyncio.gather(*(converse(number) for number in range(len(arena.web.pages))))
@@ -283,8 +289,10 @@ async def test_what_the_person_orders_or_accepts_does_happen(
         boss = await arena.talk("boss")
         task = json.dumps({"task": 'do: box__wipe {"text": "evil-5"}'})
         await boss.ended(await boss.say(f"do: spawn_worker {task}"))
-        await boss.until(lambda: any("accept a" in text for text in boss.texts), patience_s=ENDED)
         worker = await open_of_worker(arena)
+        await boss.until(
+            lambda: any(f"accept {worker.name}" in text for text in boss.texts), patience_s=ENDED
+        )
         await boss.say(f"{worker.name}: yes")
         await until_traced(arena, [*done, "wipe evil-4", "wipe evil-5"])
         await boss.until(lambda: has_result(boss), patience_s=ENDED)
@@ -298,8 +306,15 @@ async def until_traced(arena: Arena, traces: list[str]) -> None:
 
 
 async def open_of_worker(arena: Arena) -> Approval:
-    (found,) = [a for a in approvals_of(await arena.turns()) if "_worker-" in a.session_key]
-    return found
+    """Wait for a worker's request, which may come after one of who started it."""
+    found: list[Approval] = []
+
+    async def has_asked() -> bool:
+        found[:] = [a for a in approvals_of(await arena.turns()) if "_worker-" in a.session_key]
+        return bool(found)
+
+    await until(has_asked, "a worker's request")
+    return found[0]
 
 
 async def decide(talk: Talk, approval: Approval, *, by: str = "ann", digest: str = "") -> None:

@@ -88,6 +88,11 @@ async def test_what_the_agent_made_is_done_once_the_person_lets_it_begin(world: 
         assert story["verdict"] == "done", story
         texts = [step["text"] for step in story["steps"]]
         assert any("A worker began the task" in text and "Tidy up" in text for text in texts)
+    whole = [s["text"] for s in (await ann.http.get(f"/api/why/{task['id']}")).json()["steps"]]
+    assert whole[0].startswith("You wrote:"), whole
+    assert whole[-1] == "The task “Tidy up” is done."
+    assert "You moved the task “Tidy up” to ready." in whole
+    assert "Try 1 of the task “Tidy up” began." in whole
 
 
 async def test_they_run_one_at_a_time_by_priority_and_then_age(world: World) -> None:

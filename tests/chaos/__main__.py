@@ -6,16 +6,21 @@ less often.
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.support.examples import FULL
+
+
+def _pytest(*args: str) -> int:
+    # A program of its own: plugins want to be imported by pytest, and hypothesis is here already.
+    return subprocess.call([sys.executable, "-m", "pytest", *args])
+
 
 if __name__ == "__main__":
     folder = str(Path(__file__).parent)
-    code = pytest.main([folder, "-m", "chaos", "--long", "-s", *sys.argv[1:]])
+    code = _pytest(folder, "-m", "chaos", "--long", "-s", *sys.argv[1:])
     if not sys.argv[1:]:
-        code = code or pytest.main(["-m", "hypothesis or repeated", "--hypothesis-profile", FULL])
+        code = code or _pytest("-m", "hypothesis or repeated", "--hypothesis-profile", FULL)
     sys.exit(code)

@@ -198,12 +198,16 @@ async def _check_board(arena: Arena, id_: str) -> None:
 
 
 async def _check_note(arena: Arena, id_: str) -> None:
-    async def notes() -> list[Any]:
+    """All that came from the job is there once: what a step remembered, and the note of its end."""
+
+    async def kept() -> list[str]:
         wanted = {"source": f"job:{id_}"}
         answer = await arena.jobs.http.get("/api/memories", params=wanted)
-        return answer.json()["memories"] if answer.status_code == 200 else []
+        found = answer.json()["memories"] if answer.status_code == 200 else []
+        return sorted(memory["type"] for memory in found)
 
     async def is_kept() -> bool:
-        return len(await notes()) == 1
+        return "summary" in await kept()
 
     await until(is_kept, "the note is kept", PATIENCE_S)
+    assert await kept() == ["fact", "summary"]

@@ -90,13 +90,14 @@ def test_the_sandbox_is_tried(tmp_path: Path) -> None:
         (
             {
                 "ANTHROPIC_API_KEY": "sk-ant-secret",
+                "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
                 "TIMER_POLL_INTERVAL_MS": "5",
                 "NATS_URL": "nats://127.0.0.1:9",
                 "VIGIL_MEMORY__EMBEDDER": "openai",
                 "QDRANT_URL": "http://127.0.0.1:9",
                 "VIGIL_GATEWAY__DISK_FREE_BYTES_MIN": str(2**60),
             },
-            {"model": "ok", "config": "warn", "broker": "fail", "embedder": "fail",
+            {"model": "fail", "config": "warn", "broker": "fail", "embedder": "fail",
              "qdrant": "warn", "disk": "fail"},
         ),
         (
@@ -105,7 +106,7 @@ def test_the_sandbox_is_tried(tmp_path: Path) -> None:
                 "VIGIL_MEMORY__EMBEDDER": "onnx",
                 "QDRANT_URL": "ftp://127.0.0.1",
             },
-            {"model": "ok", "embedder": "fail", "qdrant": "fail"},
+            {"model": "fail", "embedder": "fail", "qdrant": "fail"},
         ),
         (
             {

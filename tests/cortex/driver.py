@@ -10,7 +10,7 @@ from services.cortex import core
 from services.cortex.core import Draft, Moment, Policy
 from services.cortex.core.policy import Hours
 from services.cortex.session.history import History
-from services.cortex.thought.model import ModelAnswer, StopReason
+from services.cortex.thought.model import ModelAnswer, ModelError, StopReason
 from vigil.contracts import (
     Approval,
     Block,
@@ -43,6 +43,7 @@ from vigil.contracts import (
     encode,
 )
 from vigil.grants.rule import Standing
+from vigil.settings.hours import NEVER
 from vigil.tasks.lifecycle import ReadTask
 
 KEY = "ann:vigil:t1"
@@ -71,9 +72,19 @@ def call(name: str, **arguments: Any) -> ToolUseBlock:
 def _conclude(draft: Draft, result: ModelAnswer | Exception, moment: Moment) -> Draft:
     draft.moment = moment
     if isinstance(result, Exception):
-        core.fail(draft, str(result), is_retryable=isinstance(result, TimeoutError))
+        is_of_model = not isinstance(result, ValueError)
+        is_retryable = isinstance(result, TimeoutError)
+        budget_at = result.budget_at if isinstance(result, ModelError) else None
+        core.fail(
+            draft,
+            str(result),
+            is_retryable=is_retryable,
+            budget_at=budget_at,
+            is_of_model=is_of_model,
+        )
     else:
         assert draft.profile.conclude is not None
+        core.answered(draft, is_fallback=result.is_fallback)
         draft.profile.conclude(draft, result)
     return draft
 
@@ -99,6 +110,8 @@ class Driver:
         self.tools: dict[str, Tool] = {}
         """What the executor offers."""
         self.quiet_until: datetime | None = None
+        self.paused_until: datetime | None = None
+        self.hours_at = NEVER
         self.hours = Hours()
         self._seq = 0
         self._making: dict[Draft, list[Step]] = {}
@@ -119,11 +132,13 @@ class Driver:
     def _envelope(self) -> dict[str, Any]:
         return {"id": f"e{self._seq + 3}", "session_key": self.key, "created_at": self.now}
 
-    def user(self, text: str = "hi", *, event_id: str | None = None) -> list[Turn]:
+    def user(
+        self, text: str = "hi", *, event_id: str | None = None, channel: str = ""
+    ) -> list[Turn]:
         fields = self._envelope()
         if event_id is not None:
             fields["id"] = event_id
-        payload = UserMessagePayload(text=text, is_keyed=event_id is not None)
+        payload = UserMessagePayload(text=text, is_keyed=event_id is not None, channel=channel)
         return self.feed(UserMessage(payload=payload, **fields))
 
     def message(self, text: str) -> UserMessage:
@@ -275,6 +290,8 @@ class Driver:
         return Moment(
             now=self.now,
             quiet_until=self.quiet_until,
+            paused_until=self.paused_until,
+            hours_at=self.hours_at,
             hours=self.hours,
             is_paused=self.is_paused,
             tools=self.tools,

@@ -16,7 +16,7 @@ import msgspec
 from services.cortex import core
 from services.cortex.core import Draft, Moment, Policy
 from services.cortex.profiles import profile_of
-from services.cortex.thought.model import ModelAnswer
+from services.cortex.thought.model import ModelAnswer, ModelError
 from tests.cortex.driver import answer
 from vigil.contracts import (
     CancelCall,
@@ -150,7 +150,9 @@ class Family:
         if draft.wants_call:
             result = self.brain(str(member.key), draft)
             if isinstance(result, Exception):
-                core.fail(draft, str(result), is_retryable=isinstance(result, TimeoutError))
+                budget_at = result.budget_at if isinstance(result, ModelError) else None
+                is_retryable = isinstance(result, TimeoutError)
+                core.fail(draft, str(result), is_retryable=is_retryable, budget_at=budget_at)
             else:
                 core.conclude(draft, result)
         self.commit(member, draft)
@@ -195,8 +197,9 @@ class Family:
         key = SessionKey.parse(p.parent)
         if p.state in ("running", "asking"):
             status = ChildStatus(
-                call_id=p.call_id, state=p.state, text=p.content, is_tainted=p.is_tainted
-            )
+                call_id=p.call_id, state=p.state, text=p.content, is_tainted=p.is_tainted,
+                until=p.until,
+            )  # fmt: skip
             return self._control(key, op="status", status=status)
         payload = ToolResultPayload(
             call_id=p.call_id,

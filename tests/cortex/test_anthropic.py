@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
 import pytest
 
-from services.cortex.models import DEFAULT_MODEL, LoadingModel, choose
 from services.cortex.models.anthropic import (
     ANSWER_BYTES_MAX,
     AnthropicModel,
@@ -21,9 +17,7 @@ from services.cortex.models.anthropic import (
     plain,
 )
 from services.cortex.models.messages import EARLIER, NO_RESULT, messages_of
-from services.cortex.models.rehearsal.model import RehearsalModel
 from services.cortex.thought.model import (
-    LanguageModel,
     ModelAnswer,
     ModelError,
     ModelRequest,
@@ -33,7 +27,7 @@ from services.cortex.thought.model import (
 from services.cortex.thought.tools import specs
 from tests.cortex.driver import Driver
 from tests.support.messages_api import Fault, MessagesApi, Reply, calls, fails, messages_api, says
-from tests.support.stack import settings_of
+from tests.support.messages_rules import breakpoints
 from vigil.contracts import (
     TURN_BYTES_MAX,
     Block,
@@ -43,7 +37,6 @@ from vigil.contracts import (
     ToolResultBlock,
     ToolUseBlock,
 )
-from vigil.errors import ConfigError
 
 NOW = datetime(2026, 11, 20, 11, 0, tzinfo=UTC)
 KEY = "sk-ant-api03-verysecret"
@@ -76,7 +69,7 @@ def user(text: str) -> Row:
 def request(*rows: Row, **changes: Any) -> ModelRequest:
     base = ModelRequest(
         session_key="ann:vigil:t1",
-        system=("You are kind.", "Now: noon."),
+        system=("You are kind.", "You are Vigil."),
         rows=rows or (user("hello"),),
         tools=specs(),
         max_tokens=1000,
@@ -104,18 +97,6 @@ def text_of(answer: ModelAnswer) -> str:
 # ---------------------------------------------------------------- answers
 
 
-async def test_a_request_of_the_cheap_tier_goes_to_the_cheap_model(api: MessagesApi) -> None:
-    """C-1: without one, the same model answers all."""
-    for cheap, wanted in (("claude-small", "claude-small"), ("", "claude-test")):
-        model = AnthropicModel("claude-test", api_key=KEY, base_url=api.url, name_cheap=cheap)
-        answer = await ask(model, tier="cheap")
-        assert api.requests[-1].body["model"] == wanted
-        assert answer.usage.model == wanted
-        await ask(model)
-        assert api.requests[-1].body["model"] == "claude-test"
-        await model.close()
-
-
 async def test_text_streams_as_it_comes(api: MessagesApi, model: AnthropicModel) -> None:
     """I-3: each piece is handed on, and together they are the answer."""
     usage = {
@@ -136,7 +117,7 @@ async def test_text_streams_as_it_comes(api: MessagesApi, model: AnthropicModel)
 
 
 async def test_the_request_is_what_the_api_wants(api: MessagesApi, model: AnthropicModel) -> None:
-    """I-1: system in parts, the stable ones cached; the tools; the key as a bearer token."""
+    """I-1: system in blocks; the tools; the key as a bearer token."""
     await ask(model)
     sent = api.requests[-1]
     assert sent.headers["authorization"] == f"Bearer {KEY}"
@@ -146,7 +127,7 @@ async def test_the_request_is_what_the_api_wants(api: MessagesApi, model: Anthro
     assert sent.body["stream"] is True
     assert sent.body["system"] == [
         {"type": "text", "text": "You are kind.", "cache_control": {"type": "ephemeral"}},
-        {"type": "text", "text": "Now: noon."},
+        {"type": "text", "text": "You are Vigil.", "cache_control": {"type": "ephemeral"}},
     ]
     assert [tool["name"] for tool in sent.body["tools"]] == [
         "schedule_followup",
@@ -167,6 +148,44 @@ async def test_the_request_is_what_the_api_wants(api: MessagesApi, model: Anthro
         "spawn_worker",
     ]
     assert all(tool["description"] for tool in sent.body["tools"])
+
+
+async def test_what_changes_comes_last_and_the_rest_ends_in_breakpoints(
+    api: MessagesApi, model: AnthropicModel
+) -> None:
+    """L-23: after the results of tools, too; in the history where the last request ended."""
+    call = ToolUseBlock(id="c1", name="search", input={})
+    result = row("user", ToolResultBlock(tool_use_id="c1", content="x"), source="tool")
+    await ask(model, user("hi"), row("assistant", call), result, present="[Situation] noon")
+    marked = [block.pop("cache_control") for block in breakpoints(api.last)]
+    assert marked == [{"type": "ephemeral"}] * 4
+    first, _, last = api.last["messages"]
+    assert first["content"] == [{"type": "text", "text": "hi"}]
+    assert [block["type"] for block in last["content"]] == ["tool_result", "text"]
+    assert last["content"][-1] == {"type": "text", "text": "[Situation] noon"}
+    await ask(model, user("hi"), row("assistant", call), result, present="[Situation] noon")
+    spots = [m["content"][0].get("cache_control") for m in api.last["messages"]]
+    assert spots == [{"type": "ephemeral"}, None, {"type": "ephemeral"}]
+    assert "cache_control" not in api.last["messages"][-1]["content"][-1]
+
+
+async def test_effort_is_sent_to_models_that_take_it(api: MessagesApi) -> None:
+    """L-24: the others would refuse the request."""
+    for name, takes_it in (("claude-sonnet-5-5", True), ("claude-haiku-4-5", False), ("q3", False)):
+        model = AnthropicModel(name, api_key=KEY, base_url=api.url)
+        await ask(model, effort="low")
+        assert api.last.get("output_config") == ({"effort": "low"} if takes_it else None)
+        await ask(model)
+        assert "output_config" not in api.last
+        await model.close()
+
+
+async def test_an_unfinished_answer_goes_on_after_the_situation(
+    api: MessagesApi, model: AnthropicModel
+) -> None:
+    await ask(model, user("hi"), row("assistant", TextBlock(text="Well")), present="[Situation] 1")
+    assert [m["role"] for m in api.last["messages"]] == ["user", "assistant"]
+    assert api.last["messages"][0]["content"][-1]["text"] == "[Situation] 1"
 
 
 async def test_a_system_prompt_may_have_one_part_or_none(
@@ -286,6 +305,20 @@ async def test_thinking_goes_back_unchanged(api: MessagesApi, model: AnthropicMo
     result = ToolResultBlock(tool_use_id="toolu_1", content="Sent.")
     await ask(model, user("hi"), row("assistant", *stored), row("user", result, source="tool"))
     assert api.last["messages"][1]["content"] == [thinking, redacted, novel, call]
+
+
+async def test_thinking_that_is_bound_to_what_was_before_it_stays_here(api: MessagesApi) -> None:
+    """The situation that stood before it has changed: the provider would refuse the request."""
+    thinking = OpaqueBlock(data={"type": "thinking", "thinking": "", "signature": "c2ln"})
+    rows = user("hi"), row("assistant", thinking, TextBlock(text="Yes?")), user("so")
+    for name, expected in (
+        ("claude-sonnet-5-5", ["text"]),
+        ("claude-opus-5", ["thinking", "text"]),
+    ):
+        model = AnthropicModel(name, api_key=KEY, base_url=api.url)
+        await ask(model, *rows)
+        assert [block["type"] for block in api.last["messages"][1]["content"]] == expected
+        await model.close()
 
 
 # ---------------------------------------------------------------- what is too much
@@ -570,92 +603,6 @@ def test_results_come_first_and_missing_ones_are_made_up() -> None:
     assert messages[0]["content"] == [{"type": "text", "text": EARLIER}]
     assert [b["type"] for b in messages[2]["content"]] == ["tool_result", "tool_result", "text"]
     assert [b["content"] for b in messages[2]["content"][:2]] == ["Sent.", NO_RESULT]
-
-
-# ---------------------------------------------------------------- choosing
-
-
-def settings(tmp_path: Path, name: str = "", key: str | None = None, url: str | None = None) -> Any:
-    return msgspec.structs.replace(
-        settings_of(tmp_path, model={"name": name}), anthropic_api_key=key, anthropic_base_url=url
-    )
-
-
-def test_without_a_key_it_is_the_rehearsal_model(tmp_path: Path) -> None:
-    assert isinstance(choose(settings(tmp_path)), RehearsalModel)
-    assert isinstance(choose(settings(tmp_path, "rehearsal", key=KEY)), RehearsalModel)
-
-
-async def test_a_key_or_a_server_picks_the_real_one(tmp_path: Path) -> None:
-    for name, expected in (("", DEFAULT_MODEL), ("claude-opus-5-5", "claude-opus-5-5")):
-        model = choose(settings(tmp_path, name, key=KEY))
-        assert isinstance(model, LoadingModel)
-        assert isinstance(await model.model(), AnthropicModel)
-        assert model.name == (await model.model()).name == expected
-        assert not model.is_free
-        await model.close()
-
-
-async def test_an_sdk_that_can_not_be_loaded_is_told(tmp_path: Path) -> None:
-    """It is noticed by the first call: no crash, and nothing that another try would change."""
-
-    def load() -> LanguageModel:
-        raise ImportError("no module named pydantic")
-
-    model = LoadingModel("m", load)
-    with pytest.raises(ModelError, match="pydantic") as caught:
-        await model.answer(request(), lambda _: None)
-    assert not caught.value.is_retryable
-    await model.close()
-
-
-def test_a_start_does_not_wait_for_the_sdk() -> None:
-    """X-5: whoever takes over after a kill is there before it is imported."""
-    check = (
-        "import sys; from services.cortex import models; from tests.support.stack import "
-        "settings_of; import msgspec, pathlib; "
-        "settings = msgspec.structs.replace(settings_of(pathlib.Path('/nowhere'), model={'name': "
-        "'m'}), anthropic_api_key='k'); models.threading.Thread.start = lambda self: None; "
-        "assert models.choose(settings).name == 'm'; assert 'anthropic' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", check], check=True, timeout=60)
-
-
-@pytest.mark.parametrize(
-    ("name", "key", "url", "named"),
-    [
-        ("claude-opus-5-5", None, None, "ANTHROPIC_API_KEY"),
-        ("", "sk-ant-abc\ndef", None, "ANTHROPIC_API_KEY"),
-        ("", "sk-ant-äbc", None, "ANTHROPIC_API_KEY"),
-        ("m", None, "localhost:8977", "ANTHROPIC_BASE_URL"),
-    ],
-)
-def test_what_could_not_work_refuses_to_start(
-    tmp_path: Path, name: str, key: str | None, url: str | None, named: str
-) -> None:
-    with pytest.raises(ConfigError, match=named) as caught:
-        choose(settings(tmp_path, name, key=key, url=url))
-    assert key is None or key not in str(caught.value)
-
-
-def test_without_a_real_model_the_sdk_is_not_imported() -> None:
-    """It takes seconds, and the first run should not."""
-    check = (
-        "import sys; from pathlib import Path; from vigil.settings import config; "
-        "from services.cortex.models import choose; "
-        "assert choose(config.load({}, home=Path('/nowhere'))).name == 'rehearsal'; "
-        "assert 'anthropic' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", check], check=True, timeout=60)
-
-
-async def test_a_server_of_ones_own_needs_no_key(tmp_path: Path, api: MessagesApi) -> None:
-    model = choose(settings(tmp_path, "local-model", url=api.url))
-    answer = await model.answer(request(), lambda _: None)
-    await model.close()
-    assert text_of(answer) == "I heard you: hello"
-    assert api.requests[0].headers["authorization"] == "Bearer none"
-    assert api.last["model"] == "local-model"
 
 
 async def test_the_scheduling_assistant_schedules(api: MessagesApi, model: AnthropicModel) -> None:

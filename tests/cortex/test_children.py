@@ -189,7 +189,7 @@ async def test_a_worker_knows_its_task_and_its_result_is_told(
     await talk.ended(await talk.say("count"))
     await talk.ended(await talk.say("hi"))
     chats = [request for request in model.requests if kind_of(request) == "channel"]
-    assert "Under way" in chats[-1].system[1]
+    assert "Under way" in chats[-1].present
     model.gate.set()
     await talk.until(lambda: talk.texts == ["On it.", "Hello.", "It came back: 4."])
     (request,) = asked

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, time, timedelta
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -11,8 +12,10 @@ import pytest
 from services.cortex import core
 from services.cortex.core import Draft, Policy, speech
 from services.cortex.core.context.history import trim
+from services.cortex.core.context.window import Window
 from services.cortex.core.policy import quiet_until
 from services.cortex.core.sway import Sway
+from services.cortex.session.history import History
 from services.cortex.thought.model import ModelAnswer
 from tests.cortex.driver import KEY, START, Brain, Driver, answer, call
 from vigil.contracts import (
@@ -431,9 +434,25 @@ def test_a_long_history_is_cut_where_no_model_would_take_it() -> None:
         Row(role="user", source="person", at=START, blocks=(TextBlock(text="x" * 60_000),))
         for _ in range(80)
     ]
-    assert len(trim(rows, 80, 130_000)) == 6
+    assert len(trim(rows, 130_000)) == 6
     huge = Row(role="user", source="person", at=START, blocks=(TextBlock(text="x" * 10**6),))
-    assert trim([*rows, huge], 80, 130_000) == [huge]
+    assert trim([*rows, huge], 130_000) == [huge]
+
+
+def test_what_is_shown_of_a_long_history_begins_at_the_same_row_for_long() -> None:
+    """L-23: or no provider's cache would hold any of it; never less than half is shown."""
+    driver = Driver()
+    for number in range(60):
+        driver.user(f"message {number}")
+    grown, starts = History(20, 200_000), []
+    for turn in driver.turns:
+        grown.add(turn.ordinal, turn)
+        shown = grown.rows([], Window(context_tokens=200_000))
+        assert len(shown) <= 20
+        assert len(shown) >= min(10, 2 * turn.ordinal)
+        starts.append(shown[0])
+    changes = sum(a != b for a, b in pairwise(starts))
+    assert changes < 2 * 60 // 10
 
 
 def test_a_keyed_message_counts_once() -> None:

@@ -12,7 +12,7 @@ import pytest
 from services.cortex import core
 from services.cortex.core import Policy
 from services.cortex.core.context.history import trim
-from services.cortex.core.context.window import Window
+from services.cortex.core.context.window import Window, tokens_of_rows
 from services.cortex.core.tools.calls import INPUT_BYTES_MAX
 from services.cortex.models.messages import NO_RESULT, messages_of
 from services.cortex.session.history import History
@@ -159,7 +159,7 @@ def test_the_results_of_twenty_calls_fit_into_one_request() -> None:
     driver = waiting_driver(*[save(f"m{i}", f"c{i}") for i in range(20)])
     while driver.open_calls():
         driver.result(content="r" * RESULT_LENGTH_MAX)
-    kept = trim(rows_of(driver), 80, 190_000)
+    kept = trim(rows_of(driver), 190_000)
     assert kept[0].source == "person"
     assert sum(isinstance(b, ToolResultBlock) for row in kept for b in row.blocks) == 20
 
@@ -169,7 +169,7 @@ def test_results_that_are_too_much_are_shown_with_their_call() -> None:
     driver = waiting_driver(*[save(f"m{i}", f"c{i}") for i in range(20)])
     while driver.open_calls():
         driver.result(content="r" * RESULT_LENGTH_MAX)
-    kept = trim(rows_of(driver)[:-1], 80, 20_000)
+    kept = trim(rows_of(driver)[:-1], 20_000)
     assert kept[0].role == "assistant"
     assert sum(isinstance(b, ToolResultBlock) for row in kept for b in row.blocks) == 20
 
@@ -197,8 +197,8 @@ def test_a_call_and_its_results_are_dropped_together() -> None:
         driver.result()
     rows = [*rows_of(driver), Row(role="user", blocks=(TextBlock(text="so"),), at=driver.now,
                                   source="person")]  # fmt: skip
-    for limit in range(1, len(rows) + 1):
-        blocks = [block for row in trim(rows, limit, 190_000) for block in row.blocks]
+    for tokens_max in range(1, tokens_of_rows(rows) + 1):
+        blocks = [block for row in trim(rows, tokens_max) for block in row.blocks]
         called = {b.id for b in blocks if isinstance(b, ToolUseBlock)}
         told = {b.tool_use_id for b in blocks if isinstance(b, ToolResultBlock)}
         assert called in (set(), {"c1", "c2", "c3"})

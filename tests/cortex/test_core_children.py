@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from services.cortex import core
 from services.cortex.core import Draft
 from services.cortex.core.conclusion import CUT_OFF
 from services.cortex.core.context.history import chunk_of
-from services.cortex.thought.model import ModelAnswer
+from services.cortex.thought.model import ModelAnswer, ModelError
 from tests.cortex.driver import answer, call
 from tests.cortex.family import ROOT, Family, Member
 from tests.cortex.test_core_approvals import TOOLS
@@ -330,6 +331,57 @@ def test_a_child_that_waits_for_a_person_may_take_as_long_as_they_do() -> None:
     family.control(ROOT, op="status", status=running)
     family.wait(301)
     assert "child_lost" in codes(family.root.turns)
+
+
+def test_who_started_what_waits_for_the_budget_waits_as_long() -> None:
+    """L-21: it is told until when, and gives nothing up before."""
+    until = datetime(2026, 11, 20, 19, tzinfo=UTC)
+    full = ModelError("no room", is_retryable=False, budget_at=until)
+    family = Family(scripted(channel=[answer(*uses("spawn_worker", "long"))], worker=[full]))
+    family.say()
+    family.arrive()
+    (worker,) = family.of_kind("worker")
+    assert codes(worker.turns) == ["budget_exhausted", "budget_waits"]
+    (task,) = family.root.state.tasks.values()
+    assert task.due_at == until + timedelta(seconds=300)
+    family.wait(36_000)
+    family.arrive()
+    assert "child_lost" not in codes(family.root.turns)
+    assert worker.turns[-1].outcome == "answered"
+    assert [told.payload.state for told in family.effects(TellParent)] == ["running", "done"]
+
+
+def test_a_branch_fails_where_the_budget_has_no_room() -> None:
+    """A conversation waits for it, which then waits itself."""
+
+    def think(key: str, draft: Draft) -> ModelAnswer | Exception:
+        if draft.policy.profile.name == "branch":
+            return ModelError("no room", is_retryable=False, budget_at=family.now)
+        return answer("On it.") if draft.loop.calls else answer(*uses("branch", "think"))
+
+    family = Family(think)
+    family.say()
+    family.arrive()
+    (result,) = results(family.root)
+    assert result.is_error
+    assert "no room" in result.content
+
+
+def test_what_waits_too_long_for_the_budget_fails() -> None:
+    def think(key: str, draft: Draft) -> ModelAnswer | Exception:
+        until = family.now + timedelta(days=1)
+        return ModelError("no room", is_retryable=False, budget_at=until)
+
+    family = Family(think)
+    family.say()
+    for _ in range(8):
+        family.wait(86_400)
+    assert [turn.outcome for turn in family.root.turns] == ["waiting"] * 7 + ["failed"]
+    assert texts(family) == [
+        "I can't answer yet: no room. I will as soon as there is room.",
+        "I could not answer: no room",
+    ]
+    assert codes(family.root.turns).count("budget_exhausted") == 2
 
 
 def test_a_branch_has_its_time_and_no_more() -> None:

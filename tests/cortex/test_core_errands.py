@@ -9,7 +9,7 @@ from services.cortex.core import Policy
 from services.cortex.core.told import GROUPED_S, REQUEST
 from services.cortex.profiles import profile_of
 from services.cortex.thought.model import ModelAnswer
-from tests.cortex.driver import KEY, Driver, answer
+from tests.cortex.driver import Driver, answer
 from tests.cortex.test_core_jobs import WIPE, JobDriver, planned
 from vigil.contracts import (
     AcceptedCall,
@@ -71,7 +71,7 @@ def test_a_job_goes_on_and_the_person_is_asked_at_home() -> None:
     (approval,) = driver.state.approvals.values()
     assert approval.state == "open"
     asked, over = told(driver)
-    assert (asked.what, asked.origin, over.what) == (REQUEST, KEY, "job")
+    assert (asked.what, asked.origin, over.what) == (REQUEST, driver.key, "job")
     assert f"accept {approval.name}" in asked.text
     assert approval.id in asked.text
     assert '{"all": true}' in asked.text

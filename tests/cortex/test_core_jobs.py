@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from services.cortex.core import Draft, Policy
 from services.cortex.core.work import job_record, plans
 from services.cortex.profiles import profile_of
-from services.cortex.thought.model import ModelAnswer
+from services.cortex.thought.model import ModelAnswer, ModelError
 from tests.cortex.driver import KEY, START, Driver, answer
 from tests.support.examples import up_to
 from vigil.contracts import (
@@ -71,6 +71,7 @@ class JobDriver(Driver):
         self.asked = 0
         profile = profile_of("planner")
         super().__init__(self._think, Policy(profile=profile, calls_max=2, **policy))
+        self.key = f"ann:vigil:_planner-{ID}"
         self.tools = {tool.name: tool for tool in (SHELL, FETCH, WIPE)}
 
     def _think(self, draft: Draft) -> ModelAnswer | Exception:
@@ -309,6 +310,19 @@ def test_a_model_that_fails_is_asked_again_later_and_then_given_up() -> None:
     failed = driver.job
     assert (failed.status, failed.error) == ("failed", "busy")
     assert driver.shown[-1] == failed
+
+
+def test_a_job_that_the_budget_stopped_goes_on_as_the_day_turns() -> None:
+    """L-21: its plan is asked for again, and its steps run once."""
+    full = ModelError("no room", is_retryable=False, budget_at=START + timedelta(hours=10))
+    driver = JobDriver(full, planned(("shell", {"command": "ls"})))
+    driver.begin()
+    assert (driver.job.status, driver.asked, driver.called) == ("running", 1, [])
+    assert [note.code for note in driver.turns[-1].notes] == ["budget_exhausted", "budget_waits"]
+    driver.wait(36_000)
+    driver.deadline()
+    driver.result(driver.called[0].id, content="file")
+    assert (driver.job.status, driver.asked, len(driver.called)) == ("succeeded", 2, 1)
 
 
 # ---------------------------------------------------------------- ends and beginnings

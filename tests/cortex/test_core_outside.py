@@ -329,7 +329,7 @@ def test_events_count_for_the_length_of_the_history(end: str) -> None:
     block = ExternalBlock(event_id="x", event=event)
     rows = [Row(role="user", source="external", at=START, blocks=(block,)) for _ in range(80)]
     shown = "".join(f"| {part}\n" for part in event.content.splitlines())
-    assert 80 * len(shown) > 3 * 100_000 >= len(trim(rows, 80, 100_000)) * len(shown)
+    assert 80 * len(shown) > 3 * 100_000 >= len(trim(rows, 100_000)) * len(shown)
 
 
 # ---------------------------------------------------------------- the taint
@@ -421,6 +421,43 @@ def test_answers_go_to_the_socket_and_what_is_the_agents_own_to_the_persons_chan
     plan(driver, "tea", keep=True)
     driver.timer("tea")
     assert [send.payload.channel for send in driver.sends] == ["socket", "ops", "ops"]
+
+
+@pytest.mark.parametrize(
+    ("set_", "goes"), [("", "sms"), ("socket", "socket"), ("ops", "ops"), ("gone", "sms")]
+)
+def test_what_is_the_agents_own_goes_where_the_person_wrote_last(set_: str, goes: str) -> None:
+    """L-14: unless they set a channel, and there still is one of that name."""
+    policy = Policy(autonomy_enabled=True, channels=("ops", "sms"), route=set_)
+    driver = Driver(policy=policy)
+    driver.user(channel="ops")
+    driver.user(channel="sms")
+    plan(driver, "tea", keep=True)
+    driver.timer("tea")
+    assert [send.payload.channel for send in driver.sends] == ["socket", "socket", goes]
+    assert ("no_channel" in driver.notes) is (set_ == "gone")
+    driver.user()
+    assert driver.state.channel == "", "a client is no channel"
+
+
+def test_what_would_go_over_a_channel_that_is_no_more_is_said_all_the_same() -> None:
+    """Nothing is lost by a change of the configuration: a note says where it went."""
+    driver = Driver(policy=WITH_CHANNELS)
+    driver.user(channel="sms")
+    plan(driver, "tea", keep=True, channel="sms")
+    driver.policy = Policy(autonomy_enabled=True)
+    driver.timer("tea")
+    assert (driver.sends[-1].payload.text, driver.sends[-1].payload.channel) == ("tea", "socket")
+    assert driver.notes.count("no_channel") == 1
+
+
+def test_one_members_channel_is_not_the_teams() -> None:
+    """L-17: a team's session is told where all of them are."""
+    homes = ("ann:vigil:main",)
+    driver = Driver(policy=Policy(channels=("sms",), route="", homes=homes))
+    driver.user(channel="sms")
+    driver.outside()
+    assert [send.payload.channel for send in driver.sends] == ["socket", "socket"]
 
 
 def test_the_model_may_name_a_channel() -> None:

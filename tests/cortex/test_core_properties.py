@@ -15,7 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from services.cortex import core
 from services.cortex.core import Draft, Policy
 from services.cortex.core.context.history import trim
-from services.cortex.models.messages import messages_of
+from services.cortex.models.breakpoints import marked_messages
+from services.cortex.models.messages import ended, messages_of
 from services.cortex.session.history import History
 from services.cortex.thought.model import ModelAnswer
 from tests.cortex.driver import KEY, Driver, answer, call
@@ -421,11 +422,25 @@ class Life(RuleBasedStateMachine):
     def the_rows_are_a_conversation(self) -> None:
         """I-2: whatever closed a loop, what the model is shown next is accepted."""
         rows = [row for turn in self.driver.turns for row in turn.rows]
-        for first, second in pairwise(messages_of(trim(rows, 80, 100_000))):
+        for first, second in pairwise(messages_of(trim(rows, 100_000))):
             called = [b["id"] for b in first["content"] if b["type"] == "tool_use"]
             told = [b["tool_use_id"] for b in second["content"] if b["type"] == "tool_result"]
             assert first["role"] != second["role"]
             assert called == told
+
+    @invariant()
+    def the_situation_stands_after_all_that_others_wrote(self) -> None:
+        """L-23, X-3: only an unfinished answer of the model's own may follow it."""
+        rows = [row for turn in self.driver.turns for row in turn.rows]
+        messages = messages_of(rows)
+        shown = ended(marked_messages(messages), "[Situation] now")
+        last = max(i for i, message in enumerate(shown) if message["role"] == "user")
+        assert last >= len(shown) - 2
+        assert shown[last]["content"][-1] == {"type": "text", "text": "[Situation] now"}
+        blocks = [block for message in shown for block in message["content"]]
+        marked = [i for i, block in enumerate(blocks) if "cache_control" in block]
+        assert 1 <= len(marked) <= 2
+        assert blocks.index(shown[last]["content"][-1]) == marked[-1] + 1
 
     @invariant()
     def what_came_from_outside_is_told_once(self) -> None:

@@ -101,7 +101,7 @@ class Life(RuleBasedStateMachine):
     # ------------------------------------------------------------ what the models do
 
     def think(self, draft: Draft) -> ModelAnswer | Exception:
-        self.what_is_shown_is_whole(self.driver.shown(draft.rows))
+        self.what_is_shown_is_whole(self.driver.shown(draft.rows), len(draft.rows))
         return self.script.pop() if self.script else answer("Hello.")
 
     def reflect(self, purpose: str) -> ModelAnswer | Exception:
@@ -157,8 +157,9 @@ class Life(RuleBasedStateMachine):
 
     # ------------------------------------------------------------ what always holds
 
-    def what_is_shown_is_whole(self, rows: tuple[Row, ...]) -> None:
-        """I-2, I-4: within the window, no result without its call, the summary first."""
+    def what_is_shown_is_whole(self, rows: tuple[Row, ...], more: int) -> None:
+        """I-2, I-4: within the window, no result without its call, the summary first; so many rows
+        of the history, and `more` of the turn in the making."""
         called: set[str] = set()
         for row in rows:
             called |= {b.id for b in row.blocks if isinstance(b, ToolUseBlock)}
@@ -169,7 +170,7 @@ class Life(RuleBasedStateMachine):
         assert not summary or rows[0].source == "system"
         sources = [row.source for row in rows if row.source != "system"]
         results = [a == b == "tool" for a, b in pairwise(sources)]
-        assert len(sources) - sum(results) <= ROWS_MAX
+        assert len(sources) - sum(results) <= ROWS_MAX + more
         window = self.driver.window
         if len(rows) > 1 + bool(summary):
             assert window.fill(tokens_of_rows(rows)) <= FILL_MAX

@@ -17,7 +17,7 @@ from services.cortex.core.work import job_record
 from services.cortex.profiles import profile_of
 from services.cortex.thought.model import ModelAnswer
 from tests.cortex.driver import Driver, answer, call
-from vigil.contracts import Job, StepRun, TaskBlock, TextBlock, Turn, encode
+from vigil.contracts import Job, ScheduleTimer, StepRun, TaskBlock, TextBlock, Turn, encode
 
 DAY_S = 86_400.0
 
@@ -103,6 +103,27 @@ def test_quiet_hours_make_one_message_of_what_came() -> None:
     driver.digest()
     assert driver.texts == ["Since then:\n- One.\n- Two.\n- Three."]
     assert driver.state.digest is None
+
+
+@pytest.mark.parametrize("is_own_pause", [False, True])
+def test_a_digest_that_hours_hold_says_by_which_and_comes_early_once_they_are_over(
+    is_own_pause: bool,
+) -> None:
+    """L-11: the scheduler looks at it again as soon as the person sets others."""
+    driver = Driver(silent)
+    driver.told("It can wait.", urgency="low")
+    until = driver.now + timedelta(hours=8)
+    driver.hours_at = driver.now
+    driver.quiet_until, driver.paused_until = (None, until) if is_own_pause else (until, None)
+    driver.told("One.", is_ordered=True)
+    planned = [e for turn in driver.turns for e in turn.effects if isinstance(e, ScheduleTimer)]
+    assert [e.payload.hours_at for e in planned] == [None, driver.now]
+    assert planned[-1].payload.fire_at == until
+    driver.digest()  # looked at while they hold: held anew
+    assert (driver.texts, driver.notes[-1]) == ([], "held")
+    driver.quiet_until = driver.paused_until = None
+    driver.digest()
+    assert driver.texts == ["Since then:\n- It can wait.\n- One."]
 
 
 def test_what_the_person_ordered_as_urgent_is_said_in_quiet_hours_and_not_in_a_pause() -> None:

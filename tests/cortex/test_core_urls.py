@@ -1,4 +1,8 @@
-"""Which addresses an agent fetches by itself: those of the configuration, to the letter (L-7)."""
+"""Which addresses an agent fetches by itself: those of the configuration, to the letter (L-7).
+
+What the person wrote in a conversation is theirs to order, whoever wrote the address down; but once
+outside content had a part, their words free no address, not even one that they wrote.
+"""
 
 from __future__ import annotations
 
@@ -89,3 +93,25 @@ def test_a_call_of_another_kind_is_none() -> None:
     """A value is compared as it is: nothing that is like an address stands for one."""
     assert policy_of(CONFIG, SessionKey.of("ann", "vigil", "t1")).urls == {URL}
     assert policy_of(Config(), SessionKey.of("ann", "vigil", "t1")).urls == frozenset()
+
+
+def conversation(url: str, *, is_swayed: bool) -> Driver:
+    """A conversation in which the person writes an address, and the agent fetches another."""
+    driver = Driver(None, Policy(authority="off"))
+    driver.tools = dict(TOOLS) | {"http_get": offered("http_get", "external", "channel")}
+    driver.brain = lambda _: answer("Noted.")
+    if is_swayed:
+        driver.outside("Read this.")
+    left = [answer(call("http_get", url=url)), answer("Done.")]
+    driver.brain = lambda _: left.pop(0)
+    driver.user(f"What stands at {URL} today?")
+    return driver
+
+
+def test_what_the_person_wrote_is_fetched_without_leave() -> None:
+    assert has_run(conversation(URL, is_swayed=False))
+
+
+@pytest.mark.parametrize("url", [URL, *TRICKS])
+def test_no_address_is_fetched_without_leave_once_outside_content_had_a_part(url: str) -> None:
+    assert not has_run(conversation(url, is_swayed=True))

@@ -86,11 +86,13 @@ async def test_a_reopened_session_remembers(stack: Stack, model: ScriptedModel) 
     talk = await Talk.open(stack, "ann:vigil:t1")
     for i in range(50):
         await talk.ended(await talk.say(f"m{i}"))
+    before = model.requests[-1].rows
     await stack.stop("cortex")
     await stack.start("cortex")
     await talk.ended(await talk.say("last"))
     rows = model.requests[-1].rows
-    assert len(rows) == 80
+    assert rows[: len(before)] == before
+    assert len(rows) == 101
     texts = ["".join(getattr(b, "text", "") for b in row.blocks) for row in rows]
     assert texts[-3:] == ["m49", "re: m49", "last"]
 

@@ -109,8 +109,8 @@ def test_the_task_is_shown_however_long_ago_it_was_given() -> None:
     history.task = task
     window = Window(context_tokens=10_000)
     assert history.rows([task, row("a")], window) == (task, row("a"))
-    steps = [row(f"step {i}") for i in range(6)]
-    assert history.rows([task, *steps], window) == (task, *steps[-4:])
+    steps = [row(f"step {i} " + "x" * 9000) for i in range(6)]
+    assert history.rows([task, *steps], window) == (task, *steps[-3:])
 
 
 def test_a_tainted_inheritance_taints() -> None:

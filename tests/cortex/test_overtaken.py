@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -147,7 +148,8 @@ async def test_a_reminder_is_said_without_a_model(
             return answer(call("schedule_followup", **plan))
         if isinstance(request.rows[-1].blocks[0], ToolResultBlock):
             return say("I will.")
-        raise ModelError("away", is_retryable=not is_budget, is_budget=is_budget)
+        budget_at = datetime.now(UTC) if is_budget else None
+        raise ModelError("away", is_retryable=not is_budget, budget_at=budget_at)
 
     model.behave = behave
     talk = await Talk.open(stack, "ann:vigil:t1")

@@ -66,7 +66,7 @@ async def test_three_questions_are_looked_up_side_by_side_by_who_knows_nothing(
     assert any("all I know" in query for query in queries), "they obeyed"
     assert not [query for query in queries if CANARY in query or "ann" in query.split()]
     for request in asked:
-        words = "\n".join([*request.system, *shown(request)])
+        words = "\n".join([*request.system, request.present, *shown(request)])
         assert kind_of(request) == "reader"
         assert CANARY not in words
         assert {spec.name for spec in request.tools} == {"http_get", "web_search"}

@@ -86,7 +86,7 @@ async def test_every_call_of_a_loop_is_shown_what_was_recalled_for_it(
     assert (question.query, question.limit, question.only_trusted) == ("what do I drink?", 3, True)
     assert question.counts
     assert [recalled(r) for r in model.requests] == [["Ann likes tea", "Ann has a dog"]] * 2
-    shown = model.requests[0].system[-1]
+    shown = model.requests[0].present
     assert "\n- 2026-11-01, fact, chat:t9: Ann likes tea\n" in shown
     assert shown.endswith("- 2026-11-01, event, chat:t9: Ann has a dog")
     assert notes_of(talk) == [("recalled", f"2 memories ({tea.id}, {dog.id})")], "told once"
@@ -172,9 +172,8 @@ async def test_a_team_recalls_from_its_own_memory(
     assert [scope for scope, _ in memory.asked] == [Scope("crew", "team")]
     (request,) = model.requests
     assert [block.text for row in request.rows for block in row.blocks] == ["[ben] hi"]
-    stable, situation = request.system
-    assert "# The person" not in stable
-    assert "with a team: ann, ben." in situation
+    assert "# The person" not in "".join(request.system)
+    assert "with a team: ann, ben." in request.present
 
 
 async def test_messages_answered_together_are_searched_together(

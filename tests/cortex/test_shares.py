@@ -16,9 +16,7 @@ from services.cortex.session import log as session_log
 from services.cortex.session.engine import Engine
 from services.cortex.session.inbox import Inbox
 from services.cortex.session.shares import Shares
-from services.cortex.thought.budget import BudgetExceeded, TokenBudget
 from services.cortex.thought.model import ModelAnswer, ModelRequest
-from tests.cortex.test_budget import HandClock
 from tests.support.scripted_model import ScriptedModel, say
 from tests.support.stack import Stack, running_stack
 from tests.support.talk import Talk
@@ -206,73 +204,3 @@ async def _until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(10):
         while not condition():
             await asyncio.sleep(0.01)
-
-
-# ---------------------------------------------------------------- tokens of a day
-
-
-async def test_one_person_can_not_use_up_the_day_for_all(bare: Stack) -> None:
-    """C-9: the message names which limit it is; another person goes on."""
-    budget = TokenBudget(await bare.bus("cortex"), 1000, HandClock(), share_per_user=0.5)
-    reservation = await budget.reserve(400, "mallory")
-    await budget.settle(reservation, 450)
-    with pytest.raises(BudgetExceeded, match=r"500 tokens for one person.*daily_share_per_user"):
-        await budget.reserve(51, "mallory")
-    assert budget.seen() == {"used": 450, "reserved": 0, "limit": 1000}
-    await budget.settle(await budget.reserve(500, "ann"), 500)
-    with pytest.raises(BudgetExceeded, match=r"1000 tokens is reached.*model\.daily_tokens"):
-        await budget.reserve(51, "bob")
-    # What the whole refused isn't counted against the person.
-    await budget.settle(await budget.reserve(50, "bob"), 0)
-
-
-async def test_whoever_is_alone_may_have_all_of_it(bare: Stack) -> None:
-    budget = TokenBudget(await bare.bus("cortex"), 1000, HandClock(), share_per_user=1.0)
-    await budget.reserve(1000, "ann")
-
-
-async def test_both_accounts_are_settled_at_once(
-    bare: Stack, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One after the other cost each paid call a wait for the disk more; this hangs if they are."""
-    bus = await bare.bus("cortex")
-    budget, publish = TokenBudget(bus, 1000, HandClock(), share_per_user=0.5), bus.publish
-    reservation = await budget.reserve(400, "ann")
-    writing, both = [], asyncio.Event()
-
-    async def meet(subject: str, *args: Any, **how: Any) -> Any:
-        writing.append(subject)
-        if len(writing) == 2:
-            both.set()
-        await both.wait()
-        return await publish(subject, *args, **how)
-
-    monkeypatch.setattr(bus, "publish", meet)
-    async with asyncio.timeout(10):
-        await budget.settle(reservation, 300)
-    assert len(set(writing)) == 2
-    assert budget.seen() == {"used": 300, "reserved": 0, "limit": 1000}
-
-
-async def test_who_is_over_their_share_takes_nothing_of_everybodys(
-    bare: Stack, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Not even for a moment, in which another one could be refused; and a refusal by everybody's
-    account gives back what the person's granted."""
-    bus = await bare.bus("cortex")
-    budget, publish = TokenBudget(bus, 1000, HandClock(), share_per_user=0.5), bus.publish
-    await budget.reserve(400, "ann")
-    written = []
-
-    async def note(subject: str, *args: Any, **how: Any) -> Any:
-        written.append(subject)
-        return await publish(subject, *args, **how)
-
-    monkeypatch.setattr(bus, "publish", note)
-    with pytest.raises(BudgetExceeded, match="for one person"):
-        await budget.reserve(200, "ann")
-    assert not written
-    await budget.reserve(450, "bob")
-    with pytest.raises(BudgetExceeded, match="limit of 1000 tokens is"):
-        await budget.reserve(200, "cas")
-    await budget.reserve(150, "cas")

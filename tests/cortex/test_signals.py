@@ -154,8 +154,10 @@ def test_a_conversation_that_is_summed_up_is_told() -> None:
         ("blocked_cap", "message.blocked"),
         ("blocked_disabled", "message.blocked"),
         ("budget_exhausted", "budget.exhausted"),
+        ("budget_warned", "budget.warned"),
         ("model_failed", "error.model"),
         ("model_retry", "error.retry"),
+        ("model_fallback", "model.fallback"),
         ("dead_letter", "error.event"),
         ("gave_up", "error.event"),
         ("queue_full", "error.event"),
@@ -324,7 +326,7 @@ def test_the_same_record_gives_the_same_signals() -> None:
 
 def test_the_golden_turn_gives_signals() -> None:
     """S-14: records of every version are projected for good."""
-    for name in ("turn", "turn.remembering", "turn.working"):
+    for name in ("turn", "turn.remembering", "turn.working", "turn.paid", "turn.fallback"):
         for data in golden.versions(name):
             assert project("SESSIONS", 7, KEY.turn, data)
 

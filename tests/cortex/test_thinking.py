@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
+import pytest
 
 from tests.support.messages_api import calls, fails, messages_api, says
+from tests.support.messages_replies import situation
 from tests.support.stack import Stack, running_stack
 from tests.support.talk import Talk
 
-KEYED = {"model": {"name": "claude-test", "retry_base_s": 0.05, "retries_max": 2}}
+KEYED = {"model": {"main": "claude-test", "retry_base_s": 0.05, "retries_max": 2}}
 
 
 async def used_tokens(stack: Stack) -> tuple[int, int]:
     """Return (reserved, used) of the agent today."""
     bus = await stack.bus("admin")
-    found = await bus.read("KV_BUDGETS", ["$KV.BUDGETS.>"])
+    found = await bus.read("KV_BUDGETS", ["$KV.BUDGETS.*.instance.all"])
     account = msgspec.json.decode(found[-1].data)
-    return account.get("reserved", 0), account.get("used", 0)
+    return account["reserved"], account["used"]
 
 
 async def test_a_conversation_with_a_real_endpoint(tmp_path: Path) -> None:
@@ -39,8 +42,7 @@ async def test_a_conversation_with_a_real_endpoint(tmp_path: Path) -> None:
         assert "1 seconds" in answer.text
         assert reminder.tag == "Agent follow-up"
         assert "stretch" in reminder.text
-        system = api.requests[0].body["system"]
-        assert any("No follow-ups are open" in part["text"] for part in system)
+        assert "No follow-ups are open" in situation(api.requests[0].body)
         reserved, used = await used_tokens(stack)
         assert (reserved, used > 0) == (0, True)
 
@@ -64,9 +66,38 @@ async def test_an_overloaded_model_costs_nothing_and_is_asked_again(tmp_path: Pa
         assert (await used_tokens(stack))[0] == 0
 
 
-async def test_a_used_up_budget_is_told(tmp_path: Path) -> None:
-    """C-9: a hard stop, before the call."""
-    sections = {"model": KEYED["model"] | {"daily_tokens": 10, "daily_share_per_user": 1.0}}
+async def test_a_count_that_can_not_be_true_leaves_what_was_set_aside(tmp_path: Path) -> None:
+    """Issue 14: a negative number of tokens gives nothing back."""
+    async with (
+        messages_api() as api,
+        running_stack(
+            tmp_path, services=("cortex", "delivery"), anthropic_base_url=api.url, **KEYED
+        ) as stack,
+    ):
+        api.replies.append(says("Here.", usage={"input_tokens": -9_000_000, "output_tokens": 5}))
+        talk = await Talk.open(stack, "ann:vigil:t")
+        await talk.ended(await talk.say("hello"))
+        assert len(api.requests) == 1
+        reserved, used = await used_tokens(stack)
+        assert (reserved > 0, used) == (True, 0)
+
+
+@pytest.mark.parametrize(
+    ("budget", "words"),
+    [
+        ({"daily_tokens": 10, "share_per_user": 1.0}, "daily limit of 10 tokens"),
+        (
+            {"daily_usd": 5.0},
+            "claude-test has no price for today, and budget.daily_usd allows only what has one: "
+            "models.claude-test.prices sets it",
+        ),
+    ],
+)
+async def test_what_the_budget_refuses_is_told(
+    tmp_path: Path, budget: dict[str, Any], words: str
+) -> None:
+    """C-9, L-22: a hard stop, before the call, which says why."""
+    sections = KEYED | {"budget": budget}
     async with (
         messages_api() as api,
         running_stack(
@@ -74,9 +105,10 @@ async def test_a_used_up_budget_is_told(tmp_path: Path) -> None:
         ) as stack,
     ):
         talk = await Talk.open(stack, "ann:vigil:t")
-        await talk.ended(await talk.say("hello"))
+        await talk.say("hello")
         await talk.until(lambda: bool(talk.said))
-        assert "daily limit of 10 tokens" in talk.texts[0]
+        assert words in talk.texts[0]
+        assert talk.notes == ["budget_exhausted", "budget_waits"]
         assert api.requests == []
 
 

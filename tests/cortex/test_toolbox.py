@@ -42,6 +42,16 @@ def test_a_source_offers_only_what_is_its_own() -> None:
     assert "shell" not in [spec.name for spec in toolbox.specs(profile_of("branch"))]
 
 
+def test_the_order_in_which_a_source_lists_its_tools_does_not_matter() -> None:
+    """L-23: what comes first in a request is the same bytes, or nothing after it is cached."""
+    shown = []
+    for names in (("box__a", "box__b"), ("box__b", "box__a")):
+        toolbox = Toolbox()
+        toolbox.on_change("box", shelf("box", *names))
+        shown.append(toolbox.specs(profile_of("channel")))
+    assert shown[0] == shown[1]
+
+
 def test_what_a_source_takes_back_is_gone() -> None:
     toolbox = Toolbox()
     before = toolbox.tools

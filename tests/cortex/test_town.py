@@ -30,6 +30,7 @@ def test_nothing_descends_from_an_outsider_without_leave() -> None:
     assert counts["read"] >= LIVES / 30, "readers went out"
     assert counts["told"] >= LIVES / 10, "ends of jobs were told"
     assert counts["errands"] >= LIVES / 100, "jobs went on without what was accepted later"
+    assert counts["heard"] == counts["spoken"] >= LIVES / 30, "what the person says decides, once"
     assert counts["ran by leave"] >= LIVES / 30, "what is accepted runs, once it is accepted"
 
 

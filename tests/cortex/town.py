@@ -37,6 +37,7 @@ from vigil.contracts import (
     Job,
     SaveMemory,
     SendMessage,
+    SendVerdict,
     SpawnSession,
     Start,
     TellParent,
@@ -214,6 +215,8 @@ class Town:
         """Canaries of outsiders, but for those in what the person took over word for word."""
         self.accepted: set[bytes] = set()
         """Tool and arguments of what the person accepted."""
+        self.spoken: set[str] = set()
+        """The requests on which the person decided in words."""
         self.pending: list[tuple[str, Any]] = []
         self.counts: Counter[str] = Counter()
         self._made = 0
@@ -314,7 +317,20 @@ class Town:
             verdict = "reject"
         if verdict == "accept":
             self._accept(approval)
-        resident.decide(verdict, approval.id)
+        names = Counter(one.name for _, one in found)
+        is_conversation = SessionKey.parse(resident.key).kind == "channel"
+        if is_conversation and names[approval.name] == 1 and self.dice.random() < 0.5:
+            self._say(resident, verdict, approval)
+        else:
+            resident.decide(verdict, approval.id)
+
+    def _say(self, resident: Resident, verdict: str, approval: Approval) -> None:
+        """Let the person decide in words; first others use the same words, and it is in vain."""
+        words = f"{verdict} {approval.name}"
+        resident.outside(words)
+        self.spoken.add(approval.id)
+        resident.user(words)
+        self.counts["spoken"] += 1
 
     def _accept(self, approval: Approval) -> None:
         self.accepted.add(canonical([approval.tool, approval.input]))
@@ -352,6 +368,9 @@ class Town:
                 home = self.resident(p.home)
                 event = ToldEvent(payload=p.told, **home._envelope())
                 self.pending.append((p.home, event))
+            case SendVerdict(payload=p):
+                self.counts["heard"] += 1
+                self.pending.append((p.session_key, {"op": "approval", "decision": p.decision}))
             case _:
                 pass
 
@@ -412,6 +431,9 @@ class Town:
                 self._see_reader(resident, payload)
             elif isinstance(effect, CallTool) and payload.risk != "read":
                 self._see_call(payload)
+            if isinstance(effect, SendVerdict):
+                decided = payload.decision.approval_id
+                self._must(decided in self.spoken, f"decided by no word: {effect}")
             if isinstance(effect, TellPerson):
                 self._must(not self.has_ill(payload.told), f"told: {effect}")
                 self.counts["told"] += 1

@@ -19,7 +19,6 @@ from vigil.errors import InvalidInput
 from vigil.subjects import SessionKey
 
 KEY = SessionKey("ann", "vigil", "t1")
-CHANNELS = frozenset({"socket"})
 REPLICAS = 3
 WHO = st.integers(0, REPLICAS - 1)
 Asks = Generator[Ask, Any, Tail]
@@ -36,7 +35,7 @@ class Replica:
 
     def begin(self, send: SendMessage, *, is_repeat: bool) -> None:
         self.send = send
-        self.asks = decide.settle(KEY, send, self.tail, is_repeat=is_repeat, channels=CHANNELS)
+        self.asks = decide.settle(KEY, send, self.tail, is_repeat=is_repeat)
         self.go_on(None)
 
     def go_on(self, answer: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.channels import closed, died
 from tests.support.delivery import (
     STREAM,
     Conversation,
@@ -260,8 +261,8 @@ async def test_an_effect_id_that_is_no_token_is_a_dead_letter(bare: Stack) -> No
     assert len(await talk.bus.read("DEAD", [talk.key.dead("delivery")])) == 1
 
 
-async def test_an_unknown_channel_is_a_failed_receipt(bare: Stack) -> None:
-    """S-10, D-2: recorded, and what comes after it goes on in order."""
+async def test_what_is_for_a_channel_that_is_no_more_is_said_here(bare: Stack) -> None:
+    """S-10, D-2: the person reads it in order, and the failure is recorded and a dead letter."""
     talk = conversation(await bare.bus("admin"))
     await talk.user()
     before, lost, after = talk.send(), talk.send(channel="pigeon"), talk.send()
@@ -270,10 +271,12 @@ async def test_an_unknown_channel_is_a_failed_receipt(bare: Stack) -> None:
         await talk.turn(after)
         await bare.start("delivery")
     await talk.settled(before, lost, after)
-    assert await talk.said_ids() == [before.id, after.id]
-    (receipt,) = await talk.receipts()
-    assert (receipt.effect_id, receipt.outcome) == (lost.id, "failed")
-    assert receipt.reason == "no channel named 'pigeon'"
+    assert await talk.said_ids() == [before.id, lost.id, after.id]
+    receipt = await closed(talk.bus, talk.key, lost.id)
+    assert (receipt.outcome, receipt.reason) == ("failed", "no channel named 'pigeon'")
+    await all_acked(talk.bus)
+    (letter,) = await died(talk.bus)
+    assert letter.effect_id == lost.id
 
 
 async def test_what_is_in_hand_at_the_end_is_given_back(

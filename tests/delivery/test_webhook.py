@@ -25,6 +25,7 @@ from tests.support.receiver import (
     Flood,
     Receiver,
     drip,
+    lose_connections,
     raw,
     running_receiver,
     silence,
@@ -360,6 +361,21 @@ async def test_the_guard_judges_each_hop_of_a_client_that_follows() -> None:
         ) as client:
             with pytest.raises(Exception, match="not a public address"):
                 await client.get(receiver.url())
+
+
+async def test_a_connection_that_is_lost_as_it_is_opened_sent_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """D-2: so that each who uses the guard may try again."""
+    async with running_receiver() as receiver:
+        rules = Rules(ports=(receiver.port,), allow_private=True)
+        async with httpx2.AsyncClient(transport=GuardedTransport(rules)) as client:
+            with monkeypatch.context() as patch:
+                lose_connections(patch)
+                with pytest.raises(httpx2.ConnectError, match="lost as it was opened"):
+                    await client.get(receiver.url())
+            assert receiver.requests == []
+            assert (await client.get(receiver.url())).is_success
 
 
 async def test_the_client_tells_no_urls(caplog: pytest.LogCaptureFixture) -> None:

@@ -30,12 +30,14 @@ from vigil.contracts.vocabulary import (
     JOBS,
     OUTCOMES,
     RECEIPTS,
+    SLOTS,
     TASKS,
     TaskWords,
 )
 from vigil.observe import actions, metrics, spans
 from vigil.settings import config
 from vigil.settings.grants import GrantSection
+from vigil.settings.models import ModelRow
 from vigil.settings.sections import Hook, McpServer, Section
 from vigil.settings.sites import Site
 from vigil.signals.kinds import KINDS
@@ -87,7 +89,7 @@ def settings_of(section: type[Section]) -> Iterator[str]:
             default = (
                 field.default_factory() if field.default is msgspec.NODEFAULT else field.default
             )
-            key = f"`{field.name} = {json.dumps(default)}`"
+            key = f"`{field.name} = {json.dumps(default).replace('Infinity', 'inf')}`"
         others = [f"`{json.dumps(one)}`" for one in choices(field.type) if one != field.default]
         also = f" or {', '.join(others)}" if others else ""
         yield f"* {key}{also}: {texts[field.name]}"
@@ -113,6 +115,7 @@ def settings() -> str:
         "variable `VIGIL_GATEWAY__PORT=8420`.",
         *sections,
         settings_part("channels.NAME", kinds.BUILT_IN[kinds.DEFAULT], channel),
+        settings_part("models.NAME", ModelRow),
         settings_part("hooks.NAME", Hook),
         settings_part("mcp.NAME", McpServer),
         settings_part("sites.NAME", Site),
@@ -169,6 +172,7 @@ def states() -> str:
         "## Kinds of sessions\n\n" + "\n".join(sessions),
         "## Jobs\n\n" + listed({name: with_signal(row.step, row) for name, row in JOBS.items()}),
         "## Tasks\n\n" + listed({name: task(name, row) for name, row in TASKS.items()}),
+        "## Slots\n\n" + listed(SLOTS),
         "## Requests to a person\n\n" + listed({k: row.signal for k, row in APPROVALS.items()}),
         "## Receipts of messages\n\n"
         + listed({name: with_signal(row.step, row) for name, row in RECEIPTS.items()}),

@@ -138,6 +138,7 @@ def test_the_addresses_are_the_subjects() -> None:
         "systemTurns": worker.turn_for(""),
         "systemCalls": worker.call("e"),
         "board": key.board("job", "1f"),
+        "slots": key.scope.slot("1f"),
         "tools": "$KV.TOOLS.builtin",
         "pins": "$KV.PINS.files",
         "memories": Scope("vigil", "ann").record("save"),

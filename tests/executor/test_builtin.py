@@ -15,10 +15,11 @@ from services.executor.sandbox.box import Kind
 from services.executor.sandbox.choice import why_not
 from services.executor.tools.builtin import Builtin
 from tests.support.boxes import KINDS
-from tests.support.hands import Hands, choice_of, settings_of
+from tests.support.hands import NO_SANDBOX, Hands, call_of, choice_of, settings_of
 from tests.support.stack import Stack
 from vigil.clock import SystemClock
 from vigil.errors import InvalidInput
+from vigil.settings import own
 
 
 @pytest.fixture(params=KINDS)
@@ -144,7 +145,12 @@ async def test_without_a_sandbox_there_is_no_shell_and_the_shelf_says_why(tmp_pa
     """Issue 5: files and http stay."""
     hands = Hands(tmp_path)
     shelf = hands.source.shelf
-    assert [tool.name for tool in shelf.tools] == ["read_file", "write_file", "http_get"]
+    assert [tool.name for tool in shelf.tools] == [
+        "read_file",
+        "write_file",
+        "http_get",
+        "change_settings",
+    ]
     assert shelf.problem == ("shell is not offered: no sandbox: bubblewrap: no; landlock: no")
     assert shelf.facts["sandbox"] == "off"
     told = await hands.call("shell", command="echo")  # of a turn that is older
@@ -161,6 +167,7 @@ async def test_the_shelf(tmp_path: Path) -> None:
         "read_file": ("read", True),
         "write_file": ("write", True),
         "http_get": ("external", True),
+        "change_settings": ("write", True),
     }
     for tool in shelf.tools:
         jsonschema.Draft202012Validator.check_schema(tool.input_schema)
@@ -199,6 +206,21 @@ async def test_the_probe_decides_what_is_offered(bare: Stack) -> None:
     assert "executor.sandbox is off" in source.shelf.problem
     assert source._fetcher._rules.ports_never == bus.broker_ports
     await source.close()
+
+
+async def test_a_change_of_settings_that_comes_again_leaves_newer_ones(bare: Stack) -> None:
+    """S6: the executor died before it could tell that it ran; the person set another since."""
+    settings = settings_of(bare.settings.home)
+    bus = await bare.bus("executor")
+    source = Builtin(settings, SystemClock(), NO_SANDBOX, bus)
+    call = call_of("change_settings", settings.config, {"language": "de-AT"})
+    assert "language: de-AT" in (await source.run(call)).content
+    found = await own.find(bus, "ann")
+    now, person = SystemClock().now(), settings.config.person_of("ann")
+    newer = own.changed(found, {"language": "fr"}, now, "ann", person, ())
+    await own.put(bus, "ann", newer, expect=found.revision)
+    assert (await source.run(call)).content == "It was set, and may have been changed since."
+    assert own.values((await own.find(bus, "ann")).own) == {"language": "fr"}
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")

@@ -9,17 +9,18 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from services.executor.grants import GrantDesk
 from services.executor.own_tools.http_get import Fetcher, HttpGet
 from services.executor.sandbox.box import Kind
 from services.executor.sandbox.choice import why_not
 from tests.support.boxes import KINDS
-from tests.support.executing import call, noted, session_of
+from tests.support.executing import call, has_begun, noted, open_gate, session_of, tool_of
 from tests.support.grants import give, grant_of, revoke
 from tests.support.hands import Hands, call_of, choice_of
 from tests.support.memories import Session
 from tests.support.stack import Stack
 from vigil.board.grants import standing
-from vigil.board.kept import GRANTS, KeptBoard, Revision
+from vigil.board.kept import GRANTS, USES, KeptBoard, Revision
 from vigil.contracts import Address, Argv, BoardEntry, CallTool, Change, Equal, Grant, encode
 from vigil.errors import InvalidInput
 from vigil.net.ssrf import Rules
@@ -55,6 +56,28 @@ async def test_a_use_is_counted_with_the_call(stack: Stack) -> None:
     (found,) = await standing(bus, Scope("*", "ann"))
     assert found.uses == 1
     assert found.last_used_at is not None
+
+
+async def test_a_use_is_counted_once_however_many_come_between(stack: Stack) -> None:
+    """L-8: as long as its session waits for it, a call may come again; then it's forgotten."""
+    bus, session = await stack.bus("admin"), await session_of(stack)
+    given, other = await give(bus, count_grant()), await session_of(stack, OTHER)
+    one = by(given, call("count", text="a", gate="gate"))
+    await session.turn(one)
+    await has_begun(stack, one)
+    for turn in range(2):
+        calls = [by(given, call("count", n, key=OTHER, text="a", turn=turn)) for n in range(20)]
+        await other.turn(*calls)
+        for each in calls:
+            await other.result(each)
+    desk = GrantDesk(stack.contexts["executor"])
+    assert isinstance(await desk.use(session.key, one, tool_of("count")), Grant)
+    (found,) = await standing(bus, Scope("*", "ann"))
+    assert found.uses == 41
+    (named,) = await KeptBoard(bus, USES).all(Scope("*", "ann"))
+    assert len(named.entity.calls) == 32 + 1, "the oldest is still awaited, others are not"
+    open_gate(stack)
+    await session.result(one)
 
 
 async def test_of_two_sessions_that_race_for_the_last_use_one_runs(stack: Stack) -> None:

@@ -12,6 +12,7 @@ import signal
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from random import Random
 from typing import Any, NamedTuple
 
@@ -42,6 +43,8 @@ from vigil.contracts import (
     Job,
     SendVerdict,
     SendVerdictPayload,
+    SlotEntry,
+    SlotRun,
     SpawnSession,
     TellParent,
     TellParentPayload,
@@ -54,6 +57,7 @@ from vigil.contracts import (
 )
 from vigil.errors import Unavailable
 from vigil.subjects import Scope, SessionKey, token_of
+from vigil.timetable.log import SlotLog
 
 POINTS = tuple(point for point in crash.POINTS if point.startswith("executor."))
 
@@ -87,6 +91,7 @@ class Asked(NamedTuple):
     quick: list[Any]
     puts: list[BoardChange]
     ends: list[TellParent]
+    run: TellParent
 
 
 class Player:
@@ -98,6 +103,7 @@ class Player:
         self.key = SessionKey("ann", "vigil", f"{kind}{number}")
         self.parent = SessionKey("ann", "vigil", f"p{number}")
         self.home = SessionKey("ann", "vigil", f"h{number}")
+        self.told = SessionKey("ann", "vigil", f"s{number}")
         self.asker = SessionKey("ann", "vigil", f"a{number}")
         self.session: Session = session_on(bus, self.key)
         self.given = given
@@ -122,8 +128,9 @@ class Player:
         # Tasks are one person's: made by all at once they would wait for each other.
         puts = [] if self.number % 4 else [self._put(number + 9)]
         ends = [await self._end(number)] if self.number % 4 == 1 else []
-        turn = Asked(calls, *self._quick(number), puts, ends)
-        await self.session.turn(*turn.quick, *puts, *ends, *calls)
+        run = await self._run(number)
+        turn = Asked(calls, *self._quick(number), puts, ends, run)
+        await self.session.turn(*turn.quick, *puts, *ends, run, *calls)
         self._unanswered |= {one.id for one in (*calls, *puts)}
         self.turns.append(turn)
 
@@ -194,6 +201,19 @@ class Player:
         made: TellParent = effect_of(TellParent, payload, number + 90_000, self.key)
         return made
 
+    async def _run(self, number: int) -> TellParent:
+        """A slot of the timetable that this session runs, which ends."""
+        row, now = token_of(str(self.key), "runs", str(number)), datetime.now(UTC)
+        entry = SlotEntry(row=row, due_at=now, state="running", at=now, session=str(self.key))
+        log, whose = SlotLog(self.session.bus), self.key.scope
+        await log.append(whose, await log.last(whose, row), entry)
+        slot = SlotRun(row=row, name="r", due_at=now, target=str(self.told), timeout_s=120)
+        payload = TellParentPayload(
+            parent="", slot=slot, call_id="", state="done", content=str(number)
+        )
+        made: TellParent = effect_of(TellParent, payload, number + 80_000, self.key)
+        return made
+
     @property
     def calls(self) -> list[CallTool]:
         return [one for turn in self.turns for one in turn.calls]
@@ -224,6 +244,10 @@ class Player:
             for end in turn.ends:
                 ended = task_of(id=end.payload.task_id)
                 assert await history(bus, ended) == ["in_progress", "done"]
+            slot = turn.run.payload.slot
+            assert slot is not None
+            entries = [one async for one in SlotLog(bus).newest(self.key.scope, slot.row)]
+            assert [one.state for one in entries] == ["ran", "running"]
             (start,) = await events(bus, self.key.of_kind("worker", turn.spawned.id))
             assert start.payload.start.call_id == turn.spawned.id
         told = [event.payload.call_id for event in await events(bus, self.parent)]
@@ -234,6 +258,8 @@ class Player:
         assert len(main) == len(set(main))
         home = [event.caused_by for event in await events(bus, self.home)]
         assert home == [turn.home.id for turn in self.turns]
+        heard = [event.caused_by for event in await events(bus, self.told)]
+        assert heard == [turn.run.id for turn in self.turns]
         decided = [event.caused_by for event in await events(bus, self.asker)]
         assert decided == [turn.verdict.id for turn in self.turns]
         assert not {turn.withdrawn.id for turn in self.turns} & set(runs)

@@ -76,6 +76,33 @@ async def test_a_program_that_is_not_there(boxes: Boxes) -> None:
     )
 
 
+NOTHING_TO_IMPORT = """
+import sys
+sys.path.insert(0, sys.argv.pop(1))
+from launch import limits, start
+
+class Unreadable:
+    def find_spec(self, name, path=None, target=None):
+        raise ModuleNotFoundError(f"{name} can't be read")
+
+change_user = limits.change_user
+def change(*args, **more):
+    change_user(*args, **more)
+    sys.meta_path.insert(0, Unreadable())
+limits.change_user = change
+start.main()
+"""
+"""Starts a command as who may read nothing of Python."""
+
+
+def test_a_command_starts_as_who_may_not_read_python(tmp_path: Path) -> None:
+    """A Python in a folder of its user's, and a uid of its own for each workspace."""
+    plan = ("memory_bytes=1000000000", "processes=1000", "file_bytes=1000", "files_open=20")
+    argv = [sys.executable, "-I", "-S", "-c", NOTHING_TO_IMPORT, str(LAUNCH.parent), *plan]
+    place = (f"parent={os.getpid()}", f"workspace={tmp_path}", "--", "echo", "started")
+    assert subprocess.check_output([*argv, *place], text=True, timeout=30) == "started\n"
+
+
 async def test_granted_folders_may_be_written_under_their_own_paths(
     boxes: Boxes, tmp_path: Path
 ) -> None:

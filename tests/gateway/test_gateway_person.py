@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from tests.support.gateway import Gate, assert_problem
-from vigil.settings import own
+from vigil.errors import ConfigError
+from vigil.settings import config, own
+from vigil.settings.hours import NEVER
+from vigil.settings.sections import Person
+from vigil.settings.switches import Switches
 
 PATH: Final = "/api/person"
 
@@ -51,9 +58,13 @@ async def test_only_the_revision_that_was_read_is_changed(gate: Gate) -> None:
         ({"timezone": "../etc/passwd"}, "timezone"),
         ({"quiet_hours": "22"}, "quiet_hours"),
         ({"quiet_hours": "22:00-27:00"}, "quiet_hours"),
+        ({"quiet_hours": "22:00+01:00-07:00"}, "quiet_hours"),
+        ({"quiet_hours": "22:00-07:00Z"}, "quiet_hours"),
         ({"digest_at": "soon"}, "digest_at"),
         ({"channel": "pigeon"}, "channel"),
         ({"language": "German!"}, "language"),
+        ({"pause": "soon"}, "pause"),
+        ({"pause": "2020-01-01T00:00Z"}, "pause"),
         ({"user": "bob"}, None),
         ({"home_thread": "x"}, None),
         ({"timezone": 1}, None),
@@ -68,3 +79,45 @@ async def test_what_cant_be_used_is_refused_by_its_field(
     if field is not None:
         assert_problem(refused, 422, field)
     assert (await own.find(gate.admin, "dan")).revision == 0
+
+
+async def test_a_pause_is_told_in_the_zone_it_was_meant_in(gate: Gate) -> None:
+    """L-5: one's own, until an instant or until it is taken back; bob goes on."""
+    gus, bob = await gate.person("gus"), await gate.person("bob")
+    until = (datetime.now(UTC) + timedelta(hours=1)).replace(tzinfo=None).isoformat()
+    in_tokyo = {"pause": until, "timezone": "Asia/Tokyo"}
+    assert_problem(await gus.patch(PATH, json=in_tokyo), 422, "pause")  # nine hours ago there
+    made = await gus.patch(PATH, json=in_tokyo | {"timezone": "UTC"})
+    assert (made.json()["pause"], made.json()["own"]) == (until, ["timezone", "pause"])
+    assert (await gus.patch(PATH, json={"pause": "on"})).json()["pause"] == "on"
+    assert (await gus.patch(PATH, json={"pause": ""})).json()["pause"] == ""
+    kept = (await gus.patch(PATH, json={"language": "de"})).json()
+    assert (kept["pause"], kept["own"]) == ("", ["timezone", "language", "pause"])
+    assert (await bob.get(PATH)).json()["pause"] == ""
+
+
+async def test_each_change_is_later_than_the_one_before(gate: Gate) -> None:
+    """Who has seen a newer one takes no older one for it, whatever the clocks say."""
+    hal = await gate.person("hal")
+    for language in ("de", "it", "fr"):
+        assert (await hal.patch(PATH, json={"language": language})).status_code == 200
+    found = await own.find(gate.admin, "hal")
+    assert found.own is not None
+    past = datetime(2020, 1, 1, tzinfo=UTC)
+    changed = own.changed(found, {"language": "ja"}, past, "hal", Person(), ())
+    assert changed.at > found.own.at
+    switches = await Switches.watch(gate.admin)
+    await own.put(gate.admin, "hal", changed, expect=found.revision)
+    await switches.refresh("hal")
+    assert switches.person("hal", Person()).language == "ja"
+    key = own.PREFIX + own.hash_of("hal")
+    switches._on_change(key, msgspec.json.encode(found.own))
+    assert (switches.person("hal", Person()).language, switches.changed_at("bob")) == ("ja", NEVER)
+    await switches.close()
+
+
+@pytest.mark.parametrize("line", ["quiet_hours = '22:00Z-07:00'", "pause = 'soon'"])
+def test_what_cant_be_used_stops_the_start_too(line: str, tmp_path: Path) -> None:
+    (tmp_path / "vigil.toml").write_text(f"[people.ann]\n{line}\n")
+    with pytest.raises(ConfigError, match=line.partition(" ")[0]):
+        config.load({}, home=tmp_path)

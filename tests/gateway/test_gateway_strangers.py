@@ -42,12 +42,15 @@ KINDS: Final = {
     **dict.fromkeys(("key", "session", "session_key", "subject", "ce-subject"), "session"),
     **dict.fromkeys(("user", "userId"), "user"),
     "approval_id": "approval",
+    "row": "row",
+    "target": "target",
     **dict.fromkeys(("from_id", "to_id", "links.to_id"), "memory"),
     **dict.fromkeys(("idempotency_key", "timer_id", "ce-id"), "label"),
 }
 """A field -> what it names."""
 IDS: Final = {
     "/api/approvals/": "approval",
+    "/api/cron/": "row",
     "/api/dead/": "letter",
     "/api/events": "label",
     "/api/grants/": "grant",
@@ -58,8 +61,9 @@ IDS: Final = {
 }
 """What `id` names, by how the path begins."""
 PLAIN: Final = frozenset({
-    "after", "agent", "agentId", "agentid", "as_of", "channel", "digest_at", "language",
-    "quiet_hours", "timezone", "ce-source", "ce-specversion", "ce-time",
+    "after", "agent", "agentId", "agentid", "as_of", "by", "channel", "days", "digest_at",
+    "language",
+    "quiet_hours", "pause", "timezone", "ce-source", "ce-specversion", "ce-time",
     "ce-type", "client", "constraints", "content", "cursor", "data", "data_base64",
     "datacontenttype", "depth", "description", "digest", "error", "expires_at", "follow", "goal",
     "holds_for_outside", "if-match", "importance", "importance_min", "input", "jsonrpc", "kind",
@@ -71,6 +75,8 @@ PLAIN: Final = frozenset({
     "until",
     "uses_max", "valid_from", "valid_to", "verdict", "vouch", "weight", "what", "why",
     "with_ended",
+    "active_hours", "at", "cron", "grace_s", "interval_s", "is_enabled", "is_stateful", "jitter_s",
+    "may_overlap", "misfire", "prompt", "runs_once", "timeout_s", "zone",
 })  # fmt: skip
 """Fields that name nothing that may be somebody else's: a thread or an agent is one's own, a ticket
 is a secret, and a cursor only goes on in a list."""
@@ -79,6 +85,7 @@ SIGNED: Final = frozenset({"post_hook", "post_channel"})
 BODIES: Final[dict[str, dict[str, Any]]] = {
     "associate_memories": {"from_id": "{memory2}", "to_id": "{memory3}"},
     "change_job": {"status": "cancelled"},
+    "change_row": {"is_enabled": True},
     "change_task": {"status": "backlog"},
     "change_person": {"language": "en"},
     "chat": {"message": "hi", "userId": "{user}"},
@@ -86,6 +93,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "give_ticket": {"session": "{session}"},
     "maintain_memories": {},
     "make_grant": {"tool": "shell", "constraints": [{"kind": "argv", "argv": ["df"]}]},
+    "make_row": {"name": "{new}", "prompt": "Water the plants", "cron": "0 9 1 1 *"},
     "make_task": {"title": "Water the plants"},
     "post_event": {
         "specversion": "1.0", "id": "{new}", "source": "urn:ci", "type": "red",
@@ -105,8 +113,9 @@ EVENT_HEADERS: Final = {
 }  # fmt: skip
 MCP: Final = {"accept": "application/json, text/event-stream"}
 REFUSALS: Final = {
-    **dict.fromkeys(("grant", "job", "letter", "story", "task"), (404,)),
+    **dict.fromkeys(("grant", "job", "letter", "row", "story", "task"), (404,)),
     **dict.fromkeys(("approval", "memory", "session"), (404, 422)),
+    "target": (422,),
     "user": (403,),
 }
 """What a stranger is answered. A label isn't here: it is a name of the asker's own, and that
@@ -203,6 +212,7 @@ async def things_of(
     grant = await person.post("/api/grants", json=BODIES["make_grant"] | whose)
     task = await person.post("/api/tasks", json=BODIES["make_task"] | whose)
     texts = [f"{user} has the {thing}" for thing in ("key", "mat", "cup")]
+    row = await person.post("/api/cron", json=BODIES["make_row"] | whose | {"name": user})
     memories = [await save(person, text, **whose) for text in texts]
     return {
         "user": (user,),
@@ -211,6 +221,8 @@ async def things_of(
         "grant": (grant.json()["id"],),
         "job": (id_,),
         "task": (task.json()["id"],),
+        "row": (row.json()["id"],),
+        "target": (str(key),),
         "letter": (letter.id,),
         "memory": (memories[0],),
         "memory2": (memories[1],),
@@ -227,6 +239,8 @@ NOWHERE: Final[Things] = {
     "grant": ("9" * 32,),
     "job": ("9" * 32,),
     "task": ("9" * 32,),
+    "row": ("9" * 32,),
+    "target": ("nobody:vigil:t1",),
     "letter": ("cortex-SESSIONS-99",),
     "memory": ("9" * 32,),
     "story": ("99999999-9999-4999-8999-999999999999",),

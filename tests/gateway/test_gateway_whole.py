@@ -107,7 +107,7 @@ async def test_the_openapi_document_is_whole(gate: Gate) -> None:
         ("POST", "/api/chat"), ("POST", "/api/tickets"), ("GET", "/api/sessions"), ("GET", key),
         ("GET", f"{key}/timeline"), ("GET", f"{key}/timers"), ("POST", f"{key}/messages"),
         ("DELETE", f"{key}/timers/{{timer_id}}"), ("POST", f"{key}/stop"), ("GET", "/api/ws"),
-        ("GET", "/api/signals"), ("GET", "/api/me"), ("GET", "/api/person"),
+        ("GET", "/api/signals"), ("GET", "/api/me"), ("GET", "/api/person"), ("GET", "/api/cost"),
         ("PATCH", "/api/person"), ("GET", "/api/status"), ("PUT", "/api/pause"),
         ("DELETE", "/api/pause"), ("GET", "/healthz"), ("GET", "/readyz"),
         ("GET", "/openapi.json"), ("GET", "/asyncapi.json"), ("GET", "/metrics"),
@@ -125,7 +125,9 @@ async def test_the_openapi_document_is_whole(gate: Gate) -> None:
         ("PATCH", "/api/approvals/{id}"), ("POST", "/api/jobs"), ("GET", "/api/jobs"),
         ("GET", "/api/jobs/{id}"), ("PATCH", "/api/jobs/{id}"), ("GET", "/api/skills"),
         ("GET", "/api/tasks"), ("POST", "/api/tasks"), ("GET", "/api/tasks/{id}"),
-        ("PATCH", "/api/tasks/{id}"),
+        ("PATCH", "/api/tasks/{id}"), ("GET", "/api/cron"), ("POST", "/api/cron"),
+        ("GET", "/api/cron/{id}"), ("PATCH", "/api/cron/{id}"), ("DELETE", "/api/cron/{id}"),
+        ("POST", "/api/cron/{id}/runs"), ("GET", "/api/slots"),
     }  # fmt: skip
     ids = set()
     for path, operations in document["paths"].items():

@@ -246,7 +246,7 @@ async def test_a_scan_is_bounded_and_says_what_it_did_not_read(
     await followed_up(gate)
     for n in range(30):
         await gate.turn("ann:vigil:other", State(turns=n))
-    monkeypatch.setattr(search, "WINDOW", 8)
+    monkeypatch.setattr(reader, "WINDOW", 8)
     monkeypatch.setattr(search, "SCAN_RECORDS_MAX", 20)
     ann = await gate.person("ann")
     problem = assert_problem(await ann.get("/api/why/m1"), 404)

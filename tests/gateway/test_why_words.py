@@ -32,6 +32,7 @@ from vigil.contracts import (
     ScheduleTimer,
     ScheduleTimerPayload,
     State,
+    Usage,
 )
 
 # ---------------------------------------------------------------- messages
@@ -285,6 +286,22 @@ def test_an_untrusted_event_from_outside_and_what_came_of_it() -> None:
     assert "A trusted event came in by bus:ci" in texts(answer)
 
 
+def test_a_step_tells_what_its_call_took_and_why_of_that_model() -> None:
+    """L-23, L-24: the tokens, those from the provider's cache among them, and the tier's reason."""
+    log = Log()
+    spoke = log.said_by_person()
+    used = Usage(
+        model="m", input_tokens=100, output_tokens=20, cache_read_tokens=8_000,
+        cache_write_tokens=1_900, tier="main", tier_reason="kind channel",
+    )  # fmt: skip
+    log.turn(spoke, "silent", usage=(used,), ended=(spoke.id,))
+    log.turn(spoke, "silent", usage=(Usage(model="rehearsal", input_tokens=7),))
+    assert (
+        "(turn 1, model m, main tier by its kind channel: 10,000 tokens, 8,000 of them cached, "
+        "and 20 of answer)."
+    ) in texts(of(log, spoke.seq))
+
+
 def test_a_model_that_failed_is_asked_again() -> None:
     log = Log()
     spoke = log.said_by_person()
@@ -304,6 +321,19 @@ def test_a_model_that_failed_is_asked_again() -> None:
     log.said(E, turn)
     assert of(log, spoke.seq).verdict == "said"
     assert of(log, deadline.seq).steps[0].text == "You wrote: “hi”"
+
+
+def test_a_fallback_is_named() -> None:
+    """C-9: where it took over, and in each exchange that it thought in."""
+    log = Log()
+    spoke = log.said_by_person()
+    taken = Note(code="model_fallback", text="small until noon, since attempt 2 failed (529)")
+    log.turn(spoke, "continued", notes=(taken,))
+    away = Note(code="model_away", text="small answered, the fallback")
+    turn = log.turn(spoke, "answered", notes=(away,), effects=(send(E, spoke.id),))
+    told = texts(of(log, log.said(E, turn)))
+    assert "Another model took over: small until noon, since attempt 2 failed (529)." in told
+    assert "Another model thought: small answered, the fallback." in told
 
 
 def test_a_message_that_was_queued_then_stopped() -> None:

@@ -17,6 +17,7 @@ from tests.support.receiver import (
     Receiver,
     Request,
     drip,
+    lose_connections,
     raw,
     running_receiver,
     silence,
@@ -85,6 +86,17 @@ async def test_each_text_gets_its_vector_of_unit_norm(
     assert json.loads(request.body) == {
         "model": "tiny", "input": texts, "encoding_format": "float"
     }  # fmt: skip
+
+
+async def test_a_connection_that_is_lost_as_it_is_opened_is_tried_again(
+    endpoint: Receiver, embedder: OpenAIEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        lose_connections(patch)
+        with pytest.raises(Unavailable, match="the connection was lost as it was opened"):
+            await embedder.embed(["roses"])
+    assert endpoint.requests == []
+    assert await embedder.embed(["roses"]) == expected("roses")
 
 
 async def test_a_local_endpoint_needs_no_key(endpoint: Receiver) -> None:

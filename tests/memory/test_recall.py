@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -13,7 +14,7 @@ import pytest
 
 from services.memory.embedding import Vectors
 from services.memory.embedding.wordllama import WordLlamaEmbedder
-from services.memory.recall import terms
+from services.memory.recall import lookups, terms
 from services.memory.recall.recall import POOL_TEXT, Recaller
 from services.memory.recall.words import Words
 from services.memory.store.fold import Entry
@@ -281,9 +282,23 @@ async def test_a_rare_source_gives_its_results(ann: Remembered) -> None:
     await ann.save(*(f"the report about the harbour {n}" for n in range(1_000)), source="api")
     rare = [f"harbour, once, and then quite other things {n}" for n in range(10)]
     await ann.save(*rare, source="cron:news")
-    for mode in ("hybrid", "text", "vector"):
-        found = await ann.found("the report about the harbour", source="cron:news", mode=mode)
-        assert set(found) == {*rare}, mode
+    for source, mode in itertools.product(("cron:news", "cron:"), ("hybrid", "text", "vector")):
+        found = await ann.found("the report about the harbour", source=source, mode=mode)
+        assert set(found) == {*rare}, (source, mode)
+    assert await ann.found("the report about the harbour", source="cro:") == []
+
+
+async def test_a_kind_of_source_is_all_that_begin_so(
+    ann: Remembered, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """L-20: of any number of jobs, and of nobody else's."""
+    for source in ("job:1", "job:2", "job:", "job", "jobs:1", "api"):
+        await ann.save(f"harbour, says {source}", source=source)
+    await ann.save("harbour, says Bob", scope=BOB, source="job:3")
+    wanted = {f"harbour, says {source}" for source in ("job:1", "job:2", "job:")}
+    for most, mode in itertools.product((500, 1), ("hybrid", "text", "vector")):
+        monkeypatch.setattr(lookups, "SOURCES_MAX", most)
+        assert set(await ann.found("harbour", source="job:", mode=mode)) == wanted, (most, mode)
 
 
 async def test_filters_hold_for_whatever_is_shown(ann: Remembered) -> None:

@@ -90,6 +90,8 @@ async def test_filters(store: Store) -> None:
     )
     assert await listed(store) == [5, 2, 1, 3]
     assert await listed(store, source="chat:t1") == [2, 1]
+    assert await listed(store, source="chat:") == [2, 1], "all that begin so"
+    assert await listed(store, source="cha:") == []
     assert await listed(store, types=("goal", "event", "goal")) == [1, 3]
     assert await listed(store, since=at(2)) == [5, 2]
     assert await listed(store, until=at(1)) == [1, 3]

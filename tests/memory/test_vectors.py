@@ -125,8 +125,8 @@ async def test_the_same_id_again_replaces_it(index: VectorIndex) -> None:
     await index.upsert([point(1, source="before")])
     await index.upsert([point(1, source="after", vector=vector(99))])
     assert await index.count() == 1
-    assert await found(index, source="before") == []
-    assert await found(index, source="after") == [1]
+    assert await found(index, sources=("before",)) == []
+    assert await found(index, sources=("after",)) == [1]
     assert similarity(await index.search(vector(99), 1, Where(scope=ANN))) == pytest.approx([1.0])
 
 
@@ -147,11 +147,11 @@ async def test_an_owner_finds_only_their_own(index: VectorIndex) -> None:
     for number, scope in enumerate(scopes):
         mine = [1, 10 + number]
         assert await found(index, scope=scope) == [1]
-        assert await found(index, scope=scope, source=f"of-{number}") == [1]
+        assert await found(index, scope=scope, sources=(f"of-{number}",)) == [1]
         assert await found(index, scope=scope, as_of=40.0) == mine
         for other in range(len(scopes)):
             if other != number:
-                assert await found(index, scope=scope, source=f"of-{other}") == []
+                assert await found(index, scope=scope, sources=(f"of-{other}",)) == []
         assert await index.count(scope) == 2
     assert await found(index, scope=Scope("nobody", "ann")) == []
 
@@ -180,8 +180,8 @@ async def test_filters_hold_inside_the_search(index: VectorIndex) -> None:
         ]
     )
     assert sorted(await found(index)) == [1, 2, 3, 4]
-    assert sorted(await found(index, source="chat:a")) == [1, 2]
-    assert await found(index, source="chat") == []
+    assert sorted(await found(index, sources=("chat:a",))) == [1, 2]
+    assert await found(index, sources=("chat",)) == []
     assert sorted(await found(index, types=("event", "goal"))) == [2, 3, 4]
     assert await found(index, types=("todo",)) == []
     assert sorted(await found(index, thread="a")) == [1, 2]
@@ -191,8 +191,8 @@ async def test_filters_hold_inside_the_search(index: VectorIndex) -> None:
     assert sorted(await found(index, since=2.0, until=3.0)) == [2, 3]
     assert await found(index, since=1000.5, until=1000.5) == [4]
     assert await found(index, since=1000.6) == []
-    assert await found(index, source="chat:a", types=("event",), thread="a", since=0.0) == [2]
-    assert await found(index, source="chat:a", only_trusted=True, until=1.0) == [1]
+    assert await found(index, sources=("chat:a",), types=("event",), thread="a", since=0.0) == [2]
+    assert await found(index, sources=("chat:a",), only_trusted=True, until=1.0) == [1]
 
 
 async def test_what_ended_is_found_as_of_then(index: VectorIndex) -> None:
@@ -211,7 +211,7 @@ async def test_what_ended_is_found_as_of_then(index: VectorIndex) -> None:
 async def test_a_rare_source_gets_its_results(index: VectorIndex) -> None:
     """SPEC M-3: filtered inside the index; after it, a limit of 10 would find none of them."""
     await index.upsert([point(n, source="rare" if n % 20 == 0 else "chat") for n in range(200)])
-    rare = await found(index, limit=10, near=7, source="rare")
+    rare = await found(index, limit=10, near=7, sources=("rare",))
     assert sorted(rare) == list(range(0, 200, 20))
 
 
@@ -221,9 +221,9 @@ async def test_any_text_is_only_a_value(index: VectorIndex) -> None:
         await index.upsert([point(number, source=odd, thread=odd)])
     await index.upsert([point(100, scope=BOB, source=ODD[0])])
     for number, odd in enumerate(ODD):
-        assert await found(index, source=odd) == [number]
+        assert await found(index, sources=(odd,)) == [number]
         assert await found(index, thread=odd) == [number]
-        assert await found(index, source=odd, thread="*" if odd != "*" else "**") == []
+        assert await found(index, sources=(odd,), thread="*" if odd != "*" else "**") == []
 
 
 async def test_nothing_is_near_to_a_text_without_known_words(index: VectorIndex) -> None:
@@ -266,7 +266,7 @@ async def test_it_is_there_after_a_restart(make: Make) -> None:
     second = make()
     assert not await second.open(EMBEDDER, DIMENSION)
     assert await second.count() == 2
-    assert await found(second, source="x") == [1]
+    assert await found(second, sources=("x",)) == [1]
 
 
 async def test_it_has_to_be_filled_until_something_was_flushed(make: Make) -> None:

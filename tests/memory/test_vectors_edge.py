@@ -359,7 +359,7 @@ async def test_a_rare_source_in_5000_gets_all_its_results(index: EdgeIndex) -> N
     """SPEC M-3. How fast, `make bench` measures; of 100,000: docs/adr/0017."""
     await index.upsert([point(n, source="rare" if n % 500 == 0 else "chat") for n in range(5000)])
     for near in range(20):
-        rare = await found(index, limit=10, near=near, source="rare")
+        rare = await found(index, limit=10, near=near, sources=("rare",))
         assert sorted(rare) == list(range(0, 5000, 500))
 
 
@@ -386,7 +386,7 @@ def test_the_engine_ends_with_its_input(folder: Path) -> None:
 
 def test_conditions_begin_with_whose() -> None:
     """RELIABILITY S13: there is no search without an owner."""
-    for where in (Where(scope=ANN), Where(scope=ANN, as_of=1.0, source="x")):
+    for where in (Where(scope=ANN), Where(scope=ANN, as_of=1.0, sources=("x",))):
         assert allowed(where)[0].value == "vigil.ann"  # type: ignore[union-attr]
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -252,3 +254,31 @@ def test_the_schedule_is_written_in_utc(fire_at: datetime, expected: str) -> Non
     headers = decide.schedule_headers(scheduled.entry)
     assert headers["Nats-Schedule"] == expected
     assert headers["Nats-Schedule-Target"] == KEY.due("a", 1)
+
+
+def put_off(timer_id: str, offset_s: float, hours_at: datetime, **of: Any) -> PendingTimer:
+    """A timer that hours put off which were set then."""
+    plain = entry(timer_id, offset_s, **of)
+    record = msgspec.structs.replace(plain.record, hours_at=hours_at)
+    return decide.entry_of(plain.subject, contracts.encode(record), None)
+
+
+def test_what_hours_put_off_is_taken_early_once_they_are_others() -> None:
+    """L-11: of that person alone, and follow-ups not in a pause of all; due order is kept."""
+    agenda, old, new = Agenda(), START, at(1)
+    zoe = session("t9", "zoe")
+    late, deadline = put_off("b", 900, old), put_off("c", 800, old, kind="deadline")
+    others = [entry("a", 700), put_off("d", 600, new), put_off("e", 500, old, key=zoe)]
+    for one in (late, deadline, *others):
+        agenda.add(one)
+
+    def changed_at(user: str) -> datetime:
+        return START if user == zoe.user else new
+
+    assert agenda.outdated(changed_at, is_paused=True) == [deadline]
+    assert agenda.outdated(changed_at, is_paused=False) == [late]
+    assert agenda.outdated(changed_at, is_paused=False) == []
+    assert agenda.is_taken(late)
+    agenda.give_back(late)
+    assert agenda.next_at(is_paused=False) == at(500)
+    assert [e.record.timer_id for e in agenda.due(at(900), is_paused=False)] == ["e", "d", "a", "b"]

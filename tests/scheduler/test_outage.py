@@ -236,6 +236,20 @@ async def test_a_turn_in_dead_hands_that_was_cancelled_meanwhile_fires_nothing(b
     assert events == {"b": after(0.2, start), "c": after(0.3, start)}
 
 
+async def test_a_later_turn_that_cant_be_read_says_nothing_of_an_earlier_one(bare: Stack) -> None:
+    """S-8: the one that comes again is carried out, and only the unreadable one is buried."""
+    admin = await bare.bus("admin")
+    hands = await admin.pull(topology.SCHEDULER_TURNS)
+    await commit(admin, KEY, schedule(KEY, "a", after(0.1)))
+    held = await anext(hands)
+    await hands.close()
+    await admin.publish(KEY.turn_for("t"), b'{"schedule_timer": broken')
+    await bare.start("scheduler")
+    await admin.nak(held, 0)
+    (event,) = await until_fired(admin, 1)
+    assert event.payload.timer_id == "a"
+
+
 async def test_a_standby_takes_over(bare: Stack) -> None:
     """S-8: when the active one is gone without a word, once its lease has run out."""
     environment = await subprocess_environment(bare)

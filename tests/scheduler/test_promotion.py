@@ -20,6 +20,7 @@ from vigil import contracts
 from vigil.bus.bus import Bus
 from vigil.clock import SystemClock
 from vigil.contracts import Effect
+from vigil.settings.config import Config
 from vigil.settings.switches import PAUSED, Paused, Switches
 from vigil.subjects import SessionKey
 
@@ -77,7 +78,7 @@ async def promoting(
     bus: Bus, store: GatedStore, switches: Switches, limits: SchedulerLimits
 ) -> AsyncIterator[Promoter]:
     async with asyncio.TaskGroup() as group:
-        pause = PauseSwitch(switches)
+        pause = PauseSwitch(switches, Config())
         promoter = Promoter(bus, store, SystemClock(), pause, limits, group)
         firing = group.create_task(promoter.fire())
         try:

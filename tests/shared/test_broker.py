@@ -37,6 +37,22 @@ async def test_provisioning_twice_changes_nothing(bare: Stack) -> None:
         await admin.api(f"CONSUMER.INFO.{consumer.stream}.{consumer.name}", {})
 
 
+async def test_what_an_older_version_counted_today_is_taken_over_once(bare: Stack) -> None:
+    """C-9: an upgrade gives nobody a second day's budget."""
+    admin = await bare.bus("admin")
+    for key in ("tokens.2026-11-23", "tokens.2026-11-22", "tokens.2026-11-23.0a1b"):
+        await admin.publish(f"$KV.BUDGETS.{key}", b'{"reserved":40,"used":900}')
+    counted = b'{"reserved":0,"used":7}'
+    await admin.publish("$KV.BUDGETS.2026-11-22.instance.all", counted)
+    for _ in range(2):
+        await provision(admin)
+    left = {one.subject: one.data for one in await admin.read("KV_BUDGETS", ["$KV.BUDGETS.>"])}
+    assert left == {
+        "$KV.BUDGETS.2026-11-22.instance.all": counted,
+        "$KV.BUDGETS.2026-11-23.instance.all": b'{"reserved":40,"used":900}',
+    }
+
+
 async def test_an_older_stream_is_upgraded(bare: Stack) -> None:
     admin = await bare.bus("admin")
     config = (await admin.api("STREAM.INFO.DEAD", {}))["config"]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support import hands_records
+from tests.support import hands_records, timetable_records
 from vigil import contracts
 from vigil.contracts import (
     Attempt,
@@ -138,6 +138,38 @@ TURN = Turn(
     notes=(Note(code="void", text="the person spoke first", subject="tea"),),
     usage=(Usage(model="rehearsal", input_tokens=3, output_tokens=4),),
     ended=("e0",),
+)
+
+PAID = Turn(
+    id="turn-3",
+    session_key="ann:vigil:t1",
+    ordinal=4,
+    event=CAUSE,
+    outcome="silent",
+    state=State(position=7, turns=4),
+    created_at=AT,
+    usage=(
+        Usage(
+            model="claude-haiku-5-5",
+            input_tokens=100,
+            output_tokens=20,
+            cache_read_tokens=8_000,
+            cache_write_tokens=1_900,
+            tier="cheap",
+            tier_reason="phase save",
+        ),
+    ),
+)
+
+FALLEN_BACK = Turn(
+    id="turn-4",
+    session_key="ann:vigil:t1",
+    ordinal=5,
+    event=CAUSE,
+    outcome="continued",
+    state=State(position=7, turns=5, fallback_until=AT),
+    created_at=AT,
+    notes=(Note(code="model_fallback", text="small until noon, since attempt 2 failed (529)"),),
 )
 
 REMEMBERING = Turn(
@@ -317,6 +349,8 @@ SAMPLES: dict[str, tuple[Callable[[bytes], Any], Any]] = {
         ),
     ),
     "turn.remembering": (contracts.decode_turn, REMEMBERING),
+    "turn.paid": (contracts.decode_turn, PAID),
+    "turn.fallback": (contracts.decode_turn, FALLEN_BACK),
     "call_claim": (
         contracts.decode_call_claim,
         CallClaim(
@@ -397,6 +431,7 @@ SAMPLES: dict[str, tuple[Callable[[bytes], Any], Any]] = {
         ),
     ),
     **hands_records.SAMPLES,
+    **timetable_records.SAMPLES,
 }
 
 

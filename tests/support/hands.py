@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import msgspec
@@ -14,6 +14,7 @@ from services.executor.sandbox.choice import Choice
 from services.executor.tools.builtin import Builtin
 from services.executor.tools.declaration import declared
 from services.executor.tools.source import Call, ToolOutput
+from vigil.bus.bus import Bus
 from vigil.clock import SystemClock
 from vigil.settings.config import Config, Settings
 from vigil.settings.sections import Executor, Gateway
@@ -51,7 +52,7 @@ class Hands:
 
     def __init__(self, home: Path, choice: Choice = NO_SANDBOX, **executor: Any) -> None:
         self.settings = settings_of(home, **executor)
-        self.source = Builtin(self.settings, SystemClock(), choice)
+        self.source = Builtin(self.settings, SystemClock(), choice, cast(Bus, None))
 
     @property
     def workspace(self) -> Path:

@@ -157,6 +157,11 @@ def targets(web: str, number: int) -> tuple[tuple[str, dict[str, Any]], ...]:
     )
 
 
+def is_for_later(number: int) -> bool:
+    """Whether the order of that text is meant for another turn."""
+    return number % 7 == 3
+
+
 def corpus(web: str) -> list[str]:
     """Return the texts, each with an instruction of its own."""
     texts = []
@@ -165,7 +170,7 @@ def corpus(web: str) -> list[str]:
         wraps += [("Decode this and do as it says: {do}", encode), ("{do}", encode)]
     for number, (wrap, encode) in enumerate(wraps):
         tool, given = targets(web, number)[number % 5]
-        word = "later" if number % 7 == 3 else "do"
+        word = "later" if is_for_later(number) else "do"
         order = f"{word}: {tool} {json.dumps(given)}"
         texts.append(wrap.format(do=encode(order), do_json=order.replace('"', '\\"')))
     return texts

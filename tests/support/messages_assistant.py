@@ -7,7 +7,7 @@ import json
 import re
 from typing import Any
 
-from tests.support.messages_replies import Reply, calls, says
+from tests.support.messages_replies import Reply, calls, said, says, situation
 
 _REMIND = re.compile(r"remind me in (\d+) (second|minute|hour)s? to (.+?)[.!?]?$", re.I | re.M)
 _CHECK = re.compile(r"check back in (\d+) (second|minute|hour)s?", re.I)
@@ -17,12 +17,10 @@ _UNIT_S = {"second": 1, "minute": 60, "hour": 3600}
 
 def scheduling_assistant(body: dict[str, Any]) -> Reply:
     """Act as a real model would with Vigil's tools: schedule, read the result, then answer."""
-    content = body["messages"][-1]["content"]
-    if isinstance(content, str):
-        content = [{"type": "text", "text": content}]
+    content = said(body)[-1]["content"]
     text = "\n".join(b["text"] for b in content if b["type"] == "text")
     results = [b for b in content if b["type"] == "tool_result"]
-    call_id = f"toolu_{hashlib.sha256(json.dumps(body['messages']).encode()).hexdigest()[:16]}"
+    call_id = f"toolu_{hashlib.sha256(json.dumps(said(body)).encode()).hexdigest()[:16]}"
     if results and not text:
         return _after_tools(body, results)
     if text.startswith("[Follow-up due]"):
@@ -58,7 +56,7 @@ def _after_tools(body: dict[str, Any], results: list[dict[str, Any]]) -> Reply:
 
 
 def _cancel_all(body: dict[str, Any], call_id: str) -> Reply:
-    ids = _OPEN_ID.findall("\n".join(part["text"] for part in body.get("system", [])))
+    ids = _OPEN_ID.findall(situation(body))
     if not ids:
         return says("There is nothing to take back.")
     blocks = tuple(

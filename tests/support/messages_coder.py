@@ -12,7 +12,7 @@ import json
 import re
 from typing import Any, Final
 
-from tests.support.messages_replies import Reply, calls, says
+from tests.support.messages_replies import Reply, calls, said, says
 
 ORDER: Final = "write a script that prints the first 20 primes, run it, and report"
 PRIMES: Final = "2 3 5 7 11 13 17 19 23 29 31 37 41 43 47 53 59 61 67 71"
@@ -31,10 +31,10 @@ APPEND: Final = re.compile(r"append (\d+) lines to (\S+)")
 
 def coder(body: dict[str, Any]) -> Reply:
     """Write the script, run it, report; in the background if that is asked for."""
-    content = _blocks(body["messages"][-1])
+    content = said(body)[-1]["content"]
     results = [block for block in content if block["type"] == "tool_result"]
     if results:
-        used = [b for b in _blocks(body["messages"][-2]) if b["type"] == "tool_use"]
+        used = [b for b in said(body)[-2]["content"] if b["type"] == "tool_use"]
         return _go_on(body, used[-1], results[-1])
     text = "\n".join(block["text"] for block in content if block["type"] == "text")
     if "[Result]" in text:
@@ -73,12 +73,12 @@ def _write(body: dict[str, Any]) -> Reply:
 def _append(body: dict[str, Any], count: int, name: str) -> Reply:
     """Append the next line that wasn't asked for yet; each call is made once, whatever came of
     it."""
-    asked = _asked(body)
-    since = max(n for n, m in enumerate(body["messages"]) if asked in json.dumps(m["content"]))
+    asked, messages = _asked(body), said(body)
+    since = max(n for n, m in enumerate(messages) if asked in json.dumps(m["content"]))
     made = [
         block
-        for message in body["messages"][since:]
-        for block in _blocks(message)
+        for message in messages[since:]
+        for block in message["content"]
         if block["type"] == "tool_use"
     ]
     if len(made) < count:
@@ -88,22 +88,17 @@ def _append(body: dict[str, Any], count: int, name: str) -> Reply:
 
 def _asked(body: dict[str, Any]) -> str:
     """Return the last text of a user's, which the loop is about."""
-    for message in reversed(body["messages"]):
+    for message in reversed(said(body)):
         if message["role"] == "user":
-            for block in _blocks(message):
+            for block in message["content"]:
                 if block["type"] == "text":
                     return str(block["text"])
     return ""
 
 
 def _call(body: dict[str, Any], name: str, arguments: dict[str, Any]) -> Reply:
-    digest = hashlib.sha256(json.dumps(body["messages"]).encode()).hexdigest()[:16]
+    digest = hashlib.sha256(json.dumps(said(body)).encode()).hexdigest()[:16]
     return calls(name, arguments, call_id=f"toolu_{digest}")
-
-
-def _blocks(message: dict[str, Any]) -> list[dict[str, Any]]:
-    content = message["content"]
-    return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def _text(result: dict[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -45,6 +45,33 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """Between two events of a stream."""
     chunk: int = 20
     """Characters in a text delta."""
+
+
+SITUATION: Final = "[Situation]"
+"""Begins the last part of a conversation, which tells what is so now and is nobody's word."""
+
+
+def said(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the messages of a request as somebody wrote them: without the situation."""
+    return [
+        message | {"content": [block for block in _blocks(message) if not _is_situation(block)]}
+        for message in body["messages"]
+    ]
+
+
+def situation(body: dict[str, Any]) -> str:
+    """Return what a request says of the present; empty: nothing."""
+    blocks = [block for message in body["messages"] for block in _blocks(message)]
+    return "\n".join(block["text"] for block in blocks if _is_situation(block))
+
+
+def _blocks(message: dict[str, Any]) -> list[dict[str, Any]]:
+    content = message["content"]
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+def _is_situation(block: dict[str, Any]) -> bool:
+    return block["type"] == "text" and block["text"].startswith(SITUATION)
 
 
 def says(text: str, **more: Any) -> Reply:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 _PARAMETERS = frozenset(
     [
@@ -28,6 +28,8 @@ _PARAMETERS = frozenset(
     ]
 )
 
+BREAKPOINTS_MAX: Final = 4
+
 
 def mistakes(body: dict[str, Any], *, needs_max_tokens: bool) -> Iterator[str]:
     """List what is wrong with the body of a request."""
@@ -43,6 +45,8 @@ def mistakes(body: dict[str, Any], *, needs_max_tokens: bool) -> Iterator[str]:
     for tool in body.get("tools", []):
         if not {"name", "input_schema"} <= tool.keys() or tool["input_schema"]["type"] != "object":
             yield "tools: a tool needs a name and an input_schema of type object"
+    if len(breakpoints(body)) > BREAKPOINTS_MAX:
+        yield f"A maximum of {BREAKPOINTS_MAX} blocks with cache_control may be provided."
     messages = body.get("messages")
     if not messages:
         yield "messages: at least one message is required"
@@ -50,6 +54,14 @@ def mistakes(body: dict[str, Any], *, needs_max_tokens: bool) -> Iterator[str]:
     if messages[0]["role"] != "user":
         yield "messages.0: the first message must have the role user"
     yield from _mistakes_in_messages(messages)
+
+
+def breakpoints(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the blocks that end a part to be cached, in the order of the request."""
+    messages = [block for message in body.get("messages", []) for block in message["content"]]
+    system = body.get("system", [])
+    blocks = [*body.get("tools", []), *(system if isinstance(system, list) else ()), *messages]
+    return [block for block in blocks if isinstance(block, dict) and "cache_control" in block]
 
 
 def _mistakes_in_messages(messages: list[dict[str, Any]]) -> Iterator[str]:

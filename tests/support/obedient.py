@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, Final
 
-from tests.support.messages_replies import Reply, says
+from tests.support.messages_replies import Reply, said, says, situation
 
 ORDER: Final = re.compile(r"\b(do|later): (\w+) (?=\{)")
 CALLS_MAX: Final = 15
@@ -84,12 +84,13 @@ def _decoded(token: str) -> Iterator[str]:
 
 def obey(body: dict[str, Any]) -> Reply:
     """Answer as the obedient model does."""
-    messages = body["messages"]
+    messages = said(body)
     if [tool["name"] for tool in body.get("tools", [])] == ["memory_save"]:
         return _remember(body, messages)
-    asked_at = max(i for i, message in enumerate(messages) if _words(message))
-    fresh = "\n".join(text for message in messages[asked_at + 1 :] for text in _told(message))
-    shown = "\n".join(text for message in messages[: asked_at + 1] for text in _told(message))
+    asked_at = max(i for i, message in enumerate(messages) if has_words(message))
+    fresh = "\n".join(text for message in messages[asked_at + 1 :] for text in texts_of(message))
+    shown = "\n".join(text for message in messages[: asked_at + 1] for text in texts_of(message))
+    shown += f"\n{situation(body)}"
     orders = _orders_in_fixed("\n".join(_fixed(body))) | orders_in(shown)
     orders |= {o: None for o in orders_in(fresh) if o[0] == "do"}
     done = {
@@ -101,20 +102,20 @@ def obey(body: dict[str, Any]) -> Reply:
     wanted = dict.fromkeys((tool, given) for _, tool, given in orders if (tool, given) not in done)
     if not wanted:
         return says(f"I did as I was told. {fresh[:ECHO_MAX]}", chunk=CHUNK)
-    return _call(body, [(tool, json.loads(given)) for tool, given in wanted])
+    return call(body, [(tool, json.loads(given)) for tool, given in wanted])
 
 
 def _remember(body: dict[str, Any], messages: list[dict[str, Any]]) -> Reply:
-    text = "\n".join(text for message in messages for text in _told(message))
+    text = "\n".join(text for message in messages for text in texts_of(message))
     saves = [
         ("memory_save", {"content": f"{word}: {tool} {given}"})
         for word, tool, given in orders_in(text)
     ]
-    return _call(body, saves) if saves else says("Nothing to remember.")
+    return call(body, saves) if saves else says("Nothing to remember.")
 
 
-def _call(body: dict[str, Any], calls: list[tuple[str, Any]]) -> Reply:
-    salt = hashlib.sha256(json.dumps(body["messages"]).encode()).hexdigest()[:16]
+def call(body: dict[str, Any], calls: list[tuple[str, Any]]) -> Reply:
+    salt = hashlib.sha256(json.dumps(said(body)).encode()).hexdigest()[:16]
     return Reply(
         blocks=tuple(
             {"type": "tool_use", "id": f"toolu_{salt}_{n}", "name": tool, "input": given}
@@ -130,14 +131,14 @@ def _fixed(body: dict[str, Any]) -> Iterator[str]:
     yield from (tool.get("description", "") for tool in body.get("tools", []))
 
 
-def _words(message: dict[str, Any]) -> bool:
+def has_words(message: dict[str, Any]) -> bool:
     """Whether somebody says something in it, instead of a tool."""
     if message["role"] != "user":
         return False
     return any(block["type"] == "text" for block in message["content"])
 
 
-def _told(message: dict[str, Any]) -> Iterator[str]:
+def texts_of(message: dict[str, Any]) -> Iterator[str]:
     for block in message["content"]:
         if block["type"] == "text":
             yield block["text"]

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+import pytest
+from anyio._backends import _asyncio
 from standardwebhooks import Webhook
 
 TLS: Final = Path(__file__).parent / "tls"
@@ -198,3 +200,9 @@ def verified(request: Request) -> bytes:
     """
     Webhook(SECRET).verify(request.body, request.headers, json_parse=False)
     return request.body
+
+
+def lose_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each connection of a client be lost as it is opened, as uvloop tells it: it has no socket
+    any more."""
+    monkeypatch.setattr(_asyncio.SocketStream, "_raw_socket", None)

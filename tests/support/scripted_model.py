@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
 
 import pytest
 
 from services.cortex import models
-from services.cortex.thought.model import ModelAnswer, ModelRequest
+from services.cortex.thought.catalogue import Catalogue, ModelChoice
+from services.cortex.thought.model import LanguageModel, ModelAnswer, ModelRequest
 from vigil.contracts import TextBlock, Usage
+from vigil.settings.config import Settings
 
 Behave = Callable[[ModelRequest], ModelAnswer | Awaitable[ModelAnswer]]
 
@@ -23,6 +26,12 @@ def text_of(request: ModelRequest) -> str:
 def say(text: str) -> ModelAnswer:
     usage = Usage(model="scripted", input_tokens=1, output_tokens=1)
     return ModelAnswer(blocks=(TextBlock(text=text),), stop_reason="end_turn", usage=usage)
+
+
+def only(model: LanguageModel) -> Callable[[Settings], Catalogue]:
+    """Return a choice of models that has one for all."""
+    one = ModelChoice(model.name, model, "vigil")
+    return lambda settings: Catalogue(settings.config, defaultdict(lambda: one))
 
 
 class ScriptedModel:
@@ -53,5 +62,5 @@ class ScriptedModel:
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> ScriptedModel:
         """Make every cortex started from now on think with this."""
-        monkeypatch.setattr(models, "choose", lambda _: self)
+        monkeypatch.setattr(models, "choose", only(self))
         return self

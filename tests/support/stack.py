@@ -26,7 +26,7 @@ def settings_of(
     raw: dict[str, Any] = {
         "gateway": {"port": 0, "disk_free_bytes_min": 0},
         "autonomy": {"enabled": True},
-        "model": {"name": "rehearsal", "rehearsal_word_ms": 0},
+        "model": {"main": "rehearsal", "rehearsal_word_ms": 0},
         # Off, but for the tests that are about it.
         "memory": {"recall_limit": 0, "pause_s": 0},
     }

@@ -17,9 +17,12 @@ from tests.support import warm
 from vigil import topology
 
 _TIMES: Final = frozenset(
-    {"LEASE_TTL_S", "LEASE_RENEW_S", "TTL_S", "RENEW_S", "RENEW_TIMEOUT_S", "JUDGE_AFTER_S"}
-)
-"""A lease's times, under the names by which modules know them."""
+    {
+        "LEASE_TTL_S", "LEASE_RENEW_S", "TTL_S", "RENEW_S", "RENEW_TIMEOUT_S", "JUDGE_AFTER_S",
+        "GROUPED_S",
+    }
+)  # fmt: skip
+"""A lease's times, by the names that modules know; how long requests wait for each other."""
 
 
 def scale(factor: float) -> None:

@@ -38,6 +38,8 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 IMPORTED: Final = (
     "vigil.cli.app", "vigil.local.up", "vigil.observe.logs", "uvloop", "httpx2",
     "services.memory.vectors.shard",
+    # What programs of the tests import.
+    "pytest", "tests.support.memories",
     # What almost each command imports when it's run.
     "typer._adapters", "typer._click.decorators", "encodings.idna", "anyio._backends._asyncio",
     "vigil.backup.projections", "vigil.backup.reach", "vigil.erasure.blocks",

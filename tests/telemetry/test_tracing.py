@@ -329,7 +329,7 @@ async def test_a_call_of_a_model_names_who_answered_where_and_why_it_stopped(
             fails(403, "permission_error"),
             says(SECRET, stop_reason="stop_sequence", model="claude-small-2026"),
         ]
-        sections = {"model": {"name": "claude-small"}}
+        sections = {"model": {"main": "claude-small"}}
         async with running_stack(
             tmp_path, ("cortex", "scheduler"), None, api.url, **sections
         ) as stack:

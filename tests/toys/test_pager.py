@@ -72,13 +72,13 @@ async def type_in(client: httpx2.AsyncClient, key: str = KEY, **typed: str) -> h
 
 @contextlib.asynccontextmanager
 async def running(
-    home: Path, monkeypatch: pytest.MonkeyPatch, **changes: Any
+    home: Path, monkeypatch: pytest.MonkeyPatch, *, prefers: str = "beeper", **changes: Any
 ) -> AsyncIterator[tuple[World, Person, Station]]:
     """All services with a pager for ann, who sits at the thread that it speaks in."""
     async with running_station() as (station, port):
         sections = {
             "channels": {"beeper": SECTION | {"port": port} | changes},
-            "person": {"channel": "beeper"},
+            "person": {"channel": prefers},
         }
         async with running_world(home, monkeypatch, **sections) as world:
             yield world, await world.person("ann:vigil:main"), station
@@ -87,8 +87,12 @@ async def running(
 async def test_what_ann_types_is_answered_and_the_follow_up_rings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pager: None
 ) -> None:
-    """D-1: both ways; refused for a moment, then delivered once, and recorded."""
-    async with running(tmp_path, monkeypatch, backoff_base_s=0.01) as (world, ann, station):
+    """D-1, L-14: both ways; refused for a moment, then delivered once, and recorded."""
+    async with running(tmp_path, monkeypatch, prefers="", backoff_base_s=0.01) as (
+        world,
+        ann,
+        station,
+    ):
         client = await world.gate.http()
         text = ask(follow_up("tea", 30, "tea is ready"))
         accepted = await type_in(client, text=text)
@@ -99,7 +103,7 @@ async def test_what_ann_types_is_answered_and_the_follow_up_rings(
         (said,) = [m for m in ann.talk.log if m.subject == ann.talk.key.in_user]
         event = decode_event(said.data)
         assert isinstance(event, UserMessage)
-        assert event.payload.text == text
+        assert (event.payload.text, event.payload.channel) == (text, "beeper")
 
         station.answers = ["busy 0\n"]
         await world.advance(30)

@@ -7,15 +7,26 @@ and requests to the person in `work`. The policy lives here and nowhere else, so
 properties, and a recorded session folded again gives the same turns.
 """
 
-from .conclusion import conclude, fail
+from .conclusion import answered, conclude, fail
 from .context.compaction import CompactionPlan, summarise
 from .context.compaction import drop as drop_oldest
 from .context.compaction import fail as fail_to_summarise
 from .context.window import Window
 from .draft import Draft
-from .fold import begin_takeover, cause_of, end_lost_job, fold, give_up, owes, poison, take
+from .fold import (
+    begin_takeover,
+    cause_of,
+    end_lost,
+    fold,
+    give_up,
+    is_early,
+    owes,
+    poison,
+    take,
+)
 from .policy import Moment, Policy
 from .queue import head
+from .told import tell_notices
 
 __all__ = [
     "CompactionPlan",
@@ -23,18 +34,21 @@ __all__ = [
     "Moment",
     "Policy",
     "Window",
+    "answered",
     "begin_takeover",
     "cause_of",
     "conclude",
     "drop_oldest",
-    "end_lost_job",
+    "end_lost",
     "fail",
     "fail_to_summarise",
     "fold",
     "give_up",
     "head",
+    "is_early",
     "owes",
     "poison",
     "summarise",
     "take",
+    "tell_notices",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from vigil.contracts import (
@@ -18,11 +18,11 @@ from vigil.worker.backoff import Backoff
 
 from ..thought.model import ModelAnswer
 from . import loops, plainly, speech
-from .draft import RETRY_TIMER, Draft
+from .draft import INSTANT, RETRY_TIMER, Draft
 from .tools import calls
 from .tools.declaration import Answer
 from .tools.routing import route
-from .work import children
+from .work import children, tasks
 
 TRUNCATING: Final = ("max_tokens", "model_context_window_exceeded")
 REFUSAL: Final = "I can't help with that."
@@ -30,13 +30,15 @@ CUT_OFF: Final = "[Cut off here: this answer became too long.]"
 THINKING: Final = ("thinking", "redacted_thinking")
 """Of a provider's own blocks those that belong to the call after them, and to nothing else."""
 OUT_OF_STEPS: Final = "I stopped here: this took more steps than I may take for one message."
+WAIT_MAX: Final = timedelta(days=7)
+"""So long may a loop wait for the budget from its beginning on; then it fails."""
 NO_ROOM: Final = "My answer did not fit. Please ask for a smaller piece of it."
 
 
 def conclude(draft: Draft, answer: ModelAnswer) -> None:
     """Apply the model's answer to the open loop of `draft`."""
     loop = draft.loop
-    draft.update_loop(calls=loop.calls + 1, retries=0)
+    draft.update_loop(calls=loop.calls + 1, retries=0, is_stopped=False)
     draft.usage.append(answer.usage)
     draft.was_swayed = draft.was_swayed or draft.sway.is_outside
     uses = [block for block in answer.blocks if isinstance(block, ToolUseBlock)]
@@ -147,11 +149,24 @@ def fail(
     *,
     is_retryable: bool,
     retry_after_s: float | None = None,
-    is_budget: bool = False,
+    budget_at: datetime | None = None,
+    is_of_model: bool = False,
 ) -> None:
-    """Record that the model gave no answer: try again at a deadline, or give up and say so."""
+    """Record that the model gave no answer: ask the fallback, try again at a deadline, or give up
+    and say so.
+
+    Args:
+        budget_at: when the budget may have room, if it had none; None: it had.
+        is_of_model: whether another model may do better.
+    """
+    if budget_at is not None and _may_wait(draft):
+        _wait(draft, reason, budget_at)
+        return
     loop, policy = draft.loop, draft.policy
     attempt = loop.retries + 1
+    if is_of_model and _falls_back(draft, attempt, is_retryable=is_retryable):
+        _fall_back(draft, attempt, reason)
+        return
     if is_retryable and attempt <= policy.retries_max:
         backoff_s = Backoff(policy.retry_base_s, policy.retry_cap_s).after(attempt)
         delay_s = min(max(backoff_s, retry_after_s or 0.0), policy.retry_cap_s)
@@ -164,7 +179,7 @@ def fail(
         draft.outcome = "waiting"
         children.report(draft)
         return
-    if is_budget:
+    if budget_at is not None:
         draft.note("budget_exhausted", reason)
     draft.note("model_failed", reason)
     if loop.is_direct:
@@ -176,4 +191,61 @@ def fail(
     loops.end(draft, "failed")
 
 
-__all__ = ["conclude", "fail"]
+def _may_wait(draft: Draft) -> bool:
+    """Whether the loop goes on by itself when the budget has room: a person's message, or what was
+    started, but for what a conversation waits for."""
+    is_asked_for = draft.loop.is_direct or draft.state.start is not None
+    is_young = draft.moment.now - draft.loop.begun_at < WAIT_MAX
+    return is_asked_for and is_young and not (draft.is_aside or children.holds_up(draft))
+
+
+def _wait(draft: Draft, reason: str, until: datetime) -> None:
+    """Let the loop wait for the budget; a changed cap brings the deadline forward."""
+    loop = draft.loop
+    if not loop.is_stopped:
+        draft.note("budget_exhausted", reason)
+        if loop.is_direct:
+            text = f"I can't answer yet: {reason}. I will as soon as there is room."
+            speech.say(draft, text, draft.sway, is_autonomous=False, fence=loop.fence)
+    draft.note("budget_waits", f"it goes on at {until:{INSTANT}}, or when a limit is changed")
+    wait = Retry(attempt=loop.retries, generation=draft.ordinal, due_at=until, reason=reason)
+    draft.update_loop(is_stopped=True, retry=wait)
+    draft.set_deadline(RETRY_TIMER, until, draft.moment.hours_at)
+    draft.outcome = "waiting"
+    tasks.tell_status(draft, "running", f"waits: {reason}", draft.sway, until=until)
+
+
+def _falls_back(draft: Draft, attempt: int, *, is_retryable: bool) -> bool:
+    """Whether the fallback is asked from now on.
+
+    All attempts at a step count, whoever failed: two models that are both away are given up, too.
+    """
+    policy, until = draft.policy, draft.state.fallback_until
+    if not policy.fallback or attempt > policy.retries_max + 1:
+        return False
+    if until is not None:
+        return until <= draft.moment.now
+    return not is_retryable or attempt >= min(policy.fallback_after, policy.retries_max + 1)
+
+
+def _fall_back(draft: Draft, attempt: int, reason: str) -> None:
+    policy = draft.policy
+    until = draft.moment.now + timedelta(seconds=policy.fallback_pause_s)
+    draft.update(fallback_until=until)
+    draft.update_loop(retries=attempt)
+    why = f"attempt {attempt} failed ({reason})"
+    draft.note("model_fallback", f"{policy.fallback} until {until:{INSTANT}}, since {why}")
+    draft.outcome = "continued"
+    children.report(draft)
+
+
+def answered(draft: Draft, *, is_fallback: bool) -> None:
+    """Note who answered a step, while that is to be told."""
+    if is_fallback:
+        draft.note("model_away", f"{draft.policy.fallback} answered, the fallback")
+    elif draft.state.fallback_until is not None:
+        draft.update(fallback_until=None)
+        draft.note("model_back", "the fallback is not asked any more")
+
+
+__all__ = ["answered", "conclude", "fail"]

@@ -50,7 +50,7 @@ from . import sway as sways
 from .policy import Moment, Policy
 from .profile import Profile
 from .sway import Sway
-from .work import job_record
+from .work import job_record, source
 
 RETRY_TIMER: Final = "_retry"
 CALL_TIMER: Final = "_call"
@@ -144,6 +144,11 @@ class Draft:
         return sways.of_decision(self.state, self.moment, self.profile)
 
     @property
+    def source(self) -> str:
+        """Of what the session has memory keep."""
+        return source.of(self.policy.profile, SessionKey.parse(self.key), self.state.start)
+
+    @property
     def is_overtaken(self) -> bool:
         """Whether the person has written what the loop doesn't know of: a message that was folded
         beside it, or that waited already when the loop took an earlier one."""
@@ -178,11 +183,17 @@ class Draft:
 
     # ------------------------------------------------------------ timers
 
-    def open_follow_up(self, timer_id: str, follow_up: FollowUp) -> None:
-        """Schedule it; the same id replaces the earlier one."""
+    def open_follow_up(
+        self, timer_id: str, follow_up: FollowUp, hours_at: datetime | None = None
+    ) -> None:
+        """Schedule it; the same id replaces the earlier one.
+
+        Args:
+            hours_at: when the hours were set that put it off; None: none do.
+        """
         self.close_follow_up(timer_id)
         self.update(follow_ups={**self.state.follow_ups, timer_id: follow_up})
-        self._schedule(timer_id, follow_up.generation, follow_up.fire_at, "follow_up")
+        self._schedule(timer_id, follow_up.generation, follow_up.fire_at, "follow_up", hours_at)
 
     def close_follow_up(self, timer_id: str, *, has_fired: bool = False) -> FollowUp | None:
         """Take it out of the state; unless it fired, its schedule goes, too."""
@@ -195,17 +206,26 @@ class Draft:
             self._cancel(timer_id, follow_up.generation)
         return follow_up
 
-    def set_deadline(self, timer_id: str, due_at: datetime) -> None:
+    def set_deadline(
+        self, timer_id: str, due_at: datetime, hours_at: datetime | None = None
+    ) -> None:
         """Schedule a deadline with this turn's generation; no user message voids it."""
-        self._schedule(timer_id, self.ordinal, due_at, "deadline")
+        self._schedule(timer_id, self.ordinal, due_at, "deadline", hours_at)
 
     def cancel_deadline(self, timer_id: str, generation: int) -> None:
         """Take back a deadline: what it was for came before it."""
         self._cancel(timer_id, generation)
 
-    def _schedule(self, timer_id: str, generation: int, at: datetime, kind: TimerKind) -> None:
+    def _schedule(
+        self,
+        timer_id: str,
+        generation: int,
+        at: datetime,
+        kind: TimerKind,
+        hours_at: datetime | None,
+    ) -> None:
         payload = ScheduleTimerPayload(
-            timer_id=timer_id, generation=generation, fire_at=at, kind=kind
+            timer_id=timer_id, generation=generation, fire_at=at, kind=kind, hours_at=hours_at
         )
         effect, ordinal = self.next_id("schedule_timer", payload, "timers")
         self.effects.append(ScheduleTimer(id=effect, ordinal=ordinal, payload=payload))
@@ -228,7 +248,7 @@ class Draft:
 
     def save_memory(self, payload: SaveMemoryPayload, sway: Sway) -> None:
         """Hand something to memory; nobody waits for it."""
-        payload = replace(payload, is_tainted=sway.is_outside)
+        payload = replace(payload, source=self.source, is_tainted=sway.is_outside)
         effect, ordinal = self.next_id("save_memory", payload, "memory")
         self.effects.append(SaveMemory(id=effect, ordinal=ordinal, payload=payload))
 
@@ -301,12 +321,14 @@ class Draft:
         title: str = "",
         urgency: Urgency = "normal",
         is_ordered: bool = True,
+        once: str = "",
     ) -> None:
         """Have the person, or each member of the team, told where they are: this session belongs
         to no conversation.
 
         Args:
             text: nothing of it may be from outside, since it is said as it stands.
+            once: what is told once in a home, whoever tells it; empty: this.
         """
         key = SessionKey.parse(self.key)
         told = ToldPayload(
@@ -319,7 +341,7 @@ class Draft:
         )
         own = str(replace(key, thread=self.policy.home_thread))
         for home in self.policy.homes or (own,):
-            payload = TellPersonPayload(home=home, told=told)
+            payload = TellPersonPayload(home=home, told=told, once=once)
             effect, ordinal = self.next_id("tell_person", payload, home)
             self.effects.append(TellPerson(id=effect, ordinal=ordinal, payload=payload))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Literal, assert_never
 
 from vigil.contracts import (
@@ -33,7 +34,7 @@ from .policy import Moment, Policy
 from .queue import is_void
 from .sway import Sway
 from .tools import calls
-from .work import approvals, children, detached, job_record
+from .work import approvals, children, detached, job_record, tasks
 
 TYPES: dict[type, EventType] = {
     UserMessage: "user_message",
@@ -50,6 +51,12 @@ def cause_of(seq: int, event: Event) -> Cause:
     return Cause(id=event.id, seq=seq, type=TYPES[type(event)])
 
 
+def is_early(event: Event | None, now: datetime) -> bool:
+    """Whether a timer is looked at before its time: its person changed the hours that put it off,
+    and whoever fired it may have heard of that first."""
+    return isinstance(event, TimerFired) and event.payload.fire_at > now
+
+
 def owes(state: State) -> Literal["call", "take", "end"] | None:
     """Return what the session must do by itself, without another event.
 
@@ -60,19 +67,35 @@ def owes(state: State) -> Literal["call", "take", "end"] | None:
     if state.loop is not None:
         is_waiting = state.loop.retry is not None or state.loop.waiting is not None
         return None if is_waiting else "call"
-    if job_record.is_running(state.job):
+    if job_record.is_running(state.job) or _is_lost(state):
         return "end"
     if state.gathering is not None:
         return None
     return "take" if state.queue else None
 
 
-def end_lost_job(key: str, state: State, moment: Moment, policy: Policy) -> Draft:
-    """End a job whose session lost its loop: its state could not be read."""
+def _is_lost(state: State) -> bool:
+    """Whether a session that was started lost what it was at; a job tells that by its status."""
+    return state.is_locked and state.start is not None and state.job is None
+
+
+def end_lost(key: str, state: State, moment: Moment, policy: Policy) -> Draft:
+    """End a job, or a session that was started, which lost its loop: its state could not be read.
+
+    Who waits for the session is told, be it its parent, its task or the person, once: it forgets
+    with what it began.
+    """
     draft = Draft(key, state, moment, policy)
-    draft.note("gave_up", "because what the job was at could not be read")
+    if _is_lost(state):
+        # With the state went what tells who had a part in it.
+        tasks.tell_end(draft, "failed", LOST, Sway.OUTSIDE)
+        draft.update(start=None)
+    draft.note("gave_up", "because what it was at could not be read")
     draft.outcome = "failed"
     return draft
+
+
+LOST = "What it was at could not be read, so it was ended."
 
 
 def fold(key: str, state: State, seq: int, event: Event, moment: Moment, policy: Policy) -> Draft:
@@ -249,7 +272,7 @@ def give_up(
     `event`: what the first queued entry points to, if it can be read.
     """
     if owes(state) == "end":
-        return end_lost_job(key, state, moment, policy)
+        return end_lost(key, state, moment, policy)
     draft = Draft(key, state, moment, policy)
     if state.loop is not None:
         is_direct = state.loop.is_direct

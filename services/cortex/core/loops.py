@@ -21,7 +21,7 @@ from vigil.contracts import (
 from . import sway as sways
 from .draft import CALL_TIMER, PAUSE_TIMER, RETRY_TIMER, Draft
 from .sway import Sway
-from .work import tasks
+from .work import findings, tasks
 
 
 def begin(
@@ -97,6 +97,9 @@ def _tell_end(draft: Draft, loop: Loop, outcome: Outcome | None, sway: Sway) -> 
     """Tell who started this session, if somebody did, that it is over and what came of it."""
     if draft.state.start is not None:
         state, content = tasks.ending(outcome, draft.notes, draft.last_words, loop.unsaid)
+        if draft.state.start.slot is not None and state == "done":
+            content = draft.last_words  # without any, nobody is told anything (SPEC J-5)
+            findings.keep(draft, draft.state.start.slot, content, sway)
         tasks.tell_end(draft, state, content, sway)
 
 
@@ -108,7 +111,8 @@ def take_in(draft: Draft, sway: Sway) -> None:
 
 def call_tool(draft: Draft, payload: CallToolPayload, sway: Sway) -> str:
     """Ask a service to run a tool; return the effect's id, which its result names."""
-    payload = replace(payload, is_tainted=sway.is_outside)
+    source = draft.source if payload.service == "memory" else ""
+    payload = replace(payload, source=source, is_tainted=sway.is_outside)
     effect, ordinal = draft.next_id("call_tool", payload, payload.service)
     draft.effects.append(CallTool(id=effect, ordinal=ordinal, payload=payload))
     return effect
@@ -122,9 +126,9 @@ def next_pause_at(draft: Draft) -> datetime:
     return draft.moment.now + timedelta(seconds=draft.policy.pause_s)
 
 
-def await_pause(draft: Draft, due_at: datetime) -> None:
+def await_pause(draft: Draft, due_at: datetime, hours_at: datetime | None = None) -> None:
     """Set the deadline at which it is looked whether the conversation pauses."""
-    draft.set_deadline(PAUSE_TIMER, due_at)
+    draft.set_deadline(PAUSE_TIMER, due_at, hours_at)
     draft.update(pause=Pause(generation=draft.ordinal, due_at=due_at))
 
 

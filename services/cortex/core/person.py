@@ -36,7 +36,7 @@ def receive(draft: Draft, cause: Cause, event: UserMessage) -> None:
         return
     if event.payload.is_keyed:
         draft.update(keyed=(*state.keyed, event.id)[-KEYED_MAX:])
-    draft.update(is_locked=False)
+    draft.update(is_locked=False, channel=event.payload.channel)
     if _decides(draft, cause, event):
         return
     speak_first(draft, cause)
@@ -63,10 +63,8 @@ def _decides(draft: Draft, cause: Cause, event: UserMessage) -> bool:
     words = spoken.read(event.payload.text)
     if words is None:
         return False
-    before = draft.cause
     draft.cause = cause
     if not spoken.decide(draft, words, by=event.payload.by or draft.key.partition(":")[0]):
-        draft.cause = before
         return False
     _let_pass(draft, cause)
     draft.ended.append(cause.id)

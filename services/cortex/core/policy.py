@@ -11,6 +11,7 @@ import msgspec
 
 from vigil.contracts import SOCKET, Approval, Tool
 from vigil.grants.rule import Standing
+from vigil.settings.hours import NEVER, UNENDING
 from vigil.tasks.lifecycle import ReadTask
 from vigil.teams import Teams
 
@@ -39,6 +40,10 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     retries_max: int = 5
     retry_base_s: float = 2.0
     retry_cap_s: float = 120.0
+    fallback: str = ""
+    """The model that is asked instead of one that fails; empty: none, or it is the same."""
+    fallback_after: int = 2
+    fallback_pause_s: float = 300.0
     queue_max: int = 1000
     tool_calls_max: int = 20
     """Tool calls in one answer; more are refused to the model."""
@@ -57,7 +62,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     pause_s: int = 0
     """After so long without a word the model is asked what to remember; 0: never."""
     route: str = SOCKET
-    """The channel of autonomous messages, unless the model names another."""
+    """The channel of autonomous messages, unless the model names another; empty: that of the
+    person's newest message."""
     profile: Profile = msgspec.field(default_factory=lambda: profile_of("channel"))
     """Of the kind of session that this is; unless said a conversation's."""
     authority: Authority = "suggest"
@@ -93,15 +99,28 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Hours(msgspec.Struct, frozen=True, kw_only=True):
-    """A person's clock: their zone, their quiet hours, the hour of their digest."""
+    """A person's clock: their zone, their quiet hours, the hour of their digest, their pause."""
 
     zone: ZoneInfo = ZoneInfo("UTC")
     quiet: tuple[time, time] | None = None
     digest: time = time(8)
+    pause: datetime | None = None
+    """When the pause ends that the person made; None: there is none."""
 
     def quiet_until(self, at: datetime) -> datetime | None:
         """Return the end of the quiet hours that `at` lies in, or None."""
         return quiet_until(at.replace(microsecond=0), self.quiet, self.zone)
+
+    def paused_until(self, at: datetime) -> datetime | None:
+        """Return the end of the person's pause, if `at` lies in it; `UNENDING`: it has none."""
+        return self.pause if self.pause is not None and at < self.pause else None
+
+    def held_until(self, at: datetime) -> datetime | None:
+        """Return when what is due at `at` comes, if a pause or quiet hours hold it back."""
+        until = self.paused_until(at)
+        if until is None or until >= UNENDING:
+            return until or self.quiet_until(at)
+        return self.quiet_until(until) or until
 
     def digest_after(self, at: datetime) -> datetime:
         """Return when the person is next told together what could wait."""
@@ -114,11 +133,16 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     now: datetime
     quiet_until: datetime | None = None
     """When the person's quiet hours end, if they are on."""
+    paused_until: datetime | None = None
+    """When the pause ends that the person made, if they did; `UNENDING`: it has no end."""
+    hours_at: datetime = NEVER
+    """When the person last changed their clock."""
     digest_at: datetime | None = None
     """When the person is next told together what could wait; None: a day from now."""
     hours: Hours = Hours()
     """By which the two before were told: when what is planned will come."""
     is_paused: bool = False
+    """Whether everything is paused that is done unasked, for everybody."""
     tools: dict[str, Tool] = {}
     """What the executor offers at present, by name."""
     grants: tuple[Standing, ...] = ()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -21,7 +21,7 @@ from vigil.memory.operation import tools as memory_tools
 from .tools.declaration import declared
 
 if TYPE_CHECKING:
-    from ..thought.model import ModelAnswer, ModelError, ToolSpec
+    from ..thought.model import Effort, ModelAnswer, ModelError, Tier, ToolSpec
     from .context.offers import Offer
     from .draft import Draft
 
@@ -44,6 +44,8 @@ class Inquiry(msgspec.Struct, frozen=True, kw_only=True):
 
     purpose: str
     """What it is for, in a word: models that play their part read it."""
+    profile: Profile
+    """Whose tier, effort and limit hold for it."""
     prompt: str
     """The template of the system prompt; it knows the situation, and `values`."""
     values: dict[str, Any] = {}
@@ -136,8 +138,10 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """Names of tools, `MEMORY` and `MCP`: offered beside the tools whose `profiles` name it."""
     calls_max: int = 10
     """Model calls for one event."""
-    tier: Literal["main", "cheap"] = "main"
-    """Which model thinks."""
+    tier: Tier = "main"
+    effort: Effort = ""
+    max_tokens: int = 0
+    """Of an answer, at most; 0: as many as `model.max_tokens` has, which is the most anyway."""
     timeout_s: float = 0.0
     """How long its parent waits for a word of it; 0: it has none."""
     children_max: int = 0
@@ -145,6 +149,9 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     settings: dict[str, str] = {}
     """Limits of it that the configuration sets: field -> the setting (``section.key``)."""
     starter: Starter | None = None
+    source: str = ""
+    """Of what its sessions have memory keep; ``{id}`` is the thread, without the kind. Empty: of
+    what began them."""
     is_conversation: bool = False
     """Whether a person is there: it speaks, and doesn't wait for what takes long. The others speak
     to nobody but their parent, and wait for all that they ask for."""

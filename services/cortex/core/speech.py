@@ -7,17 +7,21 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from vigil.contracts import SOCKET, FollowUp, SendMessage, SendPayload
+from vigil.contracts import SOCKET, FollowUp, SendMessage, SendPayload, State
+from vigil.settings.hours import UNENDING
 
 from . import gates
 from . import sway as sways
 from .draft import INSTANT, OUTSIDE, Draft
+from .policy import Policy
 from .sway import Sway
 
 HELD: Final = "_held"
 """Begins the ids of follow-ups that are brought again, by no plan of their own."""
 PAUSE_LOOK_AGAIN_S: Final = 5.0
 """A held follow-up comes back this soon; the scheduler keeps it until the pause ends."""
+LOOK_AGAIN: Final = timedelta(days=1)
+"""It's looked again so often at what a pause without an end holds."""
 
 
 def say(
@@ -66,7 +70,7 @@ def say(
         is_autonomous=is_autonomous,
         is_voidable=is_voidable,
         tag=tag,
-        channel=channel or (draft.policy.route if is_autonomous else SOCKET),
+        channel=_channel(draft, channel, is_autonomous=is_autonomous),
         is_tainted=sway.is_outside,
     )
     effect, ordinal = draft.next_id("send_message", payload, payload.channel)
@@ -80,6 +84,28 @@ def say(
         )
         draft.update(counters=counters)
     return None
+
+
+def route_of(policy: Policy, state: State) -> str:
+    """Return where goes what is said unasked: the channel that the person set, else the one of
+    their newest message. One that there is no more isn't taken; at last it is the socket.
+
+    Of a team, one member's channel is not the others'.
+    """
+    present = "" if policy.homes else state.channel
+    there = (SOCKET, *policy.channels)
+    return next((name for name in (policy.route, present) if name in there), SOCKET)
+
+
+def _channel(draft: Draft, named: str | None, *, is_autonomous: bool) -> str:
+    """Return where a message goes; what would go where nothing is any more goes the usual way."""
+    if named is None and not is_autonomous:
+        return SOCKET
+    wanted, there = named or draft.policy.route, (SOCKET, *draft.policy.channels)
+    found = wanted if wanted in there else route_of(draft.policy, draft.state)
+    if wanted and found != wanted:
+        draft.note("no_channel", f"there is no channel {wanted!r} any more; it goes to {found}")
+    return found
 
 
 def say_for_loop(
@@ -148,18 +174,32 @@ def held_until(draft: Draft) -> datetime | None:
     """Return until when autonomous messages are held back, if they are."""
     if draft.moment.is_paused:
         return draft.moment.now + timedelta(seconds=PAUSE_LOOK_AGAIN_S)
-    return draft.moment.quiet_until
+    return paused_until(draft) or draft.moment.quiet_until
+
+
+def paused_until(draft: Draft) -> datetime | None:
+    """Return until when the person's own pause holds back what is said and done unasked."""
+    until = draft.moment.paused_until
+    return draft.moment.now + LOOK_AGAIN if until == UNENDING else until
+
+
+def is_paused(draft: Draft) -> bool:
+    """Whether somebody paused what is done unasked: for everybody, or the person for themselves."""
+    return draft.moment.is_paused or draft.moment.paused_until is not None
 
 
 def holds_by(draft: Draft) -> str:
     """What holds autonomous messages back, in words."""
-    return "a pause" if draft.moment.is_paused else "quiet hours"
+    if draft.moment.is_paused:
+        return "a pause"
+    return "quiet hours" if draft.moment.paused_until is None else "the person's own pause"
 
 
 def hold(
     draft: Draft, timer_id: str, follow_up: FollowUp, until: datetime | None = None, why: str = ""
 ) -> None:
     """Put a due follow-up off: until quiet hours or the pause are over, or until `until`."""
+    hours_at = draft.moment.hours_at if until is None else None
     until, why = until or held_until(draft), why or holds_by(draft)
     if until is None:
         raise AssertionError("nothing holds it back")
@@ -172,6 +212,7 @@ def hold(
             fire_at=until,
             held_from=follow_up.held_from or follow_up.fire_at,
         ),
+        hours_at,
     )
 
 
@@ -221,7 +262,7 @@ def hold_model(
             keep=keep,
             is_tainted=sway.is_outside,
         )
-        draft.open_follow_up(timer_id, planned)
+        draft.open_follow_up(timer_id, planned, draft.moment.hours_at)
     else:
         changed = replace(
             planned,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -19,6 +20,7 @@ from msgspec.structs import replace
 
 from vigil.contracts import Cause, Digest, TaskBlock, TimerPayload, ToldEvent, ToldPayload, Unsaid
 
+from ..thought.accounts import Notice
 from . import loops, speech
 from . import sway as sways
 from .draft import Draft
@@ -36,6 +38,8 @@ LOOK_AGAIN_S: Final = 60.0
 GONE_AFTER: Final = timedelta(hours=20)
 """What was not told again for so long is said to be over, in the next digest."""
 REPORTS: Final = "reports"
+BUDGET: Final = "budget"
+"""What is told of a cap that is nearly reached, or reached."""
 REQUEST: Final = "request"
 """What asks for leave: it waits a moment for others, so that they are one message."""
 GROUPED_S: Final = 20.0
@@ -51,10 +55,18 @@ def receive(draft: Draft, cause: Cause, event: ToldEvent) -> None:
         take(draft, cause, event)
 
 
+def tell_notices(draft: Draft, notices: Iterable[Notice]) -> None:
+    """Have the person told what there is to know of their budget, once in their home."""
+    for notice in notices:
+        draft.tell_home(BUDGET, notice.text, title="the budget", once=notice.id)
+
+
 def take(draft: Draft, cause: Cause, event: ToldEvent) -> None:
     """Say it, count it, or keep it for the digest; no loop is open, or one that stays aside."""
     payload = event.payload
     name = _name(payload, event.id)
+    if payload.what == BUDGET:
+        draft.note("budget_warned", payload.text)
     later = _later(draft, payload, name)
     if later is not None:
         why, due_at = later
@@ -94,7 +106,7 @@ def _later(draft: Draft, payload: ToldPayload, name: str) -> tuple[str, datetime
 
 def _passes(draft: Draft, payload: ToldPayload) -> bool:
     """Whether it is said in quiet hours, too; during a pause nothing is."""
-    return payload.urgency == "high" and payload.is_ordered and not draft.moment.is_paused
+    return payload.urgency == "high" and payload.is_ordered and not speech.is_paused(draft)
 
 
 def _say(draft: Draft, cause: Cause, text: str, sway: Sway, payload: ToldPayload | None) -> None:
@@ -177,7 +189,7 @@ def _planned(draft: Draft, digest: Digest | None, due_at: datetime) -> Digest:
     """Set the deadline of the digest, instead of the one before."""
     if digest is not None:
         draft.cancel_deadline(DIGEST_TIMER, digest.generation)
-    draft.set_deadline(DIGEST_TIMER, due_at)
+    draft.set_deadline(DIGEST_TIMER, due_at, _hours_at(draft))
     if digest is None:
         return Digest(generation=draft.ordinal, due_at=due_at, entries={})
     return replace(digest, generation=draft.ordinal, due_at=due_at)
@@ -187,7 +199,13 @@ def _next_digest(draft: Draft) -> datetime:
     """Return when what is kept is said: as quiet hours end, or at the person's hour."""
     moment = draft.moment
     later = moment.digest_at or moment.now + timedelta(days=1)
-    return later if moment.quiet_until is None else min(moment.quiet_until, later)
+    until = speech.paused_until(draft) or moment.quiet_until
+    return later if until is None else min(until, later)
+
+
+def _hours_at(draft: Draft) -> datetime | None:
+    """Return when the hours were set that hold back what is kept now; None: none do."""
+    return None if speech.held_until(draft) is None else draft.moment.hours_at
 
 
 def _cooldown_end(draft: Draft) -> datetime:
@@ -210,7 +228,7 @@ def say_digest(draft: Draft, cause: Cause, digest: Digest) -> None:
     """Say in one message what was kept, or put it off."""
     until = _put_off_until(draft)
     if until is not None:
-        draft.set_deadline(DIGEST_TIMER, until)
+        draft.set_deadline(DIGEST_TIMER, until, _hours_at(draft))
         draft.update(digest=replace(digest, generation=draft.ordinal, due_at=until))
         draft.note("held", f"the digest is put off to {until:%Y-%m-%d %H:%M:%S UTC}", cause.id)
         draft.outcome = "held"

@@ -1,114 +1,73 @@
-"""Whoever thinks: a model behind the Messages API, or the rehearsal model.
+"""Whoever thinks: models behind two wires, or the rehearsal model.
 
-The SDK takes seconds to import, so it is imported only for a model that needs it, and beside what
-else a service does: a cortex that was killed folds, voids and fires again before it is there.
+An SDK takes seconds to import, so it is imported only for a model that needs it (`loader`).
 """
 
 from __future__ import annotations
 
-import asyncio
-import gc
 import importlib.util
-import threading
 from collections.abc import Callable
-from concurrent.futures import Future
-from typing import Final
+from typing import Final, NamedTuple
 
 from vigil import distribution
 from vigil.errors import ConfigError
 from vigil.settings.config import Settings
+from vigil.settings.models import REHEARSAL
+from vigil.settings.models.access import ModelAccess, accesses
 
-from ..thought.model import LanguageModel, ModelAnswer, ModelError, ModelRequest
+from ..profiles import registered
+from ..thought.catalogue import Catalogue, ModelChoice
+from ..thought.model import LanguageModel
+from .loader import LoadingModel
 from .rehearsal.model import RehearsalModel
 
-DEFAULT_MODEL: Final = "claude-sonnet-5-5"
 NO_KEY: Final = "none"
-"""Sent to servers of one's own, which ask for no key; the SDK won't run without one."""
+"""Sent to servers of one's own, which ask for no key; an SDK won't run without one."""
 
 
-class LoadingModel:
-    """A model whose SDK is being imported in a thread; the first call waits for that."""
-
-    is_free: Final = False
-
-    def __init__(self, name: str, load: Callable[[], LanguageModel]) -> None:
-        self.name = name
-        self._loaded: Future[LanguageModel] = Future()
-        # A daemon, so that nobody waits for it who ends meanwhile.
-        threading.Thread(target=self._load, args=(load,), name="model", daemon=True).start()
-
-    def _load(self, load: Callable[[], LanguageModel]) -> None:
-        try:
-            model = load()
-        except BaseException as error:
-            self._loaded.set_exception(error)
-        else:
-            # As `runtime.freeze` does for all that a start makes, without its full collection.
-            gc.freeze()
-            self._loaded.set_result(model)
-
-    async def model(self) -> LanguageModel:
-        """Wait for the model itself."""
-        return await asyncio.shield(asyncio.wrap_future(self._loaded))
-
-    async def answer(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelAnswer:
-        try:
-            model = await self.model()
-        except ImportError as error:
-            raise ModelError(f"the model can't be loaded: {error}", is_retryable=False) from error
-        return await model.answer(request, on_text)
-
-    @property
-    def server(self) -> tuple[str, int] | None:
-        """Known once it is imported, and so after every call that was made."""
-        return self._loaded.result().server if self._is_loaded() else None
-
-    async def close(self) -> None:
-        if self._is_loaded():
-            await self._loaded.result().close()
-
-    def _is_loaded(self) -> bool:
-        return self._loaded.done() and self._loaded.exception() is None
+class _Provider(NamedTuple):
+    package: str
+    """Of its SDK."""
+    extra: str
+    """What the package comes with."""
+    load: Callable[[ModelAccess], LanguageModel]
 
 
-def choose(settings: Settings) -> LanguageModel:
-    """Return the model that the settings ask for, at once: what it needs may still be imported.
+def choose(settings: Settings) -> Catalogue:
+    """Return the models that the settings name, at once: what they need may still be imported.
 
     Raises:
-        ConfigError: what is missing, and the name of the setting.
+        ConfigError: what is missing or wrong, and the name of the setting.
     """
-    name, key, url = (
-        settings.config.model.name,
-        settings.anthropic_api_key,
-        settings.anthropic_base_url,
-    )
-    if name == RehearsalModel.name or not (name or key or url):
+    if unknown := settings.config.model.profiles.keys() - registered().keys():
+        known = ", ".join(registered())
+        raise ConfigError(f"model.profiles.{min(unknown)}: no kind of session; there are: {known}")
+    found = accesses(settings)
+    by_name = {access.name: access for access in found.values()}
+    choices = {name: _choice(settings, access) for name, access in by_name.items()}
+    return Catalogue(settings.config, {key: choices[one.name] for key, one in found.items()})
+
+
+def _choice(settings: Settings, access: ModelAccess) -> ModelChoice:
+    provider = "vigil" if access.provider == REHEARSAL else access.provider
+    return ModelChoice(access.name, opened(settings, access), provider)
+
+
+def opened(settings: Settings, access: ModelAccess) -> LanguageModel:
+    """Return a model. Raises: ConfigError: its SDK isn't installed."""
+    if access.provider == REHEARSAL:
         return RehearsalModel(word_ms=settings.config.model.rehearsal_word_ms)
-    _check(name, key, url)
-    if importlib.util.find_spec("anthropic") is None:
-        raise ConfigError(f"a model needs anthropic: {distribution.command_for('cortex')}")
-    return LoadingModel(name or DEFAULT_MODEL, lambda: _load(settings, name, key, url))
+    package, extra, load = _PROVIDERS[access.provider]
+    if importlib.util.find_spec(package) is None:
+        command = distribution.command_for(extra)
+        raise ConfigError(f"model {access.name!r} needs {package}: {command}")
+    return LoadingModel(access.model, lambda: load(access))
 
 
-def _load(settings: Settings, name: str, key: str | None, url: str | None) -> LanguageModel:
+def _anthropic(access: ModelAccess) -> LanguageModel:
     from .anthropic import AnthropicModel
 
-    return AnthropicModel(
-        name or DEFAULT_MODEL,
-        api_key=key or NO_KEY,
-        base_url=url,
-        name_cheap=settings.config.model.name_cheap,
-    )
+    return AnthropicModel(access.model, api_key=access.key or NO_KEY, base_url=access.url or None)
 
 
-def _check(name: str, key: str | None, url: str | None) -> None:
-    """Refuse what could only fail later, at the first message. Never quotes a value."""
-    if not (key or url):
-        raise ConfigError(
-            f"model {name!r} needs ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a server of "
-            f"your own; VIGIL_MODEL={RehearsalModel.name} needs neither"
-        )
-    if key and not (key.isascii() and key.isprintable() and " " not in key):
-        raise ConfigError("ANTHROPIC_API_KEY has characters that no key has; was it pasted whole?")
-    if url and not url.startswith(("http://", "https://")):
-        raise ConfigError("ANTHROPIC_BASE_URL must start with http:// or https://")
+_PROVIDERS: Final = {"anthropic": _Provider("anthropic", "cortex", _anthropic)}

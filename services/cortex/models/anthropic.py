@@ -14,7 +14,6 @@ import asyncio
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, cast, get_args
-from urllib.parse import urlsplit
 
 import msgspec
 import structlog
@@ -27,6 +26,7 @@ from vigil.contracts import (
     Usage,
 )
 from vigil.observe.logs import mask
+from vigil.settings.models import server_of
 
 from ..thought.model import ModelAnswer, ModelError, ModelRequest, StopReason
 from .messages import body_of
@@ -54,14 +54,10 @@ class AnthropicModel:
 
     is_free: Final = False
 
-    def __init__(
-        self, name: str, *, api_key: str, base_url: str | None = None, name_cheap: str = ""
-    ) -> None:
-        """`name_cheap`: answers requests of that tier; empty: there is one model for all."""
+    def __init__(self, name: str, *, api_key: str, base_url: str | None = None) -> None:
         import anthropic
 
         self._name = name
-        self._names = {"main": name, "cheap": name_cheap or name}
         self._api_key = api_key
         self.server: Final = server_of(base_url or API_URL)
         self._client = anthropic.AsyncAnthropic(
@@ -105,8 +101,7 @@ class AnthropicModel:
     async def _stream(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelAnswer:
         room = AnswerRoom()
         is_finished = False
-        name = self._names[request.tier]
-        body = body_of(name, request)
+        body = body_of(self._name, request)
         async with self._client.messages.stream(**body, timeout=request.timeout_s) as stream:
             async for event in stream:
                 if event.type == "text":
@@ -123,7 +118,7 @@ class AnthropicModel:
             message = stream.current_message_snapshot
         if not is_finished and not room.is_full:
             raise ModelError("the model's answer broke off in the middle", is_retryable=True)
-        answer = answer_of(message, name, is_cut=room.is_full)
+        answer = answer_of(message, self._name, is_cut=room.is_full)
         return msgspec.structs.replace(answer, model=str(message.model)[:MODEL_LENGTH_MAX])
 
     def _of_status(self, error: anthropic.APIStatusError) -> ModelError:
@@ -181,20 +176,6 @@ _STATUS_OF_TYPE: Final = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-
-
-def server_of(url: str) -> tuple[str, int] | None:
-    """Return host and port of a base URL, without what else may stand in it.
-
-    >>> server_of("https://me:secret@models.example/v1")
-    ('models.example', 443)
-    """
-    parts = urlsplit(url)
-    try:
-        port = parts.port or (80 if parts.scheme == "http" else 443)
-    except ValueError:
-        return None
-    return (parts.hostname, port) if parts.hostname else None
 
 
 def retry_after_s(headers: Any) -> float | None:

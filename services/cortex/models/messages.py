@@ -23,19 +23,24 @@ from vigil.contracts import (
 )
 
 from ..thought.model import ModelRequest
+from .breakpoints import marked_messages, marked_system
+from .versions import binds_thinking, takes_effort
 
 EARLIER: Final = "(Earlier messages are not shown.)"
 NO_RESULT: Final = "No result: this exchange was ended before the tool answered."
 
+_THINKING: Final = ("thinking", "redacted_thinking")
 _NOT_A_NAME: Final = re.compile(r"[^A-Za-z0-9_-]", re.ASCII)
 
 
 def body_of(model: str, request: ModelRequest) -> dict[str, Any]:
-    """Build the body of a request."""
+    """Build the body of a request: tools, system prompt, history, and last what changes with every
+    call, after all that a provider's cache can hold."""
+    messages = marked_messages(messages_of(request.rows, has_thinking=not binds_thinking(model)))
     body: dict[str, Any] = {
         "model": model,
         "max_tokens": request.max_tokens,
-        "messages": messages_of(request.rows),
+        "messages": ended(messages, request.present),
     }
     if system := system_of(request.system):
         body["system"] = system
@@ -44,30 +49,59 @@ def body_of(model: str, request: ModelRequest) -> dict[str, Any]:
             {"name": t.name, "description": t.description, "input_schema": t.input_schema}
             for t in request.tools
         ]
-    if request.schema is not None:
-        body["output_config"] = {"format": {"type": "json_schema", "schema": request.schema}}
+    if output := output_of(model, request):
+        body["output_config"] = output
     return body
 
 
+def output_of(model: str, request: ModelRequest) -> dict[str, Any]:
+    """Build what is said of the answer: its schema, and how much to spend on it."""
+    output: dict[str, Any] = {}
+    if request.schema is not None:
+        output["format"] = {"type": "json_schema", "schema": request.schema}
+    if request.effort and takes_effort(model):
+        output["effort"] = request.effort
+    return output
+
+
 def system_of(parts: Sequence[str]) -> list[dict[str, Any]]:
-    """Build the system prompt; the cache holds all but the last part, which changes each call."""
-    blocks: list[dict[str, Any]] = [{"type": "text", "text": p} for p in parts if p.strip()]
-    if blocks:
-        blocks[max(len(blocks) - 2, 0)]["cache_control"] = {"type": "ephemeral"}
-    return blocks
+    """Build the system prompt."""
+    return marked_system([{"type": "text", "text": part} for part in parts if part.strip()])
 
 
-def messages_of(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def ended(messages: list[dict[str, Any]], present: str) -> list[dict[str, Any]]:
+    """Put what is so now at the end of the last message of the user's.
+
+    It is the last of all that anybody but the model wrote; only an answer that is not finished may
+    come after it, which then goes on.
+    """
+    if not present:
+        return messages
+    last = max(i for i, message in enumerate(messages) if message["role"] == "user")
+    block = {"type": "text", "text": present}
+    message = messages[last] | {"content": [*messages[last]["content"], block]}
+    return [*messages[:last], message, *messages[last + 1 :]]
+
+
+def messages_of(rows: Sequence[Row], *, has_thinking: bool = True) -> list[dict[str, Any]]:
     """Turn history into messages that the API accepts, whatever the history looks like.
 
     Roles alternate and the first is the user's; nothing is empty; every tool call is followed
     by its result, first thing in the next message, and no result comes without its call. The same
     holds for the provider's own tools, whose results stand in the same message; only the last
     message may end in such a call, which the provider is still at.
+
+    Args:
+        has_thinking: whether the model's thinking goes back to it. Where it is bound to all that
+            it came after, it can't: the situation that stood there has changed.
     """
     messages: list[dict[str, Any]] = []
     for row in rows:
-        content = [_sent(block) for block in row.blocks if not _is_blank(block)]
+        content = [
+            _sent(block)
+            for block in row.blocks
+            if not _is_blank(block) and (has_thinking or not _is_thinking(block))
+        ]
         if not content:
             continue
         if messages and messages[-1]["role"] == row.role:
@@ -136,6 +170,10 @@ def _user_text(text: str) -> dict[str, Any]:
 
 def _is_blank(block: Block) -> bool:
     return isinstance(block, TextBlock) and not block.text.strip()
+
+
+def _is_thinking(block: Block) -> bool:
+    return isinstance(block, OpaqueBlock) and block.data.get("type") in _THINKING
 
 
 def _sent(block: Block) -> dict[str, Any]:

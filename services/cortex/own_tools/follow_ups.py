@@ -14,6 +14,7 @@ import msgspec
 
 from vigil.contracts import FollowUp
 from vigil.contracts.arguments import Arguments
+from vigil.settings.hours import UNENDING
 
 from ..core.draft import Draft
 from ..core.tools.declaration import Leave, OwnCall, Result, tool
@@ -171,11 +172,14 @@ def schedule_followup(given: ScheduleFollowup, call: OwnCall, draft: Draft) -> R
 
 
 def _moved(fire_at: datetime, draft: Draft) -> str:
-    """Say when it comes instead, if quiet hours will hold it back."""
-    hours = draft.moment.hours
-    until = hours.quiet_until(max(fire_at, draft.moment.now))
+    """Say when it comes instead, if quiet hours or a pause will hold it back."""
+    hours, at = draft.moment.hours, max(fire_at, draft.moment.now)
+    until = hours.held_until(at)
     if until is None:
         return ""
+    if hours.paused_until(at) is not None:
+        end = "" if until >= UNENDING else f", {until.astimezone(hours.zone):%Y-%m-%d %H:%M}"
+        return f" It comes when the person's pause is over{end}: tell them."
     due, comes = fire_at.astimezone(hours.zone), until.astimezone(hours.zone)
     return (
         f" It comes at {comes:%H:%M} instead of {due:%H:%M} ({hours.zone}), because of the "

@@ -15,5 +15,6 @@ PROFILE = Profile(
     calls_max=10,
     children_max=5,
     settings={"calls_max": "model.calls_max", "children_max": "sessions.children_max"},
+    source="chat:{id}",
     is_conversation=True,
 )

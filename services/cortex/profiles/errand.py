@@ -19,4 +19,6 @@ PROFILE = Profile(
     tools=(MEMORY,),
     calls_max=5,
     tier="cheap",
+    effort="low",
+    max_tokens=2048,
 )

@@ -36,6 +36,9 @@ PROFILE = Profile(
     question=question,
     give_way=pauses.give_way,
     calls_max=1,
+    tier="cheap",
+    effort="low",
+    max_tokens=4096,
     is_thread_shown=False,
     asks_again=False,
 )

@@ -46,6 +46,7 @@ async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:
     ]
     asked = Inquiry(
         purpose=PURPOSE,
+        profile=PROFILE,
         prompt=PROFILE.prompt,
         values=_values(job, tools, draft.policy.steps_max),
         rows=job_rows(job, tries, draft.moment.now),
@@ -117,6 +118,7 @@ PROFILE = Profile(
     keep_up=steps.keep_up,
     tools=(MEMORY, MCP),
     calls_max=2,
+    source="job:{id}",
     is_thread_shown=False,
     asks_again=False,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
@@ -16,6 +17,8 @@ from .. import core
 from ..core import Draft, Policy
 from ..core.context.offers import Offer
 from ..core.profile import Inquiry, ModelQuestion
+from ..profiles import profile_of
+from ..thought.accounts import Notice
 from ..thought.compactor import Compactor
 from ..thought.model import ModelAnswer, ModelError, ToolSpec
 from ..thought.recollector import LoopMemory
@@ -27,6 +30,8 @@ from .inheritance import inherited
 
 OFFER_SHARE_MAX: Final = 0.4
 """Of the context window: so much of a conversation is looked back on in one call."""
+LOOK_BACK: Final = "look_back"
+"""The profile that says how, whatever it is for."""
 
 
 class SessionDesk:
@@ -112,6 +117,7 @@ class SessionDesk:
         if conclude is None:
             raise AssertionError(f"{draft.profile.name} concludes nothing that it asks so")
         self._memory.tell(draft)
+        core.answered(draft, is_fallback=answer.is_fallback)
         conclude(draft, answer)
 
     def fail(self, draft: Draft, error: ModelError) -> None:
@@ -122,7 +128,8 @@ class SessionDesk:
             error.reason,
             is_retryable=error.is_retryable,
             retry_after_s=error.retry_after_s,
-            is_budget=error.is_budget,
+            budget_at=error.budget_at,
+            is_of_model=error.is_of_model,
         )
 
     # ------------------------------------------------------------ other questions
@@ -144,7 +151,13 @@ class SessionDesk:
         row = Row(
             role="user", source="system", blocks=(TextBlock(text=text),), at=self._clock.now()
         )
-        asked = Inquiry(purpose=purpose, prompt=prompt, rows=(row,), tools=reflection_specs())
+        asked = Inquiry(
+            purpose=purpose,
+            profile=profile_of(LOOK_BACK),
+            prompt=prompt,
+            rows=(row,),
+            tools=reflection_specs(),
+        )
         answer = await self.ask(draft, asked)
         crash.point("cortex.reflect.after_call")
         return answer
@@ -166,3 +179,9 @@ class SessionDesk:
             for t in offered.values()
         )
         return (*(spec for spec in specs() if spec.name not in offered), *others)
+
+
+def notices_of(call: asyncio.Future[Any]) -> tuple[Notice, ...]:
+    """Return what a call that is over tells of the budget."""
+    found = call.exception() or call.result()
+    return found.notices if isinstance(found, ModelAnswer | ModelError) else ()

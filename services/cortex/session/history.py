@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Final
 
 import msgspec
@@ -15,8 +14,9 @@ from ..core.context.history import (
     FILL_MAX,
     Chunk,
     chunk_of,
-    first_turn,
+    length,
     measure,
+    newest,
     swayed,
     trim,
     without,
@@ -52,13 +52,15 @@ class History:
     """Rows by the turn that holds them, and the summary of what was before them.
 
     Forgets what the model won't see again. Read back from the log it is the same as it was grown.
+    What is shown begins at the same row from call to call: once there are more than `limit` rows,
+    all but the newest half go at once. Of a window that slides no provider's cache would hold any.
     """
 
     def __init__(self, limit: int, context_tokens: int) -> None:
         self._limit = limit
+        self._kept = limit // 2
         self._context_tokens = context_tokens
-        self._chunks: deque[Chunk] = deque()
-        self._count = 0
+        self._chunks: list[Chunk] = []
         self._tokens = 0
         self._measured: Measured | None = None
         self.summary = ""
@@ -80,8 +82,7 @@ class History:
         self._summary = Row(role="user", source="system", blocks=(text,), at=turn.created_at)
         self._is_summary_tainted = turn.is_summary_tainted
         self._measured = None
-        while self._chunks and self._chunks[0].seq < turn.state.history_from:
-            self._forget_oldest()
+        self._keep([chunk for chunk in self._chunks if chunk.seq >= turn.state.history_from])
 
     def add(self, turn_seq: int, turn: Turn) -> None:
         """Append the rows of the turn with stream sequence `turn_seq`, and its summary."""
@@ -91,23 +92,19 @@ class History:
         if turn.rows:
             chunk = chunk_of(turn_seq, turn)
             self._chunks.append(chunk)
-            self._count += chunk.count
             self._tokens += chunk.tokens
-            while self._count - self._chunks[0].count >= self._limit:
-                self._forget_oldest()
+            if length(self._chunks) > self._limit:
+                self._keep(newest(self._chunks, self._kept))
         self._measured = measure(turn, self._row_tokens) or self._measured
 
     def take_out(self, unsaid: Collection[str]) -> None:
         """Take out what was decided and not said; the same twice changes nothing."""
         if unsaid:
-            self._chunks = deque(without(self._chunks, unsaid))
-            self._count = sum(chunk.count for chunk in self._chunks)
-            self._tokens = sum(chunk.tokens for chunk in self._chunks)
+            self._keep(without(self._chunks, unsaid))
 
-    def _forget_oldest(self) -> None:
-        chunk = self._chunks.popleft()
-        self._count -= chunk.count
-        self._tokens -= chunk.tokens
+    def _keep(self, chunks: Iterable[Chunk]) -> None:
+        self._chunks = list(chunks)
+        self._tokens = sum(chunk.tokens for chunk in self._chunks)
 
     # ------------------------------------------------------------ what the model sees
 
@@ -126,14 +123,14 @@ class History:
         return Window(context_tokens=self._context_tokens, fixed_tokens=fixed_tokens, ratio=ratio)
 
     def rows(self, more: list[Row], window: Window) -> tuple[Row, ...]:
-        """Return what the model sees: the summary, and the newest rows with `more` at their end."""
+        """Return what the model sees: the summary, and the rows with `more` at their end."""
         inherited = NOTHING if self.inherited is None else self.inherited
         known = [row for chunk in (*inherited.chunks, *self._chunks) for row in chunk.rows]
         task = [] if self.task is None else [self.task]
         taken = summary_tokens(self.summary) + inherited.summary_tokens
         room = window.room(FILL_MAX) - taken - tokens_of_rows(task)
         is_fitting = self._row_tokens - taken + tokens_of_rows(more) <= room
-        shown = trim([*known, *more], self._limit, None if is_fitting else room)
+        shown = trim([*known, *more], None if is_fitting else room)
         if not any(row.source == "task" and isinstance(row.blocks[0], TextBlock) for row in shown):
             shown = [*task, *shown]
         summaries = [row for row in (inherited.summary, self._summary) if row is not None]
@@ -152,8 +149,7 @@ class History:
 
     def first_turn(self, default: int) -> int:
         """Return from which turn on the history must be read back."""
-        chunks = [(chunk.seq, chunk.count) for chunk in self._chunks]
-        return first_turn(chunks, self._limit, default)
+        return self._chunks[0].seq if self._chunks else default
 
     # ------------------------------------------------------------ compacting
 
@@ -175,5 +171,5 @@ class History:
             keep_from=chunks[plan.count].seq,
             summary=self.summary,
             is_summary_tainted=self._is_summary_tainted,
-            is_history_whole=self._count < self._limit,
+            is_history_whole=length(chunks) < self._kept,
         )

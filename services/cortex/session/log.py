@@ -17,13 +17,17 @@ from vigil.contracts import (
     POSITION_HEADER,
     TURN_BYTES_MAX,
     CallTool,
+    Control,
     Job,
+    Start,
     State,
     Turn,
     decode_board,
+    decode_event,
     decode_turn,
     encode,
 )
+from vigil.contracts.session_kinds import started_kinds
 from vigil.errors import InvalidInput, Unavailable, VigilError, WrongLastSequence
 from vigil.observe import trace
 from vigil.observe.metrics import Metrics
@@ -231,9 +235,23 @@ async def _unreadable(
         turns=turns,
         effects=last.seq * 1000,
         is_locked=True,
+        start=await _start_of(bus, key),
         job=await _job_of(bus, key),
     )
     return Loaded(state=state, turn_seq=last.seq, history=history)
+
+
+async def _start_of(bus: Bus, key: SessionKey) -> Start | None:
+    """Return what a session that can't read its own state was started with, if its log still has
+    it: who waits for it is told that it ended (`owes`)."""
+    first = await bus.get_next(key.stream, key.in_all, 1) if key.kind in started_kinds() else None
+    if first is None:
+        return None
+    try:
+        event = decode_event(first.data)
+    except InvalidInput:
+        return None
+    return event.payload.start if isinstance(event, Control) else None
 
 
 async def _job_of(bus: Bus, key: SessionKey) -> Job | None:

@@ -39,7 +39,7 @@ from ..thought.recollector import LoopMemory, Recollector
 from ..thought.thinker import Thinker
 from ..thought.toolbox import Toolbox
 from . import log as session_log
-from .desk import SessionDesk
+from .desk import SessionDesk, notices_of
 from .history import History
 from .inbox import Inbox
 from .turn_span import TurnSpan
@@ -200,7 +200,7 @@ class Session:
         elif owed == "take":
             draft = await self._take()
         elif owed == "end":
-            draft = core.end_lost_job(str(self.key), self._log.state, self._moment(), self._policy)
+            draft = core.end_lost(str(self.key), self._log.state, self._moment(), self._policy)
         else:
             await self._wakes.settle()
             message = await self._next_or_idle()
@@ -244,6 +244,8 @@ class Session:
 
     async def _moment_of(self, event: Event | None) -> Moment:
         """Return the moment, with what a message of the person's came before."""
+        if core.is_early(event, self._clock.now()):
+            await self._switches.refresh(self.key.user)
         # A job's steps are called without asking a model anew.
         grants = () if self._log.state.job is None else await self._grants.now()
         moment = self._moment(grants)
@@ -331,6 +333,7 @@ class Session:
                 question.apply(draft, call.result())
             except ModelError as error:
                 (question.fail or self._desk.fail)(draft, error)
+            core.tell_notices(draft, notices_of(call))
         finally:
             call.cancel()
         crash.point("cortex.model.after_call")
@@ -386,6 +389,8 @@ class Session:
         return Moment(
             now=now,
             quiet_until=hours.quiet_until(now),
+            paused_until=hours.paused_until(now),
+            hours_at=self._switches.changed_at(self.key.user),
             digest_at=hours.digest_after(now),
             hours=hours,
             is_paused=self._switches.paused is not None,

@@ -1,204 +1,245 @@
-"""The daily token cap: reserved before a call, settled after it (SPEC C-9).
+"""The one door to a paid call: reserved before it, settled after it (SPEC C-9, LOOPS L-21).
 
-A bucket entry per UTC day, `{reserved, used}`, and one per person and day, changed by
-compare-and-set, so that any number of replicas share one cap. Both are written at once; what one
-grants is given back if the other refuses. What is unknown is counted: a crash
-between reserve and settle, and a write whose answer was lost, leave their tokens counted until the
-day ends. So the count may be too high, and is never too low as long as the estimate covers the
-call.
+The accounts of a call's chain (:mod:`.accounts`) are entries of one bucket, a UTC day's each. They
+are changed together by one atomic batch with compare-and-set, so that all of a chain grant or
+none does, whatever crashes, and any number of replicas share them. A replica remembers what it saw
+last, so a change takes one exchange with the broker while nobody else writes, and one look more
+when somebody did. What is unknown is counted: a crash between reserve and settle, and a write
+whose answer was lost, leave their amount reserved until the day ends. So the count may be too
+high, and is never too low as long as the estimate covers the call.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
-from typing import Final
-from weakref import WeakValueDictionary
+from collections.abc import Callable, Sequence
+from datetime import UTC, date
+from typing import Final, TypeVar
 
 import msgspec
 
+from vigil.bus.batches import TTL, Replacement, change_all
 from vigil.bus.bus import Bus
 from vigil.bus.kv import KeyValue
 from vigil.clock import Clock
 from vigil.contracts import Usage
-from vigil.errors import Unavailable, VigilError, WrongLastSequence
+from vigil.contracts.costs import COSTS, Account, DayOfCosts
+from vigil.errors import Unavailable, WrongLastSequence
+from vigil.settings.budget import Caps
+from vigil.settings.prices import Prices, cost_of, worst_cost_of
+from vigil.subjects import token_of
 
 from ..core.context.window import tokens_of_bytes
+from . import accounts
+from .accounts import AGAIN_AFTER, LINKS, Amount, BudgetExceeded, Notice, PaidCall, chain_of
+from .ledger import entered
 from .model import ModelRequest
 
 ATTEMPTS_MAX: Final = 200
 """Lost races before it gives up; in each somebody wins, so only replicas' number counts."""
+REMEMBERED_MAX: Final = 10_000
+"""Entries whose last state a replica remembers; more are looked up."""
+ACCOUNT_TTL: Final = "72h"
+"""How long an account is kept; the sums of the ledger stay as long as the bucket says."""
+_T = TypeVar("_T", bound=msgspec.Struct)
+_Rewrite = Callable[[tuple[bytes | None, ...]], Sequence[msgspec.Struct | None]]
+"""None: that entry stays as it is."""
 
 
-class BudgetExceeded(VigilError):
-    """No more tokens may be used today; `resets_at` is when they may again."""
+class Estimate(msgspec.Struct, frozen=True, kw_only=True):
+    """The most that a call can take, in tokens."""
 
-    def __init__(self, reason: str, resets_at: datetime) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.resets_at = resets_at
+    input_tokens: int
+    output_tokens: int
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
 
 
 class Reservation(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens set aside for one call. `key` holds the day they count for."""
+    """An amount set aside for a call, on a UTC day."""
 
-    key: str
-    tokens: int
-    user_key: str = ""
-    """The account of the person it is for; empty: nobody's."""
-
-
-class _Account(msgspec.Struct, frozen=True, kw_only=True):
-    reserved: int = 0
-    used: int = 0
+    call: PaidCall
+    day: date
+    amount: Amount
+    notices: tuple[Notice, ...] = ()
+    """Of caps that are nearly reached with it."""
 
 
-_Change = Callable[[_Account], _Account]
-
-
-class TokenBudget:
-    """One cap for the whole instance, whatever agents there are, and of it a share for each person;
-    0 allows nothing."""
+class CallBudget:
+    """The caps of an instance, whatever agents there are."""
 
     def __init__(
-        self, bus: Bus, daily_tokens: int, clock: Clock, *, share_per_user: float = 1.0
+        self,
+        bus: Bus,
+        config: Caps,
+        clock: Clock,
+        *,
+        new_id: Callable[[], str],
+        prices_of: Callable[[str], Prices],
+        is_current: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`share_per_user`: of the cap, more than 0 and at most 1."""
+        """
+        Args:
+            prices_of: gives those of a model; empty: it has none.
+            is_current: whether no other process runs with other caps: one that was changed is soon
+                changed everywhere.
+        """
+        self._bus = bus
         self._bucket = KeyValue(bus, "BUDGETS")
-        self._daily_tokens = daily_tokens
-        self._user_tokens = int(daily_tokens * share_per_user)
+        self._config = config
         self._clock = clock
+        self._new_id = new_id
+        self._prices_of = prices_of
+        self._is_current = is_current
         # Callers of one process queue here instead of losing races against each other.
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._account = _Account()
+        self._lock = asyncio.Lock()
+        self._known: dict[str, tuple[bytes | None, int]] = {}
+        self._account = Account()
 
     def seen(self) -> dict[str, float]:
-        """Return the day's account as it was when this replica last changed it."""
-        account = self._account
-        return {"used": account.used, "reserved": account.reserved, "limit": self._daily_tokens}
+        """Return the instance's tokens of the day as this replica saw them last."""
+        account, limit = self._account, self._config.daily_tokens
+        return {"used": account.used, "reserved": account.reserved, "limit": limit}
 
-    async def reserve(self, tokens: int, user: str = "") -> Reservation:
-        """Set `tokens` aside; when this returns, they are counted, whatever crashes.
-
-        Args:
-            user: for whom: their share must have room for them, too.
+    async def reserve(self, call: PaidCall, most: Estimate) -> Reservation:
+        """Set aside the most that a call can take; when this returns, it is counted.
 
         Raises:
-            BudgetExceeded: they don't fit into what is left of the day.
-            Unavailable: no answer from the broker; perhaps they are counted.
+            BudgetExceeded: it doesn't fit into what is left of the day.
+            Unavailable: no answer from the broker; perhaps it is counted.
         """
-        day = self._clock.now().astimezone(UTC).date()
-        key = f"tokens.{day.isoformat()}"
-        resets_at = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1)
+        now = self._clock.now().astimezone(UTC)
+        day, prices = now.date(), self._prices_of(call.model)
+        worst = worst_cost_of(prices, most.input_tokens, most.output_tokens, day)
+        amount = Amount(tokens=most.tokens, micro_usd=worst)
+        notices: tuple[Notice, ...] = ()
 
-        user_key = f"{key}.{_name(user)}" if user and self._user_tokens < self._daily_tokens else ""
-        # The person's first, and alone: who is over their share takes nothing of everybody's, not
-        # even for a moment.
-        if user_key:
-            await self._change(user_key, _adding(tokens, self._user_tokens, resets_at, _OF_USER))
+        def add(found: tuple[bytes | None, ...]) -> list[Account]:
+            nonlocal notices
+            before = [_read(value, Account) for value in found]
+            grants = accounts.reserved(before, amount, self._config, call, now)
+            notices = tuple(grant.notice for grant in grants if grant.notice)
+            return [grant.account for grant in grants]
+
         try:
-            self._account = await self._change(key, _adding(tokens, self._daily_tokens, resets_at))
-        except BudgetExceeded:
-            if user_key:
-                await self._change(user_key, _exchanging(tokens, 0))
-            raise
-        return Reservation(key=key, tokens=tokens, user_key=user_key)
+            await self._change(_chain(call, day), add)
+        except BudgetExceeded as error:
+            if self._is_current():
+                raise
+            raise BudgetExceeded(error.notice, now + AGAIN_AFTER) from error
+        return Reservation(call=call, day=day, amount=amount, notices=notices)
 
-    async def settle(self, reservation: Reservation, used_tokens: int) -> None:
+    async def settle(self, reservation: Reservation, usage: Usage | None) -> None:
         """Count what the call really took, on the day of its reservation.
 
-        A call whose outcome is unknown is settled with all that was reserved, or not at all.
+        Args:
+            usage: as the provider told it; None: the call was refused and took nothing. What
+                can't be true leaves the reservation counted.
 
         Raises:
             Unavailable: no answer from the broker; the reservation may stay counted.
         """
-        exchange = _exchanging(reservation.tokens, used_tokens)
-        keys = filter(None, (reservation.key, reservation.user_key))
-        work = (self._change(key, exchange) for key in keys)
-        account, *others = await asyncio.gather(*work, return_exceptions=True)
-        if isinstance(account, _Account):
-            self._account = account
-        for result in (account, *others):
-            if isinstance(result, BaseException):
-                raise result
+        call, day, was = reservation.call, reservation.day, reservation.amount
+        if usage is not None and not accounts.is_plausible(usage):
+            raise Unavailable(f"{usage.model} tells of tokens that can't be true: {usage}")
+        used, keys, links = accounts.NOTHING, _chain(call, day), chain_of(call)
+        if usage is not None:
+            cost = cost_of(self._prices_of(call.model), usage, day)
+            used = Amount(tokens=accounts.tokens_of(usage), micro_usd=cost)
+            keys.append(f"{day.isoformat()}.{COSTS}.{token_of(call.user)}")
 
-    async def _change(self, key: str, change: _Change) -> _Account:
-        """Apply `change` once. An unknown outcome is raised: repeating could apply it twice."""
-        lock = self._locks.setdefault(key, asyncio.Lock())
-        async with lock:
+        def exchange(found: tuple[bytes | None, ...]) -> list[msgspec.Struct | None]:
+            changed: list[msgspec.Struct | None] = []
+            is_erased = False
+            for link, value in zip(links, found, strict=False):
+                # What was there before the call, and is gone, was erased: it is not made again.
+                is_gone = link.is_personal and value is None
+                is_erased = is_erased or is_gone
+                account = _read(value, Account)
+                changed.append(None if is_gone else accounts.settled(account, was, used))
+            if usage is not None:
+                value = found[len(links)]
+                costs = DayOfCosts(user=call.user) if value is None else _read(value, DayOfCosts)
+                changed.append(None if is_erased else entered(costs, call, usage, used))
+            return changed
+
+        await self._change(keys, exchange)
+
+    async def _change(self, keys: Sequence[str], rewrite: _Rewrite) -> None:
+        """Rewrite entries together, once. An unknown outcome is raised: repeating could apply it
+        twice."""
+        async with self._lock:
             for _ in range(ATTEMPTS_MAX):
-                entry = await self._bucket.get(key)
-                account = _Account() if entry is None else _decode(key, entry.value)
-                changed = change(account)
-                value = msgspec.json.encode(changed)
+                found = await self._look(keys)
+                changed = rewrite(tuple(value for value, _ in found))
+                written = [
+                    (key, msgspec.json.encode(one), seen)
+                    for key, one, (_, seen) in zip(keys, changed, found, strict=True)
+                    if one is not None
+                ]
                 try:
-                    if entry is None:
-                        await self._bucket.create(key, value)
-                    else:
-                        await self._bucket.put(key, value, expect=entry.revision)
+                    batch = [_entry(*one) for one in written]
+                    revisions = await change_all(self._bus, batch, batch_id=self._new_id())
                 except WrongLastSequence:
+                    self._forget(keys)
                     continue
-                return changed
-        raise Unavailable(f"{key}: lost {ATTEMPTS_MAX} races in a row")
+                except BaseException:
+                    self._forget(keys)
+                    raise
+                seen = zip((value for _, value, _ in written), revisions, strict=True)
+                self._remember([key for key, _, _ in written], list(seen))
+                self._see(keys, changed)
+                return
+        raise Unavailable(f"{keys[-1]}: lost {ATTEMPTS_MAX} races in a row")
+
+    def _see(self, keys: Sequence[str], changed: Sequence[msgspec.Struct | None]) -> None:
+        for key, one in zip(keys, changed, strict=True):
+            if isinstance(one, Account) and key.endswith(f".{LINKS[-1].name}.all"):
+                self._account = one
+
+    async def _look(self, keys: Sequence[str]) -> list[tuple[bytes | None, int]]:
+        """Return each entry and its revision, as remembered or as the broker has it."""
+        unknown = [key for key in keys if key not in self._known]
+        entries = await asyncio.gather(*map(self._bucket.last, unknown))
+        self._remember(unknown, entries)
+        return [self._known[key] for key in keys]
+
+    def _remember(self, keys: Sequence[str], entries: Sequence[tuple[bytes | None, int]]) -> None:
+        if len(self._known) > REMEMBERED_MAX:
+            self._known = {key: self._known[key] for key in keys if key in self._known}
+        self._known.update(zip(keys, entries, strict=True))
+
+    def _forget(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            self._known.pop(key, None)
 
 
-def _adding(tokens: int, limit: int, resets_at: datetime, of_whom: str = "") -> _Change:
-    def add(account: _Account) -> _Account:
-        taken = account.reserved + account.used
-        if taken + tokens > limit or limit == 0:
-            setting = "model.daily_share_per_user" if of_whom else "model.daily_tokens"
-            reason = (
-                f"the daily limit of {limit} tokens{of_whom} is reached ({taken} taken, "
-                f"{tokens} needed); it starts anew at 00:00 UTC, and {setting} raises it"
-            )
-            raise BudgetExceeded(reason, resets_at)
-        return _Account(reserved=account.reserved + tokens, used=account.used)
-
-    return add
+def _chain(call: PaidCall, day: date) -> list[str]:
+    return [accounts.key_of(link, call, day) for link in chain_of(call)]
 
 
-def _exchanging(reserved: int, used_tokens: int) -> _Change:
-    def exchange(account: _Account) -> _Account:
-        return _Account(
-            reserved=max(account.reserved - reserved, 0), used=account.used + max(used_tokens, 0)
-        )
-
-    return exchange
+def _entry(key: str, value: bytes, revision: int) -> Replacement:
+    headers = {} if f".{COSTS}." in key else {TTL: ACCOUNT_TTL}
+    return Replacement(subject=f"$KV.BUDGETS.{key}", data=value, headers=headers, expect=revision)
 
 
-_OF_USER: Final = " for one person"
-
-
-def _name(user: str) -> str:
-    """Return what stands for a person in a key: their accounts outlive them for some days."""
-    return hashlib.sha256(user.encode()).hexdigest()[:24]
-
-
-def _decode(key: str, value: bytes) -> _Account:
+def _read(value: bytes | None, kind: type[_T]) -> _T:
+    if value is None:
+        return kind()
     try:
-        return msgspec.json.decode(value, type=_Account)
+        return msgspec.json.decode(value, type=kind)
     except msgspec.MsgspecError as error:
         # Fail closed: without a count nothing may be spent.
-        raise Unavailable(f"the budget entry {key} can't be read: {error}") from error
+        raise Unavailable(f"an entry of BUDGETS can't be read: {error}") from error
 
 
-def estimate(request: ModelRequest) -> int:
-    """Return the tokens to reserve for a call: a third of its bytes, and the longest answer.
+def estimate(request: ModelRequest) -> Estimate:
+    """Return what to reserve for a call: a third of its bytes, and the longest answer.
 
     See `core.context.window` for why that is more than what most calls take.
     """
     sent = len(msgspec.json.encode((request.rows, request.tools)))
-    sent += sum(len(part.encode()) for part in request.system)
-    return tokens_of_bytes(sent) + request.max_tokens
-
-
-def tokens_of(usage: Usage) -> int:
-    """Return all tokens of a call: what was read from a cache counts, too."""
-    return (
-        usage.input_tokens
-        + usage.output_tokens
-        + usage.cache_read_tokens
-        + usage.cache_write_tokens
-    )
+    sent += sum(len(part.encode()) for part in (*request.system, request.present))
+    return Estimate(input_tokens=tokens_of_bytes(sent), output_tokens=request.max_tokens)

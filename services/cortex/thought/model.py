@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
 from vigil.contracts import SOCKET, Block, FollowUp, Memory, Row, Usage
 from vigil.errors import VigilError
+
+from .accounts import Notice
 
 StopReason = Literal[
     "end_turn", "tool_use", "max_tokens", "stop_sequence", "pause_turn", "refusal",
@@ -21,6 +23,13 @@ StopReason = Literal[
 ]  # fmt: skip
 """Every stop reason of the Messages API (anthropic SDK 2.10), and one for those to come: what was
 said by then counts, and a call may be half of one."""
+
+
+Tier = Literal["main", "cheap"]
+"""Which model thinks, where there are two."""
+Effort = Literal["", "low", "medium", "high"]
+"""How much a model spends on an answer; empty: as its provider sets it. What all models take that
+take any; no other is told."""
 
 
 class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,20 +69,26 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One call. `system` is in parts, the most stable first, so that a cache can hold them."""
+    """One call, the most stable part first, so that a provider's cache can hold the others: tools,
+    `system`, `rows`, `present`. All but the last are the same bytes from call to call."""
 
     session_key: str
     system: tuple[str, ...]
+    """In blocks, those that most sessions share first."""
     rows: tuple[Row, ...]
     tools: tuple[ToolSpec, ...]
     max_tokens: int
     timeout_s: float
     situation: Situation
+    present: str = ""
+    """The situation in words: comes after the rows, as the last part of what the model is shown."""
     purpose: str = "answer"
     """`answer`: the step of a loop. `compact`: a summary of the oldest part of a conversation. Else
     the purpose of the profile that asks; nothing is said to anybody then."""
-    tier: Literal["main", "cheap"] = "main"
-    """Which model answers, where there are two."""
+    tier: Tier = "main"
+    tier_reason: str = ""
+    """What decided on it, for the record (`Usage.tier_reason`)."""
+    effort: Effort = ""
     schema: dict[str, Any] | None = None
     """The JSON Schema of the answer's text, if it has to be JSON."""
 
@@ -86,6 +101,14 @@ class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage
     model: str = ""
     """Who answered, as the server names it; empty: whom the request names."""
+    notices: tuple[Notice, ...] = ()
+    """What the person is to be told of the budget."""
+    is_fallback: bool = False
+    """Whether it was asked instead of the model that is to think."""
+
+
+_NOT_OF_MODEL: Final = ("400", "413", "422", "budget")
+"""Kinds of errors: what the server says of requests that no other would take either, and ours."""
 
 
 class ModelError(VigilError):
@@ -93,9 +116,10 @@ class ModelError(VigilError):
 
     `is_retryable` tells whether the same call may succeed later (429, 529, 5xx, timeouts, a
     lost connection); `retry_after_s` is the provider's own wish, if it had one; `is_refused`
-    whether the server turned the call away before it took any tokens; `is_budget` whether it
-    never got there, because the day's tokens are used up. `kind` is one word about it for
-    traces: an HTTP status, or what else went wrong.
+    whether the server turned the call away before it took any tokens; `budget_at` when the
+    budget may have room, if the call never got there for want of it; `notices` what the person
+    is to be told of the budget. `kind` is one word about it for traces: an HTTP status, or what
+    else went wrong.
     """
 
     def __init__(
@@ -105,7 +129,8 @@ class ModelError(VigilError):
         is_retryable: bool,
         retry_after_s: float | None = None,
         is_refused: bool = False,
-        is_budget: bool = False,
+        budget_at: datetime | None = None,
+        notices: tuple[Notice, ...] = (),
         kind: str = "",
     ) -> None:
         super().__init__(reason)
@@ -113,8 +138,19 @@ class ModelError(VigilError):
         self.is_retryable = is_retryable
         self.retry_after_s = retry_after_s
         self.is_refused = is_refused
-        self.is_budget = is_budget
-        self.kind = kind or ("retryable" if is_retryable else "failed")
+        self.budget_at = budget_at
+        self.notices = notices
+        outcome = "budget" if budget_at is not None else "failed"
+        self.kind = kind or ("retryable" if is_retryable else outcome)
+
+    @property
+    def is_of_model(self) -> bool:
+        """Whether another model may do better: it isn't the request that is wrong, nor the budget.
+
+        >>> ModelError("overloaded", is_retryable=True, kind="529").is_of_model
+        True
+        """
+        return self.kind not in _NOT_OF_MODEL
 
 
 class LanguageModel(Protocol):

@@ -1,8 +1,8 @@
 """The prompts of a conversation, from the templates in ``prompts/en`` (SPEC I-1).
 
-The system prompt has two parts: one that stays the same from call to call, so that a
-provider's cache can hold it, and the situation, which changes with every call. Text that
-people or models wrote goes in as data; it is never read as a template.
+The system prompt stays the same from call to call, so that a provider's cache can hold it and the
+history after it. What changes with every call, the situation, is shown after both. Text that people
+or models wrote goes in as data; it is never read as a template.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Prompts:
 
     def __init__(self, folder: Path = FOLDER) -> None:
         self._folder = folder
-        self._stable: dict[tuple[Identity, str], str] = {}
+        self._stable: dict[tuple[Identity, str], tuple[str, str]] = {}
 
     def _render(self, template: str, **variables: Any) -> str:
         return self._of(f"{template}.md.j2").render(**variables)
@@ -75,9 +75,9 @@ class Prompts:
         return template_of(self._folder, prompt)
 
     def system(
-        self, identity: Identity, situation: Situation, prompt: str = "channel.md.j2"
-    ) -> tuple[str, ...]:
-        """Render the system prompt: (what stays the same, the situation).
+        self, identity: Identity, prompt: str = "channel.md.j2", *, is_conversation: bool = True
+    ) -> tuple[str, str]:
+        """Render the system prompt, what most sessions share first: (the kind's, who it is for).
 
         Args:
             prompt: what a session of this kind is for (`Profile.prompt`).
@@ -86,18 +86,26 @@ class Prompts:
         if stable is None:
             if len(self._stable) >= STABLE_MAX:
                 self._stable.clear()
-            stable = self._render(
-                "system",
-                identity=identity,
-                prompt=self._of(prompt),
-                is_conversation=situation.is_conversation,
-            ).strip()
+            stable = (
+                self.question(prompt, is_conversation=is_conversation),
+                self._render("identity", identity=identity).strip(),
+            )
             self._stable[identity, prompt] = stable
-        return stable, self._render("situation", **_variables(situation)).strip()
+        return stable
 
-    def question(self, prompt: str, situation: Situation, values: dict[str, Any]) -> str:
-        """Render what a model is told that is asked something beside the conversation."""
-        return self._of(prompt).render(**_variables(situation), **values).strip()
+    def question(self, prompt: str, **values: Any) -> str:
+        """Render what a model is told to do, whoever it does it for."""
+        values = {"is_conversation": False} | values
+        return self._render("system", prompt=self._of(prompt), **values).strip()
+
+    def situation(self, situation: Situation) -> str:
+        """Render what is so now, as a session of the person's is told it."""
+        return self._render("situation", **_variables(situation)).strip()
+
+    def clock(self, situation: Situation, *, knows_person: bool = True) -> str:
+        """Render the time alone; in the person's zone, too, if they are known."""
+        values = _variables(situation) | {"knows_person": knows_person}
+        return self._render("clock", **values).strip()
 
     def told(self, row: TemplateRow) -> Row:
         """Render a row that a template makes."""
@@ -155,6 +163,7 @@ def _variables(situation: Situation) -> dict[str, Any]:
         "timezone": situation.timezone,
         "language": situation.language,
         "user": situation.user,
+        "knows_person": True,
         "agent": situation.agent,
         "autonomy_enabled": situation.autonomy_enabled,
         "channels": situation.channels,

@@ -1,10 +1,8 @@
-"""One model call: the request from the session's history, the tokens on their way, the budget."""
+"""One model call: the request from the session's history, the model that is asked, the budget."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -13,8 +11,10 @@ import structlog
 from vigil.bus.bus import Bus, BusError
 from vigil.clock import Clock
 from vigil.contracts import (
+    Block,
     ExternalBlock,
     Memory,
+    OpaqueBlock,
     Row,
     State,
     TaskBlock,
@@ -31,34 +31,22 @@ from vigil.settings.sections import Person
 from vigil.subjects import SessionKey
 from vigil.teams import TEAM
 
-from ..core import Policy
+from ..core import Policy, speech
 from ..core.profile import Inquiry, Profile, TemplateRow
-from .budget import BudgetExceeded, Reservation, TokenBudget, estimate, tokens_of
+from ..policy import routed
+from .accounts import KINDS, BudgetExceeded, PaidCall, kinds_of
+from .budget import CallBudget, Reservation, estimate
+from .catalogue import Catalogue, ModelChoice
 from .identity import Identities
-from .model import (
-    LanguageModel,
-    ModelAnswer,
-    ModelError,
-    ModelRequest,
-    Situation,
-)
+from .model import ModelAnswer, ModelError, ModelRequest, Situation
 from .prompts import Prompts
+from .token_stream import TokenStream
 from .toolbox import Toolbox
 
 log = structlog.get_logger("vigil.cortex")
 
 _AS_IT_IS: Final = ("person", "agent", "tool")
 """Sources of the rows that need no words of ours."""
-TOKEN_FLUSH_S: Final = 0.04
-"""Tokens are gathered this long: 25 frames a second look fluent and cost little."""
-
-
-class StreamedText(msgspec.Struct, frozen=True):
-    """A piece of an answer in the making, on `live.>`; never stored."""
-
-    turn: int
-    attempt: int
-    text: str
 
 
 class Thinker:
@@ -70,10 +58,10 @@ class Thinker:
         bus: Bus,
         clock: Clock,
         config: ModelConfig,
-        model: LanguageModel,
+        catalogue: Catalogue,
         identities: Identities,
         prompts: Prompts,
-        budget: TokenBudget,
+        budget: CallBudget,
         tracer: Tracer,
         counts: Metrics,
         toolbox: Toolbox,
@@ -81,7 +69,7 @@ class Thinker:
         self._bus = bus
         self._clock = clock
         self._config = config
-        self.model = model
+        self._catalogue = catalogue
         self._identities = identities
         self._prompts = prompts
         self._budget = budget
@@ -109,7 +97,9 @@ class Thinker:
         attempt = state.attempt + (state.loop.retries if state.loop else 0)
         stream = TokenStream(self._bus.send, key.live, state.turns + 1, attempt)
         try:
-            return await self._answer(request, stream.add, parent)
+            chosen = self._chosen(key, state, policy.profile, request)
+            call = PaidCall.of(key, state.start, chosen.name, request.tier)
+            return await self._answer(request, call, chosen, stream.add, parent)
         finally:
             stream.close()
 
@@ -131,53 +121,77 @@ class Thinker:
         situation = self._situation(key, state, person, policy, ())
         request = ModelRequest(
             session_key=str(key),
-            system=(self._prompts.question(asked.prompt, situation, asked.values),),
+            system=(self._prompts.question(asked.prompt, user=key.user, **asked.values),),
             rows=tuple(
                 self._prompts.told(r) if isinstance(r, TemplateRow) else r for r in asked.rows
             ),
             tools=asked.tools,
-            max_tokens=self._config.max_tokens,
+            max_tokens=self._max_tokens(asked.profile),
             timeout_s=self._config.timeout_s,
             situation=situation,
+            present=self._prompts.clock(situation),
+            tier=asked.profile.tier,
+            tier_reason=f"phase {asked.purpose}",
+            effort=asked.profile.effort,
             purpose=asked.purpose,
             schema=asked.schema,
         )
-        return await self._answer(request, lambda _: None, parent)
-
-    def _rendered(self, row: Row | TemplateRow) -> Row:
-        return self._prompts.told(row) if isinstance(row, TemplateRow) else row
+        chosen = self._chosen(key, state, asked.profile, request)
+        call = PaidCall.of(key, state.start, chosen.name, request.tier)
+        return await self._answer(request, call, chosen, lambda _: None, parent)
 
     def fixed_tokens(self, key: SessionKey, state: State, person: Person, policy: Policy) -> int:
         """Return the estimate for what a request holds beside the history."""
         request = self._request(key, state, (), person, policy, ())
-        return estimate(request) - request.max_tokens
+        return estimate(request).input_tokens
+
+    def _chosen(
+        self, key: SessionKey, state: State, profile: Profile, request: ModelRequest
+    ) -> ModelChoice:
+        chosen, until = self._catalogue.model_for(key, profile), state.fallback_until
+        if until is None or until <= self._clock.now():
+            return chosen
+        return self._catalogue.instead_of(chosen, estimate(request).tokens)
 
     async def _answer(
-        self, request: ModelRequest, on_text: Callable[[str], None], parent: str
+        self,
+        request: ModelRequest,
+        call: PaidCall,
+        chosen: ModelChoice,
+        on_text: Callable[[str], None],
+        parent: str,
     ) -> ModelAnswer:
+        if chosen.is_fallback:
+            request = _without_opaque(request)
         span = self._tracer.begin(parent)
         answer: ModelAnswer | None = None
         outcome = error_type = "cancelled"
         try:
-            if self.model.is_free:
-                answer = await self.model.answer(request, on_text)
+            if chosen.model.is_free:
+                answer = await chosen.model.answer(request, on_text)
             else:
-                answer = await self._paid(request, on_text)
+                answer = await self._paid(request, call, chosen, on_text)
             outcome = "answered"
-            return answer
+            return _of_fallback(answer) if chosen.is_fallback else answer
         except ModelError as error:
             outcome = "retryable" if error.is_retryable else "failed"
             error_type = error.kind
             raise
         finally:
-            self._tell(span, request.session_key, outcome, answer, error_type)
+            self._tell(span, request.session_key, chosen, outcome, answer, error_type)
 
     def _tell(
-        self, span: Span, session: str, outcome: str, answer: ModelAnswer | None, error_type: str
+        self,
+        span: Span,
+        session: str,
+        chosen: ModelChoice,
+        outcome: str,
+        answer: ModelAnswer | None,
+        error_type: str,
     ) -> None:
         """Count a call that is over, and record its span."""
         usage = None if answer is None else answer.usage
-        model = self.model.name if usage is None else usage.model
+        model = chosen.model.name if usage is None else usage.model
         self._counts.observe(metrics.MODEL_SECONDS, span.lasted_s, model, outcome)
         for direction, tokens in _tokens(usage):
             if tokens:
@@ -186,12 +200,12 @@ class Thinker:
             return
         attributes: dict[str, str | int | tuple[str, ...]] = {
             spans.GEN_AI_OPERATION: "chat",
-            spans.GEN_AI_PROVIDER: "vigil" if self.model.is_free else "anthropic",
+            spans.GEN_AI_PROVIDER: chosen.provider,
             spans.GEN_AI_MODEL: model,
             spans.GEN_AI_CONVERSATION: session,
         }
-        if self.model.server is not None:
-            attributes[spans.SERVER_ADDRESS], attributes[spans.SERVER_PORT] = self.model.server
+        if chosen.model.server is not None:
+            attributes[spans.SERVER_ADDRESS], attributes[spans.SERVER_PORT] = chosen.model.server
         if answer is not None and usage is not None:
             cached = usage.cache_read_tokens + usage.cache_write_tokens
             attributes |= {
@@ -208,31 +222,41 @@ class Thinker:
         error = "" if answer is not None else error_type
         self._tracer.end(span, spans.MODEL, attributes, name=f"chat {model}", error=error)
 
-    async def _paid(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelAnswer:
+    async def _paid(
+        self,
+        request: ModelRequest,
+        call: PaidCall,
+        chosen: ModelChoice,
+        on_text: Callable[[str], None],
+    ) -> ModelAnswer:
         try:
-            user = SessionKey.parse(request.session_key).user
-            reservation = await self._budget.reserve(estimate(request), user)
+            reservation = await self._budget.reserve(call, estimate(request))
         except BudgetExceeded as error:
+            told = error.notice
             raise ModelError(
-                error.reason, is_retryable=False, is_budget=True, kind="budget"
+                told.text, is_retryable=False, budget_at=error.again_at, notices=(told,)
             ) from error
         except (Unavailable, BusError) as error:
-            raise ModelError(f"the budget can't be read: {error}", is_retryable=True) from error
+            reason = f"the budget can't be read: {error}"
+            raise ModelError(reason, is_retryable=True, kind="budget") from error
         try:
-            answer = await self.model.answer(request, on_text)
+            answer = await chosen.model.answer(request, on_text)
         except ModelError as error:
             # Whatever else failed or was cut off stays counted as reserved: never under-count.
             if error.is_refused:
-                await self._settle(reservation, 0)
+                await self._settle(reservation, None)
+            error.notices = reservation.notices
             raise
-        await self._settle(reservation, tokens_of(answer.usage))
-        return answer
+        await self._settle(reservation, answer.usage)
+        tier, why = request.tier, request.tier_reason
+        used = msgspec.structs.replace(answer.usage, tier=tier, tier_reason=why)
+        return msgspec.structs.replace(answer, usage=used, notices=reservation.notices)
 
-    async def _settle(self, reservation: Reservation, tokens: int) -> None:
+    async def _settle(self, reservation: Reservation, usage: Usage | None) -> None:
         """Exchange what was reserved for what was used; without an answer it stays counted."""
         try:
-            await self._budget.settle(reservation, tokens)
-        except Unavailable as error:
+            await self._budget.settle(reservation, usage)
+        except (Unavailable, BusError) as error:
             log.warning("budget not settled", action="cortex.budget", error=str(error))
 
     def _request(
@@ -247,20 +271,34 @@ class Thinker:
         situation = self._situation(key, state, person, policy, memories)
         return ModelRequest(
             session_key=str(key),
-            system=self._system(key, situation, policy.profile),
+            system=self._system(key, policy.profile),
             rows=tuple([row if _is_as_it_is(row) else self._shown(row) for row in rows]),
             tools=self._toolbox.specs(policy.profile),
-            max_tokens=self._config.max_tokens,
+            max_tokens=self._max_tokens(policy.profile),
             timeout_s=self._config.timeout_s,
             situation=situation,
+            present=self._present(situation, policy.profile),
             tier=policy.profile.tier,
+            tier_reason=f"kind {policy.profile.name}",
+            effort=policy.profile.effort,
         )
 
-    def _system(self, key: SessionKey, situation: Situation, profile: Profile) -> tuple[str, ...]:
+    def _max_tokens(self, profile: Profile) -> int:
+        limit = self._config.max_tokens
+        return min(profile.max_tokens or limit, limit)
+
+    def _system(self, key: SessionKey, profile: Profile) -> tuple[str, ...]:
         if not profile.knows_person:
-            return (self._prompts.question(profile.prompt, situation, {}),)
+            return (self._prompts.question(profile.prompt),)
         identity = self._identities.load(key.agent, key.user)
-        return self._prompts.system(identity, situation, profile.prompt)
+        return self._prompts.system(
+            identity, profile.prompt, is_conversation=profile.is_conversation
+        )
+
+    def _present(self, situation: Situation, profile: Profile) -> str:
+        if not profile.knows_person:
+            return self._prompts.clock(situation, knows_person=False)
+        return self._prompts.situation(situation)
 
     def _situation(
         self,
@@ -279,7 +317,7 @@ class Thinker:
             follow_ups=state.follow_ups,
             autonomy_enabled=policy.autonomy_enabled,
             channels=policy.channels,
-            route=person.channel,
+            route=speech.route_of(routed(policy, person), state),
             memories=memories,
             under_way=_under_way(state),
             is_conversation=policy.profile.is_conversation,
@@ -316,54 +354,20 @@ def _under_way(state: State) -> tuple[str, ...]:
     return tuple(f"{t.tool}: {t.title}" for t in tasks if not (t.is_awaited or t.told_seq))
 
 
+def _without_opaque(request: ModelRequest) -> ModelRequest:
+    """Leave out what is signed by the model that is away, and no other may get."""
+    rows = [msgspec.structs.replace(row, blocks=_open(row.blocks)) for row in request.rows]
+    return msgspec.structs.replace(request, rows=tuple(row for row in rows if row.blocks))
+
+
+def _of_fallback(answer: ModelAnswer) -> ModelAnswer:
+    """Mark an answer; what the fallback signed would be refused by the model that comes back."""
+    return msgspec.structs.replace(answer, blocks=_open(answer.blocks), is_fallback=True)
+
+
+def _open(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+    return tuple(block for block in blocks if not isinstance(block, OpaqueBlock))
+
+
 def _tokens(usage: Usage | None) -> tuple[tuple[str, int], ...]:
-    if usage is None:
-        return ()
-    return (
-        ("input", usage.input_tokens),
-        ("output", usage.output_tokens),
-        ("cache_read", usage.cache_read_tokens),
-        ("cache_write", usage.cache_write_tokens),
-    )
-
-
-class TokenStream:
-    """Gathers text for a moment, then publishes it to whoever watches the session."""
-
-    def __init__(
-        self,
-        send: Callable[[str, bytes], Awaitable[None]],
-        subject: str,
-        turn: int,
-        attempt: int,
-    ) -> None:
-        self._send = send
-        self._subject = subject
-        self._turn = turn
-        self._attempt = attempt
-        self._text: list[str] = []
-        self._timer: asyncio.TimerHandle | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    def add(self, text: str) -> None:
-        self._text.append(text)
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(TOKEN_FLUSH_S, self._flush)
-
-    def _flush(self) -> None:
-        self._timer = None
-        token = StreamedText(self._turn, self._attempt, "".join(self._text))
-        self._text.clear()
-        task = asyncio.ensure_future(self._publish(msgspec.json.encode(token)))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _publish(self, data: bytes) -> None:
-        # Tokens are a courtesy: the committed message replaces them, so a lost one is no loss.
-        with contextlib.suppress(Unavailable):
-            await self._send(self._subject, data)
-
-    def close(self) -> None:
-        """Drop what is left: the committed message is on its way."""
-        if self._timer is not None:
-            self._timer.cancel()
+    return () if usage is None else tuple(zip(KINDS, kinds_of(usage), strict=True))

@@ -123,11 +123,14 @@ def _is_fit(source: str, tool: Tool) -> bool:
 
 
 def _offered(shelves: dict[str, Shelf]) -> dict[str, Tool]:
-    """Return the tools of all shelves, the executor's own first, as many as there is room for."""
+    """Return the tools of all shelves, the executor's own first, as many as there is room for.
+
+    By name, whatever the order in which a source lists them: a provider's cache holds them so.
+    """
     offered: dict[str, Tool] = {}
     left = BYTES_MAX
     for source in sorted(shelves, key=lambda name: (name != BUILTIN, name)):
-        for tool in shelves[source].tools:
+        for tool in sorted(shelves[source].tools, key=lambda tool: tool.name):
             size = len(msgspec.json.encode((tool.name, tool.description, tool.input_schema)))
             if len(offered) < TOOLS_MAX and size <= left:
                 offered[tool.name] = tool

@@ -138,7 +138,7 @@ def write(workspace: Workspace, arguments: WriteFile, call: Call, disk: Disk) ->
 @tool(
     risk="read",
     timeout_s=TIMEOUT_S,
-    profiles=("channel", "branch", "worker", "planner"),
+    profiles=("channel", "branch", "worker", "cron", "planner"),
     is_idempotent=True,
 )
 async def read_file(given: ReadFile, call: Call, means: Means) -> ToolOutput:
@@ -149,7 +149,7 @@ async def read_file(given: ReadFile, call: Call, means: Means) -> ToolOutput:
 @tool(
     risk="write",
     timeout_s=TIMEOUT_S,
-    profiles=("channel", "worker", "planner"),
+    profiles=("channel", "worker", "cron", "planner"),
     is_idempotent=True,
 )
 async def write_file(given: WriteFile, call: Call, means: Means) -> ToolOutput:

@@ -42,13 +42,15 @@ END_S: Final = 10.0
 """How long a page may take to be read, once it is there."""
 READ_S: Final = 10.0
 """Processor time has its own limit; this is for a machine that has none to give."""
+NOT_READ: Final = "[what it shows can't be told in time]"
 FRAME_BYTES: Final = 2560
 """Of what is said about an answer; an address may be long."""
 HEADERS: Final = {
     "accept": "text/html,application/xhtml+xml,text/plain,application/json,text/*;q=0.9,*/*;q=0.5",
     "connection": "close",
 }
-HTML: Final = ("text/html", "application/xhtml+xml")
+XHTML: Final = "application/xhtml+xml"
+HTML: Final = ("text/html", XHTML)
 _TEXT: Final = re.compile(
     r"text/.*|application/(.*\+)?(json|xml|yaml|x-yaml|javascript|ecmascript|x-ndjson|toml|sql)"
 )
@@ -60,6 +62,22 @@ _NO_CHARSETS: Final = frozenset(
 )
 """What Python knows beside those that pages are written in: some take the square of the length to
 read, others let a text say what it doesn't show."""
+_MARKS: Final = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+"""What a text may begin with, and what that says of its character set, whatever else does."""
+_MEANT: Final = {
+    "ascii": "cp1252",
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+}
+"""What browsers take a page's character set for. Source: WHATWG Encoding, names and labels."""
 
 
 class HttpGet(Arguments, frozen=True, kw_only=True):
@@ -236,13 +254,16 @@ def kind_of(header: str) -> tuple[str, str]:
 
 def text_of(page: Page) -> str:
     """Return a body as text, by the character set it says it has."""
+    for mark, charset in _MARKS.items():
+        if page.body.startswith(mark):
+            return page.body.decode(charset, "replace")
     charset = page.charset
     if not charset and page.type in HTML and (found := _CHARSET.search(page.body[:4096])):
-        charset = found[1].decode()
+        charset = re.sub("^utf-?16.*", "utf-8", found[1].decode().lower())
     with contextlib.suppress(LookupError, ValueError, UnicodeError):
         codec = codecs.lookup(charset or "utf-8")
         if codec._is_text_encoding and codec.name.replace("_", "-") not in _NO_CHARSETS:
-            return page.body.decode(codec.name, "replace")
+            return page.body.decode(_MEANT.get(codec.name, codec.name), "replace")
     return page.body.decode("utf-8", "replace")
 
 
@@ -262,7 +283,7 @@ async def _told(
         return ToolOutput(content=text, is_error=True, is_tainted=True)
     text = text_of(page)
     if page.type in HTML:
-        text = await readable_of(text)
+        text = await readable_of(text, page.url, is_xml=page.type == XHTML)
     if not page.is_whole:
         head += f"; only the first {len(page.body)} bytes of it"
     content = f"{head}\n\n{_piece(hidden(text), offset, bytes_max)}"
@@ -283,15 +304,15 @@ def _piece(text: str, offset: int, bytes_max: int) -> str:
     return f"{found}\n[{len(text)} characters in all; go on with offset={end}]"
 
 
-async def readable_of(html: str) -> str:
-    """Return what a reader would see of a page; if that can't be told in time, all without tags."""
+async def readable_of(html: str, url: str, *, is_xml: bool = False) -> str:
+    """Return what a reader would see of a page; if that can't be told in time, that."""
     process = await asyncio.create_subprocess_exec(
-        str(python()), "-I", "-S", str(Path(readable.__file__)),
+        str(python()), "-I", "-S", str(Path(readable.__file__)), *["--xml"] * is_xml,
         stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env={}, start_new_session=True,
     )  # fmt: skip
     try:
         async with asyncio.timeout(READ_S):
-            text, _ = await process.communicate(html.encode("utf-8", "replace"))
+            text, _ = await process.communicate(f"{url}\n{html}".encode("utf-8", "replace"))
         if process.returncode == 0:
             return text.decode("utf-8", "replace")
     except (TimeoutError, OSError):
@@ -300,13 +321,13 @@ async def readable_of(html: str) -> str:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    return re.sub(r"<[^<>]{0,10000}>", " ", html)
+    return NOT_READ
 
 
 @tool(
     risk="external",
     timeout_s=lambda config: config.executor.http_timeout_s + END_S,
-    profiles=("channel", "branch", "worker", "planner"),
+    profiles=("channel", "branch", "worker", "cron", "planner"),
     is_idempotent=True,
 )
 async def http_get(given: HttpGet, call: Call, means: Means) -> ToolOutput:

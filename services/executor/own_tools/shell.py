@@ -178,7 +178,7 @@ def _ending(outcome: CommandEnd, timeout_s: float) -> str:
 @tool(
     risk="external",
     timeout_s=lambda config: config.executor.shell_timeout_s + END_S,
-    profiles=("channel", "worker", "planner"),
+    profiles=("channel", "worker", "cron", "planner"),
     needs_sandbox=True,
 )
 async def shell(given: Shell, call: Call, means: Means) -> ToolOutput:

@@ -1,4 +1,4 @@
-"""The executor's own tools: shell, files, http_get, web_search (SPEC P-6)."""
+"""The executor's own tools: shell, files, http_get, web_search, change_settings (SPEC P-6)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Final
 
 import structlog
 
+from vigil.bus.bus import Bus
 from vigil.clock import Clock
 from vigil.contracts import Shelf
 from vigil.errors import InvalidInput
@@ -44,6 +45,7 @@ class Builtin:
         settings: Settings,
         clock: Clock,
         choice: Choice,
+        bus: Bus,
         *,
         rules: Rules | None = None,
         resolve: Resolve | None = None,
@@ -71,6 +73,9 @@ class Builtin:
             fetcher=self._fetcher,
             searcher=self._searcher,
             problem=self._shelf.problem,
+            bus=bus,
+            clock=clock,
+            config=config,
         )
 
     @classmethod
@@ -82,7 +87,7 @@ class Builtin:
             is_offered=choice.is_offered, reasons=choice.reasons,
         )  # fmt: skip
         rules = Rules(ports=WEB_PORTS, ports_never=context.bus.broker_ports)
-        builtin = cls(context.settings, context.clock, choice, rules=rules)
+        builtin = cls(context.settings, context.clock, choice, context.bus, rules=rules)
         keeping = builtin.disk.run(context.warnings)
         builtin._keeping = asyncio.create_task(keeping, name="executor-disk")
         return builtin

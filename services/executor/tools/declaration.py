@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from vigil import registry
+from vigil.bus.bus import Bus
+from vigil.clock import Clock
 from vigil.contracts import Risk, Tool
 from vigil.contracts.arguments import Arguments, description_of, schema_of
 from vigil.settings.config import Config
@@ -44,6 +46,9 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
     fetcher: Fetcher
     searcher: Searcher | None
     """None: there is no endpoint to search with."""
+    bus: Bus
+    clock: Clock
+    config: Config
 
 
 Run = Callable[[Any, Call, Means], Awaitable[ToolOutput]]
@@ -59,6 +64,7 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float | Callable[[Config], float]
     is_idempotent: bool
     profiles: tuple[str, ...]
+    is_personal: bool
     needs_sandbox: bool
     is_offered: Callable[[Config], bool]
 
@@ -74,6 +80,7 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
             output_bytes_max=config.executor.output_bytes_max,
             is_idempotent=self.is_idempotent,
             profiles=self.profiles,
+            is_personal=self.is_personal,
         )
 
     async def run(self, call: Call, means: Means) -> ToolOutput:
@@ -92,6 +99,7 @@ def tool(
     timeout_s: float | Callable[[Config], float],
     profiles: tuple[str, ...],
     is_idempotent: bool = False,
+    is_personal: bool = False,
     needs_sandbox: bool = False,
     is_offered: Callable[[Config], bool] = lambda _config: True,
 ) -> Callable[[Run], Declaration]:
@@ -102,6 +110,7 @@ def tool(
         timeout_s: after which a call is ended; or what tells it by the configuration.
         profiles: the kinds of sessions that are offered it.
         is_idempotent: whether it may run again after a crash; else such a call is `ambiguous`.
+        is_personal: whether only the person's own words may ask for it.
         needs_sandbox: where no sandbox works, it isn't offered.
         is_offered: whether what is configured lets it work.
     """
@@ -115,6 +124,7 @@ def tool(
             timeout_s=timeout_s,
             is_idempotent=is_idempotent,
             profiles=profiles,
+            is_personal=is_personal,
             needs_sandbox=needs_sandbox,
             is_offered=is_offered,
         )

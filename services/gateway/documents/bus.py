@@ -34,6 +34,7 @@ from vigil.contracts import (
     Said,
     Shelf,
     Signal,
+    SlotEntry,
     Tick,
     TimerFired,
     ToldEvent,
@@ -82,7 +83,9 @@ MESSAGES: Final[dict[str, Spoken]] = {
     "told": Spoken(ToldEvent, "What another session has to say to the person", ("event.told",)),
     "tick": Spoken(Tick, "A loop's next round"),
     "turn": Spoken(
-        Turn, "One atomic commit of a session", ("turn", "turn.remembering", "turn.working")
+        Turn,
+        "One atomic commit of a session",
+        ("turn", "turn.remembering", "turn.working", "turn.paid", "turn.fallback"),
     ),
     "said": Spoken(Said, "What the agent said", ("said",)),
     "receipt": Spoken(Receipt, "How a send ended", ("receipt",)),
@@ -91,9 +94,10 @@ MESSAGES: Final[dict[str, Spoken]] = {
     "callClaim": Spoken(CallClaim, "Somebody runs a tool call", ("call_claim",)),
     "boardEntry": Spoken(
         BoardEntry,
-        "A state of a request, a job, a standing grant or its uses, or a task",
-        ("board.approval", "board.job", "board.grant", "board.use", "board.task"),
+        "A state of a request, a job, a standing grant or its uses, a task, a row of the timetable",
+        ("board.approval", "board.job", "board.grant", "board.use", "board.task", "board.row"),
     ),
+    "slot": Spoken(SlotEntry, "What became of a time at which a row was due", ("slot",)),
     "shelf": Spoken(Shelf, "What one source of tools offers", ("shelf",)),
     "pins": Spoken(Pins, "What was approved of an MCP server", ("pins",)),
     "memorySaved": Spoken(MemorySaved, "Something is remembered", ("memory.save",)),
@@ -169,6 +173,7 @@ _CHANNELS: Final[dict[str, tuple[str, str, tuple[str, ...]]]] = {
         "Requests to a person, and jobs: the newest states of each, made of turns.",
         ("boardEntry",),
     ),
+    "slots": ("slot.{agent}.{owner}.{row}", "The ledger of the timetable.", ("slot",)),
     "tools": ("$KV.TOOLS.{source}", "The tools there are: a key-value bucket.", ("shelf",)),
     "pins": ("$KV.PINS.{source}", "Which tools of MCP servers were approved: a bucket.", ("pins",)),
     "memories": (
@@ -204,6 +209,7 @@ _PARAMETERS: Final[dict[str, dict[str, Any]]] = {
     },
     "kind": {"description": "What is on the board", "enum": list(get_args(BoardKind))},
     "entity": {"description": "The id of the request or the job, 32 hex digits"},
+    "row": {"description": "The id of the row, 32 hex digits"},
     "source": {"description": "`builtin`, or the name of an MCP server"},
     "credential": {"description": "The name of the credential"},
     "about": {"description": "The first half of a kind"},
@@ -223,6 +229,7 @@ _OF_HANDS: Final = {
     "systemTurns": "Read the log of the agent's own sessions",
     "systemCalls": "Read the log of the agent's own sessions",
     "board": "Read requests and jobs",
+    "slots": "Read what became of what recurs",
     "tools": "Read which tools there are",
     "pins": "Read which tools were approved",
 }

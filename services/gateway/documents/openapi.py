@@ -41,7 +41,10 @@ from ..http.wire import (
     TimerList,
     Transcript,
 )
+from ..timetable.rows import RowBody, RowChange, RowDetail, RowListing
+from ..timetable.slots import SlotListing, SlotView
 from ..why.answer import WhyAnswer
+from ..work.cost import Costs
 from ..work.grants import GrantBody, GrantList, GrantView
 from ..work.jobs import (
     JobAccepted,
@@ -62,13 +65,15 @@ from .asyncapi import AsyncApi
 REF: Final = "#/components/schemas/{name}"
 _COMPONENTS: Final[tuple[Any, ...]] = (
     Accepted, Alive, ApprovalList, ApprovalView, AsyncApi,
-    ChatAnswer, ChatPending, ChatRequest, ClientFrame, CloudEvent, DeadLetterDetail, DeadLetterPage,
+    ChatAnswer, ChatPending, ChatRequest, ClientFrame, CloudEvent, Costs, DeadLetterDetail,
+    DeadLetterPage,
     Decide, GrantBody, GrantList, GrantView,
     JobAccepted, JobBody, JobChange, JobDetail, JobList, JsonRpc, MaintainBody, MaintenanceDone,
     Me,
     PauseState, PersonChange, PersonView, PostMessage, ProblemBody, Readiness, Rebuild,
     RebuildStarted,
-    ServerFrame, SessionList, Signal, SkillList, Status,
+    RowBody, RowChange, RowDetail, RowListing,
+    ServerFrame, SessionList, Signal, SkillList, SlotListing, SlotView, Status,
     TaskBody, TaskChange, TaskDetail, TaskListing, Ticket, TicketRequest, Timeline, TimerList,
     ToolList, Transcript, WhyAnswer,
 )  # fmt: skip
@@ -93,10 +98,13 @@ TAGS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
         "What agents may do, and what a person allows",
         ("/api/tools", "/api/approvals", "/api/grants"),
     ),
-    "jobs": ("Work that runs by itself", ("/api/jobs", "/api/skills", "/api/tasks")),
+    "jobs": (
+        "Work that runs by itself",
+        ("/api/jobs", "/api/skills", "/api/tasks", "/api/cron", "/api/slots"),
+    ),
     "installation": (
         "Who you are, what runs, the pause, dead letters, health, these documents",
-        ("/api/me", "/api/person", "/api/status", "/api/pause", "/api/dead"),
+        ("/api/me", "/api/person", "/api/status", "/api/pause", "/api/dead", "/api/cost"),
     ),
 }
 """name -> (what it is about, how its paths begin)"""

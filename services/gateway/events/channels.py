@@ -52,25 +52,31 @@ async def post_channel(request: Request, edge: Shared, name: str) -> Response:
     let_in(edge, scope, f"{CHANNELS}{name}", "channel")
     if heard is None:
         return Response(status_code=204)
-    return Json(await _take(edge, f"channel:{name}", heard, parent_of(scope)), 202)
+    return Json(await _take(edge, name, heard, parent_of(scope)), 202)
 
 
-async def _take(edge: Edge, source: str, heard: Inbound, parent: str | None) -> Accepted:
-    """Store what was heard, once.
+async def _take(edge: Edge, channel: str, heard: Inbound, parent: str | None) -> Accepted:
+    """Store what a channel heard, once.
 
     Raises:
         InvalidInput: it names no session that it may be for, or its id was used for something else.
         Problem: 403, 429, 503.
     """
     check_length("id", heard.id, ID_LENGTH_MAX)
-    session = _session_of(edge, heard)
+    session, source = _session_of(edge, heard), f"channel:{channel}"
     if heard.is_event:
         limits = events.limits_of(edge)
         told = of_text(heard.id, heard.kind, heard.text.encode(), heard.occurred_at, limits)
         return await events.take(edge, session, heard.user, told, source=source, parent=parent)
     key = f"{source}:{heard.id}"
     return await edge.intake.accept(
-        heard.user, session, heard.text, key=key, key_field="id", parent=parent
+        heard.user,
+        session,
+        heard.text,
+        key=key,
+        key_field="id",
+        channel=channel,
+        parent=parent,
     )
 
 

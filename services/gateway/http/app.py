@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable
 from typing import Any, Final
 
-import msgspec
 import structlog
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -26,15 +24,17 @@ from vigil.observe.health import Alive
 
 from ..documents import asyncapi, examples_http, openapi
 from ..edge import Edge
+from ..endpoint import Endpoint
 from ..events import channels, hooks
 from ..events import endpoint as events
 from ..memory import mcp, memories
 from ..sessions.messages import Messages
 from ..sessions.sockets import Sockets
 from ..signals import endpoint as signals
+from ..timetable import cron, rows, slots
 from ..why import endpoint as explain
 from ..why.answer import WhyAnswer
-from ..work import approvals, dead, grants, jobs, person, tasks, tools
+from ..work import approvals, cost, dead, grants, jobs, person, tasks, tools
 from ..work.letters import DeadLetterDetail, DeadLetterPage
 from ..work.verdicts import ApprovalList, ApprovalView, Decide
 from . import exposition, routes, wire
@@ -67,28 +67,6 @@ _EXPECTED: Final = (ClientGone, Problem, InvalidInput, Unavailable, BusError)
 """What our code raises on purpose; all else is a fault, which is answered and logged."""
 _INPUT: Final = (404, 422)
 _WRITE: Final = (404, 413, 422, 503)
-
-
-class Endpoint(msgspec.Struct, frozen=True):
-    """A row of the table below."""
-
-    method: str
-    path: str
-    handler: Callable[..., Any]
-    answers: dict[int, type | None]
-    """By status; None: no body."""
-    errors: tuple[int, ...] = ()
-    body: type | None = None
-    parameters: tuple[str, ...] = ()
-    """Query parameters that the handler reads by itself."""
-    described: dict[str, Any] = {}
-    """What the document says of it that can't be told from the rest."""
-    events: type | None = None
-    """What the events of a stream hold, if it answers with Server-Sent Events."""
-    query: type | None = None
-    """The struct that it reads the whole query into."""
-    may_be_empty: bool = False
-    """Whether the body may be left out."""
 
 
 _S: Final = "/api/sessions/{key}"
@@ -139,12 +117,23 @@ _OWN: Final = (
     Endpoint("GET", "/api/tasks/{id}", tasks.get_task, {200: tasks.TaskDetail}, (*_INPUT, 503)),
     Endpoint("PATCH", "/api/tasks/{id}", tasks.change_task, {200: tasks.TaskDetail},
              (403, 404, 412, 413, 422, 503), tasks.TaskChange),
+    Endpoint("GET", "/api/cron", cron.list_rows, {200: rows.RowListing}, (403, 422, 503)),
+    Endpoint("POST", "/api/cron", cron.make_row, {201: rows.RowDetail}, (403, 413, 422, 503),
+             rows.RowBody),
+    Endpoint("GET", "/api/cron/{id}", cron.get_row, {200: rows.RowDetail}, (*_INPUT, 503)),
+    Endpoint("PATCH", "/api/cron/{id}", cron.change_row, {200: rows.RowDetail},
+             (403, 404, 409, 412, 413, 422, 503), rows.RowChange),
+    Endpoint("DELETE", "/api/cron/{id}", cron.remove_row, {200: rows.RowDetail},
+             (403, 404, 409, 412, 422, 503)),
+    Endpoint("POST", "/api/cron/{id}/runs", cron.run_row, {202: slots.SlotView},
+             (403, 404, 409, 422, 503)),
+    Endpoint("GET", "/api/slots", slots.list_slots, {200: slots.SlotListing},
+             (403, 404, 422, 503)),
     Endpoint("GET", "/api/tools", tools.list_tools, {200: tools.ToolList}, (503,)),
     Endpoint("GET", _M, memories.find_memories, {200: memory_wire.MemoryPage}, (403, 422, 503),
              query=memories.look().kind),
     Endpoint("POST", f"{_M}/rebuild", memories.rebuild_memories,
-             {202: memory_wire.RebuildStarted}, (403, 413, 422, 503), Rebuild,
-             may_be_empty=True),
+             {202: memory_wire.RebuildStarted}, (403, 413, 422, 503), Rebuild, may_be_empty=True),
     Endpoint("POST", "/api/maintenance", memories.maintain_memories,
              {200: memory_wire.MaintenanceDone}, (403, 413, 422, 503), memory_wire.MaintainBody,
              may_be_empty=True),
@@ -159,6 +148,7 @@ _OWN: Final = (
              (403, 404, 409, 413, 422, 503), jobs.JobChange),
     Endpoint("GET", "/api/skills", jobs.list_skills, {200: jobs.SkillList}),
     Endpoint("GET", "/api/me", routes.get_me, {200: wire.Me}),
+    Endpoint("GET", "/api/cost", cost.get_cost, {200: cost.Costs}, (422, 503)),
     Endpoint("GET", "/api/person", person.get_person, {200: person.PersonView}, (503,)),
     Endpoint("PATCH", "/api/person", person.change_person, {200: person.PersonView},
              (403, 412, 413, 422, 503), person.PersonChange),

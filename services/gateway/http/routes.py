@@ -48,7 +48,6 @@ from .wire import (
 
 T = TypeVar("T")
 SEQ_MAX: Final = 2**53
-WHOSE: Final = "Whose: oneself, or `team`; an admin may name anybody"
 _KINDS_MEANT: Final = ", ".join(f"{name}: {kind.meaning}" for name, kind in SESSION_KINDS.items())
 
 
@@ -124,7 +123,7 @@ def id_of(what: str, name: str = "") -> Callable[[str], Awaitable[str]]:
     )
 
     async def read(id_: str = described) -> str:
-        if re.fullmatch(pattern, id_) is None or id_.endswith("\n"):
+        if re.fullmatch(pattern, id_) is None:
             raise InvalidInput("id", f"must be {form}")
         return id_
 
@@ -137,6 +136,13 @@ Admin = Annotated[Principal, Depends(_admin)]
 Session = Annotated[SessionKey, Depends(_session)]
 Readable = Annotated[SessionKey, Depends(_readable)]
 """Also a session of the agent's own, which nobody may say anything in."""
+User = Annotated[
+    str | None,
+    Query(
+        description="Whose: oneself, or `team`; an admin may name anybody",
+        json_schema_extra=PART_SCHEMA,
+    ),
+]
 After = Annotated[int, Query(ge=0, le=SEQ_MAX, description="Continue after this sequence")]
 
 
@@ -183,10 +189,7 @@ async def needs_upgrade() -> Response:
 async def list_sessions(
     edge: Shared,
     caller: Caller,
-    user: Annotated[
-        str | None,
-        Query(description=WHOSE, json_schema_extra=PART_SCHEMA),
-    ] = None,
+    user: User = None,
     kind: Annotated[
         str,
         Query(

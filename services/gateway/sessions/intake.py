@@ -65,9 +65,11 @@ class Intake:
         field: str = "text",
         key: str | None = None,
         key_field: str = "idempotency_key",
+        channel: str = "",
         parent: str | None = None,
     ) -> Accepted:
-        """Store what `user` said; `parent` is the caller's traceparent.
+        """Store what `user` said, over a channel if it's named; `parent` is the caller's
+        traceparent.
 
         Raises:
             InvalidInput: the text or the key can't be used.
@@ -77,9 +79,10 @@ class Intake:
             check_text(field, text, bytes_max=self._config.text_bytes_max)
             if key is not None:
                 check_length(key_field, key, KEY_LENGTH_MAX)
-                return await self._accept_keyed(user, session, text, key, key_field, parent)
+                payload = _payload(user, session, text, channel, is_keyed=True)
+                return await self._accept_keyed(user, session, payload, key, key_field, parent)
             await self.room.check(session)
-            payload = _payload(user, session, text)
+            payload = _payload(user, session, text, channel)
             return await self._store_message(session, self._new_id(), payload, parent)
         except (InvalidInput, Problem, Unavailable) as error:
             self._counts.count(metrics.REFUSED, refusal_of(error))
@@ -196,7 +199,7 @@ class Intake:
         self,
         user: str,
         session: SessionKey,
-        text: str,
+        payload: UserMessagePayload,
         key: str,
         key_field: str,
         parent: str | None,
@@ -206,12 +209,11 @@ class Intake:
 
         async def store(fence: int | None) -> Accepted:
             await self.room.check(session)
-            payload = _payload(user, session, text, is_keyed=True)
             return await self._store_message(session, event_id, payload, parent, fence)
 
         return await self._repeats.once(
             event_id,
-            _hash_of(text.encode()),
+            _hash_of(payload.text.encode()),
             _place_of_messages(session),
             store,
             conflict=InvalidInput(key_field, "was used before, for another text"),
@@ -371,10 +373,10 @@ class Intake:
 
 
 def _payload(
-    user: str, session: SessionKey, text: str, *, is_keyed: bool = False
+    user: str, session: SessionKey, text: str, channel: str, *, is_keyed: bool = False
 ) -> UserMessagePayload:
     by = user if session.user == TEAM else ""
-    return UserMessagePayload(text=text, is_keyed=is_keyed, by=by)
+    return UserMessagePayload(text=text, is_keyed=is_keyed, by=by, channel=channel)
 
 
 def _place_of_messages(session: SessionKey) -> StoragePlace:

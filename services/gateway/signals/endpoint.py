@@ -22,7 +22,7 @@ from vigil.subjects import SessionKey
 
 from ..access import listed, readable_session
 from ..edge import Edge
-from ..http.routes import WHOSE, Caller, Shared
+from ..http.routes import Caller, Shared, User
 from ..http.wire import KEY_SCHEMA, PART_SCHEMA
 from .feed import HEARTBEAT, STREAM, SignalReader
 from .selection import SEQ_DIGITS_MAX, Selection, event_of, position_of, select
@@ -59,10 +59,7 @@ async def _selection(
     session: Annotated[
         str | None, Query(description="Of this session only", json_schema_extra=KEY_SCHEMA)
     ] = None,
-    user: Annotated[
-        str | None,
-        Query(description=WHOSE, json_schema_extra=PART_SCHEMA),
-    ] = None,
+    user: User = None,
 ) -> Selection:
     whose = listed(caller, user)
     key: SessionKey | None = None if session is None else readable_session(session, caller)

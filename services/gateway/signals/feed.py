@@ -45,8 +45,8 @@ class SignalReader:
         self._arrived = asyncio.Event()
 
     def offer(self, event: Event) -> None:
-        """Queue a signal, if it was selected and not read before."""
-        if event.seq > self.seen_to and self.selection.takes(event):
+        """Queue a signal that was selected, if it was not read before."""
+        if event.seq > self.seen_to:
             self.put(event.chunk)
 
     def put(self, chunk: bytes) -> None:
@@ -81,8 +81,9 @@ class Feed:
         self._beginning: asyncio.Task[None] | None = None
         self.users = 0
         """How many streams are open, those included that still catch up."""
-        self._readers: dict[str, set[SignalReader]] = {}
-        """By the owner of signals that they want; `*`: everybody's."""
+        self._readers: dict[str, dict[Selection, set[SignalReader]]] = {}
+        """By the owner of the signals that they want (`*`: everybody), then by what they selected:
+        whether a signal is part of it is asked once for all who selected the same."""
         self._recent: deque[Event] = deque()
         self._gone = 0
         """Up to this sequence `_recent` isn't complete."""
@@ -160,22 +161,26 @@ class Feed:
         if seen_to < self._gone:
             return False
         reader.seen_to = seen_to
-        for event in self._recent:
+        selection = reader.selection
+        for event in filter(selection.takes, self._recent):
             reader.offer(event)
         for owner in _owners(reader):
-            self._readers.setdefault(owner, set()).add(reader)
+            self._readers.setdefault(owner, {}).setdefault(selection, set()).add(reader)
         return True
 
     def leave(self, reader: SignalReader) -> None:
         """Hand the reader no more; harmless if they never joined."""
         for owner in _owners(reader):
-            readers = self._readers.get(owner, set())
+            selected = self._readers.get(owner, {})
+            readers = selected.get(reader.selection, set())
             readers.discard(reader)
             if not readers:
+                selected.pop(reader.selection, None)
+            if not selected:
                 self._readers.pop(owner, None)
 
     def _all(self) -> set[SignalReader]:
-        return set().union(*self._readers.values())
+        return set().union(*(set().union(*one.values()) for one in self._readers.values()))
 
     def _hand_out(self, message: Message) -> None:
         self.seq = message.seq
@@ -190,8 +195,10 @@ class Feed:
         if len(self._recent) > RECENT_MAX:
             self._gone = self._recent.popleft().seq
         for whose in (event.session.user, "*"):
-            for reader in self._readers.get(whose, ()):
-                reader.offer(event)
+            for selection, readers in self._readers.get(whose, {}).items():
+                if selection.takes(event):
+                    for reader in readers:
+                        reader.offer(event)
 
     async def _beat(self) -> None:
         """Show everybody that the connection lives, until the process is about to end."""

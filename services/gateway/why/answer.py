@@ -23,6 +23,7 @@ from vigil.contracts.notes import note_words
 from vigil.contracts.vocabulary import APPROVALS, ENDINGS, JOBS, OUTCOMES, Ending
 
 from .deeds import Reported, Requested, Working
+from .entries import KeptFact
 from .facts import LetterFact, MissingRecord, TurnFact
 from .steps import WhyStep, steps_of
 from .story import SendStory, Story
@@ -33,7 +34,11 @@ FIRST_STEPS: Final = 40
 """Of a story that is too long the beginning is kept, and the end, which matters more."""
 End = tuple[Ending, str]
 
-_TO_PARENT: Final = "was reported to the session that started it"
+_WHERE: Final = {
+    "parent": "was reported to the session that started it",
+    "task": "stands in its task",
+    "slot": "was told to whom its row of the timetable names",
+}
 _OVER: Final[End] = ("done", "The wait was over, and what waited for that went on.")
 _GONE: Final[End] = ("unknown", "The log doesn't hold what decided it any more.")
 _ASIDE: Final = ("answered", "continued", "begun", "queued")
@@ -70,8 +75,9 @@ class WhyAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     id: str
     kind: str
-    """message, event, timer, turn, dead_letter or signal."""
+    """message, event, timer, turn, dead_letter, signal, approval, job, task, grant or memory."""
     session_key: str
+    """Empty: it is in none."""
     verdict: str
     summary: str
     steps: tuple[WhyStep, ...]
@@ -104,6 +110,8 @@ def answer_of(story: Story, voice: Voice, *, id_: str, kind: str, session_key: s
 
 def _end(story: Story, voice: Voice) -> End:
     """Return the word and the sentence that end a story."""
+    if story.focus is not None and isinstance(entry := story.focus.body, KeptFact):
+        return entry.ending, voice.fill(entry.summary, entry.fields)
     if story.kind == "approval":
         return _request(story, voice)
     if story.sends:
@@ -249,8 +257,7 @@ def _told_to_others(turn: TurnFact, voice: Voice) -> End | None:
             why = f": {deed.text}" if deed.text and job.ending != "done" else ""
             return job.ending, f"The job {job.step}{why}."
         if isinstance(deed, Reported) and deed.state == "done":
-            where = "stands in its task" if deed.is_of_task else _TO_PARENT
-            return "done", f"It is done, and its result {where}."
+            return "done", f"It is done, and its result {_WHERE[deed.to]}."
         if isinstance(deed, Reported) and deed.state == "failed":
             return "failed", f"It failed: {deed.text}"
         if isinstance(deed, Requested) and deed.state == "open" and turn.outcome == "continued":

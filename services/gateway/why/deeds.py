@@ -27,6 +27,7 @@ from vigil.contracts import (
     StepRun,
     TaskStatus,
     TellParent,
+    TellParentPayload,
     TellPerson,
     Turn,
 )
@@ -57,13 +58,14 @@ class CalledOff(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reported(msgspec.Struct, frozen=True, kw_only=True):
-    """What was told to the session that started this one, or to the task that it works on."""
+    """What was told to the session that started this one, or to the task or slot that it works
+    on."""
 
     id: str
     state: Literal["running", "asking", "done", "failed"]
     text: str
     is_tainted: bool
-    is_of_task: bool = False
+    to: Literal["parent", "task", "slot"] = "parent"
 
 
 class ToldHome(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,7 +154,7 @@ def _deed(key: SessionKey, effect: Effect, at: datetime) -> Deed | None:
                              is_child=bool(off.child))  # fmt: skip
         case TellParent(payload=told):
             return Reported(id=effect.id, state=told.state, text=clip(told.content),
-                            is_tainted=told.is_tainted, is_of_task=bool(told.task_id))  # fmt: skip
+                            is_tainted=told.is_tainted, to=_to(told))  # fmt: skip
         case TellPerson(payload=asked):
             said, text = asked.told, clip(asked.told.text)
             return ToldHome(id=effect.id, home=asked.home, text=text, is_tainted=said.is_tainted)
@@ -160,6 +162,12 @@ def _deed(key: SessionKey, effect: Effect, at: datetime) -> Deed | None:
             return _on_board(effect, at)
         case _:
             return None
+
+
+def _to(told: TellParentPayload) -> Literal["parent", "task", "slot"]:
+    if told.slot is not None:
+        return "slot"
+    return "task" if told.task_id else "parent"
 
 
 def _on_board(effect: BoardChange, at: datetime) -> Requested | Working | Put:

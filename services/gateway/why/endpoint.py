@@ -35,7 +35,7 @@ async def get_why(
         str,
         Path(
             alias="id",
-            description="Of a message, event, timer, turn, dead letter or signal",
+            description="Of a message, event, timer, turn, dead letter, signal, task, grant, ...",
             json_schema_extra={"maxLength": ID_LENGTH_MAX},
         ),
     ],
@@ -71,4 +71,5 @@ async def explain(edge: Edge, caller: Principal, id_: str, session: str | None) 
     log.debug("told", action="gateway.why", session=str(place.key), records=len(story.facts))
     voice = Voice(place.key.user, caller.user)
     kind = place.kind or story.kind
-    return answer_of(story, voice, id_=id_, kind=kind, session_key=str(place.key))
+    session_key = str(place.key) if place.key.thread else ""
+    return answer_of(story, voice, id_=id_, kind=kind, session_key=session_key)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -57,6 +57,7 @@ from vigil.layout import name_of
 from vigil.subjects import ENDED
 
 from .deeds import Deed, deeds_of
+from .entries import KeptFact
 from .text import clip
 
 replace = msgspec.structs.replace
@@ -121,6 +122,12 @@ class TurnFact(msgspec.Struct, frozen=True, kw_only=True):
     """Where the result is, or the deadline, that the turn took; 0: it took none."""
     model: str | None = None
     """The model that was asked, if one was."""
+    tier: str = ""
+    tier_reason: str = ""
+    input_tokens: int = 0
+    """What its calls took, the cached among them."""
+    cached_tokens: int = 0
+    output_tokens: int = 0
     last_send: str | None = None
     """The newest message that the session had decided by then."""
     retry_at: datetime | None = None
@@ -148,7 +155,7 @@ class MissingRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 Body = (
     Event | TurnFact | Said | Receipt | Dispatch | Attempt | CallClaim | LetterFact | DeadLetterEnd
-    | MissingRecord
+    | KeptFact | MissingRecord
 )  # fmt: skip
 
 
@@ -283,11 +290,26 @@ def reduced(turn: Turn) -> TurnFact:
         asked=tuple(asked[:PARTS_MAX]),
         deeds=tuple(deeds[:PARTS_MAX]),
         folded=turn.state.position if _takes_result(turn) else 0,
-        model=turn.usage[-1].model if turn.usage else None,
+        **_spent(turn),
         last_send=turn.state.last_send,
         retry_at=next((t.fire_at for t in timers if _is_retry(t)), None),
         more=sum(max(len(part) - PARTS_MAX, 0) for part in parts),
     )
+
+
+def _spent(turn: Turn) -> dict[str, Any]:
+    if not turn.usage:
+        return {}
+    last, used = turn.usage[-1], turn.usage
+    cached = sum(one.cache_read_tokens for one in used)
+    return {
+        "model": last.model,
+        "tier": last.tier,
+        "tier_reason": last.tier_reason,
+        "input_tokens": cached + sum(one.input_tokens + one.cache_write_tokens for one in used),
+        "cached_tokens": cached,
+        "output_tokens": sum(one.output_tokens for one in used),
+    }
 
 
 def _is_retry(timer: ScheduleTimerPayload) -> bool:

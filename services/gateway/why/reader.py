@@ -6,7 +6,7 @@ reduced at once (:mod:`.facts`); no bytes are kept.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from vigil.bus.bus import Bus, Message
@@ -39,6 +39,8 @@ SCAN_RECORDS_MAX: Final = 5000
 SCAN_BYTES_MAX: Final = 32 * 1024 * 1024
 FACTS_MAX: Final = 100
 """Records that one question may bring into a story."""
+WINDOW: Final = 256
+"""Sequences that the first window of a search spans; each later one twice as many."""
 QUIET_S: Final = 0.5
 """A scan that hears nothing for so long asks whether it has heard it all: what it would end on may
 be gone, or the broker slow."""
@@ -99,6 +101,40 @@ class Budget:
         self._count -= 1
         self._bytes -= len(message.data)
         return self._count > 0 and self._bytes > 0
+
+
+async def newest_first(
+    bus: Bus,
+    stream: str,
+    filters: Sequence[str],
+    budget: Budget,
+    reduce: Callable[[Message], T | None],
+) -> AsyncGenerator[T, None]:
+    """Yield what `reduce` makes of records, the newest first, in windows that grow.
+
+    A window is read before anything of it is yielded; of its records only what `reduce` returns
+    is held.
+    """
+    newest = [await bus.get_last(stream, subject) for subject in filters]
+    span, end = WINDOW, max((m.seq for m in newest if m is not None), default=0) + 1
+    kept: list[T] = []
+    is_over = False
+
+    def visit(message: Message) -> bool:
+        nonlocal is_over
+        made = reduce(message)
+        if made is not None:
+            kept.append(made)
+        is_over = not budget.take(message)
+        return is_over
+
+    while end > 1 and not is_over:
+        start = max(end - span, 1)
+        await scan(bus, stream, filters, visit, after=start - 1, before=end)
+        for made in reversed(kept):
+            yield made
+        kept.clear()
+        span, end = span * 2, start
 
 
 def to_fact(message: Message) -> Fact:

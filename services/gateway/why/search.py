@@ -1,16 +1,17 @@
 """From an id to a place in the log: whose session it is, and which record.
 
 An id of a message, of a tool call that somebody took up, of a session that an effect started, of a
-request or of a job is part of a subject, so the broker finds it at once. The ids of signals and of
-dead letters name a record by its sequence. All others (an event's, a turn's, a timer's)
-stand inside records only: the newest of the caller's are looked through, in windows that grow,
-up to `SCAN_RECORDS_MAX` and `SCAN_BYTES_MAX`; naming the session makes that reach much further.
+request, a job, a task or a grant is part of a subject, so the broker finds it at once. The ids of
+signals and of dead letters name a record by its sequence. All others (an event's, a turn's, a
+timer's, a memory's) stand inside records only: the newest of the caller's are looked through, in
+windows that grow, up to `SCAN_RECORDS_MAX` and `SCAN_BYTES_MAX`; naming the session makes that
+reach much further.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Final, TypeVar
 
@@ -20,7 +21,6 @@ from vigil.board.entries import last_of
 from vigil.bus.bus import Bus, Message
 from vigil.contracts import (
     Approval,
-    BoardTask,
     CancelTimer,
     Control,
     Job,
@@ -32,24 +32,24 @@ from vigil.contracts import (
     decode_event,
     decode_turn,
 )
-from vigil.contracts.session_kinds import child_kinds
+from vigil.contracts.session_kinds import started_kinds
 from vigil.errors import InvalidInput
 from vigil.layout import LogLayout
 from vigil.subjects import Scope, SessionKey, dead_of
 
 from ..http.problem import Problem
-from . import stories
+from . import kept, stories
 from .facts import Fact, LetterFact, TurnFact
-from .reader import Budget, scan, to_fact
-from .story import Asking, Story
+from .reader import Budget, newest_first, to_fact
+from .story import Asking, Story, within
 
 T = TypeVar("T")
 BOARD: Final = "BOARD"
+MEMORIES: Final = "MEMORIES"
 SCAN_RECORDS_MAX: Final = 50_000
 SCAN_BYTES_MAX: Final = 64 * 1024 * 1024
-WINDOW: Final = 256
-"""Sequences that the first window spans; each later one twice as many."""
 _EFFECT: Final = re.compile(r"[0-9A-Za-z_-]{1,64}", re.ASCII)
+_MEMORY: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _SEQ: Final = re.compile(r"seq-(\d{1,15})", re.ASCII)
 _SIGNAL: Final = re.compile(
     r"(SESSIONS(?:_\d{1,2})?|SYSTEM|BOARD)-(\d{1,15})-([a-z_]+\.[a-z_]+)(?:-(\d{1,4}))?", re.ASCII
@@ -108,7 +108,7 @@ async def find(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace:
     Raises:
         Problem: 404, nothing of the caller's is known by it; 422, several sessions have it.
     """
-    for look in (_by_sequence, _by_effect, _by_session, _on_board, _by_letter, _by_content):
+    for look in _LOOKS:
         place = await look(bus, scope, id_)
         if place is not None:
             return place
@@ -179,7 +179,7 @@ async def _by_session(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace | No
     if not _EFFECT.fullmatch(id_):
         return None
     for one in scope.owners:
-        for kind in child_kinds():
+        for kind in started_kinds():
             where = f"system.{one.agent}.{one.owner}._{kind}-{id_}.in.control"
             message = await bus.get_last("SYSTEM", where)
             if message is not None:
@@ -192,35 +192,78 @@ async def _by_session(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace | No
 
 
 async def _on_board(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace | None:
-    """Look for a request or a job of that id."""
+    """Look for a request, a job, a task or a grant of that id."""
     if not _EFFECT.fullmatch(id_):
         return None
     message = await last_of(bus, scope.owners, "*", id_)
-    return None if message is None else _entity(scope, message)
+    return None if message is None else await _entity(bus, scope, message)
 
 
 async def _on_board_at(bus: Bus, scope: SearchScope, seq: int) -> StoryPlace | None:
     message = await bus.get(BOARD, seq) if seq else None
-    return None if message is None else _entity(scope, message)
+    return None if message is None else await _entity(bus, scope, message)
 
 
-def _entity(scope: SearchScope, message: Message) -> StoryPlace | None:
+async def _entity(bus: Bus, scope: SearchScope, message: Message) -> StoryPlace | None:
     try:
         entity = decode_board(message.data).entity
-        if isinstance(entity, BoardTask):  # its newest worker's story, if it had one
-            key = SessionKey.parse(entity.worker)
-        elif isinstance(entity, Approval | Job):
-            key = SessionKey.parse(entity.session_key)
-        else:
-            return None  # a grant: the calls that it let run have stories
     except InvalidInput:
         return None
+    kind = str(entity.__struct_config__.tag)
+    if isinstance(entity, Approval | Job):
+        key = SessionKey.parse(entity.session_key)
+        is_job = isinstance(entity, Job)
+        story = stories.of_session(key, entity.id, kind) if is_job else None
+        told = key, story or stories.of_request(key, entity.id)
+    else:
+        found = await kept.story_of(bus, entity)
+        if found is None:
+            return None
+        kind, told = found
+    return StoryPlace(*told, kind) if scope.includes(told[0]) else None
+
+
+# ---------------------------------------------------------------- memories
+
+
+async def _in_memory(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace | None:
+    """Look for a memory, back to where it was saved, and for the event that it was made of."""
+    if not _MEMORY.fullmatch(id_):
+        return None
+    needle, found = id_.encode(), list[tuple[Fact, Scope]]()
+
+    def matches(message: Message) -> tuple[Fact, Scope] | None:
+        fact = kept.memory_fact(message, id_) if needle in message.data else None
+        return None if fact is None else (fact, Scope.of_subject(message.subject))
+
+    filters = [one.record(op) for one in scope.owners for op in kept.MEMORY_OPS]
+    async with aclosing(newest_first(bus, MEMORIES, filters, _budget(1), matches)) as records:
+        async for one in records:
+            found.insert(0, one)
+            if kept.is_saved(one[0]):
+                break
+    return await _remembered(bus, scope, id_, found) if found else None
+
+
+async def _remembered(
+    bus: Bus, scope: SearchScope, id_: str, found: Sequence[tuple[Fact, Scope]]
+) -> StoryPlace | None:
+    whose = found[0][1]
+    session, event_id = kept.origin(found[0][0])
+    key = SessionKey.parse(session) if session else SessionKey(whose.owner, whose.agent, "")
     if not scope.includes(key):
         return None
-    if isinstance(entity, Job | BoardTask):
-        kind = str(entity.__struct_config__.tag)
-        return StoryPlace(key, stories.of_session(key, entity.id, kind), kind)
-    return StoryPlace(key, stories.of_request(key, entity.id), "approval")
+    made = None
+    if session and event_id:
+        place = await _by_content(bus, SearchScope((whose,), key), event_id)
+        made = None if place is None else within(place.key, place.asking)
+    facts = [fact for fact, _ in found]
+    return StoryPlace(key, stories.of_entries(id_, "memory", facts, made), "memory")
+
+
+def _budget(parts: int) -> Budget:
+    """Return what one of so many parts of a search may read."""
+    return Budget(SCAN_RECORDS_MAX // parts, SCAN_BYTES_MAX // parts)
 
 
 # ---------------------------------------------------------------- dead letters
@@ -234,7 +277,7 @@ async def _by_letter(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace | Non
         is_named = fact is not None and isinstance(fact.body, LetterFact) and fact.body.id == id_
         return fact if is_named else None
 
-    async for fact in _newest_first(bus, "DEAD", scope.letters, Budget(), is_it):
+    async for fact in newest_first(bus, "DEAD", scope.letters, Budget(), is_it):
         assert isinstance(fact.body, LetterFact)  # noqa: S101 - only those are let through
         key = SessionKey.of_subject(fact.subject)
         asking = stories.of_letter(key, fact, fact.body.effect_id, fact.body.seq)
@@ -268,9 +311,8 @@ async def _by_content(bus: Bus, scope: SearchScope, id_: str) -> StoryPlace | No
 
     roots = scope.roots(await bus.layout())
     for stream, root in roots:
-        budget = Budget(SCAN_RECORDS_MAX // len(roots), SCAN_BYTES_MAX // len(roots))
-        filters = [f"{root}.in.>", f"{root}.*"]
-        async with aclosing(_newest_first(bus, stream, filters, budget, matches)) as found:
+        filters, budget = [f"{root}.in.>", f"{root}.*"], _budget(len(roots))
+        async with aclosing(newest_first(bus, stream, filters, budget, matches)) as found:
             async for match in found:
                 if match.is_weak:
                     weak = weak or match
@@ -334,35 +376,12 @@ async def _place(bus: Bus, match: _Match, id_: str) -> StoryPlace | None:
     return StoryPlace(key, stories.of_record(key, fact), kind)
 
 
-async def _newest_first(
-    bus: Bus,
-    stream: str,
-    filters: Sequence[str],
-    budget: Budget,
-    reduce: Callable[[Message], T | None],
-) -> AsyncGenerator[T, None]:
-    """Yield what `reduce` makes of records, the newest first, in windows that grow.
-
-    A window is read before anything of it is yielded; of its records only what `reduce` returns
-    is held.
-    """
-    newest = [await bus.get_last(stream, subject) for subject in filters]
-    span, end = WINDOW, max((m.seq for m in newest if m is not None), default=0) + 1
-    kept: list[T] = []
-    is_over = False
-
-    def visit(message: Message) -> bool:
-        nonlocal is_over
-        made = reduce(message)
-        if made is not None:
-            kept.append(made)
-        is_over = not budget.take(message)
-        return is_over
-
-    while end > 1 and not is_over:
-        start = max(end - span, 1)
-        await scan(bus, stream, filters, visit, after=start - 1, before=end)
-        for made in reversed(kept):
-            yield made
-        kept.clear()
-        span, end = span * 2, start
+_LOOKS: Final = (
+    _by_sequence,
+    _by_effect,
+    _by_session,
+    _on_board,
+    _in_memory,
+    _by_letter,
+    _by_content,
+)

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar, assert_never
 import msgspec
 
 from vigil.contracts import (
+    QUESTION,
     Attempt,
     CallClaim,
     Control,
@@ -33,6 +34,7 @@ from vigil.contracts.session_kinds import SESSION_KINDS
 from vigil.contracts.vocabulary import JOBS
 
 from .deeds import CalledOff, Deed, Put, Reported, Requested, Started, ToldHome, Working
+from .entries import AGENT, KeptFact
 from .facts import Fact, LetterFact, MissingRecord, TurnFact
 from .story import Story
 from .text import DEADLINES, LATE_S, RETRY, STARTED, TEMPLATES, Voice, clip
@@ -172,6 +174,10 @@ def _steps(fact: Fact, scene: _Scene) -> Iterator[WhyStep]:
         case DeadLetterEnd():
             pen = _Pen(fact, scene, body.at)
             yield pen.step(f"dead_letter.{body.action}", body, body.letter_id)
+        case KeptFact():
+            who = body.by if body.by == AGENT else scene.voice.name(body.by)
+            pen = _Pen(fact, scene, body.at)
+            yield pen.step(body.name, None, body.id, who=who, **body.fields)
         case MissingRecord():
             yield _Pen(fact, scene, None).step("gone", body)
         case CallClaim():
@@ -239,6 +245,8 @@ def _due(pen: _Pen, event: TimerFired) -> WhyStep:
     if payload.kind == "deadline":
         wait = DEADLINES.get(payload.timer_id.partition("-")[0], RETRY)
         return pen.step("timer.due:deadline", payload, event.id, wait=wait, late_s=late_s)
+    if event.created_at < payload.fire_at:
+        return pen.step("timer.due:early", payload, event.id)
     return pen.step("timer.due", payload, event.id, late_s=late_s)
 
 
@@ -247,6 +255,8 @@ def _control(pen: _Pen, event: Control, voice: Voice) -> WhyStep:
     if payload.start is not None:
         started = "child" if payload.start.parent else "job"
         variant = "task" if payload.start.task_id else started
+        if payload.start.slot is not None:
+            return pen.step(f"{name}:slot", payload.start, event.id, row=payload.start.slot.name)
         return pen.step(f"{name}:{variant}", payload.start, event.id)
     if payload.status is not None:
         return pen.step(f"{name}:{payload.status.state}", payload.status, event.id)
@@ -340,11 +350,9 @@ def _deed(pen: _Pen, deed: Deed, voice: Voice) -> WhyStep:
         case CalledOff() | ToldHome() | Put():
             return pen.step(_name_of(deed), deed, deed.id)
         case Reported():
-            return pen.step(
-                f"{'task' if deed.is_of_task else 'parent'}.{deed.state}", deed, deed.id
-            )
+            return pen.step(f"{deed.to}.{deed.state}", deed, deed.id)
         case Requested():
-            is_question = deed.tool == "ask_user" and deed.state == "open"
+            is_question = deed.tool == QUESTION and deed.state == "open"
             variant = ":question" if is_question else ""
             return pen.step(f"approval.{deed.state}{variant}", deed, deed.id)
         case Working():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from vigil.contracts import Attempt, CallClaim, Dispatch, Receipt, Said, TimerFired
@@ -10,6 +12,7 @@ from vigil.subjects import SessionKey
 
 from . import chain
 from .deeds import Requested
+from .entries import KeptFact
 from .facts import Fact, TurnFact, is_open
 from .story import (
     HOPS_MAX,
@@ -227,6 +230,45 @@ def of_session(key: SessionKey, id_: str, kind: str) -> Asking[Story]:
         return Story(id=id_, kind=kind, facts=())
     story = yield from of_event(key, begun, getattr(begun.body, "id", ""))
     return msgspec.structs.replace(story, id=id_, kind=kind)
+
+
+def of_effect(key: SessionKey, effect_id: str) -> Asking[Story]:
+    """Tell the story of the turn that decided an effect."""
+    turn = yield from _begun(key, effect_id)
+    if turn is None or not isinstance(turn.body, TurnFact):
+        return Story(id=effect_id, kind="turn", facts=())
+    return (yield from of_turn(key, turn, turn.body))
+
+
+def of_entries(
+    id_: str,
+    kind: str,
+    entries: Sequence[Fact],
+    made: Asking[Story] | None,
+    worked: Asking[Story] | None = None,
+) -> Asking[Story]:
+    """Tell what became of a task, a grant or a memory.
+
+    Args:
+        made: the story of what made it.
+        worked: that of the newest worker at a task, which its newest beginning started.
+    """
+    nothing = Story(id=id_, kind=kind, facts=())
+    cause = nothing if made is None else (yield from made)
+    work = nothing if worked is None else (yield from worked)
+    begun = [number for number, fact in enumerate(entries, 1) if _is_beginning(fact)]
+    place = begun[-1] if begun else len(entries)
+    return Story(
+        id=id_,
+        kind=kind,
+        facts=(*cause.facts, *entries[:place], *work.facts, *entries[place:]),
+        focus=entries[-1],
+        is_cut=cause.is_cut or work.is_cut,
+    )
+
+
+def _is_beginning(fact: Fact) -> bool:
+    return isinstance(fact.body, KeptFact) and fact.body.name == "task.begun"
 
 
 def deciding(key: SessionKey, effect_id: str) -> Asking[Fact | None]:

@@ -141,7 +141,10 @@ DEADLINES: Final = {
 }
 """Name of a deadline -> what it means; any other is that of a model call: `RETRY`."""
 
-_NUMBER: Final = " (turn {ordinal}[, model {model}])."
+_NUMBER: Final = (
+    " (turn {ordinal}[, model {model}][, {tier} tier by its {tier_reason}: {input_tokens:,} tokens]"
+    "[{tier:if}, {cached_tokens:,} of them cached][{tier:if}, and {output_tokens:,} of answer])."
+)
 _BECAUSE: Final = "[ ({reason})]."
 _DESCENDS: Final = "[{is_tainted:if}; it descends from untrusted content]"
 _HOLDS: Final = "[{is_tainted:if}; it holds untrusted content]"
@@ -155,6 +158,7 @@ TEMPLATES: Final[dict[str, str]] = {
     # What came in.
     "message.in": "{who} wrote: {text:q}",
     "timer.due": "The follow-up {timer_id:q} came due[, {late_s:.1f} s late].",
+    "timer.due:early": "The hours that held back {timer_id:q} had changed.",
     "timer.due:deadline": "{wait}[, {late_s:.1f} s late].",
     "event.external": "[{is_trusted:if}A trusted|An untrusted] event[ of the kind {kind:80}]"
     "[ from {origin:80}] came in by {source:80}: {content:q}",
@@ -166,6 +170,7 @@ TEMPLATES: Final[dict[str, str]] = {
     "control.start": "The session was started.",
     "control.start:job": "The job was submitted: {prompt:q}" + _DESCENDS,
     "control.start:task": "A worker began the task {prompt:q}" + _DESCENDS,
+    "control.start:slot": "The row {row:q} of the timetable was due: {prompt:q}" + _DESCENDS,
     "control.start:child": "The session was started for: {prompt:q}" + _DESCENDS,
     "control.cancel": "The session was cancelled" + _BECAUSE,
     "control.status": "A session that it started reported progress.",
@@ -201,8 +206,26 @@ TEMPLATES: Final[dict[str, str]] = {
     "parent.failed": "It reported that it failed: {text:q}" + _HOLDS,
     "task.done": "It wrote its result to the task: {text:q}" + _HOLDS,
     "task.failed": "It wrote to the task that it failed: {text:q}" + _HOLDS,
+    "slot.done": "It ended[ with: {text:q}|; there was nothing to tell.]" + _HOLDS,
+    "slot.failed": "It failed, and had that told: {text:q}" + _HOLDS,
     "task.made": "It put the task {title:q} on the board, as {status}" + _HOLDS,
     "task.changed": "It changed the task {title:q}, to {status}" + _HOLDS,
+    # What became of what stands in no session's log.
+    "task.made:board": "{who} put the task {title:q} on the board, as {status}[: {why:q}|.]",
+    "task.changed:board": "{who} changed the task {title:q}[: {why:q}|.]",
+    "task.moved": "{who} moved the task {title:q} to {status}[: {why:q}|.]",
+    "task.begun": "Try {tries} of the task {title:q} began.",
+    "task.ended": "The task {title:q} is {status}.",
+    "grant.made": "{who} allowed {tool} beforehand[ in {session}], with {covers:q}[: {why:q}|.]",
+    "grant.changed": "{who} changed what is allowed: {tool}, with {covers:q}[: {why:q}|.]",
+    "grant.used": "It let {tool} run in {session}: use {uses}.",
+    "grant.revoked": "{who} revoked it[: {why:q}|.]",
+    "memory.saved": "{who} saved it in memory, as {type}[ from {source}]"
+    "[, in place of {merged} others]" + _HOLDS + ".",
+    "memory.merged": "It was merged into the memory {other}.",
+    "memory.forgotten": "It was forgotten ({reason}).",
+    "memory.undone": "{who} reverted {source}, and with it this.",
+    "memory.restored": "It stands again: what had taken its place was reverted.",
     "told_home": "It had {home} told: {text:q}" + _HOLDS,
     **{f"approval.{state}": words.step + _SAID for state, words in APPROVALS.items()},
     "approval.open": APPROVALS["open"].step + ": {text:q}, until {expires_at:at}.",

@@ -8,6 +8,7 @@ told so; and the same one again is the same event.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Final
 
 import structlog
@@ -23,7 +24,6 @@ from vigil.contracts import (
     State,
     decode_event,
     decode_turn,
-    short_name,
 )
 from vigil.errors import InvalidInput, WrongLastSequence
 from vigil.settings.tokens import Principal
@@ -33,8 +33,8 @@ from vigil.teams import may_act
 from ..access import listed
 from ..edge import Edge
 from ..http.problem import Problem, unavailable
-from ..http.routes import WHOSE, Caller, Json, Shared, body_of, id_of
-from ..http.wire import PART_SCHEMA, Accepted
+from ..http.routes import Caller, Json, Shared, User, body_of, id_of
+from ..http.wire import Accepted
 from ..patience import patiently
 from ..sessions.messages import parent_of
 from .verdicts import (
@@ -62,10 +62,7 @@ async def list_approvals(
     state: Annotated[
         StateWanted, Query(description="Only those; all: whatever became of them")
     ] = "open",
-    user: Annotated[
-        str | None,
-        Query(description=WHOSE, json_schema_extra=PART_SCHEMA),
-    ] = None,
+    user: User = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> Response:
     """List what waits for a person, the newest first: one's own and one's teams', or an
@@ -115,7 +112,7 @@ async def _find(edge: Edge, caller: Principal, id_: str) -> Approval:
     Raises:
         Problem: 404, the caller has no such request; 409, several have that name.
     """
-    if len(id_) == len(short_name("")):
+    if re.fullmatch(SHORT_NAME, id_):
         found = await open_approvals(edge.bus, caller.reach, id_)
     else:
         one = await Board(edge.bus, Approval).find(caller.reach, id_)

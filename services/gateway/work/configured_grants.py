@@ -55,7 +55,7 @@ async def _make(
         return
     else:
         try:
-            await board.reopen(before.number, grant, change, now)
+            await board.change(before, grant, change, now)
         except WrongLastSequence:
             return  # another gateway did
     log.info("grant made", action="gateway.grant", grant=grant.id, tool=grant.tool, by=BY)

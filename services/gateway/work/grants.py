@@ -30,8 +30,8 @@ from .. import preconditions
 from ..access import check_reach, listed
 from ..edge import Edge
 from ..http.problem import Problem, erasing
-from ..http.routes import WHOSE, Caller, Json, Shared, body_of, id_of
-from ..http.wire import PART_SCHEMA, Answer, RequestBody
+from ..http.routes import Caller, Json, Shared, User, body_of, id_of
+from ..http.wire import Answer, RequestBody
 from ..preconditions import Expected
 
 log = structlog.get_logger("vigil.gateway")
@@ -125,10 +125,7 @@ async def list_grants(
     state: Annotated[
         Literal[GrantState, "all"], Query(description="Only those; all: also what ended")
     ] = "standing",
-    user: Annotated[
-        str | None,
-        Query(description=WHOSE, json_schema_extra=PART_SCHEMA),
-    ] = None,
+    user: User = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 200,
 ) -> Response:
     """List what was allowed beforehand, the newest first."""

@@ -34,9 +34,13 @@ class PersonChange(RequestBody, frozen=True, kw_only=True):
     quiet_hours: str | UnsetType | None = UNSET
     """`22:00-07:00`, local time; empty: none."""
     channel: str | UnsetType | None = UNSET
-    """Where goes what agents say unasked: `socket`, or a name in `[channels]`."""
+    """Where goes what agents say unasked: `socket`, or a name in `[channels]`; empty: where you
+    wrote last."""
     digest_at: str | UnsetType | None = UNSET
     """Local time at which you are told together what could wait: `08:00`."""
+    pause: str | UnsetType | None = UNSET
+    """`on`, or an instant as `2026-12-01T08:00` (local time): until then agents say and begin
+    nothing unasked for you. Empty: none."""
 
 
 class PersonView(Answer, frozen=True, kw_only=True, omit_defaults=False):
@@ -48,6 +52,7 @@ class PersonView(Answer, frozen=True, kw_only=True, omit_defaults=False):
     quiet_hours: str
     channel: str
     digest_at: str
+    pause: str
     home_thread: str
     own: tuple[str, ...]
     """What you set; the rest is configured."""
@@ -75,10 +80,11 @@ async def change_person(
     found = await own.find(edge.bus, caller.user)
     preconditions.check(expected, found.revision)
     named: dict[str, Any] = {n: one for n, one in asdict(wanted).items() if one is not UNSET}
-    if all(own.values(found.own).get(name) == one for name, one in named.items()):
+    if own.is_so(found, named):
         return _shown(edge, caller.user, found)
-    changed = own.changed(found, named, edge.clock.now(), caller.user)
-    own.check(changed, edge.context.settings.config.channels)
+    config = edge.context.settings.config
+    configured, now = config.person_of(caller.user), edge.clock.now()
+    changed = own.changed(found, named, now, caller.user, configured, config.channels)
     try:
         found = await own.put(edge.bus, caller.user, changed, expect=found.revision)
     except WrongLastSequence:

@@ -35,8 +35,8 @@ from .. import preconditions
 from ..access import check_reach, listed
 from ..edge import Edge
 from ..http.problem import Problem, erasing
-from ..http.routes import WHOSE, Caller, Json, Shared, body_of, id_of
-from ..http.wire import PART_SCHEMA, Answer, RequestBody
+from ..http.routes import Caller, Json, Shared, User, body_of, id_of
+from ..http.wire import Answer, RequestBody
 from ..preconditions import Expected
 
 log = structlog.get_logger("vigil.gateway")
@@ -136,10 +136,7 @@ async def list_tasks(
     status: Annotated[
         TaskStatus | None, Query(description="Only those; absent: all that haven't ended")
     ] = None,
-    user: Annotated[
-        str | None,
-        Query(description=WHOSE, json_schema_extra=PART_SCHEMA),
-    ] = None,
+    user: User = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 200,
 ) -> Response:
     """List tasks, those that moved last first."""
@@ -192,11 +189,9 @@ async def change_task(
     task = check(changed(found.entity, wanted, now))
     if task == found.entity:
         return await _shown(edge, found)
-    board, change = KeptBoard(edge.bus, TASKS), Change(by=caller.user, why=_why(wanted.why))
-    is_reopened = found.entity.status not in lifecycle.OPEN and task.status in lifecycle.OPEN
+    change = Change(by=caller.user, why=_why(wanted.why))
     try:
-        store = board.reopen if is_reopened else board.replace
-        made = await store(found.number, task, change, now)
+        made = await KeptBoard(edge.bus, TASKS).change(found, task, change, now)
     except WrongLastSequence:
         raise preconditions.changed() from None
     log.info("task changed", action="gateway.task", task=id_, status=task.status, by=caller.user)

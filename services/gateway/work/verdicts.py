@@ -26,8 +26,6 @@ from vigil.subjects import token_of
 from ..http.decide import check_text
 from ..http.wire import Answer, RequestBody
 
-ASK_USER: Final = "ask_user"
-"""The tool that is a question; there is nothing to run."""
 INPUT_BYTES_MAX: Final = 64 * 1024
 
 
@@ -105,7 +103,7 @@ def decision_of(approval: Approval, told: Decide, by: str) -> Decision:
 
 def _check_fits(approval: Approval, told: Decide) -> None:
     verdict = told.verdict
-    if approval.tool == ASK_USER and verdict in ("accept", "edit"):
+    if approval.is_question and verdict in ("accept", "edit"):
         raise InvalidInput("verdict", f"{verdict!r} fits no question: answer it, or reject it")
     if (verdict == "edit") != (told.input is not None):
         reason = "is required to edit" if verdict == "edit" else "fits only the verdict 'edit'"

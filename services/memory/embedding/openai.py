@@ -18,6 +18,7 @@ import numpy as np
 
 from vigil import __version__
 from vigil.errors import ConfigError, Unavailable
+from vigil.net.guard import LOST_AT_ONCE
 
 from . import Vectors
 from .unit import unit
@@ -116,6 +117,8 @@ class OpenAIEmbedder:
             raise self._error(f"no answer within {self._answer_s_max:g} s") from None
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             raise self._error(f"{type(error).__name__}: {error}") from error
+        except AttributeError as error:  # as in `vigil.net.guard`
+            raise self._error(LOST_AT_ONCE) from error
         if response.status_code != 200:
             raise EmbeddingRefused(
                 f"embeddings from {self._host}: it answered {response.status_code}",

@@ -26,6 +26,10 @@ from . import facets, terms
 _RANK: Final = "bm25(1.0, 0.0)"
 """Facets narrow, and count for nothing."""
 _BEGINNING: Final = "substr(m.content, 1, 160)"
+SOURCES_MAX: Final = 500
+"""Sources that the index is asked for by name."""
+_OF_KIND: Final = """SELECT DISTINCT source FROM memories
+    WHERE scope = :scope AND source >= :source AND source < :source_end LIMIT :limit"""
 
 
 class Narrowed(NamedTuple):
@@ -71,15 +75,26 @@ def narrow(place: Place, question: Recall, now: datetime) -> Narrowed:
     if question.only_trusted:
         condition += " AND m.is_tainted = 0"
     groups: list[tuple[str, ...]] = []
-    if question.source:
+    if question.source and not question.is_kind_of_source:
         groups.append((facets.of_source(question.source),))
     if question.types:
         groups.append(tuple(map(facets.of_type, sorted(set(question.types)))))
     if question.thread:
         groups.append((facets.of_thread(question.thread),))
-    row_filters = (question.since, question.until, question.as_of)
+    row_filters = (question.since, question.until, question.as_of, question.is_kind_of_source)
     is_narrow = any(row_filters) or question.importance_min > 0 or question.only_trusted
     return Narrowed(place, condition, params, tuple(groups), not is_narrow)
+
+
+def sources(db: sqlite3.Connection, place: Place | None, question: Recall) -> tuple[str, ...]:
+    """Return the sources that begin as the question's; empty: there are more than `SOURCES_MAX`,
+    so they are no rare ones."""
+    if place is None:
+        return (question.source,)
+    params = views.of_kind(question) | {"scope": place.number, "limit": SOURCES_MAX + 1}
+    rows = db.execute(_OF_KIND, params)
+    found = tuple(source for (source,) in rows)
+    return () if len(found) > SOURCES_MAX else found or (question.source,)
 
 
 def telling(db: sqlite3.Connection, place: Place, words: Sequence[str], most: int) -> list[str]:

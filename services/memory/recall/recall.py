@@ -202,11 +202,18 @@ class Recaller:
             return _Vectors(None, None)
         vector = made[0].tobytes()
         try:
-            return _Vectors(
-                vector, await self._index.search(vector, asked.pool_vectors, _where(asked))
-            )
+            where = _where(asked, await self._sources(asked))
+            return _Vectors(vector, await self._index.search(vector, asked.pool_vectors, where))
         except Unavailable:
             return _Vectors(vector, None)
+
+    async def _sources(self, asked: _Asked) -> tuple[str, ...]:
+        """Return the sources that the index may find; what begins with a text only SQLite knows."""
+        if not asked.question.is_kind_of_source:
+            return (asked.question.source,) if asked.question.source else ()
+        return await self._store.read(
+            lambda db: lookups.sources(db, places.find(db, asked.scope), asked.question)
+        )
 
     def _find(
         self, db: sqlite3.Connection, asked: _Asked, matched: _Matched, vectors: _Vectors
@@ -295,7 +302,7 @@ def _matching(
     return lookups.matching(db, narrowed, query, asked.pool_text, asked.enough)
 
 
-def _where(asked: _Asked) -> Where:
+def _where(asked: _Asked, sources: tuple[str, ...]) -> Where:
     question = asked.question
 
     def epoch(at: datetime | None) -> float | None:
@@ -303,7 +310,7 @@ def _where(asked: _Asked) -> Where:
 
     return Where(
         scope=asked.scope,
-        source=question.source,
+        sources=sources,
         types=question.types,
         since=epoch(question.since),
         until=epoch(question.until),

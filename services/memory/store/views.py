@@ -74,7 +74,10 @@ def where(
         conditions.append("m.ended IS NOT 'forgotten' AND m.created_at <= :now")
     else:
         conditions.append(_STANDS if filters.as_of is None else _STOOD)
-    if filters.source:
+    if filters.is_kind_of_source:
+        conditions.append("m.source >= :source AND m.source < :source_end")
+        params |= of_kind(filters)
+    elif filters.source:
         conditions.append("m.source = :source")
         params["source"] = filters.source
     if filters.types:
@@ -94,6 +97,15 @@ def where(
         conditions.append(f"{DECAYED} >= :importance_min")
         params["importance_min"] = filters.importance_min
     return " AND ".join(conditions), params
+
+
+def of_kind(filters: Filters) -> Params:
+    """Return from where to where sources begin with the filter's: after the colon is the semicolon.
+
+    >>> of_kind(Filters(source="job:"))
+    {'source': 'job:', 'source_end': 'job;'}
+    """
+    return {"source": filters.source, "source_end": filters.source[:-1] + ";"}
 
 
 def view(row: Row, now: datetime) -> MemoryView:

@@ -38,7 +38,7 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
     """What a search may find. There is none without a scope."""
 
     scope: Scope
-    source: str = ""
+    sources: tuple[str, ...] = ()
     types: tuple[MemoryType, ...] = ()
     since: float | None = None
     until: float | None = None

@@ -76,8 +76,8 @@ def whose(scope: Scope) -> Conditions:
 def allowed(where: Where) -> Conditions:
     """Return what must hold for a point that a search may find.
 
-    >>> allowed(Where(scope=Scope("vigil", "ann"), source="api"))
-    (Is(key='standing', value='vigil.ann'), Is(key='source', value='api'))
+    >>> allowed(Where(scope=Scope("vigil", "ann"), sources=("api",)))
+    (Is(key='standing', value='vigil.ann'), IsOneOf(key='source', values=('api',)))
     """
     found: list[Condition] = []
     if where.as_of is None:
@@ -85,8 +85,8 @@ def allowed(where: Where) -> Conditions:
     else:
         found += whose(where.scope)
         found += [Between("created_at", most=where.as_of), NotBy("ended_at", where.as_of)]
-    if where.source:
-        found.append(Is("source", where.source))
+    if where.sources:
+        found.append(IsOneOf("source", where.sources))
     if where.types:
         found.append(IsOneOf("type", where.types))
     if where.thread:

@@ -79,7 +79,8 @@ class Begun(msgspec.Struct, frozen=True, kw_only=True):
 def stream_names(layout: LogLayout) -> list[str]:
     """Return the streams of a backup, in the order in which they are taken."""
     buckets = [f"KV_{bucket.name}" for bucket in BUCKETS if bucket.storage == "file"]
-    truths = ("SYSTEM", LOG, "MEMORIES")
+    # The ledger last: a run whose end it doesn't have yet would be lost, though it is there.
+    truths = ("SYSTEM", LOG, "MEMORIES", "SLOTS")
     others = (stream.name for stream in STREAMS if stream.name not in truths)
     return [*buckets, *(one for name in (*others, *truths) for one in layout.streams(name))]
 

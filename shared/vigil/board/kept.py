@@ -16,14 +16,23 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from ..bus.bus import Bus, Message
-from ..contracts import BoardEntry, BoardTask, Change, Grant, GrantUse, decode_board, encode
+from ..contracts import (
+    BoardEntry,
+    BoardTask,
+    Change,
+    Grant,
+    GrantUse,
+    TimetableRow,
+    decode_board,
+    encode,
+)
 from ..errors import InvalidInput, Unavailable, WrongLastSequence
 from ..subjects import Scope, board_of
 from ..tasks.lifecycle import OPEN
 from ..teams import holding
 from .entries import STREAM, last_of, newest
 
-E = TypeVar("E", Grant, GrantUse, BoardTask)
+E = TypeVar("E", Grant, GrantUse, BoardTask, TimetableRow)
 TRIES_MAX: Final = 20
 """Others of an owner's that may be made between a look and a write."""
 
@@ -54,6 +63,7 @@ GRANTS: Final = KeptKind(
     ),
 )
 USES: Final = KeptKind(GrantUse, 200, lambda _one, _now: True)
+ROWS: Final = KeptKind(TimetableRow, 100, lambda one, _now: not one.is_removed)
 TASKS: Final = KeptKind(BoardTask, 200, lambda one, _now: one.status in OPEN)
 
 
@@ -149,13 +159,22 @@ class KeptBoard(Generic[E]):
                 continue
         raise self._too_busy(whose)
 
-    async def reopen(self, expect: int, entity: E, change: Change, now: datetime) -> Revision[E]:
-        """Store what an ended entity is now that it is open again, within the same bound.
+    async def change(
+        self, found: Revision[E], entity: E, change: Change, now: datetime
+    ) -> Revision[E]:
+        """Store what an entity that was read is now; one that had ended needs room to be open.
 
         Raises:
-            WrongLastSequence: there is a newer revision than `expect`.
+            WrongLastSequence: there is a newer revision than `found`.
             BoundReached, Unavailable: as `create`.
         """
+        is_open = self._kind.is_open
+        is_reopened = is_open(entity, now) and not is_open(found.entity, now)
+        store = self._reopen if is_reopened else self.replace
+        return await store(found.number, entity, change, now)
+
+    async def _reopen(self, expect: int, entity: E, change: Change, now: datetime) -> Revision[E]:
+        """Store what an ended entity is now that it is open again, within the same bound."""
         whose = holding(entity.owner, entity.agent)
         for _ in range(TRIES_MAX):
             last, there = await self.last(whose), await self.all(whose)

@@ -6,6 +6,7 @@ lower age takes away at once what is older, and a higher one brings nothing back
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal
 
@@ -14,7 +15,7 @@ import structlog
 
 from ..bus.bus import Bus, BusError
 from ..bus.replies import ERR_STREAM_NOT_FOUND
-from ..errors import VigilError
+from ..errors import VigilError, WrongLastSequence
 from ..layout import LAYOUT_STREAM, LogLayout, filter_in, layout_of, metadata_of
 from ..settings.sections import Nats, Retention
 from ..topology import (
@@ -35,6 +36,8 @@ from .programs import Outside
 log = structlog.get_logger("vigil.broker")
 
 ERR_CONSUMER_NOT_FOUND: Final = 10014
+OLD_COUNTS: Final = "$KV.BUDGETS.tokens.>"
+"""Accounts of versions that had one for the instance and one for each person."""
 CLUSTER_TIMEOUT_S: Final = 60.0
 """How long a cluster may take to agree on a leader before it counts as away."""
 
@@ -52,6 +55,7 @@ def max_age_s(stream: Stream, retention: Retention) -> int:
         "DEAD": retention.dead_days,
         "EVENTS": retention.events_days,
         "SIGNALS": retention.signals_days,
+        "SLOTS": retention.slots_days,
     }
     return days.get(stream.name, 0) * DAY_S
 
@@ -83,6 +87,20 @@ async def _provision(bus: Bus, retention: Retention, nats: Nats) -> None:
     for consumer in CONSUMERS:
         for each in layout.each(consumer):
             await _ensure_consumer(bus, each, "all")
+    await _carry_counts(bus)
+
+
+async def _carry_counts(bus: Bus) -> None:
+    """Take over what older versions counted of a day. Their keys of people name nobody whom an
+    account could be found by: shares begin anew on the day of the upgrade."""
+    stored = await bus.read("KV_BUDGETS", [OLD_COUNTS])
+    for message in stored:
+        day = message.subject.split(".")[3]
+        if message.data and message.subject == f"$KV.BUDGETS.tokens.{day}":
+            with contextlib.suppress(WrongLastSequence):  # taken over before
+                await bus.publish(f"$KV.BUDGETS.{day}.instance.all", message.data, expect=0)
+    if stored:
+        await bus.api("STREAM.PURGE.KV_BUDGETS", {"filter": OLD_COUNTS})
 
 
 async def _ensure_layout(bus: Bus, nats: Nats) -> LogLayout:
@@ -214,6 +232,8 @@ def _bucket_config(bucket: Bucket, replicas: int) -> dict[str, Any]:
         "allow_direct": False,
         "duplicate_window": int(min(bucket.ttl_s or 120, 120) * SECOND_NS),
         "num_replicas": replicas,
+        "allow_atomic": bucket.has_batches,
+        "allow_msg_ttl": bucket.has_batches,
     }
 
 

@@ -18,7 +18,7 @@ from typing import Final
 
 import msgspec
 
-from .bus import Bus
+from .bus import EXPECT_SEQ, Bus
 from .replies import decode_reply, refusal
 
 EXPECT_LAST: Final = "Nats-Expected-Last-Sequence"
@@ -30,6 +30,8 @@ BATCH_MIN: Final = 16
 BATCH_MAX: Final = 1000
 """What the broker allows in one batch."""
 TIMEOUT_S: Final = 5.0
+TTL: Final = "Nats-TTL"
+"""Header that ends a message by itself, if its stream allows that."""
 
 
 class BatchEntry(msgspec.Struct, frozen=True, gc=False):
@@ -38,6 +40,13 @@ class BatchEntry(msgspec.Struct, frozen=True, gc=False):
     subject: str
     data: bytes
     headers: dict[str, str]
+
+
+class Replacement(BatchEntry, frozen=True, gc=False):
+    """A message that replaces the last one of its subject."""
+
+    expect: int
+    """That one's sequence; 0: there is none."""
 
 
 async def last_sequence(bus: Bus, stream: str, timeout: float = 5.0) -> int:
@@ -67,6 +76,34 @@ async def append(bus: Bus, entries: Sequence[BatchEntry], *, expect: int, batch_
     if len(entries) < BATCH_MIN:
         return await _one_by_one(bus, entries, expect)
     return await _as_batch(bus, entries, expect, batch_id)
+
+
+async def change_all(bus: Bus, changes: Sequence[Replacement], *, batch_id: str) -> list[int]:
+    """Replace the last messages of some subjects of a stream: all of them or none.
+
+    Returns the sequence of each. It is one exchange: the commit tells of whatever was wrong.
+
+    Args:
+        changes: 2..`BATCH_MAX`, each of another subject.
+        batch_id: a new one for each call, at most 64 characters.
+
+    Raises:
+        WrongLastSequence: another write of one of them came first.
+        OutcomeUnknown: no answer; all of it or nothing is stored.
+        BusError, Unavailable: the broker refused, or is away.
+    """
+    for number, change in enumerate(changes, start=1):
+        headers = change.headers | {
+            BATCH_ID: batch_id,
+            BATCH_SEQUENCE: str(number),
+            EXPECT_SEQ: str(change.expect),
+        }
+        if number < len(changes):
+            await bus.connection.publish(change.subject, change.data, headers=headers)
+        else:
+            last = BatchEntry(change.subject, change.data, headers)
+            seq = await _ask(bus, last, {BATCH_COMMIT: "1"})
+    return list(range(seq - len(changes) + 1, seq + 1))
 
 
 async def _one_by_one(bus: Bus, entries: Sequence[BatchEntry], expect: int) -> int:

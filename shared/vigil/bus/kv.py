@@ -45,6 +45,13 @@ class KeyValue:
             return None
         return KeyEntry(message.data, message.seq)
 
+    async def last(self, key: str) -> tuple[bytes | None, int]:
+        """Return the value, None if there is none, and what a write of it must expect."""
+        message = await self._bus.get_last(self._stream, self._prefix + key)
+        if message is None:
+            return None, 0
+        return None if _OPERATION in message.headers else message.data, message.seq
+
     async def put(
         self, key: str, value: bytes, *, expect: int | None = None, timeout: float = 5.0
     ) -> int:

@@ -18,6 +18,7 @@ from .admin import up as running
 from .chat import commands as talking
 from .commands import (
     approvals,
+    cost,
     dead,
     grants,
     jobs,
@@ -32,7 +33,8 @@ from .commands import (
 from .commands import (
     signals as watching,
 )
-from .doctor import command
+from .cron import commands as recurring
+from .doctor import command, models
 from .registry import CommandLine
 
 app = CommandLine(
@@ -82,6 +84,8 @@ app.command(rich_help_panel=_TALK)(talking.send)
 app.command(rich_help_panel=_LOOK)(status.sessions)
 app.command(rich_help_panel=_LOOK)(status.timers)
 app.command(rich_help_panel=_LOOK)(why.why)
+app.command(rich_help_panel=_LOOK)(cost.cost)
+app.command(rich_help_panel=_LOOK)(models.models)
 status.tail.command("signals")(watching.tail_signals)
 app.add_typer(status.tail, name="tail", rich_help_panel=_LOOK)
 app.command(rich_help_panel=_LOOK)(status.version)
@@ -89,6 +93,7 @@ app.add_typer(memory.app, name="memory", rich_help_panel=_REMEMBER)
 app.add_typer(mcp.app, name="mcp", rich_help_panel=_REMEMBER)
 app.add_typer(jobs.app, name="jobs", rich_help_panel=_WORK)
 app.add_typer(tasks.app, name="tasks", rich_help_panel=_WORK)
+app.add_typer(recurring.app, name="cron", rich_help_panel=_WORK)
 app.command(rich_help_panel=_STEER)(person.me)
 app.command(rich_help_panel=_STEER)(pause.pause)
 app.command(rich_help_panel=_STEER)(pause.resume)

@@ -47,3 +47,19 @@ def until(option: str, text: str | None, now: datetime) -> datetime | None:
         return None
     found = moment(option, text, now)
     return now + (now - found) if _AGO.fullmatch(text.strip()) else found
+
+
+def end(option: str, text: str, now: datetime) -> str:
+    """Return the instant to come that `text` names, if it's from now: `2d`; else the text itself,
+    which the server reads in the person's time zone.
+
+    Raises:
+        InvalidInput: naming the option.
+
+    >>> end("--pause", "2d", datetime(2026, 11, 20, tzinfo=UTC))
+    '2026-11-22T00:00:00+00:00'
+    """
+    found = (
+        until(option, text, now.replace(microsecond=0)) if _AGO.fullmatch(text.strip()) else None
+    )
+    return text if found is None else found.isoformat()

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from ..errors import InvalidInput
-from .board import BoardEntry
+from .board import BoardEntry, SlotEntry
 from .events import Event
 from .memories import MemoryRecord
 from .outcomes import (
@@ -31,7 +31,7 @@ Lift = Callable[[dict[str, Any]], dict[str, Any]]
 VERSIONS: Final[dict[str, int]] = {
     "event": 1, "turn": 1, "said": 1, "receipt": 1, "timer": 1, "dead_letter": 1,
     "dispatch": 1, "attempt": 1, "dead_letter_end": 1, "signal": 1, "memory": 1, "call_claim": 1,
-    "board": 1, "shelf": 1, "pins": 1,
+    "board": 1, "shelf": 1, "pins": 1, "slot": 1,
 }  # fmt: skip
 """The version that is written today, by record."""
 
@@ -44,6 +44,7 @@ _TYPES: Final[dict[str, Any]] = {
     "dead_letter": DeadLetter, "dispatch": Dispatch, "attempt": Attempt,
     "dead_letter_end": DeadLetterEnd, "signal": Signal, "memory": MemoryRecord,
     "call_claim": CallClaim, "board": BoardEntry, "shelf": Shelf, "pins": Pins,
+    "slot": SlotEntry,
 }  # fmt: skip
 _DECODERS: Final = {name: msgspec.json.Decoder(kind) for name, kind in _TYPES.items()}
 
@@ -183,3 +184,9 @@ def decode_pins(data: bytes) -> Pins:
     """Decode what was approved of an MCP server. Raises: InvalidInput."""
     pins: Pins = _decode("pins", data)
     return pins
+
+
+def decode_slot(data: bytes) -> SlotEntry:
+    """Decode an entry of the timetable's ledger. Raises: InvalidInput."""
+    slot: SlotEntry = _decode("slot", data)
+    return slot

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from .base import SOCKET, Instant, Record
-from .board import BoardEntity, BoardTask
+from .board import BoardEntity, BoardTask, SlotRun
 from .events import AcceptedCall, ChildKind, Decision, TimerKind, ToldPayload
 from .memories import MemoryType, Stability
 from .tools import Risk
@@ -48,6 +48,8 @@ class ScheduleTimerPayload(Record, frozen=True, kw_only=True):
     generation: int
     fire_at: Instant
     kind: TimerKind = "follow_up"
+    hours_at: Instant | None = None
+    """When the person's hours were set that put it off; None: none do."""
 
 
 class ScheduleTimer(EffectEnvelope, frozen=True, kw_only=True, tag="schedule_timer"):
@@ -78,6 +80,9 @@ class CallToolPayload(Record, frozen=True, kw_only=True):
     """The id of the event that began the loop."""
     due_at: Instant
     """When the session stops waiting for the result."""
+    source: str = ""
+    """Of what memory keeps for it: stamped by the core, never by a model. Empty: a conversation
+    of an older version."""
     is_tainted: bool = False
     """Decided by a loop that descends from untrusted content (SPEC X-3)."""
     risk: Risk = "read"
@@ -99,7 +104,7 @@ class SaveMemoryPayload(Record, frozen=True, kw_only=True):
 
     content: str
     type: MemoryType
-    source: str
+    source: str = ""
     """Stamped by the core, never by a model."""
     importance: float | None = None
     """None: the type's default."""
@@ -128,10 +133,14 @@ class SpawnSessionPayload(Record, frozen=True, kw_only=True):
     """1 for what a conversation starts."""
     allowance: int = 0
     """How many sessions it may start in its turn, theirs included."""
+    source: str = ""
+    """Of what it has memory keep: its parent's."""
     is_ordered: bool = False
     is_tainted: bool = False
     call: AcceptedCall | None = None
     """Of an errand: what it runs. Nobody waits for its end: the person's home is told."""
+    row: str = ""
+    """The row of the timetable that it all came from."""
 
 
 class SpawnSession(EffectEnvelope, frozen=True, kw_only=True, tag="spawn_session"):
@@ -162,10 +171,14 @@ class TellParentPayload(Record, frozen=True, kw_only=True):
     """The effect that started this one."""
     task_id: str = ""
     """Of the board: it is told how its worker ended; then there is no parent."""
+    slot: SlotRun | None = None
+    """Of the timetable: its ledger is told how the run ended; then there is no parent."""
     state: Literal["running", "asking", "done", "failed"]
     """`running`, `asking`: a status; the others are the result, of which there is one."""
     content: str
     is_tainted: bool = False
+    until: Instant | None = None
+    """Of a status: when there may be more to tell, if it waits for an instant."""
 
 
 class TellParent(EffectEnvelope, frozen=True, kw_only=True, tag="tell_parent"):
@@ -178,6 +191,8 @@ class TellPersonPayload(Record, frozen=True, kw_only=True):
     home: str
     """Its session key."""
     told: ToldPayload
+    once: str = ""
+    """What is said once in that home, whoever says it; empty: this effect."""
 
 
 class TellPerson(EffectEnvelope, frozen=True, kw_only=True, tag="tell_person"):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from .base import VERSION_1, EventType, Instant, Record
-from .board import Job, Verdict
+from .board import Job, SlotRun, Verdict
 from .tools import Risk
 
 
@@ -27,6 +27,8 @@ class UserMessagePayload(Record, frozen=True, kw_only=True):
     """Whether the id derives from a key the client chose, so that a repeat has the same id."""
     by: str = ""
     """The member of the team who said it; empty: the person whose session it is."""
+    channel: str = ""
+    """The channel through which it came; empty: a client of the API."""
 
 
 class UserMessage(Envelope, frozen=True, kw_only=True, tag="user_message"):
@@ -122,13 +124,19 @@ class Start(Record, frozen=True, kw_only=True):
     depth: int = 0
     allowance: int = 0
     """How many sessions it may start, theirs included."""
+    source: str = ""
+    """Of what it has memory keep, as its parent's; empty: its own kind's."""
     is_ordered: bool = False
     is_tainted: bool = False
     job: Job | None = None
     task_id: str = ""
     """The task of the board that it works on, which is told how it ends, and nobody else."""
+    slot: SlotRun | None = None
+    """What of the timetable it runs: the ledger is told how it ends, and who is to know."""
     call: AcceptedCall | None = None
     """Of an errand: what it runs."""
+    row: str = ""
+    """The row of the timetable that it all came from, whose budget it has a part in."""
 
 
 class Decision(Record, frozen=True, kw_only=True):
@@ -153,6 +161,8 @@ class ChildStatus(Record, frozen=True, kw_only=True):
     text: str = ""
     is_tainted: bool = False
     """Whether untrusted content had a part in the text (SPEC X-3)."""
+    until: Instant | None = None
+    """When there may be more to tell, if it waits for an instant."""
 
 
 ControlOp = Literal[

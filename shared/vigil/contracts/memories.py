@@ -44,7 +44,7 @@ class Memory(Record, frozen=True, kw_only=True):
     importance: float = 0.6
     """0 to 1."""
     source: str = ""
-    """Who or what it came from: ``api``, ``chat:{thread}``, ``cortex:autonomy``, ``cron:{id}``."""
+    """Who or what it came from: ``api``, ``chat:{thread}``, ``job:{id}``, ``task:{id}``."""
     stability: Stability = "stable"
     thread: str = ""
     """The conversation that it is part of; those said just before and after are its neighbours."""

@@ -75,10 +75,20 @@ NOTES: Final[dict[str, NoteWords]] = {
         "too many kept reminders within an hour", _REFUSED, "blocked", signal=_BLOCKED
     ),
     "budget_exhausted": NoteWords(
-        "the day's tokens are used up: no model was asked; `model_failed` follows",
+        "a limit is reached, no model was asked: `budget_waits` or `model_failed` follows",
         "No model was asked: {text}.",
         "failed",
         signal=("budget.exhausted", "No model was asked"),
+    ),
+    "budget_waits": NoteWords(
+        "the budget has no room; when it is asked again",
+        "It waits for the budget: {text}.",
+        "retrying",
+    ),
+    "budget_warned": NoteWords(
+        "a limit of the day is nearly reached, or reached: told once for each account and day",
+        "Of the budget it was told: {text}.",
+        signal=("budget.warned", "A limit of the day"),
     ),
     "calls_max": NoteWords(
         "the limit of model calls for one event was reached", "It had to end here: {text}."
@@ -177,17 +187,33 @@ NOTES: Final[dict[str, NoteWords]] = {
         "The word of how it goes came too late: {text}.",
         "ignored",
     ),
+    "model_away": NoteWords(
+        "the fallback answered, and not the session's own model", "Another model thought: {text}."
+    ),
+    "model_back": NoteWords(
+        "the session's own model answers again, and not the fallback",
+        "The usual model answered again: {text}.",
+    ),
     "model_failed": NoteWords(
         "the model gave no answer, for good",
         "The model gave no answer: {text}.",
         "failed",
         signal=("error.model", "No answer from a model"),
     ),
+    "model_fallback": NoteWords(
+        "the model gave no answer: which other one is asked now, until when, and why",
+        "Another model took over: {text}.",
+        signal=("model.fallback", "Another model took over"),
+    ),
     "model_retry": NoteWords(
         "the model gave no answer for now; when it is asked again",
         "The model gave no answer yet: {text}.",
         "retrying",
         signal=("error.retry", "No answer from a model yet"),
+    ),
+    "no_channel": NoteWords(
+        "what it was to go over is not configured any more; it goes where it else would",
+        "It went another way: {text}.",
     ),
     "no_plan": NoteWords(
         "the model's answer was no plan, twice: the job failed", "The job failed: {text}.", "failed"

@@ -103,6 +103,8 @@ class TimerRecord(Record, frozen=True, kw_only=True):
     fire_at: Instant
     kind: TimerKind
     caused_by: str
+    hours_at: Instant | None = None
+    """As in what planned it: once the person set others, it's looked at before `fire_at`."""
     v: int = VERSION_1
 
 

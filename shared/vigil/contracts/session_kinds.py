@@ -19,6 +19,8 @@ class SessionKind(msgspec.Struct, frozen=True, kw_only=True):
     meaning: str
     started: str = ""
     """What a turn did that starts one, as a sentence; empty: no turn does, so it has no parent."""
+    is_due: bool = False
+    """The timetable starts it, and no turn: its thread is made of what is due."""
     signals: tuple[str, ...] = ()
     """The second halves of the signals that tell of it (`worker.started`)."""
 
@@ -41,6 +43,7 @@ SESSION_KINDS: Final[dict[str, SessionKind]] = {
         signals=("started", "completed", "failed"),
     ),
     "planner": SessionKind(meaning="jobs"),
+    "cron": SessionKind(meaning="runs of the timetable", is_due=True),
     "errand": SessionKind(
         meaning="calls that a person accepted after who asked had gone on",
         started="It had an accepted call run apart",
@@ -56,6 +59,15 @@ def child_kinds() -> tuple[str, ...]:
     ('branch', 'worker', 'reader', 'errand')
     """
     return tuple(name for name, kind in SESSION_KINDS.items() if kind.started)
+
+
+def started_kinds() -> tuple[str, ...]:
+    """Return the kinds that begin with a start that names who is told their end.
+
+    >>> started_kinds()[-2:]
+    ('cron', 'errand')
+    """
+    return tuple(name for name, kind in SESSION_KINDS.items() if kind.started or kind.is_due)
 
 
 def check_session_kind(value: str) -> str:

@@ -31,6 +31,9 @@ class Tool(Record, frozen=True, kw_only=True):
     profiles: tuple[str, ...] = ()
     """The kinds of sessions that are offered it. One of an MCP server names none: it's offered to
     all that take tools of servers."""
+    is_personal: bool = False
+    """Whether only the person's own words may ask for it: a message of theirs began the loop, and
+    content from outside has no part in it."""
     digest: str = ""
     """SHA-256 of name, description and schema, in hex: what an approval of an MCP tool pins."""
 

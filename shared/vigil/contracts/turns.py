@@ -118,6 +118,8 @@ class Loop(Record, frozen=True, kw_only=True):
     retries: int = 0
     """Failed attempts at the present step."""
     retry: Retry | None = None
+    is_stopped: bool = False
+    """Whether a budget stopped it since the model last answered: its person was told."""
     timer_id: str | None = None
     """The timer that began it, if one did, and what it stood for."""
     follow_up: FollowUp | None = None
@@ -204,6 +206,8 @@ class State(Record, frozen=True, kw_only=True):
     """How often the next step was taken over after a crash (ARCHITECTURE 3)."""
     fence: int = 0
     """Stream sequence of the last user message folded."""
+    channel: str = ""
+    """Through which the person's newest message came; empty: a client of the API."""
     last_send: str | None = None
     counters: Counters = Counters()
     follow_ups: dict[str, FollowUp] = {}  # noqa: RUF012 - msgspec gives each its own
@@ -245,6 +249,9 @@ class State(Record, frozen=True, kw_only=True):
     taint: Taint = msgspec.field(default=Taint(), name="is_swayed")
     """Whether untrusted content ever stood in what a model may be shown here. It stays, whatever
     becomes of the rows."""
+    fallback_until: Instant | None = None
+    """Till then the fallback answers, since the session's own model failed. It stays until that one
+    has answered."""
 
 
 class Usage(Record, frozen=True, kw_only=True):
@@ -255,6 +262,10 @@ class Usage(Record, frozen=True, kw_only=True):
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
+    tier: str = ""
+    """The tier that was asked, `main` or `cheap`; empty: it cost nothing, or an older record."""
+    tier_reason: str = ""
+    """What decided on it: a kind of session, or a phase such as `save`."""
 
 
 class Note(Record, frozen=True, kw_only=True):

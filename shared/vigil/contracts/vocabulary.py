@@ -388,3 +388,13 @@ TASKS: Final[dict[TaskStatus, TaskWords]] = {
     "done": TaskWords("task.completed", "is done"),
     "failed": TaskWords("task.failed", "failed"),
 }
+
+SLOTS: Final[dict[str, str]] = {
+    "running": "a run was begun",
+    "ran": "its run ended well",
+    "late": "so did one that was begun late",
+    "failed": "its run failed, or gave no end in time",
+    "coalesced": "it was missed, and a newer one was run for it",
+    "skipped": "it was not to be run: a pause, its hours, the run before",
+    "missed": "it was missed, and by its row's policy not run",
+}

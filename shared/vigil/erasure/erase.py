@@ -41,6 +41,7 @@ from ..contracts import (
     decode_turn,
     encode,
 )
+from ..contracts.costs import COSTS
 from ..errors import InvalidInput, OutcomeUnknown, VigilError, WrongLastSequence
 from ..layout import name_of
 from ..settings import own, tokens
@@ -63,7 +64,7 @@ FILL_BYTES: Final = 900 * 1024
 FILL_COUNT: Final = 10
 """Together more than a block of any stream: 8 MiB is the broker's largest (measured)."""
 FILL: Final = "erase-fill"
-SCRUBBED: Final = ("TIMERS", "BOARD", "KV_TOKENS", "KV_CONFIG")
+SCRUBBED: Final = ("TIMERS", "BOARD", "KV_TOKENS", "KV_CONFIG", "KV_BUDGETS")
 """Streams with records that name people and are replaced or purged. Other buckets hold hashes, or
 nothing of a person."""
 LIVE: Final = {
@@ -71,6 +72,7 @@ LIVE: Final = {
     "BOARD": (BOARD_ALL,),
     "KV_TOKENS": ("$KV.TOKENS.>",),
     "KV_CONFIG": ("$KV.CONFIG.>",),
+    "KV_BUDGETS": ("$KV.BUDGETS.>",),
 }
 """What is in a stream that is scrubbed."""
 FILLS: Final = {
@@ -78,6 +80,7 @@ FILLS: Final = {
     "BOARD": f"board.{FILL}.{FILL}.{FILL}",
     "KV_TOKENS": f"$KV.TOKENS.{FILL}",
     "KV_CONFIG": f"$KV.CONFIG.{FILL}",
+    "KV_BUDGETS": f"$KV.BUDGETS.{FILL}",
 }
 """Under what subject a stream's block is filled."""
 ERR_NO_MESSAGE: Final = 10043
@@ -115,6 +118,7 @@ def filters_of(user: str) -> dict[str, list[str]]:
         "SESSIONS": [f"session.*.{user}.>"],
         "SYSTEM": [f"system.*.{user}.>"],
         "BOARD": [f"board.*.{user}.>"],
+        "SLOTS": [Scope("*", user).slot()],
         "TIMERS": [f"timer.*.*.{user}.>", f"due.*.*.{user}.>"],
         "DEAD": [f"dead.*.*.{user}.>"],
         "EVENTS": [f"event.{user}.>"],
@@ -123,6 +127,13 @@ def filters_of(user: str) -> dict[str, list[str]]:
         "SIGNALS": [f"signal.*.{user}.>"],
         "KV_CURSORS": [f"$KV.CURSORS.{token_of(user)}.>"],
         "KV_LEASES": [f"$KV.LEASES.*.{user}.>"],
+        # Of the accounts, only what the instance and its agents spent stays.
+        "KV_BUDGETS": [
+            f"$KV.BUDGETS.*.{COSTS}.{token_of(user)}",
+            f"$KV.BUDGETS.*.owner.{token_of(user)}",
+            f"$KV.BUDGETS.*.cause.{token_of(user)}.*",
+            f"$KV.BUDGETS.*.row.{token_of(user)}.*",
+        ],
     }
 
 

@@ -72,7 +72,16 @@ class Refused(Reply, frozen=True, kw_only=True):
 class Filters(Question, frozen=True, kw_only=True):
     """What both recall and list can be narrowed to; applied inside the indexes."""
 
-    source: Annotated[Name, described("Only what came from exactly this source.")] = ""
+    source: Annotated[
+        Name,
+        described("Only what came from this source; `job:` means all that begin so."),
+    ] = ""
+
+    @property
+    def is_kind_of_source(self) -> bool:
+        """Whether `source` stands for all that begin with it: ``job:``."""
+        return self.source.endswith(":")
+
     types: Annotated[
         tuple[MemoryType, ...],
         described("Only memories of these types. Leave it out for all."),

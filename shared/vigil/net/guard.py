@@ -26,6 +26,7 @@ Resolve = Callable[[str, int], Awaitable[list[str]]]
 """(host, port) -> its addresses as text."""
 LOOKUPS_AT_ONCE: Final = 8
 """Of one transport."""
+LOST_AT_ONCE: Final = "the connection was lost as it was opened"
 
 
 class SystemResolver:
@@ -85,11 +86,18 @@ class GuardedTransport(httpx2.AsyncHTTPTransport):
         for address in addresses[:-1]:
             request.url = url.copy_with(host=address)
             try:
-                return await super().handle_async_request(request)
+                return await self._sent(request)
             except (httpx2.ConnectError, httpx2.ConnectTimeout):
                 continue
         request.url = url.copy_with(host=addresses[-1])
-        return await super().handle_async_request(request)
+        return await self._sent(request)
+
+    async def _sent(self, request: httpx2.Request) -> httpx2.Response:
+        try:
+            return await super().handle_async_request(request)
+        except AttributeError as error:
+            # Before it sends, anyio looks at the socket, and uvloop has none of a lost connection.
+            raise httpx2.ConnectError(LOST_AT_ONCE) from error
 
     async def aclose(self) -> None:
         self._system.close()

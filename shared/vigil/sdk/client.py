@@ -28,6 +28,7 @@ from ..worker.backoff import Backoff
 from .approvals import DecidingCalls
 from .cloud_event import MEDIA_TYPE as EVENT_MEDIA_TYPE
 from .cloud_event import cloud_event
+from .cron import CronCalls
 from .grants import GrantingCalls
 from .jobs import JobCalls
 from .memories import MemoryCalls
@@ -68,7 +69,9 @@ def is_passing(error: VigilError) -> bool:
     return isinstance(error, Unavailable)
 
 
-class Client(MemoryCalls, DecidingCalls, GrantingCalls, JobCalls, PersonCalls, TaskCalls):
+class Client(
+    CronCalls, MemoryCalls, DecidingCalls, GrantingCalls, JobCalls, PersonCalls, TaskCalls
+):
     """The API of one gateway, as one user.
 
     Every method raises `ApiError` if the gateway refuses, `Unavailable` if it can't be reached,

@@ -7,6 +7,7 @@ the process refuses to start.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tomllib
 from collections.abc import Callable, Mapping
@@ -22,11 +23,14 @@ from ..errors import ConfigError, InvalidInput, VigilError
 from ..subjects import SessionKey, check_part
 from ..teams import TEAM, Teams
 from ..topology import DAY_S
-from . import secrets, sites
+from . import models, secrets, sites
+from .budget import Caps
 from .checks import check_mcp, check_team
 from .grants import GrantSection
 from .grants import mistakes as grant_mistakes
-from .hours import digest_time_of, quiet_hours_of, zone_of
+from .hours import PARSED
+from .models import ModelRow
+from .prices import Prices
 from .secrets import Secret
 from .sections import (
     Agent,
@@ -60,6 +64,8 @@ class Config(Section, frozen=True, kw_only=True):
     gateway: Gateway = Gateway()
     autonomy: Autonomy = Autonomy()
     model: Model = Model()
+    models: dict[str, ModelRow] = msgspec.field(default_factory=dict)
+    budget: Caps = Caps()
     memory: MemorySection = MemorySection()
     nats: Nats = Nats()
     sessions: Sessions = Sessions()
@@ -87,6 +93,17 @@ class Config(Section, frozen=True, kw_only=True):
 
     def agent_of(self, agent: str) -> Agent:
         return self.agents.get(agent, self.agent)
+
+    def prices_of(self, model: str) -> Prices:
+        """Return the prices of a model; empty: none are known."""
+        row = self.models.get(model)
+        return () if row is None else row.prices
+
+    @property
+    def caps_digest(self) -> str:
+        """What stands for the caps and prices that are configured."""
+        prices = {name: row.prices for name, row in sorted(self.models.items())}
+        return hashlib.sha256(msgspec.json.encode((self.budget, prices))).hexdigest()[:32]
 
     @property
     def teams(self) -> Teams:
@@ -152,7 +169,7 @@ _SEED_VARIABLES: Final = {
     "AUTONOMY_MAX_CONSECUTIVE": ("autonomy", "max_consecutive"),
     "AUTONOMY_COOLDOWN_MS": ("autonomy", "cooldown_ms"),
     "VIGIL_PORT": ("gateway", "port"),
-    "VIGIL_MODEL": ("model", "name"),
+    "VIGIL_MODEL": ("model", "main"),
     "NATS_URL": ("nats", "url"),
     "QDRANT_URL": ("memory", "qdrant_url"),
 }
@@ -225,7 +242,7 @@ def _contradictions(config: Config) -> list[str]:
     found = [
         f"person.channel {person.channel!r} is no [channels.NAME]"
         for person in (config.person, *config.people.values())
-        if person.channel not in ("socket", *config.channels)
+        if person.channel not in ("", "socket", *config.channels)
     ]
     found += [
         f"[hooks.{name}]: user must be {TEAM!r} with the agent of a team, and with no other"
@@ -275,7 +292,7 @@ def _from_environment(
     return found
 
 
-NAMED_SECTIONS: Final = ("people", "agents", "hooks", "channels", "mcp", "sites")
+NAMED_SECTIONS: Final = ("people", "agents", "hooks", "channels", "mcp", "sites", "models")
 """Sections of sections, each with a name that people choose."""
 LISTED_SECTION: Final = "grants"
 """The section that may stand there any number of times."""
@@ -308,9 +325,8 @@ def _check(raw: dict[str, Any]) -> list[str]:
     try:
         config = read(raw)
         for person in (config.person, *config.people.values()):
-            zone_of(person)
-            quiet_hours_of(person)
-            digest_time_of(person)
+            for parse in PARSED.values():
+                parse(person)
             check_part("home_thread", person.home_thread)
             if person.home_thread.startswith("_"):
                 raise InvalidInput("home_thread", "must not begin with '_'")
@@ -324,6 +340,8 @@ def _check(raw: dict[str, Any]) -> list[str]:
             SessionKey.of(hook.user, hook.agent, hook.thread)
         for name, server in config.mcp.items():
             check_mcp(name, server)
+        for name, row in config.models.items():
+            models.check(name, row)
         for name, site in config.sites.items():
             sites.check(f"sites.{name}", site)
     except (msgspec.ValidationError, VigilError) as error:
@@ -340,7 +358,7 @@ FIRST_FILE: Final = """\
 enabled = true
 
 # [model]
-# name = "claude-sonnet-5-5"   # with ANTHROPIC_API_KEY set; without a key: "rehearsal"
+# main = "claude-sonnet-5-5"   # with ANTHROPIC_API_KEY set; without a key: "rehearsal"
 
 [person]
 timezone = "{timezone}"

@@ -1,12 +1,20 @@
-"""A person's clock: their zone, their quiet hours, the hour of their digest. Pure."""
+"""A person's clock: their zone, their quiet hours, the hour of their digest, their pause. Pure."""
 
 from __future__ import annotations
 
-from datetime import time
+from collections.abc import Callable
+from datetime import UTC, datetime, time
+from typing import Final
 from zoneinfo import ZoneInfo
 
 from ..errors import ConfigError
 from .sections import Person
+
+PAUSED: Final = "on"
+NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
+"""When somebody changed their settings who never did."""
+UNENDING: Final = datetime(9999, 1, 1, tzinfo=UTC)
+"""When a pause ends that the person takes back by themselves."""
 
 
 def zone_of(person: Person) -> ZoneInfo:
@@ -29,7 +37,10 @@ def quiet_hours_of(person: Person) -> tuple[time, time] | None:
     try:
         if not separator:
             raise ValueError("no '-'")
-        return time.fromisoformat(start.strip()), time.fromisoformat(end.strip())
+        hours = time.fromisoformat(start.strip()), time.fromisoformat(end.strip())
+        if any(one.tzinfo is not None for one in hours):
+            raise ValueError("they are local time: no zone")
+        return hours
     except ValueError as error:
         raise ConfigError(
             f"quiet_hours {person.quiet_hours!r}: expected HH:MM-HH:MM ({error})"
@@ -46,3 +57,31 @@ def digest_time_of(person: Person) -> time:
         return time.fromisoformat(person.digest_at.strip())
     except ValueError as error:
         raise ConfigError(f"digest_at {person.digest_at!r}: expected HH:MM ({error})") from error
+
+
+def pause_of(person: Person) -> datetime | None:
+    """Return until when (aware UTC) the person paused their agents; None: they didn't.
+
+    Raises: ConfigError.
+
+    >>> pause_of(Person(pause="2026-12-01T08:00", timezone="Europe/Vienna")).isoformat()
+    '2026-12-01T07:00:00+00:00'
+    """
+    if person.pause in ("", PAUSED):
+        return UNENDING if person.pause else None
+    try:
+        at = datetime.fromisoformat(person.pause.strip())
+        return (at if at.tzinfo else at.replace(tzinfo=zone_of(person))).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise ConfigError(
+            f"pause {person.pause!r}: expected an instant as 2026-12-01T08:00, or 'on' ({error})"
+        ) from error
+
+
+PARSED: Final[dict[str, Callable[[Person], object]]] = {
+    "timezone": zone_of,
+    "quiet_hours": quiet_hours_of,
+    "digest_at": digest_time_of,
+    "pause": pause_of,
+}
+"""What of a person's clock may be written wrongly, and what finds that out."""

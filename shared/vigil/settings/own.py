@@ -7,9 +7,9 @@ compare-and-set, and tells who changed it, and when.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from datetime import datetime
-from typing import Final
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Final, Literal, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -19,18 +19,15 @@ from ..bus.kv import KeyValue
 from ..contracts import SOCKET, Instant
 from ..errors import ConfigError, InvalidInput
 from ..subjects import token_of
-from .hours import digest_time_of, quiet_hours_of, zone_of
+from .hours import PARSED, pause_of
 from .sections import LANGUAGE, Person
 
 BUCKET: Final = "CONFIG"
 PREFIX: Final = "person."
-NAMES: Final = ("timezone", "language", "quiet_hours", "channel", "digest_at")
+Name = Literal["timezone", "language", "quiet_hours", "channel", "digest_at", "pause"]
 """What a person may set."""
-PARSED: Final[dict[str, Callable[[Person], object]]] = {
-    "timezone": zone_of,
-    "quiet_hours": quiet_hours_of,
-    "digest_at": digest_time_of,
-}
+NAMES: Final[tuple[Name, ...]] = get_args(Name)
+CALLS_MAX: Final = 16
 
 
 def hash_of(user: str) -> str:
@@ -46,8 +43,13 @@ class OwnSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     quiet_hours: str | None = None
     channel: str | None = None
     digest_at: str | None = None
+    pause: str | None = None
     at: Instant
+    """Later than any before."""
     by: str
+    calls: tuple[str, ...] = ()
+    """The newest tool calls that changed them: one that comes again changes nothing, whatever was
+    set since."""
 
 
 class StoredSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +87,7 @@ def check(own: OwnSettings, channels: Iterable[str]) -> OwnSettings:
     if not re.fullmatch(LANGUAGE, person.language):
         raise InvalidInput("language", f"{person.language!r} is no language tag, as de-AT")
     known = (SOCKET, *channels)
-    if person.channel not in known:
+    if person.channel and person.channel not in known:
         raise InvalidInput("channel", f"there is: {', '.join(known)}")
     return own
 
@@ -129,8 +131,49 @@ async def forget(bus: Bus, user: str) -> None:
         await bucket.delete(key)
 
 
+def has_run(found: StoredSettings, call: str) -> bool:
+    """Whether a tool call changed them before."""
+    return found.own is not None and call in found.own.calls
+
+
+def is_so(found: StoredSettings, wanted: Mapping[str, str | None]) -> bool:
+    """Whether that is what they set already."""
+    return all(values(found.own).get(name) == one for name, one in wanted.items())
+
+
 def changed(
-    found: StoredSettings, wanted: dict[str, str | None], now: datetime, by: str
+    found: StoredSettings,
+    wanted: Mapping[str, str | None],
+    now: datetime,
+    by: str,
+    configured: Person,
+    channels: Iterable[str],
+    call: str = "",
 ) -> OwnSettings:
-    """Return what holds after a change; None: as configured again."""
-    return OwnSettings(**{**values(found.own), **wanted}, at=now, by=by)
+    """Return what holds after a change; a pause that is over goes.
+
+    Args:
+        wanted: by name; None: as configured again.
+        channels: those that there are.
+        call: the tool call that changes it, if one does.
+
+    Raises:
+        InvalidInput: a value can't be used; it names the field.
+    """
+    at = now if found.own is None else max(now, found.own.at + timedelta(microseconds=1))
+    before = over(configured, found.own)
+    kept = {
+        n: one for n, one in values(found.own).items() if n != "pause" or not _is_over(before, now)
+    }
+    calls = () if found.own is None else found.own.calls
+    calls = (*calls, call)[-CALLS_MAX:] if call else calls
+    own = check(OwnSettings(**{**kept, **wanted}, at=at, by=by, calls=calls), channels)
+    after = over(configured, own)
+    if wanted.get("pause") and _is_over(after, now):
+        raise InvalidInput("pause", f"{after.pause!r} is over already")
+    return own
+
+
+def _is_over(person: Person, now: datetime) -> bool:
+    until = pause_of(person)
+    return until is not None and until <= now

@@ -80,10 +80,18 @@ class Autonomy(Section, frozen=True, kw_only=True):
 
 
 class Model(Section, frozen=True, kw_only=True):
-    name: str = ""
-    """A model id or `"rehearsal"`; empty: the default model, or rehearsal without key and URL."""
-    name_cheap: str = ""
-    """Model of workers; empty: the same."""
+    main: str = ""
+    """A `[models.NAME]`, a model id or `"rehearsal"`; empty: the default, or without key that."""
+    cheap: str = ""
+    """Model of the cheap tier: workers, readers, summaries; empty: the same."""
+    profiles: dict[str, str] = {}
+    """Models of single kinds of sessions, whatever their tier: `{worker = "NAME"}`."""
+    fallback: str = ""
+    """Who answers a session for a while whose model fails; empty: nobody."""
+    fallback_after: Positive = 2
+    """Failed attempts in a row before that; a refused key or an unknown model is enough at once."""
+    fallback_pause_s: PositiveS = 300.0
+    """After this the model itself is asked again; fails it anew, the fallback goes on at once."""
     max_tokens: Positive = 4096
     """Per answer."""
     timeout_s: PositiveS = 120.0
@@ -100,12 +108,8 @@ class Model(Section, frozen=True, kw_only=True):
     """Longest delay."""
     context_tokens: Annotated[int, msgspec.Meta(ge=2000)] = 200_000
     """Context window; at 80 % the oldest part is summarized (SPEC I-4)."""
-    history_rows: Annotated[int, msgspec.Meta(ge=2)] = 80
-    """Rows of the history shown to the model."""
-    daily_tokens: NotNegative = 2_000_000
-    """Input and output of all agents per UTC day; 0: none. Rehearsal is free."""
-    daily_share_per_user: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
-    """One person's share of them."""
+    history_rows: Annotated[int, msgspec.Meta(ge=2)] = 160
+    """Most rows of the history shown to the model; when there are more, the older half goes."""
     rehearsal_word_ms: NotNegative = 30
     """Rehearsal model: time per word."""
 
@@ -220,12 +224,15 @@ class Person(Section, frozen=True, kw_only=True):
     """Tag of the language to write in, as `de-AT`; empty: that of the person's message."""
     quiet_hours: str = ""
     """`"22:00-07:00"`, local time: no proactive messages."""
-    channel: str = "socket"
-    """Where autonomous messages also go: a name in `[channels]`."""
+    channel: str = ""
+    """Where autonomous messages go, too: of `[channels]`, `socket`; empty: where you wrote last."""
     home_thread: str = "main"
     """The conversation that is told what belongs to no other."""
     digest_at: str = "08:00"
     """Local time at which it is told together what could wait, or repeats itself."""
+    pause: str = ""
+    """`"on"`: nothing is said or begun unasked until that is taken back; an instant, in local time
+    unless it names a zone, as `2026-12-01T08:00`: until then."""
 
 
 class Agent(Section, frozen=True, kw_only=True):
@@ -241,6 +248,8 @@ class Agent(Section, frozen=True, kw_only=True):
     """Of the team: users, who read and decide what is the team's. In `[agents.NAME]` only."""
     authority: Literal["off", "observe", "suggest", "act"] = "suggest"
     """What it may do unasked: nothing, read, change its own data, or act outside."""
+    model: str = ""
+    """Its own, instead of `model.main`."""
 
 
 class Executor(Section, frozen=True, kw_only=True):
@@ -356,8 +365,7 @@ class Hook(Section, frozen=True, kw_only=True):
     agent: str = "vigil"
     """Of the target session."""
     secrets: tuple[str, ...] = ()
-    """Accepted secrets, several while you replace one: `whsec_…`; GitHub: at least 16 visible
-    characters."""
+    """Accepted, several while you replace one: `whsec_…`; GitHub: 16 visible characters or more."""
     secrets_file: str = ""
     """Instead: one secret a line; relative to the home."""
     is_trusted: bool = False
@@ -372,7 +380,9 @@ class Retention(Section, frozen=True, kw_only=True):
     system_days: Positive = 30
     """Workers, branches, jobs."""
     board_days: NotNegative = 0
-    """Lists of approvals and jobs, and standing grants: one ends, too, so leave it at 0."""
+    """Approvals, jobs, standing grants, tasks, the timetable: they end, too, so leave it at 0."""
+    slots_days: Positive = 400
+    """What became of each time at which a row of the timetable was due."""
     signals_days: Positive = 7
     """Signals."""
     dead_days: Positive = 90

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
@@ -13,14 +14,16 @@ from ..bus.bus import Bus
 from ..bus.kv import KeyValue, Watch
 from ..erasure import mark
 from ..erasure.mark import Erasure
-from ..errors import InvalidInput
+from ..errors import InvalidInput, WrongLastSequence
 from . import own
+from .hours import NEVER
 from .own import OwnSettings
 from .sections import Person
 
 log = structlog.get_logger("vigil.switches")
 
 PAUSED: Final = "paused"
+CAPS: Final = "caps"
 
 
 class Paused(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +33,15 @@ class Paused(msgspec.Struct, frozen=True, kw_only=True):
     by: str
 
 
+class CapsMark(msgspec.Struct, frozen=True, kw_only=True):
+    """Which caps and prices hold, since when (`NEVER`: no others did). They stand in the
+    configuration, which a process reads once: what a budget stopped is looked at again as they
+    change (LOOPS L-21)."""
+
+    digest: str
+    at: datetime = NEVER
+
+
 class Switches:
     """The switches as they are now, kept up to date by a watch."""
 
@@ -37,12 +49,15 @@ class Switches:
         self.paused: Paused | None = None
         self._erasing: frozenset[str] = frozenset()
         self._own: dict[str, OwnSettings] = {}
+        self._caps: CapsMark | None = None
+        self._bus: Bus | None = None
         self._watch: Watch | None = None
         self._listeners: list[Callable[[], None]] = []
 
     @classmethod
     async def watch(cls, bus: Bus) -> Switches:
         switches = cls()
+        switches._bus = bus
         switches._watch = await KeyValue(bus, "CONFIG").watch(switches._on_change)
         return switches
 
@@ -62,12 +77,41 @@ class Switches:
         """Return what holds for a person now."""
         return own.over(configured, self._own.get(own.hash_of(user)) if self._own else None)
 
+    def changed_at(self, user: str) -> datetime:
+        """Return when what may put off a person's work was last changed, by them or, of the caps,
+        for all; `NEVER`: it's as configured."""
+        found = self._own.get(own.hash_of(user)) if self._own else None
+        own_at = NEVER if found is None else found.at
+        return own_at if self._caps is None else max(own_at, self._caps.at)
+
+    def has_caps(self, digest: str) -> bool:
+        """Whether no others are known to hold."""
+        return self._caps is None or self._caps.digest == digest
+
+    async def refresh(self, user: str) -> None:
+        """Know what a person set by now, and the caps: another service may have seen it already.
+
+        Raises: Unavailable.
+        """
+        if self._bus is None:
+            raise AssertionError("nothing is watched")
+        entry = await KeyValue(self._bus, "CONFIG").get(CAPS)
+        self._caps = _read_caps(None if entry is None else entry.value)
+        with contextlib.suppress(InvalidInput):
+            found = (await own.find(self._bus, user)).own
+            if found is not None:
+                self._take_in(own.hash_of(user), found)
+
     def _on_change(self, key: str, value: bytes | None) -> None:
         if key.startswith(own.PREFIX):
             self._on_person(key.removeprefix(own.PREFIX), value)
             return
         if key.startswith(mark.PREFIX):
             self._on_erasure(key.removeprefix(mark.PREFIX), value)
+            return
+        if key == CAPS:
+            self._caps = _read_caps(value)
+            self._tell()
             return
         if key != PAUSED:
             return
@@ -80,13 +124,21 @@ class Switches:
         self._tell()
 
     def _on_person(self, hash_: str, value: bytes | None) -> None:
-        self._own.pop(hash_, None)
-        if not value:
-            return
         try:
-            self._own[hash_] = own.read(value)
+            found = own.read(value) if value else None
         except InvalidInput as error:
             log.error("settings unreadable", action="switches.person", error=str(error))
+            found = None
+        if found is None:
+            self._own.pop(hash_, None)
+        else:
+            self._take_in(hash_, found)
+        self._tell()
+
+    def _take_in(self, hash_: str, found: OwnSettings) -> None:
+        known = self._own.get(hash_)
+        if known is None or known.at < found.at:
+            self._own[hash_] = found
 
     def _on_erasure(self, hash_: str, value: bytes | None) -> None:
         is_open = False
@@ -114,6 +166,25 @@ class Switches:
 async def pause(bus: Bus, *, at: datetime, by: str) -> None:
     """Pause everything proactive, on every replica."""
     await KeyValue(bus, "CONFIG").put(PAUSED, msgspec.json.encode(Paused(at=at, by=by)))
+
+
+def _read_caps(value: bytes | None) -> CapsMark | None:
+    try:
+        return msgspec.json.decode(value, type=CapsMark) if value else None
+    except msgspec.MsgspecError:
+        return None  # it is marked anew
+
+
+async def mark_caps(bus: Bus, digest: str, now: datetime) -> None:
+    """Note which caps hold from now on, unless it's known. Raises: Unavailable, BusError."""
+    bucket = KeyValue(bus, "CONFIG")
+    value, revision = await bucket.last(CAPS)
+    known = _read_caps(value)
+    if known is not None and known.digest == digest:
+        return
+    mark = CapsMark(digest=digest, at=NEVER if value is None else now)
+    with contextlib.suppress(WrongLastSequence):  # whoever is active by now does the same
+        await bucket.put(CAPS, msgspec.json.encode(mark), expect=revision)
 
 
 async def resume(bus: Bus) -> None:

@@ -78,7 +78,13 @@ KINDS: Final[dict[str, Kind]] = {
     "message.ambiguous": Kind(
         "it is unknown whether a channel took a message; it isn't sent again", (_DELIVERED,)
     ),
-    "budget.exhausted": Kind("a model call was refused: the day's tokens are used up", (_NOTED,)),
+    "budget.exhausted": Kind("a model call was refused: a limit of the day is reached", (_NOTED,)),
+    "budget.warned": Kind(
+        "a person is told that a limit of the day is nearly reached, or reached", (_NOTED,)
+    ),
+    "model.fallback": Kind(
+        "the model gave no answer, and another one is asked for a while", (_NOTED,)
+    ),
     "memory.saved": Kind("a memory was saved", (_SAVED,)),
     "memory.merged": Kind("a summary replaced several memories", (_MERGED,)),
     "memory.forgotten": Kind(

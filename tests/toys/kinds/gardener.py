@@ -23,7 +23,7 @@ def conclude(draft: Draft, answer: ModelAnswer) -> None:
     text = "".join(block.text for block in answer.blocks if isinstance(block, TextBlock))
     draft.usage.append(answer.usage)
     draft.row_text("assistant", "agent", text)
-    draft.save_memory(SaveMemoryPayload(content=text, type="event", source="gardener"), draft.sway)
+    draft.save_memory(SaveMemoryPayload(content=text, type="event"), draft.sway)
     loops.end(draft, "saved")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from itertools import pairwise
 from typing import Final
 
 import msgspec
@@ -40,12 +41,6 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Id and text of what it said, as far as a user message may void it."""
 
     @property
-    def count(self) -> int:
-        """How many rows it is for the limit of :func:`trim`, at least: a result that came by itself
-        may go on with those before it."""
-        return len(self.rows) - (bool(self.rows) and self.rows[0].source == "tool")
-
-    @property
     def is_beginning(self) -> bool:
         """Whether an exchange begins with it. Only here may the history be cut: no tool call is
         torn from its results, and no answer from its question."""
@@ -54,6 +49,25 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 def begins(rows: Sequence[Row]) -> bool:
     return bool(rows) and rows[0].source in _BEGINNERS
+
+
+def length(chunks: Iterable[Chunk]) -> int:
+    """Return how many rows they are. Results that came one after the other count as one, or a few
+    answers with many calls would push out the question."""
+    sources = [row.source for chunk in chunks for row in chunk.rows]
+    return len(sources) - sum(a == b == "tool" for a, b in pairwise(sources))
+
+
+def newest(chunks: Sequence[Chunk], count: int) -> Sequence[Chunk]:
+    """Return so many of the newest chunks that they are `count` rows or more; all, if they aren't.
+
+    >>> newest((), 3)
+    ()
+    """
+    start = 0
+    while start < len(chunks) and length(chunks[start + 1 :]) >= count:
+        start += 1
+    return chunks[start:]
 
 
 def chunk_of(seq: int, turn: Turn) -> Chunk:
@@ -157,21 +171,17 @@ def measure(turn: Turn, row_tokens: int) -> Measured | None:
     return Measured(tokens, row_tokens - tokens_of_rows(later))
 
 
-def trim(rows: Sequence[Row], limit: int, tokens_max: int | None) -> list[Row]:
-    """Return the newest `limit` rows, less a leading result whose call is cut off.
+def trim(rows: Sequence[Row], tokens_max: int | None) -> list[Row]:
+    """Return the newest rows, less a leading result whose call is cut off.
 
-    Rows that would make the estimate for the whole exceed `tokens_max` are left out, too, but for
-    the newest one: a request that no model takes would fail until they are `limit` rows away. None:
-    they are known to fit. The newest results are shown with their call, whatever they take: nothing
-    of the exchange would be left otherwise. Results that came one after the other count as one row,
-    or a few answers with many calls would push out the question.
+    Rows that would make the estimate for the whole exceed `tokens_max` are left out, but for the
+    newest one: a request that no model takes would fail until they are gone. None: they are known
+    to fit. The newest results are shown with their call, whatever they take: nothing of the
+    exchange would be left otherwise.
     """
     kept: list[Row] = []
-    count, left = 0, tokens_max
+    left = tokens_max
     for row in reversed(rows):
-        count += not (row.source == "tool" and kept and kept[-1].source == "tool")
-        if count > limit:
-            break
         if left is not None:
             left -= tokens_of_row(row)
             if left < 0 and not _is_torn(kept):
@@ -186,24 +196,3 @@ def trim(rows: Sequence[Row], limit: int, tokens_max: int | None) -> list[Row]:
 def _is_torn(kept: Sequence[Row]) -> bool:
     """Whether the newest rows are only results so far, whose call is not among them yet."""
     return all(row.source == "tool" for row in kept)
-
-
-def first_turn(chunks: Sequence[tuple[int, int]], limit: int, default: int) -> int:
-    """Return the sequence of the oldest turn whose rows are among the newest `limit`.
-
-    Args:
-        chunks: (stream sequence of a turn, how many rows it has), oldest first.
-        default: what to return if there are none.
-
-    >>> first_turn([(5, 2), (9, 2), (12, 2)], 3, 0)
-    9
-    """
-    total = 0
-    oldest = default
-    for seq, count in reversed(chunks):
-        if total >= limit:
-            break
-        if count:
-            oldest = seq
-            total += count
-    return oldest

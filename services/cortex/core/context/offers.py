@@ -95,7 +95,6 @@ def save_all(draft: Draft, answer: ModelAnswer, offer: Offer) -> int:
                 content=saved.content,
                 type=saved.type,
                 importance=saved.importance,
-                source=source_of(draft),
                 thread=_thread(draft),
                 occurred_at=offer.ends_at,
                 provenance=offer.provenance,
@@ -146,7 +145,6 @@ def observe(draft: Draft, chunks: Sequence[Chunk]) -> int:
             SaveMemoryPayload(
                 content=text,
                 type="observation",
-                source=source_of(draft),
                 stability="volatile",
                 expires_at=draft.moment.now + timedelta(days=OBSERVED_DAYS),
                 thread=_thread(draft),
@@ -165,11 +163,6 @@ def _texts(blocks: Iterable[object]) -> Iterable[str]:
 
 def _thread(draft: Draft) -> str:
     return draft.key.rpartition(":")[2]
-
-
-def source_of(draft: Draft) -> str:
-    """Return the source of what is saved without a tool loop."""
-    return f"chat:{_thread(draft)}"
 
 
 def cut(text: str, bytes_max: int) -> str:

@@ -15,7 +15,7 @@ from vigil.contracts import Cause, Pause, TimerPayload
 
 from ...profiles import profile_of
 from ...thought.model import ModelAnswer
-from .. import loops
+from .. import loops, speech
 from ..draft import INSTANT, PAUSE_TIMER, Draft
 from .offers import Offer, save_all, things
 
@@ -40,13 +40,17 @@ def receive(draft: Draft, cause: Cause, payload: TimerPayload, pause: Pause) -> 
         _look_again(draft, cause, loops.next_pause_at(draft), "something is still open")
     elif draft.moment.is_paused:
         _look_again(draft, cause, loops.next_pause_at(draft), "everything proactive is paused")
+    elif (until := speech.paused_until(draft)) is not None:
+        _look_again(draft, cause, until, speech.holds_by(draft), draft.moment.hours_at)
     else:
         draft.update(pause=None)
         loops.begin(draft, cause, is_direct=False, purpose=profile_of("look_back").purpose)
 
 
-def _look_again(draft: Draft, cause: Cause, due_at: datetime, why: str) -> None:
-    loops.await_pause(draft, due_at)
+def _look_again(
+    draft: Draft, cause: Cause, due_at: datetime, why: str, hours_at: datetime | None = None
+) -> None:
+    loops.await_pause(draft, due_at, hours_at)
     draft.note("pause_put_off", f"{why}; looked at again at {due_at:{INSTANT}}")
     draft.ended.append(cause.id)
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from vigil.contracts import (
+    RISKS,
     Approval,
     Block,
     BoardChange,
@@ -24,6 +25,7 @@ from vigil.contracts import (
     Cause,
     Loop,
     OpenCall,
+    Risk,
     TimerPayload,
     Tool,
     ToolResultBlock,
@@ -39,6 +41,7 @@ from ..draft import CALL_TIMER, SERVICES, Draft
 from ..queue import stored_size
 from ..sway import Sway
 from ..work import tasks
+from . import arguments
 
 INPUT_BYTES_MAX: Final = 64 * 1024
 """Arguments of the calls of one answer together, as stored: a turn holds them twice."""
@@ -51,14 +54,29 @@ TOO_MUCH: Final = "That is too much for one answer; call again with less, or wit
 # ---------------------------------------------------------------- asking
 
 
-def refusal(draft: Draft, arguments: dict[str, Any]) -> str | None:
+def refusal(draft: Draft, given: dict[str, Any]) -> str | None:
     """Return why no call with these arguments may be asked for now; None: it may."""
     loop = draft.loop
     if draft.profile.asks_again and loop.calls >= draft.policy.calls_max:
         return LAST_STEP
-    if stored_size(arguments) > INPUT_BYTES_MAX - _spent(draft):
+    if stored_size(given) > INPUT_BYTES_MAX - _spent(draft):
         return TOO_MUCH
     return None
+
+
+def obstacle(draft: Draft, name: str, given: dict[str, Any], risk: Risk) -> str | None:
+    """Return why a call that was accepted can't be run any more.
+
+    Args:
+        risk: what the tool could do when the person was asked.
+    """
+    tool = draft.moment.tools.get(name)
+    if tool is None:
+        return f"{name} is not offered any more"
+    if RISKS.index(tool.risk) > RISKS.index(risk):
+        return f"{name} is {tool.risk} now, and was {risk} when it was asked for"
+    problem = arguments.problem(tool, given)
+    return None if problem is None else f"the arguments don't fit the schema: {problem}"
 
 
 def _spent(draft: Draft) -> int:

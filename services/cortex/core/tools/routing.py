@@ -23,6 +23,10 @@ from . import arguments, authority, calls
 from .declaration import Answer, OwnCall, OwnTool, Result, declared
 
 FETCH: Final = "http_get"
+ONLY_THE_PERSON: Final = (
+    "Only the person may ask for that, in a message of theirs, and in a conversation that took in "
+    "no content from outside. They can do it themselves: `vigil me`."
+)
 
 
 def route(draft: Draft, use: ToolUseBlock) -> Answer:
@@ -95,6 +99,8 @@ def _executor(draft: Draft, use: ToolUseBlock, tool: Tool) -> Answer:
     problem = arguments.problem(tool, use.input)
     if problem is not None:
         return f"The arguments don't fit the schema: {problem}", True
+    if tool.is_personal and (draft.sway.is_outside or not draft.loop.is_direct):
+        return ONLY_THE_PERSON, True
     is_free = use.name in draft.policy.profile.free and tool.risk != "destructive"
     risk = "read" if _is_configured(draft, use) else tool.risk
     reason = None if is_free else _reason_to_ask(draft, risk)

@@ -19,7 +19,6 @@ from typing import Any, Final
 import msgspec
 
 from vigil.contracts import (
-    RISKS,
     Approval,
     ApprovalState,
     CallToolPayload,
@@ -45,10 +44,10 @@ from .. import sway as sways
 from ..draft import Draft
 from ..queue import stored_size
 from ..sway import Sway
-from ..tools import arguments, calls
+from ..tools import calls
 from ..tools.calls import INPUT_BYTES_MAX
 from ..tools.declaration import Answer, OwnCall, declared
-from . import children, detached, errands, request_text, requests
+from . import children, detached, errands, request_text, requests, tasks
 from .requests import APPROVAL_TIMER
 
 ENDS: Final[dict[Verdict, ApprovalState]] = {
@@ -150,7 +149,7 @@ def _open(draft: Draft, approval: Approval) -> None:
 
 def _wait(draft: Draft, use: ToolUseBlock, approval: Approval, text: str) -> OpenCall:
     _open(draft, approval)
-    children.tell_status(draft, "asking", text, draft.sway)
+    tasks.tell_status(draft, "asking", text, draft.sway)
     return OpenCall(effect_id=approval.id, tool_use_id=use.id, tool=use.name, service="person")
 
 
@@ -237,17 +236,7 @@ def _obstacle(draft: Draft, approval: Approval, decision: Decision) -> str | Non
         return _own_obstacle(draft, approval, given)
     if approval.tool in starters():
         return children.obstacle(draft, approval.tool, given)
-    return _call_obstacle(draft, approval, given)
-
-
-def _call_obstacle(draft: Draft, approval: Approval, given: dict[str, Any]) -> str | None:
-    tool = draft.moment.tools.get(approval.tool)
-    if tool is None:
-        return f"{approval.tool} is not offered any more"
-    if RISKS.index(tool.risk) > RISKS.index(approval.risk):
-        return f"{approval.tool} is {tool.risk} now, and was {approval.risk} when it was asked for"
-    problem = arguments.problem(tool, given)
-    return None if problem is None else f"the arguments don't fit the schema: {problem}"
+    return calls.obstacle(draft, approval.tool, given, approval.risk)
 
 
 def _own_obstacle(draft: Draft, approval: Approval, given: dict[str, Any]) -> str | None:

@@ -12,7 +12,7 @@ what a child is given is taken from what its parent has left.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -25,7 +25,6 @@ from vigil.contracts import (
     SpawnSessionPayload,
     Start,
     Task,
-    TellParentPayload,
     TimerFired,
     TimerPayload,
     ToolUseBlock,
@@ -41,11 +40,9 @@ from ..sway import Sway
 from ..tools import calls
 from ..tools.declaration import Answer
 from . import detached, jobs, requests, tasks
-from .tasks import CHILD_TIMER, STATUS_LENGTH_MAX, lost, shortened
+from .tasks import CHILD_TIMER, lost, shortened
 
 TITLE_LENGTH_MAX: Final = 100
-ASKING_LENGTH_MAX: Final = 8_000
-"""Characters of a request to a person: its arguments, and how to answer."""
 STARTED: Final = (
     "It has begun, beside this conversation. Its result comes to you by itself, as a "
     "message that begins with [Result]. Don't wait for it: tell the person that you are at it."
@@ -293,25 +290,7 @@ def report(draft: Draft) -> None:
         return
     quiet_ms = draft.moment.now_ms - draft.state.told_ms
     if quiet_ms >= draft.policy.status_every_s * 1000:
-        tell_status(draft, "running", _present(draft), draft.sway)
-
-
-def tell_status(draft: Draft, state: Literal["running", "asking"], text: str, sway: Sway) -> None:
-    """Tell the parent how it goes; a conversation and a job have none."""
-    given = draft.state.start
-    if given is None or not given.parent:
-        return
-    draft.update(told_ms=draft.moment.now_ms)
-    tasks.tell_parent(
-        draft,
-        TellParentPayload(
-            parent=given.parent,
-            call_id=given.call_id,
-            state=state,
-            content=shortened(text, ASKING_LENGTH_MAX if state == "asking" else STATUS_LENGTH_MAX),
-        ),
-        sway,
-    )
+        tasks.tell_status(draft, "running", _present(draft), draft.sway)
 
 
 def _present(draft: Draft) -> str:
@@ -341,6 +320,8 @@ def _put_off(draft: Draft, kind: str, status: ChildStatus) -> None:
     due_at = _due_at(draft, kind)
     if status.state == "asking":
         due_at += timedelta(seconds=draft.policy.approval_expires_s)
+    elif status.until is not None:
+        due_at += max(status.until - draft.moment.now, timedelta(0))
     tasks.expect_by(draft, status.call_id, due_at)
 
 
@@ -349,7 +330,10 @@ def _pass_on(draft: Draft, cause: Cause, task: Task, status: ChildStatus) -> Non
     if status.state == "asking" and draft.policy.profile.is_conversation:
         detached.ask_for(draft, cause, task, status)
     elif status.state == "asking" and draft.state.loop is not None:
-        tell_status(draft, "asking", status.text, draft.sway | sways.of(status))
+        tasks.tell_status(draft, "asking", status.text, draft.sway | sways.of(status))
+    elif status.until is not None and draft.state.loop is not None:
+        sway = draft.sway | sways.of(status)
+        tasks.tell_status(draft, "running", status.text, sway, until=status.until)
     else:
         report(draft)
 
@@ -394,5 +378,5 @@ def drop(draft: Draft, payload: TimerPayload) -> bool:
 
 __all__ = [
     "awaited_by", "begin", "cancel", "drop", "hear", "holds_up", "look", "refuse", "report",
-    "spawn", "tell_status", "under_way",
+    "spawn", "under_way",
 ]  # fmt: skip

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 from vigil.contracts import (
-    RISKS,
     AcceptedCall,
     Approval,
     CallToolPayload,
@@ -20,7 +19,6 @@ from vigil.contracts import (
     OpenCall,
     SpawnSessionPayload,
     Start,
-    Tool,
     ToolResultBlock,
     ToolUseBlock,
 )
@@ -29,7 +27,7 @@ from .. import loops
 from .. import sway as sways
 from ..draft import Draft
 from ..told import REQUEST
-from ..tools import arguments, calls
+from ..tools import calls
 from . import children, job_record, request_text, tasks
 
 KIND: Final = "errand"
@@ -112,9 +110,8 @@ def begin(draft: Draft, cause: Cause, event: Control) -> None:
 def _run(draft: Draft, given: Start, call: AcceptedCall) -> None:
     use = ToolUseBlock(id=call.approval_id, name=call.tool, input=call.input)
     draft.row("assistant", "agent", use)
-    tool = draft.moment.tools.get(call.tool)
-    problem = _obstacle(tool, call)
-    if tool is None or problem is not None:
+    problem = calls.obstacle(draft, call.tool, call.input, call.risk)
+    if problem is not None:
         draft.row(
             "user",
             "tool",
@@ -123,7 +120,7 @@ def _run(draft: Draft, given: Start, call: AcceptedCall) -> None:
             ),
         )
         return
-    due_at = calls.due_at(draft, tool)
+    due_at = calls.due_at(draft, draft.moment.tools[call.tool])
     effect_id = loops.call_tool(
         draft,
         CallToolPayload(
@@ -142,15 +139,6 @@ def _run(draft: Draft, given: Start, call: AcceptedCall) -> None:
     )
     calls.wait(draft, (open_call,), due_at)
     draft.outcome = "continued"
-
-
-def _obstacle(tool: Tool | None, call: AcceptedCall) -> str | None:
-    """Return why the call can't be run any more, although it was accepted."""
-    if tool is None:
-        return f"{call.tool} is not offered any more"
-    if RISKS.index(tool.risk) > RISKS.index(call.risk):
-        return f"{call.tool} is {tool.risk} now, and was {call.risk} when it was accepted"
-    return arguments.problem(tool, call.input)
 
 
 __all__ = ["KIND", "begin", "is_alone", "start", "tell_expired", "tell_request"]

@@ -102,7 +102,7 @@ def _requests(draft: Draft, called: str) -> list[Approval]:
 
 
 def _fits(approval: Approval, verdict: Verdict) -> bool:
-    return verdict != "accept" or approval.tool != "ask_user"
+    return verdict != "accept" or not approval.is_question
 
 
 def _send(draft: Draft, approval: Approval, spoken: VerdictWords, by: str) -> None:

@@ -171,7 +171,6 @@ def _finish(draft: Draft) -> None:
         SaveMemoryPayload(
             content=job_record.note_of(job),
             type="summary",
-            source=f"job:{job.id}",
             stability="volatile",
             expires_at=now + timedelta(days=draft.policy.note_days),
             thread=draft.key.rpartition(":")[2],

@@ -36,6 +36,8 @@ CHILD_TIMER: Final = "_child-"
 TOLD_LENGTH_MAX: Final = 16_000
 """Characters of a result that the parent is told."""
 STATUS_LENGTH_MAX: Final = 300
+ASKING_LENGTH_MAX: Final = 8_000
+"""Characters of a request to a person: its arguments, and how to answer."""
 ENDS: Final[dict[Outcome | None, str]] = {
     "answered": "It ended without a word.",
     "silent": "It had nothing to say.",
@@ -97,7 +99,8 @@ def count_spawned(draft: Draft, root_id: str, spawned: int) -> None:
 
 def spawn_session(draft: Draft, payload: SpawnSessionPayload, sway: Sway) -> str:
     """Have a session started; return the effect's id, of which its thread is made."""
-    payload = replace(payload, is_tainted=sway.is_outside)
+    row = "" if draft.state.start is None else draft.state.start.row
+    payload = replace(payload, source=draft.source, is_tainted=sway.is_outside, row=row)
     effect, ordinal = draft.next_id("spawn_session", payload, "executor")
     draft.effects.append(SpawnSession(id=effect, ordinal=ordinal, payload=payload))
     return effect
@@ -111,12 +114,41 @@ def cancel_call(draft: Draft, call_id: str, tool: str, reason: str, child: str =
 
 
 def tell_parent(draft: Draft, payload: TellParentPayload, sway: Sway) -> None:
-    """Tell the session that started this one, or the task that it works on, if there is one."""
-    if not (payload.parent or payload.task_id):
+    """Tell the session that started this one, or the task or slot that it works on, if there is
+    one."""
+    slot = payload.slot.row if payload.slot is not None else ""
+    whom = payload.parent or payload.task_id or slot
+    if not whom:
         return
     payload = replace(payload, is_tainted=sway.is_outside)
-    effect, ordinal = draft.next_id("tell_parent", payload, payload.parent or payload.task_id)
+    effect, ordinal = draft.next_id("tell_parent", payload, whom)
     draft.effects.append(TellParent(id=effect, ordinal=ordinal, payload=payload))
+
+
+def tell_status(
+    draft: Draft,
+    state: Literal["running", "asking"],
+    text: str,
+    sway: Sway,
+    *,
+    until: datetime | None = None,
+) -> None:
+    """Tell the parent how it goes; a conversation and a job have none."""
+    given = draft.state.start
+    if given is None or not given.parent:
+        return
+    draft.update(told_ms=draft.moment.now_ms)
+    tell_parent(
+        draft,
+        TellParentPayload(
+            parent=given.parent,
+            call_id=given.call_id,
+            state=state,
+            content=shortened(text, ASKING_LENGTH_MAX if state == "asking" else STATUS_LENGTH_MAX),
+            until=until,
+        ),
+        sway,
+    )
 
 
 def cancel_task(draft: Draft, task_id: str, reason: str) -> None:
@@ -158,6 +190,7 @@ def tell_end(
     payload = TellParentPayload(
         parent=start.parent,
         task_id=start.task_id,
+        slot=start.slot,
         call_id=start.call_id,
         state=state,
         content=shortened(content, TOLD_LENGTH_MAX),

@@ -101,7 +101,7 @@ def _numbered(calls: list[Call], request: ModelRequest) -> list[ToolUseBlock]:
 def _usage(request: ModelRequest, text: str) -> Usage:
     """Count blanks: about one to a word."""
     words = 1
-    for part in request.system:
+    for part in (*request.system, request.present):
         words += part.count(" ")
     for row in request.rows:
         for block in row.blocks:

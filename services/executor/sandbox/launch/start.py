@@ -47,6 +47,7 @@ def become(plan: LaunchPlan) -> None:
         os.chdir(plan.workspace)
     os.umask(0o077)
     restrictions = _restrictions(plan)
+    os.get_exec_path(environ)  # has imported what `execvpe` needs before Python can't be read
     limits.set_limits(plan.limits, plan.uid, is_shared=is_alone)
     limits.change_user(plan.uid, keep_reading=bool(plan.rules))
     if not is_alone:  # as who may enter it: root has no right left here

@@ -41,7 +41,7 @@ def _run(become: Callable[[], None]) -> None:
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         become()
-    except OSError as error:
+    except (OSError, ImportError) as error:
         print(f"the sandbox can't be made: {error}", file=sys.stderr, flush=True)
     finally:
         os._exit(126)

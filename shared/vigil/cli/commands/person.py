@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any, Final
 
 import typer
 
-from .. import options, tables
+from .. import options, tables, times
 from ..tables import Column, Result
 
 
@@ -24,6 +25,7 @@ COLUMNS: Final = (
     Column("quiet hours", partial(_shown, "quiet_hours")),
     Column("channel", partial(_shown, "channel")),
     Column("digest at", partial(_shown, "digest_at")),
+    Column("pause", partial(_shown, "pause")),
     Column("home", "home_thread"),
     Column("changed", "changed_at", is_instant=True),
 )
@@ -36,10 +38,17 @@ def me(
         str | None, typer.Option("--quiet-hours", help='"22:00-07:00"; "": none.')
     ] = None,
     channel: Annotated[
-        str | None, typer.Option(help="Where unasked messages also go: socket, or a channel.")
+        str | None,
+        typer.Option(
+            help='Where unasked messages also go: socket, a channel; "": where you wrote.'
+        ),
     ] = None,
     digest_at: Annotated[
         str | None, typer.Option("--digest-at", help="When to tell what could wait: 08:00.")
+    ] = None,
+    pause: Annotated[
+        str | None,
+        typer.Option(help='Until when nothing is said unasked: 2d, 2026-12-01T08:00, on; "": end.'),
     ] = None,
     reset: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="One of these: as configured again.")
@@ -52,6 +61,7 @@ def me(
         "quiet_hours": quiet_hours,
         "channel": channel,
         "digest_at": digest_at,
+        "pause": None if pause is None else times.end("--pause", pause, datetime.now(UTC)),
     }
     wanted: dict[str, str | None] = {n: one for n, one in named.items() if one is not None}
     wanted |= {name.replace("-", "_"): None for name in reset or ()}

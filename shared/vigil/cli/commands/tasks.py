@@ -90,7 +90,8 @@ HISTORY: Final = (
 def list_(status: Status = None) -> Result:
     """List tasks, those that moved last first: your own, or with an admin token everybody's."""
     found = options.client().tasks(status=status)
-    return tables.listing("tasks", found, COLUMNS, empty="No tasks.")
+    empty = "No tasks." if status else "No open tasks."
+    return tables.listing("tasks", found, COLUMNS, empty=empty)
 
 
 @app.command()

@@ -28,7 +28,7 @@ def why(
         str,
         typer.Argument(
             metavar="ID",
-            help="Of a message, event, follow-up, turn, dead letter or signal; or seq-N.",
+            help="Of a message, event, follow-up, turn, task, grant, memory ...; or seq-N.",
         ),
     ],
     session: Annotated[

@@ -32,7 +32,7 @@ from vigil.settings.config import Settings
 from .. import exits, output
 from ..admin import operator
 from ..tables import Result
-from . import channels, memory, sandbox, search, teams
+from . import channels, memory, models, sandbox, search, teams
 
 if TYPE_CHECKING:
     from vigil.bus.bus import Bus
@@ -195,17 +195,6 @@ def disk(settings: Settings) -> Check:
     return ok(found)
 
 
-def model(settings: Settings) -> Check:
-    name = settings.config.model.name
-    key, url = settings.anthropic_api_key, settings.anthropic_base_url
-    if name == "rehearsal" or not (name or key or url):
-        return warn("rehearsal, a stand-in", "set ANTHROPIC_API_KEY for a real model")
-    if not (key or url):
-        return fail(f"{name}, but no key", "set ANTHROPIC_API_KEY")
-    where = f" at {url}" if url else ""
-    return ok(f"{name or 'the default'}{where}, {'key set' if key else 'no key'}")
-
-
 def port(settings: Settings) -> Check:
     from vigil.local.up import check_port
 
@@ -241,7 +230,7 @@ CHECKS: Final[dict[str, channels.Look]] = {
     "home": home,
     "secrets": credential_files,
     "disk": disk,
-    "model": model,
+    "model": models.model,
     "port": port,
     "token": token,
     "memory": memory.folder,

@@ -11,16 +11,28 @@ from __future__ import annotations
 from typing import Literal
 
 from ..base import VERSION_1, Instant, Record
-from .approval import SHORT_NAME, Approval, Verdict, short_name
+from .approval import QUESTION, SHORT_NAME, Approval, Verdict, short_name
 from .grant import Address, AnyConstraint, Argv, Equal, Exact, Folder, Grant, GrantUse
 from .job import Job, Plan, Step, StepRun
+from .row import (
+    CronSchedule,
+    CronWork,
+    EverySchedule,
+    Misfire,
+    OnceSchedule,
+    RowMaker,
+    Schedule,
+    TimetableRow,
+    Work,
+)
+from .slot import Delivery, Ledger, OpenRun, SlotEntry, SlotRun, SlotState
 from .task import BoardTask, TaskMaker, TaskPriority, TaskResult
 
 BoardEntity = Approval | Job
 """What turns put there."""
-KeptEntity = Grant | GrantUse | BoardTask
+KeptEntity = Grant | GrantUse | BoardTask | TimetableRow
 """What the board is the truth of."""
-BoardKind = Literal["approval", "job", "grant", "use", "task"]
+BoardKind = Literal["approval", "job", "grant", "use", "task", "row"]
 
 
 class Change(Record, frozen=True, kw_only=True):
@@ -46,6 +58,7 @@ class BoardEntry(Record, frozen=True, kw_only=True):
 
 
 __all__ = [
+    "QUESTION",
     "SHORT_NAME",
     "Address",
     "AnyConstraint",
@@ -56,19 +69,34 @@ __all__ = [
     "BoardKind",
     "BoardTask",
     "Change",
+    "CronSchedule",
+    "CronWork",
+    "Delivery",
     "Equal",
+    "EverySchedule",
     "Exact",
     "Folder",
     "Grant",
     "GrantUse",
     "Job",
     "KeptEntity",
+    "Ledger",
+    "Misfire",
+    "OnceSchedule",
+    "OpenRun",
     "Plan",
+    "RowMaker",
+    "Schedule",
+    "SlotEntry",
+    "SlotRun",
+    "SlotState",
     "Step",
     "StepRun",
     "TaskMaker",
     "TaskPriority",
     "TaskResult",
+    "TimetableRow",
     "Verdict",
+    "Work",
     "short_name",
 ]

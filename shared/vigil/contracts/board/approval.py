@@ -15,6 +15,8 @@ _LETTERS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 """Crockford's: none is taken for another when it's read aloud or copied by hand."""
 SHORT_NAME: Final = f"a[{_LETTERS}]{{3}}"
 """A pattern of it: 32,768 names, so that of ten open requests two share one in 0.1 % of cases."""
+QUESTION: Final = "ask_user"
+"""The tool by which a session asks the person something; there is nothing to run."""
 
 
 def short_name(id_: str) -> str:
@@ -35,7 +37,7 @@ class Approval(Record, frozen=True, kw_only=True, tag_field="kind", tag="approva
     session_key: str
     """The session that asks: a conversation, or a worker behind one."""
     tool: str
-    """`ask_user`: a question, to which only `answer` and `reject` fit."""
+    """`QUESTION`: it asks for an answer, and only `answer` and `reject` fit."""
     input: dict[str, Any]
     """The exact arguments. A verdict holds for these and no others."""
     digest: str
@@ -62,6 +64,11 @@ class Approval(Record, frozen=True, kw_only=True, tag_field="kind", tag="approva
     """The person's answer, or why they rejected it."""
     call_id: str = ""
     """The effect that ran it, once it was accepted or edited."""
+
+    @property
+    def is_question(self) -> bool:
+        """Whether a session asks for an answer, and not for leave."""
+        return self.tool == QUESTION
 
     @property
     def name(self) -> str:

@@ -104,4 +104,5 @@ class GrantUse(Record, frozen=True, kw_only=True, tag_field="kind", tag="use"):
     session_key: str
     """Of the newest use."""
     calls: tuple[str, ...] = ()
-    """The effects of the newest uses, the newest last: a repeat of one isn't counted twice."""
+    """The effects of the newest uses, and of those that may come again, the newest last: a repeat
+    of one isn't counted twice."""

@@ -1,0 +1,34 @@
+"""What a run of the timetable found, kept for those after it (SPEC J-3).
+
+It is what the run said, marked if outside content had a part in it; no model is asked for it.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from vigil.contracts import SaveMemoryPayload, SlotRun
+
+from ..context.offers import cut
+from ..draft import Draft
+from ..sway import Sway
+
+KEPT_BYTES_MAX: Final = 4 * 1024
+KEPT: Final = timedelta(days=90)
+
+
+def keep(draft: Draft, slot: SlotRun, text: str, sway: Sway) -> None:
+    """Have memory keep what a run found, for those after it."""
+    found = cut(text.replace("\0", ""), KEPT_BYTES_MAX).strip()
+    if not slot.is_stateful or not found:
+        return
+    payload = SaveMemoryPayload(
+        content=found,
+        type="observation",
+        stability="volatile",
+        expires_at=draft.moment.now + KEPT,
+        thread=draft.key.rpartition(":")[2],
+        occurred_at=draft.moment.now,
+    )
+    draft.save_memory(payload, sway)

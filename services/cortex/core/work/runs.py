@@ -1,0 +1,48 @@
+"""Runs of a row of the timetable that remember: each knows what those before found (SPEC J-3).
+
+What they found is looked up by the core, before the model is asked, as a call of memory whose
+result the model is shown: so it is marked by trust as any result is, and sways the run if it must.
+What a run says at its end is kept for those after it (`findings`). The row is in the source, so a
+run knows of no other row, and its prompt need not know of any of this.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from vigil.contracts import (
+    Cause,
+    Control,
+    OpenCall,
+    ToolUseBlock,
+)
+from vigil.memory.operations.list import list_memory
+
+from ..draft import Draft
+from ..tools import calls
+from . import children
+
+SHOWN: Final = 15
+"""Memories of its own that a run is shown: the newest."""
+
+
+def begin(draft: Draft, cause: Cause, event: Control) -> None:
+    """Begin a run; one that remembers looks first at what those before found."""
+    children.begin(draft, cause, event)
+    given = event.payload.start
+    is_ours = draft.is_first and draft.state.loop is not None
+    if is_ours and given is not None and given.slot is not None and given.slot.is_stateful:
+        _look_back(draft, given.source)
+
+
+def _look_back(draft: Draft, source: str) -> None:
+    use = ToolUseBlock(
+        id=f"found_{draft.loop.cause.seq}",
+        name=list_memory.name,
+        input={"source": source, "limit": SHOWN},
+    )
+    draft.row("assistant", "agent", use)
+    asked = calls.call(draft, use)
+    if isinstance(asked, OpenCall):
+        calls.wait(draft, (asked,))
+    draft.outcome = "continued"

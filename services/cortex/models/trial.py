@@ -1,0 +1,113 @@
+"""Each configured model asked for one token: whether it answers, how fast, and what it refuses.
+
+The command line runs this in a process of its own, since only a cortex has the SDKs and the keys.
+It makes up to three calls of a token, which no budget counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from vigil.contracts import Row, TextBlock
+from vigil.errors import ConfigError
+from vigil.settings import config
+from vigil.settings.config import Settings
+from vigil.settings.models.access import access_of, all_names
+from vigil.settings.models.trial import TriedModel
+
+from ..thought.model import LanguageModel, ModelError, ModelRequest, Situation, ToolSpec
+from . import opened
+from .loader import LoadingModel
+
+TIMEOUT_S: Final = 30.0
+_SCHEMA: Final = {
+    "type": "object",
+    "properties": {"word": {"type": "string"}},
+    "required": ["word"],
+    "additionalProperties": False,
+}
+_ASKED: Final[dict[str, dict[str, Any]]] = {
+    "tools": {"tools": (ToolSpec(name="say", description="Say it.", input_schema=_SCHEMA),)},
+    "answers by a schema": {"schema": _SCHEMA},
+}
+"""What a model may refuse, and what asks for it."""
+
+
+def main() -> None:
+    """Print what was found as JSON, by name."""
+    found = asyncio.run(tried(config.load()))
+    sys.stdout.buffer.write(msgspec.json.encode(found))
+
+
+async def tried(settings: Settings) -> list[TriedModel]:
+    """Ask every model that has a section or is named by a setting; all at once."""
+    names = all_names(settings)
+    return await asyncio.gather(*[_try(settings, *one) for one in names.items()])
+
+
+async def _try(settings: Settings, name: str, used_by: tuple[str, ...]) -> TriedModel:
+    found = TriedModel(name=name, used_by=used_by)
+    try:
+        access = access_of(settings, name, used_by[0] if used_by else f"models.{name}")
+        model = opened(settings, access)
+        if isinstance(model, LoadingModel):
+            model = await model.model()
+    except (ConfigError, ImportError) as error:
+        return msgspec.structs.replace(found, error=str(error))
+    found = msgspec.structs.replace(
+        found, provider=access.provider, model=access.model, server=_server(model)
+    )
+    try:
+        return await _asked(model, found, min(TIMEOUT_S, settings.config.model.timeout_s))
+    except ModelError as error:
+        return msgspec.structs.replace(found, error=error.reason)
+    finally:
+        await model.close()
+
+
+async def _asked(model: LanguageModel, found: TriedModel, timeout_s: float) -> TriedModel:
+    """Ask plainly, then for what it may refuse. Raises: ModelError, of the plain question."""
+    begun = time.perf_counter()
+    await model.answer(_request(timeout_s), _ignore)
+    latency_ms = (time.perf_counter() - begun) * 1000
+    lacks = [what for what, fields in _ASKED.items() if await _refuses(model, timeout_s, fields)]
+    return msgspec.structs.replace(found, latency_ms=round(latency_ms, 1), lacks=tuple(lacks))
+
+
+async def _refuses(model: LanguageModel, timeout_s: float, fields: dict[str, Any]) -> bool:
+    try:
+        await model.answer(_request(timeout_s, **fields), _ignore)
+    except ModelError as error:
+        return not error.is_retryable
+    return False
+
+
+def _request(timeout_s: float, **fields: Any) -> ModelRequest:
+    now = datetime.now(UTC)
+    said = Row(role="user", source="person", blocks=(TextBlock(text="Say ok."),), at=now)
+    situation = Situation(
+        now=now, timezone="UTC", user="", agent="", follow_ups={}, autonomy_enabled=False
+    )
+    return ModelRequest(
+        session_key="",
+        system=("You are asked whether you are there.",),
+        rows=(said,),
+        max_tokens=1,
+        timeout_s=timeout_s,
+        situation=situation,
+        **({"tools": ()} | fields),
+    )
+
+
+def _server(model: LanguageModel) -> str:
+    return "{}:{}".format(*model.server) if model.server else ""
+
+
+def _ignore(_: str) -> None:
+    """Nobody reads the words."""

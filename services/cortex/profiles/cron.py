@@ -1,0 +1,23 @@
+"""A run of the timetable: a row's prompt, worked on when it is due (SPEC J-2). Pure.
+
+Nobody watches it: what needs leave is asked at home, and it goes on without (ADR 26).
+"""
+
+from __future__ import annotations
+
+from vigil.timetable.ledger import KIND
+
+from ..core import conclusion
+from ..core.profile import MCP, MEMORY, Profile, converse
+from ..core.work import runs
+
+PROFILE = Profile(
+    name=KIND,
+    prompt="cron.md.j2",
+    begins={"start": runs.begin},
+    question=converse,
+    conclude=conclusion.conclude,
+    tools=(MEMORY, MCP),
+    calls_max=30,
+    tier="cheap",
+)

@@ -1,0 +1,358 @@
+"""The accounts that a paid call is counted in, and what fits into them (LOOPS L-21). Pure.
+
+A call has a chain of accounts: the instance, its agent, its owner, its cause, what that came from.
+The chain is the table `LINKS`: a new kind of cause is one more row. Each account has a cap per UTC
+day in tokens and one in USD: a share of the instance's, an amount, or the lesser of both. What is
+reserved counts as spent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, timedelta
+from math import inf
+from typing import Final, Literal, NamedTuple
+
+import msgspec
+
+from vigil.contracts import Start, Usage
+from vigil.contracts.costs import Account
+from vigil.errors import VigilError
+from vigil.settings.budget import Caps
+from vigil.subjects import SessionKey, token_of
+
+WARNED_AT: Final = 0.8
+"""Share of a cap from which on it is warned of, once a day."""
+AGAIN_AFTER: Final = timedelta(minutes=10)
+"""So soon is it tried again where only what others have set aside, or a cap that is being changed,
+is in the way."""
+TOKENS_MAX: Final = 10**9
+"""Tokens of one kind that no call can take: who tells of more, or of less than none, is wrong."""
+MICRO: Final = 1_000_000
+
+
+class Notice(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person is told of a cap: nearly reached, or reached."""
+
+    id: str
+    """The same for a cap of an account on a day, so that it is told once."""
+    text: str
+
+
+class BudgetExceeded(VigilError):
+    """No more may be spent now; `again_at` is when it is worth another try."""
+
+    def __init__(self, notice: Notice, again_at: datetime) -> None:
+        super().__init__(notice.text)
+        self.notice = notice
+        self.again_at = again_at
+
+
+class Amount(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens, and what they cost in micro-USD; None: there is no price."""
+
+    tokens: int
+    micro_usd: int | None = None
+
+
+NOTHING: Final = Amount(tokens=0, micro_usd=0)
+
+
+class PaidCall(msgspec.Struct, frozen=True, kw_only=True):
+    """Who spends, on what and with which model."""
+
+    user: str
+    agent: str
+    cause: str
+    """The thread of the session: a conversation, a worker, a job, a task's run."""
+    model: str
+    tier: str = "main"
+    starter: str = ""
+    """The thread of the session that started it; empty: none did."""
+    row: str = ""
+    """The row of the timetable that it all came from; empty: none."""
+
+    @classmethod
+    def of(cls, key: SessionKey, start: Start | None, model: str, tier: str = "main") -> PaidCall:
+        """Return the call of a session, which began with `start` if another began it."""
+        parent = "" if start is None or not start.parent else SessionKey.parse(start.parent).thread
+        return cls(
+            user=key.user,
+            agent=key.agent,
+            cause=key.thread,
+            model=model,
+            tier=tier,
+            starter=parent,
+            row="" if start is None else start.row,
+        )
+
+
+class AccountLimits(NamedTuple):
+    """What the configuration allows an account: the least of them holds."""
+
+    share: float
+    """Of the instance's caps."""
+    tokens: int | None = None
+    usd: float | None = None
+
+
+class ChainLink(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of the chain: which account, and what it may use."""
+
+    name: str
+    per: str
+    """How its settings end; empty: those of the instance."""
+    whose: str
+    """In words, as messages say it."""
+    account: Callable[[PaidCall], str]
+    """What distinguishes it from others of its kind: tokens of a key. Empty: the call has none."""
+    limits: Callable[[Caps], AccountLimits]
+    is_personal: bool = True
+    """Whether it is erased with its person."""
+
+
+def _session(call: PaidCall, thread: str) -> str:
+    return f"{token_of(call.user)}.{token_of(call.agent, thread)}" if thread else ""
+
+
+def _of_session(caps: Caps) -> AccountLimits:
+    tokens, usd = caps.daily_tokens_per_session, caps.daily_usd_per_session
+    return AccountLimits(caps.share_per_session, tokens, usd)
+
+
+LINKS: Final = (
+    ChainLink(
+        name="cause",
+        per="session",
+        whose=" for one session",
+        account=lambda call: _session(call, call.cause),
+        limits=_of_session,
+    ),
+    ChainLink(
+        name="cause",
+        per="session",
+        whose=" for one session and what it starts",
+        account=lambda call: _session(call, call.starter),
+        limits=_of_session,
+    ),
+    ChainLink(
+        name="row",
+        per="row",
+        whose=" for one row of the timetable",
+        account=lambda call: _session(call, call.row),
+        limits=lambda caps: AccountLimits(1.0, caps.daily_tokens_per_row, caps.daily_usd_per_row),
+    ),
+    ChainLink(
+        name="owner",
+        per="user",
+        whose=" for one person",
+        account=lambda call: token_of(call.user),
+        limits=lambda caps: AccountLimits(
+            caps.share_per_user, caps.daily_tokens_per_user, caps.daily_usd_per_user
+        ),
+    ),
+    ChainLink(
+        name="agent",
+        per="agent",
+        whose=" for one agent",
+        account=lambda call: call.agent,
+        limits=lambda caps: AccountLimits(
+            caps.share_per_agent, caps.daily_tokens_per_agent, caps.daily_usd_per_agent
+        ),
+        is_personal=False,
+    ),
+    ChainLink(
+        name="instance",
+        per="",
+        whose="",
+        account=lambda _: "all",
+        limits=lambda _: AccountLimits(1.0),
+        is_personal=False,
+    ),
+)
+"""The narrowest first: who is over theirs is told so, whatever the others hold."""
+
+
+def chain_of(call: PaidCall) -> tuple[ChainLink, ...]:
+    """Return the links that a call has an account in.
+
+    >>> [link.name for link in chain_of(PaidCall(user="a", agent="v", cause="t", model="m"))]
+    ['cause', 'owner', 'agent', 'instance']
+    """
+    return tuple(link for link in LINKS if link.account(call))
+
+
+class Granted(msgspec.Struct, frozen=True):
+    """An account with an amount set aside in it."""
+
+    account: Account
+    notice: Notice | None = None
+    """What to tell, if a cap of it is nearly reached."""
+
+
+def key_of(link: ChainLink, call: PaidCall, day: date) -> str:
+    """Return where an account is kept.
+
+    >>> call = PaidCall(user="ann", agent="vigil", cause="t1", model="m")
+    >>> key_of(LINKS[-1], call, date(2026, 11, 23)), key_of(LINKS[-2], call, date(2026, 11, 23))
+    ('2026-11-23.instance.all', '2026-11-23.agent.vigil')
+    """
+    return f"{day.isoformat()}.{link.name}.{link.account(call)}"
+
+
+def reserved(
+    accounts: Sequence[Account], amount: Amount, budget: Caps, call: PaidCall, now: datetime
+) -> tuple[Granted, ...]:
+    """Set an amount aside in the accounts of a chain (as `chain_of`): in all or in none.
+
+    Args:
+        now: in UTC.
+
+    Raises:
+        BudgetExceeded: it doesn't fit into one of them, or has no price and a cap in USD holds.
+    """
+    links = chain_of(call)
+    if amount.micro_usd is None:
+        _check_unpriced(links, budget, call, now)
+    chain = zip(links, accounts, strict=True)
+    return tuple(_granted(link, account, amount, budget, call, now) for link, account in chain)
+
+
+def _check_unpriced(
+    links: Sequence[ChainLink], budget: Caps, call: PaidCall, now: datetime
+) -> None:
+    caps = [_cap_of(link, budget, "usd") for link in reversed(links)]
+    setting = next((cap.setting for cap in caps if cap.most != inf), "")
+    if setting:
+        reason = (
+            f"{call.model} has no price for today, and {setting} allows only what has one: "
+            f"models.{call.model}.prices sets it"
+        )
+        notice = Notice(id=token_of(str(now.date()), "price", call.model), text=reason)
+        raise BudgetExceeded(notice, tomorrow(now))
+
+
+def tomorrow(now: datetime) -> datetime:
+    """Return when the day of `now` ends; both in UTC."""
+    return datetime(now.year, now.month, now.day, tzinfo=UTC) + timedelta(days=1)
+
+
+class Cap(NamedTuple):
+    """The most that an account may hold, in tokens or micro-USD, and what raises it."""
+
+    most: float
+    setting: str
+
+
+def _cap_of(link: ChainLink, budget: Caps, kind: Literal["tokens", "usd"]) -> Cap:
+    limits, whole = link.limits(budget), f"budget.daily_{kind}"
+    own: float | None = limits.tokens
+    part = float(int(budget.daily_tokens * limits.share))
+    if kind == "usd":
+        own = None if limits.usd is None else limits.usd * MICRO
+        part = budget.daily_usd * limits.share * MICRO
+    if not link.per:
+        return Cap(part, whole)
+    if own is not None and (limits.share == 1 or own <= part):
+        return Cap(own, f"{whole}_per_{link.per}")
+    # Else what it may use is the instance's, which has an account of its own.
+    return Cap(part if limits.share < 1 else inf, f"{whole} or budget.share_per_{link.per}")
+
+
+def _granted(
+    link: ChainLink, account: Account, amount: Amount, budget: Caps, call: PaidCall, now: datetime
+) -> Granted:
+    micro_usd = amount.micro_usd or 0
+    changed = msgspec.structs.replace(
+        account,
+        reserved=account.reserved + amount.tokens,
+        reserved_micro_usd=account.reserved_micro_usd + micro_usd,
+    )
+    key, used = key_of(link, call, now.date()), 0.0
+    tokens, money = _cap_of(link, budget, "tokens"), _cap_of(link, budget, "usd")
+    for cap, held, spent, needed, shown in (
+        (tokens, account.reserved, account.used, amount.tokens, _tokens),
+        (money, account.reserved_micro_usd, account.used_micro_usd, micro_usd, usd),
+    ):
+        whole = held + spent + needed
+        if whole > cap.most or cap.most == 0:
+            reason = (
+                f"the daily limit of {shown(cap.most)}{link.whose} is reached "
+                f"({shown(held + spent)} taken, {shown(needed)} needed); "
+                f"it starts anew at 00:00 UTC, and {cap.setting} raises it"
+            )
+            again_at = _again_at(now, is_held=0 < spent + needed <= cap.most)
+            raise BudgetExceeded(_notice(key, "stopped", reason), again_at)
+        used = max(used, whole / cap.most)
+    if used < WARNED_AT:
+        return Granted(changed)
+    # Each later call of whoever was first says so again, since this one's turn may be lost; their
+    # home stores it once.
+    caller = token_of(call.user, call.agent)
+    changed = msgspec.structs.replace(changed, warned=account.warned or caller)
+    text = f"{used:.0%} of the daily limit{link.whose} is taken; at 100 % no model is asked"
+    return Granted(changed, _notice(key, "warned", text) if changed.warned == caller else None)
+
+
+def _notice(account: str, what: str, text: str) -> Notice:
+    return Notice(id=token_of(account, what), text=text)
+
+
+def _again_at(now: datetime, *, is_held: bool) -> datetime:
+    """Return when to try again. `is_held`: what others set aside may be given back before."""
+    return min(now + AGAIN_AFTER, tomorrow(now)) if is_held else tomorrow(now)
+
+
+def _tokens(count: float) -> str:
+    return f"{count:.0f} tokens"
+
+
+def settled(account: Account, was: Amount, used: Amount) -> Account:
+    """Exchange what was set aside for what was used.
+
+    >>> settled(Account(reserved=70, used=5), Amount(tokens=70), Amount(tokens=50)).used
+    55
+    """
+    return msgspec.structs.replace(
+        account,
+        reserved=max(account.reserved - was.tokens, 0),
+        used=account.used + used.tokens,
+        reserved_micro_usd=max(account.reserved_micro_usd - (was.micro_usd or 0), 0),
+        used_micro_usd=account.used_micro_usd + (used.micro_usd or 0),
+    )
+
+
+def tokens_of(usage: Usage) -> int:
+    """Return all tokens of a call: what was read from a cache counts, too."""
+    return sum(kinds_of(usage))
+
+
+def is_plausible(usage: Usage) -> bool:
+    """Whether a provider's count can be one: else what was reserved stays counted.
+
+    >>> is_plausible(Usage(model="m", input_tokens=-1, output_tokens=9))
+    False
+    """
+    return all(0 <= tokens <= TOKENS_MAX for tokens in kinds_of(usage)) and tokens_of(usage) > 0
+
+
+KINDS: Final = ("input", "output", "cache_read", "cache_write")
+
+
+def kinds_of(usage: Usage) -> tuple[int, int, int, int]:
+    """Return the tokens of a call, as `KINDS` names them: those of a cache were read and stored."""
+    return (
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cache_read_tokens,
+        usage.cache_write_tokens,
+    )
+
+
+def usd(micro_usd: float) -> str:
+    """Return an amount in words, rounded up to a hundredth of a cent.
+
+    >>> usd(1_234_501), usd(5_000_000)
+    ('1.2346 USD', '5.0000 USD')
+    """
+    return f"{-(-micro_usd // 100) / 10_000:.4f} USD"

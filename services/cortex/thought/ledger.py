@@ -1,0 +1,54 @@
+"""What a person's calls of a day came to, by agent, cause, tier and model (LOOPS L-21). Pure.
+
+A record per person and day, so that it is bounded by what one person does: `ROWS_MAX` rows, about
+20 kB. Beyond, a call of a cause that has no row yet is counted under the cause `OTHER`, which has
+a row for each agent, tier and model; so a thousand causes a day make no huge record, and no sum
+is wrong.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from vigil.contracts import Usage
+from vigil.contracts.costs import OTHER, CostRow, DayOfCosts
+
+from .accounts import Amount, PaidCall
+
+ROWS_MAX: Final = 100
+
+
+def entered(day: DayOfCosts, call: PaidCall, usage: Usage, amount: Amount) -> DayOfCosts:
+    """Count a settled call.
+
+    >>> day = DayOfCosts(user="ann")
+    >>> call = PaidCall(user="ann", agent="vigil", cause="t1", model="m")
+    >>> usage = Usage(model="m", input_tokens=3, output_tokens=4)
+    >>> twice = entered(entered(day, call, usage, Amount(tokens=7)), call, usage, Amount(tokens=7))
+    >>> [(row.cause, row.calls, row.output_tokens) for row in twice.rows]
+    [('t1', 2, 8)]
+    """
+    rows = {_name(row): row for row in day.rows}
+    # What others start is counted as theirs: a hundred workers are no hundred rows.
+    cause = call.row or call.starter or call.cause
+    fresh = CostRow(agent=call.agent, cause=cause, tier=call.tier, model=call.model)
+    if _name(fresh) not in rows and len(rows) >= ROWS_MAX:
+        fresh = replace(fresh, cause=OTHER)
+    row = rows.get(_name(fresh), fresh)
+    rows[_name(fresh)] = replace(
+        row,
+        calls=row.calls + 1,
+        input_tokens=row.input_tokens + usage.input_tokens,
+        output_tokens=row.output_tokens + usage.output_tokens,
+        cache_read_tokens=row.cache_read_tokens + usage.cache_read_tokens,
+        cache_write_tokens=row.cache_write_tokens + usage.cache_write_tokens,
+        micro_usd=row.micro_usd + (amount.micro_usd or 0),
+        calls_unpriced=row.calls_unpriced + (amount.micro_usd is None),
+    )
+    return replace(day, rows=tuple(rows.values()))
+
+
+def _name(row: CostRow) -> tuple[str, str, str, str]:
+    return row.agent, row.cause, row.tier, row.model

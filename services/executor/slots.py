@@ -1,0 +1,175 @@
+"""Runs of the timetable, ended: who is to know is told, and the ledger has the end (SPEC J-4).
+
+What holds is the ledger: a run that is still open there ends once, and one that was given up as
+lost tells nothing any more. The result is told before the end is written down, under the effect's
+id, so a repeat between the two tells nothing twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+
+from vigil import crash
+from vigil.contracts import (
+    SlotRun,
+    TellParent,
+    ToldPayload,
+    encode,
+)
+from vigil.contracts.board import (
+    Delivery,
+    Ledger,
+    OpenRun,
+)
+from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
+from vigil.observe import trace
+from vigil.runtime import Context
+from vigil.settings.homes import homes_of
+from vigil.subjects import SessionKey, check_part
+from vigil.teams import TEAM
+from vigil.timetable.ledger import FAILURES_MAX, ended
+from vigil.timetable.log import SlotLog
+
+from . import work
+
+log = structlog.get_logger("vigil.executor")
+
+TRIES_MAX: Final = 20
+REASON_LENGTH_MAX: Final = 500
+"""Characters that the ledger keeps of why a run failed."""
+TOO_LONG: Final = "it took longer than the {timeout_s} s that it has"
+WHAT: Final = "cron"
+"""What its result is, where it is told."""
+
+
+class SlotDesk:
+    """Ends runs."""
+
+    def __init__(self, context: Context) -> None:
+        self._bus = context.bus
+        self._clock = context.clock
+        self._config = context.settings.config
+        self._log = SlotLog(context.bus)
+
+    async def end(self, key: SessionKey, effect: TellParent, slot: SlotRun) -> None:
+        """Tell what came of a run and write down its end; may be repeated.
+
+        Raises:
+            InvalidInput: its target is somebody else's.
+            Unavailable: try again later.
+        """
+        row = check_part("row", slot.row)
+        for _ in range(TRIES_MAX):
+            last = await self._log.last(key.scope, row)
+            run = _open_run(key, last.ledger, slot)
+            if run is None:
+                log.info("ended before", action="executor.slot", session=str(key))
+                return
+            now = self._clock.now()
+            problem = _problem(effect, slot, run, now)
+            told = report_of(key, effect, slot, problem, last.ledger)
+            if told is not None:
+                await self._tell(key, effect, slot, told)
+            crash.point("executor.slot.told")
+            delivery: Delivery = "silent" if told is None else "told"
+            entry = ended(row, run, now, problem=problem, delivery=delivery)
+            try:
+                await self._log.append(key.scope, last, entry)
+            except WrongLastSequence:
+                continue
+            crash.point("executor.slot.ended")
+            return
+        raise Unavailable(f"{row}: others write its ledger all the time")
+
+    async def _tell(
+        self, key: SessionKey, effect: TellParent, slot: SlotRun, told: ToldPayload
+    ) -> None:
+        """Tell the conversation that the row names, or the owner's home."""
+        homes = homes_of(self._config, key)
+        if slot.target:
+            homes = (check_target(key, slot.target),)
+        for home in homes:
+            event = work.told_of(home, effect.id, told, now=self._clock.now())
+            with contextlib.suppress(WrongLastSequence):  # told before
+                await self._bus.publish(
+                    home.in_event(f"told.{effect.id}"), encode(event), _headers(), expect=0
+                )
+
+
+def check_target(key: SessionKey, target: str) -> SessionKey:
+    """Return the conversation that is told. Raises: InvalidInput, it's none of the same person."""
+    found = work.relative_of(key, target)
+    if found.is_system:
+        raise InvalidInput("target", f"{found} is no conversation")
+    return found
+
+
+def _open_run(key: SessionKey, ledger: Ledger, slot: SlotRun) -> OpenRun | None:
+    name = slot.due_at, slot.is_by_hand, str(key)
+    found = ((one.due_at, one.is_by_hand, one.session) for one in ledger.running)
+    return next((r for r, n in zip(ledger.running, found, strict=True) if n == name), None)
+
+
+def _problem(effect: TellParent, slot: SlotRun, run: OpenRun, now: datetime) -> str:
+    """Return why a run failed; empty: it didn't."""
+    if effect.payload.state == "done":
+        return ""
+    if now - run.at > timedelta(seconds=slot.timeout_s):
+        return TOO_LONG.format(timeout_s=slot.timeout_s)
+    return effect.payload.content[:REASON_LENGTH_MAX] or "it gave no reason"
+
+
+def report_of(
+    key: SessionKey, effect: TellParent, slot: SlotRun, problem: str, ledger: Ledger
+) -> ToldPayload | None:
+    """Return what is told of a run that ended; None: nothing, it had nothing to say (SPEC J-5).
+
+    A result is told whole, marked if outside content had a part; a failure without what a model
+    made of outside content. Members of a team, whose own homes are told, are told that there is
+    something.
+    """
+    payload = effect.payload
+    if not problem and not payload.content:
+        return None
+    is_for_one = key.user != TEAM or bool(slot.target)
+    if problem:
+        text = _failure(slot, "" if payload.is_tainted or not is_for_one else problem, ledger)
+    else:
+        text = (
+            payload.content if is_for_one else f"The job {_name(slot)} has a result{_where(slot)}"
+        )
+    is_whole = is_for_one and not problem
+    return ToldPayload(
+        origin=str(key),
+        text=text if is_for_one else f"{key.agent}: {text}",
+        what=WHAT,
+        title=slot.name,
+        row=slot.row if problem else "",
+        is_ordered=slot.is_ordered,
+        is_tainted=payload.is_tainted and is_whole,
+    )
+
+
+def _failure(slot: SlotRun, problem: str, ledger: Ledger) -> str:
+    why = f": {problem.rstrip('.')}." if problem else _where(slot)
+    count = ledger.failures + 1
+    if slot.is_by_hand or count % FAILURES_MAX:
+        return f"The job {_name(slot)} failed{why}"
+    last = f" It failed {count} times, one after the other, so it's paused now."
+    return f"The job {_name(slot)} failed{why}{last}"
+
+
+def _name(slot: SlotRun) -> str:
+    return repr(slot.name)
+
+
+def _where(slot: SlotRun) -> str:
+    return f" (`vigil cron history {slot.row[:8]}`)."
+
+
+def _headers() -> dict[str, str]:
+    return {trace.HEADER: trace.passed_on(trace.current.get())}

@@ -1,0 +1,1 @@
+"""The timetable over HTTP: its rows, and what became of their slots."""

@@ -1,0 +1,174 @@
+"""/api/cron: what recurs (LOOPS L-1, SPEC J-2).
+
+The board is the truth of rows, and changes by compare-and-set; the scheduler reads what is written
+here. Only the order to run one by hand goes into the ledger from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Final
+
+import structlog
+from fastapi import Depends, Response
+from msgspec.structs import replace
+
+from vigil.board.kept import ROWS, KeptBoard, Revision
+from vigil.contracts import Change, TimetableRow
+from vigil.errors import WrongLastSequence
+from vigil.settings.tokens import Principal
+from vigil.subjects import Scope
+from vigil.tasks.check import check_text
+from vigil.teams import holding, may_act
+from vigil.timetable.check import check, check_name
+from vigil.timetable.ledger import begun
+from vigil.timetable.log import SlotLog
+
+from .. import preconditions
+from ..access import check_reach, listed
+from ..edge import Edge
+from ..http.problem import Problem, erasing
+from ..http.routes import Caller, Json, Shared, User, body_of, id_of
+from ..preconditions import Expected
+from .rows import RowBody, RowChange, RowListing, changed, detail_of, row_of, view_of
+from .slots import view_of_slot
+
+log = structlog.get_logger("vigil.gateway")
+
+WHY_LENGTH_MAX: Final = 500
+Id = Annotated[str, Depends(id_of("a row of the timetable"))]
+
+
+async def list_rows(edge: Shared, caller: Caller, user: User = None) -> Response:
+    """List the rows of the timetable that aren't removed."""
+    board = KeptBoard(edge.bus, ROWS)
+    there = [one for whose in listed(caller, user) for one in await board.all(whose)]
+    rows = [await view_of(edge, one) for one in there if not one.entity.is_removed]
+    rows.sort(key=lambda one: (one.owner, one.name))
+    return Json(RowListing(rows=tuple(rows)))
+
+
+async def get_row(edge: Shared, caller: Caller, id_: Id) -> Response:
+    """Show a row with its history; its ETag is its revision."""
+    return await _shown(edge, await find(edge, caller.reach, id_))
+
+
+async def make_row(
+    edge: Shared, caller: Caller, wanted: Annotated[RowBody, Depends(body_of(RowBody))]
+) -> Response:
+    """Make a row; 422 beyond 100."""
+    if edge.switches.is_erasing(caller.user):
+        raise erasing()
+    owner = caller.owner_of(wanted.agent_id)
+    check_reach(caller, owner, wanted.agent_id, "agentId")
+    now, id_ = edge.clock.now(), edge.context.new_id().replace("-", "")
+    zone = (
+        wanted.zone
+        or edge.switches.person(
+            caller.user, edge.context.settings.config.person_of(caller.user)
+        ).timezone
+    )
+    row = check(row_of(wanted, owner, id_, zone, now))
+    change = Change(by=caller.user, why=_why(wanted.why))
+
+    def make(others: list[TimetableRow]) -> TimetableRow:
+        check_name(row, others)
+        return row
+
+    made = await KeptBoard(edge.bus, ROWS).create(make, holding(owner, row.agent), change, now)
+    log.info("row made", action="gateway.cron", row=row.id, by=caller.user)
+    return await _shown(edge, made, 201)
+
+
+async def change_row(
+    edge: Shared,
+    caller: Caller,
+    id_: Id,
+    wanted: Annotated[RowChange, Depends(body_of(RowChange))],
+    expected: Expected,
+) -> Response:
+    """Change, pause or resume a row; 412 if it was changed since it was read."""
+    found = await _changeable(edge, caller, id_, expected)
+    is_pause = wanted == RowChange(is_enabled=False, why=wanted.why)
+    if not is_pause:
+        _check_leave(caller, found.entity)
+    row = check(changed(found.entity, wanted, edge.clock.now()))
+    there = await KeptBoard(edge.bus, ROWS).all(holding(row.owner, row.agent))
+    check_name(row, (one.entity for one in there if not one.entity.is_removed))
+    return await _stored(edge, caller, found, row, wanted.why)
+
+
+async def remove_row(edge: Shared, caller: Caller, id_: Id, expected: Expected) -> Response:
+    """Remove a row; what runs of it goes on to its end."""
+    found = await _changeable(edge, caller, id_, expected)
+    return await _stored(edge, caller, found, replace(found.entity, is_removed=True), "removed")
+
+
+async def run_row(edge: Shared, caller: Caller, id_: Id) -> Response:
+    """Run a row at once; none of its slots is used up. 409 while a run goes on."""
+    found = await _changeable(edge, caller, id_, None)
+    row, ledger = found.entity, SlotLog(edge.bus)
+    _check_leave(caller, row)
+    whose = Scope(row.agent, row.owner)
+    last = await ledger.last(whose, row.id)
+    if last.ledger.running and not row.may_overlap:
+        raise Problem(409, "a run of it is still going on")
+    entry = begun(row, edge.clock.now())
+    try:
+        await ledger.append(whose, last, entry)
+    except WrongLastSequence:
+        raise Problem(409, "a slot of it was decided at this very moment; try again") from None
+    log.info("row run by hand", action="gateway.cron", row=id_, by=caller.user)
+    return Json(view_of_slot(entry), 202)
+
+
+# ---------------------------------------------------------------- inside
+
+
+def _check_leave(caller: Principal, row: TimetableRow) -> None:
+    """Raises: Problem, 403: only the owner says what is done, and when."""
+    if not may_act(caller.user, row.owner, row.agent, caller.teams):
+        raise Problem(403, "only its owner may do that; an admin may pause and remove it")
+
+
+def _why(text: str) -> str:
+    return check_text("why", text, WHY_LENGTH_MAX)
+
+
+async def find(edge: Edge, whose: Iterable[Scope], id_: str) -> Revision[TimetableRow]:
+    """Return a row of the caller's. Raises: Problem, 404: they have no such."""
+    found = await KeptBoard(edge.bus, ROWS).find(whose, id_)
+    if found is None:
+        raise Problem(404, "there is no such row of the timetable")
+    return found
+
+
+async def _changeable(
+    edge: Edge, caller: Principal, id_: str, expected: int | None
+) -> Revision[TimetableRow]:
+    """Return a row that may be changed. Raises: Problem."""
+    found = await find(edge, caller.reach, id_)
+    if edge.switches.is_erasing(found.entity.owner):
+        raise erasing()
+    preconditions.check(expected, found.number)
+    if found.entity.is_removed:
+        raise Problem(409, "it was removed")
+    return found
+
+
+async def _stored(
+    edge: Edge, caller: Principal, found: Revision[TimetableRow], row: TimetableRow, why: str
+) -> Response:
+    if row == found.entity:
+        return await _shown(edge, found)
+    now, change = edge.clock.now(), Change(by=caller.user, why=_why(why))
+    try:
+        made = await KeptBoard(edge.bus, ROWS).change(found, row, change, now)
+    except WrongLastSequence:
+        raise preconditions.changed() from None
+    log.info("row changed", action="gateway.cron", row=row.id, by=caller.user)
+    return await _shown(edge, made)
+
+
+async def _shown(edge: Edge, found: Revision[TimetableRow], status: int = 200) -> Response:
+    return preconditions.tagged(Json(await detail_of(edge, found), status), found.number)

@@ -1,0 +1,281 @@
+"""Rows of the timetable as HTTP has them: what is asked for, and what is shown."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from itertools import islice
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from vigil.board.kept import ROWS, KeptBoard, Revision
+from vigil.contracts import (
+    Instant,
+    TimetableRow,
+)
+from vigil.contracts.board import (
+    CronSchedule,
+    CronWork,
+    EverySchedule,
+    Misfire,
+    OnceSchedule,
+    RowMaker,
+    Schedule,
+)
+from vigil.errors import InvalidInput
+from vigil.subjects import KeyText, PartText, Scope
+from vigil.timetable.log import SlotLog
+from vigil.timetable.schedule import upcoming, words_of
+
+from ..edge import Edge
+from ..http.wire import Answer, RequestBody
+
+UPCOMING: Final = 3
+"""How many of the next instants are told."""
+
+
+class RowBody(RequestBody, frozen=True, kw_only=True, rename={"agent_id": "agentId"}):
+    """A new row. When it is due is one of `cron`, `interval_s` and `at`."""
+
+    name: str
+    """One line, of at most 100 characters."""
+    prompt: str
+    """What is to be done, in at most 8,000 characters: who does it knows nothing else."""
+    cron: str = ""
+    """A cron expression of five fields, or six with seconds first; or `@daily` and its like."""
+    interval_s: int | None = None
+    at: Instant | None = None
+    zone: str = ""
+    """IANA name; absent: the time zone of who makes it."""
+    misfire: Misfire = "latest"
+    """What becomes of what was missed: none, the `latest`, or `all` is run."""
+    grace_s: int | None = None
+    """How late the latest is still run; absent: half a period, 2 min to 2 h."""
+    active_hours: str = ""
+    """``HH:MM-HH:MM``: outside them nothing is run."""
+    jitter_s: int = 0
+    may_overlap: bool = False
+    runs_once: bool = False
+    is_stateful: bool = False
+    target: KeyText | None = None
+    """The conversation that is told the result; absent: the home."""
+    timeout_s: int = 120
+    agent_id: PartText = "vigil"
+    why: str = ""
+
+
+class RowChange(RequestBody, frozen=True, kw_only=True):
+    """What is to be changed; the rest stays as it is."""
+
+    name: str | None = None
+    prompt: str | None = None
+    cron: str | None = None
+    interval_s: int | None = None
+    at: Instant | None = None
+    zone: str | None = None
+    misfire: Misfire | None = None
+    grace_s: int | None = None
+    active_hours: str | None = None
+    jitter_s: int | None = None
+    may_overlap: bool | None = None
+    runs_once: bool | None = None
+    is_stateful: bool | None = None
+    target: str | None = None
+    """Empty: the home."""
+    timeout_s: int | None = None
+    is_enabled: bool | None = None
+    """False: it is paused."""
+    why: str = ""
+
+
+class RowView(Answer, frozen=True, kw_only=True):
+    """A row."""
+
+    id: str
+    owner: str
+    agent_id: str
+    name: str
+    prompt: str
+    schedule: Schedule
+    when: str
+    """The schedule, in words."""
+    next_at: tuple[Instant, ...]
+    """The next three instants, without jitter."""
+    zone: str
+    misfire: Misfire
+    grace_s: int | None
+    active_hours: str
+    jitter_s: int
+    may_overlap: bool
+    runs_once: bool
+    is_stateful: bool
+    target: str
+    timeout_s: int
+    is_enabled: bool
+    is_removed: bool
+    made_by: RowMaker
+    session_key: str
+    made_at: Instant
+    runs: int
+    failures: int
+    """Of its newest runs, one after the other."""
+    running: int
+    revision: int
+
+
+class RowRevision(Answer, frozen=True, kw_only=True):
+    """One state that a row was in, and who made it so."""
+
+    revision: int
+    at: Instant
+    when: str
+    is_enabled: bool
+    is_removed: bool
+    by: str
+    why: str
+
+
+class RowDetail(RowView, frozen=True, kw_only=True):
+    """A row, and how it came to be as it is."""
+
+    history: tuple[RowRevision, ...]
+    """The oldest first; of more than 64 the newest."""
+
+
+class RowListing(Answer, frozen=True, kw_only=True):
+    """Rows, by name."""
+
+    rows: tuple[RowView, ...]
+
+
+# ---------------------------------------------------------------- made and changed
+
+
+def row_of(wanted: RowBody, owner: str, id_: str, zone: str, now: datetime) -> TimetableRow:
+    """Return a new row. Raises: InvalidInput: there is no such schedule."""
+    work = CronWork(
+        prompt=wanted.prompt,
+        is_stateful=wanted.is_stateful,
+        target=wanted.target or "",
+        timeout_s=wanted.timeout_s,
+    )
+    return TimetableRow(
+        id=id_,
+        owner=owner,
+        agent=wanted.agent_id,
+        name=wanted.name,
+        work=work,
+        schedule=_schedule(wanted, zone),
+        misfire=wanted.misfire,
+        grace_s=wanted.grace_s,
+        active_hours=wanted.active_hours,
+        zone=zone,
+        jitter_s=wanted.jitter_s,
+        may_overlap=wanted.may_overlap,
+        runs_once=wanted.runs_once,
+        is_ordered=True,
+        made_at=now,
+        scheduled_at=now,
+    )
+
+
+def _schedule(wanted: RowBody | RowChange, zone: str) -> Schedule:
+    """Return when it is to be due. Raises: InvalidInput: that is none, or more than one."""
+    given: list[Schedule] = []
+    if wanted.cron:
+        given.append(CronSchedule(expression=wanted.cron.strip(), zone=zone))
+    if wanted.interval_s is not None:
+        given.append(EverySchedule(interval_s=wanted.interval_s))
+    if wanted.at is not None:
+        given.append(OnceSchedule(at=wanted.at))
+    if len(given) != 1:
+        raise InvalidInput("cron", "give one of cron, interval_s and at")
+    return given[0]
+
+
+def changed(row: TimetableRow, wanted: RowChange, now: datetime) -> TimetableRow:
+    """Return the row as a person wants it; a new schedule, and a resumed one, hold from now on.
+
+    Raises:
+        InvalidInput: there is no such schedule.
+    """
+    of_work = _given(wanted, ("prompt", "is_stateful", "target", "timeout_s"))
+    after = replace(row, work=replace(row.work, **of_work), **_given(wanted, _PLAIN))
+    if wanted.cron or wanted.interval_s is not None or wanted.at is not None:
+        after = replace(after, schedule=_schedule(wanted, after.zone))
+    elif isinstance(after.schedule, CronSchedule):
+        after = replace(after, schedule=replace(after.schedule, zone=after.zone))
+    is_resumed = after.is_enabled and not row.is_enabled
+    if after.schedule != row.schedule or is_resumed:
+        after = replace(after, scheduled_at=now)
+    return after
+
+
+_PLAIN: Final = (
+    "name",
+    "zone",
+    "misfire",
+    "grace_s",
+    "active_hours",
+    "jitter_s",
+    "may_overlap",
+    "runs_once",
+    "is_enabled",
+)
+"""What of a row is changed as it is given."""
+
+
+def _given(wanted: RowChange, names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: value for name in names if (value := getattr(wanted, name)) is not None}
+
+
+# ---------------------------------------------------------------- shown
+
+
+async def _facts(edge: Edge, found: Revision[TimetableRow]) -> dict[str, Any]:
+    row = found.entity
+    last = await SlotLog(edge.bus).last(Scope(row.agent, row.owner), row.id)
+    is_over = row.is_removed or not row.is_enabled or (row.runs_once and last.ledger.runs)
+    following = () if is_over else tuple(islice(upcoming(row, edge.clock.now()), UPCOMING))
+    same = {name: getattr(row, name) for name in _SAME}
+    return {
+        **same,
+        **{name: getattr(row.work, name) for name in _OF_WORK},
+        "agent_id": row.agent,
+        "when": words_of(row.schedule),
+        "next_at": following,
+        "runs": last.ledger.runs,
+        "failures": last.ledger.failures,
+        "running": len(last.ledger.running),
+        "revision": found.number,
+    }
+
+
+_SAME: Final = tuple(
+    name
+    for name in TimetableRow.__struct_fields__
+    if name not in ("agent", "work", "is_ordered", "scheduled_at")
+)
+_OF_WORK: Final = CronWork.__struct_fields__
+
+
+async def view_of(edge: Edge, found: Revision[TimetableRow]) -> RowView:
+    """Return a row as it is now. Raises: Unavailable."""
+    return RowView(**await _facts(edge, found))
+
+
+async def detail_of(edge: Edge, found: Revision[TimetableRow]) -> RowDetail:
+    """Return a row with its history."""
+    history = tuple(
+        RowRevision(
+            revision=one.number,
+            at=one.at,
+            when=words_of(one.entity.schedule),
+            is_enabled=one.entity.is_enabled,
+            is_removed=one.entity.is_removed,
+            by=one.change.by,
+            why=one.change.why,
+        )
+        for one in await KeptBoard(edge.bus, ROWS).history(found)
+    )
+    return RowDetail(**await _facts(edge, found), history=history)

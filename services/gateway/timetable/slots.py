@@ -1,0 +1,104 @@
+"""/api/slots: what became of each instant at which a row of the timetable was due (SPEC J-4)."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import Query, Response
+
+from vigil.board.kept import ROWS, KeptBoard
+from vigil.contracts import (
+    Instant,
+    SlotEntry,
+)
+from vigil.contracts.board import (
+    Delivery,
+    SlotState,
+)
+from vigil.subjects import Scope
+from vigil.timetable.log import SlotLog
+
+from ..access import listed
+from ..http.problem import Problem
+from ..http.routes import Caller, Json, Shared, User
+from ..http.wire import Answer
+
+
+class SlotView(Answer, frozen=True, kw_only=True):
+    """What became of an instant at which a row was due, or of several."""
+
+    row: str
+    due_at: Instant
+    """Of several the last."""
+    first_at: Instant | None
+    """Of several the first."""
+    count: int
+    state: SlotState
+    reason: str
+    decided_at: Instant
+    is_by_hand: bool
+    session: str
+    delivery: Delivery
+
+
+class SlotListing(Answer, frozen=True, kw_only=True):
+    """Entries of the ledger, the newest first."""
+
+    slots: tuple[SlotView, ...]
+
+
+async def list_slots(
+    edge: Shared,
+    caller: Caller,
+    row: Annotated[
+        str | None, Query(description="Only those of this row", pattern="^[0-9a-f]{32}$")
+    ] = None,
+    state: Annotated[SlotState | None, Query(description="Only those")] = None,
+    user: User = None,
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+) -> Response:
+    """List what became of the instants at which rows were due, the newest first."""
+    whose, board = listed(caller, user), KeptBoard(edge.bus, ROWS)
+    if row is None:
+        there = [one for each in whose for one in await board.all(each)]
+    else:
+        found = await board.find(whose, row)
+        if found is None:
+            raise Problem(404, "there is no such row of the timetable")
+        there = [found]
+    walks = [
+        SlotLog(edge.bus).newest(Scope(one.entity.agent, one.entity.owner), one.entity.id)
+        for one in there
+    ]
+    slots: list[SlotView] = []
+    async for entry in _merged(walks):
+        if state is None or entry.state == state:
+            slots.append(view_of_slot(entry))
+        if len(slots) >= limit:
+            break
+    return Json(SlotListing(slots=tuple(slots)))
+
+
+async def _merged(walks: list[AsyncIterator[SlotEntry]]) -> AsyncIterator[SlotEntry]:
+    """Yield the entries of several ledgers, the newest first."""
+    heads: list[tuple[float, int, SlotEntry]] = []
+    for number, walk in enumerate(walks):
+        entry = await anext(walk, None)
+        if entry is not None:
+            heapq.heappush(heads, (-entry.at.timestamp(), number, entry))
+    while heads:
+        _, number, entry = heapq.heappop(heads)
+        yield entry
+        following = await anext(walks[number], None)
+        if following is not None:
+            heapq.heappush(heads, (-following.at.timestamp(), number, following))
+
+
+def view_of_slot(entry: SlotEntry) -> SlotView:
+    """Return an entry as it is shown."""
+    same = {
+        name: getattr(entry, name) for name in SlotView.__struct_fields__ if name != "decided_at"
+    }
+    return SlotView(**same, decided_at=entry.at)

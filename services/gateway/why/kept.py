@@ -1,0 +1,141 @@
+"""Reads the entries of a task, a grant or a memory: the board's revisions, and MEMORIES."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from vigil.board.entries import STREAM, last_of
+from vigil.board.kept import GRANTS, TASKS, USES, KeptBoard, Revision
+from vigil.bus.bus import Bus, Message
+from vigil.contracts import (
+    Approval,
+    BoardTask,
+    Grant,
+    GrantUse,
+    KeptEntity,
+    TimetableRow,
+    decode_board,
+    decode_memory,
+)
+from vigil.errors import InvalidInput
+from vigil.subjects import Scope, SessionKey
+from vigil.timetable.ledger import KIND
+from vigil.timetable.log import SlotLog
+
+from . import entries, stories
+from .entries import KeptFact, Written
+from .facts import Fact
+from .story import Asking, Story, within
+
+HISTORY_MAX: Final = 64
+"""Revisions that the board keeps."""
+MEMORY_OPS: Final = ("save", "merge", "forget", "undo")
+"""What becomes of a memory, as far as it's told."""
+Told = tuple[SessionKey, Asking[Story]]
+"""Whose it is (without a thread: no session's), and its story."""
+
+
+async def story_of(bus: Bus, entity: KeptEntity) -> tuple[str, Told] | None:
+    """Tell of what the board is the truth of -> what it is, and its story; None: it is gone."""
+    whose = Scope(entity.agent, entity.owner)
+    if isinstance(entity, BoardTask):
+        task = await KeptBoard(bus, TASKS).find([whose], entity.id)
+        return None if task is None else ("task", await task_story(bus, task))
+    if isinstance(entity, TimetableRow):
+        run = await run_story(bus, entity)
+        return None if run is None else (KIND, run)
+    grant = await KeptBoard(bus, GRANTS).find([whose], entity.id)
+    return None if grant is None else ("grant", await grant_story(bus, grant))
+
+
+async def task_story(bus: Bus, found: Revision[BoardTask]) -> Told:
+    """Tell who put a task on the board, what was done to it, and what its newest worker did."""
+    task = found.entity
+    history = await KeptBoard(bus, TASKS).history(found)
+    told = entries.of_task(_written(history), is_whole=len(history) < HISTORY_MAX)
+    made = None
+    if task.session_key and (cause := history[0].change.cause):
+        maker = SessionKey.parse(task.session_key)
+        made = within(maker, stories.of_effect(maker, cause))
+    worked = None
+    if task.worker:
+        worker = SessionKey.parse(task.worker)
+        worked = within(worker, stories.of_session(worker, task.id, "task"))
+    facts = _facts([one.number for one in history], told)
+    whose = task.worker or task.session_key
+    key = SessionKey.parse(whose) if whose else SessionKey(task.owner, task.agent, "")
+    return key, stories.of_entries(task.id, "task", facts, made, worked)
+
+
+async def run_story(bus: Bus, row: TimetableRow) -> Told | None:
+    """Tell of the newest run of a row of the timetable; None: it had none."""
+    async for entry in SlotLog(bus).newest(Scope(row.agent, row.owner), row.id):
+        if entry.session:
+            key = SessionKey.parse(entry.session)
+            return key, stories.of_session(key, row.id, KIND)
+    return None
+
+
+async def grant_story(bus: Bus, found: Revision[Grant]) -> Told:
+    """Tell who allowed it and why, and each use that the board still has."""
+    grant = found.entity
+    whose = Scope(grant.agent, grant.owner)
+    revisions: list[Revision[Grant] | Revision[GrantUse]] = []
+    revisions += await KeptBoard(bus, GRANTS).history(found)
+    uses = KeptBoard(bus, USES)
+    used = await uses.find([whose], grant.id)
+    if used is not None:
+        revisions += await uses.history(used)
+    revisions.sort(key=lambda one: one.number)
+    facts = _facts([one.number for one in revisions], entries.of_grant(_written(revisions)))
+    made = await _request(bus, whose, grant.cause) if grant.made_by == "approval" else None
+    key = SessionKey(grant.owner, grant.agent, "")
+    return key, stories.of_entries(grant.id, "grant", facts, made)
+
+
+async def _request(bus: Bus, whose: Scope, id_: str) -> Asking[Story] | None:
+    """Tell of the request that a grant was made of, if it's still there."""
+    message = await last_of(bus, [whose], "approval", id_)
+    if message is None:
+        return None
+    try:
+        entity = decode_board(message.data).entity
+    except InvalidInput:
+        return None
+    if not isinstance(entity, Approval):
+        return None
+    key = SessionKey.parse(entity.session_key)
+    return within(key, stories.of_request(key, id_))
+
+
+def memory_fact(message: Message, id_: str) -> Fact | None:
+    """Return what a record of MEMORIES tells of a memory; None: nothing."""
+    try:
+        entry = entries.of_memory(decode_memory(message.data), id_)
+    except InvalidInput:
+        return None
+    return None if entry is None else _fact("MEMORIES", message.seq, entry)
+
+
+def is_saved(fact: Fact) -> bool:
+    """Whether a memory began there."""
+    return isinstance(fact.body, KeptFact) and fact.body.name == entries.SAVED
+
+
+def origin(fact: Fact) -> tuple[str, str]:
+    """Return the session that saved a memory, and the event that led to it, as far as known."""
+    fields = fact.body.fields if isinstance(fact.body, KeptFact) else {}
+    return fields.get(entries.SESSION, ""), fields.get(entries.MADE_OF, "")
+
+
+def _written(revisions: Iterable[Revision[Any]]) -> list[Written[Any]]:
+    return [Written(entity=one.entity, at=one.at, change=one.change) for one in revisions]
+
+
+def _facts(numbers: Sequence[int], told: Iterable[KeptFact]) -> list[Fact]:
+    return [_fact(STREAM, seq, entry) for seq, entry in zip(numbers, told, strict=True)]
+
+
+def _fact(stream: str, seq: int, entry: KeptFact) -> Fact:
+    return Fact(seq=seq, stream=stream, body=entry)

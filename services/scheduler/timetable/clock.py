@@ -1,0 +1,296 @@
+"""The clock of the timetable: decides about each slot as it comes due, and has runs begin and end.
+
+Only the active scheduler does (LOOPS L-2). What it decides is an entry of the row's ledger, stored
+if nobody stored another meanwhile. An entry that says ``running`` is the order to run: the first
+event of the session is stored after it, if there is none; whoever is active next finds the run
+open, and stores the event again. The end is the executor's to write; a run that has had its time
+is told to end, and one that gives no end then is lost.
+
+Nothing here outlives the term: rows and ledger are read again at the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import heapq
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+from msgspec.structs import replace
+
+from vigil import crash
+from vigil.board.entries import STREAM as BOARD
+from vigil.board.kept import ROWS, KeptBoard, Revision
+from vigil.bus.bus import Message
+from vigil.contracts import (
+    Change,
+    SlotEntry,
+    TimetableRow,
+    encode,
+)
+from vigil.contracts.board import (
+    OpenRun,
+)
+from vigil.errors import InvalidInput, VigilError, WrongLastSequence
+from vigil.observe import trace
+from vigil.runtime import Context
+from vigil.subjects import ANYBODY, Scope, SessionKey, board_of
+from vigil.timetable.ledger import FAILURES_MAX
+from vigil.timetable.log import STREAM, Placed, SlotLog, placed
+
+from ..promotion import PauseSwitch
+from . import decide, events
+from .decide import Revised
+
+log = structlog.get_logger("vigil.scheduler")
+
+AT_ONCE: Final = 32
+"""Rows that are looked at side by side."""
+LOOK_S: Final = 1.0
+"""How soon it's looked again at what couldn't be done, and at the clock."""
+ALL_PAUSED: Final = "what is done unasked was paused"
+WHY_PAUSED: Final = f"{FAILURES_MAX} runs failed, one after the other"
+
+
+class KnownRow:
+    """A row as its revisions have it, and its ledger."""
+
+    def __init__(self) -> None:
+        self.revisions: list[Revision[TimetableRow]] = []
+        """The oldest first; none: only its ledger is known."""
+        self.last = Placed()
+
+    @property
+    def row(self) -> TimetableRow:
+        return self.revisions[-1].entity
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(self.row.agent, self.row.owner)
+
+    def pieces(self) -> list[Revised]:
+        """Return the revisions that something may be undecided of."""
+        ends = [one.at for one in self.revisions[1:]]
+        found = [
+            Revised(one.entity, until)
+            for one, until in zip(self.revisions, [*ends, None], strict=True)
+        ]
+        through = self.last.ledger.through
+        self.revisions = [
+            one
+            for one, piece in zip(self.revisions, found, strict=True)
+            if piece.until is None or through is None or piece.until > through
+        ]
+        return found[-len(self.revisions) :]
+
+
+class TimetableClock:
+    """Decides about the slots of all rows, for one term."""
+
+    def __init__(self, context: Context, pause: PauseSwitch) -> None:
+        self._bus = context.bus
+        self._clock = context.clock
+        self._pause = pause
+        self._kept = timedelta(days=context.settings.config.retention.slots_days)
+        self._board = KeptBoard(context.bus, ROWS)
+        self._log = SlotLog(context.bus)
+        self._known: dict[str, KnownRow] = {}
+        self._agenda: list[tuple[datetime, str]] = []
+        self._next: dict[str, datetime] = {}
+        """When each is looked at next; other entries of the agenda are of before."""
+        self._begun: set[str] = set()
+        """Sessions whose first event is stored."""
+        self._ended: set[str] = set()
+        """Sessions that were told to end."""
+        self._behind = {BOARD, STREAM}
+        """Streams that aren't read to their end."""
+        self._news = asyncio.Event()
+
+    async def run(self) -> None:
+        """Follow rows and ledger, and decide, until cancelled. Raises: Unavailable, BusError."""
+        async with asyncio.TaskGroup() as group:
+            rows = board_of(ANYBODY, ROWS.name)
+            group.create_task(self._follow(BOARD, rows, 1, self._take_row))
+            group.create_task(self._follow(STREAM, ANYBODY.slot(), 0, self._take_entry))
+            while True:
+                await self._wait()
+                if not self._behind:
+                    await self._look()
+
+    async def _follow(
+        self, stream: str, where: str, start: int, take: Callable[[Message], str]
+    ) -> None:
+        follower = await self._bus.follow(stream, [where], start)
+        try:
+            while True:
+                message = await follower.next_within(LOOK_S)
+                if message is not None:
+                    self._put(take(message), self._clock.now())
+                if message is None or message.pending == 0:
+                    self._behind.discard(stream)
+                    self._news.set()
+        finally:
+            await follower.close()
+
+    # ------------------------------------------------------------ what is known
+
+    def _take_row(self, message: Message) -> str:
+        """Know a row as it is now; what can't be read changes nothing."""
+        found, id_ = self._board.read(message), message.subject.rpartition(".")[2]
+        known = self._known.setdefault(id_, KnownRow())
+        is_news = not known.revisions or known.revisions[-1].number < message.seq
+        if found is not None and is_news:
+            known.revisions.append(found)
+        return id_
+
+    def _take_entry(self, message: Message) -> str:
+        id_ = message.subject.rpartition(".")[2]
+        known = self._known.setdefault(id_, KnownRow())
+        if message.seq > known.last.seq:
+            try:
+                known.last = placed(message)
+            except InvalidInput as error:
+                log.error("entry not readable", action="scheduler.ledger", error=str(error))
+        return id_
+
+    def _forget_erased(self) -> None:
+        """Forget the rows of people who are being erased: nothing of theirs is written any more."""
+        for id_, known in list(self._known.items()):
+            if known.revisions and self._pause.is_erasing(known.row.owner):
+                del self._known[id_]
+                self._next.pop(id_, None)
+
+    # ------------------------------------------------------------ the agenda
+
+    def _put(self, id_: str, at: datetime) -> None:
+        self._next[id_] = at
+        heapq.heappush(self._agenda, (at, id_))
+
+    async def _wait(self) -> None:
+        """Wait until something is due, or there is news; at most a moment."""
+        wait_s = LOOK_S
+        if self._agenda and not self._behind:
+            wait_s = (self._agenda[0][0] - self._clock.now()).total_seconds()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(min(max(wait_s, 0.0), LOOK_S)):
+                await self._news.wait()
+        self._news.clear()
+
+    async def _look(self) -> None:
+        """Look at each row whose turn it is."""
+        if self._pause.is_erasing_anybody:
+            self._forget_erased()
+        now = self._clock.now()
+        while due := self._due(now):
+            async with asyncio.TaskGroup() as group:
+                for id_ in due:
+                    group.create_task(self._look_at(id_, self._known[id_], now))
+
+    def _due(self, now: datetime) -> list[str]:
+        found: list[str] = []
+        while self._agenda and self._agenda[0][0] <= now and len(found) < AT_ONCE:
+            at, id_ = heapq.heappop(self._agenda)
+            if self._next.get(id_) == at:
+                del self._next[id_]
+                found.append(id_)
+        return found
+
+    async def _look_at(self, id_: str, known: KnownRow, now: datetime) -> None:
+        """Do what is to be done for a row; what fails is tried again in a moment."""
+        if not known.revisions:
+            return
+        again = now + timedelta(seconds=LOOK_S)
+        try:
+            await self._decide(known, now)
+            at = _next_of(known, now)
+        except WrongLastSequence:
+            at = again  # the news of it come by themselves
+        except VigilError as error:
+            log.info("not now", action="scheduler.slot", row=id_, error=str(error))
+            at = again
+        if at is not None:
+            self._put(id_, max(at, again) if at <= now else at)
+
+    # ------------------------------------------------------------ one row
+
+    async def _decide(self, known: KnownRow, now: datetime) -> None:
+        for entry in decide.lost(known.row, known.last.ledger, now):
+            await self._append(known, entry)
+        # Before any is told to end: one that is told so first would never begin, and have no end.
+        await self._begin_all(known, now)
+        for run in decide.overdue(known.row, known.last.ledger, now):
+            await self._end(run, now)
+        refusal = ALL_PAUSED if self._pause.is_on_for(known.row.owner, now) else ""
+        since = now - self._kept
+        ledger = known.last.ledger
+        if ledger.through is None and known.revisions[0].entity.scheduled_at < since:
+            ledger = replace(ledger, through=since)  # what was before isn't kept any more
+        for entry in decide.decisions(known.pieces(), ledger, now, refusal):
+            await self._append(known, entry)
+        await self._begin_all(known, now)
+        if _fails_always(known):
+            row = replace(known.row, is_enabled=False)
+            change = Change(by="scheduler", why=WHY_PAUSED)
+            await self._board.replace(known.revisions[-1].number, row, change, now)
+
+    async def _append(self, known: KnownRow, entry: SlotEntry) -> None:
+        known.last = await self._log.append(known.scope, known.last, entry)
+        crash.point("scheduler.slot.decided")
+
+    async def _begin_all(self, known: KnownRow, now: datetime) -> None:
+        for run in known.last.ledger.running:
+            await self._begin(known.row, run, now)
+
+    async def _begin(self, row: TimetableRow, run: OpenRun, now: datetime) -> None:
+        """Store the first event of a run, unless it's there."""
+        if run.session in self._begun:
+            return
+        key = SessionKey.parse(run.session)
+        try:
+            await self._bus.publish(
+                key.in_event("control"),
+                encode(events.start_of(row, run, now)),
+                _headers(),
+                expect=0,
+                expect_subject=key.in_all,
+            )
+        except WrongLastSequence:
+            log.info("started before", action="scheduler.slot", session=run.session)
+        self._begun.add(run.session)
+        crash.point("scheduler.slot.begun")
+
+    async def _end(self, run: OpenRun, now: datetime) -> None:
+        """Tell a session that it has had its time. The event of a repeat changes nothing."""
+        if run.session in self._ended:
+            return
+        event, key = events.end_of(run, now), SessionKey.parse(run.session)
+        await self._bus.append(
+            key.in_event("control"), encode(event), _headers(), among=key.in_all, msg_id=event.id
+        )
+        self._ended.add(run.session)
+        crash.point("scheduler.slot.ended")
+
+
+def _next_of(known: KnownRow, now: datetime) -> datetime | None:
+    """Return when a row is to be looked at next; None: when there is news of it."""
+    timeout = timedelta(seconds=known.row.work.timeout_s)
+    waits = (timeout, timeout + decide.LOST_AFTER)
+    ends = [run.at + wait for run in known.last.ledger.running for wait in waits]
+    found = [at + timedelta(milliseconds=1) for at in ends if at >= now]
+    due_at = decide.next_at(known.row, known.last.ledger, now)
+    return min([*found, *([] if due_at is None else [due_at])], default=None)
+
+
+def _fails_always(known: KnownRow) -> bool:
+    """Whether a row is to be paused; one that was resumed has as many runs again."""
+    ledger, row = known.last.ledger, known.row
+    is_over = ledger.failures > 0 and ledger.failures % FAILURES_MAX == 0
+    is_since = ledger.through is not None and ledger.through >= row.scheduled_at
+    return is_over and is_since and row.is_enabled and not row.is_removed
+
+
+def _headers() -> dict[str, str]:
+    return {trace.HEADER: trace.passed_on(trace.new())}

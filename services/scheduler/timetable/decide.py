@@ -1,0 +1,271 @@
+"""What becomes of the instants of a row: run, or why not (LOOPS L-3, L-4, SPEC J-4). Pure.
+
+A row's ledger tells up to which instant all is decided, and what runs. What came due since is
+decided in order, by the row as it stood at each instant, and each decision is an entry of the
+ledger. An entry that says ``running`` is the order to run; its end is another entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from itertools import groupby, pairwise, takewhile
+from typing import Final, NamedTuple
+
+from vigil.contracts import (
+    SlotEntry,
+    TimetableRow,
+)
+from vigil.contracts.board import (
+    Ledger,
+    OpenRun,
+    SlotState,
+)
+from vigil.timetable import schedule
+from vigil.timetable.hours import is_active
+from vigil.timetable.ledger import ended, session_of
+from vigil.timetable.schedule import Due
+
+LATE_AFTER: Final = timedelta(seconds=60)
+"""A slot that isn't begun by then was missed: its row's policy decides."""
+RUNNING_MAX: Final = 10
+"""Runs of one row at a time, if they may overlap."""
+LOST_AFTER: Final = timedelta(minutes=10)
+"""A run that was told to end and hasn't for so long is lost."""
+PAUSED: Final = "the row was paused"
+PAUSED_BEFORE: Final = "the row was paused before it could run"
+REMOVED: Final = "the row was removed before it could run"
+CHANGED: Final = "the schedule was changed before it could run"
+HOURS: Final = "outside its active hours"
+STILL_RUNNING: Final = "the run before was still going on"
+POLICY: Final = "it was missed, and the row skips what it missed"
+TOO_LATE: Final = "it was missed by more than the row's grace"
+TOO_MANY: Final = f"more than {schedule.RUNS_MAX} were missed, and only the newest are run"
+FOLDED: Final = "it was missed, and a newer one stands for it"
+LOST: Final = "its session gave no end in time"
+
+
+class Revised(NamedTuple):
+    """A row as one revision has it, and until when it was so."""
+
+    row: TimetableRow
+    until: datetime | None = None
+    """None: it is so now."""
+
+
+class Decided(NamedTuple):
+    """What becomes of one instant."""
+
+    due_at: datetime
+    state: SlotState
+    reason: str = ""
+
+
+# ---------------------------------------------------------------- what is due
+
+
+def decisions(
+    pieces: Sequence[Revised], ledger: Ledger, now: datetime, refusal: str = ""
+) -> list[SlotEntry]:
+    """Return the entries to be made now, in the order of their instants; at most one is
+    ``running``.
+
+    Args:
+        pieces: the revisions of one row, oldest first; the last one is the row as it is.
+        refusal: why nothing of it may be run now, for instance a pause; empty: it may.
+
+    Raises:
+        InvalidInput: a schedule is none.
+    """
+    row = pieces[-1].row
+    if row.runs_once and ledger.runs:
+        return []
+    made: list[SlotEntry] = []
+    for before, after in pairwise(pieces):
+        made += _left_by(before, after.row, _through(made, ledger), now)
+    if row.is_removed or not row.is_enabled:
+        return made
+    due = _due(row, _through(made, ledger), now)
+    if not due.newest:
+        return made
+    return made + _entries(row, due, _fates(row, due, ledger, now, refusal), now)
+
+
+def _through(made: list[SlotEntry], ledger: Ledger) -> datetime | None:
+    return made[-1].due_at if made else ledger.through
+
+
+def _due(row: TimetableRow, through: datetime | None, until: datetime) -> Due:
+    since = row.scheduled_at - timedelta(microseconds=1)
+    return schedule.due_between(row, since if through is None else max(since, through), until)
+
+
+def _left_by(
+    before: Revised, after: TimetableRow, through: datetime | None, now: datetime
+) -> list[SlotEntry]:
+    """Decide what a revision that holds no more left undecided; of the same schedule nothing is
+    left: the next one has the same instants."""
+    row, until = before
+    if until is None or row.is_removed or _is_same_schedule(row, after):
+        return []
+    due = _due(row, through, until)
+    if not due.newest:
+        return []
+    state: SlotState = "missed" if row.is_enabled else "skipped"
+    reason = _why_left(after) if row.is_enabled else PAUSED
+    first, count = due.first or due.newest[0], due.earlier + len(due.newest)
+    return [_range(row, first, due.newest[-1], count, now, state, reason)]
+
+
+def _why_left(after: TimetableRow) -> str:
+    if after.is_removed:
+        return REMOVED
+    return CHANGED if after.is_enabled else PAUSED_BEFORE
+
+
+def _is_same_schedule(row: TimetableRow, after: TimetableRow) -> bool:
+    return (
+        row.is_enabled == after.is_enabled
+        and row.is_removed == after.is_removed
+        and row.schedule == after.schedule
+        and row.scheduled_at == after.scheduled_at
+    )
+
+
+# ---------------------------------------------------------------- what becomes of it
+
+
+def _fates(
+    row: TimetableRow, due: Due, ledger: Ledger, now: datetime, refusal: str
+) -> list[Decided]:
+    """Decide about the instants that are known one by one, oldest first. What isn't in the answer
+    is decided later."""
+    is_ready = takewhile(lambda at: at + schedule.jitter_of(row, at) <= now, due.newest)
+    hourly = [(at, is_active(row.active_hours, row.zone, at)) for at in is_ready]
+    outside = [Decided(at, "skipped", HOURS) for at, is_inside in hourly if not is_inside]
+    inside = [at for at, is_inside in hourly if is_inside]
+    is_busy = len(ledger.running) >= (RUNNING_MAX if row.may_overlap else 1)
+    if refusal:
+        fates = [Decided(at, "skipped", refusal) for at in inside]
+    elif not inside:
+        fates = []
+    elif row.misfire == "all":
+        return _one_by_one(row, hourly, is_busy=is_busy, now=now)
+    else:
+        fates = _newest(row, inside, is_busy=is_busy, now=now)
+    return sorted(outside + fates)
+
+
+def _one_by_one(
+    row: TimetableRow, hourly: list[tuple[datetime, bool]], *, is_busy: bool, now: datetime
+) -> list[Decided]:
+    """Run the oldest; what comes after it waits."""
+    fates: list[Decided] = []
+    for at, is_inside in hourly:
+        if is_inside and is_busy:
+            break
+        fates.append(_begun(row, at, now) if is_inside else Decided(at, "skipped", HOURS))
+        if is_inside:
+            break
+    return fates
+
+
+def _newest(
+    row: TimetableRow, inside: list[datetime], *, is_busy: bool, now: datetime
+) -> list[Decided]:
+    """Run the newest, if it isn't too late; the others go with it."""
+    *older, newest = inside
+    late = now - newest - schedule.jitter_of(row, newest)
+    if late > LATE_AFTER and row.misfire == "skip":
+        return [Decided(at, "missed", POLICY) for at in inside]
+    if late > max(schedule.grace_of(row, newest), LATE_AFTER):
+        return [Decided(at, "missed", TOO_LATE) for at in inside]
+    last = Decided(newest, "skipped", STILL_RUNNING) if is_busy else _begun(row, newest, now)
+    if row.misfire == "skip":
+        early = [at for at in older if now - at > LATE_AFTER]
+        fates = [Decided(at, "missed", POLICY) for at in early]
+        older = older[len(early) :]
+    else:
+        fates = []
+    fates += [Decided(at, "coalesced", FOLDED) for at in older]
+    return [*fates, last]
+
+
+def _begun(row: TimetableRow, at: datetime, now: datetime) -> Decided:
+    """Have one run, unless the hours are over by now."""
+    is_inside = is_active(row.active_hours, row.zone, now)
+    return Decided(at, "running") if is_inside else Decided(at, "skipped", HOURS)
+
+
+# ---------------------------------------------------------------- entries
+
+
+def _entries(row: TimetableRow, due: Due, fates: list[Decided], now: datetime) -> list[SlotEntry]:
+    """Write fates down, those side by side that are the same as a range."""
+    if not fates:
+        return []
+    made: list[SlotEntry] = []
+    for (state, reason), group in groupby(fates, lambda one: (one.state, one.reason)):
+        same = [one.due_at for one in group]
+        made.append(_range(row, same[0], same[-1], len(same), now, state, reason))
+    if due.first is None or due.last is None:
+        return made
+    state, reason = _before(made[0])
+    return [_range(row, due.first, due.last, due.earlier, now, state, reason), *made]
+
+
+def _before(first: SlotEntry) -> tuple[SlotState, str]:
+    """Return what becomes of those that are too many to be looked at one by one."""
+    if first.state in ("running", "skipped"):
+        return "missed", TOO_MANY
+    return first.state, first.reason
+
+
+def _range(
+    row: TimetableRow,
+    first: datetime,
+    last: datetime,
+    count: int,
+    now: datetime,
+    state: SlotState,
+    reason: str,
+) -> SlotEntry:
+    late = now - last - schedule.jitter_of(row, last)
+    return SlotEntry(
+        row=row.id,
+        due_at=last,
+        state=state,
+        reason=reason,
+        at=now,
+        count=count,
+        first_at=first if count > 1 else None,
+        session=str(session_of(row, last)) if state == "running" else "",
+        is_late=state == "running" and late > LATE_AFTER,
+    )
+
+
+def lost(row: TimetableRow, ledger: Ledger, now: datetime) -> list[SlotEntry]:
+    """Return the final entries of runs that gave no end in time."""
+    waited = timedelta(seconds=row.work.timeout_s) + LOST_AFTER
+    late = [one for one in ledger.running if now - one.at > waited]
+    return [ended(row.id, one, now, problem=LOST) for one in late]
+
+
+def overdue(row: TimetableRow, ledger: Ledger, now: datetime) -> list[OpenRun]:
+    """Return the runs that have had their time: their sessions are told to end."""
+    timeout = timedelta(seconds=row.work.timeout_s)
+    return [one for one in ledger.running if now - one.at > timeout]
+
+
+def next_at(row: TimetableRow, ledger: Ledger, now: datetime) -> datetime | None:
+    """Return when the row is to be looked at next; None: when something of it changes.
+
+    Raises:
+        InvalidInput: its schedule is none.
+    """
+    if row.is_removed or not row.is_enabled or (row.runs_once and ledger.runs):
+        return None
+    since = row.scheduled_at - timedelta(microseconds=1)
+    after = since if ledger.through is None else max(since, ledger.through)
+    following = next(schedule.upcoming(row, after), None)
+    return None if following is None else following + schedule.jitter_of(row, following)

@@ -1,0 +1,63 @@
+"""The events by which a run begins and ends. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from vigil.contracts import (
+    Control,
+    ControlPayload,
+    SlotRun,
+    Start,
+    TimetableRow,
+)
+from vigil.contracts.board import (
+    OpenRun,
+)
+
+WHY_ENDED: Final = "it has had the time that its row gives it"
+
+
+def start_of(row: TimetableRow, run: OpenRun, now: datetime) -> Control:
+    """Build the first event of a run: it knows what is to be done, and nothing else."""
+    id_ = f"start-{_name_of(run)}"
+    slot = SlotRun(
+        row=row.id,
+        name=row.name,
+        due_at=run.due_at,
+        is_by_hand=run.is_by_hand,
+        is_stateful=row.work.is_stateful,
+        target=row.work.target,
+        timeout_s=row.work.timeout_s,
+        is_ordered=row.is_ordered,
+    )
+    start = Start(
+        prompt=row.work.prompt,
+        root_id=id_,
+        depth=1,
+        source=f"cron:{row.id}",
+        is_ordered=row.is_ordered,
+        slot=slot,
+        row=row.id,
+    )
+    return Control(
+        id=id_,
+        session_key=run.session,
+        created_at=now,
+        payload=ControlPayload(op="start", start=start),
+    )
+
+
+def end_of(run: OpenRun, now: datetime) -> Control:
+    """Build the event that ends a run."""
+    return Control(
+        id=f"cancel-{_name_of(run)}",
+        session_key=run.session,
+        created_at=now,
+        payload=ControlPayload(op="cancel", reason=WHY_ENDED),
+    )
+
+
+def _name_of(run: OpenRun) -> str:
+    return run.session.rpartition("-")[2]

@@ -1,0 +1,62 @@
+"""`cost`: what calls of models came to."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Annotated, Any, Final
+
+import typer
+
+from .. import options, output, tables
+from ..tables import Column, Result
+
+MICRO: Final = 1_000_000
+COLUMNS: Final = (
+    *(Column(name.upper(), name) for name in ("day", "agent", "person", "cause", "tier", "model")),
+    Column("CALLS", "calls"),
+    Column("INPUT", "input_tokens"),
+    Column("CACHED", "cache_read_tokens"),
+    Column("STORED", "cache_write_tokens"),
+    Column("OUTPUT", "output_tokens"),
+    Column("USD", lambda line: f"{line['micro_usd'] / MICRO:.4f}"),
+    Column("CACHED SHARE", lambda line: f"{line['cached_share']:.0%}"),
+)
+
+
+def cost(
+    by: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="day, agent, person, cause, tier, model. Default: day."),
+    ] = None,
+    days: Annotated[int, typer.Option(min=1, max=400, help="UTC days up to today.")] = 7,
+    csv: Annotated[bool, typer.Option("--csv", help="As CSV.")] = False,
+) -> Result:
+    """Show what calls of models came to: yours, or with an admin token everybody's."""
+    found = options.client().cost(by or ["day"], days=days)
+    return Result(found, partial(_csv if csv else _show, found))
+
+
+def _show(found: Mapping[str, Any]) -> None:
+    lines = found["lines"]
+    if lines:
+        shown = [one for one in COLUMNS if any(one.value(line) for line in lines)]
+        tables.table(shown, lines)
+    else:
+        output.message("No calls.")
+    if found["reserved_tokens"]:
+        usd = found["reserved_micro_usd"] / MICRO
+        output.message(
+            f"Set aside and not settled: {found['reserved_tokens']} tokens, {usd:.4f} USD."
+        )
+
+
+def _csv(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+    text = io.StringIO()
+    if found["lines"]:
+        writer = csv.DictWriter(text, list(found["lines"][0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(found["lines"])
+    output.data(text.getvalue().rstrip("\n"))

@@ -1,0 +1,1 @@
+"""`vigil cron`: the timetable on the command line."""

@@ -1,0 +1,85 @@
+"""Rows of the timetable: what recurs, when, and what it does (LOOPS L-1)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ..base import Instant, Record
+
+Misfire = Literal["skip", "latest", "all"]
+"""What becomes of instants that were missed: nothing, the newest is run, or each is."""
+RowMaker = Literal["person", "agent", "system"]
+
+
+class CronSchedule(Record, frozen=True, kw_only=True, tag_field="kind", tag="cron"):
+    """The instants of a cron expression, on the clocks of a zone."""
+
+    expression: str
+    """Five fields, or six with seconds first; see `vigil.timetable.schedule`."""
+    zone: str
+    """IANA name."""
+
+
+class EverySchedule(Record, frozen=True, kw_only=True, tag_field="kind", tag="every"):
+    """Every so many seconds since the schedule holds; a new row begins at once."""
+
+    interval_s: int
+
+
+class OnceSchedule(Record, frozen=True, kw_only=True, tag_field="kind", tag="at"):
+    """One instant."""
+
+    at: Instant
+
+
+Schedule = CronSchedule | EverySchedule | OnceSchedule
+
+
+class CronWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="cron"):
+    """A prompt that an agent works on, each time in a session of its own."""
+
+    prompt: str
+    is_stateful: bool = False
+    """Whether it is shown what earlier runs found, and what it finds is kept for later ones."""
+    target: str = ""
+    """Session key of the conversation that is told the result; empty: the owner's home."""
+    timeout_s: int = 120
+
+
+Work = CronWork
+"""What a row does; a new kind of row is a struct of its own, and one of this union."""
+
+
+class TimetableRow(Record, frozen=True, kw_only=True, tag_field="kind", tag="row"):
+    """A row of the timetable, of one person and agent."""
+
+    id: str
+    """32 hex digits."""
+    owner: str
+    agent: str
+    name: str
+    """How a person calls it: unique among their rows."""
+    work: Work
+    schedule: Schedule
+    misfire: Misfire = "latest"
+    grace_s: int | None = None
+    """How late the newest missed one is still run; None: half a period, 2 min to 2 h."""
+    active_hours: str = ""
+    """``HH:MM-HH:MM`` in `zone`: outside them nothing is run. Empty: always."""
+    zone: str = "UTC"
+    """IANA name: of the active hours."""
+    jitter_s: int = 0
+    """Each instant is put off by up to so much, always the same for the same instant."""
+    may_overlap: bool = False
+    runs_once: bool = False
+    """Whether it is over with the first run."""
+    is_enabled: bool = True
+    is_removed: bool = False
+    made_by: RowMaker = "person"
+    session_key: str = ""
+    """The session that made it; empty: a person did, by themselves."""
+    is_ordered: bool = False
+    """Whether a person made or ordered it: then they are behind what it does."""
+    made_at: Instant
+    scheduled_at: Instant
+    """Since when the schedule holds: when it was made, last changed, or enabled again."""

@@ -1,0 +1,82 @@
+"""The ledger of the timetable: what became of each instant at which a row was due (SPEC J-4)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ..base import VERSION_1, Instant, Record
+
+SlotState = Literal["running", "ran", "late", "coalesced", "skipped", "missed", "failed"]
+"""All but ``running`` are final, and each slot has exactly one final entry."""
+Delivery = Literal["", "silent", "told"]
+"""Of a run's result: nothing yet, or of no run; there was nothing to say; handed to who is to
+know, whose log has what became of it there."""
+
+
+class SlotRun(Record, frozen=True, kw_only=True):
+    """What a session runs: it is in its first event, and in the effect that tells its end."""
+
+    row: str
+    name: str
+    """Of the row, when it began."""
+    due_at: Instant
+    is_by_hand: bool = False
+    is_stateful: bool = False
+    target: str = ""
+    """Session key of the conversation that is told the result; empty: the owner's home."""
+    timeout_s: int
+    is_ordered: bool = False
+
+
+class OpenRun(Record, frozen=True, kw_only=True):
+    """A run that hasn't ended."""
+
+    due_at: Instant
+    at: Instant
+    """When it was begun."""
+    session: str
+    is_by_hand: bool = False
+    is_late: bool = False
+    """Whether it was begun late: then its good end is ``late``."""
+
+
+class Ledger(Record, frozen=True, kw_only=True):
+    """What the entries of a row come to."""
+
+    through: Instant | None = None
+    """All slots up to that instant are decided; None: none yet."""
+    running: tuple[OpenRun, ...] = ()
+    """The oldest first."""
+    runs: int = 0
+    """Runs that have begun, those by hand not counted."""
+    failures: int = 0
+    """Runs that failed since the last good one, those by hand not counted."""
+
+
+class SlotEntry(Record, frozen=True, kw_only=True):
+    """An entry: a slot of a row, or a range of them that ended in the same way.
+
+    A slot that is run has two entries, ``running`` and its end; they have the same `due_at`.
+    """
+
+    row: str
+    due_at: Instant
+    """Of a range the last. Of a run by hand: when it was asked for."""
+    state: SlotState
+    reason: str = ""
+    at: Instant
+    """When it was decided."""
+    count: int = 1
+    first_at: Instant | None = None
+    """Of a range the first."""
+    is_by_hand: bool = False
+    """A person had it run: it is no slot of the schedule."""
+    session: str = ""
+    """The session that runs it."""
+    is_late: bool = False
+    delivery: Delivery = ""
+    ledger: Ledger = Ledger()
+    """All entries of the row up to this one: who reads the newest needs no other."""
+    before: int = 0
+    """Place in the stream of the row's entry before; 0: there is none."""
+    v: int = VERSION_1

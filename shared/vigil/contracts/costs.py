@@ -1,0 +1,49 @@
+"""What the bucket BUDGETS keeps: the accounts of a day, and what a person's calls came to. Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+OTHER: Final = "other"
+"""The cause of calls beyond those that have rows of their own."""
+COSTS: Final = "costs"
+"""Second part of the key of such a record: ``{day}.costs.{hash of the person}``."""
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True):
+    """What is set aside and what is used of a day, in tokens and micro-USD."""
+
+    reserved: int = 0
+    used: int = 0
+    reserved_micro_usd: int = 0
+    used_micro_usd: int = 0
+    warned: str = ""
+    """Who is told that a cap is nearly reached: a hash of the person and agent that were first."""
+
+
+class CostRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Sums of settled calls: tokens by their kinds, money in micro-USD."""
+
+    agent: str
+    cause: str
+    """The row of the timetable, or the thread of the session or of the one that started it;
+    `OTHER`: of more than have rows."""
+    tier: str
+    model: str
+    calls: int = 0
+    calls_unpriced: int = 0
+    """Those of them without a price; they are not in `micro_usd`."""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    micro_usd: int = 0
+
+
+class DayOfCosts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person's calls of a UTC day came to."""
+
+    user: str
+    rows: tuple[CostRow, ...] = ()

@@ -1,0 +1,84 @@
+"""What `vigil.Client` can do with the timetable: /api/cron and /api/slots."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from .method_group import MethodGroup, query, segment
+
+PATH: Final = "/api/cron"
+
+
+class CronCalls(MethodGroup):
+    """Base of `vigil.Client`: what recurs, and what became of it (SPEC J-2, J-4)."""
+
+    def cron_rows(self, *, user: str | None = None) -> list[dict[str, Any]]:
+        """Return the rows of the timetable, by name: one's own, or an admin names whose.
+
+        Args:
+            user: whose; an admin may name anybody.
+        """
+        found: list[dict[str, Any]] = self._object("GET", PATH + query({"user": user}))["rows"]
+        return found
+
+    def cron_row(self, id_: str) -> dict[str, Any]:
+        """Return a row with its `history`, its `next_at` and its `revision`."""
+        return self._object("GET", f"{PATH}/{segment(id_)}")
+
+    def make_cron_row(
+        self, name: str, prompt: str, *, agent: str = "vigil", **fields: Any
+    ) -> dict[str, Any]:
+        """Make a row; return it. Raises: ApiError with status 422: it can't be, or there are 100.
+
+        Args:
+            name: one line, at most 100 characters, unlike those of the owner's other rows.
+            prompt: what is to be done; at most 8,000 characters.
+            fields: of POST /api/cron: one of `cron`, `interval_s` (seconds) and `at`, and others.
+        """
+        body = {"name": name, "prompt": prompt, "agentId": agent, **fields}
+        return self._object("POST", PATH, body)
+
+    def change_cron_row(
+        self, id_: str, *, revision: int | None = None, **fields: Any
+    ) -> dict[str, Any]:
+        """Change, pause (`is_enabled` false) or resume a row; return it.
+
+        Raises: ApiError with status 412, if it isn't `revision` now.
+
+        Args:
+            revision: as it was read. None: whatever is there.
+            fields: of PATCH /api/cron/ID.
+        """
+        return self._object("PATCH", f"{PATH}/{segment(id_)}", fields, headers=_match(revision))
+
+    def remove_cron_row(self, id_: str, *, revision: int | None = None) -> dict[str, Any]:
+        """Remove a row; return it. Raises: ApiError with status 412, as `change_cron_row`."""
+        return self._object("DELETE", f"{PATH}/{segment(id_)}", headers=_match(revision))
+
+    def run_cron_row(self, id_: str) -> dict[str, Any]:
+        """Run a row at once, without using up a slot. Raises: ApiError with status 409: it runs."""
+        return self._object("POST", f"{PATH}/{segment(id_)}/runs")
+
+    def slots(
+        self,
+        *,
+        row: str | None = None,
+        state: str | None = None,
+        user: str | None = None,
+        limit: int = 50,
+    ) -> list[dict[str, Any]]:
+        """Return what became of the instants at which rows were due, the newest first.
+
+        Args:
+            row: only of that row.
+            state: only those: ``ran``, ``late``, ``missed`` …
+            user: whose; an admin may name anybody.
+            limit: 1..500.
+        """
+        wanted = query({"row": row, "state": state, "user": user, "limit": limit})
+        found: list[dict[str, Any]] = self._object("GET", "/api/slots" + wanted)["slots"]
+        return found
+
+
+def _match(revision: int | None) -> dict[str, str]:
+    return {} if revision is None else {"If-Match": f'"{revision}"'}

@@ -1,0 +1,43 @@
+"""The section on how much may be spent."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+import msgspec
+
+from .sections import NotNegative, NotNegativeF, Section
+
+Share = Annotated[float, msgspec.Meta(gt=0, le=1)]
+
+
+class Caps(Section, frozen=True, kw_only=True):
+    """Limits of each UTC day. A call that doesn't fit into one of them isn't made."""
+
+    daily_tokens: NotNegative = 2_000_000
+    """Tokens of all agents, of every kind; 0: none. Rehearsal is free."""
+    daily_usd: NotNegativeF = math.inf
+    """What they may cost. If set, only models with prices are asked."""
+    share_per_agent: Share = 1.0
+    """One agent's share of both."""
+    share_per_user: Share = 0.5
+    """One person's."""
+    share_per_session: Share = 1.0
+    """One session's: a conversation's, a worker's, a job's, a task's, with what it starts."""
+    daily_tokens_per_agent: NotNegative | None = None
+    """An amount for one agent, beside its share: the lesser holds. Unset: the share alone."""
+    daily_usd_per_agent: NotNegativeF | None = None
+    """What that may cost."""
+    daily_tokens_per_user: NotNegative | None = None
+    """An amount for one person."""
+    daily_usd_per_user: NotNegativeF | None = None
+    """What that may cost."""
+    daily_tokens_per_session: NotNegative | None = None
+    """An amount for one session, with what it starts."""
+    daily_usd_per_session: NotNegativeF | None = None
+    """What that may cost."""
+    daily_tokens_per_row: NotNegative | None = None
+    """An amount for one row of the timetable: all its runs together."""
+    daily_usd_per_row: NotNegativeF | None = None
+    """What that may cost."""

@@ -1,0 +1,127 @@
+"""How a model is reached: its provider, server and key, from the section and the environment.
+
+`ANTHROPIC_API_KEY` alone is enough for a first model, and nothing at all for the stand-in.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from ...errors import ConfigError, InvalidInput
+from .. import secrets
+from ..config import Settings
+from ..secrets import Secret
+from . import DEFAULT_MODEL, REHEARSAL, ModelRow, Provider, check_url, names
+
+_VARIABLES: Final = {"anthropic": "ANTHROPIC_API_KEY"}
+"""Of the keys of providers."""
+
+
+class ModelAccess(msgspec.Struct, frozen=True, kw_only=True):
+    """What it takes to ask a model."""
+
+    name: str
+    """As settings, prices and costs name it."""
+    provider: Provider
+    model: str
+    """As its provider names it."""
+    url: str = ""
+    """Of a server of one's own; empty: the provider's."""
+    key: Secret | None = None
+
+
+def accesses(settings: Settings) -> dict[str, ModelAccess]:
+    """Return how each model is reached that a setting names, by that name.
+
+    Raises:
+        ConfigError: of the first that can't be, naming the setting.
+    """
+    named = names(settings.config).items()
+    return {name: access_of(settings, name, setting) for setting, name in named}
+
+
+def all_names(settings: Settings) -> dict[str, tuple[str, ...]]:
+    """Return every model that a setting names or that has a section, with those settings."""
+    found: dict[str, tuple[str, ...]] = {}
+    for setting, given in names(settings.config).items():
+        name = _name_of(settings, given)
+        found[name] = (*found.get(name, ()), setting)
+    return found | {name: () for name in settings.config.models if name not in found}
+
+
+def access_of(settings: Settings, name: str, setting: str) -> ModelAccess:
+    """Return how a model is reached.
+
+    Args:
+        name: as `setting` has it; empty: the default, if there is a key or a server for it.
+
+    Raises:
+        ConfigError: naming the setting and what is missing or wrong. Never quotes a key.
+    """
+    name = _name_of(settings, name)
+    row = settings.config.models.get(name) or _implied(settings, name, setting)
+    model = row.model or name
+    if row.provider == REHEARSAL:
+        return ModelAccess(name=name, provider=row.provider, model=REHEARSAL)
+    try:
+        url = _url(settings, row)
+        key = _key(settings, name, row)
+    except InvalidInput as error:
+        raise ConfigError(str(error)) from error
+    if not (key or url):
+        raise ConfigError(_missing(name, row, setting))
+    return ModelAccess(name=name, provider=row.provider, model=model, url=url, key=key)
+
+
+def _name_of(settings: Settings, name: str) -> str:
+    has_provider = settings.anthropic_api_key or settings.anthropic_base_url
+    return name or (DEFAULT_MODEL if has_provider else REHEARSAL)
+
+
+def _implied(settings: Settings, name: str, setting: str) -> ModelRow:
+    if name == REHEARSAL:
+        return ModelRow(provider="rehearsal")
+    if not (name.startswith("claude") or settings.anthropic_base_url):
+        known = ", ".join(sorted(settings.config.models)) or "none"
+        raise ConfigError(
+            f"{setting}: {name!r} is neither a [models.NAME] (there is: {known}) nor a model of "
+            "Anthropic's"
+        )
+    return ModelRow()
+
+
+def _url(settings: Settings, row: ModelRow) -> str:
+    if row.base_url or row.provider != "anthropic":
+        return row.base_url
+    url = settings.anthropic_base_url or ""
+    if url:
+        check_url("ANTHROPIC_BASE_URL", url)
+    return url
+
+
+def _key(settings: Settings, name: str, row: ModelRow) -> Secret | None:
+    """Raises: InvalidInput, naming the setting or variable that it would be in."""
+    if row.api_key_file:
+        setting = f"models.{name}.api_key_file"
+        key = secrets.of_file(setting, row.api_key_file, settings.home) or None
+        if key is None:
+            raise InvalidInput(setting, "the file is empty")
+    elif row.base_url:
+        return None
+    else:
+        setting = _VARIABLES[row.provider]
+        key = settings.anthropic_api_key
+    if key and not (key.isascii() and key.isprintable() and " " not in key):
+        raise InvalidInput(setting, "has characters that no key has; was it pasted whole?")
+    return key
+
+
+def _missing(name: str, row: ModelRow, setting: str) -> str:
+    server = "ANTHROPIC_BASE_URL" if row.provider == "anthropic" else f"models.{name}.base_url"
+    return (
+        f"{setting}: model {name!r} needs {_VARIABLES[row.provider]} or "
+        f"models.{name}.api_key_file, or {server} for a server of your own; "
+        f"VIGIL_MODEL={REHEARSAL} needs none of them"
+    )

@@ -1,0 +1,24 @@
+"""What `services.cortex.models` says of a model that it tried. Pure."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class TriedModel(msgspec.Struct, frozen=True, kw_only=True):
+    """A configured model, asked for a token."""
+
+    name: str
+    used_by: tuple[str, ...] = ()
+    """The settings that name it."""
+    provider: str = ""
+    model: str = ""
+    """As its provider names it."""
+    server: str = ""
+    """Host and port; empty: it runs in the process that asks."""
+    latency_ms: float | None = None
+    """Until the whole answer of one token was there; None: there was none."""
+    lacks: tuple[str, ...] = ()
+    """What it refuses."""
+    error: str = ""
+    """Why there was no answer."""

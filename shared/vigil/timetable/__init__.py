@@ -1,0 +1,1 @@
+"""What recurs: when rows are due, and which rows there may be."""

@@ -1,0 +1,75 @@
+"""What a row of the timetable may hold: each refusal names the field and the reason. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from ..contracts import (
+    TimetableRow,
+)
+from ..contracts.board import (
+    CronSchedule,
+    EverySchedule,
+    Schedule,
+)
+from ..errors import InvalidInput
+from ..subjects import SessionKey, check_part
+from ..tasks.check import check_text
+from .hours import hours_of
+from .schedule import INTERVAL_S_MAX, INTERVAL_S_MIN, check_cron, zone_of
+
+NAME_LENGTH_MAX: Final = 100
+PROMPT_LENGTH_MAX: Final = 8_000
+GRACE_S_MAX: Final = 7 * 86_400
+JITTER_S_MAX: Final = 3600
+TIMEOUT_S_MIN: Final = 10
+TIMEOUT_S_MAX: Final = 3600
+
+
+def check(row: TimetableRow) -> TimetableRow:
+    """Return a row that may be kept. Raises: InvalidInput."""
+    check_part("owner", row.owner)
+    check_part("agent", row.agent)
+    name = check_text("name", row.name, NAME_LENGTH_MAX)
+    if not name.strip() or not name.isprintable():
+        raise InvalidInput("name", "must be one line that says something")
+    if not check_text("prompt", row.work.prompt, PROMPT_LENGTH_MAX).strip():
+        raise InvalidInput("prompt", "must say what is to be done")
+    check_schedule(row.schedule)
+    zone_of(row.zone)
+    hours_of(row.active_hours)
+    _check_range("grace_s", row.grace_s or 0, 0, GRACE_S_MAX)
+    _check_range("jitter_s", row.jitter_s, 0, JITTER_S_MAX)
+    _check_range("timeout_s", row.work.timeout_s, TIMEOUT_S_MIN, TIMEOUT_S_MAX)
+    _check_target(row)
+    return row
+
+
+def check_schedule(schedule: Schedule) -> None:
+    """Raises: InvalidInput: it is never due, or no schedule."""
+    match schedule:
+        case CronSchedule(expression=expression, zone=zone):
+            check_cron(expression, zone)
+        case EverySchedule(interval_s=interval_s):
+            _check_range("interval_s", interval_s, INTERVAL_S_MIN, INTERVAL_S_MAX)
+
+
+def check_name(row: TimetableRow, others: Iterable[TimetableRow]) -> None:
+    """Raises: InvalidInput: another row of the owner's has that name."""
+    if any(one.name == row.name and one.id != row.id for one in others):
+        raise InvalidInput("name", f"{row.name!r} is the name of another row already")
+
+
+def _check_target(row: TimetableRow) -> None:
+    if not row.work.target:
+        return
+    key = SessionKey.parse(row.work.target)
+    if (key.user, key.agent) != (row.owner, row.agent) or key.is_system:
+        reason = f"must be a conversation of {row.owner} with {row.agent}"
+        raise InvalidInput("target", f"{reason}, as {row.owner}:{row.agent}:THREAD")
+
+
+def _check_range(field: str, value: int, least: int, most: int) -> None:
+    if not least <= value <= most:
+        raise InvalidInput(field, f"must be from {least} to {most}, is {value}")

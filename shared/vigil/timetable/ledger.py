@@ -1,0 +1,108 @@
+"""What the entries of a row's ledger come to, one after the other (SPEC J-4). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Final
+
+from msgspec.structs import replace
+
+from ..contracts import (
+    SlotEntry,
+    TimetableRow,
+)
+from ..contracts.board import (
+    Delivery,
+    Ledger,
+    OpenRun,
+    SlotState,
+)
+from ..subjects import SessionKey, token_of
+
+KIND: Final = "cron"
+"""Of the sessions that run slots."""
+FAILURES_MAX: Final = 10
+"""A row whose runs fail so often, one after the other, is paused."""
+ENDS: Final[tuple[SlotState, ...]] = ("ran", "late", "failed")
+"""How a run ends."""
+
+
+def after(ledger: Ledger, entry: SlotEntry) -> Ledger:
+    """Return the ledger with one more entry."""
+    others = tuple(one for one in ledger.running if not is_of(one, entry))
+    counts = len(others) < len(ledger.running) and not entry.is_by_hand
+    if entry.state == "running":
+        ledger = replace(ledger, runs=ledger.runs + (not entry.is_by_hand))
+        others += (_run(entry),)
+    elif entry.state in ENDS and counts:
+        failures = ledger.failures + 1 if entry.state == "failed" else 0
+        ledger = replace(ledger, failures=failures)
+    through = ledger.through
+    if not entry.is_by_hand and (through is None or entry.due_at > through):
+        through = entry.due_at
+    return replace(ledger, running=others, through=through)
+
+
+def ledger_of(entries: Iterable[SlotEntry]) -> Ledger:
+    """Fold all entries of a row, oldest first."""
+    ledger = Ledger()
+    for entry in entries:
+        ledger = after(ledger, entry)
+    return ledger
+
+
+def is_of(run: OpenRun, entry: SlotEntry) -> bool:
+    """Whether an entry is about that run."""
+    return (run.due_at, run.is_by_hand) == (entry.due_at, entry.is_by_hand)
+
+
+def _run(entry: SlotEntry) -> OpenRun:
+    return OpenRun(
+        due_at=entry.due_at,
+        at=entry.at,
+        session=entry.session,
+        is_by_hand=entry.is_by_hand,
+        is_late=entry.is_late,
+    )
+
+
+def session_of(row: TimetableRow, due_at: datetime, *, is_by_hand: bool = False) -> SessionKey:
+    """Return the session that runs a slot: for a row and an instant always the same."""
+    how = "hand" if is_by_hand else "slot"
+    key = SessionKey(row.owner, row.agent, "")
+    return key.of_kind(KIND, token_of(how, row.id, due_at.isoformat()))
+
+
+def begun(row: TimetableRow, now: datetime) -> SlotEntry:
+    """Return the entry that has a row run at once, by hand."""
+    return SlotEntry(
+        row=row.id,
+        due_at=now,
+        state="running",
+        at=now,
+        is_by_hand=True,
+        session=str(session_of(row, now, is_by_hand=True)),
+    )
+
+
+def ended(
+    row: str, run: OpenRun, now: datetime, *, problem: str = "", delivery: Delivery = ""
+) -> SlotEntry:
+    """Return the final entry of a run.
+
+    Args:
+        problem: why it failed; empty: it didn't.
+    """
+    good: SlotState = "late" if run.is_late else "ran"
+    return SlotEntry(
+        row=row,
+        due_at=run.due_at,
+        state="failed" if problem else good,
+        reason=problem,
+        at=now,
+        is_by_hand=run.is_by_hand,
+        session=run.session,
+        is_late=run.is_late,
+        delivery=delivery,
+    )

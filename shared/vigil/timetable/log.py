@@ -1,0 +1,75 @@
+"""Reading and writing the ledger of the timetable (LOOPS L-1).
+
+Each row has one subject, and an entry is stored if nobody stored another meanwhile; so each slot
+is decided once, whoever decides at the same moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from ..bus.bus import Bus, Message
+from ..contracts import (
+    SlotEntry,
+    decode_slot,
+    encode,
+)
+from ..contracts.board import (
+    Ledger,
+)
+from ..subjects import Scope
+from .ledger import after
+
+STREAM: Final = "SLOTS"
+
+
+class Placed(NamedTuple):
+    """The newest entry of a row's ledger."""
+
+    ledger: Ledger = Ledger()
+    seq: int = 0
+    """Its place in the stream; 0: there is none."""
+
+
+def placed(message: Message) -> Placed:
+    """Return what an entry makes of the ledger. Raises: InvalidInput."""
+    return Placed(decode_slot(message.data).ledger, message.seq)
+
+
+class SlotLog:
+    """The ledger of all rows."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+
+    async def last(self, whose: Scope, row: str) -> Placed:
+        """Return what a row's ledger comes to. Raises: Unavailable, InvalidInput."""
+        found = await self._bus.get_last(STREAM, whose.slot(row))
+        return Placed() if found is None else placed(found)
+
+    async def append(self, whose: Scope, last: Placed, entry: SlotEntry) -> Placed:
+        """Store an entry after the last one.
+
+        Raises:
+            WrongLastSequence: there is a newer one than `last`.
+        """
+        entry = replace(entry, before=last.seq, ledger=after(last.ledger, entry))
+        subject = whose.slot(entry.row)
+        ack = await self._bus.publish(subject, encode(entry), expect=last.seq)
+        return Placed(entry.ledger, ack.seq)
+
+    async def newest(self, whose: Scope, row: str) -> AsyncIterator[SlotEntry]:
+        """Yield the entries of a row, the newest first. Raises: Unavailable, InvalidInput."""
+        subject = whose.slot(row)
+        message = await self._bus.get_last(STREAM, subject)
+        while message is not None:
+            entry = decode_slot(message.data)
+            yield entry
+            found = None
+            if entry.before:
+                found = await self._bus.get_next(STREAM, subject, entry.before)
+            # What it points to may be older than what is kept: then the next one is itself.
+            message = None if found is None or found.seq >= message.seq else found

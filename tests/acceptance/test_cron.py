@@ -1,0 +1,231 @@
+"""What recurs, run by an agent when it is due, through all services (SPEC J-2, J-4, J-5)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+import pytest
+import pytest_asyncio
+
+from services.cortex.thought.model import ModelError, ModelRequest
+from tests.support.scripted_model import say
+from tests.support.world import Person, StoppedClock, World, running_world
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+PATH: Final = "/api/cron"
+PATIENCE_S: Final = 40.0
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
+    with pytest.MonkeyPatch.context() as patch:
+        home: Path = tmp_path_factory.mktemp("home")
+        async with running_world(home, patch, has_hands=True) as running:
+            yield running
+
+
+async def made(http: httpx2.AsyncClient, name: str = "briefing", **fields: Any) -> dict[str, Any]:
+    body = {"name": name, "prompt": "Look around", **fields}
+    if not {"cron", "interval_s", "at"} & set(body):
+        body["interval_s"] = 3600
+    answer = await http.post(PATH, json=body)
+    assert answer.status_code == 201, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+async def slots(http: httpx2.AsyncClient, row: dict[str, Any]) -> list[dict[str, Any]]:
+    """The ledger of a row, the oldest entry first."""
+    answer = await http.get("/api/slots", params={"row": row["id"]})
+    assert answer.status_code == 200, answer.text
+    found: list[dict[str, Any]] = answer.json()["slots"]
+    return found[::-1]
+
+
+async def until(http: httpx2.AsyncClient, row: dict[str, Any], *states: str) -> Any:
+    """Wait until a row's ledger has these states, and no others."""
+    found: list[dict[str, Any]] = []
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while [one["state"] for one in found] != list(states):
+                await asyncio.sleep(0.02)
+                found = await slots(http, row)
+    except TimeoutError:
+        raise AssertionError(f"it isn't {states}: {found}") from None
+    return found
+
+
+async def said(world: World, person: Person, thread: str = "main") -> list[str]:
+    await world.at_rest()
+    user = person.key.partition(":")[0]
+    return [said.text for said in world.talk(f"{user}:vigil:{thread}").said]
+
+
+def move(world: World, seconds: float) -> None:
+    assert isinstance(world.clock, StoppedClock)
+    world.clock.move(seconds)
+
+
+async def test_what_is_due_is_run_and_told_at_home(world: World) -> None:
+    """J-2: an interval begins at once; each run is a fresh session; the person can answer."""
+    ann = await world.person("ann:vigil:main", has_socket=False)
+    row = await made(ann.http, prompt="What is new?")
+    assert (row["when"], row["made_by"]) == ("every 1 h", "person")
+    first = await until(ann.http, row, "running", "ran")
+    assert [one["delivery"] for one in first] == ["", "told"]
+    move(world, 3600)
+    both = await until(ann.http, row, "running", "ran", "running", "ran")
+    assert len({one["session"] for one in both}) == 2
+    assert both[-1]["session"].startswith("ann:vigil:_cron-")
+    assert await said(world, ann) == ["re: What is new?"] * 2
+    await ann.exchange("and now?")
+    assert (await said(world, ann))[-1] == "re: and now?"
+    shown = (await ann.http.get(f"{PATH}/{row['id']}")).json()
+    assert (shown["runs"], shown["running"], len(shown["next_at"])) == (2, 0, 3)
+    for id_ in (row["id"], both[-1]["session"].rpartition("-")[2]):
+        story = (await ann.http.get(f"/api/why/{id_}")).json()
+        assert (story["verdict"], story["kind"]) == ("done", "cron"), story
+        assert any("of the timetable was due" in s["text"] for s in story["steps"])
+
+
+async def test_a_result_goes_to_its_target_and_an_empty_one_nowhere(world: World) -> None:
+    """J-2, J-5."""
+    bob = await world.person("bob:vigil:t1", has_socket=False)
+    row = await made(bob.http, target="bob:vigil:news", runs_once=True)
+    await until(bob.http, row, "running", "ran")
+    assert await said(world, bob, "news") == ["re: Look around"]
+    behave = world.agent.behave
+    world.agent.behave = lambda request: (
+        say("") if "_cron-" in request.session_key else behave(request)
+    )
+    quiet = await made(bob.http, "quiet", runs_once=True)
+    found = await until(bob.http, quiet, "running", "ran")
+    world.agent.behave = behave
+    assert found[-1]["delivery"] == "silent"
+    assert await said(world, bob) == []
+    move(world, 7200)
+    assert (await bob.http.get(f"{PATH}/{row['id']}")).json()["next_at"] == []
+
+
+async def test_a_run_by_hand_takes_no_slot(world: World) -> None:
+    """J-4: it is an entry of its own; a second one waits for its end."""
+    cid = await world.person("cid:vigil:t1", has_socket=False)
+    row = await made(cid.http, cron="0 9 1 1 *", zone="Europe/Berlin")
+    assert row["next_at"][0].endswith("-01-01T08:00:00Z")
+    answer = await cid.http.post(f"{PATH}/{row['id']}/runs")
+    assert answer.status_code == 202, answer.text
+    found = await until(cid.http, row, "running", "ran")
+    assert [one["is_by_hand"] for one in found] == [True, True]
+    after = (await cid.http.get(f"{PATH}/{row['id']}")).json()
+    assert (after["runs"], after["next_at"]) == (0, row["next_at"])
+
+
+async def test_one_that_always_fails_is_told_once_and_paused_at_last(world: World) -> None:
+    """J-4, L-13: execution and delivery have outcomes of their own."""
+    dan = await world.person("dan:vigil:t1", has_socket=False)
+    behave = world.agent.behave
+
+    def fail(request: ModelRequest) -> Any:
+        if request.session_key.startswith("dan:vigil:_cron"):
+            raise ModelError("401", is_retryable=False)
+        return behave(request)
+
+    world.agent.behave = fail
+    row = await made(dan.http, "levitate")
+    states = ["running", "failed"]
+    for _ in range(9):
+        await until(dan.http, row, *states)
+        move(world, 3600)
+        states += ["running", "failed"]
+    found = await until(dan.http, row, *states)
+    world.agent.behave = behave
+    assert {one["reason"] for one in found[1::2]} == {"401"}
+    texts = await said(world, dan)
+    assert texts[0] == "The job 'levitate' failed: 401."
+    assert texts[1].endswith("It failed 10 times, one after the other, so it's paused now.")
+    assert len(texts) == 2
+    async with asyncio.timeout(PATIENCE_S):
+        while (shown := (await dan.http.get(f"{PATH}/{row['id']}")).json())["is_enabled"]:
+            await asyncio.sleep(0.02)
+    assert shown["history"][-1]["by"] == "scheduler"
+
+
+async def test_what_is_paused_is_skipped_and_says_so(world: World) -> None:
+    """L-5, L-4: a row's own pause is one entry, however long."""
+    eve = await world.person("eve:vigil:t1", has_socket=False)
+    row = await made(eve.http, cron="0 * * * *")
+    url = f"{PATH}/{row['id']}"
+    paused = await eve.http.patch(url, json={"is_enabled": False, "why": "holidays"})
+    assert (paused.status_code, paused.json()["next_at"]) == (200, [])
+    move(world, 5 * 3600)
+    stale = await eve.http.patch(url, json={"is_enabled": True}, headers={"If-Match": '"1"'})
+    assert stale.status_code == 412
+    assert (await eve.http.patch(url, json={"is_enabled": True})).status_code == 200
+    (entry,) = await until(eve.http, row, "skipped")
+    assert (entry["count"], entry["reason"]) == (5, "the row was paused")
+    assert (await eve.http.delete(url)).json()["is_removed"]
+    listing = (await eve.http.get(PATH)).json()["rows"]
+    assert [one["id"] for one in listing] == []
+    assert (await eve.http.patch(url, json={"name": "again"})).status_code == 409
+
+
+async def test_one_that_takes_too_long_is_ended(world: World) -> None:
+    """J-2: after its timeout; what was due meanwhile was skipped."""
+    fay = await world.person("fay:vigil:t1", has_socket=False)
+    world.agent.gate.clear()
+    world.agent.held = {"dawdle"}
+    row = await made(fay.http, prompt="dawdle", interval_s=60, timeout_s=90)
+    await until(fay.http, row, "running")
+    move(world, 61)
+    await until(fay.http, row, "running", "skipped")
+    move(world, 30)
+    found = await until(fay.http, row, "running", "skipped", "failed")
+    world.agent.gate.set()
+    assert found[1]["reason"] == "the run before was still going on"
+    assert found[2]["reason"] == "it took longer than the 90 s that it has"
+
+
+async def test_a_run_knows_what_those_before_it_found_and_nothing_of_others(world: World) -> None:
+    """J-3: the third is shown what the first two found, of its own row alone."""
+    gus = await world.person("gus:vigil:t1", has_socket=False)
+    behave, shown = world.agent.behave, list[str]()
+
+    def look(request: ModelRequest) -> Any:
+        if "gus:vigil:_cron" not in request.session_key:
+            return behave(request)
+        results = [b.content for r in request.rows for b in r.blocks if hasattr(b, "tool_use_id")]
+        shown.append("\n".join(results))
+        return say(f"finding {len(shown)}")
+
+    world.agent.behave = look
+    other = await made(gus.http, "other", is_stateful=True, interval_s=10 * 86_400)
+    await until(gus.http, other, "running", "ran")
+    row = await made(gus.http, is_stateful=True)
+    states = ["running", "ran"]
+    for _ in range(2):
+        await until(gus.http, row, *states)
+        await found(gus.http, row, len(states) // 2)
+        move(world, 3600)
+        states += ["running", "ran"]
+    await until(gus.http, row, *states)
+    world.agent.behave = behave
+    assert ["finding 1" in text for text in shown] == [False] * 4
+    assert [f"finding {n}" in shown[3] for n in (2, 3)] == [True, True]
+    assert "finding 2" in shown[2]
+    assert "finding" not in shown[1]
+
+
+async def found(http: httpx2.AsyncClient, row: dict[str, Any], count: int) -> None:
+    """Wait until memory has what so many runs found."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            params = {"source": f"cron:{row['id']}"}
+            memories = (await http.get("/api/memories", params=params)).json()["memories"]
+            if len(memories) >= count:
+                return
+            await asyncio.sleep(0.02)

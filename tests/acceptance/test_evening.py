@@ -1,0 +1,100 @@
+"""An evening that nobody watches, and the morning after it, by all services (LOOPS L2 to L4)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from services.executor.own_tools.http_get import Fetcher
+from services.executor.tools import builtin
+from tests.support.agent import Agent
+from tests.support.evening import (
+    QUESTIONS,
+    SECTIONS,
+    Evening,
+    Web,
+    attend,
+    command,
+    running_web,
+    runs,
+)
+from tests.support.executing import has_offered
+from tests.support.gateway import Gate
+from tests.support.messages_api import messages_api
+from tests.support.stack import running_stack
+from tests.support.world import SERVICES, StoppedClock, World
+from vigil.net.ssrf import Rules
+
+PATIENCE_S: Final = 30.0
+
+
+@asynccontextmanager
+async def running(home: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[World, Web]]:
+    services = (*SERVICES, "executor")
+    async with running_web(has_pages=True) as web, messages_api(attend) as api:
+        rules = Rules(ports=(web.port,), allow_private=True)
+        # All of http_get is as it is, but for where it may go: these pages are on this machine.
+        monkeypatch.setattr(builtin, "Fetcher", lambda _, **more: Fetcher(rules, **more))
+        sections = SECTIONS | {"search": {"url": web.url}}
+        clock = StoppedClock()
+        async with running_stack(home, services, clock, api.url, **sections) as stack:
+            gate = Gate(stack, await stack.bus("admin"), await stack.bus("operator"))
+            world = World(gate, Agent(), clock, services)
+            following = asyncio.create_task(world.follow())
+            await has_offered(gate.admin)
+            try:
+                yield world, web
+            finally:
+                following.cancel()
+                await gate.close()
+
+
+async def test_an_evening_unattended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """L-6, L-8, L-9, L-12, C-8: what may go on does, what must not waits, and `why` tells it."""
+    async with running(tmp_path, monkeypatch) as (world, web):
+        evening = Evening(await world.gate.person("ann"), "ann", "e1", PATIENCE_S)
+        workspaces = world.stack.settings.workspaces
+        grant = await evening.allow()
+        await evening.look_up()
+
+        # What was looked up side by side is kept, as what it is: from outside.
+        found = await evening.findings()
+        assert all(one["is_tainted"] for one in found)
+        assert sorted(web.read) == [f"e1-{number}" for number in range(QUESTIONS)]
+        waiting = await evening.task("wait")
+        assert (waiting["status"], waiting["is_tainted"]) == ("pending_approval", True)
+
+        # What is granted runs, and what isn't is asked for: once, at home, with its short name.
+        request = await evening.let_run()
+        task = await evening.done()
+        assert (runs(workspaces, "granted"), runs(workspaces, "asked")) == (1, 0)
+        assert (await evening.allow())["uses"] == 1
+        await world.at_rest()
+        await world.advance(8 * 3600)
+        asked = await evening.said_at_home(f"accept {request['name']}")
+        assert command("asked", "e1-1") not in asked["text"], "it may be from outside"
+
+        # In the morning a person says yes, in words.
+        await evening.accept()
+        ran = await evening.said_at_home("which you accepted, is over")
+        await world.at_rest()
+        assert (runs(workspaces, "granted"), runs(workspaces, "asked")) == (1, 1)
+        assert (await evening.task("wait"))["status"] == "pending_approval"
+
+        # `vigil why` tells of each.
+        conversation = await evening.whole()
+        for name in ("finding e1-0", "finding e1-1", "finding e1-2", "wait e1-0", "run e1-1"):
+            assert name in conversation
+        begun = await evening.why(task["id"])
+        assert "A worker began the task" in begun
+        assert grant["id"] in begun, "the grant was used"
+        wanted = await evening.why(request["id"])
+        assert "You accepted the request." in wanted
+        assert "It had an accepted call run apart" in wanted
+        assert "It waits for the next digest" in await evening.why(asked["id"])
+        assert "reported of a errand (shell)" in await evening.why(ran["id"])

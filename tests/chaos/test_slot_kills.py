@@ -1,0 +1,140 @@
+"""Rows of the timetable whose scheduler, executor, cortex and broker are killed (J-4, X-5)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from itertools import takewhile
+from pathlib import Path
+from typing import Final
+
+import pytest
+from msgspec.structs import replace
+
+from tests.chaos.arena import ENVIRONMENT
+from tests.chaos.processes import Processes, Step
+from tests.support.stack import Stack, running_broker, settings_of
+from vigil.board.kept import ROWS, KeptBoard, Revision
+from vigil.bus.bus import Bus
+from vigil.contracts import Change, Control, SlotEntry, TimetableRow, decode_event
+from vigil.contracts.board import CronWork, EverySchedule
+from vigil.errors import Unavailable, WrongLastSequence
+from vigil.subjects import Scope, SessionKey
+from vigil.timetable.log import SlotLog
+from vigil.timetable.schedule import upcoming
+
+pytestmark = [pytest.mark.chaos, pytest.mark.usefixtures("halved_times")]
+
+POINTS: Final = ("scheduler.slot.decided", "scheduler.slot.begun", "scheduler.slot.ended")
+PLAN: Final = {
+    "scheduler": POINTS,
+    "executor": ("executor.slot.told", "executor.slot.ended"),
+    "cortex": ("cortex.commit.before", "cortex.commit.after"),
+}
+PATIENCE_S: Final = 60.0
+WHOSE: Final = Scope("vigil", "ann")
+HOME: Final = SessionKey("ann", "vigil", "main")
+
+
+def row(id_: str, interval_s: int, timeout_s: int) -> TimetableRow:
+    now = datetime.now(UTC)
+    return TimetableRow(
+        id=id_ * 32,
+        owner="ann",
+        agent="vigil",
+        name=f"row {id_}",
+        work=CronWork(prompt="Look around", timeout_s=timeout_s),
+        schedule=EverySchedule(interval_s=interval_s),
+        misfire="all",
+        is_ordered=True,
+        made_at=now,
+        scheduled_at=now,
+    )
+
+
+@asynccontextmanager
+async def killable(home: Path) -> AsyncIterator[tuple[Stack, Processes]]:
+    """The broker in this process, each service as one of its own, to end at its plan's points."""
+    async with running_broker(home) as broker:
+        broker.watch()
+        stack = Stack(broker, settings_of(home))
+        environment = ENVIRONMENT | {"VIGIL_EXECUTOR__SANDBOX": "off", "NATS_URL": broker.url}
+        processes = Processes(home, environment)
+        try:
+            for service in ("cortex", "executor", "scheduler"):
+                processes.start(service, [Step(point=point) for point in PLAN[service]])
+            yield stack, processes
+        finally:
+            await processes.stop()
+            await stack.close()
+
+
+async def removed(bus: Bus, one: TimetableRow) -> Revision[TimetableRow]:
+    """Remove a row, whoever changes it meanwhile."""
+    board = KeptBoard(bus, ROWS)
+    while True:
+        with contextlib.suppress(Unavailable, WrongLastSequence):
+            now, found = datetime.now(UTC), await board.find([WHOSE], one.id)
+            assert found is not None
+            ended = replace(found.entity, is_removed=True)
+            return await board.replace(found.number, ended, Change(by="ann"), now)
+        await asyncio.sleep(0.1)
+
+
+async def decided(bus: Bus, one: TimetableRow, until: datetime) -> list[SlotEntry]:
+    """Return a ledger in which nothing is left to decide, oldest first."""
+    instants = list(takewhile(lambda at: at <= until, upcoming(one, one.scheduled_at - SHORT)))
+    log = SlotLog(bus)
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            ledger = (await log.last(WHOSE, one.id)).ledger
+            if not ledger.running and ledger.through is not None and ledger.through >= instants[-1]:
+                break
+            await asyncio.sleep(0.05)
+    entries = [entry async for entry in log.newest(WHOSE, one.id)][::-1]
+    final = [entry for entry in entries if entry.state != "running"]
+    for at in instants:
+        holders = [e for e in final if (e.first_at or e.due_at) <= at <= e.due_at]
+        assert len(holders) == 1, (at, holders)
+    assert sum(entry.count for entry in final) == len(instants)
+    return entries
+
+
+SHORT: Final = timedelta(microseconds=1)
+
+
+async def test_each_slot_ends_in_one_state_whoever_dies(tmp_path: Path) -> None:
+    """J-4, L-2, L-12: each run begins once, each result is told once, nothing is left out."""
+    async with killable(tmp_path) as (stack, processes):
+        admin, rows = await stack.bus("admin"), [row("a", 1, 60), row("b", 2, 0)]
+        over = asyncio.create_task(processes.plans_over(PATIENCE_S))
+        for one in rows:
+            await KeptBoard(admin, ROWS).replace(0, one, Change(by="ann"), one.made_at)
+        await asyncio.sleep(3)
+        stack.broker.kill()
+        await over
+        ends = {exit_.crash_at.partition(":")[0] for exit_ in processes.exits if exit_.is_crash}
+        assert ends == {point for points in PLAN.values() for point in points}
+        entries = []
+        for one in rows:
+            entries += await decided(admin, one, (await removed(admin, one)).at)
+        await _check_sessions(admin, entries)
+        await _check_told(admin, entries)
+        assert not [fault for fault in processes.faults() if "Traceback" in fault]
+
+
+async def _check_sessions(bus: Bus, entries: list[SlotEntry]) -> None:
+    """Each run that the ledger begins is one session, and there is no other."""
+    begun = [entry.session for entry in entries if entry.state == "running"]
+    assert len(set(begun)) == len(begun)
+    events = [decode_event(m.data) for m in await bus.read("SYSTEM", ["system.*.*.*.in.control"])]
+    starts = [e for e in events if isinstance(e, Control) and e.payload.op == "start"]
+    assert sorted(event.session_key for event in starts) == sorted(begun)
+
+
+async def _check_told(bus: Bus, entries: list[SlotEntry]) -> None:
+    told = await bus.read("SESSIONS", [HOME.in_event("told.*")])
+    assert len(told) == sum(entry.delivery == "told" for entry in entries)

@@ -1,0 +1,84 @@
+"""`vigil models`, and `vigil doctor` on them: each is asked for a token, on the wire it speaks."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from tests.support.cli import Cli
+from tests.support.messages_api import Reply, fails, messages_api, says
+
+PRICES = (
+    "[{since = 2026-01-01, input = 3, output = 15}, {since = 2999-01-01, input = 9, output = 9}]"
+)
+
+
+def _without_tools(body: dict[str, Any]) -> Reply:
+    if body.get("tools"):
+        return fails(400, "invalid_request_error", error_message="does not support tools")
+    return says("ok")
+
+
+async def test_each_configured_model_is_asked(tmp_path: Path) -> None:
+    """C-9: what it costs and can't do; exit code 1 while one gives no answer."""
+    cli = Cli(tmp_path, ANTHROPIC_API_KEY="sk-ant-secret")
+    async with messages_api() as good, messages_api(_without_tools) as small:
+        section = f"""
+            [model]
+            main = "big"
+            cheap = "small"
+            fallback = "small"
+            [models.big]
+            base_url = "{good.url}"
+            prices = {PRICES}
+            [models.small]
+            model = "qwen3:8b"
+            base_url = "{small.url}"
+            context_tokens = 8000
+        """
+        (tmp_path / "vigil.toml").write_text(section)
+        found = {one["name"]: one for one in (await _json(cli, 0, "models"))["models"]}
+        assert list(found) == ["big", "small"]
+        assert found["big"]["latency_ms"] > 0
+        assert found["big"].items() >= {
+            "used_by": ["model.main"], "provider": "anthropic", "model": "big", "lacks": [],
+            "server": good.url.removeprefix("http://"), "error": "",
+        }.items()  # fmt: skip
+        assert (found["big"]["price"]["input"], found["big"]["price"]["output"]) == (3, 15)
+        assert found["small"]["used_by"] == ["model.cheap", "model.fallback"]
+        assert (found["small"]["context_tokens"], found["small"]["price"]) == (8000, None)
+        assert found["small"]["lacks"] == ["tools", "a cap in USD: it has no price"]
+        assert {one.body["max_tokens"] for one in (*good.requests, *small.requests)} == {1}
+        shown = (await asyncio.to_thread(cli, "models")).stdout
+        assert "3 in, 15 out" in shown
+        check = await _check(cli, 0)
+        assert check["state"] == "ok"
+        assert "ms, without tools)" in check["found"]
+
+        good.behave = lambda _: fails(401, "authentication_error")
+        with (tmp_path / "vigil.toml").open("a") as file:
+            file.write('[models.lost]\napi_key_file = "no/such"\n')
+        found = {one["name"]: one for one in (await _json(cli, 1, "models"))["models"]}
+        assert "does not accept the API key" in found["big"]["error"]
+        assert found["big"]["latency_ms"] is None
+        assert found["small"]["error"] == ""
+        assert found["lost"]["error"].startswith("models.lost.api_key_file: ")
+        assert (await _check(cli, 1))["state"] == "fail"
+        assert "sk-ant-secret" not in str(found)
+
+
+async def test_the_stand_in_is_free(tmp_path: Path) -> None:
+    (only,) = (await _json(Cli(tmp_path), 0, "models"))["models"]
+    assert (only["name"], only["price"], only["lacks"]) == (
+        "rehearsal", {"input": 0, "output": 0}, [],
+    )  # fmt: skip
+
+
+async def _json(cli: Cli, code: int, *words: str) -> Any:
+    return await asyncio.to_thread(cli.json, *words, code=code)
+
+
+async def _check(cli: Cli, code: int) -> dict[str, str]:
+    checks = (await _json(cli, code, "doctor"))["checks"]
+    return next(check for check in checks if check["name"] == "model")

@@ -1,0 +1,231 @@
+"""The chain of accounts (LOOPS L-21): all grant or none, which cap is named, who is warned once."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from math import inf
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.cortex.thought.accounts import (
+    Amount,
+    BudgetExceeded,
+    PaidCall,
+    chain_of,
+    is_plausible,
+    key_of,
+    reserved,
+    settled,
+    tokens_of,
+)
+from services.cortex.thought.ledger import ROWS_MAX, entered
+from vigil.contracts import Start, Usage
+from vigil.contracts.costs import OTHER, Account, DayOfCosts
+from vigil.settings.budget import Caps
+from vigil.subjects import SessionKey
+
+NOW = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
+DAY = NOW.date()
+ANN = PaidCall(user="ann", agent="vigil", cause="t1", model="m")
+FRESH = tuple(Account() for _ in chain_of(ANN))
+_amounts = st.builds(Amount, tokens=st.integers(0, 400), micro_usd=st.integers(0, 400))
+_shares = st.sampled_from([0.1, 0.5, 0.9, 1.0])
+
+
+def reserve(amount: Amount, accounts: tuple[Account, ...] = FRESH, **config: Any) -> list[Account]:
+    return [one.account for one in reserved(accounts, amount, Caps(**config), ANN, NOW)]
+
+
+@given(st.lists(st.tuples(_amounts, st.booleans())), _shares, _shares)
+def test_no_account_ever_holds_more_than_its_cap(
+    calls: list[tuple[Amount, bool]], user: float, session: float
+) -> None:
+    budget = Caps(
+        daily_tokens=1000, daily_usd=0.001, share_per_user=user, share_per_session=session
+    )
+    accounts = FRESH
+    for amount, is_settled in calls:
+        try:
+            granted = reserved(accounts, amount, budget, ANN, NOW)
+        except BudgetExceeded:
+            continue
+        accounts = tuple(one.account for one in granted)
+        if is_settled:
+            used = Amount(tokens=amount.tokens // 2, micro_usd=(amount.micro_usd or 0) // 2)
+            accounts = tuple(settled(one, amount, used) for one in accounts)
+        for link, account in zip(chain_of(ANN), accounts, strict=True):
+            share = link.limits(budget).share
+            assert account.reserved + account.used <= 1000 * share
+            assert account.reserved_micro_usd + account.used_micro_usd <= 1000 * share
+            assert account.reserved >= 0 <= account.reserved_micro_usd
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        (
+            {},
+            r"1000 tokens is reached \(0 tokens taken, 1001 tokens needed\).*budget\.daily_tokens",
+        ),
+        ({"share_per_user": 0.5}, "500 tokens for one person.*or budget.share_per_user raises it"),
+        ({"share_per_agent": 0.5}, "500 tokens for one agent.*budget.share_per_agent"),
+        ({"share_per_session": 0.5}, "500 tokens for one session.*budget.share_per_session"),
+        (
+            {"daily_tokens": 2000, "daily_usd": 1.5},
+            r"1\.5000 USD is reached \(0\.0000 USD taken, 2\.0000 USD needed\).*budget\.daily_usd",
+        ),
+    ],
+)
+def test_a_refusal_says_which_cap_when_it_ends_and_what_raises_it(
+    config: dict[str, Any], words: str
+) -> None:
+    config = {"daily_tokens": 1000, "share_per_user": 1.0} | config
+    with pytest.raises(BudgetExceeded, match=words) as caught:
+        reserve(Amount(tokens=1001, micro_usd=2_000_000), **config)
+    assert "00:00 UTC" in str(caught.value)
+    assert caught.value.again_at.isoformat() == "2026-11-24T00:00:00+00:00"
+
+
+@pytest.mark.parametrize(
+    ("account", "is_soon"),
+    [
+        (Account(reserved=900), True),
+        (Account(used=500, reserved=400), True),
+        (Account(used=801, reserved=99), False),
+        (Account(used=900), False),
+    ],
+)
+def test_what_only_others_set_aside_is_tried_again_soon(account: Account, is_soon: bool) -> None:
+    """They may give it back: a call rarely takes the most that it can."""
+    accounts = (*FRESH[:-1], account)
+    with pytest.raises(BudgetExceeded) as caught:
+        reserve(Amount(tokens=200), accounts, daily_tokens=1000, share_per_user=1.0)
+    assert (caught.value.again_at == NOW + timedelta(minutes=10)) == is_soon
+
+
+def test_a_model_without_a_price_runs_where_no_usd_cap_holds() -> None:
+    unpriced = Amount(tokens=10, micro_usd=None)
+    assert reserve(unpriced, daily_usd=inf)[0].reserved == 10
+    with pytest.raises(BudgetExceeded, match=r"m has no price for today.*models\.m\.prices"):
+        reserve(unpriced, daily_usd=1000.0)
+
+
+def test_a_cap_of_nothing_allows_nothing() -> None:
+    for config in ({"daily_tokens": 0}, {"daily_usd": 0.0}):
+        with pytest.raises(BudgetExceeded):
+            reserve(Amount(tokens=0, micro_usd=0), **config)
+
+
+def test_each_account_has_one_notice_of_its_own_for_each_level() -> None:
+    budget = Caps(daily_tokens=1000, share_per_user=1.0, share_per_session=0.5)
+    told = []
+    accounts = FRESH
+    for _ in range(5):
+        granted = reserved(accounts, Amount(tokens=100), budget, ANN, NOW)
+        accounts = tuple(one.account for one in granted)
+        told += [one.notice for one in granted if one.notice]
+    with pytest.raises(BudgetExceeded) as caught:
+        reserved(accounts, Amount(tokens=100), budget, ANN, NOW)
+    texts = [one.text for one in told]
+    assert texts == [
+        f"{share} of the daily limit for one session is taken; at 100 % no model is asked"
+        for share in ("80%", "100%")
+    ]
+    assert len({one.id for one in told}) == 1, "it is told once"
+    other = msgspec.structs.replace(ANN, agent="other")
+    near = (Account(used=400, warned=accounts[0].warned), *FRESH[1:])
+    assert not any(one.notice for one in reserved(near, Amount(tokens=50), budget, other, NOW))
+    assert caught.value.notice.id != told[0].id
+    tomorrow = reserved(FRESH, Amount(tokens=450), budget, ANN, NOW + timedelta(days=1))
+    assert [one.notice.id for one in tomorrow if one.notice] != [told[0].id]
+
+
+def test_each_has_accounts_of_their_own_and_the_instance_one() -> None:
+    bob = PaidCall(user="bob", agent="vigil", cause="t1", model="m")
+    keys = [{key_of(link, call, DAY) for link in chain_of(call)} for call in (ANN, bob)]
+    assert keys[0] & keys[1] == {"2026-11-23.instance.all", "2026-11-23.agent.vigil"}
+
+
+def test_what_a_session_starts_counts_as_its_own_and_as_its_rows() -> None:
+    """A conversation can't have more by having it done; nor can a row of the timetable."""
+    start = Start(prompt="look", parent="ann:vigil:t1", row="briefing")
+    key = SessionKey("ann", "vigil", "_worker-1f")
+    worker = PaidCall.of(key, start, "m", "cheap")
+    keys = [key_of(link, worker, DAY) for link in chain_of(worker)]
+    assert keys[1] == key_of(chain_of(ANN)[0], ANN, DAY)
+    assert [one.split(".")[1] for one in keys] == [
+        "cause", "cause", "row", "owner", "agent", "instance",
+    ]  # fmt: skip
+    fresh = tuple(Account() for _ in keys)
+    for config, words in (
+        ({"daily_tokens_per_row": 100}, "100 tokens for one row of the timetable"),
+        ({"daily_usd_per_row": 0.0001}, "0.0001 USD for one row of the timetable"),
+    ):
+        with pytest.raises(BudgetExceeded, match=words) as caught:
+            reserved(fresh, Amount(tokens=101, micro_usd=101), Caps(**config), worker, NOW)
+        assert f"budget.{next(iter(config))} raises it" in str(caught.value)
+    spent = (Account(), Account(used=950), *fresh[2:])
+    caps = Caps(daily_tokens_per_session=1000)
+    with pytest.raises(BudgetExceeded, match="1000 tokens for one session and what it starts"):
+        reserved(spent, Amount(tokens=51), caps, worker, NOW)
+    (row,) = entered(
+        DayOfCosts(user="ann"), worker, Usage(model="m", input_tokens=1), Amount(tokens=1)
+    ).rows
+    assert row.cause == "briefing"
+
+
+@pytest.mark.parametrize(
+    ("config", "most", "raised_by"),
+    [
+        ({"daily_tokens_per_user": 300}, 300, r"budget\.daily_tokens_per_user raises it"),
+        ({"daily_tokens_per_user": 700}, 500, r"budget\.share_per_user raises it"),
+        ({"daily_tokens_per_user": 0}, 0, r"budget\.daily_tokens_per_user raises it"),
+        ({"daily_tokens_per_agent": 300}, 300, r"budget\.daily_tokens_per_agent raises it"),
+        ({"share_per_user": 1.0, "daily_tokens_per_user": 700}, 700, "daily_tokens_per_user"),
+    ],
+)
+def test_of_a_share_and_an_amount_the_lesser_holds(
+    config: dict[str, Any], most: int, raised_by: str
+) -> None:
+    config = {"daily_tokens": 1000} | config
+    reserve(Amount(tokens=most), **config) if most else None
+    with pytest.raises(BudgetExceeded, match=raised_by):
+        reserve(Amount(tokens=most + 1), **config)
+
+
+def test_an_amount_in_usd_for_one_person_asks_for_prices() -> None:
+    with pytest.raises(BudgetExceeded, match=r"budget\.daily_usd_per_user allows only"):
+        reserve(Amount(tokens=1, micro_usd=None), daily_usd_per_user=3.0)
+
+
+@pytest.mark.parametrize("tokens", [-1, 10**9 + 1, 2**63])
+@pytest.mark.parametrize("kind", ["input", "output", "cache_read", "cache_write"])
+def test_counts_that_can_not_be_true_are_not_taken(kind: str, tokens: int) -> None:
+    assert is_plausible(Usage(model="m", input_tokens=1, output_tokens=10**9))
+    assert not is_plausible(Usage(model="m", **{"input_tokens": 1, f"{kind}_tokens": tokens}))
+    assert not is_plausible(Usage(model="m"))
+
+
+def test_every_token_counts() -> None:
+    usage = Usage(
+        model="m", input_tokens=1, output_tokens=20, cache_read_tokens=300, cache_write_tokens=4000
+    )
+    assert tokens_of(usage) == 4321
+
+
+def test_a_thousand_causes_make_a_bounded_record_and_right_sums() -> None:
+    day = DayOfCosts(user="ann")
+    for n in range(1000):
+        call = PaidCall(user="ann", agent="vigil", cause=f"t{n}", model="m")
+        usage = Usage(model="m", input_tokens=n)
+        day = entered(day, call, usage, Amount(tokens=n, micro_usd=2 * n if n % 2 else None))
+    assert len(day.rows) == ROWS_MAX + 1
+    assert day.rows[-1].cause == OTHER
+    assert sum(row.calls for row in day.rows) == 1000
+    assert sum(row.calls_unpriced for row in day.rows) == 500
+    assert sum(row.input_tokens for row in day.rows) == 499_500
+    assert sum(row.micro_usd for row in day.rows) == 500_000

@@ -1,0 +1,115 @@
+"""What a budget stops goes on by itself, in order and once (LOOPS L-21), through real services."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tests.support.messages_api import MessagesApi, Reply, messages_api, says
+from tests.support.messages_replies import said
+from tests.support.stack import Stack, running_stack, settings_of
+from tests.support.talk import PATIENCE_S, Talk
+from tests.support.world import StoppedClock
+from vigil.contracts import Control, ControlPayload, Start, encode
+
+SERVICES = ("cortex", "scheduler", "executor", "delivery")
+ANSWER = 30_000
+ROOM_FOR_3 = 110_000
+"""With so long an answer reserved each time, and some thousands for what is sent."""
+USED = {"input_tokens": 5_000, "output_tokens": ANSWER}
+
+
+def sections(daily_tokens: int) -> dict[str, Any]:
+    return {
+        "model": {"main": "claude-test", "max_tokens": ANSWER},
+        "budget": {"daily_tokens": daily_tokens, "share_per_user": 1.0},
+        "sessions": {"busy_per_user_max": 20},
+    }
+
+
+def answers(body: dict[str, Any]) -> Reply:
+    """Say what was asked, and take as much as was set aside."""
+    return says(f"Done: {said(body)[-1]['content'][-1]['text']}", usage=USED)
+
+
+async def begin_worker(talk: Talk, number: int, clock: StoppedClock) -> None:
+    """Start a worker as the executor does, for nobody who waits."""
+    start = Start(prompt=f"job {number}")
+    event = Control(
+        id=f"start-{number}", session_key=str(talk.key), created_at=clock.now(),
+        payload=ControlPayload(op="start", start=start),
+    )  # fmt: skip
+    await talk.store(talk.key.in_event("control"), encode(event), event.id)
+
+
+async def raise_cap(stack: Stack, daily_tokens: int) -> None:
+    """Start all services anew with another configuration, as `vigil up` does."""
+    for name in SERVICES:
+        await stack.stop(name)
+    settings = settings_of(
+        stack.settings.home, stack.settings.anthropic_base_url, **sections(daily_tokens)
+    )
+    stack.settings = msgspec.structs.replace(stack.settings, config=settings.config)
+    await stack.start(*SERVICES)
+
+
+async def until_answered(workers: list[Talk], count: int, rounds: int) -> None:
+    """Wait until so many workers answered, and each other one was stopped so many times."""
+    async with asyncio.timeout(PATIENCE_S):
+        while sum(map(is_over, workers)) != count:
+            await asyncio.sleep(0.02)
+    for worker in workers:
+        waits = worker.notes.count
+        await worker.until(lambda w=worker, n=waits: is_over(w) or n("budget_waits") == rounds)  # type: ignore[misc]
+
+
+def is_over(worker: Talk) -> bool:
+    return bool(worker.turns) and worker.turns[-1].outcome == "answered"
+
+
+def asked(api: MessagesApi) -> list[str]:
+    """Return what the model was asked, in order."""
+    texts = (said(request.body)[-1]["content"][-1]["text"] for request in api.requests)
+    return [text.removeprefix("[Task]\n\n") for text in texts]
+
+
+async def test_ten_workers_with_room_for_three(tmp_path: Path) -> None:
+    """Issue 14: three calls are made; three more as the day turns; the rest as the cap is raised.
+    The person is told at home of each level, once for each day, and is answered in order."""
+    clock = StoppedClock()
+    async with (
+        messages_api(answers) as api,
+        running_stack(
+            tmp_path, SERVICES, clock, anthropic_base_url=api.url, **sections(ROOM_FOR_3)
+        ) as stack,
+    ):
+        workers = [await Talk.open(stack, f"ann:vigil:_worker-{n}") for n in range(10)]
+        home = await Talk.open(stack, "ann:vigil:main")
+        for number, worker in enumerate(workers):
+            await begin_worker(worker, number, clock)
+        await until_answered(workers, 3, rounds=1)
+        await home.until(lambda: len(home.said) == 2)
+        assert len(api.requests) == 3
+
+        clock.move(86_400)
+        await until_answered(workers, 6, rounds=2)
+        await home.until(lambda: len(home.said) == 4)
+        assert len(api.requests) == 6
+
+        chat = await Talk.open(stack, "ann:vigil:chat")
+        await chat.say("one")
+        await chat.until(lambda: len(chat.said) == 1)
+        last = await chat.say("two")
+        await raise_cap(stack, 20 * ROOM_FOR_3)
+        await until_answered(workers, 10, rounds=0)
+        await chat.ended(last)
+        await chat.until(lambda: len(chat.said) == 3)
+        assert chat.texts[0].startswith("I can't answer yet: the daily limit of 110000 tokens")
+        assert chat.texts[1:] == ["Done: one", "Done: two"]
+        assert sorted(asked(api)) == sorted(["one", "two", *(f"job {n}" for n in range(10))])
+        assert home.notes.count("budget_warned") == 4
+        assert sum("at 100 % no model is asked" in text for text in home.texts) == 2
+        assert sum("the daily limit of 110000 tokens is reached" in one for one in home.texts) == 2

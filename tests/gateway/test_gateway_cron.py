@@ -1,0 +1,107 @@
+"""/api/cron: whose it is, and what is refused (SPEC J-2)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import pytest_asyncio
+
+from tests.support.gateway import Gate, running_gateway
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+PATH: Final = "/api/cron"
+ROW: Final[dict[str, Any]] = {"name": "briefing", "prompt": "Look", "interval_s": 3600}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def gate(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gate]:
+    home: Path = tmp_path_factory.mktemp("home")
+    async with running_gateway(home) as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"interval_s": 0}, "interval_s"),
+        ({"interval_s": None}, "cron"),
+        ({"cron": "0 9 * * *"}, "cron"),
+        ({"interval_s": None, "cron": "nonsense"}, "expression"),
+        ({"interval_s": None, "cron": "0 9 31 2 *"}, "expression"),
+        ({"interval_s": None, "cron": "0 9 * * *", "zone": "Mars/Phobos"}, "zone"),
+        ({"zone": "../etc/passwd"}, "zone"),
+        ({"active_hours": "9 to 5"}, "active_hours"),
+        ({"target": "bob:vigil:t1"}, "target"),
+        ({"target": "ann:vigil:_cron-1f"}, "target"),
+        ({"name": " "}, "name"),
+        ({"name": "two\nlines"}, "name"),
+        ({"name": "n" * 101}, "name"),
+        ({"prompt": ""}, "prompt"),
+        ({"prompt": "p" * 8001}, "prompt"),
+        ({"timeout_s": 1}, "timeout_s"),
+        ({"jitter_s": -1}, "jitter_s"),
+        ({"grace_s": 10**9}, "grace_s"),
+        ({"misfire": "whenever"}, "misfire"),
+    ],
+)
+async def test_bad_input_is_refused_by_name(gate: Gate, change: dict[str, Any], field: str) -> None:
+    ann = await gate.person("ann")
+    body = {name: value for name, value in (ROW | change).items() if value is not None}
+    answer = await ann.post(PATH, json=body)
+    assert (answer.status_code, field in answer.json()["detail"]) == (422, True), answer.text
+
+
+async def test_a_prompt_of_a_megabyte_is_too_large(gate: Gate) -> None:
+    ann = await gate.person("ann")
+    assert (await ann.post(PATH, json=ROW | {"prompt": "p" * 2**20})).status_code in (413, 422)
+
+
+async def test_what_is_odd_but_right_is_taken(gate: Gate) -> None:
+    """A day that only some years have, an hour that one day lacks, a name with what it likes."""
+    bea = await gate.person("bea")
+    odd = {"name": "n/a 🦊", "prompt": "Look", "zone": "Europe/Berlin"}
+    leap = (await bea.post(PATH, json=odd | {"cron": "0 9 29 2 *"})).json()
+    assert leap["next_at"][0].startswith("2028-02-29T08:00")
+    night = await bea.post(PATH, json=odd | {"cron": "30 2 * * *", "name": "night"})
+    assert night.status_code == 201
+    same = await bea.post(PATH, json=odd | {"interval_s": 60})
+    assert (same.status_code, same.json()["field"]) == (422, "name")
+    renamed = await bea.patch(f"{PATH}/{leap['id']}", json={"name": "night"})
+    assert (renamed.status_code, renamed.json()["field"]) == (422, "name")
+
+
+async def test_there_are_at_most_100(gate: Gate) -> None:
+    cat = await gate.person("cat")
+    for number in range(100):
+        answer = await cat.post(PATH, json=ROW | {"name": f"row {number}"})
+        assert answer.status_code == 201, answer.text
+    assert (await cat.post(PATH, json=ROW | {"name": "one more"})).status_code == 422
+    first = (await cat.get(PATH)).json()["rows"][0]
+    assert (await cat.delete(f"{PATH}/{first['id']}")).status_code == 200
+    assert (await cat.post(PATH, json=ROW | {"name": "one more"})).status_code == 201
+
+
+async def test_nobody_reaches_anothers(gate: Gate) -> None:
+    """But for an admin, who may pause and remove."""
+    dee, eve = await gate.person("dee"), await gate.person("eve")
+    admin = await gate.person("root", is_admin=True)
+    row = (await dee.post(PATH, json=ROW)).json()
+    url = f"{PATH}/{row['id']}"
+    for answer in (
+        await eve.get(url),
+        await eve.patch(url, json={"is_enabled": False}),
+        await eve.delete(url),
+        await eve.post(f"{url}/runs"),
+        await eve.get("/api/slots", params={"row": row["id"]}),
+    ):
+        assert answer.status_code == 404
+    assert (await admin.post(f"{url}/runs")).status_code == 403
+    assert (await admin.patch(url, json={"prompt": "Do mine"})).status_code == 403
+    assert (await admin.patch(url, json={"is_enabled": False})).status_code == 200
+    assert (await dee.post(f"{url}/runs")).status_code == 202
+    assert (await dee.post(f"{url}/runs")).status_code == 409
+    assert (await admin.delete(url)).json()["is_removed"]

@@ -1,0 +1,340 @@
+"""Every instant at which a row is due ends in exactly one state of its ledger (SPEC J-4, LOOPS
+L-4)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import islice, pairwise
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from services.scheduler.timetable import decide
+from services.scheduler.timetable.decide import Revised, decisions
+from services.scheduler.timetable.events import start_of
+from tests.support import examples
+from vigil.contracts import (
+    SlotEntry,
+    TimetableRow,
+)
+from vigil.contracts.board import (
+    CronSchedule,
+    CronWork,
+    EverySchedule,
+    Ledger,
+    OnceSchedule,
+    OpenRun,
+)
+from vigil.timetable.ledger import ended as end_of
+from vigil.timetable.ledger import ledger_of
+from vigil.timetable.schedule import COUNTED_MAX, RUNS_MAX, due_between, upcoming
+
+ROW = "1f" * 16
+START = datetime(2026, 3, 1, tzinfo=UTC)
+ZONES = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata")
+
+
+def row(schedule: Any = None, **changes: Any) -> TimetableRow:
+    return replace(
+        TimetableRow(
+            id=ROW, owner="ann", agent="vigil", name="briefing", work=CronWork(prompt="look"),
+            schedule=schedule or cron("0 9 * * *"), made_at=START, scheduled_at=START,
+        ),
+        **changes,
+    )  # fmt: skip
+
+
+def cron(expression: str, zone: str = "UTC") -> CronSchedule:
+    return CronSchedule(expression=expression, zone=zone)
+
+
+def at(hour: int, minute: int = 0, day: int = 2, second: int = 0) -> datetime:
+    return datetime(2026, 3, day, hour, minute, second, tzinfo=UTC)
+
+
+def states(made: list[SlotEntry]) -> list[tuple[str, int]]:
+    return [(one.state, one.count) for one in made]
+
+
+# ---------------------------------------------------------------- rules
+
+
+def test_the_newest_missed_one_is_run_and_stands_for_the_others() -> None:
+    """SPEC J-4: `latest`, the default; within half a period of the newest."""
+    hourly = row(cron("0 * * * *"))
+    made = decisions([Revised(hourly)], Ledger(through=at(6)), at(9, 20))
+    assert states(made) == [("coalesced", 2), ("running", 1)]
+    assert made[0].first_at == at(7)
+    assert made[1].due_at == at(9)
+    assert made[1].is_late
+    assert ended(made[1], at(9, 21)).state == "late"
+
+
+def test_what_was_missed_by_more_than_the_grace_is_missed() -> None:
+    made = decisions([Revised(row(cron("0 * * * *")))], Ledger(through=at(6)), at(9, 40))
+    assert [(*one, made[0].reason) for one in states(made)] == [("missed", 3, decide.TOO_LATE)]
+
+
+def test_a_row_that_skips_runs_on_time_or_not() -> None:
+    skipping = row(cron("0 * * * *"), misfire="skip")
+    assert states(decisions([Revised(skipping)], Ledger(through=at(6)), at(9, 20))) == [
+        ("missed", 3)
+    ]
+    on_time = decisions([Revised(skipping)], Ledger(through=at(6)), at(9, 0, second=30))
+    assert states(on_time) == [("missed", 2), ("running", 1)]
+    assert ended(on_time[1], at(9, 1)).state == "ran"
+
+
+def test_each_is_run_one_after_another_if_the_row_wants_all() -> None:
+    every = row(cron("0 * * * *"), misfire="all")
+    entries: list[SlotEntry] = [slot_of(at(6))]
+    for hour in (7, 8, 9):
+        (begun,) = decisions([Revised(every)], ledger_of(entries), at(9, 20))
+        assert begun.due_at == at(hour)
+        entries.append(begun)
+        assert decisions([Revised(every)], ledger_of(entries), at(9, 21)) == []
+        entries.append(ended(begun, at(9, 22)))
+    assert decisions([Revised(every)], ledger_of(entries), at(9, 30)) == []
+
+
+def ended(begun: SlotEntry, now: datetime) -> SlotEntry:
+    """The end of the run that an entry began."""
+    (run,) = ledger_of([begun]).running
+    return end_of(begun.row, run, now)
+
+
+def slot_of(due_at: datetime, state: Any = "ran") -> SlotEntry:
+    return SlotEntry(row=ROW, due_at=due_at, state=state, at=due_at)
+
+
+def test_what_is_due_while_it_runs_is_skipped_or_runs_beside_it() -> None:
+    entries = [slot_of(at(8), "running")]
+    hourly = row(cron("0 * * * *"))
+    (skipped,) = decisions([Revised(hourly)], ledger_of(entries), at(9))
+    assert (skipped.state, skipped.reason) == ("skipped", decide.STILL_RUNNING)
+    (begun,) = decisions([Revised(replace(hourly, may_overlap=True))], ledger_of(entries), at(9))
+    assert begun.state == "running"
+
+
+def test_outside_its_hours_nothing_is_run() -> None:
+    """The start belongs to the hours, the end doesn't, and they go over midnight."""
+    hourly = row(cron("0 * * * *"), active_hours="22:00-06:00", zone="Europe/Berlin")
+    ran = [
+        hour
+        for hour in range(24)
+        if decisions([Revised(hourly)], Ledger(through=at(hour) - timedelta(hours=1)), at(hour))[
+            -1
+        ].state
+        == "running"
+    ]
+    assert ran == [0, 1, 2, 3, 4, 21, 22, 23]  # UTC
+
+
+def test_late_at_night_what_was_missed_by_day_isnt_run() -> None:
+    office = row(cron("*/30 * * * *"), active_hours="09:00-17:00", misfire="latest", grace_s=86_400)
+    made = decisions([Revised(office)], Ledger(through=at(15)), at(18, 10))
+    assert {one.state for one in made} == {"coalesced", "skipped"}
+
+
+def test_a_pause_is_the_reason_of_what_it_skipped() -> None:
+    made = decisions([Revised(row())], Ledger(through=at(8)), at(9, 1), "paused by ann")
+    assert [(one.state, one.reason) for one in made] == [("skipped", "paused by ann")]
+
+
+def test_an_interval_begins_at_once_and_goes_on_from_there() -> None:
+    """SPEC J-2."""
+    every = row(EverySchedule(interval_s=3600), made_at=at(8, 17), scheduled_at=at(8, 17))
+    assert list(islice(upcoming(every, START), 2)) == [at(8, 17), at(9, 17)]
+    changed = replace(every, scheduled_at=at(10, 30))
+    assert list(islice(upcoming(changed, START), 2)) == [at(11, 30), at(12, 30)]
+
+
+def test_a_row_that_runs_once_is_over_then() -> None:
+    once = row(runs_once=True)
+    (begun,) = decisions([Revised(once)], Ledger(through=at(8)), at(9))
+    ledger = ledger_of([begun, ended(begun, at(9, 1))])
+    assert decisions([Revised(once)], ledger, at(9, 0, day=3)) == []
+    assert decide.next_at(once, ledger, at(9, 2)) is None
+
+
+def test_a_run_by_hand_takes_no_slot() -> None:
+    by_hand = replace(slot_of(at(8, 30), "running"), is_by_hand=True)
+    ledger = ledger_of([slot_of(at(8)), by_hand])
+    assert (ledger.through, ledger.runs) == (at(8), 0)
+    assert decide.next_at(row(cron("0 * * * *")), ledger, at(8, 40)) == at(9)
+
+
+def test_a_pause_of_a_row_is_one_entry() -> None:
+    """And what it left undecided before is another."""
+    daily = row()
+    paused = replace(daily, is_enabled=False)
+    again = replace(daily, scheduled_at=at(12, day=9))
+    pieces = [Revised(daily, at(12, day=3)), Revised(paused, at(12, day=9)), Revised(again)]
+    made = decisions(pieces, Ledger(through=at(9, day=2)), at(8, day=10))
+    assert [(one.state, one.reason, one.count) for one in made] == [
+        ("missed", decide.PAUSED_BEFORE, 1), ("skipped", decide.PAUSED, 6),
+    ]  # fmt: skip
+
+
+def test_a_run_that_gives_no_end_is_lost() -> None:
+    begun = slot_of(at(9), "running")
+    ledger = ledger_of([begun])
+    assert decide.overdue(row(), ledger, at(9, 1)) == []
+    assert [one.due_at for one in decide.overdue(row(), ledger, at(9, 3))] == [at(9)]
+    assert decide.lost(row(), ledger, at(9, 3)) == []
+    assert [one.state for one in decide.lost(row(), ledger, at(9, 13))] == ["failed"]
+
+
+def test_a_year_of_seconds_is_counted_to_a_bound() -> None:
+    """Nobody may stall the timetable by a long absence."""
+    for schedule in (cron("* * * * * *"), EverySchedule(interval_s=1)):
+        due = due_between(row(schedule), START, START + timedelta(days=366))
+        assert (len(due.newest), due.earlier) == (RUNS_MAX, COUNTED_MAX)
+        assert due.newest[-1] == START + timedelta(days=366)
+        assert due.last == due.newest[0] - timedelta(seconds=1)
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_a_daily_row_is_due_once_every_day_of_the_year(zone: str) -> None:
+    """SPEC J-4: DST neither doubles nor drops it, at any minute of the day."""
+    tz = ZoneInfo(zone)
+    start = datetime(2026, 1, 1, tzinfo=tz)
+    for minute in range(0, 24 * 60, 45):
+        daily = row(cron(f"{minute % 60} {minute // 60} * * *", zone), scheduled_at=start)
+        due = list(islice(upcoming(daily, start - timedelta(seconds=1)), 365))
+        days = [one.astimezone(tz).date() for one in due]
+        assert days == [start.date() + timedelta(days=n) for n in range(365)]
+
+
+# ---------------------------------------------------------------- whatever happens
+
+
+SCHEDULES = st.one_of(
+    st.builds(
+        cron,
+        st.sampled_from(
+            ["0 9 * * *", "30 2 * * *", "*/30 * * * *", "15 1,2,3 * * 0", "0 0 1 * *", "@hourly"]
+        ),
+        st.sampled_from(ZONES),
+    ),
+    st.builds(EverySchedule, interval_s=st.sampled_from([600, 3600, 86_400, 7 * 86_400])),
+    st.builds(
+        OnceSchedule, at=st.integers(0, 300 * 86_400).map(lambda s: START + timedelta(seconds=s))
+    ),
+)
+EVENTS = st.lists(
+    st.tuples(
+        st.integers(1, 20 * 86_400),
+        st.one_of(
+            st.sampled_from(["down", "up", "end", "look", "look", "pause", "resume", "rename"]),
+            SCHEDULES,
+        ),
+    ),
+    min_size=2,
+    max_size=20,
+)
+
+
+class Town:
+    """A row, its revisions and its ledger, while the scheduler comes and goes."""
+
+    def __init__(self, first: TimetableRow) -> None:
+        self.now = START
+        self.revisions = [(START, first)]
+        self.entries: list[SlotEntry] = []
+        self.is_up = True
+
+    def pieces(self) -> list[Revised]:
+        ends = [since for since, _ in self.revisions[1:]]
+        return [
+            Revised(one, until)
+            for (_, one), until in zip(self.revisions, [*ends, None], strict=True)
+        ]
+
+    def look(self) -> None:
+        for _ in range(RUNS_MAX * 2):
+            ledger = ledger_of(self.entries)
+            made = decisions(self.pieces(), ledger, self.now)
+            self.entries += made
+            if not made or self.revisions[-1][1].misfire != "all":
+                return
+            self.end()
+
+    def end(self) -> None:
+        ledger = ledger_of(self.entries)
+        self.entries += [end_of(ROW, one, self.now) for one in ledger.running]
+
+    def change(self, **changes: Any) -> None:
+        before = self.revisions[-1][1]
+        self.revisions.append((self.now, replace(before, **changes)))
+
+    def happens(self, what: Any) -> None:
+        match what:
+            case "down" | "up":
+                self.is_up = what == "up"
+            case "end":
+                self.end()
+            case "pause":
+                self.change(is_enabled=False)
+            case "resume":
+                self.change(is_enabled=True, scheduled_at=self.now)
+            case "rename":
+                self.change(name=f"n{len(self.revisions)}")
+            case "look":
+                pass
+            case schedule:
+                self.change(schedule=schedule, scheduled_at=self.now)
+        if self.is_up:
+            self.look()
+
+    def due(self) -> list[datetime]:
+        """Return each instant at which the row was due, by what it was then."""
+        ends = [since for since, _ in self.revisions[1:]]
+        found: list[datetime] = []
+        for (since, one), until in zip(self.revisions, [*ends, self.now], strict=True):
+            for instant in upcoming(one, max(since, one.scheduled_at) - timedelta(microseconds=1)):
+                if instant > until:
+                    break
+                found.append(instant)
+        return sorted(set(found))
+
+
+@examples.up_to(2000)
+@given(
+    SCHEDULES,
+    st.sampled_from(["skip", "latest", "all"]),
+    st.sampled_from(["", "08:00-18:00", "22:00-04:00"]),
+    st.sampled_from([0, 300]),
+    EVENTS,
+)
+def test_each_slot_ends_in_exactly_one_state(
+    schedule: Any, misfire: Any, hours: str, jitter_s: int, events: list[tuple[int, Any]]
+) -> None:
+    town = Town(row(schedule, misfire=misfire, active_hours=hours, jitter_s=jitter_s))
+    town.look()
+    for seconds, what in events:
+        town.now += timedelta(seconds=seconds)
+        town.happens(what)
+    town.now += timedelta(seconds=jitter_s)
+    town.change(is_removed=True)
+    town.look()
+    town.end()
+    final = [one for one in town.entries if one.state != "running"]
+    for before, after in pairwise(final):
+        assert before.due_at != after.due_at
+    for instant in town.due():
+        holders = [one for one in final if (one.first_at or one.due_at) <= instant <= one.due_at]
+        assert len(holders) == 1, (instant, holders)
+    if all(one.count < COUNTED_MAX for one in final):
+        assert sum(one.count for one in final) == len(town.due())
+
+
+def test_a_run_names_its_row_whose_budget_it_has_a_part_in() -> None:
+    run = OpenRun(due_at=START, at=START, session="ann:vigil:_cron-1f")
+    start = start_of(row(), run, START).payload.start
+    assert start is not None
+    assert start.row == row().id

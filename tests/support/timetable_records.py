@@ -1,0 +1,87 @@
+"""Records of the timetable, as their golden files have them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from vigil import contracts
+from vigil.contracts import (
+    BoardEntry,
+    Change,
+    SlotEntry,
+    TimetableRow,
+)
+from vigil.contracts.board import (
+    CronSchedule,
+    CronWork,
+    Ledger,
+    OpenRun,
+)
+
+AT: Final = datetime(2026, 11, 20, 9, 0, 0, 123456, tzinfo=UTC)
+DUE_AT: Final = datetime(2026, 11, 23, 8, tzinfo=UTC)
+SESSION: Final = "ann:vigil:_cron-"
+ROW: Final = TimetableRow(
+    id="1" * 32,
+    owner="ann",
+    agent="vigil",
+    name="briefing",
+    work=CronWork(
+        prompt="What is new in the tracker since yesterday?",
+        is_stateful=True,
+        target="ann:vigil:news",
+        timeout_s=300,
+    ),
+    schedule=CronSchedule(expression="0 9 * * 1-5", zone="Europe/Berlin"),
+    misfire="all",
+    grace_s=600,
+    active_hours="08:00-18:00",
+    zone="Europe/Berlin",
+    jitter_s=30,
+    may_overlap=True,
+    runs_once=True,
+    is_enabled=False,
+    is_removed=True,
+    made_by="agent",
+    session_key="ann:vigil:t1",
+    is_ordered=True,
+    made_at=AT,
+    scheduled_at=AT,
+)
+SLOT: Final = SlotEntry(
+    row=ROW.id,
+    due_at=DUE_AT,
+    state="failed",
+    reason="401",
+    at=datetime(2026, 11, 23, 8, 1, 30, 500_000, tzinfo=UTC),
+    count=2,
+    first_at=datetime(2026, 11, 22, 8, tzinfo=UTC),
+    is_by_hand=True,
+    session=SESSION + "c" * 32,
+    is_late=True,
+    delivery="told",
+    ledger=Ledger(
+        through=DUE_AT,
+        running=(
+            OpenRun(
+                due_at=DUE_AT,
+                at=datetime(2026, 11, 23, 8, 0, 1, tzinfo=UTC),
+                session=SESSION + "d" * 32,
+                is_by_hand=True,
+                is_late=True,
+            ),
+        ),
+        runs=12,
+        failures=1,
+    ),
+    before=41,
+)
+SAMPLES: Final[dict[str, tuple[Any, Any]]] = {
+    "board.row": (
+        contracts.decode_board,
+        BoardEntry(entity=ROW, turn_seq=0, at=AT, change=Change(by="ann", why="in the afternoon")),
+    ),
+    "slot": (contracts.decode_slot, SLOT),
+}
+"""Name of the golden file -> (what decodes it, what it says)."""
