@@ -105,7 +105,7 @@ async def test_truths_come_last(bare: Stack, tmp_path: Path) -> None:
     await save(await bare.bus("admin"), bare.settings, tmp_path / "b.tar")
     taken = list(Archive.open(tmp_path / "b.tar").manifest.streams)
     assert taken == backup.stream_names(LogLayout())
-    assert taken[-3:] == ["SYSTEM", "SESSIONS", "MEMORIES"]
+    assert taken[-4:] == ["SYSTEM", "SESSIONS", "MEMORIES", "SLOTS"]
     assert {"BOARD", "KV_TOOLS", "KV_PINS"} < set(taken)
     assert "KV_LEASES" not in taken
 

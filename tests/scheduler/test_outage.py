@@ -39,9 +39,9 @@ KEPT_S = 3.5
 POINTS = [
     name
     for name in crash.POINTS
-    if name.startswith("scheduler.") and not name.startswith("scheduler.task.")
+    if name.startswith("scheduler.") and not name.startswith(("scheduler.task.", "scheduler.slot."))
 ]
-"""Those of timers; tests/chaos/test_task_kills.py has the others."""
+"""Those of timers; tests/chaos/{test_task_kills,test_slot_kills}.py have the others."""
 
 
 async def until_scheduled(admin: Bus, count: int) -> None:

@@ -84,7 +84,7 @@ async def running_jobs(
 ) -> AsyncIterator[tuple[Stack, Gate, Jobs]]:
     """All that jobs need, and ann; `model` are settings of the model's section."""
     if anthropic_base_url is not None:
-        model.setdefault("name", "claude-test")
+        model.setdefault("main", "claude-test")
     async with running_stack(
         home, SERVICES, anthropic_base_url=anthropic_base_url, model=model
     ) as stack:
