@@ -137,15 +137,16 @@ if opened >= 0:
     ):
         if libc.syscall(number, *words) >= 0:
             print(name)
+# Before it has memory of its own, whose id may be the same.
+shared = ctypes.create_string_buffer(256)
+if libc.syscall((31, 195)[column], int(sys.argv[3]), 2, shared) >= 0:
+    print("shmctl")
 for name, numbers, words in (
     ("shmget", (29, 194), (7, 4096, 0o1666)), ("semget", (64, 190), (7, 1, 0o1666)),
     ("msgget", (68, 186), (7, 0o1666)),
 ):
     if libc.syscall(numbers[column], *words) >= 0 and sys.argv[2] == "landlock":
         print(name)
-shared = ctypes.create_string_buffer(256)
-if libc.syscall((31, 195)[column], int(sys.argv[3]), 2, shared) >= 0:
-    print("shmctl")
 for name, numbers, words in (
     ("keyctl", (250, 219), (0, -3, 1)), ("add_key", (248, 217), (b"user", b"a", b"b", 1, -3)),
     ("io_uring_setup", (425, 425), (8, ctypes.create_string_buffer(120))),

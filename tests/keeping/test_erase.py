@@ -114,10 +114,11 @@ def of_another(cli: Cli) -> tuple[str, str]:
 def seed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home with a past, at rest: the broker has written its indexes, and everything was used."""
     with running_vigil(tmp_path_factory.mktemp("erase") / "home") as cli:
-        with_a_past(cli)
+        # Before the person: their signals are surely stored when this one's are removed.
         cli("send", "hello from another", "--thread", "t1")
         cli("send", "remind me in 4000 seconds to stretch", "--thread", "t1")
         cli("memory", "save", "has a cat and other pets")
+        with_a_past(cli)
     plant_on_the_bus(cli)
     plant_files(cli.home)
     assert len(canaries(cli.home)) >= 5
