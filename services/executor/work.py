@@ -231,8 +231,8 @@ def home_of(key: SessionKey, text: str, teams: Teams) -> SessionKey:
         InvalidInput: it is no key, no conversation, or somebody else's.
     """
     home = SessionKey.parse(text)
-    is_members = key.user == TEAM and may_act(home.user, key.user, key.agent, teams)
-    if not is_members:
+    is_of_team = key.user == TEAM and home.user != TEAM
+    if not (is_of_team and may_act(home.user, key.user, key.agent, teams)):
         home = relative_of(key, text)
     if home.is_system:
         raise InvalidInput("home", f"{home} is no conversation")

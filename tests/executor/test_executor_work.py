@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from services.executor import work
@@ -267,6 +267,7 @@ def test_a_tool_runs_only_as_what_it_was_let_through(decided: Any, now: Any) -> 
     st.sampled_from(("ann", "ben", "eve", "team")), st.sampled_from(("desk", "den", "vigil")),
     st.sampled_from(("main", "_worker-1")),
 )  # fmt: skip
+@example("team", "vigil", "team", "desk", "main")
 def test_a_home_is_ones_own_or_a_members(
     user: str, agent: str, other: str, others: str, thread: str
 ) -> None:
