@@ -14,7 +14,7 @@ from tests.support.stack import running_stack
 from vigil.clock import SystemClock, new_id
 from vigil.contracts import Usage
 from vigil.settings.budget import Caps
-from vigil.settings.prices import PriceBand
+from vigil.settings.models.prices import PriceBand
 
 CALLS: Final = 200
 PRICES: Final = (PriceBand(since=date(2026, 1, 1), input=3, output=15),)

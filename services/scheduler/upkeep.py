@@ -18,7 +18,7 @@ from vigil.errors import VigilError
 from vigil.memory.client import MemoryClient
 from vigil.memory.operations.maintain import Maintain
 from vigil.observe import trace
-from vigil.settings.sections import MemorySection
+from vigil.settings.memory import MemorySection
 
 from . import rounds
 from .rounds import Round

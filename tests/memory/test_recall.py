@@ -25,7 +25,7 @@ from tests.support.memory_records import ANN, BOB, associated, edge, forgotten, 
 from vigil.errors import Unavailable
 from vigil.memory.operations.recall import Recall, Recalled
 from vigil.memory.questions import ANSWER_BYTES_MAX
-from vigil.settings.sections import MemorySection
+from vigil.settings.memory import MemorySection
 from vigil.subjects import Scope
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from services.memory.recall import scores
 from services.memory.recall.scores import Candidates, Lending
-from vigil.settings.sections import MemorySection
+from vigil.settings.memory import MemorySection
 
 WEIGHTS = MemorySection()
 NOW = 1_800_000_000.0
@@ -32,6 +32,9 @@ def candidates(count: int, **columns: Any) -> Candidates:
         "happened_at": np.full(count, NOW),
         "is_speaker": np.zeros(count, dtype=np.bool_),
         "is_tainted": np.zeros(count, dtype=np.bool_),
+        "is_question": np.zeros(count, dtype=np.bool_),
+        "on_date": np.zeros(count),
+        "threads": np.full(count, ""),
     }
     return Candidates(**(fields | given_ | others))
 
@@ -70,6 +73,20 @@ def test_a_neighbour_lends_what_it_says_itself_only() -> None:
     assert two.parts.neighbours == pytest.approx(WEIGHTS.weight_neighbours)
     assert three.parts.neighbours == pytest.approx(0.5 * WEIGHTS.weight_neighbours)
     assert four.parts.neighbours == 0
+
+
+def test_the_best_of_a_conversation_lends_to_all_of_it() -> None:
+    """M-3: an answer that has no word of the question stands where others have them."""
+    some = candidates(4, text=[10.0, 0.0, 0.0, 0.0], threads=["a", "a", "b", ""])
+    found = {one.at: one.parts.thread for one in scores.rank(some, WEIGHTS, "hybrid", NOW, 4)}
+    assert found[0] == found[1] == pytest.approx(WEIGHTS.weight_thread)
+    assert found[2] == found[3] == 0
+
+
+def test_a_named_day_is_a_part_and_a_question_seldom_an_answer() -> None:
+    some = candidates(3, text=[5.0, 5.0, 5.0], on_date=[0.0, 0.5, 1.0])
+    assert ranked(some) == [3, 2, 1]
+    assert ranked(candidates(2, text=[5.0, 5.0], is_question=[False, True])) == [1, 2]
 
 
 def test_many_associations_are_no_merit() -> None:

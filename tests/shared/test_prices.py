@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from vigil.contracts import Usage
 from vigil.errors import ConfigError, InvalidInput
 from vigil.settings.config import load
-from vigil.settings.prices import PriceBand, Prices, band_of, check, cost_of, worst_cost_of
+from vigil.settings.models.prices import PriceBand, Prices, band_of, check, cost_of, worst_cost_of
 
 DAY = date(2026, 11, 23)
 _price = st.decimals(min_value=0, max_value=1000, places=4).map(float)

@@ -26,7 +26,7 @@ from vigil.contracts import Usage
 from vigil.contracts.costs import COSTS, Account, DayOfCosts
 from vigil.errors import Unavailable, WrongLastSequence
 from vigil.settings.budget import Caps
-from vigil.settings.prices import Prices, cost_of, worst_cost_of
+from vigil.settings.models.prices import Prices, cost_of, worst_cost_of
 from vigil.subjects import token_of
 
 from ..core.context.window import tokens_of_bytes

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from . import lookups, scores, terms
+from . import dates, lookups, scores, terms
 from .lookups import Narrowed, Row
 from .scores import Candidates, Floats, Lending, Weights
 from .words import Tokens, Words, times
@@ -35,6 +36,8 @@ class Sought(NamedTuple):
     """Of the question; None: nobody could make it."""
     words: frozenset[str]
     """That it is about: the names among them are whom it asks about."""
+    days: frozenset[str]
+    """Terms of the dates that it names (`dates.terms_asked`)."""
     tokens: Tokens
     rarity: Floats
     """Of every token there is."""
@@ -72,7 +75,8 @@ def gather(
 
 def _known(rows: Sequence[Row], sought: Sought, words: Words) -> Candidates:
     columns = list(zip(*rows, strict=True)) or [()] * lookups.ROW_COLUMNS
-    nums, happened_at, importance, is_tainted, beginnings, tokens, vectors = columns
+    nums, happened_at, importance, is_tainted, beginnings, asking, threads, *rest = columns
+    tokens, vectors = rest
     compared = words.compare(sought.tokens, sought.rarity, tokens)
     return Candidates(
         nums=np.array(nums, dtype=np.int64),
@@ -81,6 +85,9 @@ def _known(rows: Sequence[Row], sought: Sought, words: Words) -> Candidates:
         words=compared.words,
         gist=compared.gist,
         is_speaker=_speaks(beginnings, sought.words),
+        is_question=np.array(asking, dtype=np.bool_),
+        threads=np.array(threads, dtype=np.str_),
+        on_date=_on_date(happened_at, sought.days),
         happened_at=np.array(happened_at, dtype=np.float64) / 1e6,
         importance=np.array(importance, dtype=np.float64),
         is_tainted=np.array(is_tainted, dtype=np.bool_),
@@ -99,6 +106,9 @@ def _both(one: Candidates, other: Candidates) -> Candidates:
         words=np.concatenate((one.words, other.words)),
         gist=np.concatenate((one.gist, other.gist)),
         is_speaker=np.concatenate((one.is_speaker, other.is_speaker)),
+        is_question=np.concatenate((one.is_question, other.is_question)),
+        threads=np.concatenate((one.threads, other.threads)),
+        on_date=np.concatenate((one.on_date, other.on_date)),
         happened_at=np.concatenate((one.happened_at, other.happened_at)),
         importance=np.concatenate((one.importance, other.importance)),
         is_tainted=np.concatenate((one.is_tainted, other.is_tainted)),
@@ -122,6 +132,13 @@ def _speaks(beginnings: Sequence[str], words: frozenset[str]) -> npt.NDArray[np.
         return np.zeros(len(beginnings), dtype=np.bool_)
     speaks = [not words.isdisjoint(terms.speaker(beginning)) for beginning in beginnings]
     return np.array(speaks, dtype=np.bool_)
+
+
+def _on_date(happened_at: Sequence[int], asked: frozenset[str]) -> Floats:
+    if not asked:
+        return np.zeros(len(happened_at))
+    days = (datetime.fromtimestamp(at / 1e6, UTC).date() for at in happened_at)
+    return np.array([dates.nearness(day, asked) for day in days], dtype=np.float64)
 
 
 def _best(known: Candidates, weights: Weights) -> list[int]:

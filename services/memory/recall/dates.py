@@ -62,6 +62,21 @@ def terms_asked(text: str, today: date | None = None) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def nearness(day: date, asked: frozenset[str]) -> float:
+    """Return how well a day is one that a question names.
+
+    >>> may = frozenset(terms_asked("on 7 May 2023?"))
+    >>> nearness(date(2023, 5, 7), may), nearness(date(2023, 5, 9), may)
+    (1.0, 0.5)
+    >>> nearness(date(2023, 6, 7), may)
+    0.0
+    """
+    found = asked.intersection(terms_of(day))
+    if any(term.startswith("d") for term in found):
+        return 1.0
+    return 0.5 if found else 0.0
+
+
 def _named(text: str) -> Iterator[str]:
     taken: list[tuple[int, int]] = []
     for form in _FORMS:

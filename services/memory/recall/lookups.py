@@ -26,6 +26,7 @@ from . import facets, terms
 _RANK: Final = "bm25(1.0, 0.0)"
 """Facets narrow, and count for nothing."""
 _BEGINNING: Final = "substr(m.content, 1, 160)"
+_IS_QUESTION: Final = "substr(rtrim(m.content), -1) IN ('?', '？', '؟')"
 SOURCES_MAX: Final = 500
 """Sources that the index is asked for by name."""
 _OF_KIND: Final = """SELECT DISTINCT source FROM memories
@@ -45,11 +46,11 @@ class Narrowed(NamedTuple):
     """Whether most of what full text finds fulfils the rest, too: only what has ended doesn't."""
 
 
-Row = tuple[int, int, float, int, str, bytes, bytes | None]
+Row = tuple[int, int, float, int, str, int, str, bytes, bytes | None]
 """What scoring must know of a candidate: number, when it happened (microseconds), importance after
-decay, whether it is tainted, the beginning of its content (enough to tell who speaks), tokens,
-vector."""
-ROW_COLUMNS: Final = 7
+decay, whether it is tainted, the beginning of its content (enough to tell who speaks), whether it
+ends as a question, its conversation, tokens, vector."""
+ROW_COLUMNS: Final = 9
 
 
 class Neighbours(NamedTuple):
@@ -163,7 +164,8 @@ def numbers(db: sqlite3.Connection, narrowed: Narrowed, ids: Sequence[str]) -> d
 def rows(db: sqlite3.Connection, narrowed: Narrowed, nums: Iterable[int]) -> list[Row]:
     """Return what scoring must know of those that fulfil the condition."""
     columns = (
-        f"m.num, m.happened_at, {views.DECAYED}, m.is_tainted, {_BEGINNING}, f.words, f.vector"
+        f"m.num, m.happened_at, {views.DECAYED}, m.is_tainted, {_BEGINNING}, {_IS_QUESTION},"
+        " m.thread, f.words, f.vector"
     )
     return _of(db, narrowed, nums, columns, "CROSS JOIN features f ON f.num = m.num")
 

@@ -32,7 +32,7 @@ from ..store import places
 from ..store.places import Place
 from ..store.store import Store
 from ..vectors import Near, Where
-from . import candidates, lookups, terms
+from . import candidates, dates, lookups, terms
 from . import scores as scoring
 from .candidates import Sought
 from .lookups import Narrowed, Row
@@ -114,7 +114,7 @@ class Recaller:
         """Answer from these.
 
         Args:
-            weights: `vigil.settings.sections.MemorySection`.
+            weights: `vigil.settings.memory.MemorySection`.
             shown: is told the ids of what each answer shows, if that counts as accessed.
         """
         self._store = store
@@ -258,6 +258,7 @@ class Recaller:
             matches,
             vector,
             frozenset(terms.searched(query)),
+            frozenset(dates.terms_asked(query, asked.now.date())),
             self._words.asked(query),
             self._frequencies.rarity(db, asked.scope, place) if query else np.zeros(0),
         )

@@ -3,7 +3,9 @@
     score = text + vector + words + gist     what it says itself
           + neighbours                       what was said just before and after
           + graph                            what it is associated with
+          + thread                           the best that is said in its conversation
           + speaker                          said by whom the question names
+          + date - question                  on a day that the question names; itself a question
           + recency + importance - taint     small terms
 
 Text (BM25), vector (cosine), words and gist are each stretched to 0..1 over the candidates, then
@@ -30,7 +32,7 @@ DAY_S: Final = 86_400.0
 
 
 class Weights(Protocol):
-    """The weights of `vigil.settings.sections.MemorySection`."""
+    """The weights of `vigil.settings.memory.MemorySection`."""
 
     @property
     def weight_text(self) -> float: ...
@@ -42,6 +44,12 @@ class Weights(Protocol):
     def weight_gist(self) -> float: ...
     @property
     def weight_speaker(self) -> float: ...
+    @property
+    def weight_date(self) -> float: ...
+    @property
+    def weight_question(self) -> float: ...
+    @property
+    def weight_thread(self) -> float: ...
     @property
     def weight_neighbours(self) -> float: ...
     @property
@@ -77,6 +85,12 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True):
     gist: Floats
     is_speaker: npt.NDArray[np.bool_]
     """Whether it was said by somebody whom the question names."""
+    is_question: npt.NDArray[np.bool_]
+    """Whether it ends as a question: that seldom answers one."""
+    threads: npt.NDArray[np.str_]
+    """Its conversation; empty: none."""
+    on_date: Floats
+    """1: on a day that the question names; 0.5: in such a month or year."""
     happened_at: Floats
     """Epoch seconds."""
     importance: Floats
@@ -103,7 +117,10 @@ class _Columns(NamedTuple):
     gist: Floats
     neighbours: Floats
     graph: Floats
+    thread: Floats
     speaker: Floats
+    date: Floats
+    question: Floats
     recency: Floats
     importance: Floats
     taint: Floats
@@ -155,16 +172,19 @@ def rank(
 def _columns(candidates: Candidates, weights: Weights, mode: Mode, now: float) -> _Columns:
     none = np.zeros_like(candidates.text)
     if mode == "text":
-        return _Columns(candidates.text, *[none] * 9)
+        return _Columns(candidates.text, *[none] * 12)
     if mode == "vector":
         cosine = none if candidates.cosine is None else np.nan_to_num(candidates.cosine, nan=-1.0)
-        return _Columns(none, cosine, *[none] * 8)
+        return _Columns(none, cosine, *[none] * 11)
     said = own(candidates, weights)
     return _Columns(
         *_said(candidates, weights),
         weights.weight_neighbours * _of_neighbours(candidates, said),
         weights.weight_graph * _of_graph(candidates, said),
+        weights.weight_thread * _of_thread(candidates, said),
         weights.weight_speaker * candidates.is_speaker.astype(np.float64),
+        weights.weight_date * candidates.on_date,
+        -weights.weight_question * candidates.is_question.astype(np.float64),
         weights.weight_recency * _recency(candidates, weights, now),
         weights.weight_importance * candidates.importance,
         -weights.weight_taint * candidates.is_tainted.astype(np.float64),
@@ -202,6 +222,15 @@ def _of_graph(candidates: Candidates, said: Floats) -> Floats:
     lent = np.zeros_like(said)
     np.maximum.at(lent, borrowers, shares * said[lenders])
     return lent
+
+
+def _of_thread(candidates: Candidates, said: Floats) -> Floats:
+    """Return the best that is said in each one's conversation, itself included."""
+    _, place = np.unique(candidates.threads, return_inverse=True)
+    best = np.zeros(len(said))
+    np.maximum.at(best, place, said)
+    shares: Floats = np.where(candidates.threads != "", best[place], 0.0)
+    return shares
 
 
 def _recency(candidates: Candidates, weights: Weights, now: float) -> Floats:

@@ -128,7 +128,13 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Likeness of the rare words of both, taken together."""
     speaker: float = 0.0
     """It was said by somebody whom the question names."""
+    date: float = 0.0
+    """It happened on a day that the question names."""
+    question: float = 0.0
+    """Negative: what it lost for being a question itself."""
     neighbours: float = 0.0
+    thread: float = 0.0
+    """The best that is said in its conversation."""
     graph: float = 0.0
     recency: float = 0.0
     importance: float = 0.0

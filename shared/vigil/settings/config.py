@@ -29,8 +29,9 @@ from .checks import check_mcp, check_team
 from .grants import GrantSection
 from .grants import mistakes as grant_mistakes
 from .hours import PARSED
+from .memory import MemorySection
 from .models import ModelRow
-from .prices import Prices
+from .models.prices import Prices
 from .secrets import Secret
 from .sections import (
     Agent,
@@ -41,7 +42,6 @@ from .sections import (
     Hook,
     Jobs,
     McpServer,
-    MemorySection,
     MetricsSection,
     Model,
     Nats,

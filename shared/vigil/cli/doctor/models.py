@@ -22,8 +22,8 @@ from vigil.observe.checks import Check, fail, ok, warn
 from vigil.settings import config, environ
 from vigil.settings.config import Settings
 from vigil.settings.models import REHEARSAL, context_tokens_of
+from vigil.settings.models.prices import band_of
 from vigil.settings.models.trial import TriedModel
-from vigil.settings.prices import band_of
 
 from .. import exits, output, tables
 from ..tables import Column, Result

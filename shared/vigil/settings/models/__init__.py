@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ...errors import InvalidInput
-from .. import prices
-from ..prices import Prices
 from ..sections import Section
+from . import prices
+from .prices import Prices
 
 if TYPE_CHECKING:
     from ..config import Config

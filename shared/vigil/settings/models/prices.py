@@ -16,8 +16,8 @@ from typing import Final
 
 import msgspec
 
-from ..contracts import Usage
-from ..errors import InvalidInput
+from ...contracts import Usage
+from ...errors import InvalidInput
 
 USD_MAX: Final = 1_000_000.0
 """Largest price of a million tokens; more is a mistake in the unit."""

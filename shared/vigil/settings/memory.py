@@ -1,0 +1,60 @@
+"""What is remembered, and how it is found."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from .sections import NotNegative, NotNegativeF, PositiveS, Section
+
+
+class MemorySection(Section, frozen=True, kw_only=True):
+    """What is remembered, and how it is found (SPEC M)."""
+
+    recall_limit: Annotated[int, msgspec.Meta(ge=0, le=50)] = 8
+    """Memories recalled before an answer."""
+    recall_timeout_s: PositiveS = 1.0
+    """Then it answers without them; `vigil why` shows it."""
+    pause_s: NotNegative = 600
+    """Idle time until the model is asked what to remember; 0: never."""
+    embedder: Literal["wordllama", "onnx", "openai"] = "wordllama"
+    """A change recomputes all vectors."""
+    embedder_model: str = ""
+    """`onnx`: a folder, or a fastembed name; `openai`: the model."""
+    embedder_url: str = ""
+    """`openai`: base URL including `/v1`."""
+    qdrant_url: str = ""
+    """A Qdrant server; empty: the local engine."""
+    weight_text: NotNegativeF = 1.0
+    """Of full text. Only ratios of this and the next three matter."""
+    weight_vector: NotNegativeF = 0.15
+    """Of embedding similarity; with a sentence model use 1."""
+    weight_words: NotNegativeF = 1.0
+    """Of words nearest to the question's."""
+    weight_gist: NotNegativeF = 1.0
+    """Of similarity in rare words."""
+    weight_neighbours: NotNegativeF = 0.3
+    """Of the adjacent turns' scores."""
+    weight_thread: NotNegativeF = 0.3
+    """Of the best score in the same conversation."""
+    weight_speaker: NotNegativeF = 1.0
+    """If the question names the speaker."""
+    weight_date: NotNegativeF = 1.0
+    """If the question names the day; of a month or year half."""
+    weight_question: NotNegativeF = 0.3
+    """Penalty for a memory that is itself a question."""
+    weight_graph: NotNegativeF = 0.1
+    """Along an association of weight 1."""
+    weight_recency: NotNegativeF = 0.02
+    """Of a memory made now."""
+    recency_half_life_days: PositiveS = 30.0
+    """Half-life of that."""
+    weight_importance: NotNegativeF = 0.05
+    """Of importance 1, after decay."""
+    weight_taint: NotNegativeF = 0.2
+    """Penalty for untrusted origin."""
+    association_every_s: PositiveS = 300.0
+    """How often new memories are associated."""
+    maintenance_every_s: PositiveS = 6 * 3600.0
+    """How often memories are pruned and merged."""
