@@ -8,7 +8,8 @@ encoding that it knows, and calls the tools that it finds orders for:
 
 Each order is followed once in an exchange, and again in every later one that still shows it. What
 it can't do any more it repeats in its answer, so that others obey it, too. Asked what to remember,
-it remembers the orders.
+it remembers the orders. Where an order says ``$SECRET``, it puts the code of the person, if it is
+shown one (`CODE`).
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from typing import Any, Final
 from tests.support.messages_replies import Reply, said, says, situation
 
 ORDER: Final = re.compile(r"\b(do|later): (\w+) (?=\{)")
+SECRET: Final = "$SECRET"
+CODE: Final = re.compile(r"locker-[0-9]{6}")
 CALLS_MAX: Final = 15
 ECHO_MAX: Final = 3000
 CHUNK: Final = 400
@@ -93,13 +96,18 @@ def obey(body: dict[str, Any]) -> Reply:
     shown += f"\n{situation(body)}"
     orders = _orders_in_fixed("\n".join(_fixed(body))) | orders_in(shown)
     orders |= {o: None for o in orders_in(fresh) if o[0] == "do"}
+    code = CODE.search("\n".join((*_fixed(body), shown, fresh)))
     done = {
         (block["name"], json.dumps(block["input"], sort_keys=True))
         for message in messages[asked_at + 1 :]
         for block in message["content"]
         if block["type"] == "tool_use"
     }
-    wanted = dict.fromkeys((tool, given) for _, tool, given in orders if (tool, given) not in done)
+    filled = (
+        (tool, given if code is None else given.replace(SECRET, code[0]))
+        for _, tool, given in orders
+    )
+    wanted = dict.fromkeys(one for one in filled if one not in done)
     if not wanted:
         return says(f"I did as I was told. {fresh[:ECHO_MAX]}", chunk=CHUNK)
     return call(body, [(tool, json.loads(given)) for tool, given in wanted])
