@@ -113,4 +113,5 @@ def _wanted(key: SessionKey, call: CallTool, tool: Tool, now: datetime) -> Wante
         input=call.payload.input,
         is_outside=call.payload.is_tainted,
         now=now,
+        row=call.payload.grant_row,
     )

@@ -6,12 +6,23 @@ from typing import Any
 
 import pytest
 
+from services.cortex.core import Policy
+from services.cortex.profiles import profile_of
 from tests.cortex.driver import Driver, answer, call
 from tests.cortex.test_core_approvals import driver_of, run
 from tests.support.grants import grant_of
-from vigil.contracts import AnyConstraint, Equal, Exact, Grant
+from vigil.contracts import (
+    AnyConstraint,
+    Control,
+    ControlPayload,
+    Equal,
+    Exact,
+    Grant,
+    Start,
+)
 from vigil.grants.rule import Standing
 
+ROW = "c" * 32
 DF = call("shell", command="df -h")
 WIPE = call("box__wipe", command="all")
 
@@ -51,6 +62,21 @@ def test_another_persons_agents_or_conversations_grant_is_none(changes: dict[str
     driver.outside()
     assert run(driver) == []
     assert len(driver.state.approvals) == 1
+
+
+@pytest.mark.parametrize("of_row", ["", ROW, "d" * 32])
+def test_one_for_a_row_holds_in_its_runs_alone(of_row: str) -> None:
+    """L-8: the executor is told which row it was, to look again."""
+    driver = driver_of(
+        answer(DF), answer("Done."), policy=Policy(profile=profile_of("worker"), depth_max=9)
+    )
+    driver.key = "ann:vigil:_worker-1f"
+    granted(driver, grant_of(holds_for_outside=True, row=ROW))
+    start = Start(prompt="p", root_id="r", row=of_row, is_tainted=True)
+    payload = ControlPayload(op="start", start=start)
+    driver.feed(Control(id="s1", session_key=driver.key, created_at=driver.now, payload=payload))
+    rows = [one.payload.grant_row for one in run(driver) if one.payload.grant_id]
+    assert rows == ([ROW] if of_row == ROW else [])
 
 
 def test_one_that_is_used_up_asks_again() -> None:

@@ -119,6 +119,13 @@ async def test_the_bytes_that_are_run_are_looked_at_again(
     assert not noted(stack.settings.home)
 
 
+async def test_one_for_a_row_is_none_elsewhere(stack: Stack) -> None:
+    bus, session = await stack.bus("admin"), await session_of(stack)
+    given = await give(bus, count_grant(row="c" * 32))
+    for n, (row, told_) in enumerate([("", "not run"), ("d" * 32, "not run"), ("c" * 32, "count")]):
+        assert told_ in await told(session, by(given, call("count", n, text="a"), grant_row=row))
+
+
 async def test_anothers_grant_is_none(stack: Stack) -> None:
     bus = await stack.bus("admin")
     given = await give(bus, count_grant(owner="bob"))

@@ -81,6 +81,8 @@ async def test_the_revision_that_was_read_is_ended_or_none(gate: Gate) -> None:
         ({"why": "a" * 1_000_000}, 413, None),
         ({"expires_at": "2020-01-01T00:00:00Z"}, 422, "expires_at"),
         ({"session_key": "bob:vigil:t1"}, 422, "session_key"),
+        ({"row": "f" * 32}, 422, "row"),
+        ({"row": "a.b"}, 422, "row"),
         ({"approval_id": "f" * 32}, 422, "approval_id"),
         ({"approval_id": "a.b"}, 422, "approval_id"),
         ({"more": 1}, 422, None),

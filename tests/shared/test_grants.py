@@ -232,6 +232,14 @@ def test_a_grant_holds_for_its_owner_agent_and_conversation() -> None:
     assert not covers(here, given, key=SessionKey("ann", "vigil", "t2"))
 
 
+def test_one_for_a_row_holds_for_no_conversation_and_no_other_row() -> None:
+    given, here = {"command": "df -h"}, grant(row="c" * 32)
+    assert covers(here, given, row="c" * 32)
+    assert not covers(here, given)
+    assert not covers(here, given, row="d" * 32)
+    assert covers(grant(), given, row="c" * 32)
+
+
 def test_a_grant_ends() -> None:
     given = {"command": "df -h"}
     later = NOW + timedelta(days=1)
@@ -286,6 +294,7 @@ def test_a_servers_tools_are_told_from_anothers() -> None:
         ({"constraints": (DF, Equal(field="x", value="a" * 1_000_000))}, "constraints"),
         ({"why": "a" * 501}, "why"), ({"why": "a\nb"}, "why"), ({"uses_max": -1}, "uses_max"),
         ({"expires_at": NOW}, "expires_at"), ({"session_key": "bob:vigil:t"}, "session_key"),
+        ({"row": "c" * 31}, "row"), ({"row": "c" * 32, "session_key": "ann:vigil:t1"}, "row"),
         ({"constraints": (DF, Equal(field="", value=1))}, "field"), ({"owner": "a.b"}, "owner"),
         ({"constraints": (Argv(argv=("df",), more="anything"),)}, "argv"),
     ],

@@ -104,6 +104,11 @@ class Draft:
         return self.state.turns + 1
 
     @property
+    def timetable_row(self) -> str:
+        """The row of the timetable that the session came from; empty: none."""
+        return "" if self.state.start is None else self.state.start.row
+
+    @property
     def wants_call(self) -> bool:
         """Whether the model must be asked before the loop can go on."""
         loop = self.state.loop

@@ -16,7 +16,7 @@ from fastapi import Depends, Query, Response
 from msgspec.structs import replace
 
 from vigil.board.grants import standing, standing_of
-from vigil.board.kept import GRANTS, USES, KeptBoard, Revision
+from vigil.board.kept import GRANTS, ROWS, USES, KeptBoard, Revision
 from vigil.board.mirror import Board
 from vigil.contracts import Approval, Change, Grant, Instant
 from vigil.contracts.board.grant import AnyConstraint, GrantMaker
@@ -53,6 +53,8 @@ class GrantBody(RequestBody, frozen=True, kw_only=True, rename={"agent_id": "age
     """Absent: the first free one of `g1`, `g2`, …"""
     session_key: str = ""
     """The one conversation that it holds in; empty: all of the agent's."""
+    row: str = ""
+    """The one row of the timetable whose runs it holds in, by its id; empty: it's for no row."""
     expires_at: Instant | None = None
     uses_max: int = 0
     """0: no limit."""
@@ -73,6 +75,7 @@ class GrantView(Answer, frozen=True, kw_only=True):
     tool: str
     constraints: tuple[AnyConstraint, ...]
     session_key: str
+    row: str
     expires_at: Instant | None
     uses_max: int
     holds_for_outside: bool
@@ -155,6 +158,8 @@ async def make_grant(
     whose = holding(owner, wanted.agent_id)
     if wanted.approval_id is not None:
         await _check_approval(edge, whose, wanted.approval_id)
+    if wanted.row:
+        await _check_row(edge, whose, wanted.row)
 
     def make(others: list[Grant]) -> Grant:
         return check(_grant(wanted, owner, id_, others, now))
@@ -196,6 +201,7 @@ def _grant(wanted: GrantBody, owner: str, id_: str, others: list[Grant], now: da
         tool=wanted.tool,
         constraints=wanted.constraints,
         session_key=wanted.session_key,
+        row=wanted.row,
         expires_at=wanted.expires_at,
         uses_max=wanted.uses_max,
         holds_for_outside=wanted.holds_for_outside,
@@ -218,6 +224,12 @@ def _name(wanted: str | None, others: list[Grant]) -> str:
 async def _check_approval(edge: Edge, whose: Scope, id_: str) -> None:
     if not id_.isalnum() or await Board(edge.bus, Approval).find([whose], id_) is None:
         raise Problem(422, "approval_id: you have no such request", field="approval_id")
+
+
+async def _check_row(edge: Edge, whose: Scope, id_: str) -> None:
+    found = await KeptBoard(edge.bus, ROWS).find([whose], id_) if id_.isalnum() else None
+    if found is None or found.entity.is_removed:
+        raise Problem(422, "row: you have no such row of the timetable", field="row")
 
 
 async def _find(edge: Edge, whose: Iterable[Scope], id_: str) -> Revision[Grant]:

@@ -93,6 +93,8 @@ class CallToolPayload(Record, frozen=True, kw_only=True):
     """The standing grant that let it through without asking; empty: it needed none."""
     grant_revision: int = 0
     """Of that grant, as it was read."""
+    grant_row: str = ""
+    """The row of the timetable that the session came from, if that grant is for one."""
 
 
 class CallTool(EffectEnvelope, frozen=True, kw_only=True, tag="call_tool"):

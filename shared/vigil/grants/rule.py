@@ -44,6 +44,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     is_outside: bool
     """Whether content from outside had a part in the decision."""
     now: datetime
+    row: str = ""
+    """The row of the timetable that the session came from; empty: none."""
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +92,8 @@ def _misfit(grant: Grant, wanted: Wanted) -> str | None:
         return "it's for another tool"
     if grant.session_key and grant.session_key != str(wanted.key):
         return "it's for another conversation"
+    if grant.row and grant.row != wanted.row:
+        return "it's for the runs of another row of the timetable"
     return None
 
 

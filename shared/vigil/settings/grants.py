@@ -21,8 +21,10 @@ LONG_AGO: Final = datetime(2000, 1, 1, tzinfo=UTC)
 """An end that has passed since it was written is none that keeps a service from starting."""
 
 
-class GrantSection(Section, frozen=True, kw_only=True):
+class GrantSection(Section, frozen=True, kw_only=True, omit_defaults=True):
     """What an agent may do without asking, one `[[grants]]` each."""
+
+    # What is left out isn't written: a key of a later version leaves the ids of grants as they are.
 
     name: str
     """Short: 1..32 of a-z, 0-9 and -."""
@@ -36,6 +38,8 @@ class GrantSection(Section, frozen=True, kw_only=True):
     """What the arguments must be: `{kind = "argv", argv = ["df", "-h"], more = "operands"}`."""
     session_key: str = ""
     """The one conversation that it holds in; empty: all of the agent's."""
+    row: str = ""
+    """The one row of the timetable whose runs it holds in, by its id; empty: it's for no row."""
     expires_at: Instant | None = None
     """Absent: it holds until it is removed here."""
     uses_max: int = 0

@@ -112,6 +112,7 @@ def call(
             risk="read" if tool is None else tool.risk,
             grant_id="" if leave is None else leave.grant.id,
             grant_revision=0 if leave is None else leave.revision,
+            grant_row=draft.timetable_row if leave is not None and leave.grant.row else "",
         ),
         draft.sway,
     )

@@ -143,5 +143,6 @@ def _leave(draft: Draft, use: ToolUseBlock, tool: Tool) -> Standing | None:
         input=use.input,
         is_outside=draft.sway.is_outside,
         now=draft.moment.now,
+        row=draft.timetable_row,
     )
     return match(draft.moment.grants, wanted).standing

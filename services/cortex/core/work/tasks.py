@@ -99,7 +99,7 @@ def count_spawned(draft: Draft, root_id: str, spawned: int) -> None:
 
 def spawn_session(draft: Draft, payload: SpawnSessionPayload, sway: Sway) -> str:
     """Have a session started; return the effect's id, of which its thread is made."""
-    row = "" if draft.state.start is None else draft.state.start.row
+    row = draft.timetable_row
     payload = replace(payload, source=draft.source, is_tainted=sway.is_outside, row=row)
     effect, ordinal = draft.next_id("spawn_session", payload, "executor")
     draft.effects.append(SpawnSession(id=effect, ordinal=ordinal, payload=payload))

@@ -112,6 +112,8 @@ def accept(
             "--always", help="And such calls from now on: shown first, narrow as this one."
         ),
     ] = False,
+    session: grants.Session = None,
+    row: grants.RowId = None,
     expires: grants.Expires = None,
     uses: grants.Uses = 0,
     outside: grants.Outside = False,
@@ -125,6 +127,8 @@ def accept(
     proposed = msgspec.to_builtins(constraints_of(found["tool"], found["risk"], found["input"]))
     wanted = {
         "agent": SessionKey.parse(found["session_key"]).agent,
+        "session_key": session,
+        "row": grants.row_of(client, row),
         "expires_at": until("--expires", expires, datetime.now(UTC)),
         "uses_max": uses,
         "holds_for_outside": outside,

@@ -37,6 +37,13 @@ app = CommandLine(
 
 Id = Annotated[str, options.id_of("a grant", "vigil grants")]
 Yes = Annotated[bool, typer.Option("--yes", help="Don't ask.")]
+Session = Annotated[
+    str | None, typer.Option("--session", metavar="KEY", help="In this conversation only.")
+]
+RowId = Annotated[
+    str | None,
+    typer.Option("--row", metavar="ID", help="In runs of this row of the timetable only."),
+]
 Expires = Annotated[
     str | None, typer.Option("--expires", metavar="WHEN", help="2027-01-01, or 30d for in 30 days.")
 ]
@@ -74,6 +81,7 @@ FIELDS: Final = (
     Column("agent", "agent_id"),
     Column("tool", "tool"),
     Column("session", "session_key"),
+    Column("row", "row"),
     Column("outside", lambda one: "holds for outside content" if one["holds_for_outside"] else ""),
     Column("expires", "expires_at", is_instant=True),
     Column("uses", _uses),
@@ -129,9 +137,8 @@ def add(
     ] = None,
     agent: options.Agent = "vigil",
     name: Annotated[str | None, typer.Option("--name", help="Instead of g1, g2, …")] = None,
-    session: Annotated[
-        str | None, typer.Option("--session", metavar="KEY", help="In this conversation only.")
-    ] = None,
+    session: Session = None,
+    row: RowId = None,
     expires: Expires = None,
     uses: Uses = 0,
     outside: Outside = False,
@@ -140,17 +147,19 @@ def add(
 ) -> Result:
     """Allow calls beforehand. It's shown first, and made when you agree."""
     found = constraints(command, more, url, folder, equal or ())
+    client = options.client()
     wanted = {
         "agent": agent,
         "name": name,
         "session_key": session,
+        "row": row_of(client, row),
         "expires_at": until("--expires", expires, datetime.now(UTC)),
         "uses_max": uses,
         "holds_for_outside": outside,
         "why": why,
     }
     agreed(tool, found, wanted, yes=yes)
-    return made(options.client(), tool, found, wanted)
+    return made(client, tool, found, wanted)
 
 
 @app.command()
@@ -214,6 +223,13 @@ def agreed(tool: str, found: list[dict[str, Any]], wanted: dict[str, Any], *, ye
     typer.confirm("Allow this from now on?", abort=True, err=True)
 
 
+def row_of(client: Client, beginning: str | None) -> str | None:
+    """Return the id of a row of the timetable. Raises: NotReady, InvalidInput."""
+    if beginning is None:
+        return None
+    return prefixes.whole("row", beginning, (one["id"] for one in client.cron_rows()))
+
+
 def made(client: Client, tool: str, found: list[dict[str, Any]], wanted: dict[str, Any]) -> Result:
     """Allow what was agreed to."""
     grant = client.give_grant(tool, found, **wanted)
@@ -223,7 +239,9 @@ def made(client: Client, tool: str, found: list[dict[str, Any]], wanted: dict[st
 
 def _terms(wanted: dict[str, Any]) -> str:
     outside = "also" if wanted.get("holds_for_outside") else "not"
+    row = wanted.get("row")
     where = wanted.get("session_key") or "in all conversations"
+    where = f"in runs of row {row} of the timetable" if row else where
     times = wanted.get("uses_max") or "any number of"
     until_ = wanted.get("expires_at") or "it is revoked"
     return f"{where}; {times} times; until {until_}; {outside} when outside content had a part."

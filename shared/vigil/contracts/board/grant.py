@@ -77,6 +77,9 @@ class Grant(Record, frozen=True, kw_only=True, tag_field="kind", tag="grant"):
     constraints: tuple[AnyConstraint, ...] = ()
     session_key: str = ""
     """The one conversation that it holds in; empty: each session of the agent's for that person."""
+    row: str = ""
+    """The one row of the timetable whose runs it holds in, and what they start; empty: any, and
+    none."""
     expires_at: Instant | None = None
     uses_max: int = 0
     """0: as often as it's needed."""
