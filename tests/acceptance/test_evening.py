@@ -20,6 +20,7 @@ from tests.support.evening import (
     Web,
     attend,
     command,
+    order,
     running_web,
     runs,
 )
@@ -98,3 +99,36 @@ async def test_an_evening_unattended(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert "It had an accepted call run apart" in wanted
         assert "It waits for the next digest" in await evening.why(asked["id"])
         assert "reported of a errand (shell)" in await evening.why(ran["id"])
+
+
+async def test_a_nightly_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """L-8, L-9: what is allowed for one row runs in its runs and nowhere else; a run that has read
+    an answer asks at home for the rest, and goes on without."""
+    async with running(tmp_path, monkeypatch) as (world, web):
+        night = Evening(await world.gate.person("ann"), "ann", "ann-night", PATIENCE_S)
+        workspaces = world.stack.settings.workspaces
+        page = order("http_get", url=f"{web.url}/page/{night.name}")
+        body = {"name": "check", "prompt": page, "cron": "0 3 * * *", "zone": "UTC"}
+        made = await night.ask("POST", "/api/cron", json=body)
+        assert made.status_code == 201, made.text
+        row = made.json()["id"]
+        assert (await night.allow(row))["row"] == row
+        await night.ask("POST", f"/api/cron/{row}/runs")
+        told = await night.said_at_home("That is all.")
+        assert web.read == [night.name], "it was fetched without asking"
+        assert (runs(workspaces, "granted"), runs(workspaces, "asked")) == (1, 0)
+        path, wanted = "/api/approvals", {"command": command("asked", night.name)}
+        asked = await night.find(path, "approvals", lambda one: one["input"] == wanted)
+        await world.at_rest()
+        await world.advance(8 * 3600)
+        await night.said_at_home(f"accept {asked['name']}")
+        assert "reported of a cron" in await night.why(told["id"])
+
+        # In a conversation the same page has no leave at all.
+        await night.say(night.key, page, "ask")
+        both = [command("granted", "x"), wanted["command"]]
+        for one in both:
+            await night.find(path, "approvals", lambda a, one=one: a["session_key"] == night.key  # type: ignore[misc]
+                             and a["input"]["command"] == one)  # fmt: skip
+        assert runs(workspaces, "granted") == 1
+        assert (await night.allow(row))["uses"] == 1

@@ -70,7 +70,7 @@ async def test_a_grant_is_added_listed_shown_and_revoked(ann: Terminal) -> None:
         (("tickets__close", "--equal", "id"), "--equal"),
         (("shell", "--command", "df", "--expires", "soon"), "--expires"),
         (("*",), "tool"),
-        (("shell", "--command", "df", "--row", "x"), "no beginning of an id"),
+        (("shell", "--command", "df", "--row", "x"), "--row: no row of yours"),
     ],
 )
 async def test_what_cant_be_allowed_says_why(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
 import textwrap
 from pathlib import Path
 
-from services.gateway.work.skills import parse
 from vigil.settings import config
+from vigil.timetable.schedule import check_cron
 
 DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"(?:^    .*\n|^\n(?=    ))+", re.MULTILINE)
@@ -20,15 +21,18 @@ def block(page: str, word: str) -> str:
     return found
 
 
-def test_the_nightly_check_is_a_skill_that_fetches_what_is_configured(tmp_path: Path) -> None:
-    skill = parse("night-check", block("tools.md", "---"))
-    assert skill.tools == ("http_get",)
+def test_the_nightly_check_fetches_what_is_configured_and_granted(tmp_path: Path) -> None:
+    """tests/acceptance/test_evening.py has such a night."""
     (tmp_path / "weather.headers").write_text("Authorization: Bearer TOKEN\n")
     (tmp_path / "vigil.toml").write_text(
         block("tools.md", "[sites.weather]") + block("tools.md", "[search]")
     )
     (url,) = config.load({}, home=tmp_path).config.sites["weather"].urls
-    assert f'http_get {{"url": "{url}"}}' == skill.text.strip()
+    row, grant = map(shlex.split, block("tools.md", "vigil cron add").splitlines())
+    assert url in row[4]
+    check_cron(row[row.index("--cron") + 1], "UTC")
+    assert url.startswith(grant[grant.index("--url") + 1])
+    assert grant[grant.index("--row") + 1] == row[3]
 
 
 def test_the_command_that_is_always_allowed_can_be_configured(tmp_path: Path) -> None:

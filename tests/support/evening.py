@@ -126,6 +126,9 @@ def finding(name: str) -> str:
                  order("shell", command=command("asked", name)))
             )  # fmt: skip
             found += " " + order("task_create", title=f"run {name}", description=does)
+        case "night":
+            for what in (command("granted", "x"), command("asked", name)):
+                found += " " + order("shell", command=what)
     return found
 
 
@@ -201,10 +204,10 @@ class Evening:
 
     # ------------------------------------------------------------ what happens
 
-    async def allow(self) -> dict[str, Any]:
-        """Allow one command for good, whoever asks for it."""
+    async def allow(self, row: str = "") -> dict[str, Any]:
+        """Allow one command for good, whoever asks for it, or for one row of the timetable."""
         argv = command("granted", "x").split()
-        body = {"tool": "shell", "name": "mark", "holds_for_outside": True,
+        body = {"tool": "shell", "name": "mark", "holds_for_outside": True, "row": row,
                 "constraints": [{"kind": "argv", "argv": argv}]}  # fmt: skip
         answer = await self.ask("POST", "/api/grants", json=body)
         assert answer.status_code in (201, 409), answer.text

@@ -42,7 +42,7 @@ Session = Annotated[
 ]
 RowId = Annotated[
     str | None,
-    typer.Option("--row", metavar="ID", help="In runs of this row of the timetable only."),
+    typer.Option("--row", metavar="NAME", help="In runs of this row of the timetable only."),
 ]
 Expires = Annotated[
     str | None, typer.Option("--expires", metavar="WHEN", help="2027-01-01, or 30d for in 30 days.")
@@ -223,11 +223,17 @@ def agreed(tool: str, found: list[dict[str, Any]], wanted: dict[str, Any], *, ye
     typer.confirm("Allow this from now on?", abort=True, err=True)
 
 
-def row_of(client: Client, beginning: str | None) -> str | None:
-    """Return the id of a row of the timetable. Raises: NotReady, InvalidInput."""
-    if beginning is None:
+def row_of(client: Client, named: str | None) -> str | None:
+    """Return the id of the row of that name, or whose id begins so. Raises: InvalidInput."""
+    if named is None:
         return None
-    return prefixes.whole("row", beginning, (one["id"] for one in client.cron_rows()))
+    there = client.cron_rows()
+    ids = [one["id"] for one in there if one["name"] == named]
+    ids = ids or [one["id"] for one in there if named and one["id"].startswith(named)]
+    if len(ids) != 1:
+        begin = "no row of yours has" if not ids else f"{len(ids)} rows of yours have"
+        raise InvalidInput("--row", f"{begin} the name, or an id that begins with, {named!r}")
+    return str(ids[0])
 
 
 def made(client: Client, tool: str, found: list[dict[str, Any]], wanted: dict[str, Any]) -> Result:
