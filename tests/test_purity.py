@@ -17,7 +17,7 @@ from tests.support import sources
 IMPURE_MODULES: Final = frozenset(
     {
         "aiosqlite", "anthropic", "asyncio", "fastapi", "http.client", "httpx2", "logging", "nats",
-        "os", "pathlib", "random", "secrets", "shutil", "socket", "sqlite3", "structlog",
+        "openai", "os", "pathlib", "random", "secrets", "shutil", "socket", "sqlite3", "structlog",
         "subprocess", "tempfile", "threading", "time", "urllib.request", "uuid", "vigil.bus",
         "vigil.clock", "vigil.runtime",
     }

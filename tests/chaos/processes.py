@@ -89,7 +89,7 @@ class Processes:
         self._environment = {
             name: value
             for name, value in os.environ.items()
-            if not name.startswith(("VIGIL_", "AUTONOMY_", "ANTHROPIC_", "NATS_"))
+            if not name.startswith(("VIGIL_", "AUTONOMY_", "ANTHROPIC_", "OPENAI_", "NATS_"))
         } | {"VIGIL_HOME": str(home), **environment}
         self.logs = home / "logs"
         self.logs.mkdir(parents=True, exist_ok=True)

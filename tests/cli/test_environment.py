@@ -14,6 +14,7 @@ from vigil.topology import SERVICES
 CANARIES = {
     "ANTHROPIC_API_KEY": "canary-model",
     "ANTHROPIC_AUTH_TOKEN": "canary-model-token",
+    "OPENAI_API_KEY": "canary-other-model",
     "QDRANT_API_KEY": "canary-vectors",
     "EMBEDDER_API_KEY": "canary-embedder",
     "VIGIL_TOKEN": "canary-person",
@@ -21,7 +22,7 @@ CANARIES = {
     "DATABASE_PASSWORD": "canary-of-another",
 }
 ALLOWED = {
-    "cortex": {"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"},
+    "cortex": {"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"},
     "memory": {"QDRANT_API_KEY", "EMBEDDER_API_KEY"},
 }
 SERVER = """

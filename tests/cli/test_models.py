@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+from tests.support.chat_api import chat_api
 from tests.support.cli import Cli
 from tests.support.messages_api import Reply, fails, messages_api, says
 
@@ -23,7 +24,11 @@ def _without_tools(body: dict[str, Any]) -> Reply:
 async def test_each_configured_model_is_asked(tmp_path: Path) -> None:
     """C-9: what it costs and can't do; exit code 1 while one gives no answer."""
     cli = Cli(tmp_path, ANTHROPIC_API_KEY="sk-ant-secret")
-    async with messages_api() as good, messages_api(_without_tools) as small:
+    async with (
+        messages_api() as good,
+        messages_api(_without_tools) as small,
+        chat_api(_without_tools) as chat,
+    ):
         section = f"""
             [model]
             main = "big"
@@ -36,10 +41,13 @@ async def test_each_configured_model_is_asked(tmp_path: Path) -> None:
             model = "qwen3:8b"
             base_url = "{small.url}"
             context_tokens = 8000
+            [models.chat]
+            provider = "openai"
+            base_url = "{chat.url}"
         """
         (tmp_path / "vigil.toml").write_text(section)
         found = {one["name"]: one for one in (await _json(cli, 0, "models"))["models"]}
-        assert list(found) == ["big", "small"]
+        assert list(found) == ["big", "small", "chat"]
         assert found["big"]["latency_ms"] > 0
         assert found["big"].items() >= {
             "used_by": ["model.main"], "provider": "anthropic", "model": "big", "lacks": [],
@@ -49,6 +57,9 @@ async def test_each_configured_model_is_asked(tmp_path: Path) -> None:
         assert found["small"]["used_by"] == ["model.cheap", "model.fallback"]
         assert (found["small"]["context_tokens"], found["small"]["price"]) == (8000, None)
         assert found["small"]["lacks"] == ["tools", "a cap in USD: it has no price"]
+        assert found["chat"]["provider"] == "openai"
+        assert found["chat"]["lacks"] == ["tools", "a cap in USD: it has no price"]
+        assert found["chat"]["server"] in chat.url
         assert {one.body["max_tokens"] for one in (*good.requests, *small.requests)} == {1}
         shown = (await asyncio.to_thread(cli, "models")).stdout
         assert "3 in, 15 out" in shown

@@ -14,11 +14,13 @@ import pytest
 from services.cortex.models import choose
 from services.cortex.models.anthropic import AnthropicModel
 from services.cortex.models.loader import LoadingModel
+from services.cortex.models.openai import OpenAIModel
 from services.cortex.models.rehearsal.model import RehearsalModel
 from services.cortex.policy import context_tokens_of
 from services.cortex.profiles import profile_of
 from services.cortex.thought.model import LanguageModel, ModelError, ModelRequest, Situation
-from tests.support.messages_api import messages_api
+from tests.support.chat_api import chat_api
+from tests.support.messages_api import fails, messages_api
 from tests.support.stack import settings_of
 from vigil.contracts import Row, TextBlock
 from vigil.errors import ConfigError
@@ -124,6 +126,56 @@ async def test_a_key_comes_from_the_file_of_its_section(tmp_path: Path) -> None:
         await catalogue.close()
         assert api.requests[-1].headers["authorization"] == f"Bearer {KEY}"
         assert api.last["model"] == "mine"
+
+
+async def test_failures_name_the_settings_of_the_model(tmp_path: Path) -> None:
+    """Of its section, or the variable that its provider's key is in."""
+    (tmp_path / "key").write_text(f"{KEY}\n")
+    async with messages_api() as messages, chat_api() as chat:
+        rows = {
+            "local": {"base_url": messages.url},
+            "other": {"provider": "openai", "base_url": chat.url, "api_key_file": "key"},
+        }
+        for name, api in (("local", messages), ("other", chat)):
+            catalogue = choose(settings(tmp_path, name, models=rows))
+            for status, expected in (
+                (401, f"check models.{name}.api_key_file"),
+                (404, f"the model '{name}'; check models.{name}.model and models.{name}.base_url"),
+            ):
+                api.replies.append(fails(status))
+                with pytest.raises(ModelError, match=expected):
+                    await catalogue.main.model.answer(REQUEST, lambda _: None)
+            await catalogue.close()
+        assert chat.requests[-1].headers["authorization"] == f"Bearer {KEY}"
+
+
+async def test_openai_is_a_provider_with_a_key_of_its_own(tmp_path: Path) -> None:
+    rows = {"gpt": {"provider": "openai", "model": "gpt-5.5"}}
+    with pytest.raises(ConfigError, match=r"^model\.main: model 'gpt' needs OPENAI_API_KEY or"):
+        choose(settings(tmp_path, "gpt", key=KEY, models=rows))
+    (tmp_path / "vigil.toml").write_text(
+        '[model]\nmain = "gpt"\n[models.gpt]\nprovider = "openai"\nmodel = "gpt-5.5"\n'
+    )
+    known = load({"OPENAI_API_KEY": KEY}, home=tmp_path)
+    catalogue = choose(known)
+    model = catalogue.main.model
+    assert isinstance(model, LoadingModel)
+    loaded = await model.model()
+    assert isinstance(loaded, OpenAIModel)
+    assert (loaded.name, loaded.server) == ("gpt-5.5", ("api.openai.com", 443))
+    assert catalogue.main.provider == "openai"
+    await catalogue.close()
+    assert KEY not in repr(known)
+
+
+def test_a_provider_without_its_sdk_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    rows = {"gpt": {"provider": "openai", "base_url": "http://127.0.0.1:1/v1"}}
+    wanted = r"^model 'gpt' needs openai: pip install 'vigil-agents\[openai\]'$"
+    with pytest.raises(ConfigError, match=wanted):
+        choose(settings(tmp_path, "gpt", models=rows))
 
 
 def test_two_names_of_a_model_are_opened_once(tmp_path: Path) -> None:

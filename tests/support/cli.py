@@ -135,7 +135,7 @@ def _run_cold(
 
 
 def _clean() -> dict[str, str]:
-    dropped = ("VIGIL_", "ANTHROPIC_", "AUTONOMY_", "NATS_")
+    dropped = ("VIGIL_", "ANTHROPIC_", "OPENAI_", "AUTONOMY_", "NATS_")
     return {k: v for k, v in os.environ.items() if not k.startswith(dropped)} | {"NO_COLOR": "1"}
 
 

@@ -18,7 +18,7 @@ import hashlib
 import json
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -27,8 +27,8 @@ from tests.support.messages_replies import Fault, Reply, calls, fails, says
 from tests.support.messages_rules import mistakes
 
 __all__ = [
-    "Behave", "Fault", "MessagesApi", "Reply", "Request", "calls", "fails", "messages_api",
-    "says", "scheduling_assistant",
+    "Behave", "Fault", "MessagesApi", "Reply", "Request", "Wire", "calls", "chunks", "fails",
+    "messages_api", "says", "scheduling_assistant",
 ]  # fmt: skip
 
 Behave = Callable[[dict[str, Any]], Reply]
@@ -42,11 +42,27 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     body: dict[str, Any]
 
 
+class Wire(NamedTuple):
+    """What a server speaks, which plays back replies that are written for the Messages API."""
+
+    check: Callable[[str, str, dict[str, str], bytes], tuple[Reply | None, dict[str, Any]]]
+    """Method, path, headers and what came after them -> what is wrong, and the body."""
+    read: Callable[[dict[str, Any]], dict[str, Any]]
+    """A body -> what it would be for the Messages API."""
+    message: Callable[[Reply, dict[str, Any]], dict[str, Any]]
+    """An answer that isn't streamed."""
+    events: Callable[[Reply, dict[str, Any]], Iterator[tuple[str, str]]]
+    """An answer's events: name and data."""
+    error: Callable[[Reply], dict[str, Any]]
+    """What a failure is told with."""
+
+
 class MessagesApi:
     """The running server."""
 
-    def __init__(self, behave: Behave | None = None) -> None:
+    def __init__(self, behave: Behave | None = None, wire: Wire | None = None) -> None:
         self.behave: Behave = behave or scheduling_assistant
+        self.wire: Final = wire or MESSAGES
         self.replies: deque[Reply] = deque()
         self.requests: list[Request] = []
         self.open_connections = 0
@@ -97,14 +113,14 @@ class MessagesApi:
         }
         raw = await reader.readexactly(int(headers.get("content-length", 0)))
         path = path.partition("?")[0]
-        problem, body = _check_request(method, path, headers, raw)
+        problem, body = self.wire.check(method, path, headers, raw)
         self.requests.append(Request(path=path, headers=headers, body=body))
         if problem is not None:
-            await _answer_error(writer, problem)
+            await self._answer_error(writer, problem)
         elif path.endswith("/count_tokens"):
             await _answer_json(writer, 200, {"input_tokens": len(raw) // 4})
         else:
-            reply = self.replies.popleft() if self.replies else self.behave(body)
+            reply = self.replies.popleft() if self.replies else self.behave(self.wire.read(body))
             await self._play(reply, body, reader, writer)
 
     async def _play(
@@ -120,11 +136,57 @@ class MessagesApi:
             page = b"<html>Welcome to the hotel</html>" if reply.fault == "not_a_stream" else b""
             await _answer(writer, 200, page, "text/html", reply.headers)
         elif reply.status != 200:
-            await _answer_error(writer, reply)
+            await self._answer_error(writer, reply)
         elif body.get("stream"):
-            await _stream(reply, body, reader, writer)
+            await self._stream(reply, body, reader, writer)
         else:
-            await _answer_json(writer, 200, _message(reply, body), reply.headers)
+            await _answer_json(writer, 200, self.wire.message(reply, body), reply.headers)
+
+    async def _stream(
+        self,
+        reply: Reply,
+        body: dict[str, Any],
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        writer.write(_head(200, {"content-type": "text/event-stream", **reply.headers}))
+        events = list(self.wire.events(reply, body))
+        middle = max(len(events) // 2, 2)
+        if reply.fault == "out_of_order":
+            events = events[2:]
+        for index, (name, data) in enumerate(events):
+            breaks = index == middle and reply.fault not in (None, "out_of_order")
+            if breaks and await self._break(reply, name, reader, writer):
+                return
+            _write_event(writer, name, data)
+            await writer.drain()
+            if reply.delay_s:
+                await asyncio.sleep(reply.delay_s)
+        await _end(writer)
+
+    async def _break(
+        self, reply: Reply, name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> bool:
+        """Do in the middle of a stream what `reply.fault` says; return whether that was all."""
+        await writer.drain()
+        match reply.fault:
+            case "cut":
+                writer.transport.abort()
+            case "stall":
+                await reader.read()
+            case "short":
+                await _end(writer)
+            case "invalid_json":
+                _write_event(writer, name, '{"type": "content_block_delta", "ind')
+                return False
+            case _:
+                _write_event(writer, name and "error", json.dumps(self.wire.error(reply)))
+                await _end(writer)
+        return True
+
+    async def _answer_error(self, writer: asyncio.StreamWriter, reply: Reply) -> None:
+        body = self.wire.error(reply) | {"request_id": "req_1"}
+        await _answer_json(writer, reply.status, body, reply.headers)
 
 
 @contextlib.asynccontextmanager
@@ -189,6 +251,11 @@ def _stop_reason(reply: Reply) -> str | None:
     return "tool_use" if any(b["type"] == "tool_use" for b in reply.blocks) else "end_turn"
 
 
+def _named_events(reply: Reply, body: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, data in _events(reply, body):
+        yield name, json.dumps({"type": name, **data})
+
+
 def _events(reply: Reply, body: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     message = _message(reply, body) | {"content": [], "stop_reason": None}
     usage = {k: v for k, v in reply.usage.items() if k != "output_tokens"}
@@ -211,16 +278,16 @@ def _parts(block: dict[str, Any], chunk: int) -> tuple[dict[str, Any], list[dict
     """Split a block into its beginning and its deltas."""
     match block["type"]:
         case "text":
-            deltas = [{"type": "text_delta", "text": t} for t in _chunks(block["text"], chunk)]
+            deltas = [{"type": "text_delta", "text": t} for t in chunks(block["text"], chunk)]
             return {"type": "text", "text": ""}, deltas
         case "tool_use":
             raw = block.get("raw_input")
             raw = json.dumps(block["input"]) if raw is None else raw
             start = {**{k: v for k, v in block.items() if k != "raw_input"}, "input": {}}
-            parts = ["", *_chunks(raw, chunk)]
+            parts = ["", *chunks(raw, chunk)]
             return start, [{"type": "input_json_delta", "partial_json": p} for p in parts]
         case "thinking":
-            thoughts = _chunks(block["thinking"], chunk)
+            thoughts = chunks(block["thinking"], chunk)
             signature = {"type": "signature_delta", "signature": block["signature"]}
             deltas = [{"type": "thinking_delta", "thinking": t} for t in thoughts]
             return {**block, "thinking": "", "signature": ""}, [*deltas, signature]
@@ -228,54 +295,13 @@ def _parts(block: dict[str, Any], chunk: int) -> tuple[dict[str, Any], list[dict
             return block, []
 
 
-def _chunks(text: str, size: int) -> list[str]:
+def chunks(text: str, size: int) -> list[str]:
     return [text[at : at + size] for at in range(0, len(text), size)]
 
 
-async def _stream(
-    reply: Reply,
-    body: dict[str, Any],
-    reader: asyncio.StreamReader,
-    writer: asyncio.StreamWriter,
-) -> None:
-    writer.write(_head(200, {"content-type": "text/event-stream", **reply.headers}))
-    events = list(_events(reply, body))
-    middle = max(len(events) // 2, 2)
-    if reply.fault == "out_of_order":
-        events = events[2:]
-    for index, (name, data) in enumerate(events):
-        breaks = index == middle and reply.fault not in (None, "out_of_order")
-        if breaks and await _break(reply, reader, writer):
-            return
-        _write_event(writer, name, json.dumps({"type": name, **data}))
-        await writer.drain()
-        if reply.delay_s:
-            await asyncio.sleep(reply.delay_s)
-    await _end(writer)
-
-
-async def _break(reply: Reply, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-    """Do in the middle of a stream what `reply.fault` says; return whether that was all."""
-    await writer.drain()
-    match reply.fault:
-        case "cut":
-            writer.transport.abort()
-        case "stall":
-            await reader.read()
-        case "short":
-            await _end(writer)
-        case "invalid_json":
-            _write_event(writer, "content_block_delta", '{"type": "content_block_delta", "ind')
-            return False
-        case _:
-            error = {"type": "error", "error": _error(reply)}
-            _write_event(writer, "error", json.dumps(error))
-            await _end(writer)
-    return True
-
-
 def _write_event(writer: asyncio.StreamWriter, name: str, data: str) -> None:
-    chunk = f"event: {name}\ndata: {data}\n\n".encode()
+    named = f"event: {name}\n" if name else ""
+    chunk = f"{named}data: {data}\n\n".encode()
     writer.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
 
 
@@ -292,12 +318,8 @@ def _head(status: int, headers: dict[str, str], length: int | None = None) -> by
 
 def _error(reply: Reply) -> dict[str, Any]:
     error: dict[str, Any] = {"type": reply.error_type, "message": reply.error_message}
-    return error | ({"details": {"error_code": reply.error_code}} if reply.error_code else {})
-
-
-async def _answer_error(writer: asyncio.StreamWriter, reply: Reply) -> None:
-    body = {"type": "error", "error": _error(reply), "request_id": "req_1"}
-    await _answer_json(writer, reply.status, body, reply.headers)
+    error |= {"details": {"error_code": reply.error_code}} if reply.error_code else {}
+    return {"type": "error", "error": error}
 
 
 async def _answer_json(
@@ -311,6 +333,9 @@ async def _answer(
 ) -> None:
     writer.write(_head(status, {"content-type": kind, **headers}, len(body)) + body)
     await writer.drain()
+
+
+MESSAGES: Final = Wire(_check_request, lambda body: body, _message, _named_events, _error)
 
 
 def main() -> None:

@@ -30,7 +30,8 @@ class _Provider(NamedTuple):
     """Of its SDK."""
     extra: str
     """What the package comes with."""
-    load: Callable[[ModelAccess], LanguageModel]
+    load: Callable[[], Callable[..., LanguageModel]]
+    """Imports the model's class."""
 
 
 def choose(settings: Settings) -> Catalogue:
@@ -61,13 +62,32 @@ def opened(settings: Settings, access: ModelAccess) -> LanguageModel:
     if importlib.util.find_spec(package) is None:
         command = distribution.command_for(extra)
         raise ConfigError(f"model {access.name!r} needs {package}: {command}")
-    return LoadingModel(access.model, lambda: load(access))
+
+    def made() -> LanguageModel:
+        return load()(
+            access.model,
+            api_key=access.key or NO_KEY,
+            base_url=access.url or None,
+            key_setting=access.key_setting,
+            model_setting=access.model_setting,
+        )
+
+    return LoadingModel(access.model, made)
 
 
-def _anthropic(access: ModelAccess) -> LanguageModel:
+def _anthropic() -> Callable[..., LanguageModel]:
     from .anthropic import AnthropicModel
 
-    return AnthropicModel(access.model, api_key=access.key or NO_KEY, base_url=access.url or None)
+    return AnthropicModel
 
 
-_PROVIDERS: Final = {"anthropic": _Provider("anthropic", "cortex", _anthropic)}
+def _openai() -> Callable[..., LanguageModel]:
+    from .openai import OpenAIModel
+
+    return OpenAIModel
+
+
+_PROVIDERS: Final = {
+    "anthropic": _Provider("anthropic", "cortex", _anthropic),
+    "openai": _Provider("openai", "openai", _openai),
+}

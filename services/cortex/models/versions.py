@@ -19,6 +19,7 @@ _EFFORT: Final[_Since] = {
     "sonnet": (4, 6),
     "haiku": (5, 5),
 }
+_REASONING: Final = re.compile(r"(openai/)?(o[1-9]|gpt-([5-9]|\d\d|oss))(?![a-z])")
 _BOUND: Final[_Since] = {
     "fable": (5, 1),
     "mythos": (5, 1),
@@ -47,6 +48,17 @@ def binds_thinking(model: str) -> bool:
     [True, True, False, False]
     """
     return _is_since(model, _BOUND)
+
+
+def takes_reasoning_effort(model: str) -> bool:
+    """Whether a model takes `reasoning_effort` of Chat Completions.
+
+    >>> [takes_reasoning_effort(name) for name in ("gpt-5.5", "o4-mini", "openai/gpt-oss-20b")]
+    [True, True, True]
+    >>> [takes_reasoning_effort(name) for name in ("gpt-4o", "gpt-5-chat-latest", "qwen3")]
+    [False, False, False]
+    """
+    return _REASONING.match(model) is not None and "-chat" not in model
 
 
 def _is_since(model: str, since: _Since) -> bool:

@@ -118,6 +118,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     home: Path
     anthropic_api_key: Secret | None = None
     anthropic_base_url: str | None = None
+    openai_api_key: Secret | None = None
     qdrant_api_key: Secret | None = None
     embedder_api_key: Secret | None = None
     remarks: tuple[str, ...] = ()
@@ -217,6 +218,7 @@ def load(environ: Mapping[str, str] | None = None, *, home: Path | None = None) 
         home=home,
         anthropic_api_key=secrets.of_environment(environ, "ANTHROPIC_API_KEY"),
         anthropic_base_url=environ.get("ANTHROPIC_BASE_URL") or None,
+        openai_api_key=secrets.of_environment(environ, "OPENAI_API_KEY"),
         qdrant_api_key=secrets.of_environment(environ, "QDRANT_API_KEY"),
         embedder_api_key=secrets.of_environment(environ, "EMBEDDER_API_KEY"),
         remarks=tuple(remarks),

@@ -20,13 +20,13 @@ PROGRAM: Final = re.compile(
 """What programs need: to be found, to speak a language, to know how much of a machine is theirs."""
 
 _SECRET: Final = re.compile(
-    r"\w*(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)(_FILE)?|ANTHROPIC_\w+",
+    r"\w*(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)(_FILE)?|(ANTHROPIC|OPENAI)_\w+",
     re.ASCII,
 )
 _OURS: Final = re.compile(r"(VIGIL_(?!TOKEN)|OTEL_)\w+", re.ASCII)
 """Settings; those of the OpenTelemetry SDK are read by every service."""
 _READ_BY: Final = {
-    "cortex": re.compile(r"ANTHROPIC_\w+", re.ASCII),
+    "cortex": re.compile(r"(ANTHROPIC|OPENAI)_\w+", re.ASCII),
     "memory": re.compile(r"(QDRANT|EMBEDDER)_API_KEY(_FILE)?", re.ASCII),
 }
 

@@ -19,7 +19,7 @@ from .prices import Prices
 if TYPE_CHECKING:
     from ..config import Config
 
-Provider = Literal["anthropic", "rehearsal"]
+Provider = Literal["anthropic", "openai", "rehearsal"]
 REHEARSAL: Final = "rehearsal"
 DEFAULT_MODEL: Final = "claude-sonnet-5-5"
 """What answers where a key is given and no name."""
@@ -29,14 +29,14 @@ class ModelRow(Section, frozen=True, kw_only=True):
     """A model that `model.main` and others may name."""
 
     provider: Provider = "anthropic"
-    """The wire: Messages, or the stand-in."""
+    """The wire: Messages, Chat Completions, or the stand-in."""
     model: str = ""
     """Its id there; empty: NAME."""
     base_url: str = ""
-    """A server of your own. Empty: the provider's."""
+    """A server of your own; `openai`: with its `/v1`. Empty: the provider's."""
     api_key_file: str = ""
-    """File with the key, relative to the home. Empty: `ANTHROPIC_API_KEY`; with `base_url`
-    none, since that isn't for others."""
+    """File with the key, relative to the home. Empty: `ANTHROPIC_API_KEY` or
+    `OPENAI_API_KEY`; with `base_url` none, since those aren't for others."""
     context_tokens: Annotated[int, msgspec.Meta(ge=0)] = 0
     """Context window, at least 2000; 0: `model.context_tokens`."""
     prices: Prices = ()

@@ -15,7 +15,7 @@ from ..config import Settings
 from ..secrets import Secret
 from . import DEFAULT_MODEL, REHEARSAL, ModelRow, Provider, check_url, names
 
-_VARIABLES: Final = {"anthropic": "ANTHROPIC_API_KEY"}
+_VARIABLES: Final = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
 """Of the keys of providers."""
 
 
@@ -30,6 +30,10 @@ class ModelAccess(msgspec.Struct, frozen=True, kw_only=True):
     url: str = ""
     """Of a server of one's own; empty: the provider's."""
     key: Secret | None = None
+    key_setting: str = ""
+    """The variable or setting that a key comes from, or would."""
+    model_setting: str = ""
+    """The settings that say which model it is, and where."""
 
 
 def accesses(settings: Settings) -> dict[str, ModelAccess]:
@@ -72,7 +76,15 @@ def access_of(settings: Settings, name: str, setting: str) -> ModelAccess:
         raise ConfigError(str(error)) from error
     if not (key or url):
         raise ConfigError(_missing(name, row, setting))
-    return ModelAccess(name=name, provider=row.provider, model=model, url=url, key=key)
+    return ModelAccess(
+        name=name,
+        provider=row.provider,
+        model=model,
+        url=url,
+        key=key,
+        key_setting=_key_setting(name, row),
+        model_setting=_model_setting(settings, name, setting),
+    )
 
 
 def _name_of(settings: Settings, name: str) -> str:
@@ -101,17 +113,31 @@ def _url(settings: Settings, row: ModelRow) -> str:
     return url
 
 
+def _key_setting(name: str, row: ModelRow) -> str:
+    if row.api_key_file or row.base_url:
+        return f"models.{name}.api_key_file"
+    return _VARIABLES[row.provider]
+
+
+def _model_setting(settings: Settings, name: str, setting: str) -> str:
+    row = settings.config.models.get(name)
+    if row is None:
+        return "VIGIL_MODEL" if setting == "model.main" else setting
+    return f"models.{name}.model" + (f" and models.{name}.base_url" if row.base_url else "")
+
+
 def _key(settings: Settings, name: str, row: ModelRow) -> Secret | None:
     """Raises: InvalidInput, naming the setting or variable that it would be in."""
+    setting = _key_setting(name, row)
     if row.api_key_file:
-        setting = f"models.{name}.api_key_file"
         key = secrets.of_file(setting, row.api_key_file, settings.home) or None
         if key is None:
             raise InvalidInput(setting, "the file is empty")
     elif row.base_url:
         return None
+    elif row.provider == "openai":
+        key = settings.openai_api_key
     else:
-        setting = _VARIABLES[row.provider]
         key = settings.anthropic_api_key
     if key and not (key.isascii() and key.isprintable() and " " not in key):
         raise InvalidInput(setting, "has characters that no key has; was it pasted whole?")

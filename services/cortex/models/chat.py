@@ -1,0 +1,319 @@
+"""Chat Completions: a request's body from history of any shape, an answer from its pieces. Pure.
+
+History becomes what the Messages API accepts first (`messages`), which is stricter: what comes of
+that, servers of this wire take, too. Texts go out as strings and roles take turns, since the
+templates of many models know nothing else. Blocks that another wire's server made for itself, as
+its thinking, stay here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Collection, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from vigil.contracts import Block, TextBlock, ToolUseBlock, Usage
+
+from ..thought.model import ModelAnswer, ModelError, ModelRequest
+from . import answers
+from .answers import AnswerRoom, arguments, count, mend
+from .messages import EARLIER, ended, messages_of
+from .versions import takes_reasoning_effort
+
+TOOL_NAME_MAX: Final = 64
+PIECE_BYTES: Final = 60
+"""What a piece of a tool call takes beside its words."""
+FAILED: Final = "Error: "
+"""Before the result of a tool that failed: this wire has no mark for that."""
+IN_WORDS: Final = (
+    "Answer with JSON alone, without any other text, that is valid for this JSON Schema:\n"
+)
+_FENCED: Final = re.compile(r"\s*```(?:json)?\s*\n(.*)\n\s*```\s*", re.DOTALL)
+_STOPS: Final = {
+    "stop": "end_turn",
+    "tool_calls": "tool_use",
+    "function_call": "tool_use",
+    "length": "max_tokens",
+    "content_filter": "refusal",
+}
+_LEARNED: Final = ("stream_options", "response_format", "reasoning_effort")
+"""Parameters that some servers refuse; the call can be made without them."""
+
+# ---------------------------------------------------------------- what goes out
+
+
+def body_of(
+    model: str, request: ModelRequest, *, is_own: bool = False, lacks: Collection[str] = ()
+) -> dict[str, Any]:
+    """Build the body of a request; what changes with every call comes last.
+
+    Args:
+        is_own: whether a server of one's own is asked, which knows `max_tokens` at least.
+        lacks: parameters that it refused.
+    """
+    limit = "max_tokens" if is_own and "max_tokens" not in lacks else "max_completion_tokens"
+    body: dict[str, Any] = {
+        "model": model,
+        "messages": [*_system(request, lacks), *chat_of(request)],
+        limit: request.max_tokens,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    if request.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "function": {
+                    "name": tool.name[:TOOL_NAME_MAX],
+                    "description": tool.description,
+                    "parameters": tool.input_schema,
+                },
+            }
+            for tool in request.tools
+        ]
+    if request.schema is not None:
+        schema = {"name": "answer", "schema": request.schema, "strict": True}
+        body["response_format"] = {"type": "json_schema", "json_schema": schema}
+    if request.effort and takes_reasoning_effort(model):
+        body["reasoning_effort"] = request.effort
+    return {name: value for name, value in body.items() if name not in lacks}
+
+
+def refused(said: str, body: dict[str, Any]) -> frozenset[str]:
+    """Return which parameters of a request its server refused that can be left out.
+
+    >>> sorted(refused("Unknown parameter: 'stream_options'", {"stream_options": {}}))
+    ['stream_options']
+    >>> sorted(refused("Unsupported: 'max_tokens'. Use 'max_completion_tokens'", {"max_tokens": 1}))
+    ['max_tokens']
+    """
+    found = {name for name in _LEARNED if name in said}
+    if re.search(r"\buse\W+max_completion_tokens", said, re.IGNORECASE):
+        found.add("max_tokens")
+    return frozenset(found & body.keys())
+
+
+def _system(request: ModelRequest, lacks: Collection[str]) -> Iterator[dict[str, Any]]:
+    parts = [part for part in request.system if part.strip()]
+    if request.schema is not None and "response_format" in lacks:
+        parts.append(IN_WORDS + json.dumps(request.schema, ensure_ascii=False))
+    if parts:
+        yield {"role": "system", "content": "\n\n".join(parts)}
+
+
+def chat_of(request: ModelRequest) -> list[dict[str, Any]]:
+    """Turn history, and the situation after it, into messages."""
+    history = ended(messages_of(request.rows, has_thinking=False), request.present)
+    return [sent for message in history for sent in _sent(message)]
+
+
+def _sent(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    content = message["content"]
+    text = "\n\n".join(block["text"] for block in content if block["type"] == "text")
+    if message["role"] == "assistant":
+        yield _answered(text, [block for block in content if block["type"] == "tool_use"])
+        return
+    for block in content:
+        if block["type"] == "tool_result":
+            told = (FAILED if block["is_error"] else "") + block["content"]
+            yield {"role": "tool", "tool_call_id": block["tool_use_id"], "content": told}
+    if text:
+        yield {"role": "user", "content": text}
+
+
+def _answered(text: str, used: list[dict[str, Any]]) -> dict[str, Any]:
+    if not used:
+        return {"role": "assistant", "content": text or EARLIER}
+    calls = [
+        {
+            "id": block["id"],
+            "type": "function",
+            "function": {
+                "name": block["name"][:TOOL_NAME_MAX],
+                "arguments": json.dumps(block["input"], ensure_ascii=False),
+            },
+        }
+        for block in used
+    ]
+    return {"role": "assistant", "content": text or None, "tool_calls": calls}
+
+
+# ---------------------------------------------------------------- what comes in
+
+
+class _Call:
+    """A tool call in the making."""
+
+    def __init__(self, index: object) -> None:
+        self.index = index
+        self.id = ""
+        self.name = ""
+        self.arguments: list[str] = []
+
+    def is_whole(self) -> bool:
+        try:
+            return isinstance(json.loads("".join(self.arguments)), dict)
+        except (ValueError, RecursionError):
+            return False
+
+
+class Gathered:
+    """An answer as far as it came."""
+
+    def __init__(self) -> None:
+        self.room = AnswerRoom()
+        self.model = ""
+        self._finish: str | None = None
+        self._usage: Any = None
+        self._texts: list[str] = []
+        self._is_declined = False
+        self._calls: list[_Call] = []
+
+    @property
+    def is_finished(self) -> bool:
+        return self._finish is not None
+
+    def take(self, chunk: Any) -> str:
+        """Take the SDK's next chunk; return the text that it adds.
+
+        Raises:
+            ModelError: it can't be kept, or hasn't the shape of a chunk.
+        """
+        with answers.shaped():
+            self.model = chunk.model or self.model
+            self._usage = getattr(chunk, "usage", None) or self._usage
+            for choice in chunk.choices or ():
+                if not choice.index:
+                    return self._take(choice)
+        return ""
+
+    def _take(self, choice: Any) -> str:
+        self._finish = choice.finish_reason or self._finish
+        delta = choice.delta
+        if delta is None:
+            return ""
+        for piece in getattr(delta, "tool_calls", None) or ():
+            self._take_call(piece)
+        declined = getattr(delta, "refusal", None)
+        self._is_declined = self._is_declined or bool(declined)
+        text = "".join(_text(part) for part in (getattr(delta, "content", None), declined))
+        if not text:
+            return ""
+        self._texts.append(text)
+        return mend(text) if self.room.takes_text(mend(text)) else ""
+
+    def _take_call(self, piece: Any) -> None:
+        function = piece.function
+        name = _text(getattr(function, "name", None))
+        more = _text(getattr(function, "arguments", None))
+        id_ = _text(getattr(piece, "id", None))
+        size = PIECE_BYTES + sum(map(answers.size_of, map(mend, (id_, name, more))))
+        self.room.take(size, is_argument=True)
+        call = self._call_of(getattr(piece, "index", None), id_, name)
+        call.id = call.id or id_
+        call.name = call.name or name
+        call.arguments.append(more)
+
+    def _call_of(self, index: object, id_: str, name: str) -> _Call:
+        """Return the call that a piece belongs to: that of its index, or of none the last one.
+
+        Some servers send each call at once, all of them with the index 0, or with none: such a
+        call begins with an id of its own or, where they have no ids, once the one before is whole.
+        """
+        ours = [call for call in self._calls if index is None or call.index == index]
+        if ours and not (id_ and ours[-1].id and id_ != ours[-1].id):
+            is_next = name and ours[-1].name and not id_ and ours[-1].is_whole()
+            if not is_next:
+                return ours[-1]
+        self._calls.append(_Call(index))
+        return self._calls[-1]
+
+    def answer(self, name: str, request: ModelRequest, *, in_words: bool) -> ModelAnswer:
+        """Return the whole answer.
+
+        Args:
+            name: of the model that was asked.
+            in_words: whether the schema was given in words, which many models answer in a fence.
+
+        Raises:
+            ModelError: it is half of one, or hasn't the shape of one.
+        """
+        answers.check_finished(self.room, is_finished=self.is_finished)
+        with answers.shaped():
+            text = mend("".join(self._texts))
+            if in_words and (fenced := _FENCED.fullmatch(text)):
+                text = fenced[1]
+            calls = self._used(request)
+            blocks: list[Block] = [TextBlock(text=text)] if text else []
+            usage = usage_of(self._usage, name)
+            answer = answers.received([*blocks, *calls], usage, by=self.model)
+        stop_reason = self._stop_reason(has_calls=bool(calls))
+        return answers.ended(answer, stop_reason, is_cut=self.room.is_full)
+
+    def _stop_reason(self, *, has_calls: bool) -> str:
+        reason = _STOPS.get(str(self._finish)) or f"finish_reason {self._finish}"
+        if reason in ("end_turn", "tool_use"):  # many servers stop for calls, too
+            reason = "tool_use" if has_calls else "end_turn"
+        return "refusal" if self._is_declined and reason == "end_turn" else reason
+
+    def _used(self, request: ModelRequest) -> list[ToolUseBlock]:
+        """Return the calls. Of an answer that was cut short, half a call is left out."""
+        is_short = self.room.is_full or self._finish in ("length", "content_filter")
+        blocks = [block for row in request.rows for block in row.blocks]
+        used = {block.id for block in blocks if isinstance(block, ToolUseBlock)}
+        found = []
+        for number, call in enumerate(self._calls):
+            try:
+                given = arguments(json.loads("".join(call.arguments).strip() or "{}"))
+            except (ValueError, TypeError) as error:
+                if is_short:
+                    continue
+                if isinstance(error, TypeError):
+                    raise
+                reason = "the model's call of a tool is no JSON"
+                raise ModelError(reason, is_retryable=True, kind="unusable") from error
+            id_ = mend(call.id)
+            if not id_ or id_ in used:
+                id_ = f"call_{_digest(request)}_{number}"
+            used.add(id_)
+            found.append(ToolUseBlock(id=id_, name=mend(call.name), input=given))
+        return found
+
+
+def _digest(request: ModelRequest) -> str:
+    """Name a request, so that calls without an id get one that nothing else has."""
+    return hashlib.sha256(msgspec.json.encode(request.rows)).hexdigest()[:16]
+
+
+def _text(value: object) -> str:
+    """Return text of a piece; half a character may be in it. Raises: TypeError."""
+    if value is not None and not isinstance(value, str):
+        raise TypeError("text expected")
+    return value or ""
+
+
+def usage_of(usage: Any, model: str) -> Usage:
+    """Return what a call took; here the cached tokens are a part of those that were sent.
+
+    Without any count all are 0, and what was reserved for the call stays spent.
+
+    Raises:
+        ValueError: a count is none.
+    """
+    if usage is None:
+        return Usage(model=model, input_tokens=0, output_tokens=0)
+    details = getattr(usage, "prompt_tokens_details", None)
+    sent = count(usage.prompt_tokens)
+    cached = min(count(getattr(details, "cached_tokens", None) or 0), sent)
+    written = min(count(getattr(details, "cache_write_tokens", None) or 0), sent - cached)
+    return Usage(
+        model=model,
+        input_tokens=sent - cached - written,
+        output_tokens=count(usage.completion_tokens),
+        cache_read_tokens=cached,
+        cache_write_tokens=written,
+    )

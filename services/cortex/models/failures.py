@@ -1,0 +1,167 @@
+"""How a call fails, whichever SDK made it: as a `ModelError` with a sentence for a person.
+
+One call is one attempt: an SDK's own retries are off, because a failure here becomes an event
+with a deadline, which survives a crash and is seen. No sentence holds a secret.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, NamedTuple
+
+from vigil.observe.logs import mask
+
+from ..thought.model import ModelAnswer, ModelError
+from .answers import mend
+
+RETRY_AFTER_S_MAX: Final = 86_400.0
+
+
+class AskedModel(NamedTuple):
+    """Who is asked, and what to look at if that fails."""
+
+    model: str
+    api_key: str
+    key_setting: str
+    """The variable or setting that the key comes from."""
+    model_setting: str
+    """The setting that the model's id comes from, and others that may be wrong then."""
+
+
+class ServerWords(NamedTuple):
+    """What a server said instead of an answer."""
+
+    status: int
+    """Of HTTP; below 400: it came in the middle of a stream."""
+    type: str
+    code: str
+    message: object
+    headers: Any
+
+
+async def attempted(
+    sdk: Any, call: Awaitable[ModelAnswer], timeout_s: float, read: Callable[[Any], ModelError]
+) -> ModelAnswer:
+    """Wait for a call, and for it alone; `timeout_s` holds for all of it, however it drips.
+
+    Args:
+        sdk: the library that makes it, whose errors are named as those of Anthropic's and OpenAI's.
+        read: what the server said with a status.
+
+    Raises:
+        ModelError: for everything but being cancelled.
+    """
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await call
+    except ModelError:
+        raise
+    except sdk.APIStatusError as error:
+        raise read(error) from error
+    except (TimeoutError, sdk.APITimeoutError) as error:
+        reason = f"the model did not answer within {timeout_s:g} s"
+        raise ModelError(reason, is_retryable=True, kind="timeout") from error
+    except sdk.APIConnectionError as error:
+        reason = "the model's server can't be reached"
+        raise ModelError(reason, is_retryable=True, kind="unreachable") from error
+    except Exception as error:
+        # A cut connection, broken JSON, events out of order: an SDK lets each out as the
+        # exception of whichever library noticed.
+        reason = f"the model's server sent no usable answer ({type(error).__name__})"
+        raise ModelError(reason, is_retryable=True, kind="unusable") from error
+
+
+def failure(asked: AskedModel, refusal: ServerWords) -> ModelError:
+    """Return what a refusal means. Pure."""
+    status = refusal.status
+    is_refused = status >= 400
+    if not is_refused:
+        status = _status_of(refusal)
+    is_retryable = status in (408, 409, 429) or status >= 500
+    reason = _REASONS.get(status, "the model's server failed")
+    if _is_spent(refusal):
+        is_retryable, reason = False, _REASONS[402]
+    elif refusal.headers.get("x-should-retry") == "false":
+        is_retryable = False
+    model = repr(mend(asked.model)[:100])
+    reason = reason.format(asked=asked, model=model) + f" ({status})"
+    if not is_retryable and status not in (401, 403):
+        reason += _detail(refusal.message, asked.api_key)
+    return ModelError(
+        reason,
+        is_retryable=is_retryable,
+        retry_after_s=retry_after_s(refusal.headers) if is_retryable else None,
+        is_refused=is_refused,
+        kind=str(status),
+    )
+
+
+def _is_spent(refusal: ServerWords) -> bool:
+    return refusal.code.endswith("spend_limit_reached") or "insufficient_quota" in (
+        refusal.code,
+        refusal.type,
+    )
+
+
+def _status_of(refusal: ServerWords) -> int:
+    """Return the status of an error in the middle of a stream: as a number, or by its name."""
+    if refusal.code.isdecimal() and 400 <= int(refusal.code[:9]) < 600:
+        return int(refusal.code)
+    return _STATUS_OF_TYPE.get(refusal.type) or _STATUS_OF_TYPE.get(refusal.code, 500)
+
+
+def _detail(message: object, api_key: str) -> str:
+    """Quote the server's own words, on one short line and without the key."""
+    if not isinstance(message, str) or not message.strip():
+        return ""
+    text = mend(mask(message.replace(api_key, "…")))
+    return f": {' '.join(text.split())[:200]}"
+
+
+_REASONS: Final = {
+    400: "the model's server rejected the request",
+    401: "the model's server does not accept the API key; check {asked.key_setting}",
+    402: "the account at the model's provider may not spend any more",
+    403: "the API key may not use the model {model}; check {asked.key_setting}",
+    404: "the model's server does not know the model {model}; check {asked.model_setting}",
+    408: "the model's server timed out",
+    409: "the model's server had a conflict",
+    413: "the conversation is too large for the model's server",
+    422: "the model's server rejected the request",
+    429: "the model's provider limits the rate of requests",
+    504: "the model's server timed out",
+    529: "the model's provider is overloaded",
+}
+_STATUS_OF_TYPE: Final = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "insufficient_quota": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "api_error": 500,
+    "server_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+
+
+def retry_after_s(headers: Any) -> float | None:
+    """Read how long the provider wants to be left alone, in seconds, 0..86400.
+
+    >>> retry_after_s({"retry-after-ms": "1500"}), retry_after_s({"retry-after": "soon"})
+    (1.5, None)
+    """
+    for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        try:
+            value = float(headers.get(name) or "") / scale
+        except ValueError:
+            continue
+        if math.isfinite(value) and value >= 0:
+            return min(value, RETRY_AFTER_S_MAX)
+    return None

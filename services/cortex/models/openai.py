@@ -1,0 +1,113 @@
+"""Chat Completions of OpenAI's, and every server that speaks it, through the official SDK.
+
+Ollama, vLLM and llama.cpp do, each a little differently: a parameter that a server refuses by its
+name is left out at once, from then on, since nothing was spent on that request. What goes out and
+what an answer becomes is decided in `chat`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from vigil.settings.models import server_of
+
+from ..thought.model import ModelAnswer, ModelError, ModelRequest
+from .chat import Gathered, body_of, refused
+from .failures import AskedModel, ServerWords, attempted, failure
+
+API_URL: Final = "https://api.openai.com/v1"
+
+
+class OpenAIModel:
+    """A model behind Chat Completions."""
+
+    is_free: Final = False
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        api_key: str,
+        base_url: str | None = None,
+        key_setting: str = "OPENAI_API_KEY",
+        model_setting: str = "VIGIL_MODEL",
+    ) -> None:
+        import openai
+
+        self._name = name
+        self._asked = AskedModel(name, api_key, key_setting, model_setting)
+        self._is_own = base_url is not None
+        self._lacks: frozenset[str] = frozenset()
+        self.server: Final = server_of(base_url or API_URL)
+        self._client = openai.AsyncOpenAI(
+            api_key=api_key, base_url=base_url or API_URL, max_retries=0
+        )
+        self._completions = self._client.chat.completions  # imported here, not by the first call
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    async def answer(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelAnswer:
+        """Answer once. Raises: ModelError: for everything but being cancelled."""
+        import openai
+
+        call = self._answer(request, on_text)
+        return await attempted(openai, call, request.timeout_s, self._read)
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def _answer(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelAnswer:
+        import openai
+
+        while True:
+            lacks = self._lacks
+            body = body_of(self._name, request, is_own=self._is_own, lacks=lacks)
+            try:
+                gathered = await self._stream(body, request.timeout_s, on_text)
+            except openai.APIStatusError as error:
+                less = refused(str(error.message), body) if error.status_code in (400, 422) else ()
+                if not less:
+                    raise
+                self._lacks |= less
+            except openai.APIError as error:
+                if type(error) is not openai.APIError:  # of the connection
+                    raise
+                raise self._read(error) from error
+            else:
+                in_words = request.schema is not None and "response_format" in lacks
+                return gathered.answer(self._name, request, in_words=in_words)
+
+    async def _stream(
+        self, body: dict[str, Any], timeout_s: float, on_text: Callable[[str], None]
+    ) -> Gathered:
+        gathered = Gathered()
+        async with await self._completions.create(**body, timeout=timeout_s) as stream:
+            async for chunk in stream:
+                text = gathered.take(chunk)
+                if gathered.room.is_full:
+                    break
+                if text:
+                    on_text(text)
+        return gathered
+
+    def _read(self, error: Any) -> ModelError:
+        """Read an error, which in the middle of a stream has no status."""
+        response = getattr(error, "response", None)
+        said = ServerWords(
+            status=0 if response is None else error.status_code,
+            type=str(error.type or ""),
+            code=str(error.code or ""),
+            message=_message(error.body),
+            headers={} if response is None else response.headers,
+        )
+        return failure(self._asked, said)
+
+
+def _message(body: object) -> object:
+    """Return the words of an error, in any of the shapes that servers give it."""
+    if isinstance(body, dict):
+        return body.get("message") or str(body.get("detail") or "")
+    return body if isinstance(body, str) and not body.lstrip().startswith("<") else ""

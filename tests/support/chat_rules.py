@@ -1,0 +1,87 @@
+"""What servers of Chat Completions refuse, where a mistake of ours could hide: the strictest ones.
+
+Some models' templates know only roles that take turns and texts that are strings, so more than
+OpenAI's own server asks for is asked here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+_PARAMETERS: Final = frozenset(
+    {
+        "model", "messages", "max_tokens", "max_completion_tokens", "stream", "stream_options",
+        "tools", "response_format", "reasoning_effort",
+    }
+)  # fmt: skip
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def mistakes(body: dict[str, Any]) -> Iterator[str]:
+    """List what is wrong with the body of a request."""
+    for name in sorted(body.keys() - _PARAMETERS):
+        yield f"Unrecognized request argument supplied: {name}"
+    if not isinstance(body.get("model"), str) or not body["model"]:
+        yield "you must provide a model parameter"
+    if len({"max_tokens", "max_completion_tokens"} & body.keys()) != 1:
+        yield "one limit of the answer is expected"
+    if body.get("stream") is not True:
+        yield "only streams are spoken here"
+    for tool in body.get("tools", []):
+        yield from _mistakes_in_tool(tool)
+    if "response_format" in body:
+        asked = body["response_format"]["json_schema"]
+        if not {"name", "schema"} <= asked.keys():
+            yield "response_format.json_schema: needs a name and a schema"
+    yield from _mistakes_in_messages(body.get("messages") or [])
+
+
+def _mistakes_in_tool(tool: dict[str, Any]) -> Iterator[str]:
+    function = tool.get("function", {})
+    if tool.get("type") != "function" or not _NAME.fullmatch(function.get("name", "")):
+        yield "tools: a tool needs the type function and a name"
+    if function.get("parameters", {}).get("type") != "object":
+        yield "tools: parameters must be of type object"
+
+
+def _mistakes_in_messages(messages: list[dict[str, Any]]) -> Iterator[str]:
+    others = [one for one in messages[:1] if one["role"] != "system"] + messages[1:]
+    if not others or others[0]["role"] != "user":
+        yield "messages: the first after the system message must be the user's"
+    before = ""
+    open_calls: list[str] = []
+    for index, message in enumerate(others):
+        where, role = f"messages.{index}", message["role"]
+        if role == before and role != "tool":
+            yield f"{where}: roles must alternate"
+        if role == "tool":
+            if message["tool_call_id"] not in open_calls:
+                yield f"{where}: no call {message['tool_call_id']} before it"
+            else:
+                open_calls.remove(message["tool_call_id"])
+        elif open_calls:
+            yield f"{where}: calls {open_calls} need their results first"
+        if role not in ("user", "assistant", "tool"):
+            yield f"{where}: role {role}"
+        yield from _mistakes_in_content(message, where)
+        open_calls += [call["id"] for call in message.get("tool_calls", [])]
+        before = role
+    if open_calls:
+        yield f"messages: calls {open_calls} without results"
+
+
+def _mistakes_in_content(message: dict[str, Any], where: str) -> Iterator[str]:
+    content, calls = message["content"], message.get("tool_calls")
+    if not (isinstance(content, str) and content.strip()) and not (content is None and calls):
+        yield f"{where}: content must be text"
+    if calls == []:
+        yield f"{where}: tool_calls must not be empty"
+    for call in calls or []:
+        function = call["function"]
+        if call["type"] != "function" or not _NAME.fullmatch(function["name"]):
+            yield f"{where}: a call needs the type function and a name"
+        if not isinstance(json.loads(function["arguments"]), dict):
+            yield f"{where}: arguments must be an object in a string"
