@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -27,6 +28,7 @@ from tests.support.evening import (
 from tests.support.executing import has_offered
 from tests.support.gateway import Gate
 from tests.support.messages_api import messages_api
+from tests.support.messages_replies import Reply
 from tests.support.stack import running_stack
 from tests.support.world import SERVICES, StoppedClock, World
 from vigil.net.ssrf import Rules
@@ -35,9 +37,11 @@ PATIENCE_S: Final = 30.0
 
 
 @asynccontextmanager
-async def running(home: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[World, Web]]:
+async def running(
+    home: Path, monkeypatch: pytest.MonkeyPatch, model: Callable[[dict[str, Any]], Reply] = attend
+) -> AsyncIterator[tuple[World, Web]]:
     services = (*SERVICES, "executor")
-    async with running_web(has_pages=True) as web, messages_api(attend) as api:
+    async with running_web(has_pages=True) as web, messages_api(model) as api:
         rules = Rules(ports=(web.port,), allow_private=True)
         # All of http_get is as it is, but for where it may go: these pages are on this machine.
         monkeypatch.setattr(builtin, "Fetcher", lambda _, **more: Fetcher(rules, **more))
@@ -132,3 +136,60 @@ async def test_a_nightly_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
                              and a["input"]["command"] == one)  # fmt: skip
         assert runs(workspaces, "granted") == 1
         assert (await night.allow(row))["uses"] == 1
+
+
+async def test_two_people_and_one_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """X-4, M-2, L-8: the same evening of two people, side by side; then one asks for all that there
+    is of the other's, by name and by number, of an agent that does what it is told."""
+    shown: list[str] = []
+
+    def model(body: dict[str, Any]) -> Reply:
+        shown.append(json.dumps(body))
+        return attend(body)
+
+    async with running(tmp_path, monkeypatch, model) as (world, _):
+        ann, bob = [
+            Evening(await world.gate.person(one), one, f"of{one}", PATIENCE_S)
+            for one in ("ann", "bob")
+        ]
+        workspaces = world.stack.settings.workspaces / "vigil"
+        await ann.allow()
+        await asyncio.gather(spent(ann), spent(bob))
+        assert [runs(workspaces / one, "granted") for one in ("ann", "bob")] == [1, 0]
+        await ann.accept()
+        await ann.said_at_home("which you accepted, is over")
+        (file,) = [one for one in (workspaces / "ann").iterdir() if "asked" in one.name]
+        file.write_text("the code ofann")
+        left = file.name
+
+        theirs = await ann.task("wait")
+        await bob.say("bob:vigil:nosy", " ".join((
+            order("memory_recall", query="finding"), order("task_list"),
+            order("task_update", id=theirs["id"], status="ready"),
+            order("read_file", path=f"../ann/{left}"),
+            order("shell", command=f"cat ../ann/{left}"),
+        )), "nosy")  # fmt: skip
+        await bob.say(bob.home, f"accept {ann.request['name']}", "nosy-accept")
+        await world.at_rest()
+        assert (await ann.task("wait"))["revision"] == theirs["revision"]
+        said = await bob.ask("GET", "/api/sessions/bob:vigil:nosy")
+        assert len(said.json()["messages"]) > 1
+        both = [one for one in shown if "ofann" in one.replace(left, "") and "ofbob" in one]
+        assert not both
+        assert [one for one in shown if left in one and "finding ofbob" in one], "his own he sees"
+        for path in ("approvals?state=all", "cost", "cron", "grants?state=all", "jobs", "memories",
+                     "sessions", "sessions/bob:vigil:main", "sessions/bob:vigil:nosy",
+                     "signals?follow=false", "slots", "tasks"):  # fmt: skip
+            answer = await bob.ask("GET", f"/api/{path}")
+            assert answer.status_code == 200, (path, answer.text)
+            assert "ann:vigil" not in answer.text, path
+            assert "ofann" not in answer.text.replace(left, ""), path
+
+
+async def spent(evening: Evening) -> None:
+    """Let somebody's evening go on up to the request, and beyond without an answer."""
+    await evening.look_up()
+    await evening.findings()
+    await evening.task("wait")
+    await evening.let_run()
+    await evening.done()

@@ -60,8 +60,15 @@ def _uses(one: Mapping[str, Any]) -> str:
 
 
 def _remark(one: Mapping[str, Any]) -> str:
-    unused = "unused for 30 days" if one["is_unused"] else ""
-    made = "of vigil.toml" if one["made_by"] == "configuration" else ""
+    """Return what there is to say of it; what isn't used is proposed for removal (LOOPS L-8).
+
+    >>> _remark({"name": "g1", "made_by": "person", "is_unused": True, "ended": ""})
+    'unused for 30 days: vigil grants revoke g1'
+    """
+    is_configured = one["made_by"] == "configuration"
+    end = "remove it there" if is_configured else f"vigil grants revoke {one['name']}"
+    unused = f"unused for 30 days: {end}" if one["is_unused"] else ""
+    made = "of vigil.toml" if is_configured else ""
     return str(one["ended"]) or ", ".join(filter(None, (made, unused)))
 
 
