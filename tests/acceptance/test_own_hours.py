@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
+from uuid import uuid4
+from zoneinfo import ZoneInfo
 
 import pytest
 import pytest_asyncio
@@ -22,7 +24,7 @@ from tests.support.gateway import assert_problem
 from tests.support.scripted_model import say
 from tests.support.talk import Talk
 from tests.support.world import Person, World, running_world
-from vigil.contracts import ToolResultBlock
+from vigil.contracts import ToldEvent, ToldPayload, ToolResultBlock, encode
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -121,6 +123,40 @@ async def test_what_changed_while_nobody_looked_counts_too(world: World) -> None
     await put(dan, quiet_hours=None)
     await world.stack.start("scheduler")
     await said(dan)
+
+
+async def test_what_can_wait_comes_at_the_hour_that_they_set(world: World) -> None:
+    """L-12, L-13: in their zone, as one message, and the same alert counted; then not again."""
+    gil = await world.person("gil:vigil:main", has_socket=False)
+    at = world.clock.now().astimezone(ZoneInfo("Asia/Tokyo")) + timedelta(hours=5)
+    await known(gil, timezone="Asia/Tokyo", digest_at=f"{at:%H:%M}")
+    before = len(gil.talk.said)
+    await report(gil, "The disk is at 71 %.", row="disk")
+    await report(gil, "It is done.", urgency="low")
+    await report(gil, "The disk is at 72 %.", row="disk")
+    await world.at_rest()
+    now = [said.text for said in gil.talk.said[before:]]
+    assert now == ["The disk is at 71 %."]
+    await world.advance(4.9 * HOUR)
+    assert len(gil.talk.said) == before + 1
+    await world.advance(0.1 * HOUR)
+    (digest,) = [said.text for said in gil.talk.said[before + 1 :]]
+    assert digest == "Since then:\n- The disk is at 71 %. (1 more time)\n- It is done."
+    await world.advance(24 * HOUR)
+    assert len(gil.talk.said) == before + 3, "that the alert has gone"
+    await world.advance(24 * HOUR)
+    assert len(gil.talk.said) == before + 3
+
+
+async def report(ann: Person, text: str, **of: Any) -> None:
+    """Have another session of the agent's report something at home."""
+    told = ToldEvent(
+        id=uuid4().hex,
+        session_key=str(ann.talk.key),
+        created_at=ann.world.clock.now(),
+        payload=ToldPayload(origin="gil:vigil:_cron-1f", text=text, is_ordered=True, **of),
+    )
+    await ann.talk.store(ann.talk.key.in_event(f"told.{told.id}"), encode(told))
 
 
 async def test_a_pause_without_end_holds_until_it_is_taken_back(world: World) -> None:
