@@ -13,6 +13,7 @@ import pytest
 from services.cortex import core
 from services.cortex.core import Draft, Policy, speech
 from services.cortex.core.policy import Hours
+from services.cortex.models.rehearsal.results import WORDS
 from services.cortex.thought.model import ModelAnswer
 from tests.cortex.driver import KEY, START, Driver, answer, call
 from vigil.contracts import FollowUp, Queued, State, Task, TimerFired, Tool, ToolResultBlock
@@ -360,7 +361,11 @@ def test_one_that_quiet_hours_will_move_says_so_when_it_is_made(
     driver.hours = Hours(zone=ZoneInfo("Europe/Berlin"), quiet=(time(22), time(7)))
     driver.user()
     blocks = [block for turn in driver.turns for row in turn.rows for block in row.blocks]
-    (result,) = [block.content for block in blocks if isinstance(block, ToolResultBlock)]
-    assert "Scheduled reminder" in result
-    assert ("quiet hours" in result) is bool(expected)
-    assert expected in result
+    (result,) = [block for block in blocks if isinstance(block, ToolResultBlock)]
+    assert "Scheduled reminder" in result.content
+    assert ("quiet hours" in result.content) is bool(expected)
+    assert expected in result.content
+    told = WORDS["schedule_followup"]({"delay_seconds": 60, "keep": True}, result)
+    assert told == "I'll remind you in 1 minute." + (
+        f" {expected}, because of your quiet hours." if expected else ""
+    ), "without a real model the person is told, too"

@@ -69,6 +69,7 @@ def effects(driver: Driver, kind: type[Any]) -> list[Any]:
         ("worker", Start(prompt="p", task_id="9"), "task:9"),
         ("worker", Start(prompt="p", source="chat:t1"), "chat:t1"),
         ("errand", Start(prompt="p", source="job:7"), "job:7"),
+        ("cron", Start(prompt="p", source="cron:7", row="7"), "cron:7"),
         ("reader", Start(prompt="p"), "reader"),
         ("worker", None, "worker"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -10,6 +11,10 @@ from vigil.contracts import Row, TextBlock, ToolResultBlock, ToolUseBlock
 from ...thought.model import Situation
 from .open_plans import CANCELLING, cancel
 from .reply import ABOUT, CALLS_MAX, RESEARCH, SAID_MAX, Reply
+
+THE_PERSONS: Final = "the person's"
+_MOVED: Final = re.compile(rf"It comes [^\n]*{THE_PERSONS}[^\n]*(?=: tell them\.)")
+"""How a result says that quiet hours or a pause will hold a reminder back."""
 
 
 def go_on(rows: Sequence[Row], situation: Situation) -> Reply:
@@ -31,12 +36,16 @@ def go_on(rows: Sequence[Row], situation: Situation) -> Reply:
     return " ".join(parts) or ABOUT, []
 
 
-def _scheduled(arguments: dict[str, Any], _result: ToolResultBlock) -> str:
+def _scheduled(arguments: dict[str, Any], result: ToolResultBlock) -> str:
     when = f"in {_duration(arguments.get('delay_seconds', 0))}"
+    moved = _MOVED.search(result.content)
+    other = "" if moved is None else f" {moved[0].replace(THE_PERSONS, 'your')}."
     if not arguments.get("keep"):
-        return f"I'll check back {when}."
+        return f"I'll check back {when}.{other}"
     what = str(arguments.get("reason", "")).removeprefix("reminder").removeprefix(": ")
-    return f"I'll remind you {when} to {what}." if what else f"I'll remind you {when}."
+    return (
+        f"I'll remind you {when} to {what}.{other}" if what else f"I'll remind you {when}.{other}"
+    )
 
 
 def _saved(arguments: dict[str, Any], _result: ToolResultBlock) -> str:
