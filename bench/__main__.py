@@ -110,6 +110,9 @@ async def measure_retrieval(home: Path) -> None:
         for k in retrieval.KS:
             for mode, name in (("text", "fts"), ("vector", "vector"), ("hybrid", "hybrid")):
                 report(f"recall{k}_{name}", found.recall[mode][k], "% of the evidence", **more)
+        prompted = found.prompted
+        sizes = {"tokens": round(prompted.tokens), "memories": round(prompted.memories, 1)}
+        report("evidence_in_prompt_pct", prompted.evidence_pct, "%", **sizes)
         report("saves_per_s", found.saves_per_s, "1/s", connections=retrieval.CONNECTIONS)
         await _report_latency(running, 1_000, "1k", questions=150)
         await _report_latency(running, 10_000, "10k", questions=200)

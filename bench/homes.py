@@ -50,7 +50,7 @@ async def _readers(home: Path) -> list[float]:
         is_asked = request.session_key == str(KEY) and request.rows[-1].source == "person"
         return [("research", {"task": "What is new?"})] if is_asked else []
 
-    async with running(home, Instant(calls), memory={"recall_limit": 0}) as stack:
+    async with running(home, Instant(calls), memory={"recall_tokens": 0}) as stack:
         talk, tree = await Talk.open(stack, str(KEY)), await Tree.watch(stack)
         for number in range(WARM + READERS):
             await talk.ended(await talk.say(f"message {number}"))

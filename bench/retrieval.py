@@ -26,9 +26,14 @@ from bench.conversations import Conversation, Family, Question, Turn, build
 from bench.load import Http, connect_http
 from bench.numbers import percentile
 from bench.system import System
+from services.cortex.thought.recollector import MEMORIES_MAX
+from services.memory.recall.selection import BYTES_PER_TOKEN, LINE_BYTES
 from vigil.bus.bus import Bus
 from vigil.contracts import Memory, MemorySaved, encode
+from vigil.memory.client import MemoryClient
+from vigil.memory.operations.recall import Recall, Recalled
 from vigil.settings import credentials
+from vigil.settings.memory import MemorySection
 from vigil.subjects import Scope, token_of
 
 MODES: Final = ("text", "vector", "hybrid")
@@ -103,10 +108,19 @@ async def clients(system: System, count: int) -> AsyncIterator[list[Client]]:
 # ---------------------------------------------------------------- quality
 
 
+class Prompted(NamedTuple):
+    """What the prompt of an answer holds of its question's evidence, and what that takes."""
+
+    evidence_pct: float
+    tokens: float
+    memories: float
+
+
 class Quality(NamedTuple):
     """Evidence recall in %, by mode and k; and how fast the turns were saved."""
 
     recall: dict[str, dict[int, float]]
+    prompted: Prompted
     questions: int
     turns: int
     saves_per_s: float
@@ -134,7 +148,25 @@ async def measure_quality(
         for mode in MODES
     }
     turns = sum(len(talk.turns) for talk in talks)
-    return Quality(recall, len(found), turns, turns / took_s)
+    return Quality(recall, await _prompted(system, chosen), len(found), turns, turns / took_s)
+
+
+async def _prompted(
+    system: System, asked: Sequence[tuple[str, dict[str, int], Question]]
+) -> Prompted:
+    """Ask as a cortex does before an answer."""
+    tokens = MemorySection().recall_tokens
+    found: list[tuple[float, float, float]] = []
+    async with _bus_of(system, "cortex") as bus:
+        memory = MemoryClient(bus)
+        for agent, numbers, question in asked:
+            query = Recall(query=question.text, limit=MEMORIES_MAX, tokens=tokens, counts=False)
+            reply: Recalled = await memory.ask(Scope(agent, "me"), query)
+            hits = {numbers[hit.memory.id] for hit in reply.hits}
+            share = len(hits & set(question.evidence)) / len(question.evidence)
+            size = sum(len(hit.text.encode()) + LINE_BYTES for hit in reply.hits)
+            found.append((100 * share, size / BYTES_PER_TOKEN, len(hits)))
+    return Prompted(*(sum(column) / len(column) for column in zip(*found, strict=True)))
 
 
 async def _post(some: Sequence[Client], talk: Conversation) -> dict[str, int]:
@@ -241,7 +273,7 @@ async def _fill(system: System, agent: str, turns: Sequence[Turn]) -> None:
     scope = Scope(agent, "me")
     every = len(turns) // RARE_COUNT
     waiting = iter(enumerate(turns))
-    async with _writer(system) as bus:
+    async with _bus_of(system, "memory") as bus:
 
         async def write() -> None:
             for number, turn in waiting:
@@ -258,9 +290,10 @@ async def _fill(system: System, agent: str, turns: Sequence[Turn]) -> None:
 
 
 @asynccontextmanager
-async def _writer(system: System) -> AsyncIterator[Bus]:
-    seed = credentials.load(system.home / "nkeys", "memory")
-    bus = await Bus.connect(system.nats_url, role="memory", seed=seed)
+async def _bus_of(system: System, role: str) -> AsyncIterator[Bus]:
+    """Connect to the system's broker as one of its services."""
+    seed = credentials.load(system.home / "nkeys", role)
+    bus = await Bus.connect(system.nats_url, role=role, seed=seed)
     try:
         yield bus
     finally:

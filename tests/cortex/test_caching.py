@@ -95,7 +95,7 @@ def _check_situation(long: LongTalk) -> None:
         last = request.body["messages"][-1]["content"][-1]["text"]
         assert last.startswith(SITUATION)
         assert situation(request.body) == last
-    assert "in 2020 Ann went to the sea" in last
+    assert "in 2010 Ann went to the sea" in last
     assert "- id " in last
 
 

@@ -37,7 +37,7 @@ async def stack(tmp_path: Path, model: ScriptedModel) -> AsyncIterator[Stack]:
     sections: dict[str, Any] = {
         "sessions": {"idle_release_s": 0.3},
         "model": {"retry_base_s": 0.05, "retries_max": 1},
-        "memory": {"recall_limit": 0, "pause_s": PAUSE_S},
+        "memory": {"recall_tokens": 0, "pause_s": PAUSE_S},
         "autonomy": {"cooldown_ms": 0},
     }
     async with running_stack(tmp_path, services=("cortex", "scheduler"), **sections) as running:
@@ -195,7 +195,7 @@ async def test_a_conversation_of_any_length_is_offered_whole(
     """Also what the model isn't shown any more (I-2), and in parts if it is too much for one."""
     sections: dict[str, Any] = {
         "model": {"history_rows": 4, "context_tokens": 8_000},
-        "memory": {"recall_limit": 0, "pause_s": PAUSE_S},
+        "memory": {"recall_tokens": 0, "pause_s": PAUSE_S},
     }
     async with running_stack(tmp_path, services=("cortex", "scheduler"), **sections) as stack:
         talk = await Talk.open(stack, "ann:vigil:t1")

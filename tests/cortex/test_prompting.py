@@ -15,8 +15,10 @@ from services.cortex.thought.identity import Identity
 from services.cortex.thought.model import Situation
 from services.cortex.thought.prompts import FOLDER, Prompts, barred, instant, line
 from services.cortex.thought.tools import specs
-from vigil.contracts import ExternalBlock, ExternalPayload, FollowUp, Memory, TaskBlock
+from tests.support.scripted_memory import found, view
+from vigil.contracts import ExternalBlock, ExternalPayload, FollowUp, TaskBlock
 from vigil.memory.operation import tools as memory_tools
+from vigil.memory.questions import Hit
 
 NOW = datetime(2026, 11, 20, 23, 34, 5, tzinfo=UTC)
 IDENTITY = Identity(soul="SOUL.", identity="IDENTITY.", role="ROLE.", user="PERSON.")
@@ -211,9 +213,9 @@ def test_channels_are_told_if_there_are_any() -> None:
     assert "goes to ops unless you name one" in " ".join(told.split())
 
 
-def memory(content: str, **of: Any) -> Memory:
-    base = Memory(id="0" * 32, content=content, created_at=NOW, source="chat:t1")
-    return msgspec.structs.replace(base, **of)
+def memory(content: str, *, times: int = 1, **of: Any) -> Hit:
+    shown = view(0, content, **({"created_at": NOW, "source": "chat:t1"} | of))
+    return msgspec.structs.replace(found(shown).hits[0], text=content, times=times)
 
 
 def test_what_was_recalled_is_part_of_the_situation() -> None:
@@ -224,6 +226,9 @@ def test_what_was_recalled_is_part_of_the_situation() -> None:
     assert "- 2026-11-21, fact, chat:t1: Ann likes tea\n" in volatile
     assert volatile.endswith("- 2026-11-12, event, chat:t1: Ann moved")
     assert "What you remember" not in PROMPTS.situation(situation())
+    shown = memory("x", times=3, valid_to=NOW)
+    last = PROMPTS.situation(situation(memories=(shown,))).splitlines()[-1]
+    assert last == "- 2026-11-21, fact, chat:t1, 3 times, holds until 2026-11-21: x"
 
 
 @given(st.text(), st.text())

@@ -49,7 +49,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> ScriptedModel:
 @pytest.fixture
 async def stack(tmp_path: Path, model: ScriptedModel) -> AsyncIterator[Stack]:
     sections: dict[str, Any] = {
-        "memory": {"recall_limit": 3, "recall_timeout_s": 0.5},
+        "memory": {"recall_tokens": 500, "recall_timeout_s": 0.5},
         "agents": {"crew": {"kind": "team", "members": ["ann", "ben"]}},
         "autonomy": {"cooldown_ms": 0},
     }
@@ -64,7 +64,7 @@ async def memory(stack: Stack) -> AsyncIterator[ScriptedMemory]:
 
 
 def recalled(request: ModelRequest) -> list[str]:
-    return [memory.content for memory in request.situation.memories]
+    return [hit.memory.content for hit in request.situation.memories]
 
 
 def notes_of(talk: Talk) -> list[tuple[str, str]]:
@@ -83,7 +83,11 @@ async def test_every_call_of_a_loop_is_shown_what_was_recalled_for_it(
     await talk.ended(await talk.say("what do I drink?"))
     ((scope, question),) = memory.asked
     assert scope == Scope("vigil", "ann")
-    assert (question.query, question.limit, question.only_trusted) == ("what do I drink?", 3, True)
+    assert (question.query, question.tokens, question.only_trusted) == (
+        "what do I drink?",
+        500,
+        True,
+    )
     assert question.counts
     assert [recalled(r) for r in model.requests] == [["Ann likes tea", "Ann has a dog"]] * 2
     shown = model.requests[0].present
@@ -180,7 +184,10 @@ async def test_messages_answered_together_are_searched_together(
     tmp_path: Path, model: ScriptedModel
 ) -> None:
     """S-13 `coalesce`."""
-    sections: dict[str, Any] = {"memory": {"recall_limit": 3}, "agent": {"double_text": "coalesce"}}
+    sections: dict[str, Any] = {
+        "memory": {"recall_tokens": 500},
+        "agent": {"double_text": "coalesce"},
+    }
     async with (
         running_stack(tmp_path, services=("cortex", "scheduler"), **sections) as stack,
         scripted_memory(stack) as memory,
@@ -240,7 +247,7 @@ async def test_an_empty_memory_is_not_asked_again_at_once(
 ) -> None:
     """It costs a newcomer nothing; what is saved is found within 1 s all the same (M-2)."""
     clock = HandClock()
-    config: Config = settings_of(stack.settings.home, memory={"recall_limit": 3}).config
+    config: Config = settings_of(stack.settings.home, memory={"recall_tokens": 500}).config
     bus = await stack.bus("cortex")
     recollector = Recollector(
         memory=MemoryClient(bus), config=config, clock=clock, counts=Metrics("cortex", "c")

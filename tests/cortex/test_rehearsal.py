@@ -17,12 +17,12 @@ from services.cortex.models.rehearsal.reply import ABOUT, CALLS_MAX
 from services.cortex.thought.model import ModelAnswer, ModelRequest, Situation
 from services.cortex.thought.prompts import Prompts
 from services.cortex.thought.tools import arguments
+from tests.support.scripted_memory import found, view
 from vigil.contracts import (
     Block,
     ExternalBlock,
     ExternalPayload,
     FollowUp,
-    Memory,
     Row,
     TaskBlock,
     TextBlock,
@@ -224,10 +224,7 @@ async def test_a_long_list_is_cut() -> None:
 def knowing(rows: list[Row], *contents: str) -> ModelRequest:
     """A request whose situation shows these memories."""
     known = request(rows)
-    memories = tuple(
-        Memory(id=f"{n:032x}", content=content, created_at=NOW)
-        for n, content in enumerate(contents)
-    )
+    memories = found(*(view(n, content) for n, content in enumerate(contents))).hits
     situation = msgspec.structs.replace(known.situation, memories=memories)
     return msgspec.structs.replace(known, situation=situation)
 

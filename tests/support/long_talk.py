@@ -23,7 +23,8 @@ ANSWER: Final = "That depends on the weather, on the trains and on who else come
 WIDE_TURN: Final = 10
 """The message that the model answers with many calls at once."""
 WIDE_CALLS: Final = 15
-MEMORIES: Final = 5
+MEMORIES: Final = 20
+"""About as many as 1,000 tokens hold."""
 TORN: Final = "The block is bound to a different conversation"
 CHEAP: Final = "claude-haiku-5-5"
 CONTEXT_TOKENS: Final = 60_000
@@ -59,7 +60,7 @@ async def long_talk(home: Path, now: Callable[[], float]) -> AsyncIterator[LongT
         return msgspec.structs.replace(reply, blocks=(thought, *reply.blocks), usage=usage)
 
     model = {"main": "claude-sonnet-5-5", "cheap": CHEAP, "context_tokens": CONTEXT_TOKENS}
-    memory = {"recall_limit": MEMORIES}
+    memory = {"recall_tokens": 1000}
     async with (
         messages_api(behave) as api,
         running_stack(
@@ -74,7 +75,7 @@ async def long_talk(home: Path, now: Callable[[], float]) -> AsyncIterator[LongT
 def _remember(question: Recall) -> Recalled:
     """Recall what differs from message to message."""
     salt = question.query[:12]
-    texts = (f"{salt}: in {year} Ann went to the sea with Ben" for year in range(2020, 2026))
+    texts = (f"{salt}: in {year} Ann went to the sea with Ben" for year in range(2000, 2026))
     return found(*[view(n, text) for n, text in enumerate(list(texts)[:MEMORIES])])
 
 

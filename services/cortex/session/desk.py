@@ -9,7 +9,8 @@ from typing import Any, Final
 from vigil import crash
 from vigil.bus.bus import Bus
 from vigil.clock import Clock
-from vigil.contracts import Loop, Memory, Row, State, TextBlock
+from vigil.contracts import Loop, Row, State, TextBlock
+from vigil.memory.questions import Hit
 from vigil.settings.sections import Person
 from vigil.subjects import SessionKey
 
@@ -109,7 +110,7 @@ class SessionDesk:
             parent=parent,
         )
 
-    async def _recall(self, loop: Loop, rows: tuple[Row, ...]) -> tuple[Memory, ...]:
+    async def _recall(self, loop: Loop, rows: tuple[Row, ...]) -> tuple[Hit, ...]:
         return await self._memory.recall(loop, rows) if self._policy.profile.knows_person else ()
 
     def _conclude(self, draft: Draft, answer: ModelAnswer) -> None:

@@ -12,8 +12,9 @@ from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
-from vigil.contracts import SOCKET, Block, FollowUp, Memory, Row, Usage
+from vigil.contracts import SOCKET, Block, FollowUp, Row, Usage
 from vigil.errors import VigilError
+from vigil.memory.questions import Hit
 
 from .accounts import Notice
 
@@ -58,7 +59,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """Names of the ways out beside the socket."""
     route: str = SOCKET
     """Where goes what the agent says on its own, unless it names a channel."""
-    memories: tuple[Memory, ...] = ()
+    memories: tuple[Hit, ...] = ()
     """What was recalled for this exchange, the best first."""
     under_way: tuple[str, ...] = ()
     """What was started and is not waited for, each in a line."""

@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 import jinja2
 
 from vigil.contracts import ExternalBlock, FollowUp, Row, TaskBlock, TextBlock
+from vigil.memory.questions import Hit
 
 from ..core.profile import TemplateRow
 from .identity import Identity
@@ -183,15 +184,19 @@ def _variables(situation: Situation) -> dict[str, Any]:
             }
             for timer_id, follow_up in items
         ],
-        "memories": [
-            {
-                "date": day(memory.occurred_at or memory.created_at, zone),
-                "type": memory.type,
-                "source": memory.source,
-                "content": memory.content,
-            }
-            for memory in situation.memories
-        ],
+        "memories": [_remembered(hit, zone) for hit in situation.memories],
+    }
+
+
+def _remembered(hit: Hit, zone: ZoneInfo) -> dict[str, Any]:
+    memory = hit.memory
+    return {
+        "date": day(memory.occurred_at or memory.created_at, zone),
+        "type": memory.type,
+        "source": memory.source,
+        "content": hit.text or memory.content,
+        "times": hit.times,
+        "until": "" if memory.valid_to is None else day(memory.valid_to, zone),
     }
 
 

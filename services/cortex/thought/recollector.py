@@ -10,10 +10,11 @@ import msgspec
 import structlog
 
 from vigil.clock import Clock
-from vigil.contracts import Cause, Loop, Memory, Row
+from vigil.contracts import Cause, Loop, Row
 from vigil.errors import OutcomeUnknown, Unavailable, VigilError
 from vigil.memory.client import MemoryClient
 from vigil.memory.operations.recall import Recall, Recalled
+from vigil.memory.questions import Hit
 from vigil.observe import metrics
 from vigil.observe.metrics import Metrics
 from vigil.settings.config import Config
@@ -24,6 +25,8 @@ from ..core.context.recollection import NOTHING, Recollection, query_of, tell
 
 log = structlog.get_logger("vigil.cortex")
 
+MEMORIES_MAX: Final = 40
+"""That are given, however short they are."""
 EMPTY_FOR_S: Final = 0.5
 """How long a memory that was empty counts as empty. What is saved is to be found within 1 s."""
 LOOK_S: Final = 0.05
@@ -50,16 +53,17 @@ class Recollector:
     async def recall(self, key: SessionKey, query: str) -> Recollection:
         """Return what the owner's memory has on `query`; never raises, and never takes longer
         than `memory.recall_timeout_s`."""
-        limit = self._config.memory.recall_limit
-        if not limit or not query:
+        tokens = self._config.memory.recall_tokens
+        if not tokens or not query:
             return NOTHING
         scope = key.scope
         begun, outcome = self._clock.monotonic(), "failed"
         if self._counts_as_empty(scope, begun):
             return NOTHING
         try:
-            found = await self._ask(scope, Recall(query=query, limit=limit, only_trusted=True))
-            outcome = "degraded" if found.missing else "found" if found.memories else "nothing"
+            question = Recall(query=query, limit=MEMORIES_MAX, tokens=tokens, only_trusted=True)
+            found = await self._ask(scope, question)
+            outcome = "degraded" if found.missing else "found" if found.hits else "nothing"
             return found
         finally:
             lasted_s = self._clock.monotonic() - begun
@@ -86,7 +90,7 @@ class Recollector:
         else:
             self._empty.pop(scope, None)
         return Recollection(
-            memories=tuple(hit.memory for hit in reply.hits),
+            hits=reply.hits,
             missing=", ".join(f"{part} could not be searched" for part in reply.degraded),
         )
 
@@ -126,12 +130,12 @@ class LoopMemory:
         self._recollection = NOTHING
         self._is_told = True
 
-    async def recall(self, loop: Loop, rows: Sequence[Row]) -> tuple[Memory, ...]:
+    async def recall(self, loop: Loop, rows: Sequence[Row]) -> tuple[Hit, ...]:
         """Return what memory has on what began the loop."""
         if self._cause != loop.cause:
             self._recollection = await self._recollector.recall(self._key, query_of(loop, rows))
             self._cause, self._is_told = loop.cause, False
-        return self._recollection.memories
+        return self._recollection.hits
 
     def tell(self, draft: Draft) -> None:
         """Let the first turn after the recall say what it gave."""

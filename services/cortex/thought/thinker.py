@@ -13,7 +13,6 @@ from vigil.clock import Clock
 from vigil.contracts import (
     Block,
     ExternalBlock,
-    Memory,
     OpaqueBlock,
     Row,
     State,
@@ -23,6 +22,7 @@ from vigil.contracts import (
     Usage,
 )
 from vigil.errors import Unavailable
+from vigil.memory.questions import Hit
 from vigil.observe import metrics, spans
 from vigil.observe.metrics import Metrics
 from vigil.observe.trace import Span, Tracer
@@ -85,7 +85,7 @@ class Thinker:
         *,
         person: Person,
         policy: Policy,
-        memories: tuple[Memory, ...],
+        memories: tuple[Hit, ...],
         parent: str,
     ) -> ModelAnswer:
         """Ask the model for the open loop of `state`; `parent` is the context of its turn.
@@ -266,7 +266,7 @@ class Thinker:
         rows: tuple[Row, ...],
         person: Person,
         policy: Policy,
-        memories: tuple[Memory, ...],
+        memories: tuple[Hit, ...],
     ) -> ModelRequest:
         situation = self._situation(key, state, person, policy, memories)
         return ModelRequest(
@@ -306,7 +306,7 @@ class Thinker:
         state: State,
         person: Person,
         policy: Policy,
-        memories: tuple[Memory, ...],
+        memories: tuple[Hit, ...],
     ) -> Situation:
         return Situation(
             now=self._clock.now(),

@@ -32,7 +32,7 @@ from ..store import places
 from ..store.places import Place
 from ..store.store import Store
 from ..vectors import Near, Where
-from . import candidates, dates, lookups, terms
+from . import candidates, dates, lookups, selection, terms
 from . import scores as scoring
 from .candidates import Sought
 from .lookups import Narrowed, Row
@@ -140,6 +140,8 @@ class Recaller:
         is_degraded = vectors.near is None and question.mode != "text"
         degraded = (DEGRADED_VECTORS,) if is_degraded else ()
         found, is_empty = await self._store.read(lambda db: self._find(db, asked, matched, vectors))
+        if question.tokens:
+            found = selection.selected(found, question.query, now, question.tokens)
         hits = _fitting(found)
         if self._shown is not None and question.counts:
             self._shown(scope, [hit.memory.id for hit in hits])

@@ -23,7 +23,7 @@ from .questions import Question, Reply
 from .view import Pick, Picks, View, picked, view
 from .wire import Whose
 
-STAMPED: Final = frozenset({"by", "provenance", "is_tainted", "only_trusted", "counts"})
+STAMPED: Final = frozenset({"by", "provenance", "is_tainted", "only_trusted", "tokens", "counts"})
 """Fields that our own services fill in: no view has them."""
 
 

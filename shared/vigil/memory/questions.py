@@ -146,6 +146,10 @@ class Hit(Reply, frozen=True, kw_only=True):
     memory: MemoryView
     score: float
     parts: Parts
+    text: str = ""
+    """What is given of it, if there is a bound of tokens (`Recall.tokens`)."""
+    times: int = 1
+    """How many say the same, itself included."""
 
 
 # ---------------------------------------------------------------- of the whole service

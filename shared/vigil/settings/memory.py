@@ -12,8 +12,8 @@ from .sections import NotNegative, NotNegativeF, PositiveS, Section
 class MemorySection(Section, frozen=True, kw_only=True):
     """What is remembered, and how it is found (SPEC M)."""
 
-    recall_limit: Annotated[int, msgspec.Meta(ge=0, le=50)] = 8
-    """Memories recalled before an answer."""
+    recall_tokens: Annotated[int, msgspec.Meta(ge=0, le=20_000)] = 1000
+    """Of the prompt, for memories recalled before an answer; 0: none are."""
     recall_timeout_s: PositiveS = 1.0
     """Then it answers without them; `vigil why` shows it."""
     pause_s: NotNegative = 600

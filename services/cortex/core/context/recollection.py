@@ -8,7 +8,8 @@ from typing import Final
 
 import msgspec
 
-from vigil.contracts import Block, ExternalBlock, Loop, Memory, Row, TaskBlock, TextBlock
+from vigil.contracts import Block, ExternalBlock, Loop, Row, TaskBlock, TextBlock
+from vigil.memory.questions import Hit
 
 from ..draft import OUTSIDE, Draft
 
@@ -23,7 +24,7 @@ IDS_MAX: Final = 5
 class Recollection(msgspec.Struct, frozen=True, kw_only=True):
     """What a loop was given of its owner's memory."""
 
-    memories: tuple[Memory, ...] = ()
+    hits: tuple[Hit, ...] = ()
     """The best first."""
     missing: str = ""
     """Why there may be more, in words; empty: that was all."""
@@ -80,7 +81,8 @@ def shortened(text: str) -> str:
 
 def tell(draft: Draft, recollection: Recollection) -> None:
     """Note what the model was given, so that "why" can be answered."""
-    memories, cause = recollection.memories, draft.loop.cause.id
+    memories = [hit.memory for hit in recollection.hits]
+    cause = draft.loop.cause.id
     if memories:
         count = "1 memory" if len(memories) == 1 else f"{len(memories)} memories"
         ids = ", ".join(memory.id for memory in memories[:IDS_MAX])

@@ -131,7 +131,7 @@ def _recall(text: str, situation: Situation) -> Reply:
     """Tell what was recalled for this message, or search for it."""
     if not situation.memories:
         return "", [("memory_recall", {"query": text[:WHAT_MAX]})]
-    told = [first_words(memory.content) for memory in situation.memories[:REMEMBERED_MAX]]
+    told = [first_words(hit.memory.content) for hit in situation.memories[:REMEMBERED_MAX]]
     return f"I remember: {'; '.join(told)}", []
 
 

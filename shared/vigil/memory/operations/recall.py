@@ -42,6 +42,9 @@ class Recall(Filters, frozen=True, kw_only=True):
     mode: Annotated[Mode, described("By words, by meaning, or both.")] = "hybrid"
     only_trusted: bool = False
     """Leave out what descends from untrusted content."""
+    tokens: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """How many they may take in a prompt: then what says the same is given once, and of a long one
+    the best passage (`Hit.text`). 0: no such bound."""
     counts: bool = True
     """Whether what is shown counts as accessed."""
 
