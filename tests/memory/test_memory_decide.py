@@ -180,17 +180,29 @@ def test_a_summary() -> None:
     assert summary.created_at == NOW
 
 
-def test_a_summary_of_many_sources() -> None:
-    """M-6: it comes from maintenance then; ranges are as wide as the widest, open if one is."""
+def test_the_ranges_of_a_summary_are_as_wide_as_the_widest() -> None:
+    """M-6: open if one is."""
     notes = [
-        note(1, source="a", valid_from=T0, valid_to=T0 + DAY),
-        note(2, source="b", valid_from=T0 - DAY, valid_to=None),
-        note(3, source="b", valid_from=T0, valid_to=T0),
+        note(1, valid_from=T0, valid_to=T0 + DAY),
+        note(2, valid_from=T0 - DAY, valid_to=None),
+        note(3, valid_from=T0, valid_to=T0),
     ]
     summary = merges(notes, NOW)[0].memory
-    assert summary.source == "maintenance"
     assert (summary.valid_from, summary.valid_to) == (T0 - DAY, None)
     assert not summary.is_tainted
+
+
+def test_sources_and_conversations_are_merged_apart() -> None:
+    """M-4, M-6: or a source could not be undone, and what one conversation said not be found."""
+    notes = [note(n, source="ab"[n % 2], thread=("t1", "t2")[n // 6]) for n in range(12)]
+    found = [each.memory for each in merges(notes, NOW)]
+    assert [(one.source, one.thread) for one in found] == [
+        ("a", "t1"),
+        ("a", "t2"),
+        ("b", "t1"),
+        ("b", "t2"),
+    ]
+    assert merges([note(n, source=str(n)) for n in range(9)], NOW) == []
 
 
 def test_too_long_for_one_summary() -> None:

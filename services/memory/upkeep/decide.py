@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from datetime import datetime, timedelta
+from itertools import groupby
 from typing import Final, TypeVar
 
 import msgspec
@@ -34,8 +35,6 @@ PRUNE_AGE: Final = timedelta(days=30)
 MERGE_AGE: Final = timedelta(days=7)
 MERGE_MIN: Final = 3
 MERGE_BATCH: Final = 5
-MAINTENANCE: Final = "maintenance"
-"""The source of a summary whose members had different ones."""
 
 NEAREST: Final = 10
 RELATED_FROM: Final = 0.85
@@ -142,35 +141,40 @@ def is_mergeable(memory: Memory, now: datetime) -> bool:
 def merges(notes: Iterable[Memory], now: datetime) -> list[Merge]:
     """Return the merges of one scope's memories that stand, whatever order they come in.
 
-    They go by the time of what they tell, five to a summary. What is left over stays unless it is
-    three at least, and so does what is too long for a summary together with two others. Tainted
-    notes are merged apart: together with them, the person's own would not be given unasked again.
+    Those of one source and conversation go together, by the time of what they tell, five to a
+    summary: so each can be found, and undone, by where it is from. What is left over stays unless
+    it is three at least, and so does what is too long for a summary together with two others.
+    Tainted notes are apart: with them, the person's own would not be given unasked again.
     """
     eligible = [note for note in notes if is_mergeable(note, now)]
-    eligible.sort(key=lambda note: (_happened_at(note), note.id))
-    apart = ([n for n in eligible if n.is_tainted is is_tainted] for is_tainted in (False, True))
-    return [merge(batch, now) for group in apart for batch in _batches(group)]
+    eligible.sort(key=lambda note: (*_kind(note), _happened_at(note), note.id))
+    groups = (list(group) for _, group in groupby(eligible, _kind))
+    return [merge(batch, now) for group in groups for batch in _batches(group)]
+
+
+def _kind(note: Memory) -> tuple[bool, str, str]:
+    return note.is_tainted, note.source, note.thread
 
 
 def merge(batch: Sequence[Memory], now: datetime) -> Merge:
-    """Return the summary of a batch: its contents with their days, one after the other."""
+    """Return the summary of a batch of one kind: its contents, each with its day."""
     ids = tuple(note.id for note in batch)
-    sources = {note.source for note in batch}
+    is_tainted, source, thread = _kind(batch[0])
     summary = Memory(
         id=token_of("merge", *sorted(ids)),
         content="\n".join(map(_line, batch)),
         created_at=now,
         type="summary",
         importance=IMPORTANCE["summary"],
-        source=sources.pop() if len(sources) == 1 else MAINTENANCE,
+        source=source,
         stability="stable",
-        thread=_same([note.thread for note in batch]),
+        thread=thread,
         occurred_at=max(map(_happened_at, batch)),
         expires_at=_bound([note.expires_at for note in batch], max),
         valid_from=_bound([note.valid_from for note in batch], min),
         valid_to=_bound([note.valid_to for note in batch], max),
         provenance=ids,
-        is_tainted=any(note.is_tainted for note in batch),
+        is_tainted=is_tainted,
     )
     return Merge(summary, ids)
 
@@ -197,10 +201,6 @@ def _line(note: Memory) -> str:
 
 def _happened_at(note: Memory) -> datetime:
     return note.created_at if note.occurred_at is None else note.occurred_at
-
-
-def _same(values: Sequence[str]) -> str:
-    return values[0] if len(set(values)) == 1 else ""
 
 
 def _bound(
