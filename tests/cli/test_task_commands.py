@@ -64,8 +64,11 @@ async def test_a_task_is_made_changed_moved_and_shown(tmp_path: Path) -> None:
         assert "\\u001b[31m" in shown, "nothing in it can mislead"
         assert "ready: it waits for its turn" in shown
         assert shown.splitlines()[-1].split()[-3:-1] == ["ann", "now"]
+        assert "move it to backlog first" in (await ann("remove", id_[:6], code=2))[1]
         assert "kept for later" in (await ann("cancel", id_[:6]))[1]
         assert (await ann("list", "--status", "ready"))[1] == "No tasks.\n"
+        await ann("remove", id_[:6])
+        assert (await ann())[1] == "No open tasks.\n"
         await ann("show", "ffff", code=3)
         assert "title" in (await ann("add", "x" * 201, code=2))[1]
         assert "description" in (await ann("add", "x", "--description", "x" * 8001, code=2))[1]

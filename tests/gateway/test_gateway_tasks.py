@@ -127,3 +127,17 @@ async def test_two_hundred_are_open_and_the_next_is_refused(gate: Gate) -> None:
     assert_problem(await ann.patch(path, json={"status": "ready"}, headers=yesterday), 412)
     assert (await ann.patch(path, json={"status": "ready"})).json()["status"] == "ready"
     assert len((await ann.get(f"{PATH}?limit=500")).json()["tasks"]) == 200
+    # Whoever has too many that they don't want isn't made to have them done.
+    two = f"{PATH}/{2:032x}"
+    assert_problem(await ann.delete(two), 422, "status")
+    assert (await ann.patch(two, json={"status": "backlog"})).status_code == 200
+    assert_problem(await ann.delete(two, headers=yesterday), 412)
+    removed = (await ann.delete(two)).json()
+    assert (removed["is_removed"], removed["moves"]) == (True, [])
+    assert [one["why"] for one in removed["history"]][-1] == "removed"
+    assert_problem(await ann.patch(two, json={"status": "ready"}), 409)
+    assert_problem(await ann.delete(two), 409)
+    assert (await ann.post(PATH, json=BODY)).status_code == 201
+    there = (await ann.get(f"{PATH}?limit=500")).json()["tasks"]
+    assert removed["id"] not in {one["id"] for one in there}
+    assert (await ann.get(f"/api/why/{removed['id']}")).json()["summary"] == "The task was removed."

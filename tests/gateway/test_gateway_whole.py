@@ -125,7 +125,8 @@ async def test_the_openapi_document_is_whole(gate: Gate) -> None:
         ("PATCH", "/api/approvals/{id}"), ("POST", "/api/jobs"), ("GET", "/api/jobs"),
         ("GET", "/api/jobs/{id}"), ("PATCH", "/api/jobs/{id}"), ("GET", "/api/skills"),
         ("GET", "/api/tasks"), ("POST", "/api/tasks"), ("GET", "/api/tasks/{id}"),
-        ("PATCH", "/api/tasks/{id}"), ("GET", "/api/cron"), ("POST", "/api/cron"),
+        ("PATCH", "/api/tasks/{id}"), ("DELETE", "/api/tasks/{id}"),
+        ("GET", "/api/cron"), ("POST", "/api/cron"),
         ("GET", "/api/cron/{id}"), ("PATCH", "/api/cron/{id}"), ("DELETE", "/api/cron/{id}"),
         ("POST", "/api/cron/{id}/runs"), ("GET", "/api/slots"),
     }  # fmt: skip

@@ -44,6 +44,7 @@ _TASKS: Final[dict[TaskStatus, tuple[Ending, str]]] = {
     "done": ("done", "The task is done."),
     "failed": ("failed", "The task failed; it was tried {tries} times."),
 }
+_REMOVED: Final[tuple[Ending, str]] = ("cancelled", "The task was removed.")
 _STANDS: Final = (
     "It stands[ until {expires_at:at}][, for {uses_max} times in all]; it was used {uses} times."
 )
@@ -76,7 +77,7 @@ def of_task(revisions: Sequence[Written[BoardTask]], *, is_whole: bool) -> Itera
     before: BoardTask | None = None
     for one in revisions:
         task = one.entity
-        ending, summary = _TASKS[task.status]
+        ending, summary = _TASKS[task.status] if not task.is_removed else _REMOVED
         yield KeptFact(
             id=task.id,
             name=_of_move(before, task, is_made=before is None and is_whole),
@@ -99,6 +100,8 @@ def of_task(revisions: Sequence[Written[BoardTask]], *, is_whole: bool) -> Itera
 def _of_move(before: BoardTask | None, task: BoardTask, *, is_made: bool) -> str:
     if is_made:
         return "task.made:board"
+    if task.is_removed:
+        return "task.removed"
     if before is not None and before.status == task.status:
         return "task.changed:board"
     if task.status == "in_progress":

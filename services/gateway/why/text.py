@@ -212,6 +212,7 @@ TEMPLATES: Final[dict[str, str]] = {
     "task.changed": "It changed the task {title:q}, to {status}" + _HOLDS,
     # What became of what stands in no session's log.
     "task.made:board": "{who} put the task {title:q} on the board, as {status}[: {why:q}|.]",
+    "task.removed": "{who} removed the task {title:q}.",
     "task.changed:board": "{who} changed the task {title:q}[: {why:q}|.]",
     "task.moved": "{who} moved the task {title:q} to {status}[: {why:q}|.]",
     "task.begun": "Try {tries} of the task {title:q} began.",

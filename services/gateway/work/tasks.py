@@ -89,6 +89,7 @@ class TaskView(Answer, frozen=True, kw_only=True):
     result: TaskResult | None
     created_at: Instant
     moved_at: Instant
+    is_removed: bool
     revision: int
 
 
@@ -143,7 +144,7 @@ async def list_tasks(
     wanted = lifecycle.OPEN if status is None else (status,)
     board = KeptBoard(edge.bus, TASKS)
     there = [one for whose in listed(caller, user) for one in await board.all(whose)]
-    found = [one for one in there if one.entity.status in wanted]
+    found = [one for one in there if one.entity.status in wanted and not one.entity.is_removed]
     found.sort(key=lambda one: (one.entity.moved_at, one.number), reverse=True)
     return Json(TaskListing(tasks=tuple(TaskView(**_facts(one)) for one in found[:limit])))
 
@@ -180,25 +181,47 @@ async def change_task(
     expected: Expected,
 ) -> Response:
     """Move a task, or change what it says; 412 if it was changed since it was read."""
+    found = await _changeable(edge, caller, id_, expected)
+    _check_leave(caller, found.entity, wanted)
+    task = check(changed(found.entity, wanted, edge.clock.now()))
+    return await _stored(edge, caller, found, task, wanted.why)
+
+
+async def remove_task(edge: Shared, caller: Caller, id_: Id, expected: Expected) -> Response:
+    """Remove a task that is neither ready nor worked on; its history stays."""
+    found = await _changeable(edge, caller, id_, expected)
+    return await _stored(edge, caller, found, lifecycle.removed(found.entity), "removed")
+
+
+# ---------------------------------------------------------------- inside
+
+
+async def _changeable(
+    edge: Edge, caller: Principal, id_: str, expected: int | None
+) -> Revision[BoardTask]:
+    """Return a task that may be changed. Raises: Problem."""
     found = await _find(edge, caller.reach, id_)
     if edge.switches.is_erasing(found.entity.owner):
         raise erasing()
     preconditions.check(expected, found.number)
-    now = edge.clock.now()
-    _check_leave(caller, found.entity, wanted)
-    task = check(changed(found.entity, wanted, now))
+    if found.entity.is_removed:
+        raise Problem(409, "it was removed")
+    return found
+
+
+async def _stored(
+    edge: Edge, caller: Principal, found: Revision[BoardTask], task: BoardTask, why: str
+) -> Response:
     if task == found.entity:
         return await _shown(edge, found)
-    change = Change(by=caller.user, why=_why(wanted.why))
+    now, change = edge.clock.now(), Change(by=caller.user, why=_why(why))
     try:
         made = await KeptBoard(edge.bus, TASKS).change(found, task, change, now)
     except WrongLastSequence:
         raise preconditions.changed() from None
-    log.info("task changed", action="gateway.task", task=id_, status=task.status, by=caller.user)
+    to, by = task.status, caller.user
+    log.info("task changed", action="gateway.task", task=task.id, status=to, by=by)
     return await _shown(edge, made)
-
-
-# ---------------------------------------------------------------- inside
 
 
 def _task(wanted: TaskBody, owner: str, id_: str, now: datetime) -> BoardTask:
@@ -265,6 +288,7 @@ async def _shown(edge: Edge, found: Revision[BoardTask], status: int = 200) -> R
         )
         for one in await KeptBoard(edge.bus, TASKS).history(found)
     )
-    moves = tuple(to for to in lifecycle.MOVES[found.entity.status] if to != "in_progress")
+    moves = lifecycle.MOVES[found.entity.status] if not found.entity.is_removed else ()
+    moves = tuple(to for to in moves if to != "in_progress")
     answer = TaskDetail(**_facts(found), moves=moves, history=history)
     return preconditions.tagged(Json(answer, status), found.number)

@@ -28,7 +28,7 @@ from ..contracts import (
 )
 from ..errors import InvalidInput, Unavailable, WrongLastSequence
 from ..subjects import Scope, board_of
-from ..tasks.lifecycle import OPEN
+from ..tasks.lifecycle import is_open
 from ..teams import holding
 from .entries import STREAM, last_of, newest
 
@@ -64,7 +64,7 @@ GRANTS: Final = KeptKind(
 )
 USES: Final = KeptKind(GrantUse, 200, lambda _one, _now: True)
 ROWS: Final = KeptKind(TimetableRow, 100, lambda one, _now: not one.is_removed)
-TASKS: Final = KeptKind(BoardTask, 200, lambda one, _now: one.status in OPEN)
+TASKS: Final = KeptKind(BoardTask, 200, lambda one, _now: is_open(one))
 
 
 class Revision(msgspec.Struct, Generic[E], frozen=True, kw_only=True):

@@ -21,7 +21,9 @@ async def read_tasks(bus: Bus, whose: Scope) -> tuple[ReadTask, ...]:
         Unavailable: the broker is away, or reading took too long.
     """
     there = await KeptBoard(bus, TASKS).all(whose)
-    found = [ReadTask(task=one.entity, revision=one.number) for one in there]
+    found = [
+        ReadTask(task=one.entity, revision=one.number) for one in there if not one.entity.is_removed
+    ]
     open_ = sorted((one for one in found if one.task.status in OPEN), key=lambda o: rank(o.task))
     ended = [one for one in found if one.task.status not in OPEN]
     return (*open_, *reversed(ended[-ENDED_MAX:]))

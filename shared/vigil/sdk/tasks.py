@@ -81,3 +81,11 @@ class TaskCalls(MethodGroup):
             status=status, title=title, description=description, priority=priority, why=why
         )
         return self._object("PATCH", f"{PATH}/{segment(id_)}", body, headers=headers)
+
+    def remove_task(self, id_: str, *, revision: int | None = None) -> dict[str, Any]:
+        """Remove a task that is neither ready nor worked on; return it as it is kept.
+
+        Raises: ApiError with status 412, if it isn't `revision` now; 422: a worker has it, or may.
+        """
+        headers = {} if revision is None else {"If-Match": f'"{revision}"'}
+        return self._object("DELETE", f"{PATH}/{segment(id_)}", headers=headers)

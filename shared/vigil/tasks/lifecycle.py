@@ -67,6 +67,24 @@ def moved(task: BoardTask, to: TaskStatus, now: datetime) -> BoardTask:
     )
 
 
+def removed(task: BoardTask) -> BoardTask:
+    """Return the task as one that nobody wants any more.
+
+    Raises:
+        InvalidInput: a worker has it, or may have it at any moment.
+    """
+    if task.status in ("ready", "in_progress"):
+        raise InvalidInput("status", f"is {task.status}: move it to backlog first")
+    if task.is_stopping:
+        raise InvalidInput("status", "its worker is still to end: try again")
+    return replace(task, is_removed=True)
+
+
+def is_open(task: BoardTask) -> bool:
+    """Whether it counts towards the bound of its owner."""
+    return task.status in OPEN and not task.is_removed
+
+
 def begun(task: BoardTask, worker: str, now: datetime) -> BoardTask:
     """Return the task as a worker has it. Raises: InvalidInput, it isn't ready."""
     check_move(task.status, "in_progress")

@@ -166,6 +166,15 @@ def cancel(id_: Id, why: Why = "") -> Result:
     return _changed(id_, why, status="backlog")
 
 
+@app.command()
+def remove(id_: Id) -> Result:
+    """Remove a task that isn't wanted any more; one that is ready or worked on, cancel first."""
+    client = options.client()
+    found = _find(client, id_)
+    done = client.remove_task(found["id"], revision=found["revision"])
+    return tables.done(f"Removed {done['title']!r}.", done)
+
+
 def _changed(id_: str, why: str, *, of: str = "", **changes: Any) -> Result:
     """Change a task as it was read. Raises: NotReady, it isn't in the status `of`."""
     client = options.client()

@@ -54,3 +54,5 @@ class BoardTask(Record, frozen=True, kw_only=True, tag_field="kind", tag="task")
     created_at: Instant
     moved_at: Instant
     """When it came into its status."""
+    is_removed: bool = False
+    """It is kept for its history alone."""
