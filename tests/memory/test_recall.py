@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import threading
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -254,6 +255,34 @@ async def test_a_question_is_taken_apart_beside_the_event_loop(
     assert (await ann.recall("plain " * 2_000)).hits
     assert threads
     assert threading.get_ident() not in threads
+
+
+async def test_nobody_waits_while_anothers_words_are_counted(
+    ann: Remembered, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 19: the first recall among 300,000 memories held up everybody for seconds."""
+    await ann.save("Mia: the kiln is green")
+    await ann.save("Ben: the boat is red", scope=BOB)
+    is_counting, goes_on = threading.Event(), threading.Event()
+    counted = lookups.tokens_after
+    owners: list[int] = []
+
+    def slowly(db: Any, place: Any, num: int) -> Any:
+        owners.append(place.number)
+        if place.number == owners[0]:
+            is_counting.set()
+            assert goes_on.wait(20)
+        return counted(db, place, num)
+
+    monkeypatch.setattr(lookups, "tokens_after", slowly)
+    recaller = ann.recaller()
+    first = asyncio.create_task(recaller.recall(ANN, Recall(query="kiln"), NOW))
+    await asyncio.to_thread(is_counting.wait, 20)
+    other = await asyncio.wait_for(recaller.recall(BOB, Recall(query="boat"), NOW), 10)
+    assert [hit.memory.content for hit in other.hits] == ["Ben: the boat is red"]
+    assert not first.done()
+    goes_on.set()
+    assert [hit.memory.content for hit in (await first).hits] == ["Mia: the kiln is green"]
 
 
 async def test_the_same_question_has_the_same_answer(ann: Remembered) -> None:

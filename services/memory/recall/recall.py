@@ -267,35 +267,53 @@ class Recaller:
 
 
 class _KnownFrequencies:
-    """Word frequencies by scope, made as they are needed; readers on several threads share them."""
+    """Word frequencies by scope, made as they are needed; readers on several threads share them.
+
+    A scope is counted by one of them at a time (300,000 memories take seconds), and nobody waits
+    for another's.
+    """
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._lock = threading.Lock()
-        self._known: OrderedDict[Scope, Frequencies] = OrderedDict()
+        self._known: OrderedDict[Scope, _Counted] = OrderedDict()
 
     def rarity(self, db: sqlite3.Connection, scope: Scope, place: Place) -> Floats:
         """Return how much each token weighs among all that was ever saved in a scope."""
-        with self._lock:
-            return self._current(db, scope, place).rarity()
+        counted = self._of(scope)
+        with counted.lock:
+            return _current(db, counted.frequencies, place).rarity()
 
     def memories(self, db: sqlite3.Connection, scope: Scope, place: Place) -> int:
         """Return how many memories were ever saved in a scope."""
-        with self._lock:
-            return self._current(db, scope, place).memories
+        counted = self._of(scope)
+        with counted.lock:
+            return _current(db, counted.frequencies, place).memories
 
-    def _current(self, db: sqlite3.Connection, scope: Scope, place: Place) -> Frequencies:
-        known = self._known.setdefault(scope, Frequencies(self._size))
-        self._known.move_to_end(scope)
-        for num, stored in lookups.tokens_after(db, place, known.through):
-            known.add(num, stored)
-        while len(self._known) > SCOPES_MAX:
-            self._known.popitem(last=False)
-        return known
+    def _of(self, scope: Scope) -> _Counted:
+        with self._lock:
+            known = self._known.get(scope) or _Counted(Frequencies(self._size), threading.Lock())
+            self._known[scope] = known
+            self._known.move_to_end(scope)
+            while len(self._known) > SCOPES_MAX:
+                self._known.popitem(last=False)
+            return known
 
     def drop(self, scope: Scope) -> None:
         with self._lock:
             self._known.pop(scope, None)
+
+
+class _Counted(NamedTuple):
+    frequencies: Frequencies
+    lock: threading.Lock
+    """Held by whoever counts on."""
+
+
+def _current(db: sqlite3.Connection, known: Frequencies, place: Place) -> Frequencies:
+    for num, stored in lookups.tokens_after(db, place, known.through):
+        known.add(num, stored)
+    return known
 
 
 def _matching(
