@@ -10,12 +10,15 @@ from statistics import median
 from typing import Final, NamedTuple
 
 from anthropic import AsyncAnthropic
+from openai import AsyncOpenAI
 
 from bench.numbers import percentile, report
+from services.cortex.models import chat, messages
 from services.cortex.models.anthropic import AnthropicModel
-from services.cortex.models.messages import body_of
+from services.cortex.models.openai import OpenAIModel
 from services.cortex.thought.model import LanguageModel, ModelRequest, Situation
 from services.cortex.thought.tools import specs
+from tests.support.chat_api import chat_api
 from tests.support.messages_api import messages_api, says
 from vigil.contracts import Row, TextBlock
 
@@ -39,7 +42,7 @@ class Ways(NamedTuple):
 def anthropic(url: str, request: ModelRequest) -> Ways:
     """Messages, by Anthropic's SDK."""
     client = AsyncAnthropic(api_key="none", base_url=url, max_retries=0)
-    body = body_of(MODEL, request)
+    body = messages.body_of(MODEL, request)
 
     async def bare() -> object:
         async with client.messages.stream(**body, timeout=request.timeout_s) as stream:
@@ -48,7 +51,21 @@ def anthropic(url: str, request: ModelRequest) -> Ways:
     return Ways(AnthropicModel(MODEL, api_key="none", base_url=url), bare, client.close)
 
 
-WIRES: Final = {"anthropic": (anthropic, messages_api)}
+def openai(url: str, request: ModelRequest) -> Ways:
+    """Chat Completions, by OpenAI's SDK."""
+    client = AsyncOpenAI(api_key="none", base_url=url, max_retries=0)
+    body = chat.body_of(MODEL, request, is_own=True)
+
+    async def bare() -> object:
+        async with await client.chat.completions.create(
+            **body, timeout=request.timeout_s
+        ) as stream:
+            return [chunk async for chunk in stream]
+
+    return Ways(OpenAIModel(MODEL, api_key="none", base_url=url), bare, client.close)
+
+
+WIRES: Final = {"anthropic": (anthropic, messages_api), "openai": (openai, chat_api)}
 """Name of an adapter -> both ways of asking, and a server that speaks its wire."""
 
 
