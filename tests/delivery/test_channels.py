@@ -384,7 +384,7 @@ async def test_a_turn_that_can_be_read_now_is_said(
     async with running_channel(tmp_path) as (stack, _, talk):
         await talk.user()
         send = talk.send()
-        data = talk.encoded(send)[:-1].replace(b'"v":1', b'"v":99') + b"}"
+        data = talk.encoded(send)[:-1].replace(b'"v":2', b'"v":99') + b"}"
         await talk.bus.publish(talk.key.turn, data, {"Vigil-Effects": "s"})
         (letter,) = await died(talk.bus)
         gateway = await stack.bus("gateway")

@@ -523,12 +523,12 @@ async def test_a_turn_of_a_newer_version_is_done_after_the_update(
 ) -> None:
     """S-10, S-14: requeued by a person; asked twice it is run once."""
     session, one = await session_of(stack), call("count", text="from the future")
-    monkeypatch.setitem(contracts.VERSIONS, "turn", 2)
-    monkeypatch.setitem(contracts.LIFTS, ("turn", 1), lambda raw: raw | {"effects": "?"})
+    monkeypatch.setitem(contracts.VERSIONS, "turn", 3)
+    monkeypatch.setitem(contracts.LIFTS, ("turn", 2), lambda raw: raw | {"effects": "?"})
     seq = await session.turn(one)
     await session.all_acked()
     assert noted(stack.settings.home) == {}
-    monkeypatch.setitem(contracts.VERSIONS, "turn", 1)
+    monkeypatch.setitem(contracts.VERSIONS, "turn", 2)
     question = RequeueQuestion(
         letter_id="l", stream="SESSIONS", seq=seq, subject=KEY.turn_for("x"), by="ann"
     )

@@ -283,12 +283,12 @@ async def test_a_turn_of_a_newer_version_is_done_after_the_update(
     """S-10, S-14: requeued by a person; asked twice it is remembered once."""
     await bare.start("memory")
     session, ann = await session_of(bare), await asking(bare)
-    monkeypatch.setitem(contracts.VERSIONS, "turn", 2)
-    monkeypatch.setitem(contracts.LIFTS, ("turn", 1), lambda raw: raw | {"effects": "?"})
+    monkeypatch.setitem(contracts.VERSIONS, "turn", 3)
+    monkeypatch.setitem(contracts.LIFTS, ("turn", 2), lambda raw: raw | {"effects": "?"})
     seq = await session.turn(save_of("from the future"))
     await session.all_acked()
     assert await ann.listed() == []
-    monkeypatch.setitem(contracts.VERSIONS, "turn", 1)
+    monkeypatch.setitem(contracts.VERSIONS, "turn", 2)
     question = RequeueQuestion(
         letter_id="l", stream="SESSIONS", seq=seq, subject=KEY.turn_for("m"), by="ann"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time
 from typing import Any
 
 import pytest
@@ -60,6 +60,7 @@ from vigil.contracts import (
     TimerRecord,
     ToldEvent,
     ToldPayload,
+    Tool,
     ToolResultBlock,
     ToolResultEvent,
     ToolResultPayload,
@@ -72,6 +73,16 @@ from vigil.contracts import (
     effect_id,
     encode,
     golden,
+)
+from vigil.contracts.made import (
+    Made,
+    SeenAnswer,
+    SeenCut,
+    SeenFailure,
+    SeenHours,
+    SeenMoment,
+    SeenNotice,
+    SeenTask,
 )
 from vigil.errors import InvalidInput
 
@@ -138,6 +149,41 @@ TURN = Turn(
     notes=(Note(code="void", text="the person spoke first", subject="tea"),),
     usage=(Usage(model="rehearsal", input_tokens=3, output_tokens=4),),
     ended=("e0",),
+)
+
+MADE = Turn(
+    id="turn-5",
+    session_key="ann:vigil:t1",
+    ordinal=5,
+    event=CAUSE,
+    outcome="answered",
+    state=State(position=7, turns=5),
+    created_at=AT,
+    rows=(Row(role="assistant", source="agent", at=AT, blocks=(TextBlock(text="Hi"),)),),
+    usage=(Usage(model="rehearsal"),),
+    made=Made(
+        step="fold",
+        moment=SeenMoment(now=AT),
+        after=SeenMoment(
+            now=AT,
+            hours=SeenHours(
+                zone="Europe/Vienna", quiet=(time(22), time(7)), digest=time(8), pause=AT
+            ),
+            hours_at=AT,
+            is_paused=True,
+            is_history_swayed=True,
+            unsaid=("f" * 32,),
+            tasks=(SeenTask(task=hands_records.TASK, revision=3),),
+        ),
+        route="phone",
+        tools=(Tool(name="shell", description="", input_schema={"type": "object"}),),
+        answer=SeenAnswer(stop_reason="end_turn", row=0),
+        failure=SeenFailure(reason="529", is_retryable=True, kind="529"),
+        cut=SeenCut(
+            kind="drop", count=2, fill=0.9, context_tokens=1000, fixed_tokens=10, ratio=1.5
+        ),
+        notices=(SeenNotice(id="n", text="80 % of today's budget"),),
+    ),
 )
 
 PAID = Turn(
@@ -349,6 +395,7 @@ SAMPLES: dict[str, tuple[Callable[[bytes], Any], Any]] = {
         ),
     ),
     "turn.remembering": (contracts.decode_turn, REMEMBERING),
+    "turn.made": (contracts.decode_turn, MADE),
     "turn.paid": (contracts.decode_turn, PAID),
     "turn.fallback": (contracts.decode_turn, FALLEN_BACK),
     "call_claim": (
@@ -440,7 +487,7 @@ def test_every_version_ever_written_is_still_read(name: str) -> None:
     """S-14. A new version adds a file `{name}.v2.json` and a lift; no file is ever changed."""
     decode, sample = SAMPLES[name]
     stored = golden.versions(name)
-    assert len(stored) == contracts.VERSIONS[name.partition(".")[0]]
+    assert f"{name}.v{contracts.VERSIONS[name.partition('.')[0]]}" in golden.records()
     for data in stored:
         assert decode(data) == sample
     assert json.loads(encode(sample)) == json.loads(stored[-1])

@@ -11,6 +11,7 @@ from .conclusion import answered, conclude, fail
 from .context.compaction import CompactionPlan, summarise
 from .context.compaction import drop as drop_oldest
 from .context.compaction import fail as fail_to_summarise
+from .context.compaction import seen as seen_cut
 from .context.window import Window
 from .draft import Draft
 from .fold import (
@@ -24,6 +25,7 @@ from .fold import (
     poison,
     take,
 )
+from .inputs import moment_at
 from .policy import Moment, Policy
 from .queue import head
 from .told import tell_notices
@@ -46,8 +48,10 @@ __all__ = [
     "give_up",
     "head",
     "is_early",
+    "moment_at",
     "owes",
     "poison",
+    "seen_cut",
     "summarise",
     "take",
     "tell_notices",

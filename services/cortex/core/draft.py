@@ -43,10 +43,12 @@ from vigil.contracts import (
     Usage,
     effect_id,
 )
+from vigil.contracts.made import StepKind
 from vigil.subjects import SessionKey
 
 from ..profiles import thinking
 from . import sway as sways
+from .inputs import Inputs
 from .policy import Moment, Policy
 from .profile import Profile
 from .sway import Sway
@@ -68,10 +70,17 @@ class Draft:
     """What one turn adds to `state`."""
 
     def __init__(
-        self, key: str, state: State, moment: Moment, policy: Policy, cause: Cause | None = None
+        self,
+        key: str,
+        state: State,
+        moment: Moment,
+        policy: Policy,
+        cause: Cause | None = None,
+        step: StepKind = "call",
     ) -> None:
         self.key = key
         self.state = state
+        self.inputs = Inputs(step, moment)
         self.moment = moment
         self.policy = policy
         self.cause = cause if cause is not None else (state.loop.cause if state.loop else None)
@@ -97,6 +106,15 @@ class Draft:
         self._job_before = state.job
         self.last_words = ""
         """What a session that is no conversation said last: its parent is told."""
+
+    @property
+    def moment(self) -> Moment:
+        """When it is decided: of a step that asks a model at last the one after its answer."""
+        return self._moment
+
+    @moment.setter
+    def moment(self, moment: Moment) -> None:
+        self._moment = self.inputs.noting(moment)
 
     @property
     def ordinal(self) -> int:
@@ -375,4 +393,5 @@ class Draft:
             is_summary_tainted=self.is_summary_tainted,
             is_tainted=self.is_tainted,
             is_swayed=self.was_swayed,
+            made=self.inputs.made(self.moment, self.policy, self.rows),
         )

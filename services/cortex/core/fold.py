@@ -85,7 +85,7 @@ def end_lost(key: str, state: State, moment: Moment, policy: Policy) -> Draft:
     Who waits for the session is told, be it its parent, its task or the person, once: it forgets
     with what it began.
     """
-    draft = Draft(key, state, moment, policy)
+    draft = Draft(key, state, moment, policy, step="end")
     if _is_lost(state):
         # With the state went what tells who had a part in it.
         tasks.tell_end(draft, "failed", LOST, Sway.OUTSIDE)
@@ -101,7 +101,7 @@ LOST = "What it was at could not be read, so it was ended."
 def fold(key: str, state: State, seq: int, event: Event, moment: Moment, policy: Policy) -> Draft:
     """Fold the event with stream sequence `seq` into the state; it is the next of its session."""
     cause = cause_of(seq, event)
-    draft = Draft(key, state, moment, policy, cause)
+    draft = Draft(key, state, moment, policy, cause, "fold")
     draft.update(position=seq, is_offered=state.is_offered or not state.turns)
     match event:
         case UserMessage() | External() | ToldEvent() | Tick():
@@ -140,7 +140,7 @@ def take(key: str, state: State, events: Sequence[Event], moment: Moment, policy
         Cause(id=event.id, seq=queued.seq, type=queued.type)
         for queued, event in zip(state.queue, events, strict=False)
     ]
-    draft = Draft(key, state, moment, policy, causes[0])
+    draft = Draft(key, state, moment, policy, causes[0], "take")
     count = _take(draft, causes, events)
     draft.update(queue=state.queue[count:])
     return draft
@@ -216,7 +216,7 @@ def _control(draft: Draft, cause: Cause, event: Control) -> None:
 
 def begin_takeover(key: str, state: State, moment: Moment, policy: Policy) -> Draft:
     """Record one more attempt at the next step; whoever had it before is gone."""
-    draft = Draft(key, state, moment, policy)
+    draft = Draft(key, state, moment, policy, step="takeover")
     draft.update(attempt=state.attempt + 1)
     draft.note("taken_over", f"attempt {state.attempt + 1} at the next step")
     draft.outcome = "taken_over"
@@ -236,7 +236,7 @@ def poison(
 
     `event`: what it says, if it can be read and only its handling failed.
     """
-    draft = Draft(key, state, moment, policy, cause)
+    draft = Draft(key, state, moment, policy, cause, "poison")
     draft.update(position=cause.seq)
     draft.note("dead_letter", reason, cause.id)
     draft.outcome = "failed"
@@ -273,7 +273,7 @@ def give_up(
     """
     if owes(state) == "end":
         return end_lost(key, state, moment, policy)
-    draft = Draft(key, state, moment, policy)
+    draft = Draft(key, state, moment, policy, step="give_up")
     if state.loop is not None:
         is_direct = state.loop.is_direct
         plainly.say_of_loop(draft)

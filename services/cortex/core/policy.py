@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, time, timedelta
 from functools import lru_cache
 from typing import Final, Literal
@@ -143,7 +144,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     """By which the two before were told: when what is planned will come."""
     is_paused: bool = False
     """Whether everything is paused that is done unasked, for everybody."""
-    tools: dict[str, Tool] = {}
+    tools: Mapping[str, Tool] = {}
     """What the executor offers at present, by name."""
     grants: tuple[Standing, ...] = ()
     """What the person allowed this agent beforehand: read when a model called for tools, or when a

@@ -100,6 +100,11 @@ def of_thread(state: State, moment: Moment) -> Sway:
     return _sway(bool(state.taint) or moment.is_history_tainted)
 
 
+def recorded(moment: Moment) -> bool:
+    """Return what a turn records of the history that its model was shown, to be decided again."""
+    return moment.is_history_tainted
+
+
 def taint(sway: Sway) -> Taint:
     """Return the mark to keep."""
     return Taint(sway.is_outside)

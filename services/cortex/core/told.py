@@ -57,7 +57,8 @@ def receive(draft: Draft, cause: Cause, event: ToldEvent) -> None:
 
 def tell_notices(draft: Draft, notices: Iterable[Notice]) -> None:
     """Have the person told what there is to know of their budget, once in their home."""
-    for notice in notices:
+    draft.inputs.notices = tuple(notices)
+    for notice in draft.inputs.notices:
         draft.tell_home(BUDGET, notice.text, title="the budget", once=notice.id)
 
 

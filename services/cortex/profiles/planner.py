@@ -38,10 +38,11 @@ async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:
         steps.advance(draft)
         return None
     tries = [row for row in desk.newest() if row.at >= draft.loop.begun_at]
+    offered = draft.inputs.began.tools  # what the model is shown decides nothing here
     tools = [
         spec
         for spec in desk.specs()
-        if offers(draft.policy.profile, spec.name, draft.moment.tools.get(spec.name))
+        if offers(draft.policy.profile, spec.name, offered.get(spec.name))
         and may_use(job, spec.name)
     ]
     asked = Inquiry(

@@ -330,8 +330,10 @@ class Session:
                     return draft if draft.is_dirty else None
             draft.moment = await self._moment_after(call)
             try:
-                question.apply(draft, call.result())
+                draft.inputs.answer = call.result()
+                question.apply(draft, draft.inputs.answer)
             except ModelError as error:
+                draft.inputs.failure = error
                 (question.fail or self._desk.fail)(draft, error)
             core.tell_notices(draft, notices_of(call))
         finally:
@@ -385,14 +387,10 @@ class Session:
         return True
 
     def _moment(self, grants: tuple[Standing, ...] = ()) -> Moment:
-        now, hours = self._clock.now(), hours_of(self._person())
-        return Moment(
-            now=now,
-            quiet_until=hours.quiet_until(now),
-            paused_until=hours.paused_until(now),
+        return core.moment_at(
+            self._clock.now(),
+            hours_of(self._person()),
             hours_at=self._switches.changed_at(self.key.user),
-            digest_at=hours.digest_after(now),
-            hours=hours,
             is_paused=self._switches.paused is not None,
             tools=self._toolbox.tools,
             grants=grants,

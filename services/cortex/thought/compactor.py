@@ -91,17 +91,21 @@ class Compactor:
             reflect: asks the model (`Desk.reflect`).
         """
         cut = history().cut(plan)
+        seen = core.seen_cut(plan, window)
         if plan.kind == "drop":
+            draft.inputs.cut = seen
             core.drop_oldest(draft, cut, window)
             return None
 
         def apply(draft: Draft, answer: ModelAnswer) -> None:
+            draft.inputs.cut = seen
             if not history().begins_with(cut):
                 return  # another replica went on with the session, and compacted it
             if not core.summarise(draft, cut, answer, window):
                 self._wait()
 
         def fail(draft: Draft, error: ModelError) -> None:
+            draft.inputs.cut = seen
             self._wait()
             core.fail_to_summarise(draft, error.reason)
 

@@ -26,8 +26,13 @@ def _one() -> int:
     return 1
 
 
+def _two() -> int:
+    return 2
+
+
 VERSION_1: Any = msgspec.field(default_factory=_one)
 """A default that `omit_defaults` doesn't omit: the version is always written out."""
+VERSION_2: Any = msgspec.field(default_factory=_two)
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

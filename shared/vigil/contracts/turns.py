@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from .base import VERSION_1, EventType, Instant, Record
+from .base import VERSION_2, EventType, Instant, Record
 from .board import Approval, Job
 from .effects import Effect, ToolService
 from .events import Cause, ChildKind, Start
 from .history import FollowUp, Row
+from .made import Made
 from .vocabulary import Outcome
 
 if TYPE_CHECKING:
@@ -306,7 +307,9 @@ class Turn(Record, frozen=True, kw_only=True):
     is_swayed: bool = False
     """Whether a model was asked for it that was shown untrusted content, wherever that stood: what
     such a model says may hand on what it read."""
-    v: int = VERSION_1
+    made: Made | None = None
+    """What it was decided from, beside the state and the event; None: an older version made it."""
+    v: int = VERSION_2
 
 
 # Headers of a turn: they let others skip it, or find its position, without reading it.

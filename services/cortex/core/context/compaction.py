@@ -18,6 +18,7 @@ from typing import Final, Literal
 import msgspec
 
 from vigil.contracts import Row, TextBlock
+from vigil.contracts.made import SeenCut
 
 from ...thought.model import ModelAnswer
 from ..draft import Draft
@@ -58,6 +59,18 @@ class CompactionPlan(msgspec.Struct, frozen=True, kw_only=True):
     """How many of the oldest turns with rows are cut."""
     fill: float
     """Which part of the window the request would have taken."""
+
+
+def seen(plan: CompactionPlan, window: Window) -> SeenCut:
+    """Return the plan as a turn records it."""
+    return SeenCut(
+        kind=plan.kind,
+        count=plan.count,
+        fill=plan.fill,
+        context_tokens=window.context_tokens,
+        fixed_tokens=window.fixed_tokens,
+        ratio=window.ratio,
+    )
 
 
 class Excerpt(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,7 +28,7 @@ def versions(name: str) -> list[bytes]:
     """Return the files of one record, oldest version first; [] if there is none.
 
     >>> len(versions("turn")), versions("of_tomorrow")
-    (1, [])
+    (2, [])
     """
     numbers = {
         int(number): data

@@ -1,0 +1,120 @@
+"""What a turn was decided from, beside the state before it and the event on the log.
+
+With it the core's decision can be made again (`vigil replay`). Nothing but that reads it.
+"""
+
+from __future__ import annotations
+
+from datetime import time
+from typing import Final, Literal
+
+from .base import Instant, Record
+from .board import Approval, BoardTask
+from .board.grant import Grant
+from .history import Block
+from .tools import Tool
+
+MADE_BYTES_MAX: Final = 64 * 1024
+"""More of it isn't kept: it shares a message with the decision itself."""
+
+StepKind = Literal["fold", "take", "call", "takeover", "give_up", "poison", "end"]
+"""Which function of the core began it."""
+
+
+class SeenHours(Record, frozen=True, kw_only=True):
+    """A person's clock."""
+
+    zone: str
+    quiet: tuple[time, time] | None = None
+    digest: time
+    pause: Instant | None = None
+
+
+class SeenGrant(Record, frozen=True, kw_only=True):
+    """A grant as it stood on the board."""
+
+    grant: Grant
+    revision: int
+    uses: int = 0
+    last_used_at: Instant | None = None
+
+
+class SeenTask(Record, frozen=True, kw_only=True):
+    """A task as it stood on the board."""
+
+    task: BoardTask
+    revision: int
+
+
+class SeenMoment(Record, frozen=True, kw_only=True):
+    """The circumstances of a decision."""
+
+    now: Instant
+    hours: SeenHours | None = None
+    """None: those of a person who set nothing."""
+    hours_at: Instant | None = None
+    is_paused: bool = False
+    is_history_swayed: bool = False
+    """Whether untrusted content stood in what the model was shown."""
+    unsaid: tuple[str, ...] = ()
+    grants: tuple[SeenGrant, ...] = ()
+    tasks: tuple[SeenTask, ...] = ()
+    approvals: tuple[Approval, ...] = ()
+
+
+class SeenAnswer(Record, frozen=True, kw_only=True):
+    """A model's answer; what it took stands in the turn's `usage`."""
+
+    stop_reason: str
+    row: int | None = None
+    """Which of the turn's rows holds its blocks; None: they are here."""
+    blocks: tuple[Block, ...] = ()
+    is_fallback: bool = False
+
+
+class SeenFailure(Record, frozen=True, kw_only=True):
+    """Why a model gave no answer."""
+
+    reason: str
+    is_retryable: bool
+    retry_after_s: float | None = None
+    budget_at: Instant | None = None
+    kind: str = ""
+
+
+class SeenCut(Record, frozen=True, kw_only=True):
+    """That the oldest part of the history was cut first, and the window it had to fit into."""
+
+    kind: Literal["summarise", "drop"]
+    count: int
+    fill: float
+    context_tokens: int
+    fixed_tokens: int
+    ratio: float
+
+
+class SeenNotice(Record, frozen=True, kw_only=True):
+    """What the person was to be told of the budget."""
+
+    id: str
+    text: str
+
+
+class Made(Record, frozen=True, kw_only=True):
+    """What one turn was decided from."""
+
+    step: StepKind
+    is_cut: bool = False
+    """Whether the rest is missing, since it was more than `MADE_BYTES_MAX`."""
+    moment: SeenMoment | None = None
+    """When the step began; None: when it ended, too."""
+    after: SeenMoment | None = None
+    """When it ended."""
+    route: str = ""
+    """The channel that the person preferred; empty: the socket."""
+    tools: tuple[Tool, ...] = ()
+    """What was offered of the tools that it looked for, without their descriptions."""
+    answer: SeenAnswer | None = None
+    failure: SeenFailure | None = None
+    cut: SeenCut | None = None
+    notices: tuple[SeenNotice, ...] = ()
