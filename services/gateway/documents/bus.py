@@ -85,7 +85,7 @@ MESSAGES: Final[dict[str, Spoken]] = {
     "turn": Spoken(
         Turn,
         "One atomic commit of a session",
-        ("turn", "turn.remembering", "turn.working", "turn.paid", "turn.fallback"),
+        ("turn", "turn.remembering", "turn.working", "turn.paid", "turn.fallback", "turn.made"),
     ),
     "said": Spoken(Said, "What the agent said", ("said",)),
     "receipt": Spoken(Receipt, "How a send ended", ("receipt",)),

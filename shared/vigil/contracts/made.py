@@ -1,6 +1,6 @@
 """What a turn was decided from, beside the state before it and the event on the log.
 
-With it the core's decision can be made again (`vigil replay`). Nothing but that reads it.
+With it the core can decide again. Nothing but that reads it.
 """
 
 from __future__ import annotations
