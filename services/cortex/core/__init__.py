@@ -12,6 +12,7 @@ from .context.compaction import CompactionPlan, summarise
 from .context.compaction import drop as drop_oldest
 from .context.compaction import fail as fail_to_summarise
 from .context.compaction import seen as seen_cut
+from .context.inputs import moment_at
 from .context.window import Window
 from .draft import Draft
 from .fold import (
@@ -25,7 +26,6 @@ from .fold import (
     poison,
     take,
 )
-from .inputs import moment_at
 from .policy import Moment, Policy
 from .queue import head
 from .told import tell_notices

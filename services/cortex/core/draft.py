@@ -48,7 +48,7 @@ from vigil.subjects import SessionKey
 
 from ..profiles import thinking
 from . import sway as sways
-from .inputs import Inputs
+from .context.inputs import Inputs
 from .policy import Moment, Policy
 from .profile import Profile
 from .sway import Sway

@@ -5,61 +5,18 @@ With it the core can decide again. Nothing but that reads it.
 
 from __future__ import annotations
 
-from datetime import time
 from typing import Final, Literal
 
-from .base import Instant, Record
-from .board import Approval, BoardTask
-from .board.grant import Grant
-from .history import Block
-from .tools import Tool
+from ..base import Instant, Record
+from ..history import Block
+from ..tools import Tool
+from .moment import SeenGrant, SeenHours, SeenMoment, SeenTask
 
 MADE_BYTES_MAX: Final = 64 * 1024
 """More of it isn't kept: it shares a message with the decision itself."""
 
 StepKind = Literal["fold", "take", "call", "takeover", "give_up", "poison", "end"]
 """Which function of the core began it."""
-
-
-class SeenHours(Record, frozen=True, kw_only=True):
-    """A person's clock."""
-
-    zone: str
-    quiet: tuple[time, time] | None = None
-    digest: time
-    pause: Instant | None = None
-
-
-class SeenGrant(Record, frozen=True, kw_only=True):
-    """A grant as it stood on the board."""
-
-    grant: Grant
-    revision: int
-    uses: int = 0
-    last_used_at: Instant | None = None
-
-
-class SeenTask(Record, frozen=True, kw_only=True):
-    """A task as it stood on the board."""
-
-    task: BoardTask
-    revision: int
-
-
-class SeenMoment(Record, frozen=True, kw_only=True):
-    """The circumstances of a decision."""
-
-    now: Instant
-    hours: SeenHours | None = None
-    """None: those of a person who set nothing."""
-    hours_at: Instant | None = None
-    is_paused: bool = False
-    is_history_swayed: bool = False
-    """Whether untrusted content stood in what the model was shown."""
-    unsaid: tuple[str, ...] = ()
-    grants: tuple[SeenGrant, ...] = ()
-    tasks: tuple[SeenTask, ...] = ()
-    approvals: tuple[Approval, ...] = ()
 
 
 class SeenAnswer(Record, frozen=True, kw_only=True):
@@ -118,3 +75,18 @@ class Made(Record, frozen=True, kw_only=True):
     failure: SeenFailure | None = None
     cut: SeenCut | None = None
     notices: tuple[SeenNotice, ...] = ()
+
+
+__all__ = [
+    "MADE_BYTES_MAX",
+    "Made",
+    "SeenAnswer",
+    "SeenCut",
+    "SeenFailure",
+    "SeenGrant",
+    "SeenHours",
+    "SeenMoment",
+    "SeenNotice",
+    "SeenTask",
+    "StepKind",
+]

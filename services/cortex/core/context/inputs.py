@@ -31,10 +31,10 @@ from vigil.grants.rule import Standing
 from vigil.settings.hours import NEVER
 from vigil.tasks.lifecycle import ReadTask
 
-from ..thought.accounts import Notice
-from ..thought.model import ModelAnswer, ModelError
-from . import sway as sways
-from .policy import Hours, Moment, Policy
+from ...thought.accounts import Notice
+from ...thought.model import ModelAnswer, ModelError
+from .. import sway as sways
+from ..policy import Hours, Moment, Policy
 
 
 class NotedTools(Mapping[str, Tool]):

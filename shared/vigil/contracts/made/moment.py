@@ -1,0 +1,50 @@
+"""The circumstances that a turn was decided in: the time, the person's clock, what was looked up."""
+
+from __future__ import annotations
+
+from datetime import time
+
+from ..base import Instant, Record
+from ..board import Approval, BoardTask
+from ..board.grant import Grant
+
+
+class SeenHours(Record, frozen=True, kw_only=True):
+    """A person's clock."""
+
+    zone: str
+    quiet: tuple[time, time] | None = None
+    digest: time
+    pause: Instant | None = None
+
+
+class SeenGrant(Record, frozen=True, kw_only=True):
+    """A grant as it stood on the board."""
+
+    grant: Grant
+    revision: int
+    uses: int = 0
+    last_used_at: Instant | None = None
+
+
+class SeenTask(Record, frozen=True, kw_only=True):
+    """A task as it stood on the board."""
+
+    task: BoardTask
+    revision: int
+
+
+class SeenMoment(Record, frozen=True, kw_only=True):
+    """The circumstances of a decision."""
+
+    now: Instant
+    hours: SeenHours | None = None
+    """None: those of a person who set nothing."""
+    hours_at: Instant | None = None
+    is_paused: bool = False
+    is_history_swayed: bool = False
+    """Whether untrusted content stood in what the model was shown."""
+    unsaid: tuple[str, ...] = ()
+    grants: tuple[SeenGrant, ...] = ()
+    tasks: tuple[SeenTask, ...] = ()
+    approvals: tuple[Approval, ...] = ()
