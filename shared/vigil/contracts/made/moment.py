@@ -1,4 +1,4 @@
-"""The circumstances that a turn was decided in: the time, the person's clock, what was looked up."""
+"""The circumstances that a turn was decided in: the person's clock, and what was looked up."""
 
 from __future__ import annotations
 
