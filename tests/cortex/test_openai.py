@@ -80,6 +80,18 @@ async def test_history_becomes_turns_of_strings(api: ChatApi, model: OpenAIModel
     assert [one["role"] for one in api.last["messages"]] == ["user", "assistant", "user"]
 
 
+async def test_an_account_is_told_to_nobody_else(
+    api: ChatApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The SDK reads more of the environment than the key."""
+    for name in ("API_KEY", "ADMIN_KEY", "ORG_ID", "PROJECT_ID", "BASE_URL"):
+        monkeypatch.setenv(f"OPENAI_{name}", "canary")
+    model = OpenAIModel("qwen3", api_key="none", base_url=api.url)
+    await ask(model)
+    await model.close()
+    assert "canary" not in str(api.requests[-1].headers)
+
+
 async def test_effort_is_sent_to_models_that_take_it(api: ChatApi) -> None:
     for name, expected in (("gpt-5.5", "low"), ("qwen3", None)):
         model = OpenAIModel(name, api_key=KEY, base_url=api.url)

@@ -43,6 +43,8 @@ class OpenAIModel:
         self._client = openai.AsyncOpenAI(
             api_key=api_key, base_url=base_url or API_URL, max_retries=0
         )
+        if self._is_own:  # what the SDK found in the environment isn't for others
+            self._client.organization = self._client.project = None
         self._completions = self._client.chat.completions  # imported here, not by the first call
 
     @property
