@@ -250,3 +250,17 @@ async def test_errors_of_any_shape_are_quoted(
     api.replies.append(fails(404))
     expected = str(body.get("error") or body["detail"])
     assert (await fail(model)).reason.endswith(f"(404): {expected}")
+
+
+async def test_chunks_of_nothing_are_passed_over(api: ChatApi, model: OpenAIModel) -> None:
+    """Servers send such to keep a connection open, or for what they add of their own."""
+    odd: tuple[Any, ...] = (
+        {}, "still at it", {"choices": None}, {"choices": [{}]}, {"choices": [{"delta": None}]},
+        {"choices": [{"index": 1, "delta": {"content": "another"}}]},
+    )  # fmt: skip
+    told = api.wire.events
+    api.wire = api.wire._replace(
+        events=lambda *asked: iter([*(("", json.dumps(one)) for one in odd), *told(*asked)])
+    )
+    api.replies.append(says("Yes."))
+    assert (await ask(model)).blocks == (TextBlock(text="Yes."),)

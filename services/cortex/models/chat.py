@@ -184,16 +184,16 @@ class Gathered:
             ModelError: it can't be kept, or hasn't the shape of a chunk.
         """
         with answers.shaped():
-            self.model = chunk.model or self.model
+            self.model = getattr(chunk, "model", None) or self.model
             self._usage = getattr(chunk, "usage", None) or self._usage
-            for choice in chunk.choices or ():
-                if not choice.index:
+            for choice in getattr(chunk, "choices", None) or ():
+                if not getattr(choice, "index", None):
                     return self._take(choice)
         return ""
 
     def _take(self, choice: Any) -> str:
-        self._finish = choice.finish_reason or self._finish
-        delta = choice.delta
+        self._finish = getattr(choice, "finish_reason", None) or self._finish
+        delta = getattr(choice, "delta", None)
         if delta is None:
             return ""
         for piece in getattr(delta, "tool_calls", None) or ():
@@ -207,7 +207,7 @@ class Gathered:
         return mend(text) if self.room.takes_text(mend(text)) else ""
 
     def _take_call(self, piece: Any) -> None:
-        function = piece.function
+        function = getattr(piece, "function", None)
         name = _text(getattr(function, "name", None))
         more = _text(getattr(function, "arguments", None))
         id_ = _text(getattr(piece, "id", None))
