@@ -30,7 +30,7 @@ PATIENCE_S: Final = 150.0
 MODEL: Final = {
     "VIGIL_MODEL": "claude-sonnet-5-5",
     "ANTHROPIC_API_KEY": "sk-ant-test-key",
-    "VIGIL_MEMORY__RECALL_LIMIT": "0",
+    "VIGIL_MEMORY__RECALL_TOKENS": "0",
     "VIGIL_MEMORY__PAUSE_S": "0",
     "VIGIL_MODEL__CALLS_MAX": "40",
 }

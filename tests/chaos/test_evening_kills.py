@@ -69,7 +69,7 @@ REQUESTS: Final = 9
 SETTINGS: Final = {
     "VIGIL_MODEL": "claude-sonnet-5-5",
     "ANTHROPIC_API_KEY": "sk-ant-test-key",
-    "VIGIL_MEMORY__RECALL_LIMIT": "0",
+    "VIGIL_MEMORY__RECALL_TOKENS": "0",
     "VIGIL_MEMORY__PAUSE_S": "0",
     "VIGIL_MODEL__TOOL_TIMEOUT_S": "100",
     "VIGIL_AUTONOMY__COOLDOWN_MS": "0",
