@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from services.cortex.models.chat import name_of
 from services.cortex.models.openai import OpenAIModel
-from services.cortex.thought.model import ModelAnswer
+from services.cortex.thought.model import ModelAnswer, ToolSpec
 from tests.cortex.asked import KEY, ask, fail, row, text_of, user
 from tests.support.chat_api import ChatApi, Style, chat_api
 from tests.support.messages_api import Reply, calls, fails, says
@@ -165,6 +166,22 @@ async def test_calls_in_pieces_and_at_once(api: ChatApi, model: OpenAIModel, sty
     api.replies.append(Reply(blocks=(FIRST,)))
     (again,) = used(await ask(model, *rows))
     assert len({first.id, second.id, again.id}) == 3
+
+
+async def test_a_long_name_of_a_tool_comes_back_as_it_was(api: ChatApi, model: OpenAIModel) -> None:
+    """This wire takes 64 characters; two that begin alike stay two."""
+    tools = tuple(
+        ToolSpec(name="server__" + "x" * 80 + end, description="d", input_schema={"type": "object"})
+        for end in "ab"
+    )
+    names = [name_of(tool.name) for tool in tools]
+    api.replies.append(calls(names[1], {}))
+    (call,) = used(await ask(model, tools=tools))
+    assert call.name == tools[1].name
+    assert [tool["function"]["name"] for tool in api.last["tools"]] == names
+    result = ToolResultBlock(tool_use_id=call.id, content="x")
+    await ask(model, user("go"), row("assistant", call), row("user", result), tools=tools)
+    assert api.last["messages"][2]["tool_calls"][0]["function"]["name"] == names[1]
 
 
 async def test_a_call_without_arguments_has_none(api: ChatApi, model: OpenAIModel) -> None:

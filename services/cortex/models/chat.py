@@ -68,7 +68,7 @@ def body_of(
             {
                 "type": "function",
                 "function": {
-                    "name": tool.name[:TOOL_NAME_MAX],
+                    "name": name_of(tool.name),
                     "description": tool.description,
                     "parameters": tool.input_schema,
                 },
@@ -81,6 +81,19 @@ def body_of(
     if request.effort and takes_reasoning_effort(model):
         body["reasoning_effort"] = request.effort
     return {name: value for name, value in body.items() if name not in lacks}
+
+
+def name_of(tool: str) -> str:
+    """Return a tool's name as this wire takes it: of a longer one the end is a hash, so that no
+    two are the same.
+
+    >>> name_of("send_message"), len(name_of("server__" + "x" * 80))
+    ('send_message', 64)
+    """
+    if len(tool) <= TOOL_NAME_MAX:
+        return tool
+    mark = hashlib.sha256(tool.encode()).hexdigest()[:8]
+    return f"{tool[: TOOL_NAME_MAX - 9]}_{mark}"
 
 
 def refused(said: str, body: dict[str, Any]) -> frozenset[str]:
@@ -133,7 +146,7 @@ def _answered(text: str, used: list[dict[str, Any]]) -> dict[str, Any]:
             "id": block["id"],
             "type": "function",
             "function": {
-                "name": block["name"][:TOOL_NAME_MAX],
+                "name": name_of(block["name"]),
                 "arguments": json.dumps(block["input"], ensure_ascii=False),
             },
         }
@@ -265,6 +278,7 @@ class Gathered:
         is_short = self.room.is_full or self._finish in ("length", "content_filter")
         blocks = [block for row in request.rows for block in row.blocks]
         used = {block.id for block in blocks if isinstance(block, ToolUseBlock)}
+        names = {name_of(tool.name): tool.name for tool in request.tools}
         found = []
         for number, call in enumerate(self._calls):
             try:
@@ -280,7 +294,8 @@ class Gathered:
             if not id_ or id_ in used:
                 id_ = f"call_{_digest(request)}_{number}"
             used.add(id_)
-            found.append(ToolUseBlock(id=id_, name=mend(call.name), input=given))
+            name = mend(call.name)
+            found.append(ToolUseBlock(id=id_, name=names.get(name, name), input=given))
         return found
 
 
