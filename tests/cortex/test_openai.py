@@ -101,11 +101,13 @@ async def test_effort_is_sent_to_models_that_take_it(api: ChatApi) -> None:
         await model.close()
 
 
+@pytest.mark.parametrize("status", [400, 422, 500])
 async def test_what_a_server_refuses_is_left_out_from_then_on(
-    api: ChatApi, model: OpenAIModel
+    api: ChatApi, model: OpenAIModel, status: int
 ) -> None:
     """One request more for each, once."""
-    api.style = Style(refuses=("stream_options", "max_tokens", "response_format"))
+    refused = ("stream_options", "max_tokens", "response_format")
+    api.style = Style(refuses=refused, status=status)
     api.behave = lambda _: says('```json\n{"word": "ok"}\n```')
     answer = await ask(model, schema=SCHEMA)
     assert text_of(answer) == '{"word": "ok"}'

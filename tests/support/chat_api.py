@@ -29,7 +29,8 @@ class Style(msgspec.Struct, kw_only=True):
     """How a server differs from OpenAI's."""
 
     refuses: tuple[str, ...] = ()
-    """Parameters that it answers with 400."""
+    """Parameters that it answers with `status`."""
+    status: int = 400
     has_ids: bool = True
     has_usage: bool = True
     is_whole: bool = False
@@ -57,12 +58,13 @@ class ChatApi(MessagesApi):
         if not headers.get("authorization", "").startswith("Bearer "):
             return fails(401, "invalid_request_error", error_message="no credentials"), {}
         body = json.loads(raw)
+        status = self.style.status
         found = [f"Unsupported parameter: {name!r}" for name in self.style.refuses if name in body]
         if "max_tokens" in body and "max_tokens" in self.style.refuses:
             found = ["Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."]
         problem = next((m for m in (*found, *mistakes(body))), None)
         if problem is not None:
-            return fails(400, "invalid_request_error", error_message=problem), body
+            return fails(status, "invalid_request_error", error_message=problem), body
         return None, body
 
     def _message(self, reply: Reply, body: dict[str, Any]) -> dict[str, Any]:

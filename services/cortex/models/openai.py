@@ -17,6 +17,8 @@ from .chat import Gathered, body_of, refused
 from .failures import AskedModel, ServerWords, attempted, failure
 
 API_URL: Final = "https://api.openai.com/v1"
+READ_STATUSES: Final = (400, 422, 500)
+"""What is said with them may be of a parameter; llama-cpp-python 0.3.36 says 500 of one."""
 
 
 class OpenAIModel:
@@ -70,7 +72,8 @@ class OpenAIModel:
             try:
                 gathered = await self._stream(body, request.timeout_s, on_text)
             except openai.APIStatusError as error:
-                less = refused(str(error.message), body) if error.status_code in (400, 422) else ()
+                has_read = error.status_code in READ_STATUSES
+                less = refused(str(error.message), body) if has_read else ()
                 if not less:
                     raise
                 self._lacks |= less
