@@ -11,6 +11,7 @@ from typing import Final, Literal
 import msgspec
 
 from .addressees import turns_for
+from .attachments.subjects import ATTACHED, FILES_ALL, UPLOADS_ALL
 from .layout import LAYOUT_STREAM, LOG, InStream, all_names, filter_in, is_of_session
 from .subjects import (
     ANYBODY,
@@ -109,6 +110,9 @@ STREAMS: Final = (
     ),
     # The truth of memory; SQLite and the vectors are made of it.
     Stream(name="MEMORIES", subjects=(MEMORIES_ALL,)),
+    Stream(name="UPLOADS", subjects=(UPLOADS_ALL,), bytes_max=128 * MIB, per_subject_max=1),
+    # What messages name by its hash: too large for a record of the log.
+    Stream(name="FILES", subjects=(FILES_ALL,), per_subject_max=1),
     Stream(name="SIGNALS", subjects=(SIGNALS_ALL,), max_consumers=10_000, has_batches=True),
 )
 CONSUMED: Final = frozenset(stream.name for stream in STREAMS if stream.is_consumed)
@@ -228,11 +232,12 @@ ROLES: Final[dict[str, Role]] = {
             "session.*.*.*.in.said.user", "session.*.*.*.in.control", "session.*.*.*.in.external",
             "system.*.*.*.in.control", "dead.gateway.*.*.*", "dead.ended.*.*.*",
             *(f"board.*.*.{kind}.*" for kind in ("job", "grant", "task", "row")), ANYBODY.slot(),
+            UPLOADS_ALL, FILES_ALL,
         ),
         subscribes=("live.*.*.*",),
         follows=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", "SIGNALS", "DEAD"),
         pulls=(OUTSIDE_EVENTS,),
-        reads=("SESSIONS", "SYSTEM", "BOARD", "SLOTS", "MEMORIES", "SIGNALS", "DEAD"),
+        reads=("SESSIONS", "SYSTEM", "BOARD", "SLOTS", "MEMORIES", "SIGNALS", "DEAD", *ATTACHED),
         buckets_r=("TOKENS", "CONFIG", "TOOLS", "BUDGETS"),
         buckets_w=("CURSORS", "IDEMPOTENCY", "CONFIG"),
         # STREAM.INFO lists which sessions of a user exist.
@@ -248,7 +253,7 @@ ROLES: Final[dict[str, Role]] = {
         ),
         follows=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", "SIGNALS"),
         pulls=(WAKE, WAKE_SYSTEM),
-        reads=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", "SIGNALS"),
+        reads=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", "SIGNALS", "FILES"),
         buckets_r=("CONFIG", "TOOLS"),
         buckets_w=("LEASES", "BUDGETS"),
         # A broker that restarts forgets what is in memory. SIGNALS: an append expects the last one.

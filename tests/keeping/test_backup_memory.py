@@ -101,6 +101,6 @@ async def more(gate: Gate, count: int) -> None:
 def test_the_truths_are_read_last() -> None:
     """X-9: what an acknowledged turn saved is in MEMORIES, and no signal tells of what isn't."""
     names: Sequence[str] = backup.stream_names(LogLayout())
-    assert names[-3:] == ["SESSIONS", "MEMORIES", "SLOTS"]
+    assert names[-4:] == ["SESSIONS", "MEMORIES", "SLOTS", "FILES"]
     assert names.index("SIGNALS") < names.index("SESSIONS")
     assert len(set(names)) == len(names)

@@ -15,7 +15,10 @@ from tests.keeping.test_backup import restored, save
 from tests.keeping.test_backup_memory import running_again
 from tests.keeping.test_erase_work import deep
 from tests.support import hands_records
+from tests.support.pictures import png
 from tests.support.stack import Stack
+from vigil.attachments import store
+from vigil.attachments.examine import examined
 from vigil.backup import backup, board, snapshots, workspaces
 from vigil.backup.archive import Archive
 from vigil.bus.bus import Bus
@@ -100,12 +103,26 @@ async def test_what_changes_while_the_backup_is_made_is_on_the_board_afterwards(
         assert len(await again.admin.read("BOARD", ["board.>"])) == 2
 
 
+async def test_attachments_come_back(bare: Stack, tmp_path: Path) -> None:
+    """X-9: what a message names, whole."""
+    admin, home, file = await bare.bus("admin"), tmp_path / "new", tmp_path / "b.tar"
+    data = png(1, 1, fill=os.urandom(700_000))
+    about = examined("a.png", data)
+    await store.upload(admin, "ann", about, data)
+    assert await store.keep(admin, "ann", about.hash) == about
+    await save(admin, bare.settings, file)
+    await restored(file, home)
+    async with running_again(home) as again:
+        assert await store.find(again.admin, "ann", about.hash) == about
+        assert await store.read(again.admin, "ann", about) == data
+
+
 async def test_truths_come_last(bare: Stack, tmp_path: Path) -> None:
     """X-9: what is made of a stream is taken before it; what a worker told is in SESSIONS."""
     await save(await bare.bus("admin"), bare.settings, tmp_path / "b.tar")
     taken = list(Archive.open(tmp_path / "b.tar").manifest.streams)
     assert taken == backup.stream_names(LogLayout())
-    assert taken[-4:] == ["SYSTEM", "SESSIONS", "MEMORIES", "SLOTS"]
+    assert taken[-5:] == ["SYSTEM", "SESSIONS", "MEMORIES", "SLOTS", "FILES"]
     assert {"BOARD", "KV_TOOLS", "KV_PINS"} < set(taken)
     assert "KV_LEASES" not in taken
 

@@ -20,6 +20,7 @@ from tests.support.canaries import written
 from tests.support.channels import channel_of
 from tests.support.cli import Cli, eventually, running_vigil
 from tests.support.examples import repeats
+from tests.support.pictures import png
 from tests.support.receiver import running_receiver, status
 from tests.support.stack import Stack
 from tests.support.world import World, running_world
@@ -94,6 +95,13 @@ def with_a_past(cli: Cli) -> None:
         for _ in range(2):
             body = {"text": f"{TEXT} keyed", "idempotency_key": "CANARYkey"}
             http.post(f"/api/sessions/{key}/messages", json=body).raise_for_status()
+        for name, fill in (("CANARYnamed", b"CANARYkept"), ("CANARYloose", b"CANARYuploaded")):
+            made = http.post(
+                "/api/attachments", params={"name": name}, content=png(1, 1, fill=fill)
+            )
+            if name == "CANARYnamed":
+                body = {"text": "see", "attachments": [made.json()["hash"]]}
+                http.post(f"/api/sessions/{key}/messages", json=body).raise_for_status()
         event = {"specversion": "1.0", "id": "CANARYid", "source": "/CANARYsource",
                  "type": "CANARYtype", "subject": key, "data": {"x": TEXT}}  # fmt: skip
         http.post(

@@ -84,7 +84,7 @@ Talk to agents that come back by themselves. Every call but the public ones carr
 TAGS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "conversations": (
         "Say something, read what was said and why, over HTTP and a WebSocket",
-        ("/api/chat", "/api/sessions", "/api/ws", "/api/tickets", "/api/why"),
+        ("/api/chat", "/api/sessions", "/api/ws", "/api/tickets", "/api/why", "/api/attachments"),
     ),
     "events": (
         "What happens elsewhere comes in, what happens here goes out",
@@ -140,6 +140,8 @@ def json_of(kind: type) -> dict[str, Any]:
     """Return the content of a body that is a `kind` in JSON, or text."""
     if kind is str:
         return {"text/plain": {"schema": {"type": "string"}}}
+    if kind is bytes:
+        return {"*/*": {"schema": {"type": "string", "format": "binary"}}}
     ref = REF.format(name=kind.__name__)
     return {"application/json": {"schema": {"$ref": ref}}}
 

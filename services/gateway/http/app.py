@@ -16,12 +16,14 @@ from starlette.routing import BaseRoute, Match, Route, WebSocketRoute, compile_p
 from vigil import __version__
 from vigil.bus.bus import BusError
 from vigil.contracts import Signal
+from vigil.contracts.events import Attachment
 from vigil.errors import InvalidInput, Unavailable
 from vigil.memory import wire as memory_wire
 from vigil.memory.operation import http_view
 from vigil.memory.questions import Rebuild
 from vigil.observe.health import Alive
 
+from ..attachments import endpoint as attachments
 from ..documents import asyncapi, examples_http, openapi
 from ..edge import Edge
 from ..endpoint import Endpoint
@@ -76,6 +78,10 @@ _OWN: Final = (
              (403, 413, 422, 503), ChatRequest),
     Endpoint("POST", "/api/tickets", routes.give_ticket, {201: Ticket}, (404, 413, 422),
              TicketRequest),
+    Endpoint("POST", attachments.PATH, attachments.upload_attachment, {201: Attachment},
+             (403, 413, 422, 503), described=attachments.DESCRIBED),
+    Endpoint("GET", f"{attachments.PATH}/{{hash}}", attachments.get_attachment, {200: bytes},
+             (*_INPUT, 503)),
     Endpoint("GET", "/api/sessions", routes.list_sessions, {200: SessionList}, (403, 422, 503)),
     Endpoint("GET", _S, routes.get_transcript, {200: Transcript}, (*_INPUT, 503)),
     Endpoint("GET", f"{_S}/timeline", routes.get_timeline, {200: Timeline}, (*_INPUT, 503)),

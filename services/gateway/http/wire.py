@@ -30,6 +30,8 @@ SaidText = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": r"\S"})]
 KeyedBy = Annotated[
     str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": KEY_LENGTH_MAX})
 ]
+FileHash = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "^[0-9a-f]{64}$"})]
+Attached = Annotated[tuple[FileHash, ...], msgspec.Meta(extra_json_schema={"maxItems": 10})]
 OwnThread = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": f"^{_OWN}$"})]
 OwnKey = Annotated[str, msgspec.Meta(extra_json_schema=OWN_KEY_SCHEMA)]
 """A session that a person may say something in."""
@@ -53,6 +55,8 @@ class PostMessage(RequestBody, frozen=True, kw_only=True):
     text: SaidText
     idempotency_key: KeyedBy | None = None
     """A name of yours for this message: repeating it is harmless for a day."""
+    attachments: Attached = ()
+    """Hashes of files that you uploaded: 10 at most."""
 
 
 class Accepted(Answer, frozen=True, kw_only=True):
@@ -75,6 +79,8 @@ class ChatRequest(
     thread_id: OwnThread | None = None
     """Absent: a new thread. Those that begin with `_` are the agent's own."""
     agent_id: PartText = "vigil"
+    attachments: Attached = ()
+    """Hashes of files that you uploaded: 10 at most."""
 
 
 class ChatMessage(Answer, frozen=True, kw_only=True):
@@ -252,6 +258,8 @@ class ClientMessage(RequestBody, frozen=True, kw_only=True, tag_field="type", ta
 
     text: SaidText
     id: KeyedBy | None = None
+    attachments: Attached = ()
+    """Hashes of files that you uploaded: 10 at most."""
 
 
 class ClientAck(RequestBody, frozen=True, kw_only=True, tag_field="type", tag="ack"):

@@ -15,6 +15,7 @@ from vigil.settings.tokens import Principal
 from vigil.subjects import SessionKey
 
 from ..access import check_reach, own_session
+from ..attachments.keep import kept
 from ..edge import Edge
 from ..http.body import ClientGone
 from ..http.decide import Exchange
@@ -51,7 +52,12 @@ async def chat(
     session = session_of(request, principal, edge.context.new_id)
     with edge.places.hold(principal.user):
         accepted = await edge.intake.accept(
-            principal.user, session, request.message, field="message", parent=parent
+            principal.user,
+            session,
+            request.message,
+            field="message",
+            attachments=await kept(edge, principal.user, request.attachments),
+            parent=parent,
         )
         said = await _answer(edge, session, accepted, receive)
     if said is None:

@@ -27,6 +27,7 @@ from vigil.contracts import (
     UserMessagePayload,
     encode,
 )
+from vigil.contracts.events import Attachment
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.observe import metrics, spans, trace
 from vigil.runtime import Context
@@ -66,6 +67,7 @@ class Intake:
         key: str | None = None,
         key_field: str = "idempotency_key",
         channel: str = "",
+        attachments: tuple[Attachment, ...] = (),
         parent: str | None = None,
     ) -> Accepted:
         """Store what `user` said, over a channel if it's named; `parent` is the caller's
@@ -75,14 +77,16 @@ class Intake:
             InvalidInput: the text or the key can't be used.
             Problem: 429 the session is too far behind, 503 it can't be stored now.
         """
+        by, is_keyed = user if session.user == TEAM else "", key is not None
+        payload = UserMessagePayload(
+            text=text, is_keyed=is_keyed, by=by, channel=channel, attachments=attachments
+        )
         try:
             check_text(field, text, bytes_max=self._config.text_bytes_max)
             if key is not None:
                 check_length(key_field, key, KEY_LENGTH_MAX)
-                payload = _payload(user, session, text, channel, is_keyed=True)
                 return await self._accept_keyed(user, session, payload, key, key_field, parent)
             await self.room.check(session)
-            payload = _payload(user, session, text, channel)
             return await self._store_message(session, self._new_id(), payload, parent)
         except (InvalidInput, Problem, Unavailable) as error:
             self._counts.count(metrics.REFUSED, refusal_of(error))
@@ -213,7 +217,7 @@ class Intake:
 
         return await self._repeats.once(
             event_id,
-            _hash_of(payload.text.encode()),
+            _hash_of("\0".join((payload.text, *(a.hash for a in payload.attachments))).encode()),
             _place_of_messages(session),
             store,
             conflict=InvalidInput(key_field, "was used before, for another text"),
@@ -370,13 +374,6 @@ class Intake:
             about = {spans.SESSION: event.session_key, spans.EVENT_ID: event.id}
             about[spans.EVENT_TYPE] = type_of(event)
             self._tracer.end(span, spans.ACCEPT, about, error=error)
-
-
-def _payload(
-    user: str, session: SessionKey, text: str, channel: str, *, is_keyed: bool = False
-) -> UserMessagePayload:
-    by = user if session.user == TEAM else ""
-    return UserMessagePayload(text=text, is_keyed=is_keyed, by=by, channel=channel)
 
 
 def _place_of_messages(session: SessionKey) -> StoragePlace:

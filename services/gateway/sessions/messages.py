@@ -10,6 +10,7 @@ from vigil.observe import trace
 from vigil.settings.tokens import Principal
 
 from ..access import own_session
+from ..attachments.keep import kept
 from ..edge import Edge
 from ..http import body
 from ..http.door import PRINCIPAL
@@ -47,6 +48,7 @@ class Messages:
             session,
             message.text,
             key=message.idempotency_key,
+            attachments=await kept(edge, principal.user, message.attachments),
             parent=parent_of(scope),
         )
         answer = _encode(accepted)

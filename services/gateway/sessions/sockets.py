@@ -27,6 +27,7 @@ from vigil.settings.tokens import Principal
 from vigil.subjects import SessionKey
 
 from ..access import own_session
+from ..attachments.keep import kept
 from ..edge import Edge
 from ..http import body
 from ..http.decide import CLIENT_LENGTH_MAX, check_length
@@ -297,6 +298,7 @@ class Socket:
             frame.text,
             key=frame.id,
             key_field="id",
+            attachments=await kept(edge, self.principal.user, frame.attachments),
             parent=self._parent,
         )
         if frame.id is not None:

@@ -79,8 +79,9 @@ class Begun(msgspec.Struct, frozen=True, kw_only=True):
 def stream_names(layout: LogLayout) -> list[str]:
     """Return the streams of a backup, in the order in which they are taken."""
     buckets = [f"KV_{bucket.name}" for bucket in BUCKETS if bucket.storage == "file"]
-    # The ledger last: a run whose end it doesn't have yet would be lost, though it is there.
-    truths = ("SYSTEM", LOG, "MEMORIES", "SLOTS")
+    # Files after the messages that name them; the ledger, too: a run whose end it doesn't have yet
+    # would be lost, though it is there.
+    truths = ("SYSTEM", LOG, "MEMORIES", "SLOTS", "FILES")
     others = (stream.name for stream in STREAMS if stream.name not in truths)
     return [*buckets, *(one for name in (*others, *truths) for one in layout.streams(name))]
 

@@ -35,6 +35,8 @@ from .programs import Outside
 
 log = structlog.get_logger("vigil.broker")
 
+UPLOADS_DAYS: Final = 1
+"""Until then a message has to name what was uploaded."""
 ERR_CONSUMER_NOT_FOUND: Final = 10014
 OLD_COUNTS: Final = "$KV.BUDGETS.tokens.>"
 """Accounts of versions that had one for the instance and one for each person."""
@@ -56,6 +58,7 @@ def max_age_s(stream: Stream, retention: Retention) -> int:
         "EVENTS": retention.events_days,
         "SIGNALS": retention.signals_days,
         "SLOTS": retention.slots_days,
+        "UPLOADS": UPLOADS_DAYS,
     }
     return days.get(stream.name, 0) * DAY_S
 

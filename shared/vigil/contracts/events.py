@@ -21,6 +21,38 @@ class Envelope(Record, frozen=True, kw_only=True, tag_field="type"):
     v: int = VERSION_1
 
 
+class Attachment(Record, frozen=True, kw_only=True):
+    """An image or a PDF file, by the hash of its bytes, which are in FILES."""
+
+    hash: str
+    """SHA-256, in hex."""
+    name: str
+    type: str
+    """Media type, decided by its first bytes."""
+    size: int
+    """In bytes."""
+    width: int = 0
+    """Of an image, in pixels."""
+    height: int = 0
+    pages: int = 0
+    """Of a PDF file; 0: its structure doesn't tell without being unpacked further."""
+
+    @property
+    def in_words(self) -> str:
+        """Return what it is in a line.
+
+        >>> Attachment(hash="0f", name="plan.pdf", type="application/pdf", size=40_200,
+        ...            pages=2).in_words
+        'plan.pdf, 2 pages, 41 kB'
+        """
+        parts = [self.name]
+        if self.pages:
+            parts.append("1 page" if self.pages == 1 else f"{self.pages} pages")
+        if self.width:
+            parts.append(f"{self.width}x{self.height} pixels")
+        return ", ".join((*parts, f"{-(-self.size // 1000)} kB"))
+
+
 class UserMessagePayload(Record, frozen=True, kw_only=True):
     text: str
     is_keyed: bool = False
@@ -29,6 +61,8 @@ class UserMessagePayload(Record, frozen=True, kw_only=True):
     """The member of the team who said it; empty: the person whose session it is."""
     channel: str = ""
     """The channel through which it came; empty: a client of the API."""
+    attachments: tuple[Attachment, ...] = ()
+    """Files of whom said it."""
 
 
 class UserMessage(Envelope, frozen=True, kw_only=True, tag="user_message"):

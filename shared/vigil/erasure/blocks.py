@@ -82,7 +82,7 @@ def _subjects(name: str) -> re.Pattern[bytes]:
         rf"(?:timer\.|due\.)?(?:session(?:-\d+)?|system|signal)\.{_PART}\.{name}\.",
         rf"dead\.{_PART}\.{_PART}\.{name}\.",
         rf"board\.{_PART}\.{name}\.",
-        rf"event\.{name}\.",
+        rf"(?:event|upload|file)\.{name}\.",
         rf"memory\.{_PART}\.{name}\.",
     )
     return re.compile("|".join(forms).encode())

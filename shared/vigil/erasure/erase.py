@@ -122,6 +122,8 @@ def filters_of(user: str) -> dict[str, list[str]]:
         "TIMERS": [f"timer.*.*.{user}.>", f"due.*.*.{user}.>"],
         "DEAD": [f"dead.*.*.{user}.>"],
         "EVENTS": [f"event.{user}.>"],
+        "UPLOADS": [f"upload.{user}.>"],
+        "FILES": [f"file.{user}.>"],
         # Before their signals: those of a record that is gone are never projected again.
         "MEMORIES": [Scope("*", user).everything],
         "SIGNALS": [f"signal.*.{user}.>"],

@@ -82,7 +82,7 @@ def names_of(user: str) -> re.Pattern[bytes]:
     forms = (
         rf"{_EDGE}(?:session|system|signal|live|board)\.{_ANY}\.(?P<a>{name})\.",
         rf"{_EDGE}dead\.{_ANY}\.{_ANY}\.(?P<b>{name})\.",
-        rf"{_EDGE}event\.(?P<c>{name})\.",
+        rf"{_EDGE}(?:event|upload|file)\.(?P<c>{name})\.",
         rf"{_EDGE}memory\.{_ANY}\.(?P<g>{name})\.",
         rf"{_EDGE}user:(?P<h>{name})(?![A-Za-z0-9_-])",
         rf"{_EDGE}(?P<d>{name}):{_PART}:{_PART}",

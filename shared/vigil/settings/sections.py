@@ -32,6 +32,8 @@ class Gateway(Section, frozen=True, kw_only=True):
     """Request body or socket frame."""
     text_bytes_max: Annotated[int, msgspec.Meta(ge=1, le=65536)] = 64 * 1024
     """Text of a message."""
+    attachment_bytes_max: Positive = 3584 * 1024
+    """An image or a PDF file that is uploaded."""
     json_depth_max: Positive = 32
     """JSON nesting."""
     rate_per_s: PositiveS = 2000.0

@@ -1,0 +1,1 @@
+"""Files that messages name: upload, download, and keeping them."""

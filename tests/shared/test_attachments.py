@@ -1,0 +1,89 @@
+"""What a file is, by its bytes: what is taken, and what is refused with which words."""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+import zlib
+from typing import Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.examples import up_to
+from tests.support.pictures import jpeg, pdf, png
+from vigil.attachments import examine
+from vigil.attachments.examine import examined
+from vigil.errors import InvalidInput
+
+GIF: Final = b"GIF89a" + struct.pack("<HH", 3, 5) + b"\0" * 10
+_VP8X: Final = b"VP8X" + b"\0" * 8 + b"\x02\0\0\x04\0\0"
+_VP8L: Final = b"VP8L" + b"\0" * 4 + b"\x2f" + struct.pack("<I", 2 | 4 << 14)
+_VP8: Final = b"VP8 " + b"\0" * 7 + b"\x9d\x01\x2a" + struct.pack("<HH", 3, 5)
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "size"),
+    [
+        (png(3, 5), "image/png", (3, 5)),
+        (jpeg(3, 5), "image/jpeg", (3, 5)),
+        (GIF, "image/gif", (3, 5)),
+        *((b"RIFF\0\0\0\0WEBP" + one, "image/webp", (3, 5)) for one in (_VP8X, _VP8L, _VP8)),
+    ],
+)
+def test_an_image_is_what_its_bytes_say(data: bytes, kind: str, size: tuple[int, int]) -> None:
+    found = examined("holiday.pdf", data)
+    assert (found.type, found.width, found.height) == (kind, *size)
+    assert (found.name, found.size, found.pages) == ("holiday.pdf", len(data), 0)
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_pages_are_counted_also_of_packed_objects(is_packed: bool) -> None:
+    found = examined("plan.png", pdf(3, is_packed=is_packed))
+    assert (found.type, found.pages) == ("application/pdf", 3)
+    assert found.in_words == "plan.png, 3 pages, 1 kB"
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "must not be empty"),
+        (b"<script>alert(1)</script>", examine.UNTAKEN),
+        (b"PK\x03\x04", examine.UNTAKEN),
+        (png(3, 5)[:20], "is no whole image/png image: its header tells no size"),
+        (png(0, 5), "is no whole image/png image: its header tells no size"),
+        (jpeg(3, 5)[:8], "is no whole image/jpeg image: its header tells no size"),
+        (png(60_000, 60_000), "is 60000x60000 pixels; at most 8000 pixels on a side, 40 million"),
+        (png(7000, 7000), "is 7000x7000 pixels"),
+        (pdf(2)[:-10], "is no whole PDF file: its end is missing"),
+        (pdf(101, is_packed=True), "has 101 pages; at most 100"),
+        (pdf(1, more=b"/Encrypt 5 0 R"), "is an encrypted PDF file"),
+        (pdf(1, more=zlib.compress(bytes(40 * 1024**2)), is_packed=True), "unpacks to more than"),
+        (pdf(1, more=b"/Type /ObjStm stream\n" * 1001), "lists its objects in more than 1000"),
+    ],
+)  # fmt: skip
+def test_what_could_harm_is_refused(data: bytes, reason: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        examined("a", data)
+    assert caught.value.field == "file"
+    assert caught.value.reason.startswith(reason) or reason in caught.value.reason
+
+
+@pytest.mark.parametrize(
+    "name", ["", " ", "..", "../a.png", "a\\b.png", "a\nb.png", "a\u202egnp.exe", "a\0", "x" * 121]
+)
+def test_a_name_is_one_line_without_a_path(name: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        examined(name, png(1, 1))
+    assert caught.value.field == "name"
+
+
+@given(
+    st.sampled_from([b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF89a", b"RIFF1234WEBP", b"%PDF-"]),
+    st.binary(max_size=200),
+)
+@up_to(300)
+def test_no_bytes_are_a_fault(head: bytes, rest: bytes) -> None:
+    with contextlib.suppress(InvalidInput):
+        assert examined("a", head + rest).size == len(head + rest)
