@@ -25,6 +25,7 @@ from services.gateway.http.app import MESSAGES_PATH, SOCKET_PATH, endpoints
 from services.gateway.http.wire import ClientFrame
 from tests.support import approvals
 from tests.support.gateway import Gate
+from tests.support.pictures import png
 from tests.support.remembering import running_memories, save
 from vigil.contracts import BoardEntry, DeadLetter, Job, State, encode
 from vigil.memory.operation import mcp_view, operations
@@ -41,6 +42,7 @@ DESK: Final = "desk"
 KINDS: Final = {
     **dict.fromkeys(("key", "session", "session_key", "subject", "ce-subject"), "session"),
     **dict.fromkeys(("user", "userId"), "user"),
+    **dict.fromkeys(("hash", "attachments"), "file"),
     "approval_id": "approval",
     "row": "row",
     "target": "target",
@@ -113,7 +115,7 @@ EVENT_HEADERS: Final = {
 }  # fmt: skip
 MCP: Final = {"accept": "application/json, text/event-stream"}
 REFUSALS: Final = {
-    **dict.fromkeys(("grant", "job", "letter", "story", "task"), (404,)),
+    **dict.fromkeys(("file", "grant", "job", "letter", "story", "task"), (404,)),
     **dict.fromkeys(("approval", "memory", "row", "session"), (404, 422)),
     "target": (422,),
     "user": (403,),
@@ -228,6 +230,7 @@ async def things_of(
         "memory3": (memories[2],),
         "story": (said.json()["event_id"],),
         "label": (f"label-{user}",),
+        "file": (await uploaded(person, number),),
     }
 
 
@@ -244,6 +247,7 @@ NOWHERE: Final[Things] = {
     "memory": ("9" * 32,),
     "story": ("99999999-9999-4999-8999-999999999999",),
     "label": ("label-nobody",),
+    "file": ("9" * 64,),
 }
 """What there isn't, in the same form."""
 
@@ -270,9 +274,15 @@ async def people(tmp_path_factory: Any) -> AsyncIterator[People]:
             for user, number in ((OWNER, "a"), (STRANGER, "b"))
         }
         team = await things_of(gate, clients[MEMBERS[0]], TEAM, "c", DESK)
+        await uploaded(clients[MEMBERS[1]], "c")  # a file is whose who sent it, in a team, too
         things |= dict.fromkeys((TEAM, *MEMBERS), team)
         document = (await clients[OWNER].get("/openapi.json")).json()
         yield People(gate, document, clients, tokens, things)
+
+
+async def uploaded(person: httpx2.AsyncClient, number: str) -> str:
+    data = png(1, 1, fill=number.encode())
+    return str((await person.post("/api/attachments", content=data)).json()["hash"])
 
 
 async def made_row(person: httpx2.AsyncClient, **whose: str) -> str:
@@ -317,7 +327,10 @@ async def ask(
                       if (two.operation, two.field) == (one.operation, "agentId")}:  # fmt: skip
             given[place]["agentId"] = agent
     outer, _, inner = one.field.partition(".")
-    given[one.place][outer] = [{inner: value}] if inner else value
+    if one.field == "attachments":
+        given[one.place][outer] = [value]
+    else:
+        given[one.place][outer] = [{inner: value}] if inner else value
     if one.path == SOCKET_PATH:
         return await _upgraded(people, user, given["query"])
     options: dict[str, Any] = {"params": given["query"], "headers": given["header"]}
@@ -495,6 +508,7 @@ async def test_the_tools_of_mcp_reach_only_the_askers_memory(people: People) -> 
 
 
 async def test_the_frames_of_a_socket_name_nothing_but_what_is_in_its_session() -> None:
-    """The session was checked when it was opened; `id` is the client's name for its message."""
+    """The session was checked when it was opened; `id` is the client's name for its message, and
+    `attachments` are checked as those of any message."""
     names = {name for one in get_args(ClientFrame) for name in one.__struct_encode_fields__}
-    assert names == {"text", "id", "cursor"}
+    assert names == {"text", "id", "cursor", "attachments"}

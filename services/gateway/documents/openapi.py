@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from vigil.contracts import Signal
+from vigil.contracts.events import Attachment
 from vigil.memory.operation import http_view, operations
 from vigil.memory.questions import Rebuild
 from vigil.memory.wire import MaintainBody, MaintenanceDone, RebuildStarted
@@ -64,7 +65,7 @@ from .asyncapi import AsyncApi
 
 REF: Final = "#/components/schemas/{name}"
 _COMPONENTS: Final[tuple[Any, ...]] = (
-    Accepted, Alive, ApprovalList, ApprovalView, AsyncApi,
+    Accepted, Alive, ApprovalList, ApprovalView, AsyncApi, Attachment,
     ChatAnswer, ChatPending, ChatRequest, ClientFrame, CloudEvent, Costs, DeadLetterDetail,
     DeadLetterPage,
     Decide, GrantBody, GrantList, GrantView,
