@@ -25,6 +25,7 @@ from bench import (
     homes,
     neighbours,
     partitions,
+    replaying,
     resting,
     retrieval,
     shares,
@@ -155,6 +156,7 @@ PARTS: dict[str, Callable[[Path], Awaitable[None]]] = {
     "caching": caching.measure,
     "budget": budget.measure,
     "adapters": adapters.measure,
+    "replaying": replaying.measure,
 }
 IN_ROUNDS: dict[str, Callable[[Path, int], Awaitable[None]]] = {
     "turns": turns.measure,

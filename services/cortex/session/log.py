@@ -187,10 +187,13 @@ def _readable(message: Message) -> Turn | None:
         return None
 
 
-async def unsaved(bus: Bus, key: SessionKey, start: int, tokens_max: int) -> Offer:
+async def unsaved(bus: Bus, key: SessionKey, start: int, tokens_max: int, before: int = 0) -> Offer:
     """Read back the rows from sequence `start` on, the oldest first, as much as `tokens_max` holds.
 
     Only whole turns are taken, and one at least.
+
+    Args:
+        before: the first turn that is not looked at; 0: all are.
     """
     chunks: list[Chunk] = []
     unsaid: set[str] = set()
@@ -199,6 +202,8 @@ async def unsaved(bus: Bus, key: SessionKey, start: int, tokens_max: int) -> Off
             key.stream, [key.turns], start, limit=UNSAVED_PAGE, bytes_max=UNSAVED_BYTES_MAX
         )
         for message in page:
+            if before and message.seq >= before:
+                return Offer(chunks=tuple(without(chunks, unsaid)))
             turn = _readable(message)
             if turn is not None:
                 unsaid.update(turn.unsaid)

@@ -13,7 +13,7 @@ from vigil import __version__
 from vigil.errors import VigilError
 
 from . import exits, output
-from .admin import backup, erase, provision, token
+from .admin import backup, erase, provision, replay, token
 from .admin import up as running
 from .chat import commands as talking
 from .commands import (
@@ -84,6 +84,7 @@ app.command(rich_help_panel=_TALK)(talking.send)
 app.command(rich_help_panel=_LOOK)(status.sessions)
 app.command(rich_help_panel=_LOOK)(status.timers)
 app.command(rich_help_panel=_LOOK)(why.why)
+app.command(rich_help_panel=_LOOK)(replay.replay)
 app.command(rich_help_panel=_LOOK)(cost.cost)
 app.command(rich_help_panel=_LOOK)(models.models)
 status.tail.command("signals")(watching.tail_signals)

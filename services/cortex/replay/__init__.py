@@ -1,0 +1,1 @@
+"""Replay: a session's log folded again. Nothing is stored, sent, or asked of a model."""
