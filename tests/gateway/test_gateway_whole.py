@@ -105,6 +105,7 @@ async def test_the_openapi_document_is_whole(gate: Gate) -> None:
     key, memories = "/api/sessions/{key}", "/api/memories"
     assert listed == {
         ("POST", "/api/chat"), ("POST", "/api/tickets"), ("GET", "/api/sessions"), ("GET", key),
+        ("POST", "/api/attachments"), ("GET", "/api/attachments/{hash}"),
         ("GET", f"{key}/timeline"), ("GET", f"{key}/timers"), ("POST", f"{key}/messages"),
         ("DELETE", f"{key}/timers/{{timer_id}}"), ("POST", f"{key}/stop"), ("GET", "/api/ws"),
         ("GET", "/api/signals"), ("GET", "/api/me"), ("GET", "/api/person"), ("GET", "/api/cost"),
