@@ -34,6 +34,7 @@ from vigil.contracts import (
     UserMessagePayload,
     encode,
 )
+from vigil.contracts.events import Attachment
 
 
 def scripted(*answers: ModelAnswer | Exception) -> Brain:
@@ -375,6 +376,18 @@ def test_a_message_during_a_loop_is_queued_and_answered_after_it() -> None:
 def _user(driver: Driver, name: str) -> UserMessage:
     payload = UserMessagePayload(text=name)
     return UserMessage(id=name, session_key=KEY, created_at=driver.now, payload=payload)
+
+
+def test_what_is_attached_is_named_to_the_model() -> None:
+    """It knows that there is something, and that it hasn't seen it; a verdict is the text alone."""
+    driver = Driver()
+    plan = Attachment(hash="0f", name="plan.pdf", type="application/pdf", size=40_200, pages=2)
+    payload = UserMessagePayload(text="fits?", attachments=(plan,))
+    event = UserMessage(id="m", session_key=KEY, created_at=driver.now, payload=payload)
+    (turn,) = driver.feed(event)
+    (row,) = (row for row in turn.rows if row.source == "person")
+    text = "fits?\n[attached: plan.pdf, 2 pages, 41 kB; you can't read it]"
+    assert row.blocks == (TextBlock(text=text),)
 
 
 def test_a_loop_that_a_timer_began_is_closed_by_a_user_message() -> None:

@@ -13,7 +13,15 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from vigil.contracts import Cause, FollowUp, Gathering, Queued, TimerPayload, UserMessage
+from vigil.contracts import (
+    Cause,
+    FollowUp,
+    Gathering,
+    Queued,
+    TimerPayload,
+    UserMessage,
+    UserMessagePayload,
+)
 
 from . import gates, loops, speech
 from .draft import Draft
@@ -103,14 +111,24 @@ def answer(draft: Draft, messages: Sequence[tuple[Cause, UserMessage]]) -> None:
     joined = tuple(before.id for before, _ in messages[:-1])
     loops.begin(draft, cause, is_direct=True, joined=joined)
     for _, event in messages:
-        draft.row_text("user", "person", event.payload.text, event.payload.by)
+        draft.row_text("user", "person", shown(event.payload), event.payload.by)
     for event_id in joined:
         draft.note("joined", f"answered together with {cause.id}", event_id)
 
 
+def shown(payload: UserMessagePayload) -> str:
+    """Return what the history has of a message: its text, and what is attached in words.
+
+    >>> shown(UserMessagePayload(text="Hello"))
+    'Hello'
+    """
+    lines = (f"[attached: {one.in_words}; you can't read it]" for one in payload.attachments)
+    return "\n".join((payload.text, *lines))
+
+
 def take(draft: Draft, messages: Sequence[tuple[Cause, UserMessage]]) -> int:
     """Answer as many queued messages as fit into one turn; return how many."""
-    count = fitting(stored_size(event.payload.text) for _, event in messages)
+    count = fitting(stored_size(shown(event.payload)) for _, event in messages)
     answer(draft, messages[:count])
     return count
 
