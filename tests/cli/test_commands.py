@@ -15,6 +15,7 @@ from typing import get_args
 import pytest
 
 from tests.support.cli import COMMAND, Cli, eventually, running_vigil
+from tests.support.pictures import pdf
 from vigil import topology
 from vigil.cli.admin import up as running
 
@@ -75,6 +76,17 @@ def test_send_prints_the_answer(cli: Cli) -> None:
     assert found["session_key"] == "me:vigil:s1"
     assert found["response"] == "".join(m["text"] for m in found["messages"])
     assert "from a pipe" in cli("send", "-", stdin="from a pipe").stdout
+
+
+def test_send_attaches_files(cli: Cli, tmp_path: Path) -> None:
+    """They are stored with the message; one that is none is named as what is wrong."""
+    (tmp_path / "plan.pdf").write_bytes(pdf(2))
+    (tmp_path / "notes.png").write_text("no image")
+    plan, notes = (str(tmp_path / name) for name in ("plan.pdf", "notes.png"))
+    cli("send", "fits?", "--thread", "s3", "--attach", plan)
+    (said,) = [r for r in tail(cli, "me:vigil:s3") if r["kind"] == "in.said.user"]
+    assert "plan.pdf" in json.dumps(said)
+    assert "must be a PNG" in cli("send", "x", "--attach", notes, code=2).stderr
 
 
 def test_send_without_waiting_is_stored_once_for_each_key(cli: Cli) -> None:

@@ -13,7 +13,7 @@ import os
 import ssl
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -111,14 +111,37 @@ class Client(
         """Return the services that answer, and the switches."""
         return self._object("GET", "/api/status")
 
-    def chat(self, message: str, *, user: str, thread: str | None, agent: str) -> dict[str, Any]:
+    def chat(
+        self,
+        message: str,
+        *,
+        user: str,
+        thread: str | None,
+        agent: str,
+        attachments: Sequence[str] = (),
+    ) -> dict[str, Any]:
         """Say something and wait for the answer, as long as the gateway does (SPEC I-5)."""
         body = given(message=message, userId=user, agentId=agent, threadId=thread)
+        body |= {"attachments": list(attachments)} if attachments else {}
         return self._object("POST", "/api/chat", body, timeout_s=90.0)
 
-    def send(self, key: str, text: str, *, idempotency_key: str | None = None) -> dict[str, Any]:
+    def upload(self, name: str, data: bytes) -> dict[str, Any]:
+        """Upload an image or a PDF file; messages name it by the `hash` of the answer."""
+        path = "/api/attachments" + query({"name": name})
+        answer = self.request("POST", path, data, media_type="application/octet-stream")
+        return self._checked(answer, f"POST {path}")
+
+    def send(
+        self,
+        key: str,
+        text: str,
+        *,
+        idempotency_key: str | None = None,
+        attachments: Sequence[str] = (),
+    ) -> dict[str, Any]:
         """Store a message; return ``{event_id, seq}``. With the same key it's stored once."""
         body = given(text=text, idempotency_key=idempotency_key)
+        body |= {"attachments": list(attachments)} if attachments else {}
         return self._object("POST", f"/api/sessions/{segment(key)}/messages", body)
 
     def sessions(self, *, kind: str = "channel") -> Iterator[dict[str, Any]]:
@@ -311,7 +334,7 @@ class Client(
         sent |= headers or {}
         data = None
         if body is not None:
-            data = json.dumps(body).encode()
+            data = body if isinstance(body, bytes) else json.dumps(body).encode()
             sent["Content-Type"] = media_type
         connection = self._connection(timeout_s or self._timeout_s)
         try:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, Final
 from uuid import uuid4
 
@@ -153,6 +154,10 @@ def send(
         str | None,
         typer.Option(help="With --no-wait: a name for this message; it is stored once."),
     ] = None,
+    attach: Annotated[
+        list[Path] | None,
+        typer.Option(exists=True, dir_okay=False, readable=True, help="An image or a PDF file."),
+    ] = None,
 ) -> Result:
     """Say one thing, by default in a new thread, and print the answer."""
     if text == "-":
@@ -161,10 +166,11 @@ def send(
         raise typer.BadParameter("--idempotency-key goes with --no-wait")
     client = options.client()
     key = options.session_of(client, agent, thread or new_thread())
+    files = [client.upload(one.name, one.read_bytes())["hash"] for one in attach or ()]
     if not wait:
-        stored = client.send(str(key), text, idempotency_key=idempotency_key)
+        stored = client.send(str(key), text, idempotency_key=idempotency_key, attachments=files)
         return Result({"session_key": str(key), **stored}, partial(_show_stored, key, stored))
-    answer = client.chat(text, user=key.user, thread=key.thread, agent=key.agent)
+    answer = client.chat(text, user=key.user, thread=key.thread, agent=key.agent, attachments=files)
     if "response" not in answer:
         end = exits.Timeout(f"no answer yet; it will be in session {key}")
         return Result(answer, lambda: None, end)
