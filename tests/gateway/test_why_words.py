@@ -34,6 +34,7 @@ from vigil.contracts import (
     State,
     Usage,
 )
+from vigil.contracts.events import Attachment
 
 # ---------------------------------------------------------------- messages
 
@@ -48,6 +49,15 @@ def test_an_admin_reads_the_persons_name() -> None:
     answer = log.why(stories.of_record(KEY, fact), is_asking=False)
     assert answer.summary == "It was said, as the answer to what ann wrote."
     assert "ann wrote: “hi”" in texts(answer)
+
+
+def test_what_was_attached_is_named() -> None:
+    log = Log()
+    plan = Attachment(hash="0f", name="plan.pdf", type="application/pdf", size=40_200, pages=2)
+    spoke = log.said_by_person("fits?", files=(plan,))
+    turn = log.turn(spoke, "answered", effects=(send(E, spoke.id),), ended=(spoke.id,))
+    answer = of(log, log.said(E, turn))
+    assert "wrote: “fits?”, and attached plan.pdf, 2 pages, 41 kB" in texts(answer)
 
 
 def test_a_follow_up_goes_back_to_the_first_cause() -> None:

@@ -51,6 +51,7 @@ from vigil.contracts import (
     decode_turn,
     encode,
 )
+from vigil.contracts.events import Attachment
 from vigil.subjects import SessionKey
 
 E: Final = "e" * 32
@@ -81,11 +82,13 @@ class Log:
         self.records.append((subject, data))
         return len(self.records)
 
-    def said_by_person(self, text: str = "hi", event_id: str | None = None) -> Cause:
+    def said_by_person(
+        self, text: str = "hi", event_id: str | None = None, *, files: tuple[Attachment, ...] = ()
+    ) -> Cause:
         id_ = event_id or f"m{self.next}"
         event = UserMessage(
             id=id_, session_key=str(KEY), created_at=at(self.next),
-            payload=UserMessagePayload(text=text),
+            payload=UserMessagePayload(text=text, attachments=files),
         )  # fmt: skip
         return Cause(id=id_, seq=self.store(KEY.in_user, event), type="user_message")
 

@@ -222,7 +222,9 @@ def _event(
 ) -> WhyStep:
     match event:
         case UserMessage(payload=payload):
-            return pen.step("message.in", payload, event.id, who=scene.voice.speaker(payload.by))
+            files = "; ".join(one.in_words for one in payload.attachments)
+            who = scene.voice.speaker(payload.by)
+            return pen.step("message.in", payload, event.id, who=who, files=files)
         case External() | ToldEvent():
             return pen.step(_PLAIN[type(event)], event.payload, event.id)
         case TimerFired():

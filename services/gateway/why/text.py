@@ -156,7 +156,7 @@ STARTED: Final = "{begun}: {prompt:q}"
 """For a session that was started; how, says its kind."""
 TEMPLATES: Final[dict[str, str]] = {
     # What came in.
-    "message.in": "{who} wrote: {text:q}",
+    "message.in": "{who} wrote: {text:q}[, and attached {files:300}]",
     "timer.due": "The follow-up {timer_id:q} came due[, {late_s:.1f} s late].",
     "timer.due:early": "The hours that held back {timer_id:q} had changed.",
     "timer.due:deadline": "{wait}[, {late_s:.1f} s late].",
