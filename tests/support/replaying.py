@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from services.cortex.replay.log import replay, sessions
-from tests.support.stack import Stack
+from vigil.bus.bus import Bus
+from vigil.settings.config import Config
 
 
-async def assert_replayed(stack: Stack) -> int:
-    """Fold all sessions of the stack's broker again; return how many turns that were."""
-    bus, config, count = await stack.bus("admin"), stack.settings.config, 0
+async def assert_replayed(bus: Bus, config: Config) -> int:
+    """Fold all sessions of the broker again; return how many turns that were."""
+    count = 0
     for key in await sessions(bus):
         found = await replay(bus, key, config)
         assert found.difference is None, f"{key}, turn at {found.seq}: {found.difference}"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support import lent, provisioned
+from tests.support.replaying import assert_replayed
 from vigil import runtime
 from vigil.broker.process import Broker
 from vigil.broker.provision import provision
@@ -141,5 +142,7 @@ async def running_stack(
         try:
             await stack.start(*services)
             yield stack
+            if "cortex" in services:
+                await assert_replayed(await stack.bus("admin"), settings.config)
         finally:
             await stack.close()

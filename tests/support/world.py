@@ -27,7 +27,6 @@ from tests.support import timers
 from tests.support.agent import Agent
 from tests.support.gateway import Gate
 from tests.support.pauses import pauses
-from tests.support.replaying import assert_replayed
 from tests.support.stack import Stack, running_stack
 from tests.support.talk import PATIENCE_S, Talk
 from vigil.bus.bus import Bus
@@ -332,7 +331,6 @@ async def running_world(
         following = asyncio.create_task(world.follow())
         try:
             yield world
-            await assert_replayed(stack)
         finally:
             following.cancel()
             await gate.close()

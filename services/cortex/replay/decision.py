@@ -104,9 +104,11 @@ async def _poisoned(turn: Turn, before: State, moment: Moment, policy: Policy, r
     note = next((note for note in turn.notes if note.code == DEAD), None)
     if turn.event is None or note is None:
         raise CannotReplay("it does not tell which event was given up")
-    event = await read(turn.event.seq)
-    key = turn.session_key
-    return core.poison(key, before, turn.event, note.text, moment, policy, event)
+    # The turn may be about the loop that the event ended.
+    seq = turn.state.position
+    event = await read(seq)
+    cause = turn.event if event is None else core.cause_of(seq, event)
+    return core.poison(turn.session_key, before, cause, note.text, moment, policy, event)
 
 
 async def _there(read: Read, seq: int) -> Event:

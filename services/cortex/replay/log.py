@@ -11,7 +11,7 @@ import msgspec
 
 from vigil.bus.bus import Bus
 from vigil.bus.message import Message
-from vigil.contracts import Event, State, Turn, decode_event, decode_turn
+from vigil.contracts import Event, State, Turn, decode_turn
 from vigil.errors import InvalidInput
 from vigil.settings.config import Config
 from vigil.subjects import SessionKey
@@ -21,6 +21,7 @@ from ..policy import context_tokens_of, policy_of
 from ..session import log as session_log
 from ..session.desk import OFFER_SHARE_MAX
 from ..session.history import History
+from ..session.inbox import decoded
 from ..session.inheritance import inherited
 from .decision import CannotReplay, decide
 from .desk import RecordedDesk
@@ -96,7 +97,7 @@ class SessionLog:
         """Return the event with that sequence; None: it is gone, or can't be read."""
         message = self._events.get(seq) or await self._bus.get_of(self.key, seq)
         try:
-            return None if message is None else decode_event(message.data)
+            return None if message is None else decoded(self.key, message)
         except InvalidInput:
             return None
 

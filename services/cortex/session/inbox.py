@@ -78,12 +78,7 @@ class Inbox:
 
     def decode(self, message: Message) -> Event:
         """Return the event. Raises: InvalidInput."""
-        event = decode_event(message.data)
-        if event.session_key != str(self._key):
-            raise InvalidInput("session_key", f"is {event.session_key!r} on {message.subject}")
-        if core.cause_of(message.seq, event).type != SUBJECT_TYPES.get(_kind(message)):
-            raise InvalidInput("type", f"does not belong on {message.subject}")
-        return event
+        return decoded(self._key, message)
 
     def decode_poison(self, message: Message) -> tuple[Cause, Event | None]:
         """Return what is known of an event that is given up.
@@ -97,6 +92,16 @@ class Inbox:
         kind = SUBJECT_TYPES.get(_kind(message), "external")
         id_ = f"seq-{message.seq}" if event is None else event.id
         return Cause(id=id_, seq=message.seq, type=kind), event
+
+
+def decoded(key: SessionKey, message: Message) -> Event:
+    """Return an event of a session's log. Raises: InvalidInput."""
+    event = decode_event(message.data)
+    if event.session_key != str(key):
+        raise InvalidInput("session_key", f"is {event.session_key!r} on {message.subject}")
+    if core.cause_of(message.seq, event).type != SUBJECT_TYPES.get(_kind(message)):
+        raise InvalidInput("type", f"does not belong on {message.subject}")
+    return event
 
 
 def _kind(message: Message) -> str:
