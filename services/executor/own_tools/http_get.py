@@ -16,8 +16,9 @@ import re
 import ssl
 import zlib
 from asyncio.subprocess import DEVNULL, PIPE
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Final
 
 import httpx2
@@ -43,6 +44,7 @@ END_S: Final = 10.0
 READ_S: Final = 10.0
 """Processor time has its own limit; this is for a machine that has none to give."""
 NOT_READ: Final = "[what it shows can't be told in time]"
+VALIDATOR_LENGTH_MAX: Final = 200
 FRAME_BYTES: Final = 2560
 """Of what is said about an answer; an address may be long."""
 HEADERS: Final = {
@@ -103,6 +105,9 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     charset: str
     body: bytes
     is_whole: bool
+    etag: str = ""
+    modified: str = ""
+    """Both as the server gave them, to be given back."""
 
 
 class Fetcher:
@@ -142,7 +147,7 @@ class Fetcher:
         """Fetch a page; whatever goes wrong is told in words. Raises only when cancelled."""
         try:
             async with asyncio.timeout(self._timeout_s):
-                page = await self._fetch(arguments.url, call)
+                page = await self._fetch(arguments.url, call.key.kind, call.grant)
         except TimeoutError:
             return _failed(f"no whole answer within {self._timeout_s:g} s")
         except RequestRefused as error:
@@ -154,17 +159,38 @@ class Fetcher:
         bytes_max = call.tool.output_bytes_max - FRAME_BYTES
         return await _told(page, arguments.offset, bytes_max, self._sites.hidden)
 
-    async def _fetch(self, url: str, call: Call) -> Page:
+    async def look(self, url: str, kind: str, conditions: Mapping[str, str]) -> Page:
+        """Fetch a page for a session of that kind, unless it is as the conditions say.
+
+        Raises:
+            TimeoutError: there is no whole answer in time.
+            RequestRefused, zlib.error, FAILURES: as `run` tells in words.
+        """
+        async with asyncio.timeout(self._timeout_s):
+            return await self._fetch(url, kind, None, conditions)
+
+    def hidden(self, text: str) -> str:
+        """Return a text without what is sent to hosts of the person's."""
+        return self._sites.hidden(text)
+
+    async def _fetch(
+        self,
+        url: str,
+        kind: str,
+        grant: Grant | None,
+        conditions: Mapping[str, str] = MappingProxyType({}),
+    ) -> Page:
         """Follow redirects to a page.
 
         Raises:
             RequestRefused: it, or where it leads, may not be reached; or it leads on and on.
         """
-        way = self._sites.way(call.key.kind)
+        way = self._sites.way(kind)
         for _ in range(REDIRECTS_MAX + 1):
             target = target_of(url, self._rules)
-            _check_leave(call.grant, url)
-            request = self._client.build_request("GET", url, headers=way.headers_to(target))
+            _check_leave(grant, url)
+            headers = {**conditions, **way.headers_to(target)}
+            request = self._client.build_request("GET", url, headers=headers)
             response = await self._client.send(request, stream=True)
             try:
                 location = response.headers.get("location")
@@ -197,7 +223,15 @@ class Fetcher:
             charset=charset,
             body=body,
             is_whole=is_whole and is_unpacked,
+            etag=_kept(response, "etag"),
+            modified=_kept(response, "last-modified"),
         )
+
+
+def _kept(response: httpx2.Response, name: str) -> str:
+    """Return a header that is to be given back; one too long for that isn't kept."""
+    value: str = response.headers.get(name, "")
+    return value if len(value) <= VALIDATOR_LENGTH_MAX and value.isascii() else ""
 
 
 def _check_leave(grant: Grant | None, url: str) -> None:

@@ -58,7 +58,7 @@ class Builtin:
         self.disk = Disk(settings)
         self._keeping: asyncio.Task[None] | None = None
         commands = None if sandbox is None else Commands(sandbox, config.executor, self.disk)
-        self._fetcher = Fetcher(
+        self.fetcher = Fetcher(
             rules or Rules(ports=WEB_PORTS),
             bytes_max=config.executor.http_bytes_max,
             timeout_s=config.executor.http_timeout_s,
@@ -70,7 +70,7 @@ class Builtin:
             open_workspace=self._workspace,
             disk=self.disk,
             commands=commands,
-            fetcher=self._fetcher,
+            fetcher=self.fetcher,
             searcher=self._searcher,
             problem=self._shelf.problem,
             bus=bus,
@@ -117,7 +117,7 @@ class Builtin:
         if self._keeping is not None:
             self._keeping.cancel()
             await asyncio.gather(self._keeping, return_exceptions=True)
-        await self._fetcher.close()
+        await self.fetcher.close()
         if self._searcher is not None:
             await self._searcher.close()
 

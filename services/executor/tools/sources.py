@@ -10,6 +10,7 @@ from vigil.runtime import Context
 from vigil.settings.config import Config
 
 from ..mcp.manager import Servers
+from ..watching import Watcher
 from .builtin import Builtin
 from .registry import Registry
 
@@ -31,7 +32,8 @@ async def start(context: Context, registry: Registry) -> AsyncIterator[None]:
     servers = Servers(context, registry, builtin.choice, builtin.disk)
     try:
         await servers.start()
-        yield
+        async with Watcher(context, builtin.fetcher).answering():
+            yield
     finally:
         await servers.close()
         await builtin.close()

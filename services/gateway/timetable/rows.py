@@ -21,6 +21,7 @@ from vigil.contracts.board import (
     OnceSchedule,
     RowMaker,
     Schedule,
+    WatchedUrl,
 )
 from vigil.errors import InvalidInput
 from vigil.subjects import KeyText, PartText, Scope
@@ -60,6 +61,8 @@ class RowBody(RequestBody, frozen=True, kw_only=True, rename={"agent_id": "agent
     target: KeyText | None = None
     """The conversation that is told the result; absent: the home."""
     timeout_s: int = 120
+    watch: WatchedUrl | None = None
+    """It is run only if that has changed, and is shown the difference."""
     agent_id: PartText = "vigil"
     why: str = ""
 
@@ -83,6 +86,7 @@ class RowChange(RequestBody, frozen=True, kw_only=True):
     target: str | None = None
     """Empty: the home."""
     timeout_s: int | None = None
+    watch: WatchedUrl | None = None
     is_enabled: bool | None = None
     """False: it is paused."""
     why: str = ""
@@ -111,6 +115,7 @@ class RowView(Answer, frozen=True, kw_only=True):
     is_stateful: bool
     target: str
     timeout_s: int
+    watch: WatchedUrl | None
     is_enabled: bool
     is_removed: bool
     made_by: RowMaker
@@ -158,6 +163,7 @@ def row_of(wanted: RowBody, owner: str, id_: str, zone: str, now: datetime) -> T
         is_stateful=wanted.is_stateful,
         target=wanted.target or "",
         timeout_s=wanted.timeout_s,
+        watch=wanted.watch,
     )
     return TimetableRow(
         id=id_,
@@ -199,7 +205,7 @@ def changed(row: TimetableRow, wanted: RowChange, now: datetime) -> TimetableRow
     Raises:
         InvalidInput: there is no such schedule.
     """
-    of_work = _given(wanted, ("prompt", "is_stateful", "target", "timeout_s"))
+    of_work = _given(wanted, ("prompt", "is_stateful", "target", "timeout_s", "watch"))
     after = replace(row, work=replace(row.work, **of_work), **_given(wanted, _PLAIN))
     if wanted.cron or wanted.interval_s is not None or wanted.at is not None:
         after = replace(after, schedule=_schedule(wanted, after.zone))

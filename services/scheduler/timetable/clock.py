@@ -32,7 +32,10 @@ from vigil.contracts import (
     encode,
 )
 from vigil.contracts.board import (
+    Ledger,
     OpenRun,
+    Seen,
+    WatchedUrl,
 )
 from vigil.errors import InvalidInput, VigilError, WrongLastSequence
 from vigil.observe import trace
@@ -40,9 +43,18 @@ from vigil.runtime import Context
 from vigil.subjects import ANYBODY, Scope, SessionKey, board_of
 from vigil.timetable.ledger import FAILURES_MAX
 from vigil.timetable.log import STREAM, Placed, SlotLog, placed
+from vigil.timetable.probe import (
+    CONCURRENCY_MAX,
+    TIMEOUT_S,
+    ProbeAnswer,
+    ProbeQuestion,
+    decode_answer,
+)
+from vigil.timetable.probe import encode as encode_probe
+from vigil.topology import EXECUTOR_PROBE
 
 from ..promotion import PauseSwitch
-from . import decide, events
+from . import decide, events, watching
 from .decide import Revised
 
 log = structlog.get_logger("vigil.scheduler")
@@ -62,6 +74,21 @@ class KnownRow:
         self.revisions: list[Revision[TimetableRow]] = []
         """The oldest first; none: only its ledger is known."""
         self.last = Placed()
+        self.quiet: SlotEntry | None = None
+        """Of a watcher: slots that are decided, and not yet stored."""
+        self.seen: Seen | None = None
+        """Of a watcher: what it saw last; None: what the ledger has."""
+        self.answer: ProbeAnswer | None = None
+        """Of a watcher: what came of its look, if nothing is decided by it yet."""
+        self.is_looking = False
+
+    @property
+    def ledger(self) -> Ledger:
+        """What is decided, stored or not."""
+        ledger = self.last.ledger
+        if self.quiet is not None and (ledger.through or self.quiet.due_at) <= self.quiet.due_at:
+            ledger = replace(ledger, through=self.quiet.due_at)
+        return replace(ledger, seen=self.seen or ledger.seen)
 
     @property
     def row(self) -> TimetableRow:
@@ -108,10 +135,12 @@ class TimetableClock:
         self._behind = {BOARD, STREAM}
         """Streams that aren't read to their end."""
         self._news = asyncio.Event()
+        self._group = asyncio.TaskGroup()
+        self._probes = asyncio.Semaphore(CONCURRENCY_MAX)
 
     async def run(self) -> None:
         """Follow rows and ledger, and decide, until cancelled. Raises: Unavailable, BusError."""
-        async with asyncio.TaskGroup() as group:
+        async with self._group as group:
             rows = board_of(ANYBODY, ROWS.name)
             group.create_task(self._follow(BOARD, rows, 1, self._take_row))
             group.create_task(self._follow(STREAM, ANYBODY.slot(), 0, self._take_entry))
@@ -223,13 +252,16 @@ class TimetableClock:
         await self._begin_all(known, now)
         for run in decide.overdue(known.row, known.last.ledger, now):
             await self._end(run, now)
+        await self._store_quiet(known, now)
         refusal = ALL_PAUSED if self._pause.is_on_for(known.row.owner, now) else ""
         since = now - self._kept
-        ledger = known.last.ledger
+        ledger = known.ledger
         if ledger.through is None and known.revisions[0].entity.scheduled_at < since:
             ledger = replace(ledger, through=since)  # what was before isn't kept any more
-        for entry in decide.decisions(known.pieces(), ledger, now, refusal):
+        made = decide.decisions(known.pieces(), ledger, now, refusal)
+        for entry in self._watched(known, made, now):
             await self._append(known, entry)
+        await self._store_quiet(known, now)
         await self._begin_all(known, now)
         if _fails_always(known):
             row = replace(known.row, is_enabled=False)
@@ -237,8 +269,81 @@ class TimetableClock:
             await self._board.replace(known.revisions[-1].number, row, change, now)
 
     async def _append(self, known: KnownRow, entry: SlotEntry) -> None:
-        known.last = await self._log.append(known.scope, known.last, entry)
+        """Store an entry; one of a watcher that saw nothing new waits for others like it."""
+        if watching.is_quiet(entry):
+            longer = watching.joined(known.quiet, entry)
+            if longer is not None:
+                known.quiet = longer
+                return
+        waiting = known.quiet
+        if waiting is not None:
+            await self._store(known, waiting)
+            known.quiet = None
+        if watching.is_quiet(entry):
+            known.quiet = entry
+        else:
+            await self._store(known, entry)
+
+    async def _store_quiet(self, known: KnownRow, now: datetime) -> None:
+        """Store an entry that waits, unless there may soon be others like it."""
+        waiting = known.quiet
+        following = decide.next_at(known.row, known.ledger, now)
+        if waiting is not None and watching.is_due(waiting, following):
+            await self._store(known, waiting)
+            known.quiet = None
+
+    async def _store(self, known: KnownRow, entry: SlotEntry) -> None:
+        last = known.last._replace(ledger=replace(known.last.ledger, seen=known.ledger.seen))
+        known.last = await self._log.append(known.scope, last, entry)
         crash.point("scheduler.slot.decided")
+
+    def _watched(self, known: KnownRow, made: list[SlotEntry], now: datetime) -> list[SlotEntry]:
+        """Return the entries of a row; a watcher's is looked for first, and nothing is decided
+        meanwhile."""
+        watch = known.row.work.watch
+        begun = next((one for one in made if one.state == "running"), None)
+        if watch is None or begun is None or not watching.is_about(known.answer, watch):
+            known.answer = None
+        if watch is None or begun is None:
+            return made
+        if watching.must_wait(known.ledger.seen, watch, now):
+            decided = watching.waited(begun)
+        elif known.answer is None:
+            if not known.is_looking:
+                known.is_looking = True
+                self._group.create_task(self._ask(known, watch, begun, now))
+            return []
+        else:
+            decided, known.seen = watching.looked(begun, watch, known.ledger.seen, known.answer)
+            known.answer = None
+        return [decided if one is begun else one for one in made]
+
+    async def _ask(
+        self, known: KnownRow, watch: WatchedUrl, begun: SlotEntry, now: datetime
+    ) -> None:
+        """Have the executor look at what is watched; what can't be asked is asked again."""
+        run = OpenRun(due_at=begun.due_at, at=now, session=begun.session)
+        question = ProbeQuestion(
+            session=begun.session,
+            slot=events.slot_of(known.row, run),
+            watch=watch,
+            seen=known.ledger.seen,
+            after=known.last.seq,
+        )
+        try:
+            async with self._probes:
+                answer = await self._bus.ask(
+                    EXECUTOR_PROBE, encode_probe(question), timeout=TIMEOUT_S, headers=_headers()
+                )
+            known.answer = decode_answer(answer.data)
+        except VigilError as error:
+            log.info("can't look", action="scheduler.watch", row=begun.row, error=str(error))
+            self._put(begun.row, self._clock.now() + timedelta(seconds=LOOK_S))
+        else:
+            self._put(begun.row, self._clock.now())
+        finally:
+            known.is_looking = False
+        self._news.set()
 
     async def _begin_all(self, known: KnownRow, now: datetime) -> None:
         for run in known.last.ledger.running:
@@ -280,7 +385,7 @@ def _next_of(known: KnownRow, now: datetime) -> datetime | None:
     waits = (timeout, timeout + decide.LOST_AFTER)
     ends = [run.at + wait for run in known.last.ledger.running for wait in waits]
     found = [at + timedelta(milliseconds=1) for at in ends if at >= now]
-    due_at = decide.next_at(known.row, known.last.ledger, now)
+    due_at = decide.next_at(known.row, known.ledger, now)
     return min([*found, *([] if due_at is None else [due_at])], default=None)
 
 

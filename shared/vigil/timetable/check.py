@@ -12,11 +12,14 @@ from ..contracts.board import (
     CronSchedule,
     EverySchedule,
     Schedule,
+    WatchedUrl,
 )
 from ..errors import InvalidInput
+from ..net.ssrf import Rules, target_of
 from ..subjects import SessionKey, check_part
 from ..tasks.check import check_text
 from .hours import hours_of
+from .pointer import parts_of
 from .schedule import INTERVAL_S_MAX, INTERVAL_S_MIN, check_cron, zone_of
 
 NAME_LENGTH_MAX: Final = 100
@@ -25,6 +28,8 @@ GRACE_S_MAX: Final = 7 * 86_400
 JITTER_S_MAX: Final = 3600
 TIMEOUT_S_MIN: Final = 10
 TIMEOUT_S_MAX: Final = 3600
+WATCHED: Final = Rules()
+"""Where a watcher may look."""
 
 
 def check(row: TimetableRow) -> TimetableRow:
@@ -43,6 +48,8 @@ def check(row: TimetableRow) -> TimetableRow:
     _check_range("jitter_s", row.jitter_s, 0, JITTER_S_MAX)
     _check_range("timeout_s", row.work.timeout_s, TIMEOUT_S_MIN, TIMEOUT_S_MAX)
     _check_target(row)
+    if row.work.watch is not None:
+        _check_watch(row.work.watch)
     return row
 
 
@@ -68,6 +75,13 @@ def _check_target(row: TimetableRow) -> None:
     if (key.user, key.agent) != (row.owner, row.agent) or key.is_system:
         reason = f"must be a conversation of {row.owner} with {row.agent}"
         raise InvalidInput("target", f"{reason}, as {row.owner}:{row.agent}:THREAD")
+
+
+def _check_watch(watch: WatchedUrl) -> None:
+    """Raises: InvalidInput: it's no public address by its form, or no pointer. Where its name leads
+    is found out at each look."""
+    target_of(watch.url, WATCHED)
+    parts_of(watch.pointer)
 
 
 def _check_range(field: str, value: int, least: int, most: int) -> None:

@@ -64,6 +64,7 @@ def _run(entry: SlotEntry) -> OpenRun:
         session=entry.session,
         is_by_hand=entry.is_by_hand,
         is_late=entry.is_late,
+        change=entry.change,
     )
 
 

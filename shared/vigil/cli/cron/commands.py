@@ -14,6 +14,7 @@ from vigil.contracts.board import (
     Misfire,
     SlotState,
 )
+from vigil.errors import InvalidInput
 from vigil.sdk.client import Client
 
 from .. import options, output, prefixes, tables, times
@@ -57,6 +58,14 @@ Target = Annotated[
     typer.Option("--target", metavar="KEY", help="Whom it is told to. Default: your home."),
 ]
 Timeout = Annotated[int | None, typer.Option("--timeout", metavar="SECONDS", help="Default: 120.")]
+Watch = Annotated[
+    str | None,
+    typer.Option("--watch", metavar="URL", help="It is run only if that page has changed."),
+]
+Pointer = Annotated[
+    str | None,
+    typer.Option("--pointer", metavar="/KEY/0", help="What of a watched JSON document counts."),
+]
 Why = Annotated[str, typer.Option("--why", help="For its history.")]
 
 
@@ -106,6 +115,7 @@ FIELDS: Final = (
     Column("hours", "active_hours"),
     Column("told to", lambda one: one["target"] or "home"),
     Column("remembers", lambda one: "yes" if one["is_stateful"] else "no"),
+    Column("watches", lambda one: (one["watch"] or {}).get("url", "nothing")),
     Column("timeout", lambda one: f"{one['timeout_s']} s"),
     Column("runs", "runs"),
     Column("made", "made_at", is_instant=True),
@@ -175,6 +185,8 @@ def add(
     hours: Hours = None,
     target: Target = None,
     timeout: Timeout = None,
+    watch: Watch = None,
+    pointer: Pointer = None,
     stateful: Annotated[
         bool, typer.Option("--stateful", help="Each run knows what those before found.")
     ] = False,
@@ -184,6 +196,7 @@ def add(
 ) -> Result:
     """Have something done again and again. Give one of --cron, --every and --at."""
     fields = _fields(cron, every, at, zone, misfire, hours, target, timeout)
+    fields |= _watch(watch, pointer)
     made = options.client().make_cron_row(
         name, prompt, agent=agent, is_stateful=stateful, runs_once=once, why=why, **fields
     )
@@ -203,10 +216,13 @@ def edit(
     hours: Hours = None,
     target: Target = None,
     timeout: Timeout = None,
+    watch: Watch = None,
+    pointer: Pointer = None,
     why: Why = "",
 ) -> Result:
     """Change a row. A run that has begun doesn't notice."""
     fields = _fields(cron, every, at, zone, misfire, hours, target, timeout)
+    fields |= _watch(watch, pointer)
     given = {"name": name, "prompt": prompt}
     return _changed(id_, why, **fields, **{k: v for k, v in given.items() if v is not None})
 
@@ -279,6 +295,13 @@ def _fields(
         "timeout_s": timeout,
     }
     return {name: value for name, value in given.items() if value is not None}
+
+
+def _watch(url: str | None, pointer: str | None) -> dict[str, Any]:
+    """Return what is to be watched, as the API calls it. Raises: InvalidInput."""
+    if url is None and pointer is not None:
+        raise InvalidInput("--pointer", "tells what counts of the page that --watch names")
+    return {} if url is None else {"watch": {"url": url, "pointer": pointer or ""}}
 
 
 def _changed(id_: str, why: str, **changes: Any) -> Result:

@@ -23,9 +23,10 @@ from .row import (
     RowMaker,
     Schedule,
     TimetableRow,
+    WatchedUrl,
     Work,
 )
-from .slot import Delivery, Ledger, OpenRun, SlotEntry, SlotRun, SlotState
+from .slot import Delivery, Ledger, OpenRun, Seen, SlotEntry, SlotRun, SlotState
 from .task import BoardTask, TaskMaker, TaskPriority, TaskResult
 
 BoardEntity = Approval | Job
@@ -87,6 +88,7 @@ __all__ = [
     "Plan",
     "RowMaker",
     "Schedule",
+    "Seen",
     "SlotEntry",
     "SlotRun",
     "SlotState",
@@ -97,6 +99,7 @@ __all__ = [
     "TaskResult",
     "TimetableRow",
     "Verdict",
+    "WatchedUrl",
     "Work",
     "short_name",
 ]

@@ -35,6 +35,14 @@ class OnceSchedule(Record, frozen=True, kw_only=True, tag_field="kind", tag="at"
 Schedule = CronSchedule | EverySchedule | OnceSchedule
 
 
+class WatchedUrl(Record, frozen=True, kw_only=True):
+    """A page or document that is looked at without a model."""
+
+    url: str
+    pointer: str = ""
+    """JSON pointer (RFC 6901) of what counts in a JSON document; empty: all of it."""
+
+
 class CronWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="cron"):
     """A prompt that an agent works on, each time in a session of its own."""
 
@@ -44,6 +52,8 @@ class CronWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="cron"):
     target: str = ""
     """Session key of the conversation that is told the result; empty: the owner's home."""
     timeout_s: int = 120
+    watch: WatchedUrl | None = None
+    """It is run only if that has changed, and is shown the difference."""
 
 
 Work = CronWork

@@ -28,6 +28,24 @@ class SlotRun(Record, frozen=True, kw_only=True):
     is_ordered: bool = False
 
 
+class Seen(Record, frozen=True, kw_only=True):
+    """What a watcher saw when it last looked."""
+
+    what: str
+    """The URL and the pointer, one after the other: of another one it tells nothing."""
+    etag: str = ""
+    modified: str = ""
+    """Both as the server gave them."""
+    digest: str = ""
+    """SHA-256 of all the text; empty: it never saw any."""
+    text: str = ""
+    """The beginning of it."""
+    failures: int = 0
+    """Looks that failed since the last good one."""
+    retry_at: Instant | None = None
+    """After a failure: it isn't looked again before."""
+
+
 class OpenRun(Record, frozen=True, kw_only=True):
     """A run that hasn't ended."""
 
@@ -38,6 +56,8 @@ class OpenRun(Record, frozen=True, kw_only=True):
     is_by_hand: bool = False
     is_late: bool = False
     """Whether it was begun late: then its good end is ``late``."""
+    change: str = ""
+    """What a watcher saw change."""
 
 
 class Ledger(Record, frozen=True, kw_only=True):
@@ -51,6 +71,8 @@ class Ledger(Record, frozen=True, kw_only=True):
     """Runs that have begun, those by hand not counted."""
     failures: int = 0
     """Runs that failed since the last good one, those by hand not counted."""
+    seen: Seen | None = None
+    """Of a watcher; None: it never looked."""
 
 
 class SlotEntry(Record, frozen=True, kw_only=True):
@@ -74,6 +96,8 @@ class SlotEntry(Record, frozen=True, kw_only=True):
     session: str = ""
     """The session that runs it."""
     is_late: bool = False
+    change: str = ""
+    """Why a watcher has it run."""
     delivery: Delivery = ""
     ledger: Ledger = Ledger()
     """All entries of the row up to this one: who reads the newest needs no other."""

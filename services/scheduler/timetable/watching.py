@@ -1,0 +1,105 @@
+"""What becomes of a slot of a watcher, by what its probe saw (LOOPS L-3). Pure.
+
+A watcher is due as any row is; but where another would be run, it's looked first. Unchanged slots
+side by side are one entry, and so are those at which it wasn't looked after a failure.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from vigil.contracts import SlotEntry
+from vigil.contracts.board import Seen, SlotState, WatchedUrl
+from vigil.timetable.probe import ProbeAnswer, is_of, what_of
+
+FIRST: Final = "it looked for the first time"
+UNCHANGED: Final = "nothing has changed"
+WAITS: Final = "its last look failed, and it waits"
+RETRY: Final = timedelta(minutes=1)
+RETRY_MAX: Final = timedelta(hours=6)
+DOUBLED_MAX: Final = 12
+RANGE_MAX: Final = 60
+"""Slots that one entry stands for."""
+RANGE_FOR: Final = timedelta(hours=1)
+"""How long an entry may wait to be stored: after a crash its slots count as missed, and it's looked
+again."""
+COUNTED_MAX: Final = 1_000
+"""Failures are counted so far."""
+
+
+class Looked(NamedTuple):
+    """What became of a slot, and what is to be kept of the look."""
+
+    entry: SlotEntry
+    seen: Seen | None
+
+
+def must_wait(seen: Seen | None, watch: WatchedUrl, now: datetime) -> bool:
+    """Whether it is too early to look again after a failure."""
+    if seen is None or seen.what != what_of(watch) or seen.retry_at is None:
+        return False
+    return now < seen.retry_at
+
+
+def waited(entry: SlotEntry) -> SlotEntry:
+    """Return the entry of a slot at which it isn't looked."""
+    return _not_run(entry, "skipped", WAITS)
+
+
+def looked(entry: SlotEntry, watch: WatchedUrl, seen: Seen | None, answer: ProbeAnswer) -> Looked:
+    """Decide about a slot that would be run.
+
+    Args:
+        entry: says ``running``.
+        seen: before.
+    """
+    if answer.problem:
+        failed = _failed(watch, seen, entry.at)
+        return Looked(_not_run(entry, "failed", f"its look failed: {answer.problem}"), failed)
+    if not is_of(seen, watch):
+        return Looked(_not_run(entry, "skipped", FIRST), answer.seen)
+    if not answer.change:
+        return Looked(_not_run(entry, "skipped", UNCHANGED), answer.seen)
+    return Looked(replace(entry, change=answer.change), answer.seen)
+
+
+def _not_run(entry: SlotEntry, state: SlotState, reason: str) -> SlotEntry:
+    return replace(entry, state=state, reason=reason, session="", is_late=False)
+
+
+def _failed(watch: WatchedUrl, seen: Seen | None, now: datetime) -> Seen:
+    """Keep what was seen before, and look again the later, the oftener it failed."""
+    if seen is None or seen.what != what_of(watch):
+        seen = Seen(what=what_of(watch))
+    wait = min(RETRY * 2 ** min(seen.failures, DOUBLED_MAX), RETRY_MAX)
+    failures = min(seen.failures + 1, COUNTED_MAX)
+    return replace(seen, failures=failures, retry_at=now + wait)
+
+
+def is_quiet(entry: SlotEntry) -> bool:
+    """Whether an entry may wait for others like it."""
+    return entry.state == "skipped" and entry.reason in (UNCHANGED, WAITS)
+
+
+def is_due(quiet: SlotEntry, following: datetime | None) -> bool:
+    """Whether an entry may wait no longer: the next slot isn't soon, or never comes."""
+    since = quiet.first_at or quiet.due_at
+    return following is None or following - since >= RANGE_FOR
+
+
+def is_about(answer: ProbeAnswer | None, watch: WatchedUrl) -> bool:
+    """Whether a look was at what is watched now."""
+    return answer is not None and answer.seen.what == what_of(watch)
+
+
+def joined(quiet: SlotEntry | None, entry: SlotEntry) -> SlotEntry | None:
+    """Return one entry for both; None: they are of two kinds, or it would be too long."""
+    if quiet is None:
+        return entry
+    if quiet.reason != entry.reason or quiet.count >= RANGE_MAX:
+        return None
+    since = quiet.first_at or quiet.due_at
+    return replace(entry, count=quiet.count + entry.count, first_at=since)

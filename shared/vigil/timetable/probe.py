@@ -1,0 +1,86 @@
+"""What the scheduler asks the executor before it has a watcher run: has it changed? (LOOPS L-3)
+
+Asked and answered without a model, and nothing is kept where it's answered: a repeat may ask again.
+What was seen is stored with the decision that it led to, by compare-and-set, so a change that two
+ask about has one run.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from ..contracts import SlotRun
+from ..contracts.board import Seen, WatchedUrl
+from ..errors import InvalidInput
+
+CONCURRENCY_MAX: Final = 32
+"""Probes at a time, of one replica."""
+TIMEOUT_S: Final = 60.0
+"""Longer than any probe takes."""
+TEXT_LENGTH_MAX: Final = 8_000
+"""Characters that are kept of what was seen: differences behind them are known, but not shown."""
+CHANGE_LENGTH_MAX: Final = 6_000
+"""Characters of a difference."""
+FAILURES_TOLD: Final = 3
+"""After so many failures, one after the other, the person is told; and when it works again."""
+
+
+class ProbeQuestion(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be looked at, and what was seen there before."""
+
+    session: str
+    """Session key of the run that it may lead to."""
+    slot: SlotRun
+    """Of that run."""
+    watch: WatchedUrl
+    seen: Seen | None
+    after: int
+    """Place of the row's newest ledger entry: what is told is told once after it."""
+
+
+class ProbeAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What was seen."""
+
+    seen: Seen
+    """To be kept, unless there is a problem."""
+    change: str = ""
+    """The difference to what was seen before; empty: none, or nothing was seen before."""
+    problem: str = ""
+    """Why nothing was seen."""
+
+
+encode: Final = msgspec.json.Encoder().encode
+_question: Final = msgspec.json.Decoder(ProbeQuestion).decode
+_answer: Final = msgspec.json.Decoder(ProbeAnswer).decode
+
+
+def decode_question(data: bytes) -> ProbeQuestion:
+    """Raises: InvalidInput."""
+    try:
+        return _question(data)
+    except msgspec.MsgspecError as error:
+        raise InvalidInput("probe", str(error)) from error
+
+
+def decode_answer(data: bytes) -> ProbeAnswer:
+    """Raises: InvalidInput."""
+    try:
+        return _answer(data)
+    except msgspec.MsgspecError as error:
+        raise InvalidInput("probe", str(error)) from error
+
+
+def what_of(watch: WatchedUrl) -> str:
+    """Return what tells one watched thing from another.
+
+    >>> what_of(WatchedUrl(url="https://a.example/", pointer="/version"))
+    'https://a.example/ /version'
+    """
+    return f"{watch.url} {watch.pointer}"
+
+
+def is_of(seen: Seen | None, watch: WatchedUrl) -> bool:
+    """Whether what was seen is of what is watched now, and it saw something."""
+    return seen is not None and seen.what == what_of(watch) and bool(seen.digest)

@@ -1,0 +1,202 @@
+"""What is looked at without a model, and has an agent run only if it has changed (LOOPS L-3)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+import pytest
+import pytest_asyncio
+
+from services.cortex.thought.model import ModelRequest
+from services.executor.own_tools.http_get import Fetcher
+from services.executor.tools import builtin
+from services.scheduler.timetable import watching
+from tests.support.world import StoppedClock, World, running_world
+from vigil.net.ssrf import Rules
+from vigil.timetable import check
+from vigil.timetable.probe import FAILURES_TOLD
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+PATH: Final = "/api/cron"
+PATIENCE_S: Final = 40.0
+DAY_S: Final = 86_400
+
+
+class Site:
+    """A site with one document, which says what version of it one has."""
+
+    def __init__(self) -> None:
+        self.text = "one\ntwo\nthree"
+        self.type = "text/plain"
+        self.status = "200 OK"
+        self.sent = 0
+        self.port = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/"
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        tag = f'"{hash(self.text):x}"'
+        if f"if-none-match: {tag}" in head:
+            writer.write(b"HTTP/1.1 304 Not Modified\r\nconnection: close\r\n\r\n")
+        else:
+            self.sent += 1
+            body = self.text.encode()
+            lines = (
+                f"HTTP/1.1 {self.status}", f"content-type: {self.type}", f"etag: {tag}",
+                f"content-length: {len(body)}", "connection: close",
+            )  # fmt: skip
+            writer.write("\r\n".join((*lines, "", "")).encode() + body)
+        await writer.drain()
+        writer.close()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def site() -> AsyncIterator[Site]:
+    found = Site()
+    server = await asyncio.start_server(found.answer, "127.0.0.1", 0)
+    found.port = server.sockets[0].getsockname()[1]
+    async with server:
+        yield found
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def world(site: Site, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
+    with pytest.MonkeyPatch.context() as patch:
+        home: Path = tmp_path_factory.mktemp("home")
+        rules = Rules(ports=(site.port,), allow_private=True)
+        # All of it is as it is, but for where it may look: the site is on this machine.
+        patch.setattr(builtin, "Fetcher", lambda _, **more: Fetcher(rules, **more))
+        patch.setattr(check, "WATCHED", rules)
+        async with running_world(home, patch, has_hands=True) as running:
+            yield running
+
+
+async def made(http: httpx2.AsyncClient, name: str, watch: dict[str, str]) -> Any:
+    body = {"name": name, "prompt": "Tell me", "interval_s": DAY_S, "watch": watch}
+    answer = await http.post(PATH, json=body)
+    assert answer.status_code == 201, answer.text
+    return answer.json()
+
+
+async def entries(http: httpx2.AsyncClient, row: Any) -> list[dict[str, Any]]:
+    answer = await http.get("/api/slots", params={"row": row["id"], "limit": 500})
+    found: list[dict[str, Any]] = answer.json()["slots"]
+    return found[::-1]
+
+
+async def until(
+    http: httpx2.AsyncClient, row: Any, state: str, count: int = 1
+) -> list[dict[str, Any]]:
+    """Wait until so many entries of a row say that, the newest one of them."""
+    found: list[dict[str, Any]] = []
+    async with asyncio.timeout(PATIENCE_S):
+        while [one["state"] for one in found].count(state) < count or found[-1]["state"] != state:
+            await asyncio.sleep(0.02)
+            found = await entries(http, row)
+    return found
+
+
+def move(world: World, days: float) -> None:
+    assert isinstance(world.clock, StoppedClock)
+    world.clock.move(days * DAY_S)
+
+
+async def remove(http: httpx2.AsyncClient, row: Any) -> None:
+    assert (await http.delete(f"{PATH}/{row['id']}")).status_code == 200
+
+
+async def test_a_month_without_a_change_takes_no_model_and_one_change_one_run(
+    world: World, site: Site
+) -> None:
+    ann = await world.person("ann:vigil:main", has_socket=False)
+    asked: list[str] = []
+    behave = world.agent.behave
+
+    def answer(request: ModelRequest) -> Any:
+        asked.append(request.session_key)
+        return behave(request)
+
+    world.agent.behave = answer
+    row = await made(ann.http, "news", {"url": site.url})
+    found = await until(ann.http, row, "skipped")
+    assert found[0]["reason"] == watching.FIRST
+    for day in range(30):
+        move(world, 1)
+        found = await until(ann.http, row, "skipped", day + 2)
+    assert site.sent == 1
+    assert asked == []
+    site.text = "one\ntwo\nfour"
+    move(world, 1)
+    found = await until(ann.http, row, "ran")
+    await world.at_rest()
+    world.agent.behave = behave
+    assert asked == [found[-1]["session"]]
+    quiet = [one for one in found if one["reason"] == watching.UNCHANGED]
+    assert sum(one["count"] for one in quiet) == 30
+    assert [one["state"] for one in found if one not in quiet] == ["skipped", "running", "ran"]
+    (said,) = world.talk("ann:vigil:main").said
+    for line in ("-three", "+four"):
+        assert line in said.text
+    assert " one" not in said.text
+    why = (await ann.http.get(f"/api/why/{row['id']}")).json()
+    assert why["verdict"] == "done", why
+    await remove(ann.http, row)
+
+
+async def test_what_cannot_be_seen_is_told_once_and_once_when_it_can(
+    world: World, site: Site
+) -> None:
+    bob = await world.person("bob:vigil:main", has_socket=False)
+    site.text, site.type = '{"items": [{"version": 3}]}', "application/json"
+    row = await made(bob.http, "version", {"url": site.url, "pointer": "/items/0/version"})
+    await until(bob.http, row, "skipped")
+    site.text = "{}"
+    for number in range(FAILURES_TOLD + 2):
+        move(world, 1)
+        found = await until(bob.http, row, "failed", number + 1)
+    assert "'/items/0/version' leads to nothing" in found[-1]["reason"]
+    site.text = '{"items": [{"version": 4}]}'
+    move(world, 1)
+    await until(bob.http, row, "ran")
+    await world.at_rest()
+    texts = [one.text for one in world.talk("bob:vigil:main").said]
+    assert "couldn't look 3 times" in texts[0]
+    assert texts[1] == "The watcher 'version' works again."
+    assert "+4" in texts[2]
+    assert len(texts) == 3
+    await remove(bob.http, row)
+
+
+@pytest.mark.parametrize(
+    ("watch", "field"),
+    [
+        ({"url": "ftp://a.example/"}, "url"),
+        ({"url": "http://127.0.0.1:1/"}, "url"),
+        ({"url": "https://ann:secret@a.example/"}, "url"),
+    ],
+)
+async def test_what_may_not_be_watched_is_refused(
+    world: World, watch: dict[str, str], field: str
+) -> None:
+    cid = await world.person("cid:vigil:main", has_socket=False)
+    body = {"name": "n", "prompt": "p", "interval_s": DAY_S, "watch": watch}
+    answer = await cid.http.post(PATH, json=body)
+    assert answer.status_code == 422
+    assert field in answer.text
+
+
+async def test_a_pointer_that_is_none_is_refused(world: World, site: Site) -> None:
+    cid = await world.person("cid:vigil:main", has_socket=False)
+    watch = {"url": site.url, "pointer": "version"}
+    body = {"name": "n", "prompt": "p", "interval_s": DAY_S, "watch": watch}
+    answer = await cid.http.post(PATH, json=body)
+    assert answer.status_code == 422
+    assert "must begin with /" in answer.text
