@@ -10,7 +10,7 @@ from vigil.runtime import Context
 from vigil.settings.config import Config
 
 from ..mcp.manager import Servers
-from ..watching import Watcher
+from ..watcher import Watcher
 from .builtin import Builtin
 from .registry import Registry
 

@@ -25,18 +25,8 @@ from vigil import crash
 from vigil.board.entries import STREAM as BOARD
 from vigil.board.kept import ROWS, KeptBoard, Revision
 from vigil.bus.bus import Message
-from vigil.contracts import (
-    Change,
-    SlotEntry,
-    TimetableRow,
-    encode,
-)
-from vigil.contracts.board import (
-    Ledger,
-    OpenRun,
-    Seen,
-    WatchedUrl,
-)
+from vigil.contracts import Change, SlotEntry, TimetableRow, encode
+from vigil.contracts.board import Ledger, OpenRun, SeenPage, WatchedUrl
 from vigil.errors import InvalidInput, VigilError, WrongLastSequence
 from vigil.observe import trace
 from vigil.runtime import Context
@@ -54,7 +44,8 @@ from vigil.timetable.probe import encode as encode_probe
 from vigil.topology import EXECUTOR_PROBE
 
 from ..promotion import PauseSwitch
-from . import decide, events, watching
+from . import decide, events
+from . import watch as rules
 from .decide import Revised
 
 log = structlog.get_logger("vigil.scheduler")
@@ -76,10 +67,10 @@ class KnownRow:
         self.last = Placed()
         self.quiet: SlotEntry | None = None
         """Of a watcher: slots that are decided, and not yet stored."""
-        self.seen: Seen | None = None
-        """Of a watcher: what it saw last; None: what the ledger has."""
+        self.seen: SeenPage | None = None
+        """What it saw last; None: what the ledger has."""
         self.answer: ProbeAnswer | None = None
-        """Of a watcher: what came of its look, if nothing is decided by it yet."""
+        """What came of its look, if nothing is decided by it yet."""
         self.is_looking = False
 
     @property
@@ -270,16 +261,16 @@ class TimetableClock:
 
     async def _append(self, known: KnownRow, entry: SlotEntry) -> None:
         """Store an entry; one of a watcher that saw nothing new waits for others like it."""
-        if watching.is_quiet(entry):
-            longer = watching.joined(known.quiet, entry)
-            if longer is not None:
-                known.quiet = longer
-                return
+        is_quiet = rules.is_quiet(entry)
+        longer = rules.joined(known.quiet, entry) if is_quiet else None
+        if longer is not None:
+            known.quiet = longer
+            return
         waiting = known.quiet
         if waiting is not None:
             await self._store(known, waiting)
             known.quiet = None
-        if watching.is_quiet(entry):
+        if is_quiet:
             known.quiet = entry
         else:
             await self._store(known, entry)
@@ -288,7 +279,7 @@ class TimetableClock:
         """Store an entry that waits, unless there may soon be others like it."""
         waiting = known.quiet
         following = decide.next_at(known.row, known.ledger, now)
-        if waiting is not None and watching.is_due(waiting, following):
+        if waiting is not None and rules.is_due(waiting, following):
             await self._store(known, waiting)
             known.quiet = None
 
@@ -302,19 +293,20 @@ class TimetableClock:
         meanwhile."""
         watch = known.row.work.watch
         begun = next((one for one in made if one.state == "running"), None)
-        if watch is None or begun is None or not watching.is_about(known.answer, watch):
-            known.answer = None
         if watch is None or begun is None:
+            known.answer = None
             return made
-        if watching.must_wait(known.ledger.seen, watch, now):
-            decided = watching.waited(begun)
+        if not rules.is_about(known.answer, watch):
+            known.answer = None
+        if rules.must_wait(known.ledger.seen, watch, now):
+            decided = rules.waited(begun)
         elif known.answer is None:
             if not known.is_looking:
                 known.is_looking = True
                 self._group.create_task(self._ask(known, watch, begun, now))
             return []
         else:
-            decided, known.seen = watching.looked(begun, watch, known.ledger.seen, known.answer)
+            decided, known.seen = rules.looked(begun, watch, known.ledger.seen, known.answer)
             known.answer = None
         return [decided if one is begun else one for one in made]
 

@@ -182,6 +182,7 @@ INFOS: Final = {
     "scheduler.overtaken": "a later turn changed the timer of one that came again",
     "scheduler.rearm": "schedules are restored",
     "scheduler.slot": "a run was begun before, or a slot can't be decided yet",
+    "scheduler.watch": "the executor can't look at what is watched; it's asked again",
     "scheduler.task": "a worker of a task was begun before, or can't be begun or ended yet",
     "scheduler.upkeep": "memories are maintained",
     "service.probes": "address of health and metrics",

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from ..contracts import SlotRun
-from ..contracts.board import Seen, WatchedUrl
+from ..contracts.board import SeenPage, WatchedUrl
 from ..errors import InvalidInput
 
 CONCURRENCY_MAX: Final = 32
@@ -35,7 +35,7 @@ class ProbeQuestion(msgspec.Struct, frozen=True, kw_only=True):
     slot: SlotRun
     """Of that run."""
     watch: WatchedUrl
-    seen: Seen | None
+    seen: SeenPage | None
     after: int
     """Place of the row's newest ledger entry: what is told is told once after it."""
 
@@ -43,7 +43,7 @@ class ProbeQuestion(msgspec.Struct, frozen=True, kw_only=True):
 class ProbeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What was seen."""
 
-    seen: Seen
+    seen: SeenPage
     """To be kept, unless there is a problem."""
     change: str = ""
     """The difference to what was seen before; empty: none, or nothing was seen before."""
@@ -81,6 +81,6 @@ def what_of(watch: WatchedUrl) -> str:
     return f"{watch.url} {watch.pointer}"
 
 
-def is_of(seen: Seen | None, watch: WatchedUrl) -> bool:
+def is_of(seen: SeenPage | None, watch: WatchedUrl) -> bool:
     """Whether what was seen is of what is watched now, and it saw something."""
     return seen is not None and seen.what == what_of(watch) and bool(seen.digest)

@@ -26,7 +26,7 @@ from .row import (
     WatchedUrl,
     Work,
 )
-from .slot import Delivery, Ledger, OpenRun, Seen, SlotEntry, SlotRun, SlotState
+from .slot import Delivery, Ledger, OpenRun, SeenPage, SlotEntry, SlotRun, SlotState
 from .task import BoardTask, TaskMaker, TaskPriority, TaskResult
 
 BoardEntity = Approval | Job
@@ -88,7 +88,7 @@ __all__ = [
     "Plan",
     "RowMaker",
     "Schedule",
-    "Seen",
+    "SeenPage",
     "SlotEntry",
     "SlotRun",
     "SlotState",

@@ -28,7 +28,7 @@ class SlotRun(Record, frozen=True, kw_only=True):
     is_ordered: bool = False
 
 
-class Seen(Record, frozen=True, kw_only=True):
+class SeenPage(Record, frozen=True, kw_only=True):
     """What a watcher saw when it last looked."""
 
     what: str
@@ -71,7 +71,7 @@ class Ledger(Record, frozen=True, kw_only=True):
     """Runs that have begun, those by hand not counted."""
     failures: int = 0
     """Runs that failed since the last good one, those by hand not counted."""
-    seen: Seen | None = None
+    seen: SeenPage | None = None
     """Of a watcher; None: it never looked."""
 
 

@@ -14,7 +14,7 @@ import pytest_asyncio
 from services.cortex.thought.model import ModelRequest
 from services.executor.own_tools.http_get import Fetcher
 from services.executor.tools import builtin
-from services.scheduler.timetable import watching
+from services.scheduler.timetable import watch as watch_rules
 from tests.support.world import StoppedClock, World, running_world
 from vigil.net.ssrf import Rules
 from vigil.timetable import check
@@ -27,7 +27,7 @@ PATIENCE_S: Final = 40.0
 DAY_S: Final = 86_400
 
 
-class Site:
+class Document:
     """A site with one document, which says what version of it one has."""
 
     def __init__(self) -> None:
@@ -50,17 +50,20 @@ class Site:
             self.sent += 1
             body = self.text.encode()
             lines = (
-                f"HTTP/1.1 {self.status}", f"content-type: {self.type}", f"etag: {tag}",
-                f"content-length: {len(body)}", "connection: close",
-            )  # fmt: skip
+                f"HTTP/1.1 {self.status}",
+                f"content-type: {self.type}",
+                f"etag: {tag}",
+                f"content-length: {len(body)}",
+                "connection: close",
+            )
             writer.write("\r\n".join((*lines, "", "")).encode() + body)
         await writer.drain()
         writer.close()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def site() -> AsyncIterator[Site]:
-    found = Site()
+async def site() -> AsyncIterator[Document]:
+    found = Document()
     server = await asyncio.start_server(found.answer, "127.0.0.1", 0)
     found.port = server.sockets[0].getsockname()[1]
     async with server:
@@ -68,7 +71,7 @@ async def site() -> AsyncIterator[Site]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def world(site: Site, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
+async def world(site: Document, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
     with pytest.MonkeyPatch.context() as patch:
         home: Path = tmp_path_factory.mktemp("home")
         rules = Rules(ports=(site.port,), allow_private=True)
@@ -114,7 +117,7 @@ async def remove(http: httpx2.AsyncClient, row: Any) -> None:
 
 
 async def test_a_month_without_a_change_takes_no_model_and_one_change_one_run(
-    world: World, site: Site
+    world: World, site: Document
 ) -> None:
     ann = await world.person("ann:vigil:main", has_socket=False)
     asked: list[str] = []
@@ -127,7 +130,7 @@ async def test_a_month_without_a_change_takes_no_model_and_one_change_one_run(
     world.agent.behave = answer
     row = await made(ann.http, "news", {"url": site.url})
     found = await until(ann.http, row, "skipped")
-    assert found[0]["reason"] == watching.FIRST
+    assert found[0]["reason"] == watch_rules.FIRST
     for day in range(30):
         move(world, 1)
         found = await until(ann.http, row, "skipped", day + 2)
@@ -139,7 +142,7 @@ async def test_a_month_without_a_change_takes_no_model_and_one_change_one_run(
     await world.at_rest()
     world.agent.behave = behave
     assert asked == [found[-1]["session"]]
-    quiet = [one for one in found if one["reason"] == watching.UNCHANGED]
+    quiet = [one for one in found if one["reason"] == watch_rules.UNCHANGED]
     assert sum(one["count"] for one in quiet) == 30
     assert [one["state"] for one in found if one not in quiet] == ["skipped", "running", "ran"]
     (said,) = world.talk("ann:vigil:main").said
@@ -152,7 +155,7 @@ async def test_a_month_without_a_change_takes_no_model_and_one_change_one_run(
 
 
 async def test_what_cannot_be_seen_is_told_once_and_once_when_it_can(
-    world: World, site: Site
+    world: World, site: Document
 ) -> None:
     bob = await world.person("bob:vigil:main", has_socket=False)
     site.text, site.type = '{"items": [{"version": 3}]}', "application/json"
@@ -193,7 +196,7 @@ async def test_what_may_not_be_watched_is_refused(
     assert field in answer.text
 
 
-async def test_a_pointer_that_is_none_is_refused(world: World, site: Site) -> None:
+async def test_a_pointer_that_is_none_is_refused(world: World, site: Document) -> None:
     cid = await world.person("cid:vigil:main", has_socket=False)
     watch = {"url": site.url, "pointer": "version"}
     body = {"name": "n", "prompt": "p", "interval_s": DAY_S, "watch": watch}

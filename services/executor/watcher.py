@@ -20,7 +20,7 @@ from vigil import __version__
 from vigil.bus.micro import Refusal, Request, Rpc, serving
 from vigil.contracts import ToldPayload
 from vigil.contracts import encode as encode_event
-from vigil.contracts.board import Seen, WatchedUrl
+from vigil.contracts.board import SeenPage, WatchedUrl
 from vigil.errors import InvalidInput, WrongLastSequence
 from vigil.net.client import FAILURES, why_failed
 from vigil.net.ssrf import RequestRefused
@@ -66,10 +66,14 @@ class Watcher:
         """Answer for as long as the block lasts; of several replicas, one does."""
         endpoint = Rpc(name="probe", subject=EXECUTOR_PROBE, handle=self._answer)
         async with serving(
-            self._bus, [endpoint], name=work.SERVICE, version=__version__,
-            description="Looks at what is watched.", instance=self._instance,
+            self._bus,
+            [endpoint],
+            name=work.SERVICE,
+            version=__version__,
+            description="Looks at what is watched.",
+            instance=self._instance,
             concurrency_max=CONCURRENCY_MAX,
-        ):  # fmt: skip
+        ):
             yield
 
     async def _answer(self, asked: Request) -> bytes:
@@ -105,7 +109,7 @@ class Watcher:
             after = _seen(watch, page, text)
             change = "" if before is None else await asyncio.to_thread(difference, before, after)
             return ProbeAnswer(seen=after, change=change)
-        return ProbeAnswer(seen=Seen(what=what_of(watch)), problem=problem[:PROBLEM_LENGTH_MAX])
+        return ProbeAnswer(seen=SeenPage(what=what_of(watch)), problem=problem[:PROBLEM_LENGTH_MAX])
 
     async def _tell(self, question: ProbeQuestion, answer: ProbeAnswer) -> None:
         """Tell the person that it doesn't work, or does again."""
@@ -136,15 +140,18 @@ def told_of(question: ProbeQuestion, answer: ProbeAnswer) -> ToldPayload | None:
     else:
         return None
     return ToldPayload(
-        origin=question.session, text=text, what=WHAT, title=slot.name, row=slot.row,
+        origin=question.session,
+        text=text,
+        what=WHAT,
+        title=slot.name,
         is_ordered=slot.is_ordered,
-    )  # fmt: skip
+    )
 
 
 # ---------------------------------------------------------------- what is seen
 
 
-def _conditions(seen: Seen | None) -> dict[str, str]:
+def _conditions(seen: SeenPage | None) -> dict[str, str]:
     """Return the headers that have a server say only that nothing has changed (RFC 9110)."""
     if seen is None:
         return {}
@@ -152,9 +159,9 @@ def _conditions(seen: Seen | None) -> dict[str, str]:
     return {name: value for name, value in given.items() if value}
 
 
-def _again(seen: Seen, page: Page) -> Seen:
+def _again(seen: SeenPage, page: Page) -> SeenPage:
     """Keep what was seen: it works, and nothing has changed."""
-    return Seen(
+    return SeenPage(
         what=seen.what,
         etag=page.etag or seen.etag,
         modified=page.modified or seen.modified,
@@ -163,8 +170,8 @@ def _again(seen: Seen, page: Page) -> Seen:
     )
 
 
-def _seen(watch: WatchedUrl, page: Page, text: str) -> Seen:
-    return Seen(
+def _seen(watch: WatchedUrl, page: Page, text: str) -> SeenPage:
+    return SeenPage(
         what=what_of(watch),
         etag=page.etag if page.is_whole else "",
         modified=page.modified if page.is_whole else "",
@@ -193,11 +200,11 @@ def _shown(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True)
 
 
-def difference(before: Seen, after: Seen) -> str:
+def difference(before: SeenPage, after: SeenPage) -> str:
     """Return what differs, a line each as in a patch; empty: nothing does.
 
-    >>> old = Seen(what="a", digest="1", text="one\\ntwo")
-    >>> print(difference(old, Seen(what="a", digest="2", text="one\\nthree")))
+    >>> old = SeenPage(what="a", digest="1", text="one\\ntwo")
+    >>> print(difference(old, SeenPage(what="a", digest="2", text="one\\nthree")))
      one
     -two
     +three

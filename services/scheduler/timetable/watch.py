@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from vigil.contracts import SlotEntry
-from vigil.contracts.board import Seen, SlotState, WatchedUrl
+from vigil.contracts.board import SeenPage, SlotState, WatchedUrl
 from vigil.timetable.probe import ProbeAnswer, is_of, what_of
 
 FIRST: Final = "it looked for the first time"
@@ -30,14 +30,14 @@ COUNTED_MAX: Final = 1_000
 """Failures are counted so far."""
 
 
-class Looked(NamedTuple):
+class LookOutcome(NamedTuple):
     """What became of a slot, and what is to be kept of the look."""
 
     entry: SlotEntry
-    seen: Seen | None
+    seen: SeenPage | None
 
 
-def must_wait(seen: Seen | None, watch: WatchedUrl, now: datetime) -> bool:
+def must_wait(seen: SeenPage | None, watch: WatchedUrl, now: datetime) -> bool:
     """Whether it is too early to look again after a failure."""
     if seen is None or seen.what != what_of(watch) or seen.retry_at is None:
         return False
@@ -49,7 +49,9 @@ def waited(entry: SlotEntry) -> SlotEntry:
     return _not_run(entry, "skipped", WAITS)
 
 
-def looked(entry: SlotEntry, watch: WatchedUrl, seen: Seen | None, answer: ProbeAnswer) -> Looked:
+def looked(
+    entry: SlotEntry, watch: WatchedUrl, seen: SeenPage | None, answer: ProbeAnswer
+) -> LookOutcome:
     """Decide about a slot that would be run.
 
     Args:
@@ -58,22 +60,22 @@ def looked(entry: SlotEntry, watch: WatchedUrl, seen: Seen | None, answer: Probe
     """
     if answer.problem:
         failed = _failed(watch, seen, entry.at)
-        return Looked(_not_run(entry, "failed", f"its look failed: {answer.problem}"), failed)
+        return LookOutcome(_not_run(entry, "failed", f"its look failed: {answer.problem}"), failed)
     if not is_of(seen, watch):
-        return Looked(_not_run(entry, "skipped", FIRST), answer.seen)
+        return LookOutcome(_not_run(entry, "skipped", FIRST), answer.seen)
     if not answer.change:
-        return Looked(_not_run(entry, "skipped", UNCHANGED), answer.seen)
-    return Looked(replace(entry, change=answer.change), answer.seen)
+        return LookOutcome(_not_run(entry, "skipped", UNCHANGED), answer.seen)
+    return LookOutcome(replace(entry, change=answer.change), answer.seen)
 
 
 def _not_run(entry: SlotEntry, state: SlotState, reason: str) -> SlotEntry:
     return replace(entry, state=state, reason=reason, session="", is_late=False)
 
 
-def _failed(watch: WatchedUrl, seen: Seen | None, now: datetime) -> Seen:
+def _failed(watch: WatchedUrl, seen: SeenPage | None, now: datetime) -> SeenPage:
     """Keep what was seen before, and look again the later, the oftener it failed."""
     if seen is None or seen.what != what_of(watch):
-        seen = Seen(what=what_of(watch))
+        seen = SeenPage(what=what_of(watch))
     wait = min(RETRY * 2 ** min(seen.failures, DOUBLED_MAX), RETRY_MAX)
     failures = min(seen.failures + 1, COUNTED_MAX)
     return replace(seen, failures=failures, retry_at=now + wait)
