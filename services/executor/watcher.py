@@ -31,6 +31,7 @@ from vigil.timetable.pointer import at_pointer
 from vigil.timetable.probe import (
     CHANGE_LENGTH_MAX,
     CONCURRENCY_MAX,
+    EXECUTOR_PROBE,
     FAILURES_TOLD,
     TEXT_LENGTH_MAX,
     ProbeAnswer,
@@ -40,7 +41,6 @@ from vigil.timetable.probe import (
     is_of,
     what_of,
 )
-from vigil.topology import EXECUTOR_PROBE
 
 from . import work
 from .own_tools.http_get import HTML, XHTML, Fetcher, Page, is_text, readable_of, text_of

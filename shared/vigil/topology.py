@@ -226,8 +226,6 @@ class Role(msgspec.Struct, frozen=True, kw_only=True):
     raw: tuple[str, ...] = ()
 
 
-EXECUTOR_PROBE: Final = "rpc.executor.probe"
-"""Asks a replica of the executor whether what is watched has changed (not stored)."""
 ROLES: Final[dict[str, Role]] = {
     "gateway": Role(
         publishes=(
@@ -289,7 +287,7 @@ ROLES: Final[dict[str, Role]] = {
         raw=(
             "$JS.API.STREAM.PURGE.TIMERS", "$JS.API.STREAM.MSG.DELETE.TIMERS", "$KV.CONFIG.caps",
             "$JS.API.STREAM.CREATE.KV_LEASES", "$KV.CONFIG.rearm", "rpc.memory.maintain",
-            EXECUTOR_PROBE,
+            "rpc.executor.probe",
             *(f"$JS.API.CONSUMER.INFO.*.scheduler-turns{of}" for of in ("", "-system")),
         ),
     ),
@@ -301,7 +299,7 @@ ROLES: Final[dict[str, Role]] = {
             *(f"board.*.*.{kind}.*" for kind in ("approval", "job", "task", "use")),  # no grant
             ANYBODY.slot(),
         ),
-        subscribes=(EXECUTOR_CANCEL, EXECUTOR_PROBE), follows=("BOARD",),
+        subscribes=(EXECUTOR_CANCEL, "rpc.executor.probe"), follows=("BOARD",),
         pulls=(EXECUTOR_TURNS, EXECUTOR_TURNS_SYSTEM),
         reads=("SESSIONS", "SYSTEM", "BOARD", "SLOTS"),
         buckets_r=("CONFIG",),

@@ -35,13 +35,13 @@ from vigil.timetable.ledger import FAILURES_MAX
 from vigil.timetable.log import STREAM, Placed, SlotLog, placed
 from vigil.timetable.probe import (
     CONCURRENCY_MAX,
+    EXECUTOR_PROBE,
     TIMEOUT_S,
     ProbeAnswer,
     ProbeQuestion,
     decode_answer,
 )
 from vigil.timetable.probe import encode as encode_probe
-from vigil.topology import EXECUTOR_PROBE
 
 from ..promotion import PauseSwitch
 from . import decide, events

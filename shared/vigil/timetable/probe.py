@@ -15,6 +15,8 @@ from ..contracts import SlotRun
 from ..contracts.board import SeenPage, WatchedUrl
 from ..errors import InvalidInput
 
+EXECUTOR_PROBE: Final = "rpc.executor.probe"
+"""Where it is asked; one replica of the executor answers."""
 CONCURRENCY_MAX: Final = 32
 """Probes at a time, of one replica."""
 TIMEOUT_S: Final = 60.0
