@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from vigil.contracts import SOCKET, Event, State, Turn, Usage
+from vigil.contracts import Event, State, Turn, Usage
 from vigil.contracts.made import Made, SeenNotice
 from vigil.errors import VigilError
 
@@ -51,7 +51,7 @@ async def decide(turn: Turn, before: State, *, policy: Policy, read: Read, desk:
     tools = {tool.name: tool for tool in made.tools}
     ended = moment_of(made.after, tools)
     began = ended if made.moment is None else moment_of(made.moment, tools)
-    policy = msgspec.structs.replace(policy, route=made.route or SOCKET)
+    policy = msgspec.structs.replace(policy, route=made.route)
     draft = await _begun(turn, made, before, began, policy, read)
     if made.step in _ASKING and draft.wants_call:
         await _answered(draft, turn, made, ended, desk)

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from vigil.contracts import SOCKET, Row, Tool, Usage, encode
+from vigil.contracts import Row, Tool, Usage, encode
 from vigil.contracts.made import (
     MADE_BYTES_MAX,
     Made,
@@ -82,7 +82,7 @@ class Inputs:
             step=self.step,
             moment=None if began == after else began,
             after=after,
-            route="" if policy.route == SOCKET else policy.route,
+            route=policy.route,
             tools=tuple(msgspec.structs.replace(t, description="") for t in self.tools.values()),
             answer=None if self.answer is None else _answer(self.answer, rows),
             failure=None if self.failure is None else _failure(self.failure),

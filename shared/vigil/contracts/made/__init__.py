@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from ..base import Instant, Record
+from ..base import SOCKET, Instant, Record
 from ..history import Block
 from ..tools import Tool
 from .moment import SeenGrant, SeenHours, SeenMoment, SeenTask
@@ -67,8 +67,8 @@ class Made(Record, frozen=True, kw_only=True):
     """When the step began; None: when it ended, too."""
     after: SeenMoment | None = None
     """When it ended."""
-    route: str = ""
-    """The channel that the person preferred; empty: the socket."""
+    route: str = SOCKET
+    """The channel that the person preferred; empty: that of their newest message."""
     tools: tuple[Tool, ...] = ()
     """What was offered of the tools that it looked for, without their descriptions."""
     answer: SeenAnswer | None = None
