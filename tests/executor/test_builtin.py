@@ -204,7 +204,7 @@ async def test_the_probe_decides_what_is_offered(bare: Stack) -> None:
     )  # fmt: skip
     source = await Builtin.open(context)  # type: ignore[arg-type]
     assert "executor.sandbox is off" in source.shelf.problem
-    assert source._fetcher._rules.ports_never == bus.broker_ports
+    assert source.fetcher._rules.ports_never == bus.broker_ports
     await source.close()
 
 
