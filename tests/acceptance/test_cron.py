@@ -145,10 +145,12 @@ async def test_one_that_always_fails_is_told_once_and_paused_at_last(world: Worl
     found = await until(dan.http, row, *states)
     world.agent.behave = behave
     assert {one["reason"] for one in found[1::2]} == {"401"}
-    texts = await said(world, dan)
-    assert texts[0] == "The job 'levitate' failed: 401."
-    assert texts[1].endswith("It failed 10 times, one after the other, so it's paused now.")
-    assert len(texts) == 2
+    first, *digests, last = await said(world, dan)
+    assert first == "The job 'levitate' failed: 401."
+    assert last.endswith("It failed 10 times, one after the other, so it's paused now.")
+    # Depending on the time of day, the hour of the digest comes in between.
+    assert len(digests) <= 1
+    assert all("more times)" in text for text in digests)
     async with asyncio.timeout(PATIENCE_S):
         while (shown := (await dan.http.get(f"{PATH}/{row['id']}")).json())["is_enabled"]:
             await asyncio.sleep(0.02)

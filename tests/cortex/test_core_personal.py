@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from services.cortex.core import Policy
@@ -13,11 +14,12 @@ from services.cortex.profiles import registered
 from services.executor.own_tools.settings import change_settings
 from tests.cortex.driver import Driver, answer, call
 from tests.support.grants import grant_of
-from vigil.contracts import Equal, ToolResultBlock
+from vigil.contracts import Equal, Tool, ToolResultBlock, encode
 from vigil.grants.rule import Standing
 from vigil.settings.config import Config
 
-TOOL = change_settings.tool(Config())
+TOOL = msgspec.json.decode(encode(change_settings.tool(Config())), type=Tool)
+"""As the bus brings it."""
 CHANGE = call("change_settings", pause="on")
 
 
