@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from services.scheduler.timetable import decide
 from services.scheduler.timetable.decide import Revised, decisions
 from services.scheduler.timetable.events import start_of
+from services.scheduler.timetable.known import KnownRow
 from tests.support import examples
 from vigil.contracts import (
     SlotEntry,
@@ -31,6 +32,7 @@ from vigil.contracts.board import (
 )
 from vigil.timetable.ledger import ended as end_of
 from vigil.timetable.ledger import ledger_of
+from vigil.timetable.log import Placed
 from vigil.timetable.schedule import COUNTED_MAX, RUNS_MAX, due_between, upcoming
 
 ROW = "1f" * 16
@@ -338,3 +340,19 @@ def test_a_run_names_its_row_whose_budget_it_has_a_part_in() -> None:
     start = start_of(row(), run, START).payload.start
     assert start is not None
     assert start.row == row().id
+
+
+def test_what_was_done_for_a_run_is_forgotten_with_its_end() -> None:
+    """A scheduler that is active for a year would remember each run of it."""
+    known, entries = KnownRow(), list[SlotEntry]()
+    for day in range(1, 31):
+        begun = replace(slot_of(at(9, day=day), "running"), session=f"ann:vigil:_cron-{day}")
+        entries.append(begun)
+        known.place(Placed(ledger_of(entries), len(entries)))
+        known.begun.add(begun.session)
+        known.told_to_end.add(begun.session)
+        known.place(Placed(ledger_of(entries), len(entries)))
+        assert known.begun == known.told_to_end == {begun.session}
+        entries.append(ended(begun, at(9, 5, day=day)))
+        known.place(Placed(ledger_of(entries), len(entries)))
+        assert known.begun == known.told_to_end == set()

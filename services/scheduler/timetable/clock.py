@@ -23,21 +23,20 @@ from msgspec.structs import replace
 
 from vigil import crash
 from vigil.board.entries import STREAM as BOARD
-from vigil.board.kept import ROWS, KeptBoard, Revision
+from vigil.board.kept import ROWS, KeptBoard
 from vigil.bus.bus import Message
-from vigil.contracts import Change, SlotEntry, TimetableRow, encode
-from vigil.contracts.board import Ledger, OpenRun, SeenPage, WatchedUrl
+from vigil.contracts import Change, SlotEntry, encode
+from vigil.contracts.board import OpenRun, WatchedUrl
 from vigil.errors import InvalidInput, VigilError, WrongLastSequence
 from vigil.observe import trace
 from vigil.runtime import Context
-from vigil.subjects import ANYBODY, Scope, SessionKey, board_of
+from vigil.subjects import ANYBODY, SessionKey, board_of
 from vigil.timetable.ledger import FAILURES_MAX
-from vigil.timetable.log import STREAM, Placed, SlotLog, placed
+from vigil.timetable.log import STREAM, SlotLog, placed
 from vigil.timetable.probe import (
     CONCURRENCY_MAX,
     EXECUTOR_PROBE,
     TIMEOUT_S,
-    ProbeAnswer,
     ProbeQuestion,
     decode_answer,
 )
@@ -46,7 +45,7 @@ from vigil.timetable.probe import encode as encode_probe
 from ..promotion import PauseSwitch
 from . import decide, events
 from . import watch as rules
-from .decide import Revised
+from .known import KnownRow
 
 log = structlog.get_logger("vigil.scheduler")
 
@@ -56,53 +55,6 @@ LOOK_S: Final = 1.0
 """How soon it's looked again at what couldn't be done, and at the clock."""
 ALL_PAUSED: Final = "what is done unasked was paused"
 WHY_PAUSED: Final = f"{FAILURES_MAX} runs failed, one after the other"
-
-
-class KnownRow:
-    """A row as its revisions have it, and its ledger."""
-
-    def __init__(self) -> None:
-        self.revisions: list[Revision[TimetableRow]] = []
-        """The oldest first; none: only its ledger is known."""
-        self.last = Placed()
-        self.quiet: SlotEntry | None = None
-        """Of a watcher: slots that are decided, and not yet stored."""
-        self.seen: SeenPage | None = None
-        """What it saw last; None: what the ledger has."""
-        self.answer: ProbeAnswer | None = None
-        """What came of its look, if nothing is decided by it yet."""
-        self.is_looking = False
-
-    @property
-    def ledger(self) -> Ledger:
-        """What is decided, stored or not."""
-        ledger = self.last.ledger
-        if self.quiet is not None and (ledger.through or self.quiet.due_at) <= self.quiet.due_at:
-            ledger = replace(ledger, through=self.quiet.due_at)
-        return replace(ledger, seen=self.seen or ledger.seen)
-
-    @property
-    def row(self) -> TimetableRow:
-        return self.revisions[-1].entity
-
-    @property
-    def scope(self) -> Scope:
-        return Scope(self.row.agent, self.row.owner)
-
-    def pieces(self) -> list[Revised]:
-        """Return the revisions that something may be undecided of."""
-        ends = [one.at for one in self.revisions[1:]]
-        found = [
-            Revised(one.entity, until)
-            for one, until in zip(self.revisions, [*ends, None], strict=True)
-        ]
-        through = self.last.ledger.through
-        self.revisions = [
-            one
-            for one, piece in zip(self.revisions, found, strict=True)
-            if piece.until is None or through is None or piece.until > through
-        ]
-        return found[-len(self.revisions) :]
 
 
 class TimetableClock:
@@ -119,10 +71,6 @@ class TimetableClock:
         self._agenda: list[tuple[datetime, str]] = []
         self._next: dict[str, datetime] = {}
         """When each is looked at next; other entries of the agenda are of before."""
-        self._begun: set[str] = set()
-        """Sessions whose first event is stored."""
-        self._ended: set[str] = set()
-        """Sessions that were told to end."""
         self._behind = {BOARD, STREAM}
         """Streams that aren't read to their end."""
         self._news = asyncio.Event()
@@ -171,7 +119,7 @@ class TimetableClock:
         known = self._known.setdefault(id_, KnownRow())
         if message.seq > known.last.seq:
             try:
-                known.last = placed(message)
+                known.place(placed(message))
             except InvalidInput as error:
                 log.error("entry not readable", action="scheduler.ledger", error=str(error))
         return id_
@@ -242,7 +190,7 @@ class TimetableClock:
         # Before any is told to end: one that is told so first would never begin, and have no end.
         await self._begin_all(known, now)
         for run in decide.overdue(known.row, known.last.ledger, now):
-            await self._end(run, now)
+            await self._end(known, run, now)
         await self._store_quiet(known, now)
         refusal = ALL_PAUSED if self._pause.is_on_for(known.row.owner, now) else ""
         since = now - self._kept
@@ -285,7 +233,7 @@ class TimetableClock:
 
     async def _store(self, known: KnownRow, entry: SlotEntry) -> None:
         last = known.last._replace(ledger=replace(known.last.ledger, seen=known.ledger.seen))
-        known.last = await self._log.append(known.scope, last, entry)
+        known.place(await self._log.append(known.scope, last, entry))
         crash.point("scheduler.slot.decided")
 
     def _watched(self, known: KnownRow, made: list[SlotEntry], now: datetime) -> list[SlotEntry]:
@@ -339,35 +287,35 @@ class TimetableClock:
 
     async def _begin_all(self, known: KnownRow, now: datetime) -> None:
         for run in known.last.ledger.running:
-            await self._begin(known.row, run, now)
+            await self._begin(known, run, now)
 
-    async def _begin(self, row: TimetableRow, run: OpenRun, now: datetime) -> None:
+    async def _begin(self, known: KnownRow, run: OpenRun, now: datetime) -> None:
         """Store the first event of a run, unless it's there."""
-        if run.session in self._begun:
+        if run.session in known.begun:
             return
         key = SessionKey.parse(run.session)
         try:
             await self._bus.publish(
                 key.in_event("control"),
-                encode(events.start_of(row, run, now)),
+                encode(events.start_of(known.row, run, now)),
                 _headers(),
                 expect=0,
                 expect_subject=key.in_all,
             )
         except WrongLastSequence:
             log.info("started before", action="scheduler.slot", session=run.session)
-        self._begun.add(run.session)
+        known.begun.add(run.session)
         crash.point("scheduler.slot.begun")
 
-    async def _end(self, run: OpenRun, now: datetime) -> None:
+    async def _end(self, known: KnownRow, run: OpenRun, now: datetime) -> None:
         """Tell a session that it has had its time. The event of a repeat changes nothing."""
-        if run.session in self._ended:
+        if run.session in known.told_to_end:
             return
         event, key = events.end_of(run, now), SessionKey.parse(run.session)
         await self._bus.append(
             key.in_event("control"), encode(event), _headers(), among=key.in_all, msg_id=event.id
         )
-        self._ended.add(run.session)
+        known.told_to_end.add(run.session)
         crash.point("scheduler.slot.ended")
 
 

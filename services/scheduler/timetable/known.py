@@ -1,0 +1,73 @@
+"""A row of the timetable as the scheduler knows it for one term."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from vigil.board.kept import Revision
+from vigil.contracts import SlotEntry, TimetableRow
+from vigil.contracts.board import Ledger, SeenPage
+from vigil.subjects import Scope
+from vigil.timetable.log import Placed
+from vigil.timetable.probe import ProbeAnswer
+
+from .decide import Revised
+
+
+class KnownRow:
+    """A row as its revisions have it, and its ledger."""
+
+    def __init__(self) -> None:
+        self.revisions: list[Revision[TimetableRow]] = []
+        """The oldest first; none: only its ledger is known."""
+        self.last = Placed()
+        self.quiet: SlotEntry | None = None
+        """Of a watcher: slots that are decided, and not yet stored."""
+        self.seen: SeenPage | None = None
+        """What it saw last; None: what the ledger has."""
+        self.answer: ProbeAnswer | None = None
+        """What came of its look, if nothing is decided by it yet."""
+        self.is_looking = False
+        self.begun: set[str] = set()
+        """Sessions of open runs whose first event is stored."""
+        self.told_to_end: set[str] = set()
+        """Sessions of open runs that were told to end."""
+
+    def place(self, last: Placed) -> None:
+        """Know the newest entry of the ledger; what was done for runs that are over is forgotten,
+        or a term of months would remember each."""
+        self.last = last
+        open_ = {run.session for run in last.ledger.running}
+        self.begun &= open_
+        self.told_to_end &= open_
+
+    @property
+    def ledger(self) -> Ledger:
+        """What is decided, stored or not."""
+        ledger = self.last.ledger
+        if self.quiet is not None and (ledger.through or self.quiet.due_at) <= self.quiet.due_at:
+            ledger = replace(ledger, through=self.quiet.due_at)
+        return replace(ledger, seen=self.seen or ledger.seen)
+
+    @property
+    def row(self) -> TimetableRow:
+        return self.revisions[-1].entity
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(self.row.agent, self.row.owner)
+
+    def pieces(self) -> list[Revised]:
+        """Return the revisions that something may be undecided of."""
+        ends = [one.at for one in self.revisions[1:]]
+        found = [
+            Revised(one.entity, until)
+            for one, until in zip(self.revisions, [*ends, None], strict=True)
+        ]
+        through = self.last.ledger.through
+        self.revisions = [
+            one
+            for one, piece in zip(self.revisions, found, strict=True)
+            if piece.until is None or through is None or piece.until > through
+        ]
+        return found[-len(self.revisions) :]
