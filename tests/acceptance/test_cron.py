@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 import httpx2
 import pytest
@@ -14,11 +17,13 @@ import pytest_asyncio
 from services.cortex.thought.model import ModelError, ModelRequest
 from tests.support.scripted_model import say
 from tests.support.world import Person, StoppedClock, World, running_world
+from vigil.contracts import ToolResultBlock
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PATH: Final = "/api/cron"
 PATIENCE_S: Final = 40.0
+BERLIN: Final = ZoneInfo("Europe/Berlin")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -145,10 +150,12 @@ async def test_one_that_always_fails_is_told_once_and_paused_at_last(world: Worl
     found = await until(dan.http, row, *states)
     world.agent.behave = behave
     assert {one["reason"] for one in found[1::2]} == {"401"}
-    first, *digests, last = await said(world, dan)
+    first, *others = await said(world, dan)
     assert first == "The job 'levitate' failed: 401."
-    assert last.endswith("It failed 10 times, one after the other, so it's paused now.")
-    # Depending on the time of day, the hour of the digest comes in between.
+    paused = "It failed 10 times, one after the other, so it's paused now."
+    # Depending on the time of day, the hour of the digest comes in between, or last.
+    digests = [text for text in others if not text.endswith(paused)]
+    assert len(others) - len(digests) == 1
     assert len(digests) <= 1
     assert all("more times)" in text for text in digests)
     async with asyncio.timeout(PATIENCE_S):
@@ -192,34 +199,64 @@ async def test_one_that_takes_too_long_is_ended(world: World) -> None:
     assert found[2]["reason"] == "it took longer than the 90 s that it has"
 
 
-async def test_a_run_knows_what_those_before_it_found_and_nothing_of_others(world: World) -> None:
-    """J-3: the third is shown what the first two found, of its own row alone."""
+async def test_a_briefing_at_nine_names_what_earlier_ones_found(world: World) -> None:
+    """Scenario 1 of seed 000 from the morning on, J-3, J-2: the third names what the first two
+    found, and nothing of another row; it is told at home, where an answer knows of it."""
     gus = await world.person("gus:vigil:t1", has_socket=False)
-    behave, shown = world.agent.behave, list[str]()
+    behave, asked = world.agent.behave, dict[str, ModelRequest]()
 
-    def look(request: ModelRequest) -> Any:
-        if "gus:vigil:_cron" not in request.session_key:
+    def work(request: ModelRequest) -> Any:
+        """Look at the tracker, and name beside it what was found before."""
+        if not request.session_key.startswith("gus:vigil:_cron"):
             return behave(request)
-        results = [b.content for r in request.rows for b in r.blocks if hasattr(b, "tool_use_id")]
-        shown.append("\n".join(results))
-        return say(f"finding {len(shown)}")
+        asked[request.session_key] = request
+        news = f"#{400 + len(asked)}"
+        before = sorted(set(re.findall(r"#4\d\d", results_of(request))))
+        return say(f"New: {news}. Before: {', '.join(before) or 'nothing'}.")
 
-    world.agent.behave = look
-    other = await made(gus.http, "other", is_stateful=True, interval_s=10 * 86_400)
+    world.agent.behave = work
+    other = await made(gus.http, "other", is_stateful=True, runs_once=True)
     await until(gus.http, other, "running", "ran")
-    row = await made(gus.http, is_stateful=True)
-    states = ["running", "ran"]
-    for _ in range(2):
-        await until(gus.http, row, *states)
-        await found(gus.http, row, len(states) // 2)
-        move(world, 3600)
+    await found(gus.http, other, 1)
+    row = await made(
+        gus.http, prompt="What is new?", is_stateful=True, cron="0 9 * * *", zone="Europe/Berlin"
+    )
+    assert {at.astimezone(BERLIN).hour for at in next_of(row)} == {9}
+    states: list[str] = []
+    for number in (1, 2, 3):
+        due_at = next_of((await gus.http.get(f"{PATH}/{row['id']}")).json())[0]
+        move(world, (due_at - world.clock.now()).total_seconds())
         states += ["running", "ran"]
-    await until(gus.http, row, *states)
+        entries = await until(gus.http, row, *states)
+        assert [entries[-1]["due_at"], entries[-1]["delivery"]] == [wire(due_at), "told"]
+        await found(gus.http, row, number)
     world.agent.behave = behave
-    assert ["finding 1" in text for text in shown] == [False] * 4
-    assert [f"finding {n}" in shown[3] for n in (2, 3)] == [True, True]
-    assert "finding 2" in shown[2]
-    assert "finding" not in shown[1]
+    told = await said(world, gus)
+    assert told == [
+        "New: #401. Before: nothing.",
+        "New: #402. Before: nothing.",
+        "New: #403. Before: #402.",
+        "New: #404. Before: #402, #403.",
+    ]
+    home = await world.person("gus:vigil:main", has_socket=False)
+    await home.exchange("which one is urgent?")
+    assert (await said(world, home))[-1] == "re: which one is urgent?"
+    (request,) = [r for r in world.agent.requests if r.session_key == home.key]
+    assert told[-1] in world.agent.text_of(request)
+
+
+def results_of(request: ModelRequest) -> str:
+    """Return what the calls of a session came to."""
+    blocks = [block for row in request.rows for block in row.blocks]
+    return "\n".join(block.content for block in blocks if isinstance(block, ToolResultBlock))
+
+
+def next_of(row: dict[str, Any]) -> list[datetime]:
+    return [datetime.fromisoformat(at) for at in row["next_at"]]
+
+
+def wire(at: datetime) -> str:
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 async def found(http: httpx2.AsyncClient, row: dict[str, Any], count: int) -> None:
