@@ -297,7 +297,7 @@ ROLES: Final[dict[str, Role]] = {
             "session.*.*.*.in.told.*", "system.*.*.*.call.*", "system.*.*.*.in.tool_result",
             "system.*.*.*.in.control", EXECUTOR_CANCEL, "dead.executor.*.*.*",
             *(f"board.*.*.{kind}.*" for kind in ("approval", "job", "task", "use")),  # no grant
-            ANYBODY.slot(),
+            "board.*.*.row.*", ANYBODY.slot(),
         ),
         subscribes=(EXECUTOR_CANCEL, "rpc.executor.probe"), follows=("BOARD",),
         pulls=(EXECUTOR_TURNS, EXECUTOR_TURNS_SYSTEM),

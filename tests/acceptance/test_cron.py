@@ -14,7 +14,9 @@ import httpx2
 import pytest
 import pytest_asyncio
 
+from services.cortex.core.tools.routing import ONLY_THE_PERSON
 from services.cortex.thought.model import ModelError, ModelRequest
+from tests.support.agent import ask, ask_in_steps
 from tests.support.scripted_model import say
 from tests.support.world import Person, StoppedClock, World, running_world
 from vigil.contracts import ToolResultBlock
@@ -197,6 +199,28 @@ async def test_one_that_takes_too_long_is_ended(world: World) -> None:
     world.agent.gate.set()
     assert found[1]["reason"] == "the run before was still going on"
     assert found[2]["reason"] == "it took longer than the 90 s that it has"
+
+
+async def test_what_a_person_asks_for_recurs_and_outside_content_makes_nothing(
+    world: World,
+) -> None:
+    """J-2, X-3: by telling the agent; it is told when, and lists what there is."""
+    ivy = await world.person("ivy:vigil:t1", has_socket=False)
+    job = {"action": "create", "name": "look", "prompt": "What is new?", "interval_s": 86_400}
+    await ivy.exchange(ask_in_steps([("cron", job)], [("cron_list", {})]))
+    made_of, listed = [results_of(r) for r in world.agent.requests if r.session_key == ivy.key][-2:]
+    assert "every 1 d; next: " in made_of
+    assert "look (" in listed
+    (row,) = (await ivy.http.get(PATH)).json()["rows"]
+    assert (row["made_by"], row["session_key"]) == ("agent", ivy.key)
+    await until(ivy.http, row, "running", "ran")
+    assert await said(world, await world.person("ivy:vigil:main", has_socket=False)) == [
+        "re: What is new?"
+    ]
+    await ivy.talk.ended(await ivy.talk.outside(ask(("cron", job | {"name": "evil"}))))
+    rows = (await ivy.http.get(PATH)).json()["rows"]
+    assert [one["name"] for one in rows] == ["look"]
+    assert ONLY_THE_PERSON in results_of(world.agent.requests[-1])
 
 
 async def test_a_briefing_at_nine_names_what_earlier_ones_found(world: World) -> None:

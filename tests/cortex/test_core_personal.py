@@ -11,6 +11,7 @@ from services.cortex.core import Policy
 from services.cortex.core.profile import offers
 from services.cortex.core.tools.routing import ONLY_THE_PERSON
 from services.cortex.profiles import registered
+from services.executor.own_tools.cron import cron
 from services.executor.own_tools.settings import change_settings
 from tests.cortex.driver import Driver, answer, call
 from tests.support.grants import grant_of
@@ -76,6 +77,8 @@ def test_nothing_else_does_nor_is_anybody_asked(way: Callable[[Driver], None]) -
     assert ONLY_THE_PERSON in refused(driver)
 
 
-def test_no_other_kind_of_session_is_offered_it() -> None:
-    kinds = [one.name for one in registered().values() if offers(one, TOOL.name, TOOL)]
-    assert (kinds, TOOL.is_personal) == (["channel"], True)
+@pytest.mark.parametrize("tool", [TOOL, cron.tool(Config())])
+def test_no_other_kind_of_session_is_offered_it(tool: Tool) -> None:
+    """J-2: so a job makes no other jobs, either."""
+    kinds = [one.name for one in registered().values() if offers(one, tool.name, tool)]
+    assert (kinds, tool.is_personal) == (["channel"], True)

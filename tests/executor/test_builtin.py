@@ -146,6 +146,8 @@ async def test_without_a_sandbox_there_is_no_shell_and_the_shelf_says_why(tmp_pa
     hands = Hands(tmp_path)
     shelf = hands.source.shelf
     assert [tool.name for tool in shelf.tools] == [
+        "cron_list",
+        "cron",
         "read_file",
         "write_file",
         "http_get",
@@ -167,6 +169,8 @@ async def test_the_shelf(tmp_path: Path) -> None:
         "read_file": ("read", True),
         "write_file": ("write", True),
         "http_get": ("external", True),
+        "cron_list": ("read", True),
+        "cron": ("write", True),
         "change_settings": ("write", True),
     }
     for tool in shelf.tools:

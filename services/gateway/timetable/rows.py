@@ -6,25 +6,20 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, Final
 
-from msgspec.structs import replace
-
 from vigil.board.kept import ROWS, KeptBoard, Revision
 from vigil.contracts import (
     Instant,
     TimetableRow,
 )
 from vigil.contracts.board import (
-    CronSchedule,
     CronWork,
-    EverySchedule,
     Misfire,
-    OnceSchedule,
     RowMaker,
     Schedule,
     WatchedUrl,
 )
-from vigil.errors import InvalidInput
 from vigil.subjects import KeyText, PartText, Scope
+from vigil.timetable import edit
 from vigil.timetable.log import SlotLog
 from vigil.timetable.schedule import upcoming, words_of
 
@@ -171,7 +166,7 @@ def row_of(wanted: RowBody, owner: str, id_: str, zone: str, now: datetime) -> T
         agent=wanted.agent_id,
         name=wanted.name,
         work=work,
-        schedule=_schedule(wanted, zone),
+        schedule=edit.schedule_of(wanted.cron, wanted.interval_s, wanted.at, zone),
         misfire=wanted.misfire,
         grace_s=wanted.grace_s,
         active_hours=wanted.active_hours,
@@ -185,54 +180,10 @@ def row_of(wanted: RowBody, owner: str, id_: str, zone: str, now: datetime) -> T
     )
 
 
-def _schedule(wanted: RowBody | RowChange, zone: str) -> Schedule:
-    """Return when it is to be due. Raises: InvalidInput: that is none, or more than one."""
-    given: list[Schedule] = []
-    if wanted.cron:
-        given.append(CronSchedule(expression=wanted.cron.strip(), zone=zone))
-    if wanted.interval_s is not None:
-        given.append(EverySchedule(interval_s=wanted.interval_s))
-    if wanted.at is not None:
-        given.append(OnceSchedule(at=wanted.at))
-    if len(given) != 1:
-        raise InvalidInput("cron", "give one of cron, interval_s and at")
-    return given[0]
-
-
 def changed(row: TimetableRow, wanted: RowChange, now: datetime) -> TimetableRow:
-    """Return the row as a person wants it; a new schedule, and a resumed one, hold from now on.
-
-    Raises:
-        InvalidInput: there is no such schedule.
-    """
-    of_work = _given(wanted, ("prompt", "is_stateful", "target", "timeout_s", "watch"))
-    after = replace(row, work=replace(row.work, **of_work), **_given(wanted, _PLAIN))
-    if wanted.cron or wanted.interval_s is not None or wanted.at is not None:
-        after = replace(after, schedule=_schedule(wanted, after.zone))
-    elif isinstance(after.schedule, CronSchedule):
-        after = replace(after, schedule=replace(after.schedule, zone=after.zone))
-    is_resumed = after.is_enabled and not row.is_enabled
-    if after.schedule != row.schedule or is_resumed:
-        after = replace(after, scheduled_at=now)
-    return after
-
-
-_PLAIN: Final = (
-    "name",
-    "zone",
-    "misfire",
-    "grace_s",
-    "active_hours",
-    "jitter_s",
-    "may_overlap",
-    "runs_once",
-    "is_enabled",
-)
-"""What of a row is changed as it is given."""
-
-
-def _given(wanted: RowChange, names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: value for name in names if (value := getattr(wanted, name)) is not None}
+    """Return the row as a person wants it. Raises: InvalidInput."""
+    fields = RowChange.__struct_fields__
+    return edit.changed(row, {name: getattr(wanted, name) for name in fields}, now)
 
 
 # ---------------------------------------------------------------- shown

@@ -68,22 +68,29 @@ def _run(entry: SlotEntry) -> OpenRun:
     )
 
 
-def session_of(row: TimetableRow, due_at: datetime, *, is_by_hand: bool = False) -> SessionKey:
-    """Return the session that runs a slot: for a row and an instant always the same."""
-    how = "hand" if is_by_hand else "slot"
-    key = SessionKey(row.owner, row.agent, "")
-    return key.of_kind(KIND, token_of(how, row.id, due_at.isoformat()))
+def session_of(row: TimetableRow, due_at: datetime, *, by_hand: str = "") -> SessionKey:
+    """Return the session that runs a slot: for a row and an instant always the same.
+
+    Args:
+        by_hand: what orders a run beside the schedule, for which it is always the same.
+    """
+    of = ("hand", row.id, by_hand) if by_hand else ("slot", row.id, due_at.isoformat())
+    return SessionKey(row.owner, row.agent, "").of_kind(KIND, token_of(*of))
 
 
-def begun(row: TimetableRow, now: datetime) -> SlotEntry:
-    """Return the entry that has a row run at once, by hand."""
+def begun(row: TimetableRow, now: datetime, order: str = "") -> SlotEntry:
+    """Return the entry that has a row run at once, by hand.
+
+    Args:
+        order: what orders it; empty: this very moment does.
+    """
     return SlotEntry(
         row=row.id,
         due_at=now,
         state="running",
         at=now,
         is_by_hand=True,
-        session=str(session_of(row, now, is_by_hand=True)),
+        session=str(session_of(row, now, by_hand=order or now.isoformat())),
     )
 
 

@@ -217,3 +217,24 @@ def words_of(schedule: CronSchedule | EverySchedule | OnceSchedule) -> str:
             return f"every {interval_s // size} {unit}"
         case OnceSchedule(at=at):
             return f"once, at {at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def told_of(row: TimetableRow, now: datetime, count: int = 3) -> str:
+    """Say when a row is due, and the next instants of it on the clocks of its zone.
+
+    >>> from vigil.contracts.board import CronWork
+    >>> now = datetime(2026, 11, 20, tzinfo=UTC)
+    >>> row = TimetableRow(
+    ...     id="1" * 32, owner="ann", agent="vigil", name="briefing", made_at=now,
+    ...     scheduled_at=now, work=CronWork(prompt="What is new?"), zone="Europe/Berlin",
+    ...     schedule=CronSchedule(expression="0 9 * * 1-5", zone="Europe/Berlin"))
+    >>> print(told_of(row, now))
+    At 09:00 on Monday through Friday (Europe/Berlin); next: Fri 2026-11-20 09:00, \
+Mon 2026-11-23 09:00, Tue 2026-11-24 09:00 (Europe/Berlin)
+    """
+    zone = zone_of(row.zone)
+    following = [
+        f"{at.astimezone(zone):%a %Y-%m-%d %H:%M}" for at in islice(upcoming(row, now), count)
+    ]
+    when = words_of(row.schedule)
+    return f"{when}; next: {', '.join(following)} ({row.zone})" if following else f"{when}; over"

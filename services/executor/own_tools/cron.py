@@ -1,0 +1,264 @@
+"""cron and cron_list: the person's rows of the timetable, by talking (SPEC J-2, LOOPS L-1).
+
+A row runs for good and with the person's order behind it. So the core lets only their own words
+make, change or run one (`Tool.is_personal`); what there is may be looked at by any loop. It's what
+`vigil cron` does, in the same way. A call that comes again finds what it made by its id.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from vigil.board.kept import ROWS, BoundReached, KeptBoard, Revision
+from vigil.contracts import Change, TimetableRow
+from vigil.contracts.arguments import Arguments
+from vigil.contracts.board import CronWork, WatchedUrl
+from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
+from vigil.settings import own
+from vigil.subjects import SessionKey, token_of
+from vigil.teams import holding
+from vigil.timetable.check import GRACE_S_MAX, NAME_LENGTH_MAX, PROMPT_LENGTH_MAX, check, check_name
+from vigil.timetable.edit import changed, schedule_of
+from vigil.timetable.ledger import begun
+from vigil.timetable.log import SlotLog
+from vigil.timetable.schedule import EXPRESSION_LENGTH_MAX, told_of, words_of
+
+from ..tools.declaration import Means, tool
+from ..tools.source import Call, ToolOutput
+
+TRIES_MAX: Final = 3
+"""Somebody else may change a row at the same time."""
+ASKED_WITHIN: Final = timedelta(days=1)
+"""A call is never older."""
+SHOWN_LENGTH_MAX: Final = 200
+REPEAT: Final = "Repeat to the person when it is due, with these times and the zone."
+
+Short = Annotated[str, msgspec.Meta(max_length=200)]
+Prompt = Annotated[str, msgspec.Meta(max_length=PROMPT_LENGTH_MAX)]
+
+
+class Cron(Arguments, frozen=True, kw_only=True):
+    """Keep work that you do for the person again and again: create, update, pause, resume, run or
+    remove a job.
+
+    Which means: a reminder with a fixed text at one time is schedule_followup with message and
+    keep; a look of your own later in this conversation is schedule_followup without message; work
+    that recurs ("every weekday at nine", "once an hour") is a job: cron; "tell me when that page
+    changes" is a watcher: a job with watch_url, which runs only if the page has changed.
+
+    A run knows nothing but its prompt: write down all that it needs. What it says last is told to
+    the person; nothing, if that is empty. Set is_stateful if it must know what earlier runs found:
+    briefings, "what is new". Give one of cron, interval_s and at. `row` is the name or id of the
+    job that is not new.
+    """
+
+    action: Literal["create", "update", "pause", "resume", "run", "remove"]
+    row: Short | None = None
+    name: Annotated[str, msgspec.Meta(max_length=NAME_LENGTH_MAX)] | None = None
+    prompt: Prompt | None = None
+    cron: (
+        Annotated[
+            str,
+            msgspec.Meta(max_length=EXPRESSION_LENGTH_MAX, description="Five fields: 0 9 * * 1-5"),
+        ]
+        | None
+    ) = None
+    interval_s: int | None = None
+    at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    zone: (
+        Annotated[str, msgspec.Meta(max_length=100, description="IANA name; absent: the person's")]
+        | None
+    ) = None
+    misfire: Literal["skip", "latest", "all"] | None = None
+    grace_s: Annotated[int, msgspec.Meta(ge=0, le=GRACE_S_MAX)] | None = None
+    active_hours: Annotated[str, msgspec.Meta(description="08:00-18:00")] | None = None
+    runs_once: bool | None = None
+    is_stateful: bool | None = None
+    timeout_s: int | None = None
+    watch_url: Annotated[str, msgspec.Meta(max_length=4000)] | None = None
+    watch_pointer: (
+        Annotated[str, msgspec.Meta(description="JSON pointer of what counts at watch_url")] | None
+    ) = None
+
+
+class CronList(Arguments, frozen=True, kw_only=True):
+    """List the jobs of the person and you: what recurs, when, and whether it is paused."""
+
+
+# ---------------------------------------------------------------- cron_list
+
+
+@tool(risk="read", timeout_s=10.0, profiles=("channel",), is_idempotent=True)
+async def cron_list(given: CronList, call: Call, means: Means) -> ToolOutput:
+    """Show the rows. Raises: Unavailable."""
+    now = means.clock.now()
+    rows = [one.entity for one in await _there(call, means)]
+    lines = [_line(row, now) for row in sorted(rows, key=lambda one: one.name)]
+    return ToolOutput(content="\n".join(lines) or "None.")
+
+
+def _line(row: TimetableRow, now: datetime) -> str:
+    when = told_of(row, now, 1) if row.is_enabled else f"{words_of(row.schedule)}; paused"
+    prompt = " ".join(row.work.prompt.split())
+    if len(prompt) > SHOWN_LENGTH_MAX:
+        prompt = f"{prompt[:SHOWN_LENGTH_MAX]}…"
+    watched = f"; watches {row.work.watch.url}" if row.work.watch is not None else ""
+    return f"{row.name} ({row.id[:8]}): {when}{watched}. {prompt}"
+
+
+# ---------------------------------------------------------------- cron
+
+
+@tool(risk="write", timeout_s=10.0, profiles=("channel",), is_idempotent=True, is_personal=True)
+async def cron(given: Cron, call: Call, means: Means) -> ToolOutput:
+    """Do it; what can't be done is told by field and reason.
+
+    Raises:
+        InvalidInput: a value can't be used.
+        Unavailable: it surely did not run.
+    """
+    try:
+        if given.action == "create":
+            return ToolOutput(content=await _create(given, call, means))
+        for _ in range(TRIES_MAX):
+            try:
+                return ToolOutput(content=await _edit(given, call, means))
+            except WrongLastSequence:
+                continue
+    except BoundReached as error:
+        return ToolOutput(content=f"Not made: {error}.", is_error=True)
+    raise Unavailable("the job is being changed elsewhere")
+
+
+async def _there(call: Call, means: Means) -> list[Revision[TimetableRow]]:
+    """Return the rows that aren't removed, and the one that this very call changed."""
+    rows = await KeptBoard(means.bus, ROWS).all(call.key.scope)
+    return [one for one in rows if not one.entity.is_removed or one.change.cause == call.id]
+
+
+async def _create(given: Cron, call: Call, means: Means) -> str:
+    """Raises: InvalidInput, BoundReached."""
+    now, key = means.clock.now(), call.key
+    for field in ("name", "prompt"):
+        if not getattr(given, field):
+            raise InvalidInput(field, "must be given")
+    if given.row is not None:
+        raise InvalidInput("row", "names a job that there is; a new one has a name")
+    zone = given.zone or await _zone(key, means)
+    new = TimetableRow(
+        id=token_of("row", str(key), call.id),
+        owner=key.user,
+        agent=key.agent,
+        name=given.name or "",
+        work=CronWork(prompt=given.prompt or ""),
+        schedule=schedule_of(given.cron, given.interval_s, given.at, zone),
+        zone=zone,
+        made_by="agent",
+        session_key=str(key),
+        is_ordered=True,
+        made_at=now,
+        scheduled_at=now,
+    )
+    row = check(replace(changed(new, _wanted(given), now), scheduled_at=now))
+
+    def make(others: list[TimetableRow]) -> TimetableRow:
+        if all(one.id != row.id for one in others):
+            check_name(row, others)
+        return row
+
+    board, change = KeptBoard(means.bus, ROWS), Change(by=key.agent, cause=call.id)
+    made = await board.create(make, holding(key.user, key.agent), change, now)
+    return _said("Made", made.entity, now)
+
+
+async def _edit(given: Cron, call: Call, means: Means) -> str:
+    """Raises: InvalidInput, WrongLastSequence."""
+    now, board = means.clock.now(), KeptBoard(means.bus, ROWS)
+    found = await _find(given.row, call, means)
+    if given.action == "run":
+        return await _run(found.entity, call, means, now)
+    if any(one.change.cause == call.id for one in await board.history(found)):
+        return "It was done, and may have been changed since."
+    row = _after(given, found.entity, now)
+    if row == found.entity:
+        return "It is so already."
+    there = await board.all(holding(row.owner, row.agent))
+    check_name(row, (one.entity for one in there if not one.entity.is_removed))
+    made = await board.change(found, row, Change(by=call.key.agent, cause=call.id), now)
+    return _said("Changed", made.entity, now)
+
+
+def _after(given: Cron, row: TimetableRow, now: datetime) -> TimetableRow:
+    """Return what a row is to be. Raises: InvalidInput."""
+    wanted = _wanted(given)
+    if given.action == "update":
+        if all(value is None for value in wanted.values()):
+            raise InvalidInput("arguments", "say what is to be changed")
+        return check(changed(row, wanted, now))
+    if any(value is not None for value in wanted.values()):
+        raise InvalidInput("action", f"{given.action} changes nothing else; use update for that")
+    if given.action == "remove":
+        return replace(row, is_removed=True)
+    return changed(row, {"is_enabled": given.action == "resume"}, now)
+
+
+async def _run(row: TimetableRow, call: Call, means: Means, now: datetime) -> str:
+    """Order a run beside the schedule, once for each call. Raises: WrongLastSequence."""
+    log, entry = SlotLog(means.bus), begun(row, now, call.id)
+    async for before in log.newest(row_scope := call.key.scope, row.id):
+        if before.session == entry.session:
+            return f"{row.name!r} runs now; its result comes by itself."
+        if before.at < now - ASKED_WITHIN:
+            break
+    last = await log.last(row_scope, row.id)
+    if last.ledger.running and not row.may_overlap:
+        raise InvalidInput("row", "a run of it is still going on")
+    await log.append(row_scope, last, entry)
+    return f"{row.name!r} runs now; its result comes by itself."
+
+
+async def _find(name: str | None, call: Call, means: Means) -> Revision[TimetableRow]:
+    """Return a row by its name, its id, or how that begins.
+
+    Raises:
+        InvalidInput: there is none, or more than one.
+    """
+    if not name:
+        raise InvalidInput("row", "must be the name or id of a job")
+    there = await _there(call, means)
+    found = [one for one in there if one.change.cause == call.id]
+    found = found or [one for one in there if one.entity.name == name]
+    found = found or [one for one in there if one.entity.id.startswith(name)]
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(repr(one.entity.name) for one in islice(there, 20)) or "none"
+    raise InvalidInput("row", f"{name!r} is no job; there is: {names}")
+
+
+def _wanted(given: Cron) -> dict[str, Any]:
+    """Return what is to be changed of a row; None: it stays."""
+    names = ("action", "row", "watch_url", "watch_pointer")
+    wanted = {name: getattr(given, name) for name in Cron.__struct_fields__ if name not in names}
+    if given.watch_pointer is not None and given.watch_url is None:
+        raise InvalidInput("watch_pointer", "goes with watch_url")
+    if given.watch_url is not None:
+        wanted["watch"] = WatchedUrl(url=given.watch_url, pointer=given.watch_pointer or "")
+    return wanted
+
+
+async def _zone(key: SessionKey, means: Means) -> str:
+    configured = means.config.person_of(key.user)
+    return own.over(configured, (await own.find(means.bus, key.user)).own).timezone
+
+
+def _said(what: str, row: TimetableRow, now: datetime) -> str:
+    if row.is_removed:
+        return f"Removed {row.name!r}; what runs of it goes on to its end."
+    if not row.is_enabled:
+        return f"{row.name!r} is paused: {words_of(row.schedule)}."
+    return f"{what} {row.name!r} ({row.id[:8]}): {told_of(row, now)}. {REPEAT}"
