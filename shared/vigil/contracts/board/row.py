@@ -35,7 +35,7 @@ class OnceSchedule(Record, frozen=True, kw_only=True, tag_field="kind", tag="at"
 Schedule = CronSchedule | EverySchedule | OnceSchedule
 
 
-class WatchedUrl(Record, frozen=True, kw_only=True):
+class WatchedUrl(Record, frozen=True, kw_only=True, tag_field="kind", tag="url"):
     """A page or document that is looked at without a model."""
 
     url: str
