@@ -146,7 +146,7 @@ EVERY_SUBJECT: Final[dict[str, set[str]]] = {
     KEY.board("grant", "1f"): {"gateway"},
     KEY.board("use", "1f"): {"executor"},
     KEY.board("task", "1f"): {"executor", "gateway", "scheduler"},
-    KEY.board("row", "1f"): {"gateway", "scheduler"},
+    KEY.board("row", "1f"): {"executor", "gateway", "scheduler"},
     SCOPE.slot("1f"): {"gateway", "scheduler", "executor"},
     f"upload.ann.{64 * 'a'}.0": {"gateway"},
     f"file.ann.{64 * 'a'}.0": {"gateway"},
