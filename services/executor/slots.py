@@ -28,9 +28,11 @@ from vigil.contracts.board import (
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.observe import trace
 from vigil.runtime import Context
+from vigil.settings.config import Config
 from vigil.settings.homes import homes_of
 from vigil.subjects import SessionKey, check_part
 from vigil.teams import TEAM
+from vigil.timetable.check import is_channel
 from vigil.timetable.ledger import FAILURES_MAX, ended
 from vigil.timetable.log import SlotLog
 
@@ -89,10 +91,7 @@ class SlotDesk:
         self, key: SessionKey, effect: TellParent, slot: SlotRun, told: ToldPayload
     ) -> None:
         """Tell the conversation that the row names, or the owner's home."""
-        homes = homes_of(self._config, key)
-        if slot.target:
-            homes = (check_target(key, slot.target),)
-        for home in homes:
+        for home in homes_for(self._config, key, slot):
             event = work.told_of(home, effect.id, told, now=self._clock.now())
             with contextlib.suppress(WrongLastSequence):  # told before
                 await self._bus.publish(
@@ -100,12 +99,23 @@ class SlotDesk:
                 )
 
 
-def check_target(key: SessionKey, target: str) -> SessionKey:
-    """Return the conversation that is told. Raises: InvalidInput, it's none of the same person."""
-    found = work.relative_of(key, target)
+def homes_for(config: Config, key: SessionKey, slot: SlotRun) -> tuple[SessionKey, ...]:
+    """Return which conversations are told: the one that the row names, or its owner's home.
+
+    Raises:
+        InvalidInput: it's none of the same person.
+    """
+    if not slot.target or is_channel(slot.target):
+        return homes_of(config, key)
+    found = work.relative_of(key, slot.target)
     if found.is_system:
         raise InvalidInput("target", f"{found} is no conversation")
-    return found
+    return (found,)
+
+
+def channel_of(slot: SlotRun) -> str:
+    """Return the channel that a row is told through; empty: as other messages unasked."""
+    return slot.target if is_channel(slot.target) else ""
 
 
 def _open_run(key: SessionKey, ledger: Ledger, slot: SlotRun) -> OpenRun | None:
@@ -135,7 +145,7 @@ def report_of(
     payload = effect.payload
     if not problem and not payload.content:
         return None
-    is_for_one = key.user != TEAM or bool(slot.target)
+    is_for_one = key.user != TEAM or bool(slot.target and not channel_of(slot))
     if problem:
         text = _failure(slot, "" if payload.is_tainted or not is_for_one else problem, ledger)
     else:
@@ -151,6 +161,7 @@ def report_of(
         row=slot.row if problem else "",
         is_ordered=slot.is_ordered,
         is_tainted=payload.is_tainted and is_whole,
+        channel=channel_of(slot),
     )
 
 

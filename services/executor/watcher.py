@@ -25,7 +25,6 @@ from vigil.errors import InvalidInput, WrongLastSequence
 from vigil.net.client import FAILURES, why_failed
 from vigil.net.ssrf import RequestRefused
 from vigil.runtime import Context
-from vigil.settings.homes import homes_of
 from vigil.subjects import SessionKey, token_of
 from vigil.timetable.pointer import at_pointer
 from vigil.timetable.probe import (
@@ -44,7 +43,7 @@ from vigil.timetable.probe import (
 
 from . import work
 from .own_tools.http_get import HTML, XHTML, Fetcher, Page, is_text, readable_of, text_of
-from .slots import WHAT, check_target
+from .slots import WHAT, channel_of, homes_for
 
 PROBLEM_LENGTH_MAX: Final = 300
 UNCHANGED_STATUS: Final = 304
@@ -117,9 +116,8 @@ class Watcher:
         if told is None:
             return
         key, slot = SessionKey.parse(question.session), question.slot
-        homes = (check_target(key, slot.target),) if slot.target else homes_of(self._config, key)
         name = f"watch-{token_of(slot.row, str(question.after), told.text[-20:])}"
-        for home in homes:
+        for home in homes_for(self._config, key, slot):
             event = work.told_of(home, name, told, now=self._clock.now())
             with contextlib.suppress(WrongLastSequence):  # told before
                 await self._bus.publish(
@@ -145,6 +143,7 @@ def told_of(question: ProbeQuestion, answer: ProbeAnswer) -> ToldPayload | None:
         what=WHAT,
         title=slot.name,
         is_ordered=slot.is_ordered,
+        channel=channel_of(slot),
     )
 
 

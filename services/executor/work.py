@@ -202,6 +202,7 @@ def start_of(key: SessionKey, effect: SpawnSession, turn_seq: int, *, now: datet
         is_tainted=payload.is_tainted,
         call=payload.call,
         row=payload.row,
+        row_tokens=payload.row_tokens,
     )
     return Control(
         id=f"start-{effect.id}",

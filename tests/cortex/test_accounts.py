@@ -58,7 +58,7 @@ def test_no_account_ever_holds_more_than_its_cap(
             used = Amount(tokens=amount.tokens // 2, micro_usd=(amount.micro_usd or 0) // 2)
             accounts = tuple(settled(one, amount, used) for one in accounts)
         for link, account in zip(chain_of(ANN), accounts, strict=True):
-            share = link.limits(budget).share
+            share = link.limits(budget, ANN).share
             assert account.reserved + account.used <= 1000 * share
             assert account.reserved_micro_usd + account.used_micro_usd <= 1000 * share
             assert account.reserved >= 0 <= account.reserved_micro_usd
@@ -168,6 +168,12 @@ def test_what_a_session_starts_counts_as_its_own_and_as_its_rows() -> None:
         with pytest.raises(BudgetExceeded, match=words) as caught:
             reserved(fresh, Amount(tokens=101, micro_usd=101), Caps(**config), worker, NOW)
         assert f"budget.{next(iter(config))} raises it" in str(caught.value)
+    pinned = PaidCall.of(key, msgspec.structs.replace(start, row_tokens=50), "m", "cheap")
+    with pytest.raises(BudgetExceeded, match="50 tokens for one row of the timetable") as caught:
+        reserved(fresh, Amount(tokens=51), Caps(daily_tokens_per_row=100), pinned, NOW)
+    assert "vigil cron edit --tokens` raises it" in str(caught.value)
+    with pytest.raises(BudgetExceeded, match="20 tokens for one row of the timetable"):
+        reserved(fresh, Amount(tokens=51), Caps(daily_tokens_per_row=20), pinned, NOW)
     spent = (Account(), Account(used=950), *fresh[2:])
     caps = Caps(daily_tokens_per_session=1000)
     with pytest.raises(BudgetExceeded, match="1000 tokens for one session and what it starts"):

@@ -65,6 +65,15 @@ def test_what_comes_from_outside_is_said_marked_and_sways_the_thread() -> None:
     assert bool(turn.state.taint)
 
 
+def test_it_goes_through_the_channel_that_a_row_names_or_the_usual_way() -> None:
+    """J-2: also if that channel is no more."""
+    driver = Driver(silent, Policy(autonomy_enabled=True, channels=("ops", "sms"), route="ops"))
+    driver.told("It rains.", is_ordered=True, channel="sms")
+    driver.told("It snows.", is_ordered=True, channel="pigeon")
+    assert [send.payload.channel for send in driver.sends] == ["sms", "ops"]
+    assert "no_channel" in [note.code for turn in driver.turns for note in turn.notes]
+
+
 def test_it_waits_for_the_answer_that_is_being_made() -> None:
     driver = Driver(lambda _: answer("Here you are."))
     driver.meanwhile(driver.message("hi"), driver.told_event("The job is done.", is_ordered=True))

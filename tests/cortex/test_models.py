@@ -178,6 +178,15 @@ def test_a_provider_without_its_sdk_names_the_extra(
         choose(settings(tmp_path, "gpt", models=rows))
 
 
+def test_a_row_may_pin_a_model_that_no_setting_names(tmp_path: Path) -> None:
+    """J-2: one whose key is missing doesn't keep the others from starting; nor is it pinned."""
+    models = {"big": {"provider": "rehearsal"}, "own": {"provider": "rehearsal"}, "far": {}}
+    catalogue = choose(settings(tmp_path, "big", models=models))
+    run, cron = SessionKey.of("ann", "vigil", "_cron-x1"), profile_of("cron")
+    named = [catalogue.model_for(run, cron, name).name for name in ("own", "far", "gone", "")]
+    assert named == ["own", "big", "big", "big"]
+
+
 def test_two_names_of_a_model_are_opened_once(tmp_path: Path) -> None:
     """The empty one is a name, too."""
     for key, main, cheap in ((None, "rehearsal", "rehearsal"), (KEY, "", DEFAULT_MODEL)):

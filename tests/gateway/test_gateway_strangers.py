@@ -78,7 +78,8 @@ PLAIN: Final = frozenset({
     "uses_max", "valid_from", "valid_to", "verdict", "vouch", "weight", "what", "why",
     "with_ended",
     "active_hours", "at", "cron", "grace_s", "interval_s", "is_enabled", "is_stateful", "jitter_s",
-    "may_overlap", "misfire", "prompt", "runs_once", "timeout_s", "watch", "watch.kind",
+    "may_overlap", "misfire", "prompt", "runs_once", "timeout_s", "model", "watch",
+    "daily_tokens", "watch.kind",
     "watch.pointer",
     "watch.url", "zone",
 })  # fmt: skip

@@ -337,9 +337,10 @@ def test_each_slot_ends_in_exactly_one_state(
 
 def test_a_run_names_its_row_whose_budget_it_has_a_part_in() -> None:
     run = OpenRun(due_at=START, at=START, session="ann:vigil:_cron-1f")
-    start = start_of(row(), run, START).payload.start
+    work = CronWork(prompt="look", model="big", daily_tokens=5000)
+    start = start_of(row(work=work), run, START).payload.start
     assert start is not None
-    assert start.row == row().id
+    assert (start.row, start.row_tokens, start.model) == (row().id, 5000, "big")
 
 
 def test_what_was_done_for_a_run_is_forgotten_with_its_end() -> None:

@@ -114,7 +114,15 @@ def _say(draft: Draft, cause: Cause, text: str, sway: Sway, payload: ToldPayload
     """Say a text as a message of its own."""
     is_ordered = payload is not None and payload.is_ordered
     loops.begin(draft, cause, is_direct=False, is_ordered=is_ordered, sway=sway)
-    speech.say(draft, text, sway, is_autonomous=True, is_ordered=is_ordered, is_firm=True)
+    speech.say(
+        draft,
+        text,
+        sway,
+        is_autonomous=True,
+        is_ordered=is_ordered,
+        is_firm=True,
+        channel=payload.channel or None if payload is not None else None,
+    )
     if not sway.is_outside:
         draft.row_text("assistant", "agent", text)
     loops.end(draft, "answered")

@@ -5,15 +5,16 @@ An SDK takes seconds to import, so it is imported only for a model that needs it
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Final, NamedTuple
 
 from vigil import distribution
 from vigil.errors import ConfigError
 from vigil.settings.config import Settings
 from vigil.settings.models import REHEARSAL
-from vigil.settings.models.access import ModelAccess, accesses
+from vigil.settings.models.access import ModelAccess, access_of, accesses
 
 from ..profiles import registered
 from ..thought.catalogue import Catalogue, ModelChoice
@@ -46,7 +47,19 @@ def choose(settings: Settings) -> Catalogue:
     found = accesses(settings)
     by_name = {access.name: access for access in found.values()}
     choices = {name: _choice(settings, access) for name, access in by_name.items()}
-    return Catalogue(settings.config, {key: choices[one.name] for key, one in found.items()})
+    named = {key: choices[one.name] for key, one in found.items()}
+    return Catalogue(settings.config, _others(settings, choices) | choices | named)
+
+
+def _others(settings: Settings, there: Container[str]) -> dict[str, ModelChoice]:
+    """Return the models that no setting names, for what pins one: those that can be reached."""
+    found: dict[str, ModelChoice] = {}
+    for name in settings.config.models:
+        if name in there:
+            continue
+        with contextlib.suppress(ConfigError):
+            found[name] = _choice(settings, access_of(settings, name, f"models.{name}"))
+    return found
 
 
 def _choice(settings: Settings, access: ModelAccess) -> ModelChoice:

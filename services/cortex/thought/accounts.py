@@ -71,6 +71,8 @@ class PaidCall(msgspec.Struct, frozen=True, kw_only=True):
     """The thread of the session that started it; empty: none did."""
     row: str = ""
     """The row of the timetable that it all came from; empty: none."""
+    row_tokens: int = 0
+    """What that may take a day; 0: as configured."""
 
     @classmethod
     def of(cls, key: SessionKey, start: Start | None, model: str, tier: str = "main") -> PaidCall:
@@ -84,6 +86,7 @@ class PaidCall(msgspec.Struct, frozen=True, kw_only=True):
             tier=tier,
             starter=parent,
             row="" if start is None else start.row,
+            row_tokens=0 if start is None else start.row_tokens,
         )
 
 
@@ -94,6 +97,8 @@ class AccountLimits(NamedTuple):
     """Of the instance's caps."""
     tokens: int | None = None
     usd: float | None = None
+    setting: str = ""
+    """What raises `tokens`, if no setting does."""
 
 
 class ChainLink(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,7 +111,7 @@ class ChainLink(msgspec.Struct, frozen=True, kw_only=True):
     """In words, as messages say it."""
     account: Callable[[PaidCall], str]
     """What distinguishes it from others of its kind: tokens of a key. Empty: the call has none."""
-    limits: Callable[[Caps], AccountLimits]
+    limits: Callable[[Caps, PaidCall], AccountLimits]
     is_personal: bool = True
     """Whether it is erased with its person."""
 
@@ -115,9 +120,17 @@ def _session(call: PaidCall, thread: str) -> str:
     return f"{token_of(call.user)}.{token_of(call.agent, thread)}" if thread else ""
 
 
-def _of_session(caps: Caps) -> AccountLimits:
+def _of_session(caps: Caps, _: PaidCall) -> AccountLimits:
     tokens, usd = caps.daily_tokens_per_session, caps.daily_usd_per_session
     return AccountLimits(caps.share_per_session, tokens, usd)
+
+
+def _of_row(caps: Caps, call: PaidCall) -> AccountLimits:
+    """Return the lesser of what the row has of its own and what the settings allow each."""
+    tokens, usd = caps.daily_tokens_per_row, caps.daily_usd_per_row
+    if not call.row_tokens or (tokens is not None and tokens <= call.row_tokens):
+        return AccountLimits(1.0, tokens, usd)
+    return AccountLimits(1.0, call.row_tokens, usd, setting="`vigil cron edit --tokens`")
 
 
 LINKS: Final = (
@@ -140,14 +153,14 @@ LINKS: Final = (
         per="row",
         whose=" for one row of the timetable",
         account=lambda call: _session(call, call.row),
-        limits=lambda caps: AccountLimits(1.0, caps.daily_tokens_per_row, caps.daily_usd_per_row),
+        limits=_of_row,
     ),
     ChainLink(
         name="owner",
         per="user",
         whose=" for one person",
         account=lambda call: token_of(call.user),
-        limits=lambda caps: AccountLimits(
+        limits=lambda caps, _: AccountLimits(
             caps.share_per_user, caps.daily_tokens_per_user, caps.daily_usd_per_user
         ),
     ),
@@ -156,7 +169,7 @@ LINKS: Final = (
         per="agent",
         whose=" for one agent",
         account=lambda call: call.agent,
-        limits=lambda caps: AccountLimits(
+        limits=lambda caps, _: AccountLimits(
             caps.share_per_agent, caps.daily_tokens_per_agent, caps.daily_usd_per_agent
         ),
         is_personal=False,
@@ -166,7 +179,7 @@ LINKS: Final = (
         per="",
         whose="",
         account=lambda _: "all",
-        limits=lambda _: AccountLimits(1.0),
+        limits=lambda _, __: AccountLimits(1.0),
         is_personal=False,
     ),
 )
@@ -221,7 +234,7 @@ def reserved(
 def _check_unpriced(
     links: Sequence[ChainLink], budget: Caps, call: PaidCall, now: datetime
 ) -> None:
-    caps = [_cap_of(link, budget, "usd") for link in reversed(links)]
+    caps = [_cap_of(link, budget, call, "usd") for link in reversed(links)]
     setting = next((cap.setting for cap in caps if cap.most != inf), "")
     if setting:
         reason = (
@@ -244,8 +257,8 @@ class Cap(NamedTuple):
     setting: str
 
 
-def _cap_of(link: ChainLink, budget: Caps, kind: Literal["tokens", "usd"]) -> Cap:
-    limits, whole = link.limits(budget), f"budget.daily_{kind}"
+def _cap_of(link: ChainLink, budget: Caps, call: PaidCall, kind: Literal["tokens", "usd"]) -> Cap:
+    limits, whole = link.limits(budget, call), f"budget.daily_{kind}"
     own: float | None = limits.tokens
     part = float(int(budget.daily_tokens * limits.share))
     if kind == "usd":
@@ -254,7 +267,8 @@ def _cap_of(link: ChainLink, budget: Caps, kind: Literal["tokens", "usd"]) -> Ca
     if not link.per:
         return Cap(part, whole)
     if own is not None and (limits.share == 1 or own <= part):
-        return Cap(own, f"{whole}_per_{link.per}")
+        setting = limits.setting if kind == "tokens" else ""
+        return Cap(own, setting or f"{whole}_per_{link.per}")
     # Else what it may use is the instance's, which has an account of its own.
     return Cap(part if limits.share < 1 else inf, f"{whole} or budget.share_per_{link.per}")
 
@@ -269,7 +283,8 @@ def _granted(
         reserved_micro_usd=account.reserved_micro_usd + micro_usd,
     )
     key, used = key_of(link, call, now.date()), 0.0
-    tokens, money = _cap_of(link, budget, "tokens"), _cap_of(link, budget, "usd")
+    tokens = _cap_of(link, budget, call, "tokens")
+    money = _cap_of(link, budget, call, "usd")
     for cap, held, spent, needed, shown in (
         (tokens, account.reserved, account.used, amount.tokens, _tokens),
         (money, account.reserved_micro_usd, account.used_micro_usd, micro_usd, usd),

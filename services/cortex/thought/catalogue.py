@@ -28,7 +28,7 @@ class Catalogue:
     """The models of a configuration, each opened once."""
 
     def __init__(self, config: Config, models: Mapping[str, ModelChoice]) -> None:
-        """`models`: by each name that a setting of `config` has."""
+        """`models`: by each name that a setting of `config` has, and of each section."""
         self._config = config
         self._models = models
 
@@ -36,8 +36,14 @@ class Catalogue:
     def main(self) -> ModelChoice:
         return self._models[self._config.model.main]
 
-    def model_for(self, key: SessionKey, profile: Profile) -> ModelChoice:
-        """Return who answers a session that thinks as `profile` says."""
+    def model_for(self, key: SessionKey, profile: Profile, wanted: str = "") -> ModelChoice:
+        """Return who answers a session that thinks as `profile` says.
+
+        Args:
+            wanted: a model by name; if there is none of that name any more, it's as with others.
+        """
+        if wanted in self._models:
+            return self._models[wanted]
         name = name_of(self._config, agent=key.agent, profile=profile.name, tier=profile.tier)
         return self._models[name]
 

@@ -148,7 +148,9 @@ class Thinker:
     def _chosen(
         self, key: SessionKey, state: State, profile: Profile, request: ModelRequest
     ) -> ModelChoice:
-        chosen, until = self._catalogue.model_for(key, profile), state.fallback_until
+        wanted = "" if state.start is None else state.start.model
+        chosen = self._catalogue.model_for(key, profile, wanted)
+        until = state.fallback_until
         if until is None or until <= self._clock.now():
             return chosen
         return self._catalogue.instead_of(chosen, estimate(request).tokens)

@@ -22,7 +22,14 @@ from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.settings import own
 from vigil.subjects import SessionKey, token_of
 from vigil.teams import holding
-from vigil.timetable.check import GRACE_S_MAX, NAME_LENGTH_MAX, PROMPT_LENGTH_MAX, check, check_name
+from vigil.timetable.check import (
+    GRACE_S_MAX,
+    NAME_LENGTH_MAX,
+    PROMPT_LENGTH_MAX,
+    check,
+    check_known,
+    check_name,
+)
 from vigil.timetable.edit import changed, schedule_of
 from vigil.timetable.ledger import begun
 from vigil.timetable.log import SlotLog
@@ -79,6 +86,16 @@ class Cron(Arguments, frozen=True, kw_only=True):
     active_hours: Annotated[str, msgspec.Meta(description="08:00-18:00")] | None = None
     runs_once: bool | None = None
     is_stateful: bool | None = None
+    target: (
+        Annotated[
+            str,
+            msgspec.Meta(
+                max_length=200,
+                description="Channel through which it is told, or USER:AGENT:THREAD",
+            ),
+        ]
+        | None
+    ) = None
     timeout_s: int | None = None
     watch_url: Annotated[str, msgspec.Meta(max_length=4000)] | None = None
     watch_pointer: (
@@ -165,6 +182,7 @@ async def _create(given: Cron, call: Call, means: Means) -> str:
         scheduled_at=now,
     )
     row = check(replace(changed(new, _wanted(given), now), scheduled_at=now))
+    check_known(row, None, means.config)
 
     def make(others: list[TimetableRow]) -> TimetableRow:
         if all(one.id != row.id for one in others):
@@ -185,6 +203,7 @@ async def _edit(given: Cron, call: Call, means: Means) -> str:
     if any(one.change.cause == call.id for one in await board.history(found)):
         return "It was done, and may have been changed since."
     row = _after(given, found.entity, now)
+    check_known(row, found.entity, means.config)
     if row == found.entity:
         return "It is so already."
     there = await board.all(holding(row.owner, row.agent))

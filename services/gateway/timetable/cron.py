@@ -20,7 +20,7 @@ from vigil.settings.tokens import Principal
 from vigil.subjects import Scope
 from vigil.tasks.check import check_text
 from vigil.teams import holding, may_act
-from vigil.timetable.check import check, check_name
+from vigil.timetable.check import check, check_known, check_name
 from vigil.timetable.ledger import begun
 from vigil.timetable.log import SlotLog
 
@@ -69,6 +69,7 @@ async def make_row(
         ).timezone
     )
     row = check(row_of(wanted, owner, id_, zone, now))
+    check_known(row, None, edge.context.settings.config)
     change = Change(by=caller.user, why=_why(wanted.why))
 
     def make(others: list[TimetableRow]) -> TimetableRow:
@@ -93,6 +94,7 @@ async def change_row(
     if not is_pause:
         _check_leave(caller, found.entity)
     row = check(changed(found.entity, wanted, edge.clock.now()))
+    check_known(row, found.entity, edge.context.settings.config)
     there = await KeptBoard(edge.bus, ROWS).all(holding(row.owner, row.agent))
     check_name(row, (one.entity for one in there if not one.entity.is_removed))
     return await _stored(edge, caller, found, row, wanted.why)

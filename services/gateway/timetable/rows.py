@@ -18,7 +18,7 @@ from vigil.contracts.board import (
     Schedule,
     WatchedUrl,
 )
-from vigil.subjects import KeyText, PartText, Scope
+from vigil.subjects import PartText, Scope
 from vigil.timetable import edit
 from vigil.timetable.log import SlotLog
 from vigil.timetable.schedule import upcoming, words_of
@@ -53,9 +53,14 @@ class RowBody(RequestBody, frozen=True, kw_only=True, rename={"agent_id": "agent
     may_overlap: bool = False
     runs_once: bool = False
     is_stateful: bool = False
-    target: KeyText | None = None
-    """The conversation that is told the result; absent: the home."""
+    target: str = ""
+    """The conversation that is told the result, by its key, or a channel by its name; absent: the
+    home."""
     timeout_s: int = 120
+    model: str = ""
+    """Who answers, as settings name models; absent: as with other jobs."""
+    daily_tokens: int = 0
+    """What all of it may take a UTC day; absent: as configured."""
     watch: WatchedUrl | None = None
     """It is run only if that has changed, and is shown the difference."""
     agent_id: PartText = "vigil"
@@ -81,6 +86,10 @@ class RowChange(RequestBody, frozen=True, kw_only=True):
     target: str | None = None
     """Empty: the home."""
     timeout_s: int | None = None
+    model: str | None = None
+    """Empty: as with other jobs."""
+    daily_tokens: int | None = None
+    """0: as configured."""
     watch: WatchedUrl | None = None
     is_enabled: bool | None = None
     """False: it is paused."""
@@ -110,6 +119,8 @@ class RowView(Answer, frozen=True, kw_only=True):
     is_stateful: bool
     target: str
     timeout_s: int
+    model: str
+    daily_tokens: int
     watch: WatchedUrl | None
     is_enabled: bool
     is_removed: bool
@@ -156,8 +167,10 @@ def row_of(wanted: RowBody, owner: str, id_: str, zone: str, now: datetime) -> T
     work = CronWork(
         prompt=wanted.prompt,
         is_stateful=wanted.is_stateful,
-        target=wanted.target or "",
+        target=wanted.target,
         timeout_s=wanted.timeout_s,
+        model=wanted.model,
+        daily_tokens=wanted.daily_tokens,
         watch=wanted.watch,
     )
     return TimetableRow(

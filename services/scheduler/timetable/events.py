@@ -32,6 +32,8 @@ def start_of(row: TimetableRow, run: OpenRun, now: datetime) -> Control:
         is_ordered=row.is_ordered,
         slot=slot_of(row, run),
         row=row.id,
+        row_tokens=row.work.daily_tokens,
+        model=row.work.model,
     )
     return Control(
         id=id_,

@@ -143,6 +143,8 @@ class SpawnSessionPayload(Record, frozen=True, kw_only=True):
     """Of an errand: what it runs. Nobody waits for its end: the person's home is told."""
     row: str = ""
     """The row of the timetable that it all came from."""
+    row_tokens: int = 0
+    """What that row may take a UTC day; 0: as configured."""
 
 
 class SpawnSession(EffectEnvelope, frozen=True, kw_only=True, tag="spawn_session"):

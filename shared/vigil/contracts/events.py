@@ -171,6 +171,10 @@ class Start(Record, frozen=True, kw_only=True):
     """Of an errand: what it runs."""
     row: str = ""
     """The row of the timetable that it all came from, whose budget it has a part in."""
+    row_tokens: int = 0
+    """What that row may take a UTC day; 0: as configured."""
+    model: str = ""
+    """Who answers, as settings name models; empty: as with others of its kind."""
 
 
 class Decision(Record, frozen=True, kw_only=True):
@@ -237,6 +241,8 @@ class ToldPayload(Record, frozen=True, kw_only=True):
     is_ordered: bool = False
     """Whether the person ordered it: exempt from cap and cooldown."""
     is_tainted: bool = False
+    channel: str = ""
+    """Through which it is said, as the person named it; empty: as other messages unasked."""
 
 
 class ToldEvent(Envelope, frozen=True, kw_only=True, tag="told"):

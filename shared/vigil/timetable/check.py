@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ..contracts import (
+    SOCKET,
     TimetableRow,
 )
 from ..contracts.board import (
@@ -16,9 +17,12 @@ from ..contracts.board import (
 )
 from ..errors import InvalidInput
 from ..net.ssrf import Rules, target_of
+from ..settings import models
+from ..settings.config import Config
 from ..subjects import SessionKey, check_part
 from ..tasks.check import check_text
 from .hours import hours_of
+from .ledger import KIND
 from .pointer import parts_of
 from .schedule import INTERVAL_S_MAX, INTERVAL_S_MIN, check_cron, zone_of
 
@@ -28,6 +32,7 @@ GRACE_S_MAX: Final = 7 * 86_400
 JITTER_S_MAX: Final = 3600
 TIMEOUT_S_MIN: Final = 10
 TIMEOUT_S_MAX: Final = 3600
+TOKENS_MAX: Final = 10**9
 WATCHED: Final = Rules()
 """Where a watcher may look."""
 
@@ -47,6 +52,7 @@ def check(row: TimetableRow) -> TimetableRow:
     _check_range("grace_s", row.grace_s or 0, 0, GRACE_S_MAX)
     _check_range("jitter_s", row.jitter_s, 0, JITTER_S_MAX)
     _check_range("timeout_s", row.work.timeout_s, TIMEOUT_S_MIN, TIMEOUT_S_MAX)
+    _check_range("daily_tokens", row.work.daily_tokens, 0, TOKENS_MAX)
     _check_target(row)
     if row.work.watch is not None:
         _check_watch(row.work.watch)
@@ -68,8 +74,42 @@ def check_name(row: TimetableRow, others: Iterable[TimetableRow]) -> None:
         raise InvalidInput("name", f"{row.name!r} is the name of another row already")
 
 
+def check_known(row: TimetableRow, before: TimetableRow | None, config: Config) -> None:
+    """Check what a row newly names of the configuration; what it named before may be gone.
+
+    Raises:
+        InvalidInput: there is no such channel or model.
+    """
+    work, old = row.work, None if before is None else before.work
+    channels = (SOCKET, *config.channels)
+    if is_channel(work.target) and (old is None or old.target != work.target):
+        _check_among("target", work.target, channels, "neither a conversation nor a channel")
+    known = {*models.names(config).values(), *config.models} - {""}
+    if work.model and (old is None or old.model != work.model):
+        _check_among("model", work.model, sorted(known), "no model of the configuration")
+        usual = models.name_of(config, agent=row.agent, profile=KIND, tier="cheap")
+        least = models.context_tokens_of(config, usual)
+        if models.context_tokens_of(config, work.model) < least:
+            raise InvalidInput("model", f"holds less than the {least} tokens that jobs may have")
+
+
+def is_channel(target: str) -> bool:
+    """Whether a row is told through a channel.
+
+    >>> is_channel("mail"), is_channel("ann:vigil:news"), is_channel("")
+    (True, False, False)
+    """
+    return bool(target) and ":" not in target
+
+
+def _check_among(field: str, value: str, known: Sequence[str], what: str) -> None:
+    if value not in known:
+        there = ", ".join(known) or "none"
+        raise InvalidInput(field, f"{value[:100]!r} is {what}; there is: {there}")
+
+
 def _check_target(row: TimetableRow) -> None:
-    if not row.work.target:
+    if not row.work.target or is_channel(row.work.target):
         return
     key = SessionKey.parse(row.work.target)
     if (key.user, key.agent) != (row.owner, row.agent) or key.is_system:

@@ -99,8 +99,14 @@ def count_spawned(draft: Draft, root_id: str, spawned: int) -> None:
 
 def spawn_session(draft: Draft, payload: SpawnSessionPayload, sway: Sway) -> str:
     """Have a session started; return the effect's id, of which its thread is made."""
-    row = draft.timetable_row
-    payload = replace(payload, source=draft.source, is_tainted=sway.is_outside, row=row)
+    start = draft.state.start
+    payload = replace(
+        payload,
+        source=draft.source,
+        is_tainted=sway.is_outside,
+        row=draft.timetable_row,
+        row_tokens=0 if start is None else start.row_tokens,
+    )
     effect, ordinal = draft.next_id("spawn_session", payload, "executor")
     draft.effects.append(SpawnSession(id=effect, ordinal=ordinal, payload=payload))
     return effect

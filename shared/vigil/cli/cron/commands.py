@@ -55,9 +55,15 @@ Hours = Annotated[
 ]
 Target = Annotated[
     str | None,
-    typer.Option("--target", metavar="KEY", help="Whom it is told to. Default: your home."),
+    typer.Option("--target", metavar="KEY|CHANNEL", help="Where it is told. Default: your home."),
 ]
 Timeout = Annotated[int | None, typer.Option("--timeout", metavar="SECONDS", help="Default: 120.")]
+Model = Annotated[
+    str | None, typer.Option("--model", metavar="NAME", help="Who answers, as `vigil models`.")
+]
+Tokens = Annotated[
+    int | None, typer.Option("--tokens", help="What all of it may take a day. 0: as configured.")
+]
 Watch = Annotated[
     str | None,
     typer.Option("--watch", metavar="URL", help="It is run only if that page has changed."),
@@ -117,6 +123,8 @@ FIELDS: Final = (
     Column("remembers", lambda one: "yes" if one["is_stateful"] else "no"),
     Column("watches", lambda one: (one["watch"] or {}).get("url", "nothing")),
     Column("timeout", lambda one: f"{one['timeout_s']} s"),
+    Column("model", lambda one: one["model"] or "as others"),
+    Column("tokens a day", lambda one: one["daily_tokens"] or "as configured"),
     Column("runs", "runs"),
     Column("made", "made_at", is_instant=True),
     Column("made by", lambda one: f"{one['made_by']} {one['session_key']}".strip()),
@@ -185,6 +193,8 @@ def add(
     hours: Hours = None,
     target: Target = None,
     timeout: Timeout = None,
+    model: Model = None,
+    tokens: Tokens = None,
     watch: Watch = None,
     pointer: Pointer = None,
     stateful: Annotated[
@@ -196,6 +206,7 @@ def add(
 ) -> Result:
     """Have something done again and again. Give one of --cron, --every and --at."""
     fields = _fields(cron, every, at, zone, misfire, hours, target, timeout)
+    fields |= _pinned(model, tokens)
     fields |= _watch(watch, pointer)
     made = options.client().make_cron_row(
         name, prompt, agent=agent, is_stateful=stateful, runs_once=once, why=why, **fields
@@ -216,12 +227,15 @@ def edit(
     hours: Hours = None,
     target: Target = None,
     timeout: Timeout = None,
+    model: Model = None,
+    tokens: Tokens = None,
     watch: Watch = None,
     pointer: Pointer = None,
     why: Why = "",
 ) -> Result:
     """Change a row. A run that has begun doesn't notice."""
     fields = _fields(cron, every, at, zone, misfire, hours, target, timeout)
+    fields |= _pinned(model, tokens)
     fields |= _watch(watch, pointer)
     given = {"name": name, "prompt": prompt}
     return _changed(id_, why, **fields, **{k: v for k, v in given.items() if v is not None})
@@ -294,6 +308,11 @@ def _fields(
         "target": target,
         "timeout_s": timeout,
     }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _pinned(model: str | None, tokens: int | None) -> dict[str, Any]:
+    given = {"model": model, "daily_tokens": tokens}
     return {name: value for name, value in given.items() if value is not None}
 
 

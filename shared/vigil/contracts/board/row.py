@@ -50,8 +50,13 @@ class CronWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="cron"):
     is_stateful: bool = False
     """Whether it is shown what earlier runs found, and what it finds is kept for later ones."""
     target: str = ""
-    """Session key of the conversation that is told the result; empty: the owner's home."""
+    """Session key of the conversation that is told the result, or the name of a channel through
+    which the owner's home says it; empty: the home."""
     timeout_s: int = 120
+    model: str = ""
+    """Who answers its runs, as settings name models; empty: as with others of their kind."""
+    daily_tokens: int = 0
+    """What its runs, with all that they start, may take a UTC day; 0: as configured."""
     watch: WatchedUrl | None = None
     """It is run only if that has changed, and is shown the difference."""
 

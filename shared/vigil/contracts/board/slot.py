@@ -23,7 +23,8 @@ class SlotRun(Record, frozen=True, kw_only=True):
     is_by_hand: bool = False
     is_stateful: bool = False
     target: str = ""
-    """Session key of the conversation that is told the result; empty: the owner's home."""
+    """Session key of the conversation that is told the result, or the name of a channel; empty:
+    the owner's home."""
     timeout_s: int
     is_ordered: bool = False
 
