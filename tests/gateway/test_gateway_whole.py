@@ -130,6 +130,7 @@ async def test_the_openapi_document_is_whole(gate: Gate) -> None:
         ("GET", "/api/cron"), ("POST", "/api/cron"),
         ("GET", "/api/cron/{id}"), ("PATCH", "/api/cron/{id}"), ("DELETE", "/api/cron/{id}"),
         ("POST", "/api/cron/{id}/runs"), ("GET", "/api/slots"),
+        ("GET", "/api/slots/findings"), ("GET", "/api/cron.ics"),
     }  # fmt: skip
     ids = set()
     for path, operations in document["paths"].items():

@@ -30,6 +30,7 @@ from vigil.contracts.board import (
     OnceSchedule,
     OpenRun,
 )
+from vigil.timetable import reasons
 from vigil.timetable.ledger import ended as end_of
 from vigil.timetable.ledger import ledger_of
 from vigil.timetable.log import Placed
@@ -78,7 +79,7 @@ def test_the_newest_missed_one_is_run_and_stands_for_the_others() -> None:
 
 def test_what_was_missed_by_more_than_the_grace_is_missed() -> None:
     made = decisions([Revised(row(cron("0 * * * *")))], Ledger(through=at(6)), at(9, 40))
-    assert [(*one, made[0].reason) for one in states(made)] == [("missed", 3, decide.TOO_LATE)]
+    assert [(*one, made[0].reason) for one in states(made)] == [("missed", 3, reasons.TOO_LATE)]
 
 
 def test_a_row_that_skips_runs_on_time_or_not() -> None:
@@ -117,7 +118,7 @@ def test_what_is_due_while_it_runs_is_skipped_or_runs_beside_it() -> None:
     entries = [slot_of(at(8), "running")]
     hourly = row(cron("0 * * * *"))
     (skipped,) = decisions([Revised(hourly)], ledger_of(entries), at(9))
-    assert (skipped.state, skipped.reason) == ("skipped", decide.STILL_RUNNING)
+    assert (skipped.state, skipped.reason) == ("skipped", reasons.STILL_RUNNING)
     (begun,) = decisions([Revised(replace(hourly, may_overlap=True))], ledger_of(entries), at(9))
     assert begun.state == "running"
 
@@ -178,7 +179,7 @@ def test_a_pause_of_a_row_is_one_entry() -> None:
     pieces = [Revised(daily, at(12, day=3)), Revised(paused, at(12, day=9)), Revised(again)]
     made = decisions(pieces, Ledger(through=at(9, day=2)), at(8, day=10))
     assert [(one.state, one.reason, one.count) for one in made] == [
-        ("missed", decide.PAUSED_BEFORE, 1), ("skipped", decide.PAUSED, 6),
+        ("missed", reasons.PAUSED_BEFORE, 1), ("skipped", reasons.PAUSED, 6),
     ]  # fmt: skip
 
 

@@ -43,7 +43,7 @@ from ..http.wire import (
     Transcript,
 )
 from ..timetable.rows import RowBody, RowChange, RowDetail, RowListing
-from ..timetable.slots import SlotListing, SlotView
+from ..timetable.slots import FindingListing, SlotListing, SlotView
 from ..why.answer import WhyAnswer
 from ..work.cost import Costs
 from ..work.grants import GrantBody, GrantList, GrantView
@@ -73,7 +73,7 @@ _COMPONENTS: Final[tuple[Any, ...]] = (
     Me,
     PauseState, PersonChange, PersonView, PostMessage, ProblemBody, Readiness, Rebuild,
     RebuildStarted,
-    RowBody, RowChange, RowDetail, RowListing,
+    FindingListing, RowBody, RowChange, RowDetail, RowListing,
     ServerFrame, SessionList, Signal, SkillList, SlotListing, SlotView, Status,
     TaskBody, TaskChange, TaskDetail, TaskListing, Ticket, TicketRequest, Timeline, TimerList,
     ToolList, Transcript, WhyAnswer,

@@ -7,10 +7,11 @@ here. Only the order to run one by hand goes into the ledger from here.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Annotated, Final
 
 import structlog
-from fastapi import Depends, Response
+from fastapi import Depends, Query, Response
 from msgspec.structs import replace
 
 from vigil.board.kept import ROWS, KeptBoard, Revision
@@ -20,6 +21,7 @@ from vigil.settings.tokens import Principal
 from vigil.subjects import Scope
 from vigil.tasks.check import check_text
 from vigil.teams import holding, may_act
+from vigil.timetable.calendar import calendar_of
 from vigil.timetable.check import check, check_known, check_name
 from vigil.timetable.ledger import begun
 from vigil.timetable.log import SlotLog
@@ -46,6 +48,20 @@ async def list_rows(edge: Shared, caller: Caller, user: User = None) -> Response
     rows = [await view_of(edge, one) for one in there if not one.entity.is_removed]
     rows.sort(key=lambda one: (one.owner, one.name))
     return Json(RowListing(rows=tuple(rows)))
+
+
+async def get_calendar(
+    edge: Shared,
+    caller: Caller,
+    user: User = None,
+    days: Annotated[int, Query(ge=1, le=366, description="How far ahead")] = 30,
+) -> Response:
+    """Read what is due as iCalendar (RFC 5545); of more than 2,000 events the soonest."""
+    board, now = KeptBoard(edge.bus, ROWS), edge.clock.now()
+    there = [one.entity for whose in listed(caller, user) for one in await board.all(whose)]
+    text = calendar_of(there, now, now + timedelta(days=days))
+    headers = {"cache-control": "no-store", "content-type": "text/calendar; charset=utf-8"}
+    return Response(text.encode("utf-8", "replace"), headers=headers)
 
 
 async def get_row(edge: Shared, caller: Caller, id_: Id) -> Response:

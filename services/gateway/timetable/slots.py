@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import AsyncIterator
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import Query, Response
 
@@ -12,12 +12,15 @@ from vigil.board.kept import ROWS, KeptBoard
 from vigil.contracts import (
     Instant,
     SlotEntry,
+    TimetableRow,
 )
 from vigil.contracts.board import (
     Delivery,
+    Ledger,
     SlotState,
 )
 from vigil.subjects import Scope
+from vigil.timetable.findings import What, findings
 from vigil.timetable.log import SlotLog
 
 from ..access import listed
@@ -47,6 +50,53 @@ class SlotListing(Answer, frozen=True, kw_only=True):
     """Entries of the ledger, the newest first."""
 
     slots: tuple[SlotView, ...]
+
+
+class FindingView(Answer, frozen=True, kw_only=True):
+    """What is wrong with a row."""
+
+    row: str
+    owner: str
+    name: str
+    what: What
+    text: str
+
+
+class FindingListing(Answer, frozen=True, kw_only=True):
+    """What is wrong with rows, by name."""
+
+    findings: tuple[FindingView, ...]
+
+
+LOOKED_AT: Final = 20
+"""Entries of a ledger that are looked at."""
+
+
+async def list_findings(edge: Shared, caller: Caller, user: User = None) -> Response:
+    """List what is wrong with rows: never run, late, failing, undecided, without an end."""
+    board, now = KeptBoard(edge.bus, ROWS), edge.clock.now()
+    found: list[FindingView] = []
+    for one in [one for each in listed(caller, user) for one in await board.all(each)]:
+        row = one.entity
+        if row.is_removed or not row.is_enabled:
+            continue
+        entries = await _newest(SlotLog(edge.bus), row)
+        ledger = entries[0].ledger if entries else Ledger()
+        found += [
+            FindingView(row=row.id, owner=row.owner, name=row.name, what=what.what, text=what.text)
+            for what in findings(row, ledger, entries, now)
+        ]
+    found.sort(key=lambda one: (one.owner, one.name))
+    return Json(FindingListing(findings=tuple(found)))
+
+
+async def _newest(log: SlotLog, row: TimetableRow) -> list[SlotEntry]:
+    entries: list[SlotEntry] = []
+    async for entry in log.newest(Scope(row.agent, row.owner), row.id):
+        entries.append(entry)
+        if len(entries) >= LOOKED_AT:
+            break
+    return entries
 
 
 async def list_slots(

@@ -31,7 +31,7 @@ from vigil.errors import InvalidInput, VigilError, WrongLastSequence
 from vigil.observe import trace
 from vigil.runtime import Context
 from vigil.subjects import ANYBODY, SessionKey, board_of
-from vigil.timetable.ledger import FAILURES_MAX
+from vigil.timetable.ledger import FAILURES_MAX, LOST_AFTER
 from vigil.timetable.log import STREAM, SlotLog, placed
 from vigil.timetable.probe import (
     CONCURRENCY_MAX,
@@ -322,7 +322,7 @@ class TimetableClock:
 def _next_of(known: KnownRow, now: datetime) -> datetime | None:
     """Return when a row is to be looked at next; None: when there is news of it."""
     timeout = timedelta(seconds=known.row.work.timeout_s)
-    waits = (timeout, timeout + decide.LOST_AFTER)
+    waits = (timeout, timeout + LOST_AFTER)
     ends = [run.at + wait for run in known.last.ledger.running for wait in waits]
     found = [at + timedelta(milliseconds=1) for at in ends if at >= now]
     due_at = decide.next_at(known.row, known.ledger, now)

@@ -21,28 +21,15 @@ from vigil.contracts.board import (
     OpenRun,
     SlotState,
 )
-from vigil.timetable import schedule
+from vigil.timetable import reasons, schedule
 from vigil.timetable.hours import is_active
-from vigil.timetable.ledger import ended, session_of
+from vigil.timetable.ledger import LOST_AFTER, ended, session_of
 from vigil.timetable.schedule import Due
 
 LATE_AFTER: Final = timedelta(seconds=60)
 """A slot that isn't begun by then was missed: its row's policy decides."""
 RUNNING_MAX: Final = 10
 """Runs of one row at a time, if they may overlap."""
-LOST_AFTER: Final = timedelta(minutes=10)
-"""A run that was told to end and hasn't for so long is lost."""
-PAUSED: Final = "the row was paused"
-PAUSED_BEFORE: Final = "the row was paused before it could run"
-REMOVED: Final = "the row was removed before it could run"
-CHANGED: Final = "the schedule was changed before it could run"
-HOURS: Final = "outside its active hours"
-STILL_RUNNING: Final = "the run before was still going on"
-POLICY: Final = "it was missed, and the row skips what it missed"
-TOO_LATE: Final = "it was missed by more than the row's grace"
-TOO_MANY: Final = f"more than {schedule.RUNS_MAX} were missed, and only the newest are run"
-FOLDED: Final = "it was missed, and a newer one stands for it"
-LOST: Final = "its session gave no end in time"
 
 
 class Revised(NamedTuple):
@@ -112,15 +99,15 @@ def _left_by(
     if not due.newest:
         return []
     state: SlotState = "missed" if row.is_enabled else "skipped"
-    reason = _why_left(after) if row.is_enabled else PAUSED
+    reason = _why_left(after) if row.is_enabled else reasons.PAUSED
     first, count = due.first or due.newest[0], due.earlier + len(due.newest)
     return [_range(row, first, due.newest[-1], count, now, state, reason)]
 
 
 def _why_left(after: TimetableRow) -> str:
     if after.is_removed:
-        return REMOVED
-    return CHANGED if after.is_enabled else PAUSED_BEFORE
+        return reasons.REMOVED
+    return reasons.CHANGED if after.is_enabled else reasons.PAUSED_BEFORE
 
 
 def _is_same_schedule(row: TimetableRow, after: TimetableRow) -> bool:
@@ -142,7 +129,7 @@ def _fates(
     is decided later."""
     is_ready = takewhile(lambda at: at + schedule.jitter_of(row, at) <= now, due.newest)
     hourly = [(at, is_active(row.active_hours, row.zone, at)) for at in is_ready]
-    outside = [Decided(at, "skipped", HOURS) for at, is_inside in hourly if not is_inside]
+    outside = [Decided(at, "skipped", reasons.HOURS) for at, is_inside in hourly if not is_inside]
     inside = [at for at, is_inside in hourly if is_inside]
     is_busy = len(ledger.running) >= (RUNNING_MAX if row.may_overlap else 1)
     if refusal:
@@ -164,7 +151,7 @@ def _one_by_one(
     for at, is_inside in hourly:
         if is_inside and is_busy:
             break
-        fates.append(_begun(row, at, now) if is_inside else Decided(at, "skipped", HOURS))
+        fates.append(_begun(row, at, now) if is_inside else Decided(at, "skipped", reasons.HOURS))
         if is_inside:
             break
     return fates
@@ -177,24 +164,26 @@ def _newest(
     *older, newest = inside
     late = now - newest - schedule.jitter_of(row, newest)
     if late > LATE_AFTER and row.misfire == "skip":
-        return [Decided(at, "missed", POLICY) for at in inside]
+        return [Decided(at, "missed", reasons.POLICY) for at in inside]
     if late > max(schedule.grace_of(row, newest), LATE_AFTER):
-        return [Decided(at, "missed", TOO_LATE) for at in inside]
-    last = Decided(newest, "skipped", STILL_RUNNING) if is_busy else _begun(row, newest, now)
+        return [Decided(at, "missed", reasons.TOO_LATE) for at in inside]
+    last = _begun(row, newest, now)
+    if is_busy:
+        last = Decided(newest, "skipped", reasons.STILL_RUNNING)
     if row.misfire == "skip":
         early = [at for at in older if now - at > LATE_AFTER]
-        fates = [Decided(at, "missed", POLICY) for at in early]
+        fates = [Decided(at, "missed", reasons.POLICY) for at in early]
         older = older[len(early) :]
     else:
         fates = []
-    fates += [Decided(at, "coalesced", FOLDED) for at in older]
+    fates += [Decided(at, "coalesced", reasons.FOLDED) for at in older]
     return [*fates, last]
 
 
 def _begun(row: TimetableRow, at: datetime, now: datetime) -> Decided:
     """Have one run, unless the hours are over by now."""
     is_inside = is_active(row.active_hours, row.zone, now)
-    return Decided(at, "running") if is_inside else Decided(at, "skipped", HOURS)
+    return Decided(at, "running") if is_inside else Decided(at, "skipped", reasons.HOURS)
 
 
 # ---------------------------------------------------------------- entries
@@ -217,7 +206,7 @@ def _entries(row: TimetableRow, due: Due, fates: list[Decided], now: datetime) -
 def _before(first: SlotEntry) -> tuple[SlotState, str]:
     """Return what becomes of those that are too many to be looked at one by one."""
     if first.state in ("running", "skipped"):
-        return "missed", TOO_MANY
+        return "missed", reasons.TOO_MANY
     return first.state, first.reason
 
 
@@ -248,7 +237,7 @@ def lost(row: TimetableRow, ledger: Ledger, now: datetime) -> list[SlotEntry]:
     """Return the final entries of runs that gave no end in time."""
     waited = timedelta(seconds=row.work.timeout_s) + LOST_AFTER
     late = [one for one in ledger.running if now - one.at > waited]
-    return [ended(row.id, one, now, problem=LOST) for one in late]
+    return [ended(row.id, one, now, problem=reasons.LOST) for one in late]
 
 
 def overdue(row: TimetableRow, ledger: Ledger, now: datetime) -> list[OpenRun]:

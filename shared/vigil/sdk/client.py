@@ -329,7 +329,7 @@ class Client(
         media_type: str = "application/json",
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        """Make one request; return the decoded JSON, or None for an empty answer."""
+        """Make one request; return the decoded JSON, a text that is none, or None: it's empty."""
         sent = {"Accept": "application/json", "Connection": "close"} | self.headers
         sent |= headers or {}
         data = None
@@ -372,7 +372,7 @@ def _decode(raw: bytes) -> Any:
     try:
         return msgspec.json.decode(raw)
     except msgspec.DecodeError:
-        return None
+        return raw.decode("utf-8", "replace")
 
 
 def connect(settings: Settings, environ: Mapping[str, str] | None = None) -> Client:

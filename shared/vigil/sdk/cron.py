@@ -79,6 +79,25 @@ class CronCalls(MethodGroup):
         found: list[dict[str, Any]] = self._object("GET", "/api/slots" + wanted)["slots"]
         return found
 
+    def cron_findings(self, *, user: str | None = None) -> list[dict[str, Any]]:
+        """Return what is wrong with rows: never run, late, failing, undecided, without an end.
+
+        Args:
+            user: whose; an admin may name anybody.
+        """
+        answer = self._object("GET", "/api/slots/findings" + query({"user": user}))
+        found: list[dict[str, Any]] = answer["findings"]
+        return found
+
+    def cron_calendar(self, *, days: int = 30, user: str | None = None) -> str:
+        """Return what is due in the next days as iCalendar (RFC 5545); at most 2,000 events.
+
+        Args:
+            days: 1..366.
+            user: whose; an admin may name anybody.
+        """
+        return str(self.request("GET", "/api/cron.ics" + query({"days": days, "user": user})))
+
 
 def _match(revision: int | None) -> dict[str, str]:
     return {} if revision is None else {"If-Match": f'"{revision}"'}

@@ -24,6 +24,10 @@ class MethodGroup(ABC):
     ) -> dict[str, Any]:
         """Make a request, as `vigil.Client` does, whose answer is an object."""
 
+    @abstractmethod
+    def request(self, method: str, path: str) -> Any:
+        """Make a request, as `vigil.Client` does."""
+
 
 def segment(text: str) -> str:
     """Return a text as one segment of a path.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from msgspec.structs import replace
@@ -24,6 +24,8 @@ KIND: Final = "cron"
 """Of the sessions that run slots."""
 FAILURES_MAX: Final = 10
 """A row whose runs fail so often, one after the other, is paused."""
+LOST_AFTER: Final = timedelta(minutes=10)
+"""A run that was told to end and hasn't for so long is lost."""
 ENDS: Final[tuple[SlotState, ...]] = ("ran", "late", "failed")
 """How a run ends."""
 

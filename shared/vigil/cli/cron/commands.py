@@ -17,7 +17,7 @@ from vigil.contracts.board import (
 from vigil.errors import InvalidInput
 from vigil.sdk.client import Client
 
-from .. import options, output, prefixes, tables, times
+from .. import exits, options, output, prefixes, tables, times
 from ..exact import exact
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
@@ -28,7 +28,7 @@ REASON_LENGTH_MAX: Final = 60
 app = CommandLine(
     cls=ListedGroup,
     help="What an agent does again and again: list, show, add, edit, pause, resume, run, remove, "
-    "history. Default: list.",
+    "history, doctor, export. Default: list.",
 )
 
 Id = Annotated[str, options.id_of("a row", "vigil cron")]
@@ -129,6 +129,12 @@ FIELDS: Final = (
     Column("made", "made_at", is_instant=True),
     Column("made by", lambda one: f"{one['made_by']} {one['session_key']}".strip()),
     Column("revision", "revision"),
+)
+FINDINGS: Final = (
+    Column("ID", lambda one: one["row"][:8]),
+    Column("NAME", lambda one: tables.short(one["name"], NAME_LENGTH_MAX)),
+    Column("WHAT", "what"),
+    Column("TEXT", "text"),
 )
 HISTORY: Final = (
     Column("REVISION", "revision"),
@@ -260,6 +266,24 @@ def run(id_: Id) -> Result:
     found = _find(client, id_)
     begun = client.run_cron_row(found["id"])
     return tables.done(f"{found['name']!r} runs: {begun['session']}.", begun)
+
+
+@app.command()
+def doctor() -> Result:
+    """Tell what is wrong: never run, late, failing, undecided, without an end. Then the exit code
+    is 1."""
+    found = options.client().cron_findings()
+    listed = tables.listing("findings", found, FINDINGS, empty="All is well.")
+    return listed._replace(end=typer.Exit(exits.FAILURE)) if found else listed
+
+
+@app.command()
+def export(
+    days: Annotated[int, typer.Option("--days", min=1, max=366, help="How far ahead.")] = 30,
+) -> Result:
+    """Write what is due as iCalendar, for other programs: vigil cron export > jobs.ics"""
+    text = options.client().cron_calendar(days=days)
+    return Result({"calendar": text}, partial(output.data, text.rstrip("\r\n")))
 
 
 @app.command()

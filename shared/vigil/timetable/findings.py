@@ -1,0 +1,103 @@
+"""What is wrong with a row of the timetable, by its ledger alone. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Final, Literal
+
+import msgspec
+
+from ..contracts import SlotEntry, TimetableRow
+from ..contracts.board import Ledger
+from .ledger import LOST_AFTER
+from .reasons import AWAY
+from .schedule import jitter_of, upcoming
+
+What = Literal["undecided", "no_end", "failing", "never_ran", "missed", "late"]
+LOOKED_BACK: Final = timedelta(days=7)
+UNDECIDED_AFTER: Final = timedelta(minutes=2)
+"""A scheduler decides within a second, and another takes over within some."""
+UNDECIDED_WATCH_AFTER: Final = timedelta(minutes=65)
+"""Slots of a watcher that saw nothing are stored together, once an hour."""
+FAILURES_MIN: Final = 2
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """Something that is wrong."""
+
+    what: What
+    text: str
+
+
+def findings(
+    row: TimetableRow, ledger: Ledger, entries: Sequence[SlotEntry], now: datetime
+) -> list[Finding]:
+    """Return what is wrong with a row that is on; nothing is with one that is paused or removed.
+
+    Args:
+        entries: its newest, the newest first.
+
+    Raises:
+        InvalidInput: its schedule is none.
+    """
+    if row.is_removed or not row.is_enabled:
+        return []
+    recent = [one for one in entries if one.at >= now - LOOKED_BACK and not one.is_by_hand]
+    return [
+        *_undecided(row, ledger, now),
+        *_without_end(row, ledger, now),
+        *_failing(ledger, entries),
+        *_never_ran(row, ledger, recent),
+        *_missed(recent),
+    ]
+
+
+def _undecided(row: TimetableRow, ledger: Ledger, now: datetime) -> Iterator[Finding]:
+    if (row.runs_once and ledger.runs) or (row.misfire == "all" and ledger.running):
+        return
+    after = row.scheduled_at - timedelta(microseconds=1)
+    if ledger.through is not None:
+        after = max(after, ledger.through)
+    due_at = next(upcoming(row, after), None)
+    wait = UNDECIDED_AFTER if row.work.watch is None else UNDECIDED_WATCH_AFTER
+    if due_at is not None and due_at + jitter_of(row, due_at) + wait < now:
+        text = f"nobody decided about what was due at {_at(due_at)}: is a scheduler active?"
+        yield Finding("undecided", text)
+
+
+def _without_end(row: TimetableRow, ledger: Ledger, now: datetime) -> Iterator[Finding]:
+    patience = timedelta(seconds=row.work.timeout_s) + LOST_AFTER + UNDECIDED_AFTER
+    for run in ledger.running:
+        if now - run.at > patience:
+            yield Finding("no_end", f"{run.session} was begun at {_at(run.at)} and has no end")
+
+
+def _failing(ledger: Ledger, entries: Sequence[SlotEntry]) -> Iterator[Finding]:
+    if ledger.failures >= FAILURES_MIN:
+        last = next((one.reason for one in entries if one.state == "failed"), "")
+        why = f": {last}" if last else ""
+        yield Finding("failing", f"it failed {ledger.failures} times, one after the other{why}")
+
+
+def _never_ran(row: TimetableRow, ledger: Ledger, recent: Sequence[SlotEntry]) -> Iterator[Finding]:
+    if ledger.runs or not recent or row.work.watch is not None:
+        return
+    count = sum(one.count for one in recent)
+    yield Finding("never_ran", f"it was due {count} times, and never ran: {recent[0].reason}")
+
+
+def _missed(recent: Sequence[SlotEntry]) -> Iterator[Finding]:
+    away = [one for one in recent if one.reason in AWAY]
+    if away:
+        first, last = away[-1].first_at or away[-1].due_at, away[0].due_at
+        span = f"between {_at(first)} and {_at(last)}" if first != last else f"at {_at(first)}"
+        text = f"no scheduler was there {span}: {sum(one.count for one in away)} times were missed"
+        yield Finding("missed", text)
+    late = sum(one.state == "late" for one in recent)
+    if late:
+        yield Finding("late", f"{late} of its runs of the last 7 days began late")
+
+
+def _at(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M} UTC"

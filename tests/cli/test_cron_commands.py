@@ -1,0 +1,49 @@
+"""`vigil cron`: rows made, changed, looked over and exported (J-2, J-4, P-2)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+from tests.support.cli import Cli
+from tests.support.gateway import running_gateway
+from tests.support.world import StoppedClock
+
+
+async def test_a_row_is_made_changed_looked_over_and_exported(tmp_path: Path) -> None:
+    clock = StoppedClock()
+    async with running_gateway(tmp_path / "vigil", clock=clock) as gate:
+        url = f"http://127.0.0.1:{gate.port}"
+        cli = Cli(tmp_path / "home", VIGIL_URL=url, VIGIL_TOKEN=await gate.token("ann"))
+
+        async def ann(*args: str, code: int = 0) -> tuple[str, str]:
+            done = await asyncio.to_thread(cli, "cron", *args, code=code)
+            return done.stdout, done.stderr
+
+        assert (await ann())[1] == "Nothing recurs.\n"
+        made = await ann(
+            "add", "briefing", "What is new?", "--cron", "0 9 * * 1-5", "--zone", "Europe/Berlin",
+            "--tokens", "5000", "--stateful",
+        )  # fmt: skip
+        assert "At 09:00 on Monday through Friday (Europe/Berlin); next: " in "".join(made)
+        (row,) = json.loads((await ann("--json"))[0])["rows"]
+        assert (row["daily_tokens"], row["is_stateful"]) == (5000, True)
+        assert (
+            "no model of the configuration"
+            in (await ann("edit", row["id"][:6], "--model", "gone", code=2))[1]
+        )
+        calendar = (await ann("export", "--days", "7"))[0]
+        assert calendar.startswith("BEGIN:VCALENDAR")
+        assert calendar.count("SUMMARY:briefing") == 5
+        assert "All is well" in (await ann("doctor"))[1]
+        clock.move(8 * 86_400)
+        wrong = await ann("doctor", code=1)
+        assert "nobody decided about what was due at" in wrong[0]
+        (found,) = json.loads((await ann("doctor", "--json", code=1))[0])["findings"]
+        assert (found["what"], found["name"]) == ("undecided", "briefing")
+        await ann("pause", row["id"][:6])
+        assert "All is well" in (await ann("doctor"))[1]
+        assert "SUMMARY" not in (await ann("export"))[0]
+        await ann("remove", row["id"][:6])
+        assert (await ann())[1] == "Nothing recurs.\n"

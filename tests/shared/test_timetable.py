@@ -1,0 +1,143 @@
+"""What is said of rows of the timetable beside running them: findings, and a calendar."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from tests.support import examples
+from vigil.contracts import SlotEntry, TimetableRow
+from vigil.contracts.board import CronSchedule, CronWork, EverySchedule
+from vigil.timetable import reasons
+from vigil.timetable.calendar import EVENTS_MAX, LINE_BYTES_MAX, calendar_of
+from vigil.timetable.findings import findings
+from vigil.timetable.ledger import ledger_of
+
+NOW = datetime(2026, 3, 27, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+HOURLY = TimetableRow(
+    id="1f" * 16, owner="ann", agent="vigil", name="briefing", work=CronWork(prompt="look"),
+    schedule=CronSchedule(expression="0 * * * *", zone="UTC"), zone="UTC",
+    made_at=NOW - timedelta(days=20), scheduled_at=NOW - timedelta(days=20),
+)  # fmt: skip
+
+
+def entry(hours_ago: float, state: Any, reason: str = "", count: int = 1) -> SlotEntry:
+    at = NOW - hours_ago * HOUR
+    first = at - (count - 1) * HOUR if count > 1 else None
+    return SlotEntry(
+        row=HOURLY.id, due_at=at, at=at, state=state, reason=reason, count=count, first_at=first,
+        session="ann:vigil:_cron-1f",
+    )  # fmt: skip
+
+
+GOOD = [entry(1, "running"), entry(1, "ran"), entry(0, "running"), entry(0, "ran")]
+
+
+@pytest.mark.parametrize(
+    ("entries", "changes", "expected"),
+    [
+        (GOOD, {}, []),
+        (GOOD[:2], {}, []),
+        ([entry(2, "running"), entry(2, "ran")], {}, ["undecided"]),
+        ([entry(2, "ran")], {"is_enabled": False}, []),
+        ([entry(2, "ran")], {"is_removed": True}, []),
+        ([], {"runs_once": True}, ["undecided"]),
+        ([entry(3, "running"), entry(3, "ran")], {"runs_once": True}, []),
+        ([entry(1, "running")], {"misfire": "all"}, ["no_end"]),
+        ([entry(1, "running"), entry(1, "failed", "401"), *GOOD[2:3]], {}, []),
+        (
+            [entry(2, "running"), entry(2, "failed", "401"), entry(1, "running"),
+             entry(1, "failed", "402"), entry(0, "skipped", reasons.HOURS)],
+            {}, ["failing"],
+        ),
+        ([entry(5, "skipped", reasons.HOURS), entry(0, "skipped", reasons.HOURS)], {},
+         ["never_ran"]),
+        ([*GOOD, entry(0, "missed", reasons.TOO_LATE, count=9)], {}, ["missed"]),
+        ([*GOOD, entry(0, "missed", reasons.CHANGED)], {}, []),
+        ([entry(0, "running"), entry(0, "late")], {}, ["late"]),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_row(
+    entries: list[SlotEntry], changes: dict[str, Any], expected: list[str]
+) -> None:
+    """Issue 15: never ran, ran late, failed twice, no outcome, a scheduler that was away."""
+    row = replace(HOURLY, **changes)
+    found = findings(row, ledger_of(entries), entries[::-1], NOW + timedelta(minutes=1))
+    assert [one.what for one in found] == expected, found
+
+
+def test_what_was_missed_is_told_by_its_span_and_a_failure_by_its_reason() -> None:
+    away = [*GOOD, entry(0, "missed", reasons.TOO_LATE, count=9)]
+    (found,) = findings(HOURLY, ledger_of(away), away[::-1], NOW)
+    assert "between 2026-03-27 04:00 UTC and 2026-03-27 12:00 UTC: 9 times" in found.text
+    week_later = NOW + timedelta(days=8)
+    old = [one.what for one in findings(HOURLY, ledger_of(away), away[::-1], week_later)]
+    assert old == ["undecided"]
+
+
+def lines_of(text: str) -> list[str]:
+    """Read a calendar as RFC 5545 says: each line ends with CRLF, a blank goes on with it."""
+    assert text.endswith("\r\n")
+    physical = text[:-2].split("\r\n")
+    assert all(len(line.encode()) <= LINE_BYTES_MAX for line in physical)
+    assert not any("\n" in line or "\r" in line for line in physical)
+    found: list[str] = []
+    for line in physical:
+        if line.startswith(" "):
+            found[-1] += line[1:]
+        else:
+            found.append(line)
+    return found
+
+
+def unescaped(value: str) -> str:
+    parts = [part.replace(r"\n", "\n").replace(r"\,", ",").replace(r"\;", ";")
+             for part in value.split(r"\\")]  # fmt: skip
+    return "\\".join(parts)
+
+
+@examples.up_to(500)
+@given(st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=200))
+def test_any_text_comes_back_out_of_a_calendar(text: str) -> None:
+    """RFC 5545, 3.1 and 3.3.11: whatever name and prompt hold, nothing else becomes of it."""
+    row = replace(HOURLY, name=text, work=CronWork(prompt=f"{text}\n;,\\{text}"))
+    lines = lines_of(calendar_of([row], NOW, NOW + HOUR))
+    (summary,) = [line for line in lines if line.startswith("SUMMARY:")]
+    (description,) = [line for line in lines if line.startswith("DESCRIPTION:")]
+    assert unescaped(summary.removeprefix("SUMMARY:")) == text
+    assert unescaped(description.removeprefix("DESCRIPTION:")) == row.work.prompt
+
+
+def test_instants_are_those_of_the_timetable_also_where_clocks_change() -> None:
+    """2026-03-29 at 2:30 isn't there in Berlin: it comes as soon as the clocks went on."""
+    zone = "Europe/Berlin"
+    night = replace(HOURLY, schedule=CronSchedule(expression="30 2 * * *", zone=zone), zone=zone)
+    lines = lines_of(calendar_of([night], NOW, NOW + timedelta(days=4)))
+    starts = [line.removeprefix("DTSTART:") for line in lines if line.startswith("DTSTART:")]
+    assert starts == [
+        "20260328T013000Z", "20260329T010000Z", "20260330T003000Z", "20260331T003000Z",
+    ]  # fmt: skip
+    assert len({line for line in lines if line.startswith("UID:")}) == 4
+
+
+def test_a_calendar_has_an_end() -> None:
+    """Rows that are due each second don't make it longer, and the soonest come first."""
+    rows = [
+        replace(HOURLY, id=f"{n:032x}", name=str(n), schedule=EverySchedule(interval_s=1))
+        for n in range(9)
+    ]
+    paused = replace(HOURLY, is_enabled=False, name="paused")
+    once = replace(rows[0], runs_once=True, name="once", id="f" * 32)
+    lines = lines_of(calendar_of([*rows, paused, once], NOW, NOW + timedelta(days=366)))
+    starts = [line for line in lines if line.startswith("DTSTART:")]
+    assert len(starts) == EVENTS_MAX
+    assert starts == sorted(starts)
+    names = [line for line in lines if line.startswith("SUMMARY:")]
+    assert names.count("SUMMARY:once") == 1
+    assert "SUMMARY:paused" not in names
