@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 from ..contracts import (
@@ -12,6 +13,7 @@ from ..contracts import (
 from ..contracts.board import (
     CronSchedule,
     EverySchedule,
+    OnceSchedule,
     Schedule,
     WatchedUrl,
 )
@@ -24,7 +26,7 @@ from ..tasks.check import check_text
 from .hours import hours_of
 from .ledger import KIND
 from .pointer import parts_of
-from .schedule import INTERVAL_S_MAX, INTERVAL_S_MIN, check_cron, zone_of
+from .schedule import END, INTERVAL_S_MAX, INTERVAL_S_MIN, check_cron, zone_of
 
 NAME_LENGTH_MAX: Final = 100
 PROMPT_LENGTH_MAX: Final = 8_000
@@ -33,6 +35,7 @@ JITTER_S_MAX: Final = 3600
 TIMEOUT_S_MIN: Final = 10
 TIMEOUT_S_MAX: Final = 3600
 TOKENS_MAX: Final = 10**9
+BEGINNING: Final = datetime(2000, 1, 1, tzinfo=UTC)
 WATCHED: Final = Rules()
 """Where a watcher may look."""
 
@@ -47,6 +50,8 @@ def check(row: TimetableRow) -> TimetableRow:
     if not check_text("prompt", row.work.prompt, PROMPT_LENGTH_MAX).strip():
         raise InvalidInput("prompt", "must say what is to be done")
     check_schedule(row.schedule)
+    if isinstance(row.schedule, OnceSchedule) and row.schedule.at < row.scheduled_at:
+        raise InvalidInput("at", f"{row.schedule.at.isoformat()} is over: it would never be due")
     zone_of(row.zone)
     hours_of(row.active_hours)
     _check_range("grace_s", row.grace_s or 0, 0, GRACE_S_MAX)
@@ -66,6 +71,10 @@ def check_schedule(schedule: Schedule) -> None:
             check_cron(expression, zone)
         case EverySchedule(interval_s=interval_s):
             _check_range("interval_s", interval_s, INTERVAL_S_MIN, INTERVAL_S_MAX)
+        case OnceSchedule(at=at):
+            if not BEGINNING <= at < END:
+                years = f"{BEGINNING.year} to {END.year - 1}"
+                raise InvalidInput("at", f"{at.isoformat()} must be of the years {years}")
 
 
 def check_name(row: TimetableRow, others: Iterable[TimetableRow]) -> None:

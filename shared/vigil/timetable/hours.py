@@ -24,9 +24,13 @@ def hours_of(text: str) -> tuple[time, time] | None:
         return None
     start, _, end = text.partition("-")
     try:
-        return time.fromisoformat(start.strip()), time.fromisoformat(end.strip())
+        found = time.fromisoformat(start.strip()), time.fromisoformat(end.strip())
     except ValueError as error:
         raise InvalidInput("active_hours", f"{text[:100]!r} must be HH:MM-HH:MM") from error
+    if any(one.tzinfo is not None for one in found):
+        reason = f"{text[:100]!r} must name no zone: the row's own is meant"
+        raise InvalidInput("active_hours", reason)
+    return found
 
 
 def is_active(text: str, zone: str, at: datetime) -> bool:

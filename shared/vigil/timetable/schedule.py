@@ -100,7 +100,7 @@ def upcoming(row: TimetableRow, after: datetime) -> Iterator[datetime]:
     since = row.scheduled_at
     match row.schedule:
         case OnceSchedule(at=at):
-            return iter((at.astimezone(UTC),) if at > after and at >= since else ())
+            return iter((at.astimezone(UTC),) if after < at < END and at >= since else ())
         case EverySchedule(interval_s=interval_s):
             first = 0 if row.made_at == since else 1
             return _every(since, timedelta(seconds=interval_s), first, after)
