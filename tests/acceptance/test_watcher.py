@@ -16,8 +16,13 @@ from services.executor.own_tools.http_get import Fetcher
 from services.executor.tools import builtin
 from services.scheduler.timetable import watch as watch_rules
 from tests.support.world import StoppedClock, World, running_world
+from vigil.contracts import SlotEntry
+from vigil.erasure import mark
+from vigil.errors import Unavailable
 from vigil.net.ssrf import Rules
+from vigil.subjects import Scope
 from vigil.timetable import check
+from vigil.timetable.log import Placed, SlotLog
 from vigil.timetable.probe import FAILURES_TOLD
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -35,6 +40,9 @@ class Document:
         self.type = "text/plain"
         self.status = "200 OK"
         self.sent = 0
+        self.waiting = 0
+        self.gate = asyncio.Event()
+        self.gate.set()
         self.port = 0
 
     @property
@@ -43,6 +51,8 @@ class Document:
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        self.waiting += not self.gate.is_set()
+        await self.gate.wait()
         tag = f'"{hash(self.text):x}"'
         if f"if-none-match: {tag}" in head:
             writer.write(b"HTTP/1.1 304 Not Modified\r\nconnection: close\r\n\r\n")
@@ -176,6 +186,59 @@ async def test_what_cannot_be_seen_is_told_once_and_once_when_it_can(
     assert "+4" in texts[2]
     assert len(texts) == 3
     await remove(bob.http, row)
+
+
+async def test_a_change_whose_run_could_not_be_stored_is_seen_again(
+    world: World, site: Document, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broker was away, or another wrote the ledger, between the look and the order to run."""
+    dan = await world.person("dan:vigil:main", has_socket=False)
+    site.text, site.type = "one", "text/plain"
+    row = await made(dan.http, "news", {"url": site.url})
+    await until(dan.http, row, "skipped")
+    refused: list[str] = []
+    append = SlotLog.append
+
+    async def append_but_once(self: SlotLog, whose: Scope, last: Placed, entry: SlotEntry) -> Any:
+        if entry.state == "running" and not refused:
+            refused.append(entry.change)
+            raise Unavailable("no answer")
+        return await append(self, whose, last, entry)
+
+    monkeypatch.setattr(SlotLog, "append", append_but_once)
+    site.text = "two"
+    move(world, 1)
+    async with asyncio.timeout(PATIENCE_S):
+        while not refused:
+            await asyncio.sleep(0.02)
+    move(world, 0.0001)
+    await until(dan.http, row, "ran")
+    await world.at_rest()
+    (said,) = world.talk("dan:vigil:main").said
+    assert "+two" in said.text
+    await remove(dan.http, row)
+
+
+async def test_a_look_that_ends_after_its_person_was_erased_harms_nobody(
+    world: World, site: Document
+) -> None:
+    fay, gil = [
+        await world.person(f"{name}:vigil:main", has_socket=False) for name in ("fay", "gil")
+    ]
+    site.gate.clear()
+    await made(fay.http, "news", {"url": site.url})
+    async with asyncio.timeout(PATIENCE_S):
+        while not site.waiting:
+            await asyncio.sleep(0.02)
+    begun = await mark.begin(world.admin, "fay", world.clock.now())
+    move(world, 1)
+    row = await made(gil.http, "news", {"url": site.url})
+    site.gate.set()
+    await until(gil.http, row, "skipped")
+    move(world, 1)
+    await until(gil.http, row, "skipped", 2)
+    await mark.end(world.admin, "fay", begun, world.clock.now())
+    await remove(gil.http, row)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 
 from tests.support.gateway import Gate, running_gateway
+from vigil.timetable.ledger import RUNNING_MAX
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -35,6 +36,11 @@ async def gate(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gate]:
         ({"interval_s": None, "cron": "0 9 * * *", "zone": "Mars/Phobos"}, "zone"),
         ({"zone": "../etc/passwd"}, "zone"),
         ({"active_hours": "9 to 5"}, "active_hours"),
+        ({"active_hours": "09:00Z-17:00Z"}, "active_hours"),
+        ({"active_hours": "09:00-17:00+02:00"}, "active_hours"),
+        ({"interval_s": None, "at": "9999-12-31T23:59:59-14:00"}, "at"),
+        ({"interval_s": None, "at": "0001-01-01T00:00:00+14:00"}, "at"),
+        ({"interval_s": None, "at": "2020-01-01T00:00:00Z"}, "at"),
         ({"target": "bob:vigil:t1"}, "target"),
         ({"target": "ann:vigil:_cron-1f"}, "target"),
         ({"target": "pigeon"}, "target"),
@@ -86,6 +92,14 @@ async def test_there_are_at_most_100(gate: Gate) -> None:
     first = (await cat.get(PATH)).json()["rows"][0]
     assert (await cat.delete(f"{PATH}/{first['id']}")).status_code == 200
     assert (await cat.post(PATH, json=ROW | {"name": "one more"})).status_code == 201
+
+
+async def test_by_hand_no_more_run_at_a_time_than_by_the_schedule(gate: Gate) -> None:
+    """Each that runs is in every entry of the ledger until it ends."""
+    fay = await gate.person("fay")
+    row = (await fay.post(PATH, json=ROW | {"may_overlap": True})).json()
+    answers = [await fay.post(f"{PATH}/{row['id']}/runs") for _ in range(RUNNING_MAX + 1)]
+    assert [one.status_code for one in answers] == [202] * RUNNING_MAX + [409]
 
 
 async def test_nobody_reaches_anothers(gate: Gate) -> None:

@@ -31,7 +31,7 @@ from vigil.timetable.check import (
     check_name,
 )
 from vigil.timetable.edit import changed, schedule_of
-from vigil.timetable.ledger import begun
+from vigil.timetable.ledger import begun, is_busy
 from vigil.timetable.log import SlotLog
 from vigil.timetable.schedule import EXPRESSION_LENGTH_MAX, told_of, words_of
 
@@ -235,7 +235,7 @@ async def _run(row: TimetableRow, call: Call, means: Means, now: datetime) -> st
         if before.at < now - ASKED_WITHIN:
             break
     last = await log.last(row_scope, row.id)
-    if last.ledger.running and not row.may_overlap:
+    if is_busy(row, last.ledger):
         raise InvalidInput("row", "a run of it is still going on")
     await log.append(row_scope, last, entry)
     return f"{row.name!r} runs now; its result comes by itself."

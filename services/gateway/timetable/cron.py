@@ -23,7 +23,7 @@ from vigil.tasks.check import check_text
 from vigil.teams import holding, may_act
 from vigil.timetable.calendar import calendar_of
 from vigil.timetable.check import check, check_known, check_name
-from vigil.timetable.ledger import begun
+from vigil.timetable.ledger import begun, is_busy
 from vigil.timetable.log import SlotLog
 
 from .. import preconditions
@@ -123,13 +123,13 @@ async def remove_row(edge: Shared, caller: Caller, id_: Id, expected: Expected) 
 
 
 async def run_row(edge: Shared, caller: Caller, id_: Id) -> Response:
-    """Run a row at once; none of its slots is used up. 409 while a run goes on."""
+    """Run a row at once; none of its slots is used up. 409 while a run goes on, or 10 do."""
     found = await _changeable(edge, caller, id_, None)
     row, ledger = found.entity, SlotLog(edge.bus)
     _check_leave(caller, row)
     whose = Scope(row.agent, row.owner)
     last = await ledger.last(whose, row.id)
-    if last.ledger.running and not row.may_overlap:
+    if is_busy(row, last.ledger):
         raise Problem(409, "a run of it is still going on")
     entry = begun(row, edge.clock.now())
     try:

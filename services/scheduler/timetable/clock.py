@@ -26,7 +26,7 @@ from vigil.board.entries import STREAM as BOARD
 from vigil.board.kept import ROWS, KeptBoard
 from vigil.bus.bus import Message
 from vigil.contracts import Change, SlotEntry, encode
-from vigil.contracts.board import OpenRun, WatchedUrl
+from vigil.contracts.board import OpenRun, SeenPage, WatchedUrl
 from vigil.errors import InvalidInput, VigilError, WrongLastSequence
 from vigil.observe import trace
 from vigil.runtime import Context
@@ -163,7 +163,8 @@ class TimetableClock:
             at, id_ = heapq.heappop(self._agenda)
             if self._next.get(id_) == at:
                 del self._next[id_]
-                found.append(id_)
+                if id_ in self._known:  # a look may end after its row was forgotten
+                    found.append(id_)
         return found
 
     async def _look_at(self, id_: str, known: KnownRow, now: datetime) -> None:
@@ -198,8 +199,8 @@ class TimetableClock:
         if ledger.through is None and known.revisions[0].entity.scheduled_at < since:
             ledger = replace(ledger, through=since)  # what was before isn't kept any more
         made = decide.decisions(known.pieces(), ledger, now, refusal)
-        for entry in self._watched(known, made, now):
-            await self._append(known, entry)
+        for entry, seen in self._watched(known, made, now):
+            await self._append(known, entry, seen)
         await self._store_quiet(known, now)
         await self._begin_all(known, now)
         if _fails_always(known):
@@ -207,21 +208,26 @@ class TimetableClock:
             change = Change(by="scheduler", why=WHY_PAUSED)
             await self._board.replace(known.revisions[-1].number, row, change, now)
 
-    async def _append(self, known: KnownRow, entry: SlotEntry) -> None:
-        """Store an entry; one of a watcher that saw nothing new waits for others like it."""
+    async def _append(
+        self, known: KnownRow, entry: SlotEntry, seen: SeenPage | None = None
+    ) -> None:
+        """Store an entry; one of a watcher that saw nothing new waits for others like it.
+
+        Args:
+            seen: what it was decided by. It's known only with the entry: of a change that isn't
+                stored, the next look tells again.
+        """
         is_quiet = rules.is_quiet(entry)
         longer = rules.joined(known.quiet, entry) if is_quiet else None
-        if longer is not None:
-            known.quiet = longer
-            return
         waiting = known.quiet
-        if waiting is not None:
+        if longer is None and waiting is not None:
             await self._store(known, waiting)
             known.quiet = None
-        if is_quiet:
-            known.quiet = entry
+        if not is_quiet:
+            await self._store(known, entry, seen)
         else:
-            await self._store(known, entry)
+            known.quiet = longer or entry
+        known.seen = seen or known.seen
 
     async def _store_quiet(self, known: KnownRow, now: datetime) -> None:
         """Store an entry that waits, unless there may soon be others like it."""
@@ -231,32 +237,35 @@ class TimetableClock:
             await self._store(known, waiting)
             known.quiet = None
 
-    async def _store(self, known: KnownRow, entry: SlotEntry) -> None:
-        last = known.last._replace(ledger=replace(known.last.ledger, seen=known.ledger.seen))
+    async def _store(self, known: KnownRow, entry: SlotEntry, seen: SeenPage | None = None) -> None:
+        ledger = replace(known.last.ledger, seen=seen or known.ledger.seen)
+        last = known.last._replace(ledger=ledger)
         known.place(await self._log.append(known.scope, last, entry))
         crash.point("scheduler.slot.decided")
 
-    def _watched(self, known: KnownRow, made: list[SlotEntry], now: datetime) -> list[SlotEntry]:
+    def _watched(
+        self, known: KnownRow, made: list[SlotEntry], now: datetime
+    ) -> list[rules.LookOutcome]:
         """Return the entries of a row; a watcher's is looked for first, and nothing is decided
         meanwhile."""
         watch = known.row.work.watch
         begun = next((one for one in made if one.state == "running"), None)
         if watch is None or begun is None:
             known.answer = None
-            return made
+            return [rules.LookOutcome(one, None) for one in made]
         if not rules.is_about(known.answer, watch):
             known.answer = None
         if rules.must_wait(known.ledger.seen, watch, now):
-            decided = rules.waited(begun)
+            outcome = rules.LookOutcome(rules.waited(begun), None)
         elif known.answer is None:
             if not known.is_looking:
                 known.is_looking = True
                 self._group.create_task(self._ask(known, watch, begun, now))
             return []
         else:
-            decided, known.seen = rules.looked(begun, watch, known.ledger.seen, known.answer)
+            outcome = rules.looked(begun, watch, known.ledger.seen, known.answer)
             known.answer = None
-        return [decided if one is begun else one for one in made]
+        return [outcome if one is begun else rules.LookOutcome(one, None) for one in made]
 
     async def _ask(
         self, known: KnownRow, watch: WatchedUrl, begun: SlotEntry, now: datetime

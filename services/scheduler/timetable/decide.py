@@ -23,13 +23,11 @@ from vigil.contracts.board import (
 )
 from vigil.timetable import reasons, schedule
 from vigil.timetable.hours import is_active
-from vigil.timetable.ledger import LOST_AFTER, ended, session_of
+from vigil.timetable.ledger import LOST_AFTER, ended, is_busy, session_of
 from vigil.timetable.schedule import Due
 
 LATE_AFTER: Final = timedelta(seconds=60)
 """A slot that isn't begun by then was missed: its row's policy decides."""
-RUNNING_MAX: Final = 10
-"""Runs of one row at a time, if they may overlap."""
 
 
 class Revised(NamedTuple):
@@ -131,15 +129,15 @@ def _fates(
     hourly = [(at, is_active(row.active_hours, row.zone, at)) for at in is_ready]
     outside = [Decided(at, "skipped", reasons.HOURS) for at, is_inside in hourly if not is_inside]
     inside = [at for at, is_inside in hourly if is_inside]
-    is_busy = len(ledger.running) >= (RUNNING_MAX if row.may_overlap else 1)
+    busy = is_busy(row, ledger)
     if refusal:
         fates = [Decided(at, "skipped", refusal) for at in inside]
     elif not inside:
         fates = []
     elif row.misfire == "all":
-        return _one_by_one(row, hourly, is_busy=is_busy, now=now)
+        return _one_by_one(row, hourly, is_busy=busy, now=now)
     else:
-        fates = _newest(row, inside, is_busy=is_busy, now=now)
+        fates = _newest(row, inside, is_busy=busy, now=now)
     return sorted(outside + fates)
 
 

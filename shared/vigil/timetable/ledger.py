@@ -22,6 +22,8 @@ from ..subjects import SessionKey, token_of
 
 KIND: Final = "cron"
 """Of the sessions that run slots."""
+RUNNING_MAX: Final = 10
+"""Runs of one row at a time, if they may overlap: each is in every entry until it ends."""
 FAILURES_MAX: Final = 10
 """A row whose runs fail so often, one after the other, is paused."""
 LOST_AFTER: Final = timedelta(minutes=10)
@@ -44,6 +46,11 @@ def after(ledger: Ledger, entry: SlotEntry) -> Ledger:
     if not entry.is_by_hand and (through is None or entry.due_at > through):
         through = entry.due_at
     return replace(ledger, running=others, through=through)
+
+
+def is_busy(row: TimetableRow, ledger: Ledger) -> bool:
+    """Whether another run of a row would be one too many, whoever begins it."""
+    return len(ledger.running) >= (RUNNING_MAX if row.may_overlap else 1)
 
 
 def ledger_of(entries: Iterable[SlotEntry]) -> Ledger:
