@@ -38,6 +38,12 @@ def test_an_image_is_what_its_bytes_say(data: bytes, kind: str, size: tuple[int,
     assert (found.name, found.size, found.pages) == ("holiday.pdf", len(data), 0)
 
 
+BROKEN_BOMB = (
+    b"/Type/ObjStm" * 100 + b"\nstream\n" + zlib.compress(bytes(2**20))[:-30] + b"\xff" * 40
+)
+"""One stream that is listed a hundred times, and can't be unpacked to its end: all of it counts."""
+
+
 @pytest.mark.parametrize("is_packed", [False, True])
 def test_pages_are_counted_also_of_packed_objects(is_packed: bool) -> None:
     found = examined("plan.png", pdf(3, is_packed=is_packed))
@@ -61,6 +67,7 @@ def test_pages_are_counted_also_of_packed_objects(is_packed: bool) -> None:
         (pdf(1, more=b"/Encrypt 5 0 R"), "is an encrypted PDF file"),
         (pdf(1, more=zlib.compress(bytes(40 * 1024**2)), is_packed=True), "unpacks to more than"),
         (pdf(1, more=b"/Type /ObjStm stream\n" * 1001), "lists its objects in more than 1000"),
+        (pdf(1, more=BROKEN_BOMB), "unpacks to more than"),
     ],
 )  # fmt: skip
 def test_what_could_harm_is_refused(data: bytes, reason: str) -> None:

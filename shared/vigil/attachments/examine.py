@@ -6,6 +6,7 @@ list its objects are unpacked, up to a bound.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 import struct
@@ -190,15 +191,16 @@ def _pages_of(data: bytes) -> int:
 
 
 def _unpacked(data: bytes, begin: int, bytes_max: int) -> bytes:
-    """Return a stream's bytes, at most so many; none, if it is packed in another way."""
+    """Return a stream's bytes, at most so many, up to where they can't be unpacked: what was
+    unpacked counts, whatever comes behind it."""
     unpacking, unpacked = zlib.decompressobj(), bytearray()
-    try:
-        # In pieces: what follows the stream would be copied each time.
-        while begin < len(data) and len(unpacked) < bytes_max and not unpacking.eof:
-            piece = unpacking.unconsumed_tail or data[begin : begin + PIECE_BYTES]
-            if not unpacking.unconsumed_tail:
-                begin += PIECE_BYTES
-            unpacked += unpacking.decompress(piece, bytes_max - len(unpacked))
-    except zlib.error:
-        return b""
+    # In pieces: what follows the stream would be copied each time, and an error loses one.
+    with contextlib.suppress(zlib.error):
+        while len(unpacked) < bytes_max and not unpacking.eof:
+            piece = unpacking.unconsumed_tail
+            if not piece:
+                piece, begin = data[begin : begin + PIECE_BYTES], begin + PIECE_BYTES
+            if not piece:
+                break
+            unpacked += unpacking.decompress(piece, min(PIECE_BYTES, bytes_max - len(unpacked)))
     return bytes(unpacked)
