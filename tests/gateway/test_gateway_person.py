@@ -63,6 +63,7 @@ async def test_only_the_revision_that_was_read_is_changed(gate: Gate) -> None:
         ({"digest_at": "soon"}, "digest_at"),
         ({"channel": "pigeon"}, "channel"),
         ({"language": "German!"}, "language"),
+        ({"digest_at": "08:00+02:00"}, "digest_at"),
         ({"pause": "soon"}, "pause"),
         ({"pause": "2020-01-01T00:00Z"}, "pause"),
         ({"user": "bob"}, None),

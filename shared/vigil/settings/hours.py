@@ -25,6 +25,22 @@ def zone_of(person: Person) -> ZoneInfo:
         raise ConfigError(f"timezone {person.timezone!r} is not an IANA time zone") from error
 
 
+def wall_time(text: str) -> time:
+    """Read a time that a clock on somebody's wall shows. Raises: ValueError, it's none."""
+    found = time.fromisoformat(text.strip())
+    if found.tzinfo is not None:
+        raise ValueError("it is local time: no zone")
+    return found
+
+
+def span_of(text: str) -> tuple[time, time]:
+    """Read ``HH:MM-HH:MM``. Raises: ValueError, it's something else."""
+    start, separator, end = text.partition("-")
+    if not separator:
+        raise ValueError("no '-'")
+    return wall_time(start), wall_time(end)
+
+
 def quiet_hours_of(person: Person) -> tuple[time, time] | None:
     """Return (start, end) in the person's time zone, or None. Raises: ConfigError.
 
@@ -33,14 +49,8 @@ def quiet_hours_of(person: Person) -> tuple[time, time] | None:
     """
     if not person.quiet_hours:
         return None
-    start, separator, end = person.quiet_hours.partition("-")
     try:
-        if not separator:
-            raise ValueError("no '-'")
-        hours = time.fromisoformat(start.strip()), time.fromisoformat(end.strip())
-        if any(one.tzinfo is not None for one in hours):
-            raise ValueError("they are local time: no zone")
-        return hours
+        return span_of(person.quiet_hours)
     except ValueError as error:
         raise ConfigError(
             f"quiet_hours {person.quiet_hours!r}: expected HH:MM-HH:MM ({error})"
@@ -54,7 +64,7 @@ def digest_time_of(person: Person) -> time:
     datetime.time(7, 30)
     """
     try:
-        return time.fromisoformat(person.digest_at.strip())
+        return wall_time(person.digest_at)
     except ValueError as error:
         raise ConfigError(f"digest_at {person.digest_at!r}: expected HH:MM ({error})") from error
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, time
 
 from ..errors import InvalidInput
+from ..settings.hours import span_of
 from .schedule import zone_of
 
 
@@ -18,19 +19,15 @@ def hours_of(text: str) -> tuple[time, time] | None:
     (datetime.time(9, 0), datetime.time(17, 30))
     >>> hours_of("9 to 5")
     Traceback (most recent call last):
-    vigil.errors.InvalidInput: active_hours: '9 to 5' must be HH:MM-HH:MM
+    vigil.errors.InvalidInput: active_hours: '9 to 5' must be HH:MM-HH:MM (no '-')
     """
     if not text:
         return None
-    start, _, end = text.partition("-")
     try:
-        found = time.fromisoformat(start.strip()), time.fromisoformat(end.strip())
+        return span_of(text)
     except ValueError as error:
-        raise InvalidInput("active_hours", f"{text[:100]!r} must be HH:MM-HH:MM") from error
-    if any(one.tzinfo is not None for one in found):
-        reason = f"{text[:100]!r} must name no zone: the row's own is meant"
-        raise InvalidInput("active_hours", reason)
-    return found
+        reason = f"{text[:100]!r} must be HH:MM-HH:MM ({str(error)[:100]})"
+        raise InvalidInput("active_hours", reason) from error
 
 
 def is_active(text: str, zone: str, at: datetime) -> bool:
