@@ -20,6 +20,7 @@ from vigil.subjects import SessionKey
 from vigil.teams import TEAM
 
 from .core import Policy
+from .core.context.sight import TOKENS_SHARE_MAX, Sight
 from .core.policy import AUTHORITIES, Hours
 from .core.profile import Profile
 from .profiles import profile_of, registered
@@ -47,6 +48,7 @@ MADE: Final = frozenset(
         "profile",
         "result_length_max",
         "route",
+        "sight",
         "teams",
         "timeouts_s",
         "urls",
@@ -72,6 +74,7 @@ def policy_of(config: Config, key: SessionKey) -> Policy:
         timeouts_s={kind.name: kind.timeout_s for kind in kinds if kind.timeout_s},
         authority=min(agent.authority, config.autonomy.authority_max, key=AUTHORITIES.index),
         result_length_max=min(Policy().result_length_max, context_tokens_of(config, key) // 5),
+        sight=sight_of(config, _model_of(config, key)),
         double_text=agent.double_text,
         coalesce_ms=agent.coalesce_ms,
         channels=tuple(sorted(config.channels)),
@@ -86,6 +89,12 @@ def policy_of(config: Config, key: SessionKey) -> Policy:
 def context_tokens_of(config: Config, key: SessionKey) -> int:
     """Return the context window of the model that answers a session, in tokens."""
     return models.context_tokens_of(config, _model_of(config, key))
+
+
+def sight_of(config: Config, model: str) -> Sight:
+    """Return what a model, by its name, is shown of files."""
+    tokens_max = int(models.context_tokens_of(config, model) * TOKENS_SHARE_MAX)
+    return Sight(takes=models.takes_of(config, model), tokens_max=tokens_max)
 
 
 def _model_of(config: Config, key: SessionKey) -> str:

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from tests.support import hands_records, timetable_records
 from vigil import contracts
 from vigil.contracts import (
+    Attachment,
+    AttachmentBlock,
     Attempt,
     CallClaim,
     CallTool,
@@ -218,6 +220,31 @@ FALLEN_BACK = Turn(
     notes=(Note(code="model_fallback", text="small until noon, since attempt 2 failed (529)"),),
 )
 
+ATTACHED = Turn(
+    id="turn-5",
+    session_key="ann:vigil:t1",
+    ordinal=6,
+    event=CAUSE,
+    outcome="begun",
+    state=State(position=7, turns=6),
+    created_at=AT,
+    rows=(
+        Row(
+            role="user",
+            source="person",
+            at=AT,
+            blocks=(
+                TextBlock(text="fits?"),
+                AttachmentBlock(
+                    file=Attachment(
+                        hash="0f" * 32, name="a.png", type="image/png", size=9, width=3, height=5
+                    )
+                ),
+            ),
+        ),
+    ),
+)
+
 REMEMBERING = Turn(
     id="turn-2",
     session_key="ann:vigil:t1",
@@ -398,6 +425,7 @@ SAMPLES: dict[str, tuple[Callable[[bytes], Any], Any]] = {
     "turn.made": (contracts.decode_turn, MADE),
     "turn.paid": (contracts.decode_turn, PAID),
     "turn.fallback": (contracts.decode_turn, FALLEN_BACK),
+    "turn.attached": (contracts.decode_turn, ATTACHED),
     "call_claim": (
         contracts.decode_call_claim,
         CallClaim(

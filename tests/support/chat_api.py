@@ -193,16 +193,33 @@ def read(body: dict[str, Any]) -> dict[str, Any]:
 
 def _blocks(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
     content = message["content"] or ""
+    if isinstance(content, list):
+        for part in content:
+            yield from [_file(part)] if part["type"] != "text" else _texts(part["text"])
+        return
     if message["role"] == "tool":
         result = {"type": "tool_result", "tool_use_id": message["tool_call_id"]}
         is_error = content.startswith(FAILED)
         yield result | {"content": content.removeprefix(FAILED), "is_error": is_error}
         return
-    said, mark, now = content.rpartition(SITUATION)
-    for text in (said.rstrip("\n"), mark + now) if mark else (content,):
-        if text:
-            yield {"type": "text", "text": text}
+    yield from _texts(content)
     for call in message.get("tool_calls", ()):
         given = json.loads(call["function"]["arguments"])
         name = call["function"]["name"]
         yield {"type": "tool_use", "id": call["id"], "name": name, "input": given}
+
+
+def _texts(content: str) -> Iterator[dict[str, Any]]:
+    said, mark, now = content.rpartition(SITUATION)
+    for text in (said.rstrip("\n"), mark + now) if mark else (content,):
+        if text:
+            yield {"type": "text", "text": text}
+
+
+def _file(part: dict[str, Any]) -> dict[str, Any]:
+    url = part["image_url"]["url"] if part["type"] == "image_url" else part["file"]["file_data"]
+    head, _, data = url.partition(";base64,")
+    source = {"type": "base64", "media_type": head.removeprefix("data:"), "data": data}
+    if part["type"] == "image_url":
+        return {"type": "image", "source": source}
+    return {"type": "document", "source": source, "title": part["file"]["filename"]}

@@ -73,9 +73,22 @@ def _mistakes_in_messages(messages: list[dict[str, Any]]) -> Iterator[str]:
         yield f"messages: calls {open_calls} without results"
 
 
+def _mistakes_in_parts(role: str, parts: list[dict[str, Any]], where: str) -> Iterator[str]:
+    kinds = {part["type"] for part in parts}
+    if role != "user" or not kinds & {"image_url", "file"}:
+        yield f"{where}: content must be text, but beside files"
+    if unknown := kinds - {"text", "image_url", "file"}:
+        yield f"{where}: parts of the kind {min(unknown)}"
+    for part in parts:
+        if part["type"] == "file" and not part["file"]["filename"]:
+            yield f"{where}: a file needs a name"
+
+
 def _mistakes_in_content(message: dict[str, Any], where: str) -> Iterator[str]:
     content, calls = message["content"], message.get("tool_calls")
-    if not (isinstance(content, str) and content.strip()) and not (content is None and calls):
+    if isinstance(content, list):
+        yield from _mistakes_in_parts(message["role"], content, where)
+    elif not (isinstance(content, str) and content.strip()) and not (content is None and calls):
         yield f"{where}: content must be text"
     if calls == []:
         yield f"{where}: tool_calls must not be empty"

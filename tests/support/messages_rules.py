@@ -6,9 +6,13 @@ were removed: the real API answers each with 400, so the local server does.
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterator
 from typing import Any, Final
+
+from vigil.attachments.examine import examined
+from vigil.errors import InvalidInput
 
 _PARAMETERS = frozenset(
     [
@@ -78,6 +82,7 @@ def _mistakes_in_messages(messages: list[dict[str, Any]]) -> Iterator[str]:
             yield f"{where}: content must not be empty"
         for block in content:
             yield from _blank(block, where)
+            yield from _mistakes_in_file(block, where)
         results = [b["tool_use_id"] for b in content if b["type"] == "tool_result"]
         if sorted(results) != sorted(open_calls):
             yield f"{where}: tool_use ids {open_calls} need exactly their tool_results"
@@ -99,6 +104,21 @@ def _mistakes_in_calls(used: list[dict[str, Any]], ids: set[str], where: str) ->
         if not isinstance(block["input"], dict):
             yield f"{where}: tool_use.input must be an object"
         ids.add(block["id"])
+
+
+def _mistakes_in_file(block: dict[str, Any], where: str) -> Iterator[str]:
+    """A file that is none is refused, and so is one of another type than is said."""
+    if block["type"] not in ("image", "document"):
+        return
+    source = block["source"]
+    try:
+        found = examined("file", base64.b64decode(source["data"], validate=True))
+    except (ValueError, InvalidInput) as error:
+        yield f"{where}: Could not process {block['type']}: {error}"
+        return
+    is_image = found.type.startswith("image/")
+    if found.type != source["media_type"] or is_image != (block["type"] == "image"):
+        yield f"{where}: the file is {found.type}, not {source['media_type']}"
 
 
 def _blank(block: dict[str, Any], where: str) -> Iterator[str]:

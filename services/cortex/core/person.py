@@ -14,6 +14,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from vigil.contracts import (
+    Block,
     Cause,
     FollowUp,
     Gathering,
@@ -24,6 +25,8 @@ from vigil.contracts import (
 )
 
 from . import gates, loops, speech
+from . import sway as sways
+from .context import sight
 from .draft import Draft
 from .queue import QUEUE_MAX, enqueue, fitting, in_its_place, stored_size
 from .work import approvals, detached, spoken
@@ -111,24 +114,20 @@ def answer(draft: Draft, messages: Sequence[tuple[Cause, UserMessage]]) -> None:
     joined = tuple(before.id for before, _ in messages[:-1])
     loops.begin(draft, cause, is_direct=True, joined=joined)
     for _, event in messages:
-        draft.row_text("user", "person", shown(event.payload), event.payload.by)
+        shown = _shown(draft, event.payload)
+        draft.row("user", "person", *shown, by=event.payload.by)
+        loops.take_in(draft, sways.of_blocks(shown))
     for event_id in joined:
         draft.note("joined", f"answered together with {cause.id}", event_id)
 
 
-def shown(payload: UserMessagePayload) -> str:
-    """Return what the history has of a message: its text, and what is attached in words.
-
-    >>> shown(UserMessagePayload(text="Hello"))
-    'Hello'
-    """
-    lines = (f"[attached: {one.in_words}; you can't read it]" for one in payload.attachments)
-    return "\n".join((payload.text, *lines))
+def _shown(draft: Draft, payload: UserMessagePayload) -> tuple[Block, ...]:
+    return sight.blocks_of(payload.text, payload.attachments, draft.policy.sight)
 
 
 def take(draft: Draft, messages: Sequence[tuple[Cause, UserMessage]]) -> int:
     """Answer as many queued messages as fit into one turn; return how many."""
-    count = fitting(stored_size(shown(event.payload)) for _, event in messages)
+    count = fitting(stored_size(_shown(draft, event.payload)) for _, event in messages)
     answer(draft, messages[:count])
     return count
 

@@ -17,6 +17,7 @@ from vigil.tasks.lifecycle import ReadTask
 from vigil.teams import Teams
 
 from ..profiles import profile_of
+from .context.sight import Sight
 from .profile import Profile
 
 Authority = Literal["off", "observe", "suggest", "act"]
@@ -53,6 +54,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     result_length_max: int = 16_000
     """Characters of a result that the model sees: some 4,000 tokens, as much as of an event from
     outside."""
+    sight: Sight = Sight()
+    """What the model is shown of files."""
     attempts_max: int = 5
     """Takeovers of one step before it is given up (ARCHITECTURE 3)."""
     double_text: Literal["enqueue", "interrupt", "coalesce"] = "enqueue"

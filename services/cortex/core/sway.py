@@ -13,9 +13,12 @@ for what a person accepted word for word.
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 from typing import Protocol
 
 from vigil.contracts import (
+    AttachmentBlock,
+    Block,
     ExternalBlock,
     ExternalPayload,
     Job,
@@ -114,20 +117,28 @@ def _sway(is_outside: bool) -> Sway:
     return Sway.OUTSIDE if is_outside else Sway.NONE
 
 
+def of_blocks(blocks: Iterable[Block]) -> Sway:
+    """Return the sway of what a model is shown by rows. Whoever attached a file, what it shows may
+    be by anybody."""
+    return _sway(
+        any(
+            (isinstance(block, ExternalBlock) and not block.event.is_trusted)
+            or (isinstance(block, TimerBlock) and block.follow_up.is_tainted)
+            or (isinstance(block, TaskBlock) and block.is_tainted)
+            or isinstance(block, AttachmentBlock)
+            for block in blocks
+        )
+    )
+
+
 # ---------------------------------------------------------------- turns
 
 
 def of_rows(turn: Turn) -> Sway:
     """Return the sway of what a turn's rows say: untrusted content stands in them, or began the
     loop that they are of."""
-    blocks = [block for row in turn.rows for block in row.blocks]
-    is_told = any(
-        (isinstance(block, ExternalBlock) and not block.event.is_trusted)
-        or (isinstance(block, TimerBlock) and block.follow_up.is_tainted)
-        or (isinstance(block, TaskBlock) and block.is_tainted)
-        for block in blocks
-    )
-    return _sway(is_told or turn.is_tainted) | of_loop(turn.state.loop)
+    told = of_blocks(block for row in turn.rows for block in row.blocks)
+    return told | _sway(turn.is_tainted) | of_loop(turn.state.loop)
 
 
 def of_writing(turn: Turn) -> Sway:
@@ -148,6 +159,6 @@ def of_what_stays(turn: Turn) -> Sway:
 
 
 __all__ = [
-    "Marked", "Sway", "of", "of_decision", "of_event", "of_job", "of_loop", "of_rows", "of_thread",
-    "of_what_stays", "of_writing", "taint",
+    "Marked", "Sway", "of", "of_blocks", "of_decision", "of_event", "of_job", "of_loop", "of_rows",
+    "of_thread", "of_what_stays", "of_writing", "taint",
 ]  # fmt: skip

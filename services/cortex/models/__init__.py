@@ -16,6 +16,7 @@ from vigil.settings.config import Settings
 from vigil.settings.models import REHEARSAL
 from vigil.settings.models.access import ModelAccess, access_of, accesses
 
+from ..policy import sight_of
 from ..profiles import registered
 from ..thought.catalogue import Catalogue, ModelChoice
 from ..thought.model import LanguageModel
@@ -64,7 +65,8 @@ def _others(settings: Settings, there: Container[str]) -> dict[str, ModelChoice]
 
 def _choice(settings: Settings, access: ModelAccess) -> ModelChoice:
     provider = "vigil" if access.provider == REHEARSAL else access.provider
-    return ModelChoice(access.name, opened(settings, access), provider)
+    model, sight = opened(settings, access), sight_of(settings.config, access.name)
+    return ModelChoice(access.name, model, provider, sight=sight)
 
 
 def opened(settings: Settings, access: ModelAccess) -> LanguageModel:

@@ -1,9 +1,9 @@
 """Chat Completions: a request's body from history of any shape, an answer from its pieces. Pure.
 
 History becomes what the Messages API accepts first (`messages`), which is stricter: what comes of
-that, servers of this wire take, too. Texts go out as strings and roles take turns, since the
-templates of many models know nothing else. Blocks that another wire's server made for itself, as
-its thinking, stay here.
+that, servers of this wire take, too. Texts go out as strings, unless files are among them, and
+roles take turns, since the templates of many models know nothing else. Blocks that another wire's
+server made for itself, as its thinking, stay here.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ IN_WORDS: Final = (
     "Answer with JSON alone, without any other text, that is valid for this JSON Schema:\n"
 )
 _FENCED: Final = re.compile(r"\s*```(?:json)?\s*\n(.*)\n\s*```\s*", re.DOTALL)
+_FILES: Final = ("image", "document")
+"""Blocks of the Messages API that hold a file."""
 _STOPS: Final = {
     "stop": "end_turn",
     "tool_calls": "tool_use",
@@ -120,7 +122,8 @@ def _system(request: ModelRequest, lacks: Collection[str]) -> Iterator[dict[str,
 
 def chat_of(request: ModelRequest) -> list[dict[str, Any]]:
     """Turn history, and the situation after it, into messages."""
-    history = ended(messages_of(request.rows, has_thinking=False), request.present)
+    rows = messages_of(request.rows, request.files, has_thinking=False)
+    history = ended(rows, request.present)
     return [sent for message in history for sent in _sent(message)]
 
 
@@ -134,8 +137,21 @@ def _sent(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
         if block["type"] == "tool_result":
             told = (FAILED if block["is_error"] else "") + block["content"]
             yield {"role": "tool", "tool_call_id": block["tool_use_id"], "content": told}
-    if text:
+    if any(block["type"] in _FILES for block in content):
+        parts = [_part(block) for block in content if block["type"] != "tool_result"]
+        yield {"role": "user", "content": parts}
+    elif text:
         yield {"role": "user", "content": text}
+
+
+def _part(block: dict[str, Any]) -> dict[str, Any]:
+    if block["type"] == "text":
+        return block
+    source = block["source"]
+    url = f"data:{source['media_type']};base64,{source['data']}"
+    if block["type"] == "image":
+        return {"type": "image_url", "image_url": {"url": url}}
+    return {"type": "file", "file": {"filename": block["title"], "file_data": url}}
 
 
 def _answered(text: str, used: list[dict[str, Any]]) -> dict[str, Any]:

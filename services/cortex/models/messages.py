@@ -7,10 +7,12 @@ whatever the history looks like, what is built here is accepted. Pure.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, assert_never
 
 from vigil.contracts import (
+    Attachment,
+    AttachmentBlock,
     Block,
     ExternalBlock,
     OpaqueBlock,
@@ -22,6 +24,7 @@ from vigil.contracts import (
     ToolUseBlock,
 )
 
+from ..core.context.sight import medium_of, named
 from ..thought.model import ModelRequest
 from .breakpoints import marked_messages, marked_system
 from .versions import binds_thinking, takes_effort
@@ -30,13 +33,15 @@ EARLIER: Final = "(Earlier messages are not shown.)"
 NO_RESULT: Final = "No result: this exchange was ended before the tool answered."
 
 _THINKING: Final = ("thinking", "redacted_thinking")
+NO_FILES: Final[Mapping[str, str]] = {}
 _NOT_A_NAME: Final = re.compile(r"[^A-Za-z0-9_-]", re.ASCII)
 
 
 def body_of(model: str, request: ModelRequest) -> dict[str, Any]:
     """Build the body of a request: tools, system prompt, history, and last what changes with every
     call, after all that a provider's cache can hold."""
-    messages = marked_messages(messages_of(request.rows, has_thinking=not binds_thinking(model)))
+    history = messages_of(request.rows, request.files, has_thinking=not binds_thinking(model))
+    messages = marked_messages(history)
     body: dict[str, Any] = {
         "model": model,
         "max_tokens": request.max_tokens,
@@ -83,7 +88,9 @@ def ended(messages: list[dict[str, Any]], present: str) -> list[dict[str, Any]]:
     return [*messages[:last], message, *messages[last + 1 :]]
 
 
-def messages_of(rows: Sequence[Row], *, has_thinking: bool = True) -> list[dict[str, Any]]:
+def messages_of(
+    rows: Sequence[Row], files: Mapping[str, str] = NO_FILES, *, has_thinking: bool = True
+) -> list[dict[str, Any]]:
     """Turn history into messages that the API accepts, whatever the history looks like.
 
     Roles alternate and the first is the user's; nothing is empty; every tool call is followed
@@ -92,15 +99,17 @@ def messages_of(rows: Sequence[Row], *, has_thinking: bool = True) -> list[dict[
     message may end in such a call, which the provider is still at.
 
     Args:
+        files: the bytes of attachments in Base64, by their hash.
         has_thinking: whether the model's thinking goes back to it. Where it is bound to all that
             it came after, it can't: the situation that stood there has changed.
     """
     messages: list[dict[str, Any]] = []
     for row in rows:
         content = [
-            _sent(block)
+            sent
             for block in row.blocks
             if not _is_blank(block) and (has_thinking or not _is_thinking(block))
+            for sent in _sent(block, files)
         ]
         if not content:
             continue
@@ -161,7 +170,8 @@ def _called(message: dict[str, Any]) -> list[str]:
 
 def _no_result(call_id: str) -> dict[str, Any]:
     block = ToolResultBlock(tool_use_id=call_id, content=NO_RESULT, is_error=True)
-    return _sent(block)
+    (sent,) = _sent(block, NO_FILES)
+    return sent
 
 
 def _user_text(text: str) -> dict[str, Any]:
@@ -176,28 +186,39 @@ def _is_thinking(block: Block) -> bool:
     return isinstance(block, OpaqueBlock) and block.data.get("type") in _THINKING
 
 
-def _sent(block: Block) -> dict[str, Any]:
+def _sent(block: Block, files: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     match block:
         case TextBlock() | TimerBlock() | ExternalBlock() | TaskBlock():
-            return {"type": "text", "text": _text(block)}
+            yield {"type": "text", "text": _text(block)}
+        case AttachmentBlock(file=file):
+            yield {"type": "text", "text": named(file)}
+            if (data := files.get(file.hash)) is not None:
+                yield _file(file, data)
         case ToolUseBlock():
-            return {
+            yield {
                 "type": "tool_use",
                 "id": _name(block.id),
                 "name": _name(block.name),
                 "input": block.input,
             }
         case ToolResultBlock():
-            return {
+            yield {
                 "type": "tool_result",
                 "tool_use_id": _name(block.tool_use_id),
                 "content": block.content or "(empty)",
                 "is_error": block.is_error,
             }
         case OpaqueBlock():
-            return block.data
+            yield block.data
         case _:
             assert_never(block)
+
+
+def _file(file: Attachment, data: str) -> dict[str, Any]:
+    source = {"type": "base64", "media_type": file.type, "data": data}
+    if medium_of(file) == "pdf":
+        return {"type": "document", "source": source, "title": file.name}
+    return {"type": "image", "source": source}
 
 
 def _text(block: TextBlock | TimerBlock | ExternalBlock | TaskBlock) -> str:

@@ -29,6 +29,7 @@ from vigil.settings.budget import Caps
 from vigil.settings.models.prices import Prices, cost_of, worst_cost_of
 from vigil.subjects import token_of
 
+from ..core.context.sight import media_tokens
 from ..core.context.window import tokens_of_bytes
 from . import accounts
 from .accounts import AGAIN_AFTER, LINKS, Amount, BudgetExceeded, Notice, PaidCall, chain_of
@@ -236,10 +237,12 @@ def _read(value: bytes | None, kind: type[_T]) -> _T:
 
 
 def estimate(request: ModelRequest) -> Estimate:
-    """Return what to reserve for a call: a third of its bytes, and the longest answer.
+    """Return what to reserve for a call: a third of its bytes, what its files take, and the longest
+    answer.
 
-    See `core.context.window` for why that is more than what most calls take.
+    See `core.context.window` and `.sight` for why that is more than what most calls take.
     """
     sent = len(msgspec.json.encode((request.rows, request.tools)))
     sent += sum(len(part.encode()) for part in (*request.system, request.present))
-    return Estimate(input_tokens=tokens_of_bytes(sent), output_tokens=request.max_tokens)
+    tokens = tokens_of_bytes(sent) + media_tokens(request.rows)
+    return Estimate(input_tokens=tokens, output_tokens=request.max_tokens)

@@ -9,6 +9,7 @@ from vigil.settings.config import Config
 from vigil.settings.models import context_tokens_of, name_of
 from vigil.subjects import SessionKey
 
+from ..core.context.sight import Sight
 from ..core.profile import Profile
 from .model import LanguageModel
 
@@ -22,6 +23,8 @@ class ModelChoice(NamedTuple):
     provider: str
     """As traces name it."""
     is_fallback: bool = False
+    sight: Sight = Sight()
+    """What it is shown of files."""
 
 
 class Catalogue:

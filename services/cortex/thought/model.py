@@ -90,6 +90,8 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     tier_reason: str = ""
     """What decided on it, for the record (`Usage.tier_reason`)."""
     effort: Effort = ""
+    files: dict[str, str] = {}
+    """The bytes of attachments in Base64, by their hash: all that the rows show."""
     schema: dict[str, Any] | None = None
     """The JSON Schema of the answer's text, if it has to be JSON."""
 

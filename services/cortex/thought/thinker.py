@@ -35,6 +35,7 @@ from ..core import Policy, speech
 from ..core.profile import Inquiry, Profile, TemplateRow
 from ..policy import routed
 from .accounts import KINDS, BudgetExceeded, PaidCall, kinds_of
+from .attachments import with_files
 from .budget import CallBudget, Reservation, estimate
 from .catalogue import Catalogue, ModelChoice
 from .identity import Identities
@@ -165,6 +166,7 @@ class Thinker:
     ) -> ModelAnswer:
         if chosen.is_fallback:
             request = _without_opaque(request)
+        request = await with_files(self._bus, request, chosen.sight)
         span = self._tracer.begin(parent)
         answer: ModelAnswer | None = None
         outcome = error_type = "cancelled"
@@ -336,7 +338,8 @@ class Thinker:
             case TaskBlock() as block:
                 text = self._prompts.result_row(block)
             case TextBlock(text=said) if row.by:
-                text = f"[{row.by}] {said}"
+                spoken = TextBlock(text=f"[{row.by}] {said}")
+                return msgspec.structs.replace(row, blocks=(spoken, *row.blocks[1:]))
             case TextBlock(text=task) if row.source == "task":
                 text = self._prompts.task_row(task)
             case TextBlock(text=summary) if row.source == "system":

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, assert_never
 
 from vigil.contracts import (
+    AttachmentBlock,
     Block,
     ExternalBlock,
     OpaqueBlock,
@@ -86,6 +87,8 @@ def _piece(row: Row, block: Block) -> tuple[str, str] | None:
             return f"{what} of the call was:", _bounded(block.content, RESULT_LENGTH_MAX)
         case TimerBlock() | ExternalBlock() | TaskBlock():
             return _happened(block)
+        case AttachmentBlock(file=file):
+            return "with it came a file:", line(file.in_words)
         case OpaqueBlock():
             return None
         case _:

@@ -68,6 +68,7 @@ class Spoken(msgspec.Struct, frozen=True):
     examples: tuple[str, ...] = ()
 
 
+_TURNS: Final = ("remembering", "working", "paid", "fallback", "made", "attached")
 MESSAGES: Final[dict[str, Spoken]] = {
     "cloudEvent": Spoken(CloudEvent, "Something happened outside", ("cloud_event",)),
     "signal": Spoken(Signal, "Something happened here", ("signal",)),
@@ -85,7 +86,7 @@ MESSAGES: Final[dict[str, Spoken]] = {
     "turn": Spoken(
         Turn,
         "One atomic commit of a session",
-        ("turn", "turn.remembering", "turn.working", "turn.paid", "turn.fallback", "turn.made"),
+        ("turn", *(f"turn.{of}" for of in _TURNS)),
     ),
     "said": Spoken(Said, "What the agent said", ("said",)),
     "receipt": Spoken(Receipt, "How a send ended", ("receipt",)),

@@ -22,6 +22,7 @@ from .subjects import ABOUT, attachment_part
 
 PART_BYTES: Final = 512 * 1024
 Kept = Literal["UPLOADS", "FILES"]
+BOTH: Final[tuple[Kept, ...]] = ("FILES", "UPLOADS")
 
 
 async def upload(bus: Bus, user: str, about: Attachment, data: bytes) -> None:
@@ -59,9 +60,17 @@ async def find(bus: Bus, user: str, hash_: str) -> Attachment | None:
     return kept or await _about(bus, "UPLOADS", user, hash_)
 
 
-async def read(bus: Bus, user: str, about: Attachment) -> bytes | None:
-    """Return a file's bytes; None: they aren't there any more. Raises: Unavailable, BusError."""
-    for stream in ("FILES", "UPLOADS"):
+async def read(bus: Bus, user: str, about: Attachment, *, only: Kept | None = None) -> bytes | None:
+    """Return a file's bytes; None: they aren't there any more.
+
+    Args:
+        only: the stream that it is looked for in; None: in both.
+
+    Raises:
+        InvalidInput: its hash is none.
+        Unavailable, BusError: the broker can't tell.
+    """
+    for stream in (only,) if only else BOTH:
         names = [attachment_part(stream, user, about.hash, str(n)) for n in range(_parts(about))]
         found = await asyncio.gather(*(bus.get_last(stream, name) for name in names))
         data = b"".join(one.data for one in found if one is not None)

@@ -106,6 +106,7 @@ from .effects import (
 )
 from .events import (
     AcceptedCall,
+    Attachment,
     Cause,
     ChildKind,
     ChildStatus,
@@ -132,6 +133,7 @@ from .events import (
     UserMessagePayload,
 )
 from .history import (
+    AttachmentBlock,
     Block,
     ExternalBlock,
     FollowUp,
@@ -236,6 +238,8 @@ __all__ = [
     "Approval",
     "ApprovalState",
     "Argv",
+    "Attachment",
+    "AttachmentBlock",
     "Attempt",
     "Block",
     "BoardChange",

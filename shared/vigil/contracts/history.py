@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from .base import Instant, Record
-from .events import ExternalPayload
+from .events import Attachment, ExternalPayload
 
 
 class FollowUp(Record, frozen=True, kw_only=True):
@@ -77,6 +77,13 @@ class TaskBlock(Record, frozen=True, kw_only=True, tag_field="type", tag="task")
     is_tainted: bool = False
 
 
+class AttachmentBlock(Record, frozen=True, kw_only=True, tag_field="type", tag="attachment"):
+    """A file that a model is shown, by its hash: the bytes are read when it is asked. It belongs to
+    whom `Row.by` names, else to whom the session belongs."""
+
+    file: Attachment
+
+
 Block = (
     TextBlock
     | ToolUseBlock
@@ -85,6 +92,7 @@ Block = (
     | TimerBlock
     | ExternalBlock
     | TaskBlock
+    | AttachmentBlock
 )
 
 

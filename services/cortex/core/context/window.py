@@ -14,6 +14,8 @@ import msgspec
 
 from vigil.contracts import ExternalBlock, Row
 
+from .sight import media_tokens
+
 BYTES_PER_TOKEN: Final = 3
 """English has about four bytes to a token, other scripts up to one token for each character of
 three bytes: a third of the bytes is more than what most texts take."""
@@ -43,7 +45,7 @@ def tokens_of_row(row: Row) -> int:
         if isinstance(block, ExternalBlock):
             # Each line is shown behind a bar and a blank, whatever it takes for the end of one.
             size += 2 * len(block.event.content.splitlines())
-    return tokens_of_bytes(size)
+    return tokens_of_bytes(size) + media_tokens([row])
 
 
 def tokens_of_rows(rows: Iterable[Row]) -> int:

@@ -6,7 +6,7 @@ Anthropic's, or the stand-in's.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal, get_args
 from urllib.parse import urlsplit
 
 import msgspec
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..config import Config
 
 Provider = Literal["anthropic", "openai", "rehearsal"]
+Medium = Literal["image", "pdf"]
 REHEARSAL: Final = "rehearsal"
 DEFAULT_MODEL: Final = "claude-sonnet-5-5"
 """What answers where a key is given and no name."""
@@ -39,6 +40,9 @@ class ModelRow(Section, frozen=True, kw_only=True):
     `OPENAI_API_KEY`; with `base_url` none, since those aren't for others."""
     context_tokens: Annotated[int, msgspec.Meta(ge=0)] = 0
     """Context window, at least 2000; 0: `model.context_tokens`."""
+    takes: tuple[Medium, ...] | None = None
+    """What it can be shown: `["image", "pdf"]`, one of them, or none. Left out: both for Claude and
+    for OpenAI's own server, else none."""
     prices: Prices = ()
     """A list of what a million tokens cost in USD from a day on: `{since = 2026-01-01, input = 3,
     output = 15, cache_read = 0.3, cache_write = 3.75}`; cached ones cost as `input` if left out."""
@@ -105,6 +109,23 @@ def names(config: Config) -> dict[str, str]:
     found |= {f"agents.{name}.model": agent.model for name, agent in config.agents.items()}
     found |= {f"model.profiles.{kind}": name for kind, name in config.model.profiles.items()}
     return {"model.main": config.model.main} | {key: name for key, name in found.items() if name}
+
+
+def takes_of(config: Config, name: str) -> frozenset[Medium]:
+    """Return what a model can be shown beside text.
+
+    All of Anthropic's take both (their documentation on vision and PDF files), and so do OpenAI's
+    that are current, from their own server. Of others only who runs them knows.
+    """
+    name = name or DEFAULT_MODEL
+    row = config.models.get(name) or ModelRow(
+        provider="rehearsal" if name == REHEARSAL else "anthropic"
+    )
+    if row.takes is not None:
+        return frozenset(row.takes)
+    is_claude = row.provider == "anthropic" and (row.model or name).startswith("claude")
+    is_openais = row.provider == "openai" and not row.base_url
+    return frozenset(get_args(Medium)) if is_claude or is_openais else frozenset()
 
 
 def context_tokens_of(config: Config, name: str) -> int:

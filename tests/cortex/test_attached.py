@@ -1,0 +1,149 @@
+"""Files in a conversation, by each wire: uploaded, said, shown, and gone (issue 14)."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+import pytest
+
+from tests.cortex.asked import ask, row
+from tests.cortex.test_wires import WAYS
+from tests.support.gateway import Gate
+from tests.support.messages_api import MessagesApi, fails, says
+from tests.support.messages_replies import SITUATION
+from tests.support.pictures import jpeg, pdf, png
+from tests.support.stack import running_stack
+from tests.support.talk import Talk
+from vigil.attachments.examine import examined
+from vigil.contracts import AttachmentBlock, TextBlock, ToolResultBlock, ToolUseBlock
+
+SERVICES: Final = ("cortex", "scheduler", "delivery", "gateway")
+SESSION: Final = "ann:vigil:t1"
+CAT: Final = png(400, 300, fill=bytes(700_000))
+"""In two parts."""
+PLAN: Final = pdf(2)
+
+
+def messages_of(api: MessagesApi, number: int = -1) -> list[dict[str, Any]]:
+    """Return what a request tells of the conversation, as the Messages API has it."""
+    found: list[dict[str, Any]] = api.wire.read(api.requests[number].body)["messages"]
+    return [
+        message
+        | {
+            "content": [
+                {name: value for name, value in block.items() if name != "cache_control"}
+                for block in message["content"]
+                if not block.get("text", "").startswith(SITUATION)
+            ]
+        }
+        for message in found
+    ]
+
+
+def files_in(messages: list[dict[str, Any]]) -> list[tuple[str, bytes]]:
+    """Return type and bytes of each file that is shown."""
+    blocks = [block for message in messages for block in message["content"]]
+    sources = [block["source"] for block in blocks if block["type"] in ("image", "document")]
+    return [(one["media_type"], base64.b64decode(one["data"])) for one in sources]
+
+
+async def upload(ann: httpx2.AsyncClient, name: str, data: bytes) -> str:
+    made = await ann.post("/api/attachments", params={"name": name}, content=data)
+    assert made.status_code == 201, made.text
+    hash_: str = made.json()["hash"]
+    return hash_
+
+
+async def say(ann: httpx2.AsyncClient, talk: Talk, text: str, *hashes: str) -> None:
+    """Say something, and wait for the answer."""
+    before = len(talk.said)
+    body = {"text": text, "attachments": hashes}
+    answer = await ann.post(f"/api/sessions/{SESSION}/messages", json=body)
+    assert answer.status_code == 202, answer.text
+    await talk.until(lambda: len(talk.said) > before)
+
+
+@pytest.mark.parametrize("wire", WAYS)
+async def test_a_file_is_shown_until_it_is_gone(tmp_path: Path, wire: str) -> None:
+    """The model sees it as long as it stands in the history; one that takes none is told of it."""
+    async with (
+        WAYS[wire].running() as api,
+        WAYS[wire].running() as small,
+        running_stack(
+            tmp_path,
+            services=SERVICES,
+            model={"main": "big", "fallback": "blind", "fallback_after": 1},
+            models={
+                "big": {"provider": wire, "base_url": api.url, "takes": ["image", "pdf"]},
+                "blind": {"provider": wire, "base_url": small.url},
+            },
+        ) as stack,
+    ):
+        gate = Gate(stack, await stack.bus("admin"), await stack.bus("operator"))
+        ann, talk = await gate.person("ann"), await Talk.open(stack, SESSION)
+        hashes = [await upload(ann, "cat.png", CAT), await upload(ann, "plan.pdf", PLAN)]
+        await say(ann, talk, "what's this?", *hashes)
+        first = messages_of(api)
+        assert files_in(first) == [("image/png", CAT), ("application/pdf", PLAN)]
+        texts = [b["text"] for b in first[0]["content"] if b["type"] == "text"]
+        assert texts == [
+            "what's this?",
+            "[attached: cat.png, 400x300 pixels, 701 kB]",
+            "[attached: plan.pdf, 2 pages, 1 kB]",
+        ]
+        assert max(len(message.data) for message in talk.log) < 10_000, "the log holds no files"
+        assert talk.turns[-1].is_swayed
+
+        await stack.stop("cortex")
+        await stack.start("cortex")
+        await say(ann, talk, "are you sure?")
+        second = messages_of(api)
+        assert json.dumps(second[: len(first)]) == json.dumps(first), "the same bytes"
+
+        await gate.admin.api("STREAM.PURGE.FILES", {"filter": f"file.ann.{hashes[0]}.>"})
+        await say(ann, talk, "still?")
+        assert files_in(messages_of(api)) == [("application/pdf", PLAN)]
+        gone = "[attached: cat.png, 400x300 pixels, 701 kB; it was removed]"
+        assert gone in str(messages_of(api))
+
+        api.replies.append(fails(529))
+        await say(ann, talk, "and now?")
+        assert files_in(messages_of(small)) == []
+        assert "[attached: plan.pdf, 2 pages, 1 kB; you can't read it]" in str(messages_of(small))
+        await gate.close()
+
+
+# ---------------------------------------------------------------- the wires alone
+
+
+@pytest.mark.parametrize("wire", WAYS)
+async def test_files_of_every_kind_are_taken_wherever_they_stand(wire: str) -> None:
+    """Beside the result of a tool, alone in a message, twice in it."""
+    datas = [png(3, 5), jpeg(3, 5), PLAN]
+    found = [examined(f"file {n}", data) for n, data in enumerate(datas)]
+    blocks = [AttachmentBlock(file=one) for one in found]
+    files = {
+        one.hash: base64.b64encode(data).decode() for one, data in zip(found, datas, strict=True)
+    }
+    use = ToolUseBlock(id="t1", name="read_file", input={})
+    result = ToolResultBlock(tool_use_id="t1", content="a picture")
+    async with WAYS[wire].running() as api:
+        model = WAYS[wire].to(api.url)
+        api.replies.append(says("I see."))
+        answer = await ask(
+            model,
+            row("user", *blocks),
+            row("assistant", TextBlock(text="Let me look."), use),
+            row("user", result, blocks[0], source="tool"),
+            row("user", blocks[2], blocks[2]),
+            files=files,
+        )
+        await model.close()
+        assert answer.stop_reason == "end_turn"
+        sent = [files_in([message]) for message in messages_of(api) if message["role"] == "user"]
+        image, photo, plan = zip([one.type for one in found], datas, strict=True)
+        assert sent == [[image, photo, plan], [image, plan, plan]]
