@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import Cli, ColdCli, running_vigil
+from tests.support.pictures import pdf
 from tests.support.terminal import Terminal
 
 COLUMNS, ROWS = 100, 40
@@ -162,6 +163,33 @@ def test_a_pasted_paragraph_is_one_message(cli: Cli) -> None:
     said = [r for r in map(json.loads, found) if r["kind"] == "in.said.user"]
     texts = [r["data"]["payload"]["text"] for r in said]
     assert texts == ["first line\nsecond line\n\nthird and more"]
+
+
+def test_files_go_with_what_is_said_next(cli: Cli, tmp_path: Path) -> None:
+    """Issue 14: once, whatever is wrong with others; a line of a longer paste is no order."""
+    plan = tmp_path / "the plan.pdf"
+    plan.write_bytes(pdf(2))
+    with person(cli, "--thread", "files1") as ann:
+        ann.sees("you>")
+        ann.types("/attach\r")
+        ann.sees("/attach PATH: an image")
+        ann.types("/attach none.png\r")
+        ann.sees("not attached: No such file")
+        ann.types(f"/attach {cli.home}\r")
+        ann.sees("not attached: is no file")
+        ann.types(f"/attach '{plan}'\r")
+        ann.sees("goes with what you say next: the plan.pdf, 2 pages, 1 kB")
+        ann.types("does it fit\r")
+        ann.sees('You said: "does it fit')
+        ann.pastes(f"/attach {plan}\nhm")
+        ann.types("\r")
+        ann.sees('You said: "/attach')
+        ann.types("\x04")
+        assert ann.ends() == 0
+    found = cli("tail", "session", "me:vigil:files1", "--no-follow", "--json").stdout.splitlines()
+    said = [r["data"]["payload"] for r in map(json.loads, found) if r["kind"] == "in.said.user"]
+    names = [[one["name"] for one in payload.get("attachments", ())] for payload in said]
+    assert names == [["the plan.pdf"], []]
 
 
 def test_an_input_of_several_lines_survives_what_arrives(cli: Cli) -> None:

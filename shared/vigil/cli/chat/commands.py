@@ -46,7 +46,10 @@ def chat(
     ] = 300.0,
     json: options.Json = False,
 ) -> None:
-    """Talk with an agent, by default at home, where it reports to you. Ctrl-D ends."""
+    """Talk with an agent, by default at home, where it reports to you. Ctrl-D ends.
+
+    /attach PATH attaches an image or a PDF file to what you say next.
+    """
     client = options.client()
     if new and thread is not None:
         raise typer.BadParameter("give --thread or --new, not both")
@@ -79,20 +82,22 @@ def _with_person(client: Client, key: SessionKey) -> None:
 
 async def _at_terminal(client: Client, key: SessionKey) -> None:
     from .conversation import Conversation, until_done
+    from .files import Files
     from .keyboard import Keyboard
     from .screen import TerminalScreen
 
     keyboard = Keyboard()
     screen = TerminalScreen(key.agent, keyboard.typed)
     conversation = Conversation(client, str(key), screen)
+    files = Files(client, screen)
 
     async def talk() -> None:
         await conversation.wait_open(CONFIRM_S)
         keyboard.start()
         async for line in keyboard:
             screen.line_entered(line)
-            if line.strip():
-                await conversation.say(line.strip("\n"))
+            if line.strip() and not await files.take(line):
+                await conversation.say(line.strip("\n"), files.given())
         output.message("")
         if not await conversation.wait_confirmed(CONFIRM_S):
             raise exits.Timeout("not everything you said could be stored: no connection")

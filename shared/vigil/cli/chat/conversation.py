@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 from uuid import uuid4
 
@@ -38,7 +38,8 @@ class Conversation:
         self._key = session_key
         self._screen = screen
         self._socket: ClientConnection | None = None
-        self._unconfirmed: dict[str, str] = {}
+        self._unconfirmed: dict[str, dict[str, Any]] = {}
+        """Messages that may not be stored yet, as frames by their id."""
         self._shown: set[str] = set()
         self._answered: set[str] = set()
         self._changed = asyncio.Event()
@@ -84,8 +85,8 @@ class Conversation:
                 self._screen.notice("connected again")
             self._socket = socket
             try:
-                for message_id, text in list(self._unconfirmed.items()):
-                    await self._send({"type": "message", "id": message_id, "text": text})
+                for frame in list(self._unconfirmed.values()):
+                    await self._send(frame)
                 self._tell_change()
                 async for raw in socket:
                     await self._hear(json.loads(raw))
@@ -111,8 +112,8 @@ class Conversation:
                 self._unconfirmed.pop(frame["id"], None)
                 self._tell_change()
             case "error":
-                text = self._unconfirmed.pop(frame.get("id") or "", None)
-                self._screen.notice(_complaint(frame, text))
+                refused = self._unconfirmed.pop(frame.get("id") or "", {})
+                self._screen.notice(_complaint(frame, refused.get("text")))
                 self._tell_change()
 
     def show(self, frame: dict[str, Any]) -> None:
@@ -128,11 +129,12 @@ class Conversation:
         """Whether a message that the event caused was shown."""
         return event_id in self._answered
 
-    async def say(self, text: str) -> None:
+    async def say(self, text: str, attachments: Sequence[str] = ()) -> None:
         """Say something: now, or as soon as there is a connection."""
-        message_id = str(uuid4())
-        self._unconfirmed[message_id] = text
-        await self._send({"type": "message", "id": message_id, "text": text})
+        frame: dict[str, Any] = {"type": "message", "id": str(uuid4()), "text": text}
+        frame |= {"attachments": list(attachments)} if attachments else {}
+        self._unconfirmed[frame["id"]] = frame
+        await self._send(frame)
 
     async def wait_confirmed(self, timeout_s: float) -> bool:
         """Wait until all that was said is stored; return whether it is."""

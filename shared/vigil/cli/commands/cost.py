@@ -58,5 +58,17 @@ def _csv(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
     if found["lines"]:
         writer = csv.DictWriter(text, list(found["lines"][0]), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(found["lines"])
+        writer.writerows({k: _cell(v) for k, v in line.items()} for line in found["lines"])
     output.data(text.getvalue().rstrip("\n"))
+
+
+def _cell(value: Any) -> Any:
+    """Return a value that no spreadsheet takes for a formula: a name may begin like one.
+
+    Source: OWASP, CSV Injection.
+
+    >>> _cell("=1+1"), _cell("me"), _cell(-1)
+    ("'=1+1", 'me', -1)
+    """
+    is_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
+    return f"'{value}" if is_formula else value
