@@ -270,7 +270,7 @@ def test_the_model_knows_its_memory_tools() -> None:
     assert set(memory_tools()) <= set(shown)
     assert shown["memory_save"].description.startswith("Remember something for good")
     schema = shown["memory_recall"].input_schema
-    assert set(schema["properties"]) == {"query", "types", "source", "limit"}
+    assert set(schema["properties"]) == {"query", "types", "source", "limit", "with_pruned"}
     assert schema["required"] == ["query"]
     assert schema["additionalProperties"] is False
     stable = PROMPTS.system(IDENTITY)[0]

@@ -102,6 +102,7 @@ BAD_QUERIES: list[tuple[str, str]] = [
     ("importance_min=inf", "importance_min"), ("importance_min=x", "importance_min"),
     ("q=a&mode=fast", "mode"), ("mode=text", "mode"), ("sort=size", "sort"),
     ("q=a&sort=recent", "sort"), ("q=a&after=x", "after"), ("q=a&with_ended=true", "with_ended"),
+    ("with_pruned=true", "with_pruned"),
     ("with_ended=perhaps", "with_ended"), ("after=nonsense", "after"),
     ("q=%ff", "query"), ("agentId=a.b", "agentId"), ("agentId=", "agentId"),
     ("userId=%2A", "userId"), ("&".join(f"a{n}=1" for n in range(60)), "query"),
@@ -168,7 +169,8 @@ NASTY = [
 ]  # fmt: skip
 ANY = st.one_of(st.sampled_from(NASTY), st.text(max_size=40), st.sampled_from(["canary", "of ann"]))
 LOOK = ("q", "source", "type", "limit", "since", "until", "importance_min", "as_of", "threadId",
-        "mode", "sort", "after", "with_ended", "agentId", "userId", "colour")  # fmt: skip
+        "mode", "sort", "after", "with_ended", "with_pruned", "agentId", "userId",
+        "colour")  # fmt: skip
 SAVE = ("content", "type", "source", "importance", "threadId", "occurredAt", "stability",
         "expires_at", "valid_from", "idempotency_key", "agentId", "userId", "links")  # fmt: skip
 QUERIES = st.dictionaries(st.sampled_from(LOOK), ANY, max_size=4)

@@ -77,6 +77,7 @@ PLAIN: Final = frozenset({
     "until",
     "uses_max", "valid_from", "valid_to", "verdict", "vouch", "weight", "what", "why",
     "with_ended",
+    "with_pruned",
     "active_hours", "at", "cron", "grace_s", "interval_s", "is_enabled", "is_stateful", "jitter_s",
     "may_overlap", "misfire", "prompt", "runs_once", "timeout_s", "model", "watch",
     "daily_tokens", "watch.kind",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import threading
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,23 +14,15 @@ import msgspec
 import pytest
 
 from services.memory.embedding import Vectors
-from services.memory.embedding.wordllama import WordLlamaEmbedder
 from services.memory.recall import lookups, terms
-from services.memory.recall.recall import POOL_TEXT, Recaller
-from services.memory.recall.words import Words
-from services.memory.store.fold import Entry
-from services.memory.store.store import Store
-from services.memory.vectors import Near, Point, Where
-from services.memory.vectors.edge import EdgeIndex
-from tests.support.memory_records import ANN, BOB, associated, edge, forgotten, memory_id, saved
+from services.memory.recall.recall import POOL_TEXT
+from services.memory.vectors import Near, Where
+from tests.support.memory_records import ANN, BOB, associated, edge, forgotten
+from tests.support.remembered import MINUTE, NOW, Remembered, remembered
 from vigil.errors import Unavailable
 from vigil.memory.operations.recall import Recall, Recalled
 from vigil.memory.questions import ANSWER_BYTES_MAX
-from vigil.settings.memory import MemorySection
 from vigil.subjects import Scope
-
-NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
 
 
 class Away:
@@ -48,90 +40,10 @@ class Away:
     async def close(self) -> None: ...
 
 
-class Remembered:
-    """A memory without its service: what is saved is in both indexes at once."""
-
-    def __init__(self, store: Store, index: EdgeIndex) -> None:
-        self.store = store
-        self.index = index
-        self.embedder = WordLlamaEmbedder()
-        self.words = Words()
-        self.shown: list[tuple[Scope, list[str]]] = []
-        self._seq = 0
-
-    async def save(self, *contents: str, scope: Scope = ANN, **fields: Any) -> list[str]:
-        """Save contents a minute apart; return their ids."""
-        entries = [self._entry(content, scope, fields) for content in contents]
-        await self.store.apply(entries)
-        await self._vectorize()
-        return [memory_id(entry.seq) for entry in entries]
-
-    async def apply(self, make: Any, *args: Any, **fields: Any) -> None:
-        """Apply any other record."""
-        self._seq += 1
-        await self.store.apply([make(self._seq, *args, **fields)])
-        await self._vectorize()
-
-    def _entry(self, content: str, scope: Scope, fields: dict[str, Any]) -> Entry:
-        self._seq += 1
-        happened_at = fields.get("occurred_at") or NOW - timedelta(days=1) + self._seq * MINUTE
-        given = {"created_at": happened_at, **fields}
-        entry = saved(self._seq, content, scope=scope, **given)
-        text = terms.index_terms(content, happened_at)
-        words = self.words.tokens(content)
-        return msgspec.structs.replace(entry, terms=text, words=words)
-
-    async def _vectorize(self) -> None:
-        rows = await self.store.changed(self.store.vectors_position, 100_000)
-        made = {
-            row.num: vector.tobytes()
-            for row, vector in zip(
-                rows, await self.embedder.embed([row.content for row in rows]), strict=True
-            )
-        }
-        position = self.store.position
-        await self.store.set_vectors(made, position=position)
-        await self.index.upsert([_point(row, made[row.num]) for row in rows])
-
-    def recaller(self, **parts: Any) -> Recaller:
-        index, embedder = parts.get("index", self.index), parts.get("embedder", self.embedder)
-        return Recaller(self.store, index, embedder, self.words, MemorySection(), self._note)
-
-    def _note(self, scope: Scope, ids: Iterable[str]) -> None:
-        self.shown.append((scope, list(ids)))
-
-    async def recall(self, query: str, scope: Scope = ANN, **fields: Any) -> Recalled:
-        return await self.recaller().recall(scope, Recall(query=query, **fields), NOW)
-
-    async def found(self, query: str, scope: Scope = ANN, **fields: Any) -> list[str]:
-        recalled = await self.recall(query, scope, **fields)
-        return [hit.memory.content for hit in recalled.hits]
-
-
-def _point(row: Any, vector: bytes) -> Point:
-    return Point(
-        id=row.id,
-        scope=row.scope,
-        vector=vector,
-        source=row.source,
-        type=row.type,
-        thread=row.thread,
-        created_at=row.created_at,
-        happened_at=row.happened_at,
-        ended_at=row.ended_at,
-        is_tainted=row.is_tainted,
-    )
-
-
 @pytest.fixture
 async def ann(tmp_path: Path) -> AsyncIterator[Remembered]:
-    store = await Store.open(tmp_path / "store")
-    index = EdgeIndex(tmp_path / "vectors")
-    remembered = Remembered(store, index)
-    await index.open(remembered.embedder.name, remembered.embedder.dimension)
-    yield remembered
-    await index.close()
-    await store.close()
+    async with remembered(tmp_path) as found:
+        yield found
 
 
 SMALL_TALK = [f"Noa: that is a nice thought number {n}, tell me more" for n in range(40)]

@@ -206,6 +206,7 @@ async def test_what_ended_is_found_as_of_then(index: VectorIndex) -> None:
     assert sorted(await found(index, as_of=40.0)) == [10, 40]
     await index.upsert([point(10, ended_at=50.0)])
     assert await found(index) == [40]
+    assert sorted(await found(index, with_pruned=True)) == [10, 20, 40]
 
 
 async def test_a_rare_source_gets_its_results(index: VectorIndex) -> None:

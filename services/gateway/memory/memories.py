@@ -108,7 +108,11 @@ _RECALL, _LIST = "recall", "list"
 def look() -> View:
     """Return the query of both: what only one of them takes may be absent."""
     recall, listed = operations()[_RECALL].question, operations()[_LIST].question
-    of_recall = {"query": Pick(default=""), "mode": Pick(kind=Mode | None, default=None)}
+    of_recall = {
+        "query": Pick(default=""),
+        "mode": Pick(kind=Mode | None, default=None),
+        "with_pruned": Pick(),
+    }
     of_both = {
         **outside(listed),
         "limit": Pick(kind=Limit | None, default=None),

@@ -29,6 +29,8 @@ _BEGINNING: Final = "substr(m.content, 1, 160)"
 _IS_QUESTION: Final = "substr(rtrim(m.content), -1) IN ('?', '？', '؟')"
 SOURCES_MAX: Final = 500
 """Sources that the index is asked for by name."""
+_MERGED_INTO: Final = "EXISTS (SELECT 1 FROM merges g WHERE g.summary = {of}.num)"
+"""A summary repeats its members, which are found themselves; what fits one of them fits it less."""
 _OF_KIND: Final = """SELECT DISTINCT source FROM memories
     WHERE scope = :scope AND source >= :source AND source < :source_end LIMIT :limit"""
 
@@ -72,9 +74,12 @@ class Association(NamedTuple):
 
 def narrow(place: Place, question: Recall, now: datetime) -> Narrowed:
     """Return what a question may find."""
-    condition, params = views.where(place, question, now)
+    reach: views.Reach = "pruned" if question.with_pruned else "searchable"
+    condition, params = views.where(place, question, now, reach)
     if question.only_trusted:
         condition += " AND m.is_tainted = 0"
+    if "summary" not in question.types:
+        condition += f" AND NOT {_MERGED_INTO.format(of='m')}"
     groups: list[tuple[str, ...]] = []
     if question.source and not question.is_kind_of_source:
         groups.append((facets.of_source(question.source),))
@@ -186,7 +191,9 @@ def nearby(db: sqlite3.Connection, narrowed: Narrowed, nums: Iterable[int]) -> s
 
 def _next_to(sign: str, order: str, distance: int) -> str:
     return f"""(SELECT n.num FROM memories n
-        WHERE n.scope = m.scope AND n.thread = m.thread AND n.thread <> '' AND n.ended_at IS NULL
+        WHERE n.scope = m.scope AND n.thread = m.thread AND n.thread <> ''
+            AND (n.ended_at IS NULL OR n.ended = 'merged')
+            AND NOT {_MERGED_INTO.format(of="n")}
             AND (n.happened_at, n.num) {sign} (m.happened_at, m.num)
         ORDER BY n.happened_at {order}, n.num {order} LIMIT 1 OFFSET {distance - 1})"""  # noqa: S608
 

@@ -338,6 +338,7 @@ def _where(asked: _Asked, sources: tuple[str, ...]) -> Where:
         thread=question.thread,
         as_of=epoch(question.as_of),
         only_trusted=question.only_trusted,
+        with_pruned=question.with_pruned,
     )
 
 

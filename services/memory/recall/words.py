@@ -179,9 +179,9 @@ class Frequencies:
         """The last memory that is counted (`memories.num`)."""
 
     def add(self, num: int, tokens: bytes) -> None:
-        """Count one more memory."""
+        """Count one more memory, if it says anything."""
         self._counts[np.frombuffer(tokens, dtype=np.uint32)] += 1
-        self.memories += 1
+        self.memories += bool(tokens)
         self._rarity = None
         self.through = num
 

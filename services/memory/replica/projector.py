@@ -163,19 +163,7 @@ class Projector:
             self._moved.notify_all()
 
     def _entries(self, records: Sequence[tuple[int, MemoryRecord]]) -> list[Entry]:
-        return [self._entry(seq, record) for seq, record in records]
-
-    def _entry(self, seq: int, record: MemoryRecord) -> Entry:
-        if not isinstance(record, MemorySaved | MemoriesMerged):
-            return Entry(seq, record)
-        memory = record.memory
-        happened_at = memory.occurred_at or memory.created_at
-        return Entry(
-            seq,
-            record,
-            terms.index_terms(memory.content, happened_at),
-            self._words.tokens(memory.content),
-        )
+        return [entry_of(seq, record, self._words) for seq, record in records]
 
     async def at_least(self, seq: int, *, timeout_s: float) -> bool:
         """Wait until everything up to `seq` is in; return whether it is."""
@@ -187,6 +175,23 @@ class Projector:
         except TimeoutError:
             return False
         return True
+
+
+def entry_of(seq: int, record: MemoryRecord, words: Words) -> Entry:
+    """Return a record with what its text is made into.
+
+    Of a summary of a merge nothing is: its members are found, and words that stand in both would
+    count twice. (With them, R@10 fell by a point.)
+    """
+    if not isinstance(record, MemorySaved | MemoriesMerged):
+        return Entry(seq, record)
+    memory = record.memory
+    if isinstance(record, MemoriesMerged) and memory.type == "summary":
+        return Entry(seq, record)
+    happened_at = memory.occurred_at or memory.created_at
+    return Entry(
+        seq, record, terms.index_terms(memory.content, happened_at), words.tokens(memory.content)
+    )
 
 
 def read_record(message: Message) -> MemoryRecord:

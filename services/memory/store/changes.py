@@ -33,6 +33,7 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True):
     created_at: float
     happened_at: float
     ended_at: float | None
+    """None also for a member of a merge: searches find it behind its summary."""
     is_tainted: bool
 
     @property
@@ -49,7 +50,8 @@ def since(db: sqlite3.Connection, after: int, limit: int) -> list[Changed]:
     ).fetchone()[0]
     rows = db.execute(
         """SELECT m.num, m.id, s.agent, s.owner, m.changed_seq, m.content, f.vector, m.source,
-            m.type, m.thread, m.created_at, m.happened_at, m.ended_at, m.is_tainted
+            m.type, m.thread, m.created_at, m.happened_at,
+            CASE WHEN m.ended = 'merged' THEN NULL ELSE m.ended_at END, m.is_tainted
         FROM memories m JOIN scopes s USING (scope) LEFT JOIN features f USING (num)
         WHERE m.changed_seq > ? AND m.changed_seq <= ? ORDER BY m.changed_seq, m.num""",
         (after, last),

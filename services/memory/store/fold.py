@@ -174,10 +174,11 @@ class Fold:
             "INSERT INTO features (num, words, terms) VALUES (?, ?, ?)",
             (num, entry.words, entry.terms),
         )
-        self._db.execute(
-            f"INSERT INTO {place.text} (rowid, terms, facets) VALUES (?, ?, ?)",  # noqa: S608
-            (num, entry.terms, facets.of_memory(memory)),
-        )
+        if entry.terms:
+            self._db.execute(
+                f"INSERT INTO {place.text} (rowid, terms, facets) VALUES (?, ?, ?)",  # noqa: S608
+                (num, entry.terms, facets.of_memory(memory)),
+            )
         self._db.executemany(
             "INSERT INTO provenance (scope, of_id, num) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
             [(number, of_id, num) for of_id in origins],
@@ -207,11 +208,12 @@ class Fold:
         ended, memory_facets, terms = self._text_of(num)
         if ended == "forgotten":
             return
-        self._db.execute(
-            f"INSERT INTO {place.text} ({place.text}, rowid, terms, facets)"  # noqa: S608
-            " VALUES ('delete', ?, ?, ?)",
-            (num, terms, memory_facets),
-        )
+        if terms:
+            self._db.execute(
+                f"INSERT INTO {place.text} ({place.text}, rowid, terms, facets)"  # noqa: S608
+                " VALUES ('delete', ?, ?, ?)",
+                (num, terms, memory_facets),
+            )
         self._db.execute("DELETE FROM features WHERE num = ?", (num,))
         self._db.execute("UPDATE memories SET content = '' WHERE num = ?", (num,))
         self._end(num, seq, "forgotten", 0)

@@ -74,7 +74,8 @@ def _rows(
     key = _KEYS[question.sort]
     if question.sort == "accessed" and (question.source or question.thread):
         key = f"+{key}"  # Few have that source: find them by it, and not by the order.
-    condition, params = views.where(place, question, now, with_ended=question.with_ended)
+    reach: views.Reach = "all" if question.with_ended else "standing"
+    condition, params = views.where(place, question, now, reach)
     if cursor is not None:
         condition += f" AND ({key}, m.num) < (:after_key, :after_num)"
         params |= {"after_key": cursor.key, "after_num": cursor.num}

@@ -7,9 +7,9 @@ begin with a :class:`Place`; what was forgotten on request is in none of their a
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -44,9 +44,18 @@ DECAYED: Final = f"""(CASE WHEN m.type = 'identity' THEN m.importance ELSE min(
     1.0) END)"""
 """:func:`decide.decayed` in SQL, to the last bit, for sorting many; ``:now`` in microseconds."""
 
-_STANDS: Final = "m.ended_at IS NULL AND (m.expires_at IS NULL OR m.expires_at > :now)"
-_STOOD: Final = """m.created_at <= :now AND (m.ended_at IS NULL OR m.ended_at > :now)
-    AND (m.expires_at IS NULL OR m.expires_at > :now)"""
+Reach = Literal["standing", "searchable", "pruned", "all"]
+"""What of a place is meant: what stands; also members of merges, which a search finds behind their
+summary; also what was pruned; also what was undone. What was forgotten on request never is."""
+_MEMBER: Final = (
+    "m.ended = 'merged' AND NOT EXISTS (SELECT 1 FROM merges g WHERE g.summary = m.num)"
+)
+_ALSO: Final[dict[Reach, str]] = {
+    "standing": "",
+    "searchable": f" OR {_MEMBER}",
+    "pruned": f" OR {_MEMBER} OR m.ended IN ('expired', 'decayed')",
+}
+_UNEXPIRED: Final = "(m.expires_at IS NULL OR m.expires_at > :now)"
 _BY_SOURCE_MAX: Final = 50
 _EDGES_MAX: Final = 1500
 """Of a graph; the strongest. At 150 bytes each they fit beside `ANSWER_BYTES_MAX` of memories."""
@@ -62,18 +71,14 @@ def moment_of(filters: Filters, now: datetime) -> datetime:
 
 
 def where(
-    place: Place, filters: Filters, now: datetime, *, with_ended: bool = False
+    place: Place, filters: Filters, now: datetime, reach: Reach = "standing"
 ) -> tuple[str, Params]:
     """Return the condition on ``memories m`` that filters stand for, with its named parameters.
 
     ``:now`` is the moment that the question is about, ``:scope`` the place.
     """
     params: Params = {"scope": place.number, "now": micros(moment_of(filters, now))}
-    conditions = ["m.scope = :scope"]
-    if with_ended:
-        conditions.append("m.ended IS NOT 'forgotten' AND m.created_at <= :now")
-    else:
-        conditions.append(_STANDS if filters.as_of is None else _STOOD)
+    conditions = ["m.scope = :scope", *_within(reach, is_now=filters.as_of is None)]
     if filters.is_kind_of_source:
         conditions.append("m.source >= :source AND m.source < :source_end")
         params |= of_kind(filters)
@@ -97,6 +102,18 @@ def where(
         conditions.append(f"{DECAYED} >= :importance_min")
         params["importance_min"] = filters.importance_min
     return " AND ".join(conditions), params
+
+
+def _within(reach: Reach, *, is_now: bool) -> Iterator[str]:
+    if reach == "all":
+        yield "m.ended IS NOT 'forgotten' AND m.created_at <= :now"
+        return
+    if is_now:
+        yield f"(m.ended_at IS NULL{_ALSO[reach]})"
+    else:
+        yield f"m.created_at <= :now AND (m.ended_at IS NULL OR m.ended_at > :now{_ALSO[reach]})"
+    if reach != "pruned":
+        yield _UNEXPIRED
 
 
 def of_kind(filters: Filters) -> Params:

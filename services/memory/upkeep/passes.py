@@ -35,6 +35,8 @@ from .work import Unlooked
 BY: Final = "maintenance"
 """Who did it, in every record of a pass."""
 LOOKED_AT_ONCE: Final = 64
+SEARCHED: Final = 3 * decide.NEAREST
+"""That the index is asked for; members of merges are among them, which get no associations."""
 LOOKED_PER_PASS: Final = 1000
 """Memories of one scope that one association pass looks at; each is a search."""
 ASSOCIATION_S: Final = 30.0
@@ -175,7 +177,7 @@ class Passes:
         vector = memory.vector
         if not memory.is_standing or vector is None or not any(vector):
             return nothing
-        hits = await self._index.search(vector, decide.NEAREST + 1, Where(scope=scope))
+        hits = await self._index.search(vector, SEARCHED, Where(scope=scope))
         others = {hit.id: hit.similarity for hit in hits if hit.id != memory.id}
         near = [i for i, similarity in others.items() if similarity >= decide.RELATED_FROM]
         if not near:
@@ -187,8 +189,7 @@ class Passes:
             seq=memory.num,
             near=tuple(
                 (i, known.numbers[i], others[i])
-                for i in near[: decide.NEAREST]
-                if i in known.numbers
+                for i in [i for i in near if i in known.numbers][: decide.NEAREST]
             ),
             linked=known.linked,
         )

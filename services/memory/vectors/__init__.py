@@ -46,6 +46,8 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
     as_of: float | None = None
     """None: what stands now. Else what was saved by then and had not ended then."""
     only_trusted: bool = False
+    with_pruned: bool = False
+    """Also what maintenance ended; what else has ended is for whoever asks to leave out."""
 
 
 class Near(msgspec.Struct, frozen=True):

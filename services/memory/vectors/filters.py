@@ -80,7 +80,9 @@ def allowed(where: Where) -> Conditions:
     (Is(key='standing', value='vigil.ann'), IsOneOf(key='source', values=('api',)))
     """
     found: list[Condition] = []
-    if where.as_of is None:
+    if where.with_pruned:
+        found += whose(where.scope)
+    elif where.as_of is None:
         found.append(Is(STANDING, _token(where.scope)))
     else:
         found += whose(where.scope)

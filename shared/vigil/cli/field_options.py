@@ -31,6 +31,7 @@ User = Annotated[
 FLAGS: Final = {
     "types": "type",
     "with_ended": "ended",
+    "with_pruned": "pruned",
     "occurred_at": "at",
     "expires_at": "expires",
 }

@@ -58,10 +58,19 @@ def line(memory: MemoryView) -> str:
     facts = [memory.type, day, f"id {memory.id}"]
     if memory.is_tainted:
         facts.append(TAINTED)
+    if memory.ended is not None:
+        facts.append(_end(memory))
     text = _one_line(memory.content)
     if len(text) > LINE_LENGTH_MAX:
         text = f"{text[:LINE_LENGTH_MAX]} … (cut)"
     return f"- [{', '.join(facts)}] {text}"
+
+
+def _end(memory: MemoryView) -> str:
+    """Return why a memory that was found stands no more."""
+    if memory.superseded_by is not None:
+        return f"part of {memory.superseded_by}"
+    return "faded" if memory.ended == "decayed" else str(memory.ended)
 
 
 def _one_line(text: str) -> str:

@@ -103,15 +103,20 @@ class MemoryCalls(MethodGroup):
         *,
         limit: int = 10,
         mode: str | None = None,
+        with_pruned: bool = False,
         **filters: Unpack[MemoryFilters],
     ) -> dict[str, Any]:
         """Find what fits `query`: ``{memories, degraded, …}``, the best first, each with its score.
+
+        Args:
+            with_pruned: what has expired or faded, too.
 
         Raises: ValueError, `query` is blank: `memories` lists without one.
         """
         if not query.strip():
             raise ValueError("a recall needs a query; memories() lists")
-        return self._ask("recall", query=query, limit=limit, mode=mode, **filters)
+        more = {"mode": mode, "with_pruned": with_pruned or None}
+        return self._ask("recall", query=query, limit=limit, **more, **filters)
 
     def memories(
         self,

@@ -103,7 +103,7 @@ def undo(
 
 
 @app.command()
-@options_of(Recall, "limit", "mode", *FILTERS)
+@options_of(Recall, "limit", "mode", "with_pruned", *FILTERS)
 def search(
     query: Annotated[list[str], typer.Argument(metavar="QUERY...", help="What to look for.")],
     **given: Any,

@@ -40,6 +40,7 @@ class Recall(Filters, frozen=True, kw_only=True):
     ]
     limit: Annotated[Limit, described("How many at most.")] = 10
     mode: Annotated[Mode, described("By words, by meaning, or both.")] = "hybrid"
+    with_pruned: Annotated[bool, described("Also what has expired or faded.")] = False
     only_trusted: bool = False
     """Leave out what descends from untrusted content."""
     tokens: Annotated[int, msgspec.Meta(ge=0)] = 0
@@ -84,7 +85,7 @@ _few_words: Final = Pick(kind=FewWords)
 
 @tool(
     Recall,
-    picked("types", query=_few_words, source=Pick(kind=Name), limit=Pick(kind=Few)),
+    picked("types", "with_pruned", query=_few_words, source=Pick(kind=Name), limit=Pick(kind=Few)),
 )
 def memory_recall(by: str, **given: Any) -> Recall:
     """Search your memory. Ask with the words that the memory would have."""
@@ -138,6 +139,7 @@ OPERATION: Final = Operation(
             "until",
             "importance_min",
             "as_of",
+            "with_pruned",
             query=_few_words,
             limit=Pick(kind=Few),
         ),
