@@ -65,10 +65,11 @@ async def _serve_http(
     serving = asyncio.create_task(server.serve(sockets=[listener]), name="gateway-http")
     writing = asyncio.create_task(edge.cursors.run(), name="gateway-cursors")
     taking = asyncio.create_task(OutsideEvents(edge).run(), name="gateway-events")
+    keeping = asyncio.create_task(edge.unkept.run(), name="gateway-attachments")
     try:
         # None of them ends by itself: whichever does brings its error out.
         done, _ = await asyncio.wait(
-            {serving, writing, taking}, return_when=asyncio.FIRST_COMPLETED
+            {serving, writing, taking, keeping}, return_when=asyncio.FIRST_COMPLETED
         )
         for task in done:
             task.result()
@@ -77,9 +78,9 @@ async def _serve_http(
         server.stop()
         with contextlib.suppress(asyncio.CancelledError):
             await serving
-        for task in (writing, taking):
+        for task in (writing, taking, keeping):
             task.cancel()
-        await asyncio.gather(writing, taking, return_exceptions=True)
+        await asyncio.gather(writing, taking, keeping, return_exceptions=True)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from typing import Final
 
+from vigil.attachments.unkept import Unkept
 from vigil.bus.shared import SharedFollower
 from vigil.memory.client import MemoryClient
 from vigil.observe import metrics
@@ -13,6 +14,7 @@ from vigil.runtime import Context
 from vigil.settings.switches import Switches
 from vigil.settings.tokens import Tokens
 
+from .attachments.quota import Quota
 from .events import hook_sources, receivers
 from .http.decide import allowed_hosts
 from .http.limits import Limiter, Places
@@ -52,6 +54,8 @@ class Edge:
         self.failures = Limiter(rate_per_s=FAILURES_PER_S, burst=FAILURES_BURST)
         self.intake = Intake(context)
         self.intake.is_erasing = switches.is_erasing
+        self.quota = Quota(context.bus, config.person_attachments_bytes_max)
+        self.unkept = Unkept(context.bus, switches.is_erasing)
         self.cursors = Cursors(context.bus)
         self.live = Live(context.bus)
         self.said = SharedFollower(context.bus, lambda key: key.out_all)

@@ -13,6 +13,10 @@ from typing import Final
 from .errors import ConfigError
 
 POINTS: Final = {
+    "attachment.uploaded": ("a file's parts are stored", "it's none; uploaded again, or gone"),
+    "attachment.noted": ("it's noted who will name a file", "nobody does; gone in a day"),
+    "attachment.named": ("a file is named, not kept", "the next start keeps it"),
+    "attachment.copied": ("its parts are copied", "the next start copies them again"),
     "gateway.message.before_publish": ("nothing is stored", "the client repeats"),
     "gateway.message.after_publish": (
         "the event is stored",

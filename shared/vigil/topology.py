@@ -240,10 +240,10 @@ ROLES: Final[dict[str, Role]] = {
         reads=("SESSIONS", "SYSTEM", "BOARD", "SLOTS", "MEMORIES", "SIGNALS", "DEAD", *ATTACHED),
         buckets_r=("TOKENS", "CONFIG", "TOOLS", "BUDGETS"),
         buckets_w=("CURSORS", "IDEMPOTENCY", "CONFIG"),
-        # STREAM.INFO lists which sessions of a user exist.
+        # STREAM.INFO lists which sessions and files of a user exist.
         raw=(
             "rpc.health", "rpc.metrics", "rpc.requeue.*", "rpc.memory.>",
-            *(f"$JS.API.STREAM.INFO.{one}" for one in (*all_names(LOG), "SYSTEM")),
+            *(f"$JS.API.STREAM.INFO.{one}" for one in (*all_names(LOG), "SYSTEM", *ATTACHED)),
         ),
     ),
     "cortex": Role(
@@ -253,7 +253,7 @@ ROLES: Final[dict[str, Role]] = {
         ),
         follows=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", "SIGNALS"),
         pulls=(WAKE, WAKE_SYSTEM),
-        reads=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", "SIGNALS", "FILES"),
+        reads=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", "SIGNALS", *ATTACHED),
         buckets_r=("CONFIG", "TOOLS"),
         buckets_w=("LEASES", "BUDGETS"),
         # A broker that restarts forgets what is in memory. SIGNALS: an append expects the last one.

@@ -15,6 +15,7 @@ from tests.chaos import test_channel_kills, test_reflecting_kills, test_slot_kil
 from tests.chaos.arena import Arena, Prepare, running_arena
 from tests.chaos.clients import Client
 from tests.chaos.processes import Step
+from tests.gateway import test_gateway_attachments
 from vigil.backup import rearm
 from vigil.crash import POINTS
 
@@ -90,6 +91,7 @@ def test_every_point_is_covered() -> None:
     covered += test_reflecting_kills.POINTS
     covered += test_slot_kills.POINTS
     covered += test_task_kills.POINTS
+    covered += [point for point in test_gateway_attachments.POINTS if point not in covered]
     covered.append("gateway.job.stored")  # tests/gateway/test_gateway_jobs.py
     # tests/gateway/test_gateway_repeats.py
     covered += [f"gateway.key.{step}" for step in ("reserved", "looked", "noted")]

@@ -104,7 +104,8 @@ async def test_a_file_is_shown_until_it_is_gone(tmp_path: Path, wire: str) -> No
         second = messages_of(api)
         assert json.dumps(second[: len(first)]) == json.dumps(first), "the same bytes"
 
-        await gate.admin.api("STREAM.PURGE.FILES", {"filter": f"file.ann.{hashes[0]}.>"})
+        for stream, root in (("FILES", "file"), ("UPLOADS", "upload")):
+            await gate.admin.api(f"STREAM.PURGE.{stream}", {"filter": f"{root}.ann.{hashes[0]}.>"})
         await say(ann, talk, "still?")
         assert files_in(messages_of(api)) == [("application/pdf", PLAN)]
         gone = "[attached: cat.png, 400x300 pixels, 701 kB; it was removed]"

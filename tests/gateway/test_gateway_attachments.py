@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import hashlib
+from pathlib import Path
 from typing import Final
 
+import httpx2
 import pytest
 
-from tests.support.gateway import Gate, assert_problem
+from services.gateway.attachments import quota
+from tests.gateway.test_gateway_whole import Process
+from tests.support.gateway import Gate, assert_problem, running_gateway, until
 from tests.support.pictures import pdf, png
 from vigil.attachments import store
 from vigil.contracts import UserMessage, decode_event
+from vigil.crash import EXIT_CODE
 from vigil.subjects import SessionKey
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 PATH: Final = "/api/attachments"
 SESSION: Final = "/api/sessions/{}:vigil:t1/messages"
+NAMED: Final = (
+    "gateway.message.after_publish",
+    "attachment.named",
+    "attachment.copied",
+)
+"""Points after the message is stored."""
+POINTS: Final = ("attachment.uploaded", "attachment.noted", *NAMED)
 LARGE: Final = png(40, 50, fill=bytes(1_200_000))
 """More than two parts, and more than other bodies may have."""
 
@@ -122,7 +136,73 @@ async def test_a_file_without_all_its_parts_is_not_there(shared_gate: Gate) -> N
     gil = await shared_gate.person("gil")
     hash_ = (await gil.post(PATH, content=LARGE)).json()["hash"]
     await shared_gate.admin.api("STREAM.PURGE.UPLOADS", {"filter": f"upload.gil.{hash_}.1"})
-    assert await store.keep(shared_gate.admin, "gil", hash_) is None
+    assert not await store.keep(shared_gate.admin, "gil", hash_)
     assert_problem(await gil.get(f"{PATH}/{hash_}"), 404, "hash")
     assert (await gil.post(PATH, content=LARGE)).status_code == 201
     assert (await gil.get(f"{PATH}/{hash_}")).content == LARGE
+
+
+# ---------------------------------------------------------------- how much
+
+
+async def test_a_person_has_so_much_of_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What nothing names yet pushes out what others upload; what is named stays for good."""
+    async with running_gateway(tmp_path, person_attachments_bytes_max=1_000_000) as gate:
+        hal, ida = await gate.person("hal"), await gate.person("ida")
+        first, second, third = (png(n, n, fill=bytes(400_000)) for n in (5, 6, 7))
+        hash_ = (await hal.post(PATH, content=first)).json()["hash"]
+        with monkeypatch.context() as patch:
+            patch.setattr(quota, "UPLOADS_BYTES_MAX", 4 * 600_000)
+            problem = assert_problem(await hal.post(PATH, content=second), 413, "file")
+            assert "would make 0.8 MiB that no message names yet" in problem["detail"]
+            assert (await hal.post(PATH, content=first)).status_code == 201, "it's there"
+            assert (await ida.post(PATH, content=second)).status_code == 201
+        said = await hal.post(SESSION.format("hal"), json={"text": "", "attachments": [hash_]})
+        assert_problem(said, 422, "text")
+        assert await gate.admin.subjects("FILES", "file.hal.>") == {}, "what's refused names none"
+        said = await hal.post(SESSION.format("hal"), json={"text": "see", "attachments": [hash_]})
+        assert said.status_code == 202
+        assert (await hal.post(PATH, content=second)).status_code == 201
+        problem = assert_problem(await hal.post(PATH, content=third), 413, "file")
+        assert "would make 1.2 MiB of your files; at most 1.0 MiB" in problem["detail"]
+
+
+# ---------------------------------------------------------------- kills
+
+
+@pytest.mark.parametrize("point", POINTS)
+async def test_killed_at_any_step_a_file_is_kept_if_the_log_names_it(
+    shared_gate: Gate, point: str
+) -> None:
+    """X-5: nothing that a stored message names is lost, and nothing else is kept."""
+    user = f"kim{POINTS.index(point)}"
+    headers = {"Authorization": f"Bearer {await shared_gate.token(user)}"}
+    body = {"text": "see", "attachments": [hashlib.sha256(LARGE).hexdigest()]}
+    process = Process(shared_gate)
+    try:
+        await process.start(f"{point}:1")
+        async with httpx2.AsyncClient(base_url=process.url, headers=headers) as client:
+            with contextlib.suppress(httpx2.TransportError):
+                await client.post(PATH, content=LARGE)
+                await client.post(SESSION.format(user), json=body)
+        assert await process.ended() == EXIT_CODE
+        named = await shared_gate.admin.get_last("SESSIONS", f"session.vigil.{user}.>")
+        assert (named is not None) == (point in NAMED)
+        await process.start()
+
+        async def is_kept() -> bool:
+            return await store.is_kept(shared_gate.admin, user, body["attachments"][0])
+
+        if named is not None:
+            await until(is_kept, "the next start keeps it")
+        async with httpx2.AsyncClient(base_url=process.url, headers=headers) as client:
+            if named is None:
+                assert await shared_gate.admin.subjects("FILES", f"file.{user}.>") == {}
+                assert (await client.post(PATH, content=LARGE)).status_code == 201
+                assert (await client.post(SESSION.format(user), json=body)).status_code == 202
+            got = await client.get(f"{PATH}/{body['attachments'][0]}")
+            assert got.content == LARGE
+    finally:
+        await process.stop()

@@ -54,7 +54,7 @@ async def with_files(bus: Bus, request: ModelRequest, sight: Sight) -> ModelRequ
 
 async def _read(bus: Bus, wanted: _Wanted) -> bytes | None:
     try:
-        return await store.read(bus, wanted.owner, wanted.file, only="FILES")
+        return await store.read(bus, wanted.owner, wanted.file)
     except InvalidInput:  # no hash: a record that was written by nobody of ours
         return None
     except (Unavailable, BusError) as error:

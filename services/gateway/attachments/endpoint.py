@@ -49,6 +49,7 @@ async def upload_attachment(
     except TooLarge as error:
         raise TooLarge("file", error.reason) from None
     about = await asyncio.to_thread(examined, name, data)
+    await edge.quota.check(caller.user, about)
     await store.upload(edge.bus, caller.user, about, data)
     return Json(about, 201)
 

@@ -1,30 +1,60 @@
-"""Files that a message names: kept for good from then on."""
+"""Files that a message names: kept for as long as the log, once it is stored."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
+from vigil import crash
 from vigil.attachments import store
-from vigil.contracts.events import Attachment
-from vigil.errors import InvalidInput
+from vigil.attachments.store import Intent
+from vigil.bus.bus import BusError
+from vigil.contracts import Attachment
+from vigil.errors import InvalidInput, Unavailable
+from vigil.subjects import SessionKey
 
 from ..edge import Edge
 from ..http.problem import Problem, erasing
+from ..http.wire import Accepted
 
 ATTACHMENTS_MAX: Final = 10
 """Of a message."""
 
 
-async def kept(edge: Edge, user: str, hashes: Sequence[str]) -> tuple[Attachment, ...]:
-    """Keep what a message names for good -> what is known of it.
+async def accepted(
+    edge: Edge,
+    user: str,
+    session: SessionKey,
+    hashes: Sequence[str],
+    accept: Callable[[tuple[Attachment, ...]], Awaitable[Accepted]],
+) -> Accepted:
+    """Have `accept` store a message with the files that it names, and keep those.
 
     Raises:
         InvalidInput: there are too many, or one twice.
         Problem: 404, one isn't the person's; 403, the person is being erased.
     """
     if not hashes:
-        return ()
+        return await accept(())
+    files = await _named(edge, user, hashes)
+    bus, place = edge.bus, session.in_user
+    after = await bus.newest(session.stream, [place])
+    for file in files:
+        await store.intend(
+            bus, user, file.hash, Intent(stream=session.stream, subject=place, after=after)
+        )
+    crash.point("attachment.noted")
+    answer = await accept(files)
+    crash.point("attachment.named")
+    try:
+        for file in files:
+            await store.keep(bus, user, file.hash)
+    except (Unavailable, BusError):
+        edge.unkept.look()  # the message is stored: whoever sent it needn't send it again
+    return answer
+
+
+async def _named(edge: Edge, user: str, hashes: Sequence[str]) -> tuple[Attachment, ...]:
     if edge.switches.is_erasing(user):
         raise erasing()
     if len(hashes) > ATTACHMENTS_MAX:
@@ -35,10 +65,10 @@ async def kept(edge: Edge, user: str, hashes: Sequence[str]) -> tuple[Attachment
     found = []
     for one in hashes:
         try:
-            about = await store.keep(edge.bus, user, one)
+            about = await store.find(edge.bus, user, one)
         except InvalidInput as error:
             raise InvalidInput("attachments", error.reason) from None
-        if about is None:
+        if about is None or await store.read(edge.bus, user, about) is None:
             raise unknown("attachments")
         found.append(about)
     return tuple(found)

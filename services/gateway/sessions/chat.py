@@ -15,7 +15,7 @@ from vigil.settings.tokens import Principal
 from vigil.subjects import SessionKey
 
 from ..access import check_reach, own_session
-from ..attachments.keep import kept
+from ..attachments import keep
 from ..edge import Edge
 from ..http.body import ClientGone
 from ..http.decide import Exchange
@@ -51,13 +51,19 @@ async def chat(
     """
     session = session_of(request, principal, edge.context.new_id)
     with edge.places.hold(principal.user):
-        accepted = await edge.intake.accept(
+        accepted = await keep.accepted(
+            edge,
             principal.user,
             session,
-            request.message,
-            field="message",
-            attachments=await kept(edge, principal.user, request.attachments),
-            parent=parent,
+            request.attachments,
+            lambda files: edge.intake.accept(
+                principal.user,
+                session,
+                request.message,
+                field="message",
+                attachments=files,
+                parent=parent,
+            ),
         )
         said = await _answer(edge, session, accepted, receive)
     if said is None:

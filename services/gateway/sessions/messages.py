@@ -10,7 +10,7 @@ from vigil.observe import trace
 from vigil.settings.tokens import Principal
 
 from ..access import own_session
-from ..attachments.keep import kept
+from ..attachments import keep
 from ..edge import Edge
 from ..http import body
 from ..http.door import PRINCIPAL
@@ -43,13 +43,19 @@ class Messages:
         session = own_session(scope["path_params"]["key"], principal)
         data = await body.read(scope, receive, edge.config.body_bytes_max)
         message = body.decode(data, _decoder, edge.config.json_depth_max)
-        accepted = await edge.intake.accept(
+        accepted = await keep.accepted(
+            edge,
             principal.user,
             session,
-            message.text,
-            key=message.idempotency_key,
-            attachments=await kept(edge, principal.user, message.attachments),
-            parent=parent_of(scope),
+            message.attachments,
+            lambda files: edge.intake.accept(
+                principal.user,
+                session,
+                message.text,
+                key=message.idempotency_key,
+                attachments=files,
+                parent=parent_of(scope),
+            ),
         )
         answer = _encode(accepted)
         headers = [

@@ -27,7 +27,7 @@ from vigil.settings.tokens import Principal
 from vigil.subjects import SessionKey
 
 from ..access import own_session
-from ..attachments.keep import kept
+from ..attachments import keep
 from ..edge import Edge
 from ..http import body
 from ..http.decide import CLIENT_LENGTH_MAX, check_length
@@ -292,14 +292,20 @@ class Socket:
             return
         if wait_s := edge.limiter.take(self.principal.token_id, edge.clock.monotonic()):
             raise too_many("this token makes too many requests", wait_s)
-        accepted = await edge.intake.accept(
+        accepted = await keep.accepted(
+            edge,
             self.principal.user,
             self._session,
-            frame.text,
-            key=frame.id,
-            key_field="id",
-            attachments=await kept(edge, self.principal.user, frame.attachments),
-            parent=self._parent,
+            frame.attachments,
+            lambda files: edge.intake.accept(
+                self.principal.user,
+                self._session,
+                frame.text,
+                key=frame.id,
+                key_field="id",
+                attachments=files,
+                parent=self._parent,
+            ),
         )
         if frame.id is not None:
             answer = AcceptedFrame(id=frame.id, event_id=accepted.event_id, seq=accepted.seq)

@@ -1,11 +1,15 @@
 """Where attachments are: in parts, under the hash of the whole, and last what is known of it.
 
-    upload.{user}.{hash}.{n | about}   UPLOADS: for a day
-    file.{user}.{hash}.{n | about}     FILES: for good, once a message names it
+    upload.{user}.{hash}.{n | about | for-…}   UPLOADS: for a day
+    file.{user}.{hash}.{n | about}             FILES: as long as the log, once that names it
 
 Whose it is stands in the subject, so nobody reaches another's, and erasing a person finds all.
 A part is only ever replaced by the same bytes, and `about` is stored after them: who reads it,
 finds the whole. Everything may be repeated.
+
+A file is kept only when the record that names it is stored: what was refused leaves nothing. Until
+then the upload tells where that would be (`Intent`), so that it is kept also if whoever
+stored the record is gone (`unkept`).
 """
 
 from __future__ import annotations
@@ -16,42 +20,59 @@ from typing import Final, Literal
 
 import msgspec
 
+from .. import crash
 from ..bus.bus import Bus
 from ..contracts.events import Attachment
-from .subjects import ABOUT, attachment_part
+from .subjects import ABOUT, FOR, attachment_part
 
 PART_BYTES: Final = 512 * 1024
 Kept = Literal["UPLOADS", "FILES"]
 BOTH: Final[tuple[Kept, ...]] = ("FILES", "UPLOADS")
 
 
+class Intent(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a record is about to name a file."""
+
+    stream: str
+    subject: str
+    after: int
+    """Sequence of the newest record there before; 0: there is none."""
+
+
 async def upload(bus: Bus, user: str, about: Attachment, data: bytes) -> None:
     """Store a file for a day. Raises: Unavailable, BusError."""
-    for n, begin in enumerate(range(0, len(data), PART_BYTES)):
-        subject = attachment_part("UPLOADS", user, about.hash, str(n))
-        await bus.publish(subject, data[begin : begin + PART_BYTES])
-    await _tell(bus, "UPLOADS", user, about)
+    await _store(bus, "UPLOADS", user, about, data)
 
 
-async def keep(bus: Bus, user: str, hash_: str) -> Attachment | None:
-    """Keep a file for good; None: the person has none of that hash.
+async def intend(bus: Bus, user: str, hash_: str, intent: Intent) -> None:
+    """Note that a record is about to name a file that isn't kept yet.
+
+    Raises:
+        Unavailable, BusError: the broker can't tell.
+    """
+    part = f"{FOR}{hashlib.sha256(intent.subject.encode()).hexdigest()[:16]}"
+    subject = attachment_part("UPLOADS", user, hash_, part)
+    await bus.publish(subject, msgspec.json.encode(intent))
+
+
+async def keep(bus: Bus, user: str, hash_: str) -> bool:
+    """Keep a file for as long as the log, from now on; return whether it is there.
 
     Raises:
         InvalidInput: it is no hash.
         Unavailable, BusError: the broker can't tell.
     """
-    if kept := await _about(bus, "FILES", user, hash_):
-        return kept
-    about = await _about(bus, "UPLOADS", user, hash_)
-    if about is None:
-        return None
-    for n in range(_parts(about)):
-        found = await bus.get_last("UPLOADS", attachment_part("UPLOADS", user, hash_, str(n)))
-        if found is None:  # its day is over
-            return None
-        await bus.publish(attachment_part("FILES", user, hash_, str(n)), found.data)
-    await _tell(bus, "FILES", user, about)
-    return about
+    about = await find(bus, user, hash_)
+    data = None if about is None else await read(bus, user, about)
+    if about is None or data is None:  # its day is over
+        return False
+    await _store(bus, "FILES", user, about, data)
+    return True
+
+
+async def is_kept(bus: Bus, user: str, hash_: str) -> bool:
+    """Return whether a file outlives its day. Raises: as `keep`."""
+    return await _about(bus, "FILES", user, hash_) is not None
 
 
 async def find(bus: Bus, user: str, hash_: str) -> Attachment | None:
@@ -60,17 +81,9 @@ async def find(bus: Bus, user: str, hash_: str) -> Attachment | None:
     return kept or await _about(bus, "UPLOADS", user, hash_)
 
 
-async def read(bus: Bus, user: str, about: Attachment, *, only: Kept | None = None) -> bytes | None:
-    """Return a file's bytes; None: they aren't there any more.
-
-    Args:
-        only: the stream that it is looked for in; None: in both.
-
-    Raises:
-        InvalidInput: its hash is none.
-        Unavailable, BusError: the broker can't tell.
-    """
-    for stream in (only,) if only else BOTH:
+async def read(bus: Bus, user: str, about: Attachment) -> bytes | None:
+    """Return a file's bytes; None: they aren't there any more. Raises: as `keep`."""
+    for stream in BOTH:
         names = [attachment_part(stream, user, about.hash, str(n)) for n in range(_parts(about))]
         found = await asyncio.gather(*(bus.get_last(stream, name) for name in names))
         data = b"".join(one.data for one in found if one is not None)
@@ -88,6 +101,10 @@ async def _about(bus: Bus, stream: Kept, user: str, hash_: str) -> Attachment | 
     return msgspec.json.decode(found.data, type=Attachment) if found else None
 
 
-async def _tell(bus: Bus, stream: Kept, user: str, about: Attachment) -> None:
+async def _store(bus: Bus, stream: Kept, user: str, about: Attachment, data: bytes) -> None:
+    for n, begin in enumerate(range(0, len(data), PART_BYTES)):
+        subject = attachment_part(stream, user, about.hash, str(n))
+        await bus.publish(subject, data[begin : begin + PART_BYTES])
+    crash.point("attachment.uploaded" if stream == "UPLOADS" else "attachment.copied")
     subject = attachment_part(stream, user, about.hash, ABOUT)
     await bus.publish(subject, msgspec.json.encode(about))

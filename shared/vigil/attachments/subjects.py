@@ -14,6 +14,8 @@ ATTACHED: Final = ("UPLOADS", "FILES")
 """Streams."""
 ABOUT: Final = "about"
 """The part of an attachment that tells what it is; the others are numbers."""
+FOR: Final = "for-"
+"""Begins the part of an upload that tells which session is about to name it."""
 _HASH: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 

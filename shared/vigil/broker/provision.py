@@ -59,6 +59,7 @@ def max_age_s(stream: Stream, retention: Retention) -> int:
         "SIGNALS": retention.signals_days,
         "SLOTS": retention.slots_days,
         "UPLOADS": UPLOADS_DAYS,
+        "FILES": retention.sessions_days,
     }
     return days.get(stream.name, 0) * DAY_S
 

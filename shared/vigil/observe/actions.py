@@ -53,6 +53,7 @@ ERRORS: Final = {
 }
 
 WARNINGS: Final = {
+    "attachments.unkept": "a file that a message names isn't kept yet; again in 5 s",
     "broker.bound": "EVENTS exceeds a new limit, applied later",
     "broker.cluster": "no leader in the cluster yet",
     "broker.ended": "the broker's process ended",

@@ -34,6 +34,8 @@ class Gateway(Section, frozen=True, kw_only=True):
     """Text of a message."""
     attachment_bytes_max: Positive = 3584 * 1024
     """An image or a PDF file that is uploaded."""
+    person_attachments_bytes_max: Positive = 512 * 1024 * 1024
+    """All files of a person."""
     json_depth_max: Positive = 32
     """JSON nesting."""
     rate_per_s: PositiveS = 2000.0
@@ -333,7 +335,7 @@ class Retention(Section, frozen=True, kw_only=True):
     """How long streams keep what they hold, in days; 0: for good."""
 
     sessions_days: NotNegative = 0
-    """Conversations. One idle for longer starts anew."""
+    """Conversations, and files in them. One idle for longer starts anew."""
     system_days: Positive = 30
     """Workers, branches, jobs."""
     board_days: NotNegative = 0
