@@ -26,6 +26,7 @@ from .subjects import (
     SIGNALS_ALL,
     TURNS_OF_ALL_SESSIONS,
     TURNS_OF_ALL_SYSTEM,
+    board_of,
 )
 
 SECOND_NS: Final = 1_000_000_000
@@ -85,7 +86,7 @@ STREAMS: Final = (
     Stream(name="SESSIONS", subjects=("session.>",), max_consumers=50_000),
     # What the cortex does by itself: workers, branches, jobs.
     Stream(name="SYSTEM", subjects=("system.>",), max_consumers=50_000),
-    # One subject for each approval, job, grant, task and row of the timetable, and its states.
+    # One subject for each approval, job, grant, task, goal …, and its states.
     Stream(name="BOARD", subjects=(BOARD_ALL,), per_subject_max=64, max_consumers=10_000),
     # What became of each instant of those rows: one subject for each.
     Stream(name="SLOTS", subjects=(ANYBODY.slot(),), max_consumers=10_000),
@@ -146,12 +147,7 @@ CONSUMERS: Final = (
         filters=(SENDS_OF_ALL_SESSIONS,),
         ack_wait_s=8,
     ),
-    Consumer(
-        stream="SESSIONS",
-        name="memory-turns",
-        filters=turns_for("m"),
-        ack_wait_s=8,
-    ),
+    Consumer(stream="SESSIONS", name="memory-turns", filters=turns_for("m"), ack_wait_s=8),
     Consumer(stream="EVENTS", name="gateway-events", filters=(OUTSIDE_ALL,), ack_wait_s=5),
     Consumer(
         stream="SYSTEM",
@@ -173,12 +169,7 @@ CONSUMERS: Final = (
         ack_wait_s=8,
     ),
     # A turn stays in hand while its tools run; who has it says so every few seconds.
-    Consumer(
-        stream="SESSIONS",
-        name="executor-turns",
-        filters=turns_for("x"),
-        ack_wait_s=8,
-    ),
+    Consumer(stream="SESSIONS", name="executor-turns", filters=turns_for("x"), ack_wait_s=8),
     Consumer(
         stream="SYSTEM",
         name="executor-turns-system",
@@ -226,12 +217,18 @@ class Role(msgspec.Struct, frozen=True, kw_only=True):
     raw: tuple[str, ...] = ()
 
 
+def on_board(*kinds: str) -> tuple[str, ...]:
+    """Return where everybody's entities of these kinds are."""
+    return tuple(board_of(ANYBODY, kind) for kind in kinds)
+
+
 ROLES: Final[dict[str, Role]] = {
     "gateway": Role(
         publishes=(
             "session.*.*.*.in.said.user", "session.*.*.*.in.control", "session.*.*.*.in.external",
             "system.*.*.*.in.control", "dead.gateway.*.*.*", "dead.ended.*.*.*",
-            *(f"board.*.*.{kind}.*" for kind in ("job", "grant", "task", "row")), ANYBODY.slot(),
+            *on_board("job", "grant", "task", "row", "goal", "preference", "action"),
+            ANYBODY.slot(),
             UPLOADS_ALL, FILES_ALL,
         ),
         subscribes=("live.*.*.*",),
@@ -277,8 +274,8 @@ ROLES: Final[dict[str, Role]] = {
     "scheduler": Role(
         publishes=(
             "timer.>", "due.>", "session.*.*.*.in.timer", "session.*.*.*.in.control",
-            "system.*.*.*.in.timer", "system.*.*.*.in.control", "board.*.*.task.*",
-            "board.*.*.row.*", ANYBODY.slot(), "dead.scheduler.*.*.*",
+            "system.*.*.*.in.timer", "system.*.*.*.in.control",
+            *on_board("task", "row", "goal"), ANYBODY.slot(), "dead.scheduler.*.*.*",
         ),
         follows=("TIMERS", "SESSIONS", "SYSTEM", "BOARD", "SLOTS"),
         pulls=(SCHEDULER_TURNS, SCHEDULER_TURNS_SYSTEM, DUE),
@@ -296,8 +293,8 @@ ROLES: Final[dict[str, Role]] = {
             "session.*.*.*.call.*", "session.*.*.*.in.tool_result", "session.*.*.*.in.control",
             "session.*.*.*.in.told.*", "system.*.*.*.call.*", "system.*.*.*.in.tool_result",
             "system.*.*.*.in.control", EXECUTOR_CANCEL, "dead.executor.*.*.*",
-            *(f"board.*.*.{kind}.*" for kind in ("approval", "job", "task", "use")),  # no grant
-            "board.*.*.row.*", ANYBODY.slot(),
+            *on_board("approval", "job", "task", "use", "row", "goal", "preference", "action"),
+            ANYBODY.slot(),  # no grant
         ),
         subscribes=(EXECUTOR_CANCEL, "rpc.executor.probe"), follows=("BOARD",),
         pulls=(EXECUTOR_TURNS, EXECUTOR_TURNS_SYSTEM),

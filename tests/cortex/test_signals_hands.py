@@ -30,8 +30,8 @@ from vigil.contracts import (
     Turn,
     encode,
 )
+from vigil.contracts.board.vocabulary import TASKS
 from vigil.contracts.session_kinds import child_kinds
-from vigil.contracts.vocabulary import TASKS
 from vigil.errors import InvalidInput
 from vigil.signals.kinds import KINDS
 from vigil.signals.sources import SOURCES, project

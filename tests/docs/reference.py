@@ -22,6 +22,7 @@ from services.cortex.profiles import registered
 from vigil import crash, topology
 from vigil.channels import kinds
 from vigil.contracts import TaskStatus
+from vigil.contracts.board.vocabulary import GOALS, SLOTS, TASKS, GoalStatus, GoalWords, TaskWords
 from vigil.contracts.notes import NOTES
 from vigil.contracts.session_kinds import SESSION_KINDS
 from vigil.contracts.vocabulary import (
@@ -30,10 +31,8 @@ from vigil.contracts.vocabulary import (
     JOBS,
     OUTCOMES,
     RECEIPTS,
-    SLOTS,
-    TASKS,
-    TaskWords,
 )
+from vigil.goals import lifecycle as goal_lifecycle
 from vigil.observe import actions, metrics, spans
 from vigil.settings import config
 from vigil.settings.grants import GrantSection
@@ -172,6 +171,7 @@ def states() -> str:
         "## Kinds of sessions\n\n" + "\n".join(sessions),
         "## Jobs\n\n" + listed({name: with_signal(row.step, row) for name, row in JOBS.items()}),
         "## Tasks\n\n" + listed({name: task(name, row) for name, row in TASKS.items()}),
+        "## Goals\n\n" + listed({name: goal(name, row) for name, row in GOALS.items()}),
         "## Slots\n\n" + listed(SLOTS),
         "## Requests to a person\n\n" + listed({k: row.signal for k, row in APPROVALS.items()}),
         "## Receipts of messages\n\n"
@@ -193,6 +193,15 @@ def limits(profile: Profile) -> str:
 def task(name: TaskStatus, row: TaskWords) -> str:
     moves = ", ".join(f"`{to}`" for to in lifecycle.MOVES[name])
     return f"{with_signal(row.step, row)} → {moves}"
+
+
+def goal(name: GoalStatus, row: GoalWords) -> str:
+    moves = ", ".join(f"`{to}`{of_timed(to)}" for to in goal_lifecycle.MOVES[name])
+    return with_signal(row.step, row) + (f" → {moves}" if moves else "")
+
+
+def of_timed(status: GoalStatus) -> str:
+    return " (a timed one)" if status in goal_lifecycle.OF_TIMED else ""
 
 
 def with_signal(text: str, row: Any) -> str:

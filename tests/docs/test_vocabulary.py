@@ -15,8 +15,9 @@ from tests.docs import reference
 from tests.support.sources import trees
 from tests.support.why import KEY, Log
 from vigil.contracts import ApprovalState, JobStatus, Note, Outcome, ReceiptOutcome, TaskStatus
+from vigil.contracts.board.vocabulary import GOALS, TASKS, GoalStatus
 from vigil.contracts.notes import NOTES, NoteWords
-from vigil.contracts.vocabulary import APPROVALS, ENDINGS, JOBS, OUTCOMES, RECEIPTS, TASKS, Ending
+from vigil.contracts.vocabulary import APPROVALS, ENDINGS, JOBS, OUTCOMES, RECEIPTS, Ending
 from vigil.signals.sources import project
 
 ROOT: Final = Path(__file__).parents[2]
@@ -39,6 +40,7 @@ def note_codes() -> set[str]:
         (APPROVALS, ApprovalState),
         (JOBS, JobStatus),
         (TASKS, TaskStatus),
+        (GOALS, GoalStatus),
         (ENDINGS, Ending),
     ],
 )

@@ -95,8 +95,8 @@ MESSAGES: Final[dict[str, Spoken]] = {
     "callClaim": Spoken(CallClaim, "Somebody runs a tool call", ("call_claim",)),
     "boardEntry": Spoken(
         BoardEntry,
-        "A state of a request, a job, a standing grant or its uses, a task, a row of the timetable",
-        ("board.approval", "board.job", "board.grant", "board.use", "board.task", "board.row"),
+        "A state of a request, a job, a standing grant or its uses, a task, a goal …",
+        tuple(f"board.{kind}" for kind in get_args(BoardKind)),
     ),
     "slot": Spoken(SlotEntry, "What became of a time at which a row was due", ("slot",)),
     "shelf": Spoken(Shelf, "What one source of tools offers", ("shelf",)),

@@ -1,9 +1,10 @@
 """What the board is the truth of: entities that change by compare-and-set (LOOPS L-15, L-16).
 
-A kind is a row of data: its record, where it stands (`board.{agent}.{owner}.{kind}.{id}`), and how
-many of an owner's may be open. Each revision tells who made it, why, and what led to it; the newest
-64 of an entity are kept, without a limit of age. Whoever changes one says which revision they read,
-and is refused if there is a newer one. Nothing is deleted: an end is a revision, too.
+A kind is a row of data: its record, where it stands (`board.{agent}.{owner}.{kind}.{id}`), how
+many of an owner's may be open, and what one must be among the others. Each revision tells who made
+it, why, and what led to it; the newest 64 of an entity are kept, without a limit of age. Whoever
+changes one says which revision they read, and is refused if there is a newer one. Nothing is
+deleted: an end is a revision, too. Only of a log the newest take the places of the oldest.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
+from ..actions import log as actions
 from ..bus.bus import Bus, Message
 from ..contracts import (
     BoardEntry,
@@ -26,13 +28,17 @@ from ..contracts import (
     decode_board,
     encode,
 )
+from ..contracts.board import BoardAction, BoardGoal, BoardPreference
 from ..errors import InvalidInput, Unavailable, WrongLastSequence
+from ..goals.check import fitted
+from ..goals.lifecycle import is_active
+from ..preferences.confidence import is_held
 from ..subjects import Scope, board_of
 from ..tasks.lifecycle import is_open
 from ..teams import holding
 from .entries import STREAM, last_of, newest
 
-E = TypeVar("E", Grant, GrantUse, BoardTask, TimetableRow)
+E = TypeVar("E", Grant, GrantUse, BoardTask, TimetableRow, BoardGoal, BoardPreference, BoardAction)
 TRIES_MAX: Final = 20
 """Others of an owner's that may be made between a look and a write."""
 
@@ -49,6 +55,10 @@ class KeptKind(msgspec.Struct, Generic[E], frozen=True):
     """Of an owner's."""
     is_open: Callable[[E, datetime], bool]
     """Whether one counts."""
+    fit: Callable[[E, list[E]], E] | None = None
+    """Makes one fit among all of the owner's, ended ones and itself, too. Raises: InvalidInput."""
+    place: Callable[[E], str] | None = None
+    """Of a log: where one stands, in the place of an older one."""
 
     @property
     def name(self) -> str:
@@ -65,6 +75,11 @@ GRANTS: Final = KeptKind(
 USES: Final = KeptKind(GrantUse, 200, lambda _one, _now: True)
 ROWS: Final = KeptKind(TimetableRow, 100, lambda one, _now: not one.is_removed)
 TASKS: Final = KeptKind(BoardTask, 200, lambda one, _now: is_open(one))
+GOALS: Final = KeptKind(BoardGoal, 50, lambda one, _now: is_active(one), fitted)
+PREFERENCES: Final = KeptKind(BoardPreference, 500, is_held)
+ACTIONS: Final = KeptKind(
+    BoardAction, 0, lambda _one, _now: False, actions.numbered, actions.place_of
+)
 
 
 class Revision(msgspec.Struct, Generic[E], frozen=True, kw_only=True):
@@ -111,6 +126,9 @@ class KeptBoard(Generic[E]):
         Args:
             id_: checked: it becomes a part of a subject.
         """
+        if self._kind.place is not None:
+            there = [one for part in whose for one in await self.all(part)]
+            return next((one for one in there if one.entity.id == id_), None)
         message = await last_of(self._bus, whose, self._kind.name, id_)
         return None if message is None else self.read(message)
 
@@ -128,7 +146,7 @@ class KeptBoard(Generic[E]):
                 break
             seq = message.seq
             revision = self.read(message)
-            if revision is not None:
+            if revision is not None and revision.entity.id == one.entity.id:
                 found.append(revision)
         return found
 
@@ -145,6 +163,7 @@ class KeptBoard(Generic[E]):
 
         Raises:
             BoundReached: the owner has as many as they may.
+            InvalidInput: it doesn't fit among the owner's others.
             Unavailable: the broker is away, or others write there all the time.
         """
         for _ in range(TRIES_MAX):
@@ -154,7 +173,7 @@ class KeptBoard(Generic[E]):
             if same is not None:
                 return same
             try:
-                return await self._admit(entity, whose, there, change, now, last)
+                return await self._admit(None, entity, there, change, now, last)
             except WrongLastSequence:
                 continue
         raise self._too_busy(whose)
@@ -166,41 +185,44 @@ class KeptBoard(Generic[E]):
 
         Raises:
             WrongLastSequence: there is a newer revision than `found`.
+            InvalidInput: it doesn't fit among the owner's others.
             BoundReached, Unavailable: as `create`.
         """
-        is_open = self._kind.is_open
-        is_reopened = is_open(entity, now) and not is_open(found.entity, now)
-        store = self._reopen if is_reopened else self.replace
-        return await store(found.number, entity, change, now)
-
-    async def _reopen(self, expect: int, entity: E, change: Change, now: datetime) -> Revision[E]:
-        """Store what an ended entity is now that it is open again, within the same bound."""
+        if self._kind.fit is None and not self._is_opened(found.entity, entity, now):
+            return await self.replace(found.number, entity, change, now)
         whose = holding(entity.owner, entity.agent)
         for _ in range(TRIES_MAX):
             last, there = await self.last(whose), await self.all(whose)
-            if not any(one.number == expect for one in there):
+            if not any(one.number == found.number for one in there):
                 raise WrongLastSequence(self._place(entity))
             try:
-                return await self._admit(entity, whose, there, change, now, last)
+                return await self._admit(found.entity, entity, there, change, now, last)
             except WrongLastSequence:
                 continue
         raise self._too_busy(whose)
 
+    def _is_opened(self, before: E | None, entity: E, now: datetime) -> bool:
+        was_open = before is not None and self._kind.is_open(before, now)
+        return self._kind.is_open(entity, now) and not was_open
+
     async def _admit(
         self,
+        before: E | None,
         entity: E,
-        whose: Scope,
         there: list[Revision[E]],
         change: Change,
         now: datetime,
         last: int,
     ) -> Revision[E]:
-        """Store one more open entity, if there is room and `last` is the owner's newest entry."""
-        count = sum(self._kind.is_open(one.entity, now) for one in there)
-        if count >= self._kind.open_max:
+        """Store an entity, if there is room for it and `last` is the owner's newest entry."""
+        kind, whose = self._kind, holding(entity.owner, entity.agent)
+        count = sum(kind.is_open(one.entity, now) for one in there)
+        if self._is_opened(before, entity, now) and count >= kind.open_max:
             reason = f"{entity.owner} has {count} already; end one that isn't needed"
-            raise BoundReached(self._kind.name, reason)
-        return await self._put(entity, change, now, last, board_of(whose, self._kind.name))
+            raise BoundReached(kind.name, reason)
+        if kind.fit is not None:
+            entity = kind.fit(entity, [one.entity for one in there])
+        return await self._put(entity, change, now, last, board_of(whose, kind.name))
 
     def _too_busy(self, whose: Scope) -> Unavailable:
         where = board_of(whose, self._kind.name)
@@ -226,7 +248,8 @@ class KeptBoard(Generic[E]):
         return Revision(entity=entity, number=ack.seq, at=now, change=change)
 
     def _place(self, entity: E) -> str:
-        return f"board.{entity.agent}.{entity.owner}.{self._kind.name}.{entity.id}"
+        place = entity.id if self._kind.place is None else self._kind.place(entity)
+        return f"board.{entity.agent}.{entity.owner}.{self._kind.name}.{place}"
 
     def read(self, message: Message) -> Revision[E] | None:
         """Return what an entry holds; None: it can't be read, so nothing follows from it."""

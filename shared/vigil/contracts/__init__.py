@@ -52,6 +52,7 @@ from .board import (
     Verdict,
     short_name,
 )
+from .board.vocabulary import TaskStatus
 from .codec import (
     LIFTS,
     VERSIONS,
@@ -211,7 +212,6 @@ from .vocabulary import (
     JobStatus,
     Outcome,
     ReceiptOutcome,
-    TaskStatus,
 )
 
 __all__ = [

@@ -17,7 +17,9 @@ from ..contracts import (
     SignalSource,
     decode_board,
 )
-from ..contracts.vocabulary import APPROVALS, JOBS, TASKS
+from ..contracts.board import BoardAction, BoardGoal, BoardPreference
+from ..contracts.board.vocabulary import TASKS
+from ..contracts.vocabulary import APPROVALS, JOBS
 from ..errors import InvalidInput
 from ..subjects import Scope, SessionKey
 from .draft import Signals
@@ -31,8 +33,8 @@ def read(source: SignalSource, subject: str, data: bytes) -> tuple[Signals, Boar
     """
     entry = decode_board(data)
     entity = entry.entity
-    if isinstance(entity, Grant):
-        raise InvalidInput("subject", "a grant is not told of before it's used")
+    if isinstance(entity, Grant | BoardGoal | BoardPreference | BoardAction):
+        raise InvalidInput("subject", "no signal tells of it")
     if isinstance(entity, BoardTask):
         return _of_task(source, subject, entity), entry
     key = SessionKey.parse(entity.session_key)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from vigil.contracts import TaskPriority, TaskStatus
-from vigil.contracts.vocabulary import TASKS
+from vigil.contracts.board.vocabulary import TASKS
 from vigil.sdk.client import Client
 
 from .. import exits, options, output, prefixes, tables

@@ -2,7 +2,7 @@
 
 What becomes of approvals and jobs is decided in the session that they belong to; its state is the
 truth, and the board is written from its turns. So a list may be a moment behind, and a decision
-never is. Of grants and tasks the board is the truth: they change by compare-and-set, and each
+never is. Of all else the board is the truth: it changes by compare-and-set, and each
 revision tells who changed it and why.
 """
 
@@ -11,9 +11,12 @@ from __future__ import annotations
 from typing import Literal
 
 from ..base import VERSION_1, Instant, Record
+from .action import BoardAction
 from .approval import QUESTION, SHORT_NAME, Approval, Verdict, short_name
+from .goal import BoardGoal
 from .grant import Address, AnyConstraint, Argv, Equal, Exact, Folder, Grant, GrantUse
 from .job import Job, Plan, Step, StepRun
+from .preference import BoardPreference
 from .row import (
     CronSchedule,
     CronWork,
@@ -31,9 +34,13 @@ from .task import BoardTask, TaskMaker, TaskPriority, TaskResult
 
 BoardEntity = Approval | Job
 """What turns put there."""
-KeptEntity = Grant | GrantUse | BoardTask | TimetableRow
+KeptEntity = Grant | GrantUse | BoardTask | TimetableRow | BoardGoal | BoardPreference | BoardAction
 """What the board is the truth of."""
-BoardKind = Literal["approval", "job", "grant", "use", "task", "row"]
+AskedEntity = BoardTask | BoardGoal | BoardPreference
+"""Of these a loop may ask for a change, and is told what came of it."""
+BoardKind = Literal[
+    "approval", "job", "grant", "use", "task", "row", "goal", "preference", "action"
+]
 
 
 class Change(Record, frozen=True, kw_only=True):
@@ -65,9 +72,13 @@ __all__ = [
     "AnyConstraint",
     "Approval",
     "Argv",
+    "AskedEntity",
+    "BoardAction",
     "BoardEntity",
     "BoardEntry",
+    "BoardGoal",
     "BoardKind",
+    "BoardPreference",
     "BoardTask",
     "Change",
     "CronSchedule",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ..base import Instant, Record
-from ..vocabulary import TaskStatus
+from .vocabulary import TaskStatus
 
 TaskPriority = Literal["critical", "high", "medium", "low"]
 """The first first."""

@@ -1,0 +1,1 @@
+"""Actions: what an agent did by itself, in a log of bounded length. Pure."""

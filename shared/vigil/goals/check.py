@@ -1,0 +1,93 @@
+"""What a goal may hold: each refusal names the field and the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Final
+
+from ..contracts.board import BoardGoal
+from ..errors import InvalidInput
+from ..subjects import check_part
+from ..tasks.check import check_text
+
+DESCRIPTION_LENGTH_MAX: Final = 2_000
+CRITERIA_LENGTH_MAX: Final = 2_000
+STRATEGY_LENGTH_MAX: Final = 4_000
+CHANNEL_LENGTH_MAX: Final = 64
+PRIORITY_MIN: Final = 1
+PRIORITY_MAX: Final = 5
+CHECK_INTERVAL_S: Final = 86_400
+"""Where nothing else is said."""
+CHECK_INTERVAL_S_MIN: Final = 60
+CHECK_INTERVAL_S_MAX: Final = 366 * 86_400
+END: Final = datetime(9990, 1, 1, tzinfo=UTC)
+"""No deadline is as late; some sums of days fail soon after."""
+PAUSED_MAX: Final = 200
+"""Of an owner's."""
+DEPTH_MAX: Final = 5
+"""Goals that are parts of each other."""
+
+
+def check(goal: BoardGoal) -> BoardGoal:
+    """Return a goal that may be kept, whatever others there are. Raises: InvalidInput."""
+    check_part("owner", goal.owner)
+    check_part("agent", goal.agent)
+    description = check_text("description", goal.description, DESCRIPTION_LENGTH_MAX)
+    if not description.strip():
+        raise InvalidInput("description", "must say what is to be reached")
+    check_text("success_criteria", goal.success_criteria, CRITERIA_LENGTH_MAX)
+    check_text("strategy", goal.strategy, STRATEGY_LENGTH_MAX)
+    check_text("source_channel", goal.source_channel, CHANNEL_LENGTH_MAX)
+    _check_range("priority", goal.priority, PRIORITY_MIN, PRIORITY_MAX)
+    _check_range(
+        "check_interval_secs", goal.check_interval_s, CHECK_INTERVAL_S_MIN, CHECK_INTERVAL_S_MAX
+    )
+    _check_deadline(goal)
+    return goal
+
+
+def _check_deadline(goal: BoardGoal) -> None:
+    at = goal.deadline_at
+    if at is None and goal.goal_kind == "timed":
+        raise InvalidInput("deadline_at", "a timed goal needs one")
+    if at is not None and goal.goal_kind == "standing":
+        raise InvalidInput("deadline_at", "a standing goal has none")
+    if at is not None and not goal.created_at < at < END:
+        reason = f"{at.isoformat()} must be after {goal.created_at.isoformat(timespec='seconds')}"
+        raise InvalidInput("deadline_at", f"{reason} and before {END.year}")
+
+
+def _check_range(field: str, value: int, least: int, most: int) -> None:
+    if not least <= value <= most:
+        raise InvalidInput(field, f"must be {least} to {most}, is {value}")
+
+
+def fitted(goal: BoardGoal, others: Iterable[BoardGoal]) -> BoardGoal:
+    """Return a goal that fits among the owner's others, by its parent and how many are paused.
+
+    Raises:
+        InvalidInput: it would be a part of itself, or of what isn't there, or too deep.
+    """
+    there = {one.id: one for one in others if one.id != goal.id and one.agent == goal.agent}
+    _check_parents(goal, there)
+    paused = sum(one.status == "paused" for one in there.values())
+    if goal.status == "paused" and paused >= PAUSED_MAX:
+        raise InvalidInput("status", f"{paused} goals are paused already; archive one")
+    return goal
+
+
+def _check_parents(goal: BoardGoal, there: dict[str, BoardGoal]) -> None:
+    above, depth = goal.parent, 1
+    while above:
+        if above == goal.id:
+            raise InvalidInput("parent", "it would be a part of itself")
+        found = there.get(above)
+        if found is None:
+            raise InvalidInput("parent", f"there is no goal {above[:40]!r}")
+        if depth == 1 and found.status not in ("active", "paused"):
+            raise InvalidInput("parent", f"is {found.status}")
+        depth += 1
+        if depth > DEPTH_MAX:
+            raise InvalidInput("parent", f"would be more than {DEPTH_MAX} goals deep")
+        above = found.parent
