@@ -42,7 +42,12 @@ async def test_a_row_is_made_changed_looked_over_and_exported(tmp_path: Path) ->
         assert "nobody decided about what was due at" in wrong[0]
         (found,) = json.loads((await ann("doctor", "--json", code=1))[0])["findings"]
         assert (found["what"], found["name"]) == ("undecided", "briefing")
-        await ann("pause", row["id"][:6])
+        await ann("edit", "briefing", "--every", "5m")
+        assert "every 5 min" in (await ann())[0]
+        assert (
+            "'5 days' is no span" in (await ann("edit", "briefing", "--every", "5 days", code=2))[1]
+        )
+        await ann("pause", "briefing")
         assert "All is well" in (await ann("doctor"))[1]
         assert "SUMMARY" not in (await ann("export"))[0]
         await ann("remove", row["id"][:6])

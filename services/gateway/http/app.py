@@ -396,5 +396,6 @@ async def _refuse_method(request: Request) -> Response:
 async def _on_bad_parameter(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for it
     first = error.errors()[0]
-    field = str(first["loc"][-1])
+    # Of several of a parameter, a number follows its name.
+    field = next(str(part) for part in reversed(first["loc"]) if isinstance(part, str))
     return _response(Problem(422, f"{field}: {first['msg']}", field=field))

@@ -1,4 +1,4 @@
-"""Moments as a person types them: ``2026-11-20``, ``2026-11-20T09:30Z``, ``7d`` for a week ago."""
+"""Moments and spans as a person types them: ``2026-11-20``, ``2026-11-20T09:30Z``, ``7d``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 from vigil.errors import InvalidInput
 
-_AGO: Final = re.compile(r"(\d{1,6})\s*([smhdw])")
+_SPAN: Final = re.compile(r"(\d{1,6})\s*([smhdw])")
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -23,15 +23,38 @@ def moment(option: str, text: str, now: datetime) -> datetime:
     ('2026-11-18 12:00:00+00:00', '2026-11-01 00:00:00+00:00')
     """
     try:
-        if match := _AGO.fullmatch(text.strip()):
-            return now - timedelta(**{_UNITS[match[2]]: int(match[1])})
+        if match := _SPAN.fullmatch(text.strip()):
+            return now - _span(match)
         at = datetime.fromisoformat(text.strip())
         return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
     except (ValueError, OverflowError) as error:
         raise InvalidInput(
             option,
-            f"{text!r} is no moment: try 2026-11-20, 2026-11-20T09:30Z, or 7d for a week ago",
+            f"{text!r} is no moment: try 2026-11-20, 2026-11-20T09:30Z, or 7d for a week",
         ) from error
+
+
+def _span(match: re.Match[str]) -> timedelta:
+    return timedelta(**{_UNITS[match[2]]: int(match[1])})
+
+
+def seconds(option: str, text: str | None) -> int | None:
+    """Return a span in seconds, which are meant where no unit is named.
+
+    Raises:
+        InvalidInput: naming the option.
+
+    >>> seconds("--every", "90"), seconds("--every", "5m")
+    (90, 300)
+    """
+    if text is None:
+        return None
+    match = _SPAN.fullmatch(text.strip())
+    if match is not None:
+        return int(_span(match).total_seconds())
+    if not re.fullmatch("[0-9]{1,12}", text.strip()):
+        raise InvalidInput(option, f"{text!r} is no span: try 90 for seconds, 5m, 2h or 1d")
+    return int(text)
 
 
 def until(option: str, text: str | None, now: datetime) -> datetime | None:
@@ -46,7 +69,7 @@ def until(option: str, text: str | None, now: datetime) -> datetime | None:
     if text is None:
         return None
     found = moment(option, text, now)
-    return now + (now - found) if _AGO.fullmatch(text.strip()) else found
+    return now + (now - found) if _SPAN.fullmatch(text.strip()) else found
 
 
 def end(option: str, text: str, now: datetime) -> str:
@@ -60,6 +83,6 @@ def end(option: str, text: str, now: datetime) -> str:
     '2026-11-22T00:00:00+00:00'
     """
     found = (
-        until(option, text, now.replace(microsecond=0)) if _AGO.fullmatch(text.strip()) else None
+        until(option, text, now.replace(microsecond=0)) if _SPAN.fullmatch(text.strip()) else None
     )
     return text if found is None else found.isoformat()

@@ -31,13 +31,14 @@ app = CommandLine(
     "history, doctor, export. Default: list.",
 )
 
-Id = Annotated[str, options.id_of("a row", "vigil cron")]
+_NAMED: Final = "Of a row, as `vigil cron` lists: its name, or its id or how that begins."
+Id = Annotated[str, typer.Argument(metavar="ID", help=_NAMED)]
 Cron = Annotated[
     str | None,
     typer.Option("--cron", metavar="EXPRESSION", help="As `0 9 * * 1-5`, or @daily."),
 ]
 Every = Annotated[
-    int | None, typer.Option("--every", metavar="SECONDS", help="Since it is made, and at once.")
+    str | None, typer.Option("--every", metavar="SPAN", help="As 90, 5m or 1d; and at once.")
 ]
 At = Annotated[
     str | None, typer.Option("--at", metavar="WHEN", help="Once: 2026-12-01T08:00Z, or 2d.")
@@ -297,7 +298,9 @@ def remove(id_: Id) -> Result:
 
 @app.command()
 def history(
-    id_: Annotated[str | None, typer.Argument(metavar="ID", help="Of a row. Default: all.")] = None,
+    id_: Annotated[
+        str | None, typer.Argument(metavar="ID", help="Of a row, or its name. Default: all.")
+    ] = None,
     state: Annotated[
         SlotState | None, typer.Option("--state", help="Only those, as `missed`.")
     ] = None,
@@ -312,7 +315,7 @@ def history(
 
 def _fields(
     cron: str | None,
-    every: int | None,
+    every: str | None,
     at: str | None,
     zone: str | None,
     misfire: str | None,
@@ -324,7 +327,7 @@ def _fields(
     due_at = times.until("--at", at, datetime.now(UTC))
     given = {
         "cron": cron,
-        "interval_s": every,
+        "interval_s": times.seconds("--every", every),
         "at": due_at and due_at.isoformat(),
         "zone": zone,
         "misfire": misfire,
@@ -363,6 +366,8 @@ def _sentence(row: Mapping[str, Any]) -> str:
 
 
 def _find(client: Client, id_: str) -> dict[str, Any]:
-    """Return the row whose id begins so. Raises: NotReady, InvalidInput."""
-    ids = (one["id"] for one in client.cron_rows())
-    return client.cron_row(prefixes.whole("row", id_, ids))
+    """Return the row of that name, or whose id begins so. Raises: NotReady, InvalidInput."""
+    rows = client.cron_rows()
+    named = [one["id"] for one in rows if one["name"] == id_]
+    found = named[0] if len(named) == 1 else prefixes.whole("row", id_, (o["id"] for o in rows))
+    return client.cron_row(found)
