@@ -33,6 +33,7 @@ from vigil.timetable.probe import (
     EXECUTOR_PROBE,
     FAILURES_TOLD,
     TEXT_LENGTH_MAX,
+    TIMEOUT_S,
     ProbeAnswer,
     ProbeQuestion,
     decode_question,
@@ -42,9 +43,12 @@ from vigil.timetable.probe import (
 )
 
 from . import work
-from .own_tools.http_get import HTML, XHTML, Fetcher, Page, is_text, readable_of, text_of
+from .own_tools.http_get import HTML, READ_S, XHTML, Fetcher, Page, is_text, readable_of, text_of
 from .slots import WHAT, channel_of, homes_for
 
+LOOK_S: Final = TIMEOUT_S - READ_S - 10.0
+"""For a page to come, whatever `executor.http_timeout_s` gives it: who asks waits no longer, and
+would ask again while it is still coming."""
 PROBLEM_LENGTH_MAX: Final = 300
 UNCHANGED_STATUS: Final = 304
 BEHIND: Final = f"(it differs behind the first {TEXT_LENGTH_MAX:,} characters)"
@@ -90,7 +94,8 @@ class Watcher:
         before = seen if is_of(seen, watch) else None
         key = SessionKey.parse(question.session)
         try:
-            page = await self._fetcher.look(watch.url, key.kind, _conditions(before))
+            async with asyncio.timeout(LOOK_S):
+                page = await self._fetcher.look(watch.url, key.kind, _conditions(before))
             if page.status == UNCHANGED_STATUS and before is not None:
                 return ProbeAnswer(seen=_again(before, page))
             if page.status != 200:

@@ -12,8 +12,10 @@ import pytest
 import pytest_asyncio
 
 from services.cortex.thought.model import ModelRequest
+from services.executor import watcher
 from services.executor.own_tools.http_get import Fetcher
 from services.executor.tools import builtin
+from services.scheduler.timetable import clock
 from services.scheduler.timetable import watch as watch_rules
 from tests.support.world import StoppedClock, World, running_world
 from vigil.contracts import SlotEntry
@@ -88,6 +90,7 @@ async def world(site: Document, tmp_path_factory: pytest.TempPathFactory) -> Asy
         # All of it is as it is, but for where it may look: the site is on this machine.
         patch.setattr(builtin, "Fetcher", lambda _, **more: Fetcher(rules, **more))
         patch.setattr(check, "WATCHED", rules)
+        patch.setattr(clock, "LOOK_S", 0.02)  # the clock of these tests moves by itself never
         async with running_world(home, patch, has_hands=True) as running:
             yield running
 
@@ -219,6 +222,20 @@ async def test_a_change_whose_run_could_not_be_stored_is_seen_again(
     await remove(dan.http, row)
 
 
+async def test_a_page_that_never_comes_is_a_look_that_failed(
+    world: World, site: Document, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long a request may take: the scheduler doesn't wait for longer than a look has."""
+    monkeypatch.setattr(watcher, "LOOK_S", 0.1)
+    site.gate.clear()
+    eve = await world.person("eve:vigil:main", has_socket=False)
+    row = await made(eve.http, "news", {"url": site.url})
+    (failed,) = await until(eve.http, row, "failed")
+    assert "no whole answer in time" in failed["reason"]
+    site.gate.set()
+    await remove(eve.http, row)
+
+
 async def test_a_look_that_ends_after_its_person_was_erased_harms_nobody(
     world: World, site: Document
 ) -> None:
@@ -226,9 +243,10 @@ async def test_a_look_that_ends_after_its_person_was_erased_harms_nobody(
         await world.person(f"{name}:vigil:main", has_socket=False) for name in ("fay", "gil")
     ]
     site.gate.clear()
+    waited = site.waiting
     await made(fay.http, "news", {"url": site.url})
     async with asyncio.timeout(PATIENCE_S):
-        while not site.waiting:
+        while site.waiting == waited:
             await asyncio.sleep(0.02)
     begun = await mark.begin(world.admin, "fay", world.clock.now())
     move(world, 1)
