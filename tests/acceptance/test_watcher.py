@@ -15,7 +15,6 @@ from services.cortex.thought.model import ModelRequest
 from services.executor import watcher
 from services.executor.own_tools.http_get import Fetcher
 from services.executor.tools import builtin
-from services.scheduler.timetable import clock
 from services.scheduler.timetable import watch as watch_rules
 from tests.support.world import StoppedClock, World, running_world
 from vigil.contracts import SlotEntry
@@ -90,7 +89,6 @@ async def world(site: Document, tmp_path_factory: pytest.TempPathFactory) -> Asy
         # All of it is as it is, but for where it may look: the site is on this machine.
         patch.setattr(builtin, "Fetcher", lambda _, **more: Fetcher(rules, **more))
         patch.setattr(check, "WATCHED", rules)
-        patch.setattr(clock, "LOOK_S", 0.02)  # the clock of these tests moves by itself never
         async with running_world(home, patch, has_hands=True) as running:
             yield running
 

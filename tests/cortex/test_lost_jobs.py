@@ -63,7 +63,8 @@ async def test_it_doesnt_stay_running(tmp_path: Path, *, headers: bool) -> None:
 
 async def test_a_task_is_taken_from_a_worker_that_lost_its_state(tmp_path: Path) -> None:
     """C-8: it fails with the reason, as any try does, and another worker does it."""
-    async with running_stack(tmp_path / "home", services=SERVICES) as stack:
+    # With memory: a worker looks there first, and would wait 30 s for nobody's answer.
+    async with running_stack(tmp_path / "home", services=(*SERVICES, "memory")) as stack:
         gate = Gate(stack, await stack.bus("admin"), await stack.bus("operator"))
         await stack.stop("cortex")
         ann = await gate.person("ann")

@@ -60,7 +60,8 @@ async def test_what_an_older_version_made_is_counted_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S-14: a turn of version 1 stays on the log, and the next one is folded from it."""
-    async with running_world(tmp_path, monkeypatch) as world:
+    sessions = {"idle_release_s": 0.3}
+    async with running_world(tmp_path, monkeypatch, sessions=sessions) as world:
         ann = await world.person()
         await ann.exchange("hello")
         await ann.until_released()

@@ -23,6 +23,7 @@ import pytest
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
+from services.scheduler.timetable import clock as timetable
 from tests.support import timers
 from tests.support.agent import Agent
 from tests.support.gateway import Gate
@@ -323,7 +324,10 @@ async def running_world(
     agent = Agent()
     if has_agent:
         agent.install(monkeypatch)
-    clock = clock or StoppedClock()
+    if clock is None:
+        clock = StoppedClock()
+        # The timetable looks at the clock so often, and a test would wait as long for each move.
+        monkeypatch.setattr(timetable, "LOOK_S", 0.05)
     services = (*SERVICES, "executor") if has_hands else SERVICES
     async with running_stack(home, services, clock, None, **sections) as stack:
         gate = Gate(stack, await stack.bus("admin"), await stack.bus("operator"))
