@@ -95,6 +95,7 @@ async def test_interrupt_ends_what_waits_for_a_retry(stack: Stack, model: Script
     users_folded_once(talk)
 
 
+@pytest.mark.usefixtures("halved_times")
 async def test_interrupt_survives_a_kill_in_the_new_exchange(
     stack: Stack, model: ScriptedModel
 ) -> None:
@@ -146,6 +147,7 @@ async def test_coalesce_waits_with_nothing_open_and_nothing_owed(stack: Stack) -
     assert texts_sent(talk) == ["re: one"]
 
 
+@pytest.mark.usefixtures("halved_times")
 @pytest.mark.parametrize("service", ["cortex", "scheduler"])
 async def test_coalesce_survives_a_kill_while_it_waits(stack: Stack, service: str) -> None:
     """X-5: what was gathered lies in the state, its deadline on the timers."""

@@ -144,6 +144,7 @@ class _Forced(Lease):
         return None
 
 
+@pytest.mark.usefixtures("halved_times")
 async def test_a_killed_replicas_sessions_move(
     stack: Stack, monkeypatch: pytest.MonkeyPatch, model: ScriptedModel
 ) -> None:

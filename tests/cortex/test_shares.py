@@ -118,6 +118,7 @@ def test_a_person_is_not_kept_waiting_by_their_own_workers() -> None:
     assert shares.begin(SessionKey.of("ann", "vigil", "t1"))
 
 
+@pytest.mark.usefixtures("halved_times")
 async def test_one_who_waits_is_served_by_another_replica_or_the_next_start(
     stack: Stack, model: ScriptedModel
 ) -> None:
