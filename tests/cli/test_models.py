@@ -9,6 +9,8 @@ from typing import Any
 from tests.support.chat_api import chat_api
 from tests.support.cli import Cli
 from tests.support.messages_api import Reply, fails, messages_api, says
+from vigil.cli.doctor.models import check_of
+from vigil.settings.models.trial import TriedModel
 
 PRICES = (
     "[{since = 2026-01-01, input = 3, output = 15}, {since = 2999-01-01, input = 9, output = 9}]"
@@ -61,8 +63,6 @@ async def test_each_configured_model_is_asked(tmp_path: Path) -> None:
         assert found["chat"]["lacks"] == ["tools", "a cap in USD: it has no price"]
         assert found["chat"]["server"] in chat.url
         assert {one.body["max_tokens"] for one in (*good.requests, *small.requests)} == {1}
-        shown = (await asyncio.to_thread(cli, "models")).stdout
-        assert "3 in, 15 out" in shown
         check = await _check(cli, 0)
         assert check["state"] == "ok"
         assert "ms, without tools)" in check["found"]
@@ -70,13 +70,18 @@ async def test_each_configured_model_is_asked(tmp_path: Path) -> None:
         good.behave = lambda _: fails(401, "authentication_error")
         with (tmp_path / "vigil.toml").open("a") as file:
             file.write('[models.lost]\napi_key_file = "no/such"\n')
-        found = {one["name"]: one for one in (await _json(cli, 1, "models"))["models"]}
-        assert "does not accept the API key" in found["big"]["error"]
-        assert found["big"]["latency_ms"] is None
-        assert found["small"]["error"] == ""
-        assert found["lost"]["error"].startswith("models.lost.api_key_file: ")
-        assert (await _check(cli, 1))["state"] == "fail"
-        assert "sk-ant-secret" not in str(found)
+        shown = await asyncio.to_thread(cli, "models", code=1)
+        assert "3 in, 15 out" in shown.stdout
+        assert "big: the model's server does not accept the API key" in shown.stderr
+        assert "lost: models.lost.api_key_file: " in shown.stderr
+        assert "small: " not in shown.stderr
+        assert "sk-ant-secret" not in f"{found}{shown.stdout}{shown.stderr}"
+
+
+def test_a_model_without_an_answer_fails_the_check() -> None:
+    good, bad = TriedModel(name="big", latency_ms=3.0), TriedModel(name="small", error="no key")
+    found = check_of((good, bad))
+    assert (found.state, found.found) == ("fail", "small: no key")
 
 
 async def test_the_stand_in_is_free(tmp_path: Path) -> None:

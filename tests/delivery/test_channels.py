@@ -266,7 +266,12 @@ async def _has_attempts(talk: Any, effect: str, count: int) -> bool:
 
 async def test_a_slow_receiver_holds_up_nobody_else(tmp_path: Path) -> None:
     """S-10: other channels and sessions go on, however much waits for the slow one."""
-    async with running_receiver(silence) as slow, running_receiver() as quick:
+    is_over = asyncio.Event()
+
+    async def wait(_: asyncio.StreamWriter) -> None:
+        await is_over.wait()
+
+    async with running_receiver(wait) as slow, running_receiver() as quick:
         channels = {
             "slow": channel_of(slow, timeout_s=60.0),
             "quick": channel_of(quick),
@@ -284,6 +289,7 @@ async def test_a_slow_receiver_holds_up_nobody_else(tmp_path: Path) -> None:
             await talk.turn(send)
             assert (await closed(bus, talk.key, send.id, within_s=5)).outcome == "delivered"
             assert len(slow.requests) == DeliveryLimits().sends.abreast
+            is_over.set()
 
 
 async def test_two_replicas_send_each_message_once(tmp_path: Path) -> None:

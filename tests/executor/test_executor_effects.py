@@ -326,6 +326,7 @@ async def test_quick_effects_don_t_wait_for_calls(stack: Stack) -> None:
         "BOARD", ["board.>"]
     ):
         await asyncio.sleep(0.01)
+    open_gate(stack, "never")  # or the executor would wait for it as it ends
 
 
 async def test_a_turn_that_waits_for_another_replica_tells_its_parent_once(stack: Stack) -> None:

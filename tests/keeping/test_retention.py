@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.delivery import conversation
 from tests.support.stack import Stack, running_broker
 from tests.support.timers import until
-from tests.support.world import StoppedClock, World, running_world
+from tests.support.world import World, running_world
 from vigil.broker.provision import provision
 from vigil.bus.bus import Bus
 from vigil.contracts import Turn
@@ -19,6 +20,7 @@ from vigil.settings.sections import Nats, Retention
 from vigil.topology import DAY_S, SECOND_NS
 
 DAY_NS = DAY_S * SECOND_NS
+AT_ONCE: dict[str, Any] = {"sessions": {"idle_release_s": 0.3}}
 
 
 async def ages(bus: Bus) -> dict[str, float]:
@@ -81,7 +83,7 @@ async def test_a_session_whose_state_is_gone_starts_anew_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """X-8: a reminder of before finds no state: noted, not said; then it's a new conversation."""
-    async with running_world(tmp_path, monkeypatch, StoppedClock(), False) as world:
+    async with running_world(tmp_path, monkeypatch, None, False, **AT_ONCE) as world:
         person = await world.person()
         await person.exchange("remind me in 60 seconds to drink water")
         await person.until_released()
@@ -101,7 +103,7 @@ async def test_events_newer_than_a_lost_state_are_answered_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """X-8, S-4: the cortex was away while the state became too old; what waits is not lost."""
-    async with running_world(tmp_path, monkeypatch, StoppedClock(), False) as world:
+    async with running_world(tmp_path, monkeypatch, None, False, **AT_ONCE) as world:
         person = await world.person()
         await person.exchange("check back in 3600 seconds")
         await person.until_released()
