@@ -131,6 +131,14 @@ async def test_a_date_in_the_question_finds_the_day(ann: Remembered) -> None:
     assert (await ann.found("Which race did Mia run in September 2025?"))[0] == "Mia: ran a race!"
 
 
+async def test_a_memory_of_the_last_moment_there_is_harms_no_question(ann: Remembered) -> None:
+    """A float of its microseconds is a moment later, which no calendar has."""
+    last = datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)
+    await ann.save("The tea is hot", occurred_at=last)
+    await ann.save("The tea is cold", occurred_at=datetime(1, 1, 1, tzinfo=UTC))
+    assert len(await ann.found("How was the tea in May 2023?")) == 2
+
+
 async def test_a_common_word_is_searched_for_if_there_is_no_other(ann: Remembered) -> None:
     """M-3: it costs most and tells least, but it may be all that is asked for."""
     await ann.save(*(f"Mia: number {n}" for n in range(POOL_TEXT + 10)), "Noa: the kiln of Mia")

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from ..store.instants import instant
 from . import dates, lookups, scores, terms
 from .lookups import Narrowed, Row
 from .scores import Candidates, Floats, Lending, Weights
@@ -137,7 +137,7 @@ def _speaks(beginnings: Sequence[str], words: frozenset[str]) -> npt.NDArray[np.
 def _on_date(happened_at: Sequence[int], asked: frozenset[str]) -> Floats:
     if not asked:
         return np.zeros(len(happened_at))
-    days = (datetime.fromtimestamp(at / 1e6, UTC).date() for at in happened_at)
+    days = (instant(at).date() for at in happened_at)
     return np.array([dates.nearness(day, asked) for day in days], dtype=np.float64)
 
 
