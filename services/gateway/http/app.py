@@ -1,4 +1,4 @@
-"""The ASGI application: a table of routes, the mapping of errors, and the door around it."""
+"""The ASGI application: a table of routes, and the door around it."""
 
 from __future__ import annotations
 
@@ -6,18 +6,13 @@ import contextlib
 import functools
 from typing import Any, Final
 
-import structlog
 from fastapi import FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
-from starlette.exceptions import HTTPException
 from starlette.middleware.errors import ServerErrorMiddleware
-from starlette.routing import BaseRoute, Match, Route, WebSocketRoute, compile_path
+from starlette.routing import Match, Route, WebSocketRoute, compile_path
 
 from vigil import __version__
-from vigil.bus.bus import BusError
 from vigil.contracts import Signal
 from vigil.contracts.events import Attachment
-from vigil.errors import InvalidInput, Unavailable
 from vigil.memory import wire as memory_wire
 from vigil.memory.operation import http_view
 from vigil.memory.questions import Rebuild
@@ -39,10 +34,9 @@ from ..why.answer import WhyAnswer
 from ..work import approvals, cost, dead, grants, jobs, person, tasks, tools
 from ..work.letters import DeadLetterDetail, DeadLetterPage
 from ..work.verdicts import ApprovalList, ApprovalView, Decide
-from . import exposition, routes, wire
-from .body import ClientGone
+from . import routes, wire
 from .door import Door, is_open
-from .problem import MEDIA_TYPE, Problem, of_error
+from .errors import EXPECTED, HANDLERS, on_error, refuse_method
 from .wire import (
     Accepted,
     ChatAnswer,
@@ -61,12 +55,8 @@ from .wire import (
     Transcript,
 )
 
-log = structlog.get_logger("vigil.gateway")
-
 MESSAGES_PATH: Final = Messages.path
 SOCKET_PATH: Final = "/api/ws"
-_EXPECTED: Final = (ClientGone, Problem, InvalidInput, Unavailable, BusError)
-"""What our code raises on purpose; all else is a fault, which is answered and logged."""
 _INPUT: Final = (404, 422)
 _WRITE: Final = (404, 413, 422, 503)
 
@@ -165,7 +155,7 @@ _OWN: Final = (
     Endpoint("GET", "/api/status", routes.get_status, {200: Status}),
     Endpoint("PUT", "/api/pause", routes.pause, {200: wire.PauseState}, (403, 503)),
     Endpoint("DELETE", "/api/pause", routes.resume, {200: wire.PauseState}, (403, 503)),
-    Endpoint("GET", "/metrics", exposition.get_metrics, {200: str}, (403, 503)),
+    Endpoint("GET", "/metrics", routes.get_metrics, {200: str}, (403, 503)),
     Endpoint("GET", "/healthz", routes.healthz, {200: Alive}),
     Endpoint("GET", "/readyz", routes.readyz, {200: Readiness, 503: Readiness}),
     Endpoint("GET", "/asyncapi.json", asyncapi.get_asyncapi, {200: asyncapi.AsyncApi}),
@@ -214,7 +204,7 @@ class _Shortcut:
     def __init__(self, app: FastAPI, route: Route) -> None:
         self._app = app
         self._route = route
-        self._busiest = ServerErrorMiddleware(route.app, _on_error)
+        self._busiest = ServerErrorMiddleware(route.app, on_error)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         match, found = self._route.matches(scope)
@@ -222,7 +212,7 @@ class _Shortcut:
             await self._app(scope, receive, send)
             return
         scope.update(found)
-        with contextlib.suppress(*_EXPECTED):  # answered
+        with contextlib.suppress(*EXPECTED):  # answered
             await self._busiest(scope, receive, send)
 
 
@@ -234,11 +224,7 @@ def _empty() -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        exception_handlers={
-            HTTPException: _on_http_error,
-            RequestValidationError: _on_bad_parameter,
-            **dict.fromkeys((Exception, *_EXPECTED), _on_error),
-        },
+        exception_handlers=HANDLERS,
     )
 
 
@@ -250,7 +236,7 @@ def described() -> FastAPI:
     """
     app = _empty()
     for path, methods in _hidden().items():
-        app.router.routes.append(Route(path, _refuse_method, methods=methods))
+        app.router.routes.append(Route(path, refuse_method, methods=methods))
     for endpoint in endpoints():
         _add(app, endpoint)
     app.router.routes.append(Route("/openapi.json", _get_document, methods=["GET"]))
@@ -332,49 +318,6 @@ def _document() -> bytes:
     )  # fmt: skip
 
 
-# ---------------------------------------------------------------- errors
-
-
-def _response(problem: Problem) -> Response:
-    headers = {"cache-control": "no-store"} | problem.headers
-    return Response(problem.body(), problem.status, headers, MEDIA_TYPE)
-
-
-async def _on_error(request: Request, error: Exception) -> Response:
-    if isinstance(error, ClientGone):
-        return Response(status_code=400)  # written to nobody
-    problem = of_error(error)
-    if problem is None:
-        return _response(Problem(500, "something went wrong here; it was logged"))
-    if problem.status >= 500:
-        log.warning("unavailable", action="gateway.unavailable", error=str(error))
-    return _response(problem)
-
-
-async def _on_http_error(request: Request, error: Exception) -> Response:
-    """Answer for the router: no such path, or not with that method."""
-    assert isinstance(error, HTTPException)  # noqa: S101 - registered for it
-    if error.status_code != 405:
-        return _response(Problem(error.status_code, str(error.detail)))
-    allowed = ", ".join(_methods(request.app.router.routes, request.scope))
-    problem = Problem(405, f"this path takes {allowed}", headers={"Allow": allowed})
-    return _response(problem)
-
-
-def _methods(all_routes: list[BaseRoute], scope: Any) -> list[str]:
-    """Return what a path takes: `/api/memories/graph` isn't a memory of that name."""
-    found = [
-        route
-        for route in all_routes
-        if isinstance(route, Route)
-        and route.endpoint is not _refuse_method
-        and route.matches(scope)[0] is not Match.NONE
-    ]
-    fewest = min((len(route.param_convertors) for route in found), default=0)
-    closest = (route.methods or set() for route in found if len(route.param_convertors) == fewest)
-    return sorted(set().union(*closest))
-
-
 def _hidden() -> dict[str, list[str]]:
     """Return the methods that a path doesn't take, and a path with a parameter there would."""
     taken: dict[str, set[str]] = {}
@@ -387,15 +330,3 @@ def _hidden() -> dict[str, list[str]]:
         if path not in patterns
     }
     return {path: sorted(more - taken[path]) for path, more in hidden.items() if more - taken[path]}
-
-
-async def _refuse_method(request: Request) -> Response:
-    raise HTTPException(405)
-
-
-async def _on_bad_parameter(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for it
-    first = error.errors()[0]
-    # Of several of a parameter, a number follows its name.
-    field = next(str(part) for part in reversed(first["loc"]) if isinstance(part, str))
-    return _response(Problem(422, f"{field}: {first['msg']}", field=field))

@@ -16,6 +16,7 @@ from fastapi import Depends, Path, Query, Request, Response
 from vigil.contracts import TIMER_ID_LENGTH_MAX
 from vigil.contracts.session_kinds import SESSION_KINDS, check_session_kind
 from vigil.errors import InvalidInput
+from vigil.observe import metrics
 from vigil.observe.health import Alive, Health
 from vigil.settings import switches
 from vigil.settings.tokens import Principal
@@ -31,6 +32,7 @@ from ..sessions.tickets import TICKET_LIFE_S
 from . import body
 from .door import PRINCIPAL
 from .problem import Problem
+from .readiness import REPLICAS_MAX
 from .wire import (
     ID_SCHEMA,
     KEY_SCHEMA,
@@ -48,6 +50,7 @@ from .wire import (
 
 T = TypeVar("T")
 SEQ_MAX: Final = 2**53
+METRICS_WINDOW_S: Final = 0.5
 _KINDS_MEANT: Final = ", ".join(f"{name}: {kind.meaning}" for name, kind in SESSION_KINDS.items())
 
 
@@ -291,6 +294,16 @@ async def get_status(edge: Shared, caller: Caller) -> Response:
             at=edge.clock.now(),
         )
     )
+
+
+async def get_metrics(edge: Shared, caller: Admin) -> Response:
+    """Read the metrics of all services, in Prometheus' text format."""
+    # Who does not answer in the window is missing, as a target that is down would be.
+    answers = await edge.bus.ask_all(
+        metrics.SUBJECT, b"", count=REPLICAS_MAX, timeout=METRICS_WINDOW_S
+    )
+    headers = {"cache-control": "no-store", "content-type": metrics.CONTENT_TYPE}
+    return Response(metrics.merged(answers), headers=headers)
 
 
 async def pause(edge: Shared, caller: Admin) -> Response:
