@@ -78,7 +78,8 @@ class SlotDesk:
                 await self._tell(key, effect, slot, told)
             crash.point("executor.slot.told")
             delivery: Delivery = "silent" if told is None else "told"
-            entry = ended(row, run, now, problem=problem, delivery=delivery)
+            report = effect.payload.report
+            entry = ended(row, run, now, problem=problem, delivery=delivery, report=report)
             try:
                 await self._log.append(key.scope, last, entry)
             except WrongLastSequence:

@@ -32,6 +32,7 @@ from .rearm import make_again
 from .store import SERVICE, STREAM, TimerStore
 from .tasks import Pickup
 from .timetable.clock import TimetableClock
+from .timetable.row_keeper import RowKeeper
 from .upkeep import Upkeep
 
 log = structlog.get_logger("vigil.scheduler")
@@ -65,6 +66,7 @@ class Term:
             group.create_task(self._upkeep().run())
             group.create_task(Pickup(self._context, self._pause).run())
             group.create_task(TimetableClock(self._context, self._pause).run())
+            group.create_task(RowKeeper(self._context, self._pause).run())
             await switches.mark_caps(self._bus, self._config.caps_digest, self._context.clock.now())
             promoter = self._promoter(group)
             await self._collect(promoter)

@@ -274,7 +274,7 @@ def test_what_is_remembered_is_told_without_its_words() -> None:
     assert saved == Signal(
         id="MEMORIES-3-memory.saved", kind="memory.saved", agent="vigil", owner="ann", at=AT,
         source=SignalSource(stream="MEMORIES", seq=3), subject="a" * 32,
-        text="A memory was saved: decision", data={"type": "decision"},
+        text="A memory was saved: decision", data={"type": "decision", "source": "chat"},
     )  # fmt: skip
     (tainted,) = remembered(MemorySaved, memory=msgspec.structs.replace(NOTED, is_tainted=True))
     assert tainted.data["is_tainted"] is True

@@ -30,6 +30,7 @@ from vigil.contracts.board import (
     OnceSchedule,
     OpenRun,
 )
+from vigil.settings.config import Config
 from vigil.timetable import reasons
 from vigil.timetable.ledger import ended as end_of
 from vigil.timetable.ledger import ledger_of
@@ -339,7 +340,7 @@ def test_each_slot_ends_in_exactly_one_state(
 def test_a_run_names_its_row_whose_budget_it_has_a_part_in() -> None:
     run = OpenRun(due_at=START, at=START, session="ann:vigil:_cron-1f")
     work = CronWork(prompt="look", model="big", daily_tokens=5000)
-    start = start_of(row(work=work), run, START).payload.start
+    start = start_of(row(work=work), run, START, Config()).payload.start
     assert start is not None
     assert (start.row, start.row_tokens, start.model) == (row().id, 5000, "big")
 

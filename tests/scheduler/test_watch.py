@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from services.scheduler.timetable import looks
 from services.scheduler.timetable import watch as watch_rules
 from vigil.contracts import SlotEntry
 from vigil.contracts.board import SeenPage, WatchedUrl
@@ -23,10 +24,10 @@ def test_unchanged_slots_of_an_hour_are_one_entry() -> None:
     for minute in range(60):
         at = START + timedelta(minutes=minute)
         entry, _ = watch_rules.looked(running(at), WATCH, SEEN, ProbeAnswer(seen=SEEN))
-        assert watch_rules.is_quiet(entry)
-        quiet = watch_rules.joined(quiet, entry)
+        assert looks.is_quiet(entry)
+        quiet = looks.joined(quiet, entry)
         assert quiet is not None
-        assert watch_rules.is_due(quiet, at + timedelta(minutes=1)) == (minute == 59)
+        assert looks.is_due(quiet, at + timedelta(minutes=1)) == (minute == 59)
     assert (quiet.count, quiet.first_at, quiet.session) == (60, START, "")
 
 

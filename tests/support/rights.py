@@ -31,7 +31,7 @@ _FOLLOWERS: Final[dict[str, set[str]]] = {
     "BOARD": {"gateway", "cortex", "executor", "scheduler"},
     "SLOTS": {"scheduler"},
     "MEMORIES": {"gateway", "cortex", "memory"},
-    "SIGNALS": {"gateway", "cortex"},
+    "SIGNALS": {"gateway", "cortex", "scheduler"},
     "DEAD": {"gateway"},
     "TIMERS": {"scheduler"},
     "KV_TOKENS": {"gateway", "operator"},
@@ -45,8 +45,8 @@ _FOLLOWERS: Final[dict[str, set[str]]] = {
 }
 """Who reads a stream: by consumers of their own, and single messages."""
 _SPECIAL: Final[dict[str, set[str]]] = {
-    "STREAM.INFO.SESSIONS": {"gateway"},
-    f"STREAM.INFO.{PARTITION}": {"gateway"},
+    "STREAM.INFO.SESSIONS": {"gateway", "scheduler"},
+    f"STREAM.INFO.{PARTITION}": {"gateway", "scheduler"},
     # In how many partitions the log is.
     "STREAM.INFO.KV_CONFIG": _ALL,
     "STREAM.INFO.SYSTEM": {"gateway"},

@@ -133,7 +133,10 @@ def _finish(draft: Draft, text: str, stop_reason: str) -> None:
 
 
 def _say_last(draft: Draft, text: str) -> None:
-    """Say `text`, if there is any, and end the loop."""
+    """Say `text`, if there is any, and end the loop; a profile may go on instead."""
+    if draft.profile.wrap_up is not None:
+        draft.profile.wrap_up(draft, text)
+        return
     loop = draft.loop
     if not text:
         draft.note("silent", "there was nothing to say")

@@ -43,6 +43,7 @@ from vigil.contracts import (
     Usage,
     effect_id,
 )
+from vigil.contracts.board import CycleReport
 from vigil.contracts.made import StepKind
 from vigil.subjects import SessionKey
 
@@ -106,6 +107,8 @@ class Draft:
         self._job_before = state.job
         self.last_words = ""
         """What a session that is no conversation said last: its parent is told."""
+        self.report: CycleReport | None = None
+        """What came of a cycle that ends."""
 
     @property
     def moment(self) -> Moment:

@@ -130,6 +130,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     holds is committed."""
     conclude: Callable[[Draft, ModelAnswer], None] | None = None
     """Does what the answer says; None: the question brings that along."""
+    wrap_up: Callable[[Draft, str], None] | None = None
+    """Goes on where a loop would end with its last words, which it's given; None: it ends."""
     keep_up: Callable[[Draft], None] | None = None
     """Called after every event while its loop is open."""
     give_way: Callable[[Draft, str], None] | None = None

@@ -97,7 +97,7 @@ def _no_room(given: Arguments, call: OwnCall, draft: Draft) -> str | None:
     return calls.refusal(draft, call.use.input)
 
 
-@tool(risk="write", profiles=("channel", "worker", "cron"), obstacle=_no_room)
+@tool(risk="write", profiles=("channel", "worker", "cron", "autonomy"), obstacle=_no_room)
 def task_create(given: TaskCreate, call: OwnCall, draft: Draft) -> Answer:
     """Make a task; whether there is room for one more is found when it's stored."""
     key, now, loop = SessionKey.parse(draft.key), draft.moment.now, draft.loop
@@ -154,7 +154,12 @@ def _obstacle(given: TaskUpdate, call: OwnCall, draft: Draft) -> str | None:
     return calls.refusal(draft, call.use.input)
 
 
-@tool(risk="write", profiles=("channel", "worker", "cron"), obstacle=_obstacle, needs_tasks=True)
+@tool(
+    risk="write",
+    profiles=("channel", "worker", "cron", "autonomy"),
+    obstacle=_obstacle,
+    needs_tasks=True,
+)
 def task_update(given: TaskUpdate, call: OwnCall, draft: Draft) -> Answer:
     """Change a task as it was read a moment ago; if somebody was faster, the model decides anew."""
     found = _found(draft, given.id)
@@ -185,7 +190,7 @@ def _changed(task: BoardTask, given: TaskUpdate, call: OwnCall, draft: Draft) ->
 # ---------------------------------------------------------------- task_list
 
 
-@tool(risk="read", profiles=("channel", "worker", "cron"), needs_tasks=True)
+@tool(risk="read", profiles=("channel", "worker", "cron", "autonomy"), needs_tasks=True)
 def task_list(given: TaskList, call: OwnCall, draft: Draft) -> Result:
     """Show the tasks; what comes from outside among them has its part in the loop from then on."""
     wanted = lifecycle.OPEN if given.status is None else (given.status,)

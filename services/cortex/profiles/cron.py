@@ -5,14 +5,12 @@ Nobody watches it: what needs leave is asked at home, and it goes on without (AD
 
 from __future__ import annotations
 
-from vigil.timetable.ledger import KIND
-
 from ..core import conclusion
 from ..core.profile import MCP, MEMORY, Profile, converse
 from ..core.work import runs
 
 PROFILE = Profile(
-    name=KIND,
+    name="cron",
     prompt="cron.md.j2",
     begins={"start": runs.begin},
     question=converse,

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from vigil.board.kept import ROWS, BoundReached, KeptBoard, Revision
 from vigil.contracts import Change, TimetableRow
 from vigil.contracts.arguments import Arguments
-from vigil.contracts.board import CronWork, WatchedUrl
+from vigil.contracts.board import CronWork, WatchedUrl, watch_of
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.settings import own
 from vigil.subjects import SessionKey, token_of
@@ -121,10 +121,11 @@ async def cron_list(given: CronList, call: Call, means: Means) -> ToolOutput:
 
 def _line(row: TimetableRow, now: datetime) -> str:
     when = told_of(row, now, 1) if row.is_enabled else f"{words_of(row.schedule)}; paused"
-    prompt = " ".join(row.work.prompt.split())
+    prompt = " ".join(row.work.prompt.split()) if isinstance(row.work, CronWork) else ""
     if len(prompt) > SHOWN_LENGTH_MAX:
         prompt = f"{prompt[:SHOWN_LENGTH_MAX]}…"
-    watched = f"; watches {row.work.watch.url}" if row.work.watch is not None else ""
+    watch = watch_of(row.work)
+    watched = f"; watches {watch.url}" if watch is not None else ""
     return f"{row.name} ({row.id[:8]}): {when}{watched}. {prompt}"
 
 
@@ -155,6 +156,7 @@ async def cron(given: Cron, call: Call, means: Means) -> ToolOutput:
 async def _there(call: Call, means: Means) -> list[Revision[TimetableRow]]:
     """Return the rows that aren't removed, and the one that this very call changed."""
     rows = await KeptBoard(means.bus, ROWS).all(call.key.scope)
+    rows = [one for one in rows if not one.entity.is_of_system]
     return [one for one in rows if not one.entity.is_removed or one.change.cause == call.id]
 
 

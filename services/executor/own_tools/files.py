@@ -138,7 +138,7 @@ def write(workspace: Workspace, arguments: WriteFile, call: Call, disk: Disk) ->
 @tool(
     risk="read",
     timeout_s=TIMEOUT_S,
-    profiles=("channel", "branch", "worker", "cron", "planner"),
+    profiles=("channel", "branch", "worker", "cron", "autonomy", "planner"),
     is_idempotent=True,
 )
 async def read_file(given: ReadFile, call: Call, means: Means) -> ToolOutput:

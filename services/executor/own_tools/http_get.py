@@ -361,7 +361,7 @@ async def readable_of(html: str, url: str, *, is_xml: bool = False) -> str:
 @tool(
     risk="external",
     timeout_s=lambda config: config.executor.http_timeout_s + END_S,
-    profiles=("channel", "branch", "worker", "cron", "planner"),
+    profiles=("channel", "branch", "worker", "cron", "autonomy", "planner"),
     is_idempotent=True,
 )
 async def http_get(given: HttpGet, call: Call, means: Means) -> ToolOutput:

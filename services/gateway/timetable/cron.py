@@ -41,10 +41,18 @@ WHY_LENGTH_MAX: Final = 500
 Id = Annotated[str, Depends(id_of("a row of the timetable"))]
 
 
-async def list_rows(edge: Shared, caller: Caller, user: User = None) -> Response:
+async def list_rows(
+    edge: Shared,
+    caller: Caller,
+    user: User = None,
+    all_: Annotated[
+        bool, Query(alias="all", description="Those that the system keeps up, too")
+    ] = False,
+) -> Response:
     """List the rows of the timetable that aren't removed."""
     board = KeptBoard(edge.bus, ROWS)
     there = [one for whose in listed(caller, user) for one in await board.all(whose)]
+    there = [one for one in there if all_ or not one.entity.is_of_system]
     rows = [await view_of(edge, one) for one in there if not one.entity.is_removed]
     rows.sort(key=lambda one: (one.owner, one.name))
     return Json(RowListing(rows=tuple(rows)))
@@ -124,7 +132,7 @@ async def remove_row(edge: Shared, caller: Caller, id_: Id, expected: Expected) 
 
 async def run_row(edge: Shared, caller: Caller, id_: Id) -> Response:
     """Run a row at once; none of its slots is used up. 409 while a run goes on, or 10 do."""
-    found = await _changeable(edge, caller, id_, None)
+    found = await _changeable(edge, caller, id_, None, is_run=True)
     row, ledger = found.entity, SlotLog(edge.bus)
     _check_leave(caller, row)
     whose = Scope(row.agent, row.owner)
@@ -162,15 +170,17 @@ async def find(edge: Edge, whose: Iterable[Scope], id_: str) -> Revision[Timetab
 
 
 async def _changeable(
-    edge: Edge, caller: Principal, id_: str, expected: int | None
+    edge: Edge, caller: Principal, id_: str, expected: int | None, *, is_run: bool = False
 ) -> Revision[TimetableRow]:
-    """Return a row that may be changed. Raises: Problem."""
+    """Return a row that may be changed, or run by hand. Raises: Problem."""
     found = await find(edge, caller.reach, id_)
     if edge.switches.is_erasing(found.entity.owner):
         raise erasing()
     preconditions.check(expected, found.number)
     if found.entity.is_removed:
         raise Problem(409, "it was removed")
+    if found.entity.is_of_system and not is_run:
+        raise Problem(409, "it follows from the configuration: change that")
     return found
 
 

@@ -17,6 +17,7 @@ from vigil.contracts.board import (
     RowMaker,
     Schedule,
     WatchedUrl,
+    kind_of,
 )
 from vigil.subjects import PartText, Scope
 from vigil.timetable import edit
@@ -102,6 +103,8 @@ class RowView(Answer, frozen=True, kw_only=True):
     id: str
     owner: str
     agent_id: str
+    kind: str
+    """What it runs: a person's `cron` job, or what the system keeps up by itself."""
     name: str
     prompt: str
     schedule: Schedule
@@ -210,8 +213,9 @@ async def _facts(edge: Edge, found: Revision[TimetableRow]) -> dict[str, Any]:
     same = {name: getattr(row, name) for name in _SAME}
     return {
         **same,
-        **{name: getattr(row.work, name) for name in _OF_WORK},
+        **{name: getattr(row.work, name, default) for name, default in _OF_WORK.items()},
         "agent_id": row.agent,
+        "kind": kind_of(row.work),
         "when": words_of(row.schedule),
         "next_at": following,
         "runs": last.ledger.runs,
@@ -226,7 +230,8 @@ _SAME: Final = tuple(
     for name in TimetableRow.__struct_fields__
     if name not in ("agent", "work", "is_ordered", "scheduled_at")
 )
-_OF_WORK: Final = CronWork.__struct_fields__
+_OF_WORK: Final = {name: getattr(CronWork(prompt=""), name) for name in CronWork.__struct_fields__}
+"""What a row does, and what is shown of one that does none of it."""
 
 
 async def view_of(edge: Edge, found: Revision[TimetableRow]) -> RowView:

@@ -20,7 +20,6 @@ from vigil.contracts import (
 )
 from vigil.errors import InvalidInput
 from vigil.subjects import Scope, SessionKey
-from vigil.timetable.ledger import KIND
 from vigil.timetable.log import SlotLog
 
 from . import entries, stories
@@ -44,7 +43,7 @@ async def story_of(bus: Bus, entity: KeptEntity) -> tuple[str, Told] | None:
         return None if task is None else ("task", await task_story(bus, task))
     if isinstance(entity, TimetableRow):
         run = await run_story(bus, entity)
-        return None if run is None else (KIND, run)
+        return None if run is None else (run[0].kind, run)
     grant = await KeptBoard(bus, GRANTS).find([whose], entity.id)
     return None if grant is None else ("grant", await grant_story(bus, grant))
 
@@ -73,7 +72,7 @@ async def run_story(bus: Bus, row: TimetableRow) -> Told | None:
     async for entry in SlotLog(bus).newest(Scope(row.agent, row.owner), row.id):
         if entry.session:
             key = SessionKey.parse(entry.session)
-            return key, stories.of_session(key, row.id, KIND)
+            return key, stories.of_session(key, row.id, key.kind)
     return None
 
 

@@ -26,26 +26,18 @@ from vigil.board.entries import STREAM as BOARD
 from vigil.board.kept import ROWS, KeptBoard
 from vigil.bus.bus import Message
 from vigil.contracts import Change, SlotEntry, encode
-from vigil.contracts.board import OpenRun, SeenPage, WatchedUrl
+from vigil.contracts.board import OpenRun, SeenPage, is_asked_first
 from vigil.errors import InvalidInput, VigilError, WrongLastSequence
-from vigil.observe import trace
 from vigil.runtime import Context
 from vigil.subjects import ANYBODY, SessionKey, board_of
 from vigil.timetable.ledger import FAILURES_MAX, LOST_AFTER
 from vigil.timetable.log import STREAM, SlotLog, placed
-from vigil.timetable.probe import (
-    CONCURRENCY_MAX,
-    EXECUTOR_PROBE,
-    TIMEOUT_S,
-    ProbeQuestion,
-    decode_answer,
-)
-from vigil.timetable.probe import encode as encode_probe
+from vigil.timetable.probe import CONCURRENCY_MAX
 
 from ..promotion import PauseSwitch
-from . import decide, events
-from . import watch as rules
+from . import decide, events, looks
 from .known import KnownRow
+from .watch import LookOutcome
 
 log = structlog.get_logger("vigil.scheduler")
 
@@ -64,6 +56,7 @@ class TimetableClock:
         self._bus = context.bus
         self._clock = context.clock
         self._pause = pause
+        self._config = context.settings.config
         self._kept = timedelta(days=context.settings.config.retention.slots_days)
         self._board = KeptBoard(context.bus, ROWS)
         self._log = SlotLog(context.bus)
@@ -199,7 +192,7 @@ class TimetableClock:
         if ledger.through is None and known.revisions[0].entity.scheduled_at < since:
             ledger = replace(ledger, through=since)  # what was before isn't kept any more
         made = decide.decisions(known.pieces(), ledger, now, refusal)
-        for entry, seen in self._watched(known, made, now):
+        for entry, seen in self._looked(known, made, now):
             await self._append(known, entry, seen)
         await self._store_quiet(known, now)
         await self._begin_all(known, now)
@@ -211,14 +204,14 @@ class TimetableClock:
     async def _append(
         self, known: KnownRow, entry: SlotEntry, seen: SeenPage | None = None
     ) -> None:
-        """Store an entry; one of a watcher that saw nothing new waits for others like it.
+        """Store an entry; one for which there was nothing new waits for others like it.
 
         Args:
             seen: what it was decided by. It's known only with the entry: of a change that isn't
                 stored, the next look tells again.
         """
-        is_quiet = rules.is_quiet(entry)
-        longer = rules.joined(known.quiet, entry) if is_quiet else None
+        is_quiet = looks.is_quiet(entry)
+        longer = looks.joined(known.quiet, entry) if is_quiet else None
         waiting = known.quiet
         if longer is None and waiting is not None:
             await self._store(known, waiting)
@@ -233,7 +226,7 @@ class TimetableClock:
         """Store an entry that waits, unless there may soon be others like it."""
         waiting = known.quiet
         following = decide.next_at(known.row, known.ledger, now)
-        if waiting is not None and rules.is_due(waiting, following):
+        if waiting is not None and looks.is_due(waiting, following):
             await self._store(known, waiting)
             known.quiet = None
 
@@ -243,50 +236,28 @@ class TimetableClock:
         known.place(await self._log.append(known.scope, last, entry))
         crash.point("scheduler.slot.decided")
 
-    def _watched(
-        self, known: KnownRow, made: list[SlotEntry], now: datetime
-    ) -> list[rules.LookOutcome]:
-        """Return the entries of a row; a watcher's is looked for first, and nothing is decided
-        meanwhile."""
-        watch = known.row.work.watch
+    def _looked(self, known: KnownRow, made: list[SlotEntry], now: datetime) -> list[LookOutcome]:
+        """Return the entries of a row. Where something has to be new for a run, it's looked
+        first, and nothing is decided meanwhile."""
         begun = next((one for one in made if one.state == "running"), None)
-        if watch is None or begun is None:
+        if begun is None or not is_asked_first(known.row.work):
             known.answer = None
-            return [rules.LookOutcome(one, None) for one in made]
-        if not rules.is_about(known.answer, watch):
-            known.answer = None
-        if rules.must_wait(known.ledger.seen, watch, now):
-            outcome = rules.LookOutcome(rules.waited(begun), None)
-        elif known.answer is None:
+            return [LookOutcome(one, None) for one in made]
+        outcome = looks.decided(known, begun, now)
+        if outcome is None:
             if not known.is_looking:
                 known.is_looking = True
-                self._group.create_task(self._ask(known, watch, begun, now))
+                self._group.create_task(self._look_for(known, begun, now))
             return []
-        else:
-            outcome = rules.looked(begun, watch, known.ledger.seen, known.answer)
-            known.answer = None
-        return [outcome if one is begun else rules.LookOutcome(one, None) for one in made]
+        return [outcome if one is begun else LookOutcome(one, None) for one in made]
 
-    async def _ask(
-        self, known: KnownRow, watch: WatchedUrl, begun: SlotEntry, now: datetime
-    ) -> None:
-        """Have the executor look at what is watched; what can't be asked is asked again."""
-        run = OpenRun(due_at=begun.due_at, at=now, session=begun.session)
-        question = ProbeQuestion(
-            session=begun.session,
-            slot=events.slot_of(known.row, run),
-            watch=watch,
-            seen=known.ledger.seen,
-            after=known.last.seq,
-        )
+    async def _look_for(self, known: KnownRow, begun: SlotEntry, now: datetime) -> None:
+        """Look for what is new; if that can't be done, it's done again."""
         try:
             async with self._probes:
-                answer = await self._bus.ask(
-                    EXECUTOR_PROBE, encode_probe(question), timeout=TIMEOUT_S, headers=_headers()
-                )
-            known.answer = decode_answer(answer.data)
+                known.answer = await looks.ask(self._bus, known, begun, now)
         except VigilError as error:
-            log.info("can't look", action="scheduler.watch", row=begun.row, error=str(error))
+            log.info("can't look", action="scheduler.look", row=begun.row, error=str(error))
             self._put(begun.row, self._clock.now() + timedelta(seconds=LOOK_S))
         else:
             self._put(begun.row, self._clock.now())
@@ -306,8 +277,8 @@ class TimetableClock:
         try:
             await self._bus.publish(
                 key.in_event("control"),
-                encode(events.start_of(known.row, run, now)),
-                _headers(),
+                encode(events.start_of(known.row, run, now, self._config)),
+                looks.headers(),
                 expect=0,
                 expect_subject=key.in_all,
             )
@@ -322,7 +293,11 @@ class TimetableClock:
             return
         event, key = events.end_of(run, now), SessionKey.parse(run.session)
         await self._bus.append(
-            key.in_event("control"), encode(event), _headers(), among=key.in_all, msg_id=event.id
+            key.in_event("control"),
+            encode(event),
+            looks.headers(),
+            among=key.in_all,
+            msg_id=event.id,
         )
         known.told_to_end.add(run.session)
         crash.point("scheduler.slot.ended")
@@ -344,7 +319,3 @@ def _fails_always(known: KnownRow) -> bool:
     is_over = ledger.failures > 0 and ledger.failures % FAILURES_MAX == 0
     is_since = ledger.through is not None and ledger.through >= row.scheduled_at
     return is_over and is_since and row.is_enabled and not row.is_removed
-
-
-def _headers() -> dict[str, str]:
-    return {trace.HEADER: trace.passed_on(trace.new())}

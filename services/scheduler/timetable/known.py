@@ -12,6 +12,7 @@ from vigil.timetable.log import Placed
 from vigil.timetable.probe import ProbeAnswer
 
 from .decide import Revised
+from .news import News
 
 
 class KnownRow:
@@ -25,7 +26,7 @@ class KnownRow:
         """Of a watcher: slots that are decided, and not yet stored."""
         self.seen: SeenPage | None = None
         """What it saw last; None: what the ledger has."""
-        self.answer: ProbeAnswer | None = None
+        self.answer: ProbeAnswer | News | None = None
         """What came of its look, if nothing is decided by it yet."""
         self.is_looking = False
         self.begun: set[str] = set()

@@ -1,7 +1,6 @@
 """What becomes of a slot of a watcher, by what its probe saw (LOOPS L-3). Pure.
 
-A watcher is due as any row is; but where another would be run, it's looked first. Unchanged slots
-side by side are one entry, and so are those at which it wasn't looked after a failure.
+A watcher is due as any row is; but where another would be run, it's looked first.
 """
 
 from __future__ import annotations
@@ -21,11 +20,6 @@ WAITS: Final = "its last look failed, and it waits"
 RETRY: Final = timedelta(minutes=1)
 RETRY_MAX: Final = timedelta(hours=6)
 DOUBLED_MAX: Final = 12
-RANGE_MAX: Final = 60
-"""Slots that one entry stands for."""
-RANGE_FOR: Final = timedelta(hours=1)
-"""How long an entry may wait to be stored: after a crash its slots count as missed, and it's looked
-again."""
 COUNTED_MAX: Final = 1_000
 """Failures are counted so far."""
 
@@ -81,27 +75,6 @@ def _failed(watch: WatchedUrl, seen: SeenPage | None, now: datetime) -> SeenPage
     return replace(seen, failures=failures, retry_at=now + wait)
 
 
-def is_quiet(entry: SlotEntry) -> bool:
-    """Whether an entry may wait for others like it."""
-    return entry.state == "skipped" and entry.reason in (UNCHANGED, WAITS)
-
-
-def is_due(quiet: SlotEntry, following: datetime | None) -> bool:
-    """Whether an entry may wait no longer: the next slot isn't soon, or never comes."""
-    since = quiet.first_at or quiet.due_at
-    return following is None or following - since >= RANGE_FOR
-
-
 def is_about(answer: ProbeAnswer | None, watch: WatchedUrl) -> bool:
     """Whether a look was at what is watched now."""
     return answer is not None and answer.seen.what == what_of(watch)
-
-
-def joined(quiet: SlotEntry | None, entry: SlotEntry) -> SlotEntry | None:
-    """Return one entry for both; None: they are of two kinds, or it would be too long."""
-    if quiet is None:
-        return entry
-    if quiet.reason != entry.reason or quiet.count >= RANGE_MAX:
-        return None
-    since = quiet.first_at or quiet.due_at
-    return replace(entry, count=quiet.count + entry.count, first_at=since)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from .base import SOCKET, Instant, Record
-from .board import BoardEntity, BoardTask, SlotRun
+from .board import BoardEntity, BoardTask, CycleReport, SlotRun
 from .events import AcceptedCall, ChildKind, Decision, TimerKind, ToldPayload
 from .memories import MemoryType, Stability
 from .tools import Risk
@@ -181,6 +181,8 @@ class TellParentPayload(Record, frozen=True, kw_only=True):
     """`running`, `asking`: a status; the others are the result, of which there is one."""
     content: str
     is_tainted: bool = False
+    report: CycleReport | None = None
+    """Of a cycle: what came of it."""
     until: Instant | None = None
     """Of a status: when there may be more to tell, if it waits for an instant."""
 

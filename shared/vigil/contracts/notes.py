@@ -136,6 +136,10 @@ NOTES: Final[dict[str, NoteWords]] = {
         "the content of an outside event is longer than a row may be",
         "What came in was cut for the model: {text}.",
     ),
+    "cycle_worked": NoteWords(
+        "a cycle has nothing more to do, and is asked what came of it",
+        "It had worked ({text}).",
+    ),
     "dead_letter": NoteWords(
         "the event is unusable; it is in DEAD with the cause",
         "The event could not be used and became a dead letter: {text}.",
@@ -288,6 +292,14 @@ NOTES: Final[dict[str, NoteWords]] = {
         "a message with this idempotency key, or an outside event with this id, came before",
         "It was ignored as a repeat: {text}.",
         "ignored",
+    ),
+    "report_missing": NoteWords(
+        "the model gave no answer to what came of a cycle; its last words stand for it",
+        "It ended without a report: {text}.",
+    ),
+    "report_refused": NoteWords(
+        "an answer was no report of a cycle; the model is asked once more",
+        "What it said was no report: {text}.",
     ),
     "save_cut": NoteWords(
         "at a pause: there was more than fits into one call; the rest follows",

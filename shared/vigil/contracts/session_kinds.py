@@ -44,6 +44,7 @@ SESSION_KINDS: Final[dict[str, SessionKind]] = {
     ),
     "planner": SessionKind(meaning="jobs"),
     "cron": SessionKind(meaning="runs of the timetable", is_due=True),
+    "autonomy": SessionKind(meaning="cycles in which agents keep up by themselves", is_due=True),
     "errand": SessionKind(
         meaning="calls that a person accepted after who asked had gone on",
         started="It had an accepted call run apart",
@@ -64,8 +65,8 @@ def child_kinds() -> tuple[str, ...]:
 def started_kinds() -> tuple[str, ...]:
     """Return the kinds that begin with a start that names who is told their end.
 
-    >>> started_kinds()[-2:]
-    ('cron', 'errand')
+    >>> started_kinds()[-3:]
+    ('cron', 'autonomy', 'errand')
     """
     return tuple(name for name, kind in SESSION_KINDS.items() if kind.started or kind.is_due)
 

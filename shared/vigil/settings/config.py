@@ -37,6 +37,7 @@ from .sections import (
     Agent,
     Approvals,
     Autonomy,
+    Cortex,
     Executor,
     Gateway,
     Hook,
@@ -63,6 +64,7 @@ class Config(Section, frozen=True, kw_only=True):
 
     gateway: Gateway = Gateway()
     autonomy: Autonomy = Autonomy()
+    cortex: Cortex = Cortex()
     model: Model = Model()
     models: dict[str, ModelRow] = msgspec.field(default_factory=dict)
     budget: Caps = Caps()

@@ -45,6 +45,7 @@ def saved(signals: Signals, record: MemorySaved) -> None:
         caused_by=None,
         subject=memory.id,
         type=memory.type,
+        source=memory.source.partition(":")[0] or None,
         is_tainted=memory.is_tainted or None,
     )
 

@@ -14,6 +14,7 @@ from itertools import islice, takewhile
 from typing import Final
 
 from ..contracts import TimetableRow
+from ..contracts.board import CronWork
 from .schedule import upcoming
 
 EVENTS_MAX: Final = 2_000
@@ -33,7 +34,7 @@ def calendar_of(rows: Iterable[TimetableRow], now: datetime, until: datetime) ->
     Raises:
         InvalidInput: a schedule is none.
     """
-    on = [row for row in rows if row.is_enabled and not row.is_removed]
+    on = [row for row in rows if not (row.is_of_system or row.is_removed) and row.is_enabled]
     merged = heapq.merge(*(_instants(row, now, until) for row in on), key=lambda one: one[0])
     lines = [*_HEAD]
     for at, row in islice(merged, EVENTS_MAX):
@@ -50,6 +51,7 @@ def _instants(
 
 
 def _event(row: TimetableRow, at: datetime, now: datetime) -> list[str]:
+    prompt = row.work.prompt if isinstance(row.work, CronWork) else ""
     return [
         "BEGIN:VEVENT",
         f"UID:{row.id}-{_instant(at)}",
@@ -57,7 +59,7 @@ def _event(row: TimetableRow, at: datetime, now: datetime) -> list[str]:
         f"DTSTART:{_instant(at)}",
         f"DURATION:PT{row.work.timeout_s}S",
         f"SUMMARY:{escaped(row.name)}",
-        f"DESCRIPTION:{escaped(row.work.prompt[:DESCRIPTION_LENGTH_MAX])}",
+        f"DESCRIPTION:{escaped(prompt[:DESCRIPTION_LENGTH_MAX])}",
         "TRANSP:TRANSPARENT",
         "END:VEVENT",
     ]

@@ -12,10 +12,12 @@ from ..contracts import (
 )
 from ..contracts.board import (
     CronSchedule,
+    CronWork,
     EverySchedule,
     OnceSchedule,
     Schedule,
     WatchedUrl,
+    kind_of,
 )
 from ..errors import InvalidInput
 from ..net.ssrf import Rules, target_of
@@ -24,7 +26,6 @@ from ..settings.config import Config
 from ..subjects import SessionKey, check_part
 from ..tasks.check import check_text
 from .hours import hours_of
-from .ledger import KIND
 from .pointer import parts_of
 from .schedule import END, INTERVAL_S_MAX, INTERVAL_S_MIN, check_cron, zone_of
 
@@ -47,8 +48,6 @@ def check(row: TimetableRow) -> TimetableRow:
     name = check_text("name", row.name, NAME_LENGTH_MAX)
     if not name.strip() or not name.isprintable():
         raise InvalidInput("name", "must be one line that says something")
-    if not check_text("prompt", row.work.prompt, PROMPT_LENGTH_MAX).strip():
-        raise InvalidInput("prompt", "must say what is to be done")
     check_schedule(row.schedule)
     if isinstance(row.schedule, OnceSchedule) and row.schedule.at < row.scheduled_at:
         raise InvalidInput("at", f"{row.schedule.at.isoformat()} is over: it would never be due")
@@ -58,10 +57,17 @@ def check(row: TimetableRow) -> TimetableRow:
     _check_range("jitter_s", row.jitter_s, 0, JITTER_S_MAX)
     _check_range("timeout_s", row.work.timeout_s, TIMEOUT_S_MIN, TIMEOUT_S_MAX)
     _check_range("daily_tokens", row.work.daily_tokens, 0, TOKENS_MAX)
-    _check_target(row)
-    if row.work.watch is not None:
-        _check_watch(row.work.watch)
+    if isinstance(row.work, CronWork):
+        _check_work(row, row.work)
     return row
+
+
+def _check_work(row: TimetableRow, work: CronWork) -> None:
+    if not check_text("prompt", work.prompt, PROMPT_LENGTH_MAX).strip():
+        raise InvalidInput("prompt", "must say what is to be done")
+    _check_target(row, work.target)
+    if work.watch is not None:
+        _check_watch(work.watch)
 
 
 def check_schedule(schedule: Schedule) -> None:
@@ -90,13 +96,15 @@ def check_known(row: TimetableRow, before: TimetableRow | None, config: Config) 
         InvalidInput: there is no such channel or model.
     """
     work, old = row.work, None if before is None else before.work
+    if not isinstance(work, CronWork) or not isinstance(old, CronWork | None):
+        return  # the system's own rows name nothing
     channels = (SOCKET, *config.channels)
     if is_channel(work.target) and (old is None or old.target != work.target):
         _check_among("target", work.target, channels, "neither a conversation nor a channel")
     known = {*models.names(config).values(), *config.models} - {""}
     if work.model and (old is None or old.model != work.model):
         _check_among("model", work.model, sorted(known), "no model of the configuration")
-        usual = models.name_of(config, agent=row.agent, profile=KIND, tier="cheap")
+        usual = models.name_of(config, agent=row.agent, profile=kind_of(work), tier="cheap")
         least = models.context_tokens_of(config, usual)
         if models.context_tokens_of(config, work.model) < least:
             raise InvalidInput("model", f"holds less than the {least} tokens that jobs may have")
@@ -117,10 +125,10 @@ def _check_among(field: str, value: str, known: Sequence[str], what: str) -> Non
         raise InvalidInput(field, f"{value[:100]!r} is {what}; there is: {there}")
 
 
-def _check_target(row: TimetableRow) -> None:
-    if not row.work.target or is_channel(row.work.target):
+def _check_target(row: TimetableRow, target: str) -> None:
+    if not target or is_channel(target):
         return
-    key = SessionKey.parse(row.work.target)
+    key = SessionKey.parse(target)
     if (key.user, key.agent) != (row.owner, row.agent) or key.is_system:
         reason = f"must be a conversation of {row.owner} with {row.agent}"
         raise InvalidInput("target", f"{reason}, as {row.owner}:{row.agent}:THREAD")

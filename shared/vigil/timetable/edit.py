@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from ..contracts import TimetableRow
-from ..contracts.board import CronSchedule, CronWork, EverySchedule, OnceSchedule, Schedule
+from ..contracts.board import CronSchedule, EverySchedule, OnceSchedule, Schedule
 from ..errors import InvalidInput
 
 PLAIN: Final = (
@@ -59,7 +59,7 @@ def changed(row: TimetableRow, wanted: Mapping[str, Any], now: datetime) -> Time
         InvalidInput: there is no such schedule.
     """
     given = {name: value for name, value in wanted.items() if value is not None}
-    of_work = {name: given[name] for name in CronWork.__struct_fields__ if name in given}
+    of_work = {name: given[name] for name in row.work.__struct_fields__ if name in given}
     of_row = {name: given[name] for name in PLAIN if name in given}
     after = replace(row, work=replace(row.work, **of_work), **of_row)
     cron, interval_s, at = given.get("cron"), given.get("interval_s"), given.get("at")

@@ -9,7 +9,7 @@ from typing import Final, Literal
 import msgspec
 
 from ..contracts import SlotEntry, TimetableRow
-from ..contracts.board import Ledger
+from ..contracts.board import Ledger, is_asked_first
 from .ledger import LOST_AFTER
 from .reasons import AWAY
 from .schedule import jitter_of, upcoming
@@ -60,7 +60,7 @@ def _undecided(row: TimetableRow, ledger: Ledger, now: datetime) -> Iterator[Fin
     if ledger.through is not None:
         after = max(after, ledger.through)
     due_at = next(upcoming(row, after), None)
-    wait = UNDECIDED_AFTER if row.work.watch is None else UNDECIDED_WATCH_AFTER
+    wait = UNDECIDED_WATCH_AFTER if is_asked_first(row.work) else UNDECIDED_AFTER
     if due_at is not None and due_at + jitter_of(row, due_at) + wait < now:
         text = f"nobody decided about what was due at {_at(due_at)}: is a scheduler active?"
         yield Finding("undecided", text)
@@ -81,7 +81,7 @@ def _failing(ledger: Ledger, entries: Sequence[SlotEntry]) -> Iterator[Finding]:
 
 
 def _never_ran(row: TimetableRow, ledger: Ledger, recent: Sequence[SlotEntry]) -> Iterator[Finding]:
-    if ledger.runs or not recent or row.work.watch is not None:
+    if ledger.runs or not recent or is_asked_first(row.work):
         return
     count = sum(one.count for one in recent)
     yield Finding("never_ran", f"it was due {count} times, and never ran: {recent[0].reason}")

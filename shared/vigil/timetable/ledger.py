@@ -13,15 +13,17 @@ from ..contracts import (
     TimetableRow,
 )
 from ..contracts.board import (
+    CycleLedger,
+    CycleReport,
     Delivery,
     Ledger,
     OpenRun,
     SlotState,
+    kind_of,
 )
 from ..subjects import SessionKey, token_of
+from . import cycles
 
-KIND: Final = "cron"
-"""Of the sessions that run slots."""
 RUNNING_MAX: Final = 10
 """Runs of one row at a time, if they may overlap: each is in every entry until it ends."""
 FAILURES_MAX: Final = 10
@@ -36,9 +38,11 @@ def after(ledger: Ledger, entry: SlotEntry) -> Ledger:
     """Return the ledger with one more entry."""
     others = tuple(one for one in ledger.running if not is_of(one, entry))
     counts = len(others) < len(ledger.running) and not entry.is_by_hand
+    told_seq = 0 if ledger.cycles is None else ledger.cycles.told_seq
+    ledger = _with_cycle(ledger, entry)
     if entry.state == "running":
         ledger = replace(ledger, runs=ledger.runs + (not entry.is_by_hand))
-        others += (_run(entry),)
+        others += (_run(entry, told_seq),)
     elif entry.state in ENDS and counts:
         failures = ledger.failures + 1 if entry.state == "failed" else 0
         ledger = replace(ledger, failures=failures)
@@ -51,6 +55,18 @@ def after(ledger: Ledger, entry: SlotEntry) -> Ledger:
 def is_busy(row: TimetableRow, ledger: Ledger) -> bool:
     """Whether another run of a row would be one too many, whoever begins it."""
     return len(ledger.running) >= (RUNNING_MAX if row.may_overlap else 1)
+
+
+def _with_cycle(ledger: Ledger, entry: SlotEntry) -> Ledger:
+    if not cycles.is_cycle(entry):
+        return ledger
+    before = ledger.cycles or CycleLedger()
+    run = next((one for one in ledger.running if is_of(one, entry)), None)
+    if entry.state == "running":
+        return replace(ledger, cycles=cycles.begun(before, entry))
+    if entry.state in ENDS and run is not None:
+        return replace(ledger, cycles=cycles.ended(before, run, entry))
+    return ledger
 
 
 def ledger_of(entries: Iterable[SlotEntry]) -> Ledger:
@@ -66,7 +82,7 @@ def is_of(run: OpenRun, entry: SlotEntry) -> bool:
     return (run.due_at, run.is_by_hand) == (entry.due_at, entry.is_by_hand)
 
 
-def _run(entry: SlotEntry) -> OpenRun:
+def _run(entry: SlotEntry, told_seq: int) -> OpenRun:
     return OpenRun(
         due_at=entry.due_at,
         at=entry.at,
@@ -74,6 +90,7 @@ def _run(entry: SlotEntry) -> OpenRun:
         is_by_hand=entry.is_by_hand,
         is_late=entry.is_late,
         change=entry.change,
+        told_seq=told_seq,
     )
 
 
@@ -84,7 +101,7 @@ def session_of(row: TimetableRow, due_at: datetime, *, by_hand: str = "") -> Ses
         by_hand: what orders a run beside the schedule, for which it is always the same.
     """
     of = ("hand", row.id, by_hand) if by_hand else ("slot", row.id, due_at.isoformat())
-    return SessionKey(row.owner, row.agent, "").of_kind(KIND, token_of(*of))
+    return SessionKey(row.owner, row.agent, "").of_kind(kind_of(row.work), token_of(*of))
 
 
 def begun(row: TimetableRow, now: datetime, order: str = "") -> SlotEntry:
@@ -104,12 +121,19 @@ def begun(row: TimetableRow, now: datetime, order: str = "") -> SlotEntry:
 
 
 def ended(
-    row: str, run: OpenRun, now: datetime, *, problem: str = "", delivery: Delivery = ""
+    row: str,
+    run: OpenRun,
+    now: datetime,
+    *,
+    problem: str = "",
+    delivery: Delivery = "",
+    report: CycleReport | None = None,
 ) -> SlotEntry:
     """Return the final entry of a run.
 
     Args:
         problem: why it failed; empty: it didn't.
+        report: of a cycle.
     """
     good: SlotState = "late" if run.is_late else "ran"
     return SlotEntry(
@@ -122,4 +146,5 @@ def ended(
         session=run.session,
         is_late=run.is_late,
         delivery=delivery,
+        report=report,
     )

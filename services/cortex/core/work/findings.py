@@ -20,8 +20,14 @@ KEPT: Final = timedelta(days=90)
 
 def keep(draft: Draft, slot: SlotRun, text: str, sway: Sway) -> None:
     """Have memory keep what a run found, for those after it."""
+    if slot.is_stateful:
+        save(draft, text, sway)
+
+
+def save(draft: Draft, text: str, sway: Sway) -> None:
+    """Have memory keep a finding for a while."""
     found = cut(text.replace("\0", ""), KEPT_BYTES_MAX).strip()
-    if not slot.is_stateful or not found:
+    if not found:
         return
     payload = SaveMemoryPayload(
         content=found,

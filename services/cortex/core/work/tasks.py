@@ -200,6 +200,7 @@ def tell_end(
         call_id=start.call_id,
         state=state,
         content=shortened(content, TOLD_LENGTH_MAX),
+        report=draft.report,
     )
     tell_parent(draft, payload, sway)
 

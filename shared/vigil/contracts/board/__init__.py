@@ -13,11 +13,13 @@ from typing import Literal
 from ..base import VERSION_1, Instant, Record
 from .action import BoardAction
 from .approval import QUESTION, SHORT_NAME, Approval, Verdict, short_name
+from .cycle import CycleLedger, CycleReport, Recheck
 from .goal import BoardGoal
 from .grant import Address, AnyConstraint, Argv, Equal, Exact, Folder, Grant, GrantUse
 from .job import Job, Plan, Step, StepRun
 from .preference import BoardPreference
 from .row import (
+    AutonomyWork,
     CronSchedule,
     CronWork,
     EverySchedule,
@@ -28,6 +30,9 @@ from .row import (
     TimetableRow,
     WatchedUrl,
     Work,
+    is_asked_first,
+    kind_of,
+    watch_of,
 )
 from .slot import Delivery, Ledger, OpenRun, SeenPage, SlotEntry, SlotRun, SlotState
 from .task import BoardTask, TaskMaker, TaskPriority, TaskResult
@@ -73,6 +78,7 @@ __all__ = [
     "Approval",
     "Argv",
     "AskedEntity",
+    "AutonomyWork",
     "BoardAction",
     "BoardEntity",
     "BoardEntry",
@@ -83,6 +89,8 @@ __all__ = [
     "Change",
     "CronSchedule",
     "CronWork",
+    "CycleLedger",
+    "CycleReport",
     "Delivery",
     "Equal",
     "EverySchedule",
@@ -97,6 +105,7 @@ __all__ = [
     "OnceSchedule",
     "OpenRun",
     "Plan",
+    "Recheck",
     "RowMaker",
     "Schedule",
     "SeenPage",
@@ -112,5 +121,8 @@ __all__ = [
     "Verdict",
     "WatchedUrl",
     "Work",
+    "is_asked_first",
+    "kind_of",
     "short_name",
+    "watch_of",
 ]

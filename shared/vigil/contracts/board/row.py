@@ -61,8 +61,37 @@ class CronWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="cron"):
     """It is run only if that has changed, and is shown the difference."""
 
 
-Work = CronWork
+class AutonomyWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="autonomy"):
+    """A cycle in which an agent keeps up with the world by itself (SPEC C-7). What it is told is
+    made of what is new, of what earlier ones left, and of the configuration."""
+
+    timeout_s: int = 1800
+    model: str = ""
+    daily_tokens: int = 0
+    """As of a `CronWork`."""
+
+
+Work = CronWork | AutonomyWork
 """What a row does; a new kind of row is a struct of its own, and one of this union."""
+
+
+def kind_of(work: Work) -> str:
+    """Return what kind of row that makes, which is the kind of the sessions that run it.
+
+    >>> kind_of(CronWork(prompt="What is new?"))
+    'cron'
+    """
+    return str(work.__struct_config__.tag)
+
+
+def is_asked_first(work: Work) -> bool:
+    """Whether it is looked first if there is anything new to run for."""
+    return isinstance(work, AutonomyWork) or watch_of(work) is not None
+
+
+def watch_of(work: Work) -> WatchedUrl | None:
+    """Return what has to have changed before that is run; None: nothing."""
+    return work.watch if isinstance(work, CronWork) else None
 
 
 class TimetableRow(Record, frozen=True, kw_only=True, tag_field="kind", tag="row"):
@@ -98,3 +127,8 @@ class TimetableRow(Record, frozen=True, kw_only=True, tag_field="kind", tag="row
     made_at: Instant
     scheduled_at: Instant
     """Since when the schedule holds: when it was made, last changed, or enabled again."""
+
+    @property
+    def is_of_system(self) -> bool:
+        """Whether nobody made it: it follows from the configuration."""
+        return self.made_by == "system"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ..base import VERSION_1, Instant, Record
+from .cycle import CycleLedger, CycleReport
 
 SlotState = Literal["running", "ran", "late", "coalesced", "skipped", "missed", "failed"]
 """All but ``running`` are final, and each slot has exactly one final entry."""
@@ -58,7 +59,9 @@ class OpenRun(Record, frozen=True, kw_only=True):
     is_late: bool = False
     """Whether it was begun late: then its good end is ``late``."""
     change: str = ""
-    """What a watcher saw change."""
+    """What a watcher saw change, or what is new for a cycle."""
+    told_seq: int = 0
+    """Of a cycle: `CycleLedger.told_seq` if it fails."""
 
 
 class Ledger(Record, frozen=True, kw_only=True):
@@ -74,6 +77,8 @@ class Ledger(Record, frozen=True, kw_only=True):
     """Runs that failed since the last good one, those by hand not counted."""
     seen: SeenPage | None = None
     """Of a watcher; None: it never looked."""
+    cycles: CycleLedger | None = None
+    """Of the cycles of an agent; None: there was none."""
 
 
 class SlotEntry(Record, frozen=True, kw_only=True):
@@ -98,7 +103,11 @@ class SlotEntry(Record, frozen=True, kw_only=True):
     """The session that runs it."""
     is_late: bool = False
     change: str = ""
-    """Why a watcher has it run."""
+    """Why a watcher has it run, or what is new for a cycle."""
+    told_seq: int = 0
+    """Of a cycle that begins: of SIGNALS all up to it is told to it."""
+    report: CycleReport | None = None
+    """Of a cycle that ended: what came of it."""
     delivery: Delivery = ""
     ledger: Ledger = Ledger()
     """All entries of the row up to this one: who reads the newest needs no other."""

@@ -1,0 +1,33 @@
+"""A cycle: the agent looks after what is its to look after, and nobody watches (SPEC C-7). Pure.
+
+It is first shown only what may be trusted. What earlier cycles took in from outside it has to ask
+for, and what it decides from then on is swayed, as in any session; so it starts who is to look
+something up before that.
+"""
+
+from __future__ import annotations
+
+from vigil.timetable.cycles import KIND
+
+from ..core import conclusion
+from ..core.cycles import cycle
+from ..core.profile import MCP, MEMORY, Profile, converse
+from ..core.work import children
+
+PROFILE = Profile(
+    name=KIND,
+    prompt="autonomy_loop.md.j2",
+    begins={"start": children.begin},
+    question=converse,
+    conclude=conclusion.conclude,
+    wrap_up=cycle.wrap_up,
+    tools=(MEMORY, MCP, "spawn_worker", "research"),
+    calls_max=15,
+    tier="cheap",
+    children_max=3,
+    settings={
+        "calls_max": "cortex.autonomy_max_turns",
+        "children_max": "cortex.autonomy_max_workers",
+    },
+    source="cortex:autonomy",
+)

@@ -1,0 +1,48 @@
+"""Who says at the end of a cycle what came of it, as JSON (SPEC C-7). Pure."""
+
+from __future__ import annotations
+
+from ..core.cycles import cycle
+from ..core.cycles.report import SCHEMA
+from ..core.draft import Draft
+from ..core.profile import Desk, Inquiry, ModelQuestion, Profile, TemplateRow
+from ..thought.transcript import transcript
+
+ROWS_MAX = 60
+"""The newest of a cycle that are shown; a cycle of the usual length has fewer."""
+
+
+async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:
+    """Ask for the report, with all that happened. None: that is to be committed first."""
+    if draft.is_dirty:
+        return None
+    rows = [row for row in desk.newest() if row.at >= draft.loop.begun_at]
+    tries = cycle.tries(tuple(rows))
+    told = rows[: len(rows) - len(tries)][-ROWS_MAX:]
+    first = TemplateRow(
+        template="cycle_so_far.md.j2",
+        values={"transcript": transcript(told), "last_words": draft.loop.unsaid},
+        at=draft.moment.now,
+    )
+    asked = Inquiry(
+        purpose=cycle.PURPOSE,
+        profile=PROFILE,
+        prompt=PROFILE.prompt,
+        rows=(first, *tries),
+        schema=SCHEMA,
+    )
+    return ModelQuestion(desk.ask(draft, asked), cycle.conclude, cycle.fail)
+
+
+PROFILE = Profile(
+    name="cycle_report",
+    purpose=cycle.PURPOSE,
+    prompt="cycle_report.md.j2",
+    begins={},
+    question=question,
+    calls_max=cycle.ASKED_MAX,
+    tier="cheap",
+    effort="low",
+    max_tokens=2048,
+    asks_again=False,
+)

@@ -1,0 +1,115 @@
+"""Whether a cycle of an agent begins, and what it is told (SPEC C-7, LOOPS L-3). Pure.
+
+It begins if there is anything new that isn't of its own making, or if something is to be looked at
+again. Else its slot is skipped with that reason, and no model is asked. What it is told may be
+trusted: counts, and words of cycles that took in nothing from outside.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from msgspec.structs import replace
+
+from vigil.contracts import SlotEntry, TimetableRow
+from vigil.contracts.board import CycleLedger, CycleReport, EverySchedule, Ledger
+from vigil.timetable.cycles import due_rechecks, paused_until
+
+from .news import News
+
+NOTHING_NEW: Final = "nothing is new, and nothing is to be looked at again"
+FAILING: Final = "its cycles failed, one after the other; one is tried at {at:%H:%M} UTC"
+SHOWN_MAX: Final = 10
+"""Names of what was checked that a cycle is told, the longest ago first."""
+LATELY: Final = timedelta(hours=6)
+"""What was checked since is no news to a cycle."""
+
+
+def decided(
+    row: TimetableRow, entry: SlotEntry, ledger: Ledger, news: News, now: datetime
+) -> SlotEntry:
+    """Decide about a slot that would be run.
+
+    Args:
+        entry: says ``running``.
+    """
+    cycles = ledger.cycles or CycleLedger()
+    interval_s = row.schedule.interval_s if isinstance(row.schedule, EverySchedule) else 1800
+    until = paused_until(cycles, ledger.failures, timedelta(seconds=interval_s))
+    if until is not None and now < until:
+        return _skipped(entry, FAILING.format(at=until))
+    is_first = cycles.ended_at is None
+    if not (is_first or news.counts or due_rechecks(cycles, now)):
+        return _skipped(entry, NOTHING_NEW)
+    return replace(entry, change=told(cycles, news, now), told_seq=news.through)
+
+
+def _skipped(entry: SlotEntry, reason: str) -> SlotEntry:
+    return replace(entry, state="skipped", reason=reason, session="", is_late=False)
+
+
+def told(cycles: CycleLedger, news: News, now: datetime) -> str:
+    """Return what a cycle begins with.
+
+    >>> from datetime import UTC
+    >>> now = datetime(2026, 11, 20, 1, 30, tzinfo=UTC)
+    >>> print(told(CycleLedger(), News(7, (("memory.saved (chat)", 2),)), now))
+    This is your first cycle.
+    <BLANKLINE>
+    New, and not of your own making:
+    - 2 memory.saved (chat)
+    """
+    parts = [
+        _since(cycles),
+        _list("New, and not of your own making:", _counted(news)),
+        _list("To look at again now:", _again(cycles, now)),
+        _list("Not looked at lately, the longest ago first:", _left(cycles, now)),
+        _last(cycles.report),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _since(cycles: CycleLedger) -> str:
+    if cycles.ended_at is None:
+        return "This is your first cycle."
+    return f"The cycle before ended at {cycles.ended_at:%Y-%m-%d %H:%M} UTC."
+
+
+def _list(heading: str, points: list[str]) -> str:
+    return "\n".join([heading, *(f"- {point}" for point in points)]) if points else ""
+
+
+def _counted(news: News) -> list[str]:
+    return [f"{count} {name}" for name, count in news.counts]
+
+
+def _again(cycles: CycleLedger, now: datetime) -> list[str]:
+    due = due_rechecks(cycles, now)
+    points = [one.what for one in due if not one.is_tainted]
+    hidden = len(due) - len(points)
+    if hidden:
+        points.append(
+            f"{hidden} that content from outside had a part in: `list_memory` with source "
+            "`cortex:autonomy` has them in the reports"
+        )
+    return points
+
+
+def _left(cycles: CycleLedger, now: datetime) -> list[str]:
+    old = sorted((at, what) for what, at in cycles.checked.items() if now - at > LATELY)
+    return [f"{what} ({at:%Y-%m-%d %H:%M} UTC)" for at, what in old[:SHOWN_MAX]]
+
+
+def _last(report: CycleReport | None) -> str:
+    if report is None:
+        return ""
+    if report.is_tainted:
+        return (
+            "The report of the cycle before took in content from outside: `list_memory` with "
+            "source `cortex:autonomy` shows it. Begin what you want to have looked up before you "
+            "read it."
+        )
+    points = [f"found: {one}" for one in report.found]
+    points += [f"put off: {one}" for one in report.deferred]
+    return _list("From the report of the cycle before:", points)

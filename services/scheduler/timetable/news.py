@@ -1,0 +1,80 @@
+"""What is new for an agent, counted from its signals (SPEC C-7, LOOPS L-3).
+
+No model is asked, and no text of anybody's is read: signals are counted by kind. What cycles and
+bulletins did themselves isn't news to them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final, NamedTuple
+
+from vigil.bus.bus import Bus, Message
+from vigil.contracts import decode_signal
+from vigil.errors import InvalidInput
+from vigil.subjects import Scope, signals_of
+
+STREAM: Final = "SIGNALS"
+KINDS: Final = (
+    "approval.decided",
+    "budget.exhausted",
+    "error.event",
+    "error.model",
+    "job.completed",
+    "job.failed",
+    "memory.saved",
+    "message.ambiguous",
+    "message.failed",
+    "task.completed",
+    "task.failed",
+    "task.ready",
+    "task.shelved",
+)
+"""What a cycle is told of."""
+OWN: Final = ("_autonomy", "_bulletin")
+"""Begin the threads of what the cortex does by itself."""
+OWN_SOURCE: Final = "cortex"
+READ_MAX: Final = 500
+"""Signals of a kind that one look reads; the rest is for the next one."""
+
+
+class News(NamedTuple):
+    """What there was since a place of SIGNALS."""
+
+    through: int
+    """All up to there was looked at."""
+    counts: tuple[tuple[str, int], ...] = ()
+    """By kind, and of memories by where they come from."""
+
+
+async def read(bus: Bus, whose: Scope, since: int) -> News:
+    """Count what is new. Raises: Unavailable."""
+    found: Counter[str] = Counter()
+    through = since
+    for kind in KINDS:
+        filter_ = signals_of(whose.owner, agent=whose.agent, kind=kind)
+        seq = since
+        for _ in range(READ_MAX):
+            message = await bus.get_next(STREAM, filter_, seq + 1)
+            if message is None:
+                break
+            seq = message.seq
+            name = name_of(message)
+            if name:
+                found[name] += 1
+        through = max(through, seq)
+    return News(through, tuple(sorted(found.items())))
+
+
+def name_of(message: Message) -> str:
+    """Return as what a signal counts; empty: it is of our own making, or can't be read."""
+    try:
+        signal = decode_signal(message.data)
+    except InvalidInput:
+        return ""
+    if message.subject.rpartition(".")[2].startswith(OWN):
+        return ""
+    source = signal.data.get("source", "")
+    if source == OWN_SOURCE:
+        return ""
+    return f"{signal.kind} ({source})" if source else signal.kind

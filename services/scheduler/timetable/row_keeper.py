@@ -1,0 +1,84 @@
+"""Keeps the rows that the system makes as the configuration wants them (`system_rows`)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+import structlog
+
+from vigil.board.kept import ROWS, KeptBoard
+from vigil.contracts import Change
+from vigil.errors import VigilError, WrongLastSequence
+from vigil.runtime import Context
+from vigil.subjects import ANYBODY, Scope, SessionKey, signals_of
+from vigil.teams import holding
+
+from ..promotion import PauseSwitch
+from . import system_rows
+
+log = structlog.get_logger("vigil.scheduler")
+
+SIGNALS: Final = "SIGNALS"
+AGAIN_S: Final = 5.0
+"""How soon that is tried again which couldn't be done."""
+BY: Final = "scheduler"
+WHY: Final = "as configured"
+
+
+class RowKeeper:
+    """Makes and changes those rows, for one term."""
+
+    def __init__(self, context: Context, pause: PauseSwitch) -> None:
+        self._bus = context.bus
+        self._clock = context.clock
+        self._config = context.settings.config
+        self._pause = pause
+        self._board = KeptBoard(context.bus, ROWS)
+        self._done: set[Scope] = set()
+
+    async def run(self) -> None:
+        """Do so for all who have talked with an agent, and for whoever begins to, until
+        cancelled. Raises: Unavailable, BusError."""
+        people = (self._config.person, *self._config.people.values())
+        for thread in {person.home_thread for person in people}:
+            homes = SessionKey(ANYBODY.owner, ANYBODY.agent, thread).in_user
+            for subject in await self._bus.subjects("SESSIONS", homes):
+                await self._keep(SessionKey.of_subject(subject).scope)
+        begun = signals_of(ANYBODY.owner, kind="session.started")
+        follower = await self._bus.follow(SIGNALS, [begun], 1)
+        try:
+            async for message in follower:
+                _, agent, owner, *_, thread = message.subject.split(".")
+                if not thread.startswith("_"):
+                    await self._keep(Scope(agent, owner))
+        finally:
+            await follower.close()
+
+    async def _keep(self, whose: Scope) -> None:
+        """Have a person's rows as they are to be; what can't be done is tried again."""
+        while whose not in self._done and not self._pause.is_erasing(whose.owner):
+            try:
+                await self._bring_up(whose)
+                self._done.add(whose)
+            except VigilError as error:
+                log.info("not now", action="scheduler.rows", owner=whose.owner, error=str(error))
+                await asyncio.sleep(AGAIN_S)
+
+    async def _bring_up(self, whose: Scope) -> None:
+        """Raises: VigilError."""
+        now = self._clock.now()
+        zone = self._config.person_of(whose.owner).timezone
+        wanted = system_rows.cycle_row(self._config, whose, zone, now)
+        found = await self._board.find([whose], wanted.id)
+        change, among = Change(by=BY, why=WHY), holding(whose.owner, whose.agent)
+        if found is None:
+            if wanted.is_enabled:
+                await self._board.create(lambda _: wanted, among, change, now)
+            return
+        row = system_rows.as_wanted(found.entity, wanted, now)
+        if row is not None:
+            try:
+                await self._board.change(found, row, change, now)
+            except WrongLastSequence:
+                log.info("changed elsewhere", action="scheduler.rows", row=row.id)

@@ -1,0 +1,45 @@
+"""What a cycle of an agent's leaves for the next one (SPEC C-7)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ..base import Instant, Record
+
+
+class Recheck(Record, frozen=True, kw_only=True):
+    """What is to be looked at again, and when."""
+
+    what: str
+    at: Instant
+    is_tainted: bool = False
+    """Whether content from outside had a part in saying so."""
+
+
+class CycleReport(Record, frozen=True, kw_only=True):
+    """What a cycle says of itself at its end."""
+
+    checked: tuple[str, ...] = ()
+    found: tuple[str, ...] = ()
+    deferred: tuple[str, ...] = ()
+    rechecks: tuple[Recheck, ...] = ()
+    is_tainted: bool = False
+    """Whether content from outside had a part in it: then no other cycle is shown its words
+    unasked."""
+
+
+class CycleLedger(Record, frozen=True, kw_only=True):
+    """What the cycles of a row come to."""
+
+    told_seq: int = 0
+    """Of SIGNALS: all up to it was told to a cycle that didn't fail."""
+    ended_at: Instant | None = None
+    """When the last one ended that didn't fail."""
+    failed_at: Instant | None = None
+    """When the last one failed."""
+    report: CycleReport | None = None
+    """Of the last one that made one."""
+    checked: dict[str, Instant] = msgspec.field(default_factory=dict)
+    """What was checked, in the words of the reports, and when last; at most 100."""
+    rechecks: tuple[Recheck, ...] = ()
+    """What is still to be looked at again, the soonest first; at most 20."""

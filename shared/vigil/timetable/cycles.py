@@ -1,0 +1,77 @@
+"""What the cycles of an agent come to, one after the other (SPEC C-7). Pure.
+
+A cycle that failed leaves everything as it was: what was new is told to the next one, and what was
+to be looked at again is still to be.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from msgspec.structs import replace
+
+from ..contracts import SlotEntry
+from ..contracts.board import CycleLedger, CycleReport, OpenRun, Recheck
+from ..subjects import SessionKey
+
+KIND: Final = "autonomy"
+"""Of the sessions that run cycles."""
+RECHECKS_MAX: Final = 20
+CHECKED_MAX: Final = 100
+FAILURES_MAX: Final = 3
+"""Cycles that fail so often, one after the other, pause for a while (SPEC C-7)."""
+PAUSE_MAX: Final = timedelta(hours=6)
+
+
+def is_cycle(entry: SlotEntry) -> bool:
+    """Whether an entry is of a cycle."""
+    return bool(entry.session) and SessionKey.parse(entry.session).kind == KIND
+
+
+def begun(cycles: CycleLedger, entry: SlotEntry) -> CycleLedger:
+    """Return what stands once a cycle began: what is new is told to it."""
+    return replace(cycles, told_seq=max(cycles.told_seq, entry.told_seq))
+
+
+def ended(cycles: CycleLedger, run: OpenRun, entry: SlotEntry) -> CycleLedger:
+    """Return what stands once a cycle ended."""
+    if entry.state == "failed":
+        return replace(cycles, told_seq=run.told_seq, failed_at=entry.at)
+    report = entry.report or CycleReport()
+    named = () if report.is_tainted else report.checked  # other cycles are shown these names
+    checked = {**cycles.checked, **dict.fromkeys(named, entry.at)}
+    newest = sorted(checked.items(), key=lambda one: (one[1], one[0]))[-CHECKED_MAX:]
+    kept = [one for one in cycles.rechecks if one.at > run.at]
+    rechecks = sorted([*kept, *report.rechecks], key=lambda one: one.at)[:RECHECKS_MAX]
+    return CycleLedger(
+        told_seq=cycles.told_seq,
+        ended_at=entry.at,
+        failed_at=cycles.failed_at,
+        report=entry.report or cycles.report,
+        checked=dict(newest),
+        rechecks=tuple(rechecks),
+    )
+
+
+def due_rechecks(cycles: CycleLedger, now: datetime) -> tuple[Recheck, ...]:
+    """Return what is to be looked at again by now."""
+    return tuple(one for one in cycles.rechecks if one.at <= now)
+
+
+def paused_until(cycles: CycleLedger, failures: int, interval: timedelta) -> datetime | None:
+    """Return until when no cycle begins, since too many failed; None: one may.
+
+    After that one is tried, and if it fails, too, the pause is twice as long.
+
+    >>> from datetime import UTC
+    >>> failed = CycleLedger(failed_at=datetime(2026, 11, 20, tzinfo=UTC))
+    >>> half_hour = timedelta(minutes=30)
+    >>> paused_until(failed, 2, half_hour)
+    >>> f"{paused_until(failed, 4, half_hour):%H:%M}"
+    '02:00'
+    """
+    if failures < FAILURES_MAX or cycles.failed_at is None:
+        return None
+    pause: timedelta = min(interval * 2 ** min(failures - FAILURES_MAX + 1, 10), PAUSE_MAX)
+    return cycles.failed_at + pause
