@@ -94,6 +94,7 @@ async def _carry_out(
         beside = [
             group.create_task(folders.run(), name="executor-erasing"),
             group.create_task(calls.look(), name="executor-looking"),
+            group.create_task(calls.unkept.run(), name="executor-attachments"),
         ]
         await _published(registry, limits)
         try:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
+from vigil.attachments import store
+from vigil.attachments.quota import Quota
+from vigil.attachments.unkept import Unkept
 from vigil.contracts import CallTool, ToolResultEvent, decode_event
 from vigil.errors import InvalidInput
 from vigil.runtime import Context
@@ -22,10 +26,15 @@ RESULT: Final = "tool_result"
 class Answers:
     """Writes and finds results."""
 
-    def __init__(self, context: Context, limits: ExecutorLimits) -> None:
+    def __init__(
+        self, context: Context, limits: ExecutorLimits, is_erasing: Callable[[str], bool]
+    ) -> None:
         self._bus = context.bus
         self._clock = context.clock
         self._limits = limits
+        config = context.settings.config.gateway
+        self._quota = Quota(context.bus, config.person_attachments_bytes_max)
+        self.unkept = Unkept(context.bus, is_erasing)
 
     async def store(self, key: SessionKey, call: CallTool, told: ToolOutput) -> None:
         """Store the result of a call; a repeat stores the same event, and the first one counts.
@@ -37,20 +46,41 @@ class Answers:
             Unavailable: not even then.
             BusError: the broker refused.
         """
-        event = turns.result_of(
-            work.SERVICE,
-            key,
-            call.id,
-            told.content,
-            now=self._clock.now(),
-            is_error=told.is_error,
-            is_tainted=told.is_tainted,
-        )
         until = call.payload.due_at + timedelta(seconds=self._limits.answer_late_s)
         patience = Patience(
             "executor.answer", self._limits.again, is_over=lambda: self._clock.now() > until
         )
-        await patience.run(lambda: results.store(self._bus, key, event))
+        await patience.run(lambda: self._store(key, call, told))
+
+    async def _store(self, key: SessionKey, call: CallTool, told: ToolOutput) -> None:
+        content, files = told.content, []
+        for file in told.files:
+            try:
+                await self._quota.check(key.user, file.about)
+            except InvalidInput as error:
+                content += f"\n[{file.about.name} is not kept: {error.reason}]"
+                continue
+            await store.upload(self._bus, key.user, file.about, file.data)
+            files.append(file.about)
+        event = turns.result_of(
+            work.SERVICE,
+            key,
+            call.id,
+            content,
+            now=self._clock.now(),
+            is_error=told.is_error,
+            is_tainted=told.is_tainted,
+            attachments=tuple(files),
+        )
+        if not files:
+            await results.store(self._bus, key, event)
+            return
+        place = key.stream, key.in_event(RESULT)
+        _, are_kept = await store.named(
+            self._bus, key.user, files, place, lambda: results.store(self._bus, key, event)
+        )
+        if not are_kept:
+            self.unkept.look()
 
     async def is_there(self, key: SessionKey, call: CallTool, since: int) -> bool:
         """Whether a result is stored.

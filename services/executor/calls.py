@@ -86,7 +86,8 @@ class CallsInHand:
         self._presence = presence
         self._limits = limits
         self._is_erasing = is_erasing
-        self._answers = Answers(context, limits)
+        self._answers = Answers(context, limits, is_erasing)
+        self.unkept = self._answers.unkept
         self._running = Running(context, limits)
         self._grants = GrantDesk(context)
         config = context.settings.config.executor

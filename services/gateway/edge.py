@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from typing import Final
 
+from vigil.attachments.quota import Quota
 from vigil.attachments.unkept import Unkept
 from vigil.bus.shared import SharedFollower
 from vigil.memory.client import MemoryClient
@@ -14,7 +15,6 @@ from vigil.runtime import Context
 from vigil.settings.switches import Switches
 from vigil.settings.tokens import Tokens
 
-from .attachments.quota import Quota
 from .events import hook_sources, receivers
 from .http.decide import allowed_hosts
 from .http.limits import Limiter, Places

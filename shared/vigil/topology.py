@@ -11,7 +11,7 @@ from typing import Final, Literal
 import msgspec
 
 from .addressees import turns_for
-from .attachments.subjects import ATTACHED, FILES_ALL, UPLOADS_ALL
+from .attachments.subjects import ATTACHED, ATTACHED_INFO, FILES_ALL, UPLOADS_ALL
 from .layout import LAYOUT_STREAM, LOG, InStream, all_names, filter_in, is_of_session
 from .subjects import (
     ANYBODY,
@@ -240,7 +240,7 @@ ROLES: Final[dict[str, Role]] = {
         # STREAM.INFO lists which sessions and files of a user exist.
         raw=(
             "rpc.health", "rpc.metrics", "rpc.requeue.*", "rpc.memory.>",
-            *(f"$JS.API.STREAM.INFO.{one}" for one in (*all_names(LOG), "SYSTEM", *ATTACHED)),
+            *(f"$JS.API.STREAM.INFO.{one}" for one in (*all_names(LOG), "SYSTEM")), *ATTACHED_INFO,
         ),
     ),
     "cortex": Role(
@@ -294,14 +294,15 @@ ROLES: Final[dict[str, Role]] = {
             "session.*.*.*.in.told.*", "system.*.*.*.call.*", "system.*.*.*.in.tool_result",
             "system.*.*.*.in.control", EXECUTOR_CANCEL, "dead.executor.*.*.*",
             *on_board("approval", "job", "task", "use", "row", "goal", "preference", "action"),
-            ANYBODY.slot(),  # no grant
+            ANYBODY.slot(), UPLOADS_ALL, FILES_ALL,  # no grant
         ),
         subscribes=(EXECUTOR_CANCEL, "rpc.executor.probe"), follows=("BOARD",),
         pulls=(EXECUTOR_TURNS, EXECUTOR_TURNS_SYSTEM),
-        reads=("SESSIONS", "SYSTEM", "BOARD", "SLOTS"),
+        reads=("SESSIONS", "SYSTEM", "BOARD", "SLOTS", *ATTACHED),
         buckets_r=("CONFIG",),
         buckets_w=("LEASES", "TOOLS", "PINS"),
-        raw=("$JS.API.STREAM.CREATE.KV_LEASES", "$KV.CONFIG.person.*"),  # no other switch
+        # Of the switches those that people set for themselves.
+        raw=("$JS.API.STREAM.CREATE.KV_LEASES", "$KV.CONFIG.person.*", *ATTACHED_INFO),
     ),
     "delivery": Role(
         publishes=(

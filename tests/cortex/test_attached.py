@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from pathlib import Path
 from typing import Any, Final
@@ -13,11 +14,12 @@ import pytest
 from tests.cortex.asked import ask, row
 from tests.cortex.test_wires import WAYS
 from tests.support.gateway import Gate
-from tests.support.messages_api import MessagesApi, fails, says
+from tests.support.messages_api import MessagesApi, calls, fails, says
 from tests.support.messages_replies import SITUATION
 from tests.support.pictures import jpeg, pdf, png
 from tests.support.stack import running_stack
 from tests.support.talk import Talk
+from vigil.attachments import store
 from vigil.attachments.examine import examined
 from vigil.contracts import AttachmentBlock, TextBlock, ToolResultBlock, ToolUseBlock
 
@@ -116,6 +118,32 @@ async def test_a_file_is_shown_until_it_is_gone(tmp_path: Path, wire: str) -> No
         assert files_in(messages_of(small)) == []
         assert "[attached: plan.pdf, 2 pages, 1 kB; you can't read it]" in str(messages_of(small))
         await gate.close()
+
+
+async def test_the_image_that_a_tool_reads_is_shown(tmp_path: Path) -> None:
+    """A file of the workspace: kept like one that is attached, and erased with the person."""
+    work = tmp_path / "workspaces" / "vigil" / "ann"
+    work.mkdir(parents=True)
+    (work / "plot.png").write_bytes(CAT)
+    async with (
+        WAYS["anthropic"].running() as api,
+        running_stack(
+            tmp_path,
+            services=("cortex", "scheduler", "delivery", "executor"),
+            model={"main": "big"},
+            models={"big": {"base_url": api.url, "takes": ["image"]}},
+            executor={"sandbox": "off"},
+        ) as stack,
+    ):
+        api.replies.extend([calls("read_file", {"path": "plot.png"}), says("A plot.")])
+        talk = await Talk.open(stack, SESSION)
+        await talk.say("look at the plot")
+        await talk.until(lambda: bool(talk.said))
+        *_, last = messages_of(api)
+        assert files_in([last]) == [("image/png", CAT)]
+        assert last["content"][0]["content"] == "[plot.png, 400x300 pixels, 701 kB]"
+        admin = await stack.bus("admin")
+        assert await store.is_kept(admin, "ann", hashlib.sha256(CAT).hexdigest())
 
 
 # ---------------------------------------------------------------- the wires alone

@@ -144,6 +144,21 @@ def test_what_is_only_named_sways_nobody() -> None:
     assert not follow_up.is_tainted
 
 
+@pytest.mark.parametrize("is_tainted", [False, True])
+def test_a_tools_image_sways_as_the_tool_does(*, is_tainted: bool) -> None:
+    """X-3: one of the agent's own files is its own; what its model doesn't take is named."""
+    driver = driver_of(answer(call("memory_recall", query="q")), answer("I see."))
+    driver.user("look")
+    driver.result(content="there", attachments=(PHOTO, BOOK), is_tainted=is_tainted)
+    rows = [row for turn in driver.turns for row in turn.rows if row.source == "tool"]
+    (result, image) = rows[-1].blocks
+    assert result.content == (
+        "there\n[attached: b.pdf, 100 pages, 41 kB; it's too long for you to read]"
+    )
+    assert image == AttachmentBlock(file=PHOTO, is_trusted=not is_tainted)
+    assert bool(driver.state.taint) is is_tainted
+
+
 # ---------------------------------------------------------------- what it takes
 
 

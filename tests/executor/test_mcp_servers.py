@@ -101,7 +101,8 @@ async def test_the_everything_server_over_stdio(
         assert (await found.call("every__echo", message="hi")).content == "Echo: hi"
         assert "is 5" in (await found.call("every__get-sum", a=2, b=3)).content
         image = await found.call("every__get-tiny-image")
-        assert "[an image, image/png, 4033 bytes, not shown]" in image.content
+        assert "[an image, image/png, 4033 bytes]" in image.content
+        assert [file.about.size for file in image.files] == [4033]
         resource = await found.call(
             "every__get-resource-reference", resourceType="Text", resourceId=1
         )

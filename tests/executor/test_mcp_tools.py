@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from services.executor.mcp import pins, tools
 from services.executor.mcp.schemas import SCHEMA_BYTES_MAX, Unfit, fit, visible
+from tests.support.pictures import png
 from vigil.contracts import Pins
 from vigil.settings.sections import McpServer
 
@@ -234,10 +236,18 @@ def test_nothing_is_approved_of_pins_that_are_empty() -> None:
 
 
 def test_results_are_told_as_text() -> None:
+    large = png(3, 5, fill=bytes(2000))
     result = types.CallToolResult(
         content=[
             types.TextContent(type="text", text="one"),
             types.ImageContent(type="image", data="QUJD", mime_type="image/png"),
+            *(
+                types.ImageContent(
+                    type="image", data=b64encode(one).decode(), mime_type="image/png"
+                )
+                for one in (png(3, 5), large, *([png(4, 4)] * 4))
+            ),
+            types.ImageContent(type="image", data="no Base64!", mime_type="image/png"),
             types.AudioContent(type="audio", data="QUI=", mime_type="audio/wav"),
             types.ResourceLink(type="resource_link", name="log", uri="file:///var/log"),
             types.EmbeddedResource(
@@ -247,13 +257,22 @@ def test_results_are_told_as_text() -> None:
         ],
         structured_content={"n": 1},
     )
-    assert tools.text_of(result).splitlines() == [
+    text, files = tools.told_of(result, 1000)
+    assert [file.data for file in files] == [png(3, 5), *([png(4, 4)] * 3)]
+    assert [file.about.name for file in files] == [f"image {n}" for n in (1, 2, 3, 4)]
+    assert text.splitlines() == [
         "one",
-        "[an image, image/png, 3 bytes, not shown]",
+        "[an image, image/png, 3 bytes, not shown: it must be a PNG, JPEG, GIF or WebP image, or a "
+        "PDF file]",
+        f"[an image, image/png, {len(png(3, 5))} bytes]",
+        f"[an image, image/png, {len(large)} bytes, not shown: at most 1000 bytes are]",
+        *([f"[an image, image/png, {len(png(4, 4))} bytes]"] * 3),
+        f"[an image, image/png, {len(png(4, 4))} bytes, not shown: there are more than 4]",
+        "[an image, image/png, 7 bytes, not shown: there are more than 4]",
         "[a sound, audio/wav, 2 bytes, not shown]",
         "[a resource: log, file:///var/log, of no type]",
         "[a resource, not shown: demo:1, of no type, 12 characters]",
     ]
     only = types.CallToolResult(content=[], structured_content={"n": 1})
-    assert tools.text_of(only) == '{"n":1}'
-    assert tools.text_of(types.CallToolResult(content=[])) == "(nothing)"
+    assert tools.told_of(only, 1000) == ('{"n":1}', ())
+    assert tools.told_of(types.CallToolResult(content=[]), 1000) == ("(nothing)", ())

@@ -14,6 +14,7 @@ import pytest
 from services.executor.workspace.marks import MarkedPaths, Marks
 from services.executor.workspace.workspace import Workspace, names_of
 from tests.support.hands import Hands
+from tests.support.pictures import png
 from vigil.errors import InvalidInput, Unavailable
 from vigil.subjects import Scope
 
@@ -71,6 +72,25 @@ async def test_what_is_no_text(hands: Hands) -> None:
     binary = await hands.call("read_file", path="binary")
     assert (binary.is_error, binary.content) == (True, "is no text; 6 bytes")
     assert (await hands.call("read_file", path="latin")).content == "gr?n"
+
+
+async def test_images_and_pdf_files_are_handed_on(tmp_path: Path) -> None:
+    """Issue 14: whole, whatever a text may have; what can't be shown is told with the reason."""
+    hands = Hands(tmp_path)
+    hands.workspace.mkdir(parents=True)
+    image = png(3, 5, fill=bytes(5000))
+    (hands.workspace / "a.png").write_bytes(image)
+    (hands.workspace / "cut.png").write_bytes(image[:20])
+    (hands.workspace / "huge.png").write_bytes(png(1, 1, fill=bytes(4_000_000)))
+    told = await hands.call("read_file", path="a.png", output_bytes_max=1024)
+    assert told.content == "[a.png, 3x5 pixels, 6 kB]"
+    assert [file.data for file in told.files] == [image]
+    for name, reason in {"cut.png": "is no whole image", "huge.png": "at most 3670016"}.items():
+        told = await hands.call("read_file", path=name)
+        assert told.is_error
+        assert reason in told.content
+        assert told.files == ()
+    assert (await hands.call("read_file", path="a.png", offset=1)).content.startswith("is no text")
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,10 @@ from typing import Final
 import httpx2
 import pytest
 
-from services.gateway.attachments import quota
 from tests.gateway.test_gateway_whole import Process
 from tests.support.gateway import Gate, assert_problem, running_gateway, until
 from tests.support.pictures import pdf, png
-from vigil.attachments import store
+from vigil.attachments import quota, store
 from vigil.contracts import UserMessage, decode_event
 from vigil.crash import EXIT_CODE
 from vigil.subjects import SessionKey

@@ -125,7 +125,7 @@ def of_blocks(blocks: Iterable[Block]) -> Sway:
             (isinstance(block, ExternalBlock) and not block.event.is_trusted)
             or (isinstance(block, TimerBlock) and block.follow_up.is_tainted)
             or (isinstance(block, TaskBlock) and block.is_tainted)
-            or isinstance(block, AttachmentBlock)
+            or (isinstance(block, AttachmentBlock) and not block.is_trusted)
             for block in blocks
         )
     )

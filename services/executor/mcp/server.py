@@ -215,10 +215,13 @@ class ServerTools:
             )
         except McpUnclear as error:
             return self._unclear(tool, error)
+        bytes_max = self._context.settings.config.gateway.attachment_bytes_max
+        content, files = await asyncio.to_thread(tools_of.told_of, result, bytes_max)
         return ToolOutput(
-            content=tools_of.text_of(result),
+            content=content,
             is_error=result.is_error,
             is_tainted=not self.config.is_trusted,
+            files=files,
         )
 
     def _offered(self, name: str) -> str:

@@ -1,4 +1,4 @@
-"""A server's tools as ours, and its answers as text. Pure.
+"""A server's tools as ours, and its answers as text and files. Pure.
 
 A name of ours is made of the server's and the tool's alone, so that no other tool can change it.
 Risk, timeout and whether a tool may run twice come from the configuration. What a server says of
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from base64 import b64decode
 from collections.abc import Sequence
 from typing import Final
 
@@ -16,8 +17,10 @@ import mcp_types as types
 import msgspec
 
 from vigil.contracts import Tool
+from vigil.errors import InvalidInput
 from vigil.settings.sections import McpServer
 
+from ..tools.source import OutputFile, output_file
 from .schemas import Unfit, fit, visible
 
 TOOLS_MAX: Final = 128
@@ -30,6 +33,8 @@ DESCRIPTION_LENGTH_MAX: Final = 4096
 NAME_LENGTH_MAX: Final = 64
 """Of a tool, as the model's API takes it."""
 PROBLEMS_MAX: Final = 5
+FILES_MAX: Final = 4
+"""Of one result, that may be shown."""
 
 _FORBIDDEN: Final = re.compile(r"[^A-Za-z0-9_-]", re.ASCII)
 
@@ -131,31 +136,52 @@ def shortened(text: str, length_max: int) -> str:
 # ---------------------------------------------------------------- results
 
 
-def text_of(result: types.CallToolResult) -> str:
-    """Return what a tool answered, as text; whoever runs the call cuts it to size.
+def told_of(result: types.CallToolResult, bytes_max: int) -> tuple[str, tuple[OutputFile, ...]]:
+    """Return what a tool answered: as text, which whoever runs the call cuts to size, and files.
 
     Texts are told as they are; images, sounds and resources are named. What is structured is told
     if there is no text, which by the specification says the same.
+
+    Args:
+        bytes_max: of a file; larger ones, and those beyond `FILES_MAX`, are only named.
     """
-    parts = [_block(block) for block in result.content]
+    files: list[OutputFile] = []
+    parts = [_block(block, files, bytes_max) for block in result.content]
     has_text = any(isinstance(block, types.TextContent) for block in result.content)
     if result.structured_content is not None and not has_text:
         parts.append(msgspec.json.encode(result.structured_content).decode())
-    return "\n".join(parts) or "(nothing)"
+    return "\n".join(parts) or "(nothing)", tuple(files)
 
 
-def _block(block: types.ContentBlock) -> str:
+def _block(block: types.ContentBlock, files: list[OutputFile], bytes_max: int) -> str:
     match block:
         case types.TextContent(text=text):
             return text
         case types.ImageContent(data=data, mime_type=kind):
-            return f"[an image, {kind}, {_decoded(data)} bytes, not shown]"
+            why = _taken(files, data, bytes_max)
+            return f"[an image, {visible(kind)}, {_decoded(data)} bytes{why}]"
         case types.AudioContent(data=data, mime_type=kind):
             return f"[a sound, {kind}, {_decoded(data)} bytes, not shown]"
         case types.ResourceLink():
             return f"[a resource: {block.name}, {block.uri}, {block.mime_type or 'of no type'}]"
         case types.EmbeddedResource(resource=resource):
             return f"[a resource, not shown: {_resource(resource)}]"
+
+
+def _taken(files: list[OutputFile], data: str, bytes_max: int) -> str:
+    """Take a file, if it's one that models are shown; else return why not."""
+    if len(files) >= FILES_MAX:
+        return f", not shown: there are more than {FILES_MAX}"
+    if _decoded(data) > bytes_max:
+        return f", not shown: at most {bytes_max} bytes are"
+    try:
+        found = output_file(f"image {len(files) + 1}", b64decode(data, validate=True), bytes_max)
+    except InvalidInput as error:
+        return f", not shown: it {error.reason}"
+    except ValueError:
+        return ", not shown: it's no Base64"
+    files.append(found)
+    return ""
 
 
 def _resource(resource: types.TextResourceContents | types.BlobResourceContents) -> str:

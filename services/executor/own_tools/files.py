@@ -9,13 +9,14 @@ from typing import Annotated, Final
 
 import msgspec
 
+from vigil.attachments.examine import looks_like_one
 from vigil.contracts.arguments import Arguments
-from vigil.errors import NotFound
+from vigil.errors import InvalidInput, NotFound
 
 from ..sandbox.commands import text_of
 from ..tools.arguments import Offset
 from ..tools.declaration import Means, tool
-from ..tools.source import Call, ToolOutput
+from ..tools.source import Call, ToolOutput, output_file
 from ..workspace.disk import Disk
 from ..workspace.marks import Marks
 from ..workspace.workspace import NAMES_MAX, FolderEntry, Piece, Workspace
@@ -31,7 +32,7 @@ FilePath = Annotated[str, msgspec.Meta(min_length=1, max_length=PATH_LENGTH_MAX)
 
 
 class ReadFile(Arguments, frozen=True, kw_only=True):
-    """Read a text file of your workspace, or list a folder of it."""
+    """Read a text file of your workspace, look at an image or a PDF file, or list a folder."""
 
     path: FilePath
     """Relative to the workspace; "." is the workspace itself."""
@@ -50,8 +51,11 @@ class WriteFile(Arguments, frozen=True, kw_only=True):
     content: Annotated[str, msgspec.Meta(max_length=CONTENT_LENGTH_MAX)]
 
 
-def read(workspace: Workspace, arguments: ReadFile, call: Call) -> ToolOutput:
+def read(workspace: Workspace, arguments: ReadFile, call: Call, file_bytes_max: int) -> ToolOutput:
     """Read a file or list a folder. Blocks.
+
+    Args:
+        file_bytes_max: of an image or a PDF file.
 
     Raises:
         InvalidInput: the path is no good.
@@ -62,16 +66,33 @@ def read(workspace: Workspace, arguments: ReadFile, call: Call) -> ToolOutput:
         with Marks(workspace).reading(names) as marked:
             bytes_max = call.tool.output_bytes_max - FRAME_BYTES
             found = workspace.read(names, arguments.offset, bytes_max)
+            if _is_file(found, arguments):
+                found = workspace.read(names, 0, file_bytes_max + 1)
     except NotFound as error:
         return ToolOutput(content=str(error), is_error=True)
     is_tainted = marked.has(names)
     if isinstance(found, list):
         return ToolOutput(content=_folder(found), is_tainted=is_tainted)
+    if _is_file(found, arguments):
+        return _shown(names[-1], found.data, file_bytes_max, is_tainted=is_tainted)
     if b"\0" in found.data:
         return ToolOutput(
             content=f"is no text; {found.size} bytes", is_error=True, is_tainted=is_tainted
         )
     return ToolOutput(content=_text(found, arguments.offset), is_tainted=is_tainted)
+
+
+def _is_file(found: Piece | list[FolderEntry], arguments: ReadFile) -> bool:
+    """Whether it's an image or a PDF file from its beginning."""
+    return isinstance(found, Piece) and not arguments.offset and looks_like_one(found.data)
+
+
+def _shown(name: str, data: bytes, bytes_max: int, *, is_tainted: bool) -> ToolOutput:
+    try:
+        file = output_file(name, data, bytes_max)
+    except InvalidInput as error:
+        return ToolOutput(content=str(error), is_error=True, is_tainted=is_tainted)
+    return ToolOutput(content=f"[{file.about.in_words}]", is_tainted=is_tainted, files=(file,))
 
 
 def _folder(entries: list[FolderEntry]) -> str:
@@ -143,7 +164,8 @@ def write(workspace: Workspace, arguments: WriteFile, call: Call, disk: Disk) ->
 )
 async def read_file(given: ReadFile, call: Call, means: Means) -> ToolOutput:
     """Read a file or list a folder. Raises: InvalidInput, Unavailable; see `read`."""
-    return await asyncio.to_thread(read, await means.open_workspace(call), given, call)
+    bytes_max = means.config.gateway.attachment_bytes_max
+    return await asyncio.to_thread(read, await means.open_workspace(call), given, call, bytes_max)
 
 
 @tool(

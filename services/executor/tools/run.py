@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+import msgspec
 import structlog
 
 from vigil.errors import InvalidInput, Unavailable
@@ -45,11 +46,8 @@ class Running:
             self._counts.observe(
                 metrics.EXECUTOR_SECONDS, self._clock.monotonic() - begun_s, call.tool.name
             )
-        return ToolOutput(
-            content=work.cut(told.content, call.tool.output_bytes_max),
-            is_error=told.is_error,
-            is_tainted=told.is_tainted,
-        )
+        content = work.cut(told.content, call.tool.output_bytes_max)
+        return msgspec.structs.replace(told, content=content)
 
     async def _told(self, source: ToolSource, call: Call) -> ToolOutput:
         tool = call.tool

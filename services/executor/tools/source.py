@@ -7,7 +7,9 @@ from typing import Any, Protocol
 
 import msgspec
 
-from vigil.contracts import Grant, Shelf, Tool
+from vigil.attachments.examine import examined
+from vigil.contracts import Attachment, Grant, Shelf, Tool
+from vigil.errors import InvalidInput
 from vigil.subjects import SessionKey
 
 
@@ -28,6 +30,20 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     """The standing grant without which it would not run: it mustn't do more than that says."""
 
 
+class OutputFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that came of a call."""
+
+    about: Attachment
+    data: bytes
+
+
+def output_file(name: str, data: bytes, bytes_max: int) -> OutputFile:
+    """Take a file. Raises: InvalidInput, it isn't one that anybody is shown."""
+    if len(data) > bytes_max:
+        raise InvalidInput("file", f"has {len(data)} bytes; at most {bytes_max}")
+    return OutputFile(about=examined(name, data), data=data)
+
+
 class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
     """What came of a call."""
 
@@ -36,6 +52,8 @@ class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
     is_error: bool = False
     is_tainted: bool = False
     """Holds content from outside."""
+    files: tuple[OutputFile, ...] = ()
+    """Images and PDF files that came with it: whoever thinks may be shown them."""
 
 
 class ToolSource(Protocol):

@@ -12,6 +12,7 @@ from vigil.attachments import store
 from vigil.attachments.examine import NAME_LENGTH_MAX, examined
 from vigil.bus.bus import Bus
 from vigil.contracts.events import Attachment
+from vigil.errors import InvalidInput
 
 from ..http import body
 from ..http.decide import TooLarge
@@ -49,7 +50,10 @@ async def upload_attachment(
     except TooLarge as error:
         raise TooLarge("file", error.reason) from None
     about = await asyncio.to_thread(examined, name, data)
-    await edge.quota.check(caller.user, about)
+    try:
+        await edge.quota.check(caller.user, about)
+    except InvalidInput as error:
+        raise TooLarge(error.field, error.reason) from None
     await store.upload(edge.bus, caller.user, about, data)
     return Json(about, 201)
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
-from vigil import crash
 from vigil.attachments import store
-from vigil.attachments.store import Intent
-from vigil.bus.bus import BusError
 from vigil.contracts import Attachment
-from vigil.errors import InvalidInput, Unavailable
+from vigil.errors import InvalidInput
 from vigil.subjects import SessionKey
 
 from ..edge import Edge
@@ -37,19 +34,9 @@ async def accepted(
     if not hashes:
         return await accept(())
     files = await _named(edge, user, hashes)
-    bus, place = edge.bus, session.in_user
-    after = await bus.newest(session.stream, [place])
-    for file in files:
-        await store.intend(
-            bus, user, file.hash, Intent(stream=session.stream, subject=place, after=after)
-        )
-    crash.point("attachment.noted")
-    answer = await accept(files)
-    crash.point("attachment.named")
-    try:
-        for file in files:
-            await store.keep(bus, user, file.hash)
-    except (Unavailable, BusError):
+    place = session.stream, session.in_user
+    answer, are_kept = await store.named(edge.bus, user, files, place, lambda: accept(files))
+    if not are_kept:
         edge.unkept.look()  # the message is stored: whoever sent it needn't send it again
     return answer
 

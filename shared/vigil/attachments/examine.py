@@ -86,6 +86,18 @@ def checked_name(name: str) -> str:
 _TURNS: Final = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 
+def looks_like_one(data: bytes) -> bool:
+    """Return whether bytes begin as an image or a PDF file does.
+
+    >>> looks_like_one(b"%PDF-1.7"), looks_like_one(b"GIF is a format")
+    (True, False)
+    """
+    try:
+        return bool(_type_of(data))
+    except InvalidInput:
+        return False
+
+
 def _type_of(data: bytes) -> str:
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"

@@ -16,16 +16,19 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from typing import Final, Literal
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, Literal, TypeVar
 
 import msgspec
 
 from .. import crash
-from ..bus.bus import Bus
+from ..bus.bus import Bus, BusError
 from ..contracts.events import Attachment
+from ..errors import Unavailable
 from .subjects import ABOUT, FOR, attachment_part
 
 PART_BYTES: Final = 512 * 1024
+T = TypeVar("T")
 Kept = Literal["UPLOADS", "FILES"]
 BOTH: Final[tuple[Kept, ...]] = ("FILES", "UPLOADS")
 
@@ -53,6 +56,38 @@ async def intend(bus: Bus, user: str, hash_: str, intent: Intent) -> None:
     part = f"{FOR}{hashlib.sha256(intent.subject.encode()).hexdigest()[:16]}"
     subject = attachment_part("UPLOADS", user, hash_, part)
     await bus.publish(subject, msgspec.json.encode(intent))
+
+
+async def named(
+    bus: Bus,
+    user: str,
+    files: Sequence[Attachment],
+    place: tuple[str, str],
+    record: Callable[[], Awaitable[T]],
+) -> tuple[T, bool]:
+    """Have `record` store what names files, and keep those; return its result, and whether all
+    of them are kept now.
+
+    Args:
+        place: stream and subject of the record.
+
+    Raises:
+        Unavailable, BusError: the broker can't tell, and nothing is stored; and what `record`
+            raises.
+    """
+    stream, subject = place
+    intent = Intent(stream=stream, subject=subject, after=await bus.newest(stream, [subject]))
+    for file in files:
+        await intend(bus, user, file.hash, intent)
+    crash.point("attachment.noted")
+    stored = await record()
+    crash.point("attachment.named")
+    try:
+        for file in files:
+            await keep(bus, user, file.hash)
+    except (Unavailable, BusError):
+        return stored, False
+    return stored, True
 
 
 async def keep(bus: Bus, user: str, hash_: str) -> bool:

@@ -63,5 +63,9 @@ class Unkept:
 
     async def _is_named(self, hash_: str, noted: bytes) -> bool:
         intent = msgspec.json.decode(noted, type=Intent)
-        stored = await self._bus.read(intent.stream, [intent.subject], intent.after + 1)
-        return any(hash_.encode() in message.data for message in stored)
+        seq = intent.after + 1
+        while found := await self._bus.get_next(intent.stream, intent.subject, seq):
+            if hash_.encode() in found.data:
+                return True
+            seq = found.seq + 1
+        return False

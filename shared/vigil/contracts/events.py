@@ -90,6 +90,8 @@ class ToolResultPayload(Record, frozen=True, kw_only=True):
     is_error: bool = False
     is_tainted: bool = False
     """Holds untrusted content: what the loop decides from here on descends from it (SPEC X-3)."""
+    attachments: tuple[Attachment, ...] = ()
+    """Files that came with it, of whose session it is."""
 
 
 class ToolResultEvent(Envelope, frozen=True, kw_only=True, tag="tool_result"):

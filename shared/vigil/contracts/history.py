@@ -82,6 +82,8 @@ class AttachmentBlock(Record, frozen=True, kw_only=True, tag_field="type", tag="
     whom `Row.by` names, else to whom the session belongs."""
 
     file: Attachment
+    is_trusted: bool = False
+    """Whether what it shows is from a source that may be trusted, as a tool; a person is none."""
 
 
 Block = (

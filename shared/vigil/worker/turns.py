@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from ..contracts import (
+    Attachment,
     CallClaim,
     CallTool,
     Effect,
@@ -97,6 +98,7 @@ def result_of(
     now: datetime,
     is_error: bool = False,
     is_tainted: bool = False,
+    attachments: tuple[Attachment, ...] = (),
 ) -> ToolResultEvent:
     """Build the answer to a call. Its id is the same for every try.
 
@@ -110,6 +112,10 @@ def result_of(
         created_at=now,
         caused_by=call_id,
         payload=ToolResultPayload(
-            call_id=call_id, content=content, is_error=is_error, is_tainted=is_tainted
+            call_id=call_id,
+            content=content,
+            is_error=is_error,
+            is_tainted=is_tainted,
+            attachments=attachments,
         ),
     )

@@ -94,7 +94,14 @@ def blocks_of(text: str, files: Iterable[Attachment], sight: Sight) -> tuple[Blo
     >>> blocks_of("Hello", (), Sight())
     (TextBlock(text='Hello'),)
     """
-    lines, shown, left = [text], [], sight.tokens_max
+    lines, shown = parted(files, sight)
+    blocks = (AttachmentBlock(file=file) for file in shown)
+    return (TextBlock(text="\n".join((text, *lines))), *blocks)
+
+
+def parted(files: Iterable[Attachment], sight: Sight) -> tuple[list[str], list[Attachment]]:
+    """Part files that come together -> words for those that aren't shown, and the others."""
+    lines, shown, left = [], [], sight.tokens_max
     for file in files:
         if why := sight.obstacle(file):
             lines.append(named(file, why))
@@ -102,8 +109,8 @@ def blocks_of(text: str, files: Iterable[Attachment], sight: Sight) -> tuple[Blo
             lines.append(named(file, TOO_LONG))
         else:
             left -= tokens_of(file)
-            shown.append(AttachmentBlock(file=file))
-    return (TextBlock(text="\n".join(lines)), *shown)
+            shown.append(file)
+    return lines, shown
 
 
 # ---------------------------------------------------------------- one request

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from vigil.contracts import (
     RISKS,
     Approval,
+    AttachmentBlock,
     Block,
     BoardChange,
     BoardTask,
@@ -37,6 +38,7 @@ from vigil.grants.rule import Standing
 
 from .. import loops
 from .. import sway as sways
+from ..context import sight
 from ..draft import CALL_TIMER, SERVICES, Draft
 from ..queue import stored_size
 from ..sway import Sway
@@ -191,7 +193,12 @@ def receive(draft: Draft, cause: Cause, event: ToolResultEvent) -> None:
         draft.note("late_result", text, payload.call_id)
         return
     draft.ended.append(cause.id)
-    answer(draft, call, payload.content, sways.of(payload), is_error=payload.is_error)
+    lines, files = sight.parted(payload.attachments, draft.policy.sight)
+    sway = sways.of(payload)
+    shown = [AttachmentBlock(file=file, is_trusted=not sway.is_outside) for file in files]
+    content = bounded(payload.content, draft.policy.result_length_max)
+    told = "\n".join((content, *lines))
+    _answer(draft, call, sway, _result(call, told, is_error=payload.is_error), *shown)
 
 
 def answer(
@@ -199,7 +206,11 @@ def answer(
 ) -> None:
     """Give the loop the result of a call that it waits for; with the last one it goes on."""
     content = bounded(content, draft.policy.result_length_max)
-    draft.row("user", "tool", _result(call, content, is_error=is_error))
+    _answer(draft, call, sway, _result(call, content, is_error=is_error))
+
+
+def _answer(draft: Draft, call: OpenCall, sway: Sway, *blocks: Block) -> None:
+    draft.row("user", "tool", *blocks)
     loops.take_in(draft, sway)
     # What a swayed call asked for may stand in what it tells, whoever tells it.
     draft.was_swayed = draft.was_swayed or draft.sway.is_outside

@@ -6,13 +6,12 @@ import asyncio
 from collections.abc import Iterable
 from typing import Final
 
-from vigil.attachments import store
-from vigil.attachments.subjects import ABOUT, attachment_part
-from vigil.bus.bus import Bus
-from vigil.contracts import Attachment
-from vigil.topology import STREAMS
-
-from ..http.decide import TooLarge
+from ..bus.bus import Bus
+from ..contracts import Attachment
+from ..errors import InvalidInput
+from ..topology import STREAMS
+from . import store
+from .subjects import ABOUT, attachment_part
 
 UNNAMED_SHARE: Final = 4
 """A quarter of the room for uploads is the most that one can take from the others."""
@@ -36,7 +35,7 @@ class Quota:
         """Check that a person may have one more file; one that they have is no more.
 
         Raises:
-            TooLarge: `file`, and what is full.
+            InvalidInput: `file`, and what is full.
             Unavailable, BusError: the broker can't tell.
         """
         kept, uploaded = await asyncio.gather(
@@ -46,14 +45,14 @@ class Quota:
             return
         unnamed = file.size + await self._total(user, uploaded - kept)
         if unnamed > (most := UPLOADS_BYTES_MAX // UNNAMED_SHARE):
-            raise TooLarge(
+            raise InvalidInput(
                 "file",
                 f"would make {_mib(unnamed)} that no message names yet; at most {_mib(most)}. "
                 "What is named, or a day old, doesn't count",
             )
         total = unnamed + await self._total(user, kept)
         if total > self._bytes_max:
-            raise TooLarge(
+            raise InvalidInput(
                 "file",
                 f"would make {_mib(total)} of your files; at most {_mib(self._bytes_max)} are kept "
                 "(gateway.person_attachments_bytes_max)",
