@@ -111,6 +111,8 @@ async def measure_retrieval(home: Path) -> None:
         for k in retrieval.KS:
             for mode, name in (("text", "fts"), ("vector", "vector"), ("hybrid", "hybrid")):
                 report(f"recall{k}_{name}", found.recall[mode][k], "% of the evidence", **more)
+        report("multi_hop10", found.multi_hop10, "% of the evidence", **more)
+        report("identifiers_first_pct", found.identifiers_first_pct, "%", aim="100")
         prompted = found.prompted
         sizes = {"tokens": round(prompted.tokens), "memories": round(prompted.memories, 1)}
         report("evidence_in_prompt_pct", prompted.evidence_pct, "%", **sizes)
@@ -122,7 +124,8 @@ async def measure_retrieval(home: Path) -> None:
 
 
 async def _report_latency(running: system.System, size: int, name: str, *, questions: int) -> None:
-    found = await retrieval.measure_latency(running, size, questions)
+    first_ms, found = await retrieval.measure_latency(running, size, questions)
+    report(f"first_recall_{name}_ms", first_ms, "ms")
     aims = {"recall_10k_p99_ms": "< 50"}
     for (mode, is_filtered), latency in found.items():
         kind = ("" if mode == "hybrid" else f"_{mode}") + ("_source" if is_filtered else "")

@@ -22,6 +22,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlsplit
 
+from bench import identifiers
 from bench.conversations import Conversation, Family, Question, Turn, build
 from bench.load import Http, connect_http
 from bench.numbers import percentile
@@ -120,6 +121,10 @@ class Quality(NamedTuple):
     """Evidence recall in %, by mode and k; and how fast the turns were saved."""
 
     recall: dict[str, dict[int, float]]
+    multi_hop10: float
+    """Of the questions that several turns answer, hybrid at 10."""
+    identifiers_first_pct: float
+    """Questions that name what stands in one memory alone, which have that first."""
     prompted: Prompted
     questions: int
     turns: int
@@ -144,11 +149,31 @@ async def measure_quality(
         chosen = random.Random(0).sample(asked, min(QUESTIONS, len(asked)))
         found = await _ask_all(some[:4], chosen)
     recall = {
-        mode: {k: 100 * sum(hits[mode][k] for hits in found) / len(found) for k in KS}
+        mode: {k: 100 * sum(hits[mode][k] for _, hits in found) / len(found) for k in KS}
         for mode in MODES
     }
+    multi = [hits["hybrid"][10] for asked_question, hits in found if asked_question.kind == "multi"]
     turns = sum(len(talk.turns) for talk in talks)
-    return Quality(recall, await _prompted(system, chosen), len(found), turns, turns / took_s)
+    async with clients(system, 1) as (client,):
+        first = await _identifiers_first(client, talks[0].name, seeds[0])
+    return Quality(
+        recall=recall,
+        multi_hop10=100 * sum(multi) / len(multi),
+        identifiers_first_pct=first,
+        prompted=await _prompted(system, chosen),
+        questions=len(found),
+        turns=turns,
+        saves_per_s=turns / took_s,
+    )
+
+
+async def _identifiers_first(client: Client, agent: str, seed: int) -> float:
+    """Save turns with names of their own among a conversation; return how many come first, in %."""
+    named = identifiers.build(seed)
+    ids = [await client.save(agent, one.turn) for one in named]
+    await client.until_found()
+    found = [await client.recall(agent, one.question, "hybrid", 1) for one in named]
+    return 100 * sum(one == [id_] for one, id_ in zip(found, ids, strict=True)) / len(named)
 
 
 async def _prompted(
@@ -184,9 +209,9 @@ async def _post(some: Sequence[Client], talk: Conversation) -> dict[str, int]:
 
 async def _ask_all(
     some: Sequence[Client], asked: Sequence[tuple[str, dict[str, int], Question]]
-) -> list[dict[str, dict[int, float]]]:
+) -> list[tuple[Question, dict[str, dict[int, float]]]]:
     waiting = iter(asked)
-    found: list[dict[str, dict[int, float]]] = []
+    found: list[tuple[Question, dict[str, dict[int, float]]]] = []
 
     async def ask(client: Client) -> None:
         for agent, numbers, question in waiting:
@@ -194,7 +219,7 @@ async def _ask_all(
             for mode in MODES:
                 ids = await client.recall(agent, question.text, mode, max(KS))
                 hits[mode] = recall_at([numbers[one] for one in ids], question.evidence)
-            found.append(hits)
+            found.append((question, hits))
 
     await asyncio.gather(*map(ask, some))
     return found
@@ -219,20 +244,24 @@ class Latency(NamedTuple):
 
 async def measure_latency(
     system: System, size: int, questions: int
-) -> dict[tuple[str, bool], Latency]:
-    """Fill a memory of so many; return the latency by mode, and whether a source was asked for."""
+) -> tuple[float, dict[tuple[str, bool], Latency]]:
+    """Fill a memory of so many; return the milliseconds of the first recall of all, and the latency
+    by mode, and whether a source was asked for."""
     agent = f"many-{size}"
     turns, texts = _many(size)
     await _fill(system, agent, turns)
     async with clients(system, 1) as (client,):
         await client.until_found()
-        for text in texts[:5]:
+        begun_at = time.perf_counter()
+        await client.recall(agent, texts[0], "hybrid", 10)
+        first_ms = (time.perf_counter() - begun_at) * 1000
+        for text in texts[1:5]:
             await client.recall(agent, text, "hybrid", 10)
         found: dict[tuple[str, bool], Latency] = {}
         for source in ("", RARE):
             for mode, times in (await _times(client, agent, texts[:questions], source)).items():
                 found[mode, bool(source)] = Latency(percentile(times, 50), percentile(times, 99))
-    return found
+    return first_ms, found
 
 
 async def _times(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from bench import topics, topics_held_out
+from bench import identifiers, topics, topics_held_out
 from bench.conversations import build
 
 
@@ -39,3 +39,15 @@ def test_no_phrase_is_in_both_families() -> None:
 
     assert not phrases(topics.TOPICS) & phrases(topics_held_out.TOPICS)
     assert not set(topics.SMALL_TALK) & set(topics_held_out.SMALL_TALK)
+
+
+def test_a_name_of_its_own_stands_in_one_turn() -> None:
+    """M-10: and its question names it."""
+    named = identifiers.build(3)
+    assert named == identifiers.build(3)
+    for one in named:
+        names = {word for word in one.question.rstrip("?").split() if any(map(str.isdigit, word))}
+        assert names
+        others = [other.turn.text for other in named if other is not one]
+        assert all(name in one.turn.text for name in names)
+        assert not any(all(name in text for name in names) for text in others)

@@ -16,6 +16,7 @@ import pytest
 from services.memory.embedding import Vectors
 from services.memory.recall import lookups, terms
 from services.memory.recall.recall import POOL_TEXT
+from services.memory.store import counts
 from services.memory.vectors import Near, Where
 from tests.support.memory_records import ANN, BOB, associated, edge, forgotten
 from tests.support.remembered import MINUTE, NOW, Remembered, remembered
@@ -184,7 +185,7 @@ async def test_nobody_waits_while_anothers_words_are_counted(
     await ann.save("Mia: the kiln is green")
     await ann.save("Ben: the boat is red", scope=BOB)
     is_counting, goes_on = threading.Event(), threading.Event()
-    counted = lookups.tokens_after
+    counted = counts.tokens_after
     owners: list[int] = []
 
     def slowly(db: Any, place: Any, num: int) -> Any:
@@ -194,7 +195,7 @@ async def test_nobody_waits_while_anothers_words_are_counted(
             assert goes_on.wait(20)
         return counted(db, place, num)
 
-    monkeypatch.setattr(lookups, "tokens_after", slowly)
+    monkeypatch.setattr(counts, "tokens_after", slowly)
     recaller = ann.recaller()
     first = asyncio.create_task(recaller.recall(ANN, Recall(query="kiln"), NOW))
     await asyncio.to_thread(is_counting.wait, 20)
@@ -203,6 +204,29 @@ async def test_nobody_waits_while_anothers_words_are_counted(
     assert not first.done()
     goes_on.set()
     assert [hit.memory.content for hit in (await first).hits] == ["Mia: the kiln is green"]
+
+
+async def test_the_first_recall_after_a_start_counts_what_is_new(
+    ann: Remembered, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 19: 7.6 s among 300,000 memories; the answer is that of one who counted them all."""
+    await ann.save(*SMALL_TALK)
+    anew = await ann.recall("a nice thought about number 7")
+    monkeypatch.setattr(counts, "COUNTED_FROM", 10)
+    await ann.save("Noa: the kiln is green")
+    seen: list[int] = []
+    counted = counts.tokens_after
+
+    def noted(db: Any, place: Any, num: int) -> Any:
+        seen.append(num)
+        return counted(db, place, num)
+
+    monkeypatch.setattr(counts, "tokens_after", noted)
+    await ann.save("Noa: the boat is red")
+    await ann.apply(forgotten, len(SMALL_TALK) + 1)
+    await ann.apply(forgotten, len(SMALL_TALK) + 2)
+    assert await ann.recall("a nice thought about number 7") == anew
+    assert seen == [len(SMALL_TALK) + 1] * len(seen)
 
 
 async def test_the_same_question_has_the_same_answer(ann: Remembered) -> None:

@@ -303,7 +303,7 @@ async def test_centrality_counts_what_stands(store: Store) -> None:
 async def test_how_far_the_pass_got_never_goes_back(store: Store) -> None:
     """M-5."""
     await store.apply([saved(1), associated(2, through=9), associated(3, through=5), associated(4)])
-    assert (await dump(store))["scopes"] == [(1, "vigil", "ann", 9)]
+    assert (await dump(store))["scopes"] == [(1, "vigil", "ann", 9, 1)]
 
 
 # ---------------------------------------------------------------- accesses

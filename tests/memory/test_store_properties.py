@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import tempfile
-from collections.abc import Awaitable, Callable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.memory.store import counts
 from services.memory.store.fold import Entry
+from services.memory.store.places import Place
 from services.memory.store.store import Store
 from tests.support.examples import up_to
 from tests.support.memory_records import (
@@ -41,6 +47,14 @@ RELATIONS = st.sampled_from(["related_to", "updates"])
 WORDS = st.sampled_from(["a cat", "the cats sat", "Привет мир", "猫 です", "🙂", "", "a a a b"])
 
 Make = Callable[[int], Entry]
+COUNTED_FROM = 3
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _counted_often() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counts, "COUNTED_FROM", COUNTED_FROM)
+        yield
 
 
 def _saves(draw: Any) -> Make:
@@ -197,6 +211,36 @@ def test_full_text_holds_just_what_was_not_forgotten(log: list[Entry]) -> None:
         assert indexed == kept
 
     run(work)
+
+
+@up_to(25)
+@given(logs())
+def test_counts_are_of_what_was_not_forgotten(log: list[Entry]) -> None:
+    """M-2, M-9: what is kept, and what comes after it, are as if each was counted anew."""
+
+    def count(db: sqlite3.Connection, place: Place) -> tuple[dict[int, int], dict[int, int]]:
+        kept = counts.stored(db, place)
+        numbers = {token: int(n) for token, n in enumerate(kept.tokens) if n}
+        everything = list(counts.tokens_after(db, place, 0))
+        anew = Counter(_token(t) for num, t in everything if t and num <= kept.through)
+        assert kept.memories == anew.total()
+        uncounted = sum(1 for num, _ in everything if num > kept.through)
+        assert uncounted < COUNTED_FROM
+        return numbers, dict(anew)
+
+    async def work(store: Store) -> None:
+        await store.apply(log)
+        for scope in await store.scopes():
+            place = await store.place(scope)
+            assert place is not None
+            found, expected = await store.read(partial(count, place=place))
+            assert found == expected
+
+    run(work)
+
+
+def _token(tokens: bytes) -> int:
+    return int.from_bytes(tokens, "little")
 
 
 @up_to(60)

@@ -63,7 +63,7 @@ def saved(
     edges = fields.pop("edges", ())
     made = memory(number or seq, content, **fields)
     record = MemorySaved(**about(seq, scope), memory=made, edges=edges)
-    return Entry(seq, record, made.content.lower(), b"\1\0\0\0")
+    return Entry(seq, record, made.content.lower(), (number or seq).to_bytes(4, "little"))
 
 
 def forgotten(seq: int, *numbers: int, scope: Scope = ANN, reason: Any = "asked") -> Entry:
@@ -103,7 +103,7 @@ async def dump(store: Store) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def _dump(db: sqlite3.Connection) -> dict[str, list[tuple[Any, ...]]]:
-    tables = ("meta", "scopes", "memories", "features", "edges", "provenance", "merges")
+    tables = ("meta", "scopes", "memories", "features", "edges", "provenance", "merges", "counts")
     found = {
         name: sorted(db.execute(f"SELECT * FROM {name}").fetchall(), key=repr)  # noqa: S608
         for name in tables

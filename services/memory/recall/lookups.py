@@ -9,7 +9,7 @@ have (SPEC M-3).
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -236,15 +236,6 @@ def is_empty(db: sqlite3.Connection, place: Place) -> bool:
         {"scope": place.number},
     )
     return row.fetchone() is None
-
-
-def tokens_after(db: sqlite3.Connection, place: Place, num: int) -> Iterator[tuple[int, bytes]]:
-    """Return number and tokens of what was saved after `num`, in order, also of what has ended."""
-    yield from db.execute(
-        "SELECT m.num, f.words FROM memories m JOIN features f ON f.num = m.num"
-        " WHERE m.scope = ? AND m.num > ? ORDER BY m.num",
-        (place.number, num),
-    )
 
 
 def _of(

@@ -28,7 +28,7 @@ from vigil.memory.questions import ANSWER_BYTES_MAX, DEGRADED_VECTORS, Hit
 from vigil.subjects import Scope
 
 from ..embedding import Embedder
-from ..store import places
+from ..store import counts, places
 from ..store.places import Place
 from ..store.store import Store
 from ..vectors import Near, Where
@@ -311,7 +311,9 @@ class _Counted(NamedTuple):
 
 
 def _current(db: sqlite3.Connection, known: Frequencies, place: Place) -> Frequencies:
-    for num, stored in lookups.tokens_after(db, place, known.through):
+    if not known.through:
+        known.resume(counts.stored(db, place))
+    for num, stored in counts.tokens_after(db, place, known.through):
         known.add(num, stored)
     return known
 

@@ -23,6 +23,7 @@ import numpy.typing as npt
 import structlog
 
 from ..embedding.codebook import Codebook, NotInstalled, empty, load
+from ..store.counts import Counted
 from . import terms
 
 log = structlog.get_logger("vigil.memory")
@@ -177,6 +178,12 @@ class Frequencies:
         self._rarity: Floats | None = None
         self.through = 0
         """The last memory that is counted (`memories.num`)."""
+
+    def resume(self, counted: Counted) -> None:
+        """Begin with what was counted before."""
+        known = counted.tokens[: len(self._counts)]
+        self._counts[: len(known)] = known
+        self.memories, self.through = counted.memories, counted.through
 
     def add(self, num: int, tokens: bytes) -> None:
         """Count one more memory, if it says anything."""

@@ -41,7 +41,7 @@ from vigil.subjects import Scope
 
 from ..recall import facets
 from ..upkeep import decide
-from . import places
+from . import counts, places
 from .instants import micros, micros_or_none
 from .places import Place
 
@@ -98,6 +98,8 @@ class Fold:
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
         self._places: dict[Scope, Place] = {}
+        self._uncounted: dict[Place, int] = {}
+        """Memories saved since a scope's words were counted."""
         self._stale: set[int] = set()
         """Whose centrality has to be computed again."""
 
@@ -116,6 +118,9 @@ class Fold:
         """Compute what many records may have changed, once."""
         self._db.executemany(_CENTRALITY, [(num,) for num in sorted(self._stale)])
         self._stale.clear()
+        for place, number in self._uncounted.items():
+            counts.set_uncounted(self._db, place, number)
+        self._uncounted.clear()
 
     def _found(self, scope: Scope) -> Place | None:
         place = self._places.get(scope) or places.find(self._db, scope)
@@ -183,7 +188,17 @@ class Fold:
             "INSERT INTO provenance (scope, of_id, num) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
             [(number, of_id, num) for of_id in origins],
         )
+        self._count(place)
         return True
+
+    def _count(self, place: Place) -> None:
+        if place not in self._uncounted:
+            self._uncounted[place] = counts.uncounted(self._db, place)
+        self._uncounted[place] += 1
+        if self._uncounted[place] >= counts.COUNTED_FROM:
+            counted = counts.count(self._db, place)
+            is_all = counted < counts.COUNTED_MAX
+            self._uncounted[place] = 0 if is_all else self._uncounted[place] - counted
 
     # ------------------------------------------------------------ ends
 
@@ -199,15 +214,18 @@ class Fold:
         asked = self._numbers(place, ids)
         gone = decide.closure(asked, self._members)
         gone = decide.closure(gone, self._summaries)
-        for num in sorted(gone):
-            self._blank(place, seq, num)
+        said = [(num, self._blank(place, seq, num)) for num in sorted(gone)]
+        counts.forget(self._db, place, said)
         self._restore_members(seq, gone)
 
-    def _blank(self, place: Place, seq: int, num: int) -> None:
-        """Hide a memory for good, and take what it said out of everything that can be searched."""
-        ended, memory_facets, terms = self._text_of(num)
+    def _blank(self, place: Place, seq: int, num: int) -> bytes:
+        """Hide a memory for good, and take what it said out of everything that can be searched.
+
+        Return its tokens, for the counts.
+        """
+        ended, memory_facets, terms, words = self._text_of(num)
         if ended == "forgotten":
-            return
+            return b""
         if terms:
             self._db.execute(
                 f"INSERT INTO {place.text} ({place.text}, rowid, terms, facets)"  # noqa: S608
@@ -217,6 +235,7 @@ class Fold:
         self._db.execute("DELETE FROM features WHERE num = ?", (num,))
         self._db.execute("UPDATE memories SET content = '' WHERE num = ?", (num,))
         self._end(num, seq, "forgotten", 0)
+        return words
 
     def _undo(self, place: Place, seq: int, record: MemoriesUndone) -> None:
         named = self._numbers(place, record.memory_ids)
@@ -306,15 +325,15 @@ class Fold:
                  ON p.scope = m.scope AND p.of_id = m.id WHERE m.num = ? AND m.scope = ?"""
         return _first(self._db.execute(sql, (num, place.number)))
 
-    def _text_of(self, num: int) -> tuple[str | None, str, str]:
-        """Return how a memory ended, its facets and its terms."""
-        ended, source, kind, thread, is_tainted, terms = self._db.execute(
-            "SELECT ended, source, type, thread, is_tainted, coalesce(terms, '') FROM memories"
-            " LEFT JOIN features USING (num) WHERE num = ?",
+    def _text_of(self, num: int) -> tuple[str | None, str, str, bytes]:
+        """Return how a memory ended, its facets, its terms and its tokens."""
+        ended, source, kind, thread, is_tainted, terms, words = self._db.execute(
+            "SELECT ended, source, type, thread, is_tainted, coalesce(terms, ''),"
+            " coalesce(words, x'') FROM memories LEFT JOIN features USING (num) WHERE num = ?",
             (num,),
         ).fetchone()
         found = facets.of(source, kind, thread, is_tainted=bool(is_tainted))
-        return ended, found, terms
+        return ended, found, terms, words
 
     def _touch(self, num: int) -> None:
         """Whether it stands has changed: it counts for others, or doesn't any more."""

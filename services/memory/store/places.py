@@ -52,6 +52,7 @@ def remove(db: sqlite3.Connection, place: Place) -> None:
     of_scope = "SELECT num FROM memories WHERE scope = ?"
     for delete in (
         f"DELETE FROM features WHERE num IN ({of_scope})",  # noqa: S608 - no input
+        "DELETE FROM counts WHERE scope = ?",
         "DELETE FROM edges WHERE scope = ?",
         "DELETE FROM merges WHERE scope = ?",
         "DELETE FROM provenance WHERE scope = ?",
