@@ -184,6 +184,7 @@ def _tell(context: Context, slot: Slot, replica: Replica, embedder: embedding.Em
     def tell_position() -> None:
         context.facts.update(position=replica.store.position, stuck=replica.projector.problem)
 
+    context.asked.append(lambda: replica.obstacle)
     replica.on_applied = tell_position
     replica.on_applied()
 

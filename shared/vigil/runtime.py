@@ -57,6 +57,8 @@ class Context(msgspec.Struct, kw_only=True):
     """What its health tells beside being well; JSON values."""
     warnings: dict[str, str] = msgspec.field(default_factory=dict)
     """What it can't do at present although it is ready, and why, by what it is about."""
+    asked: list[Callable[[], str]] = msgspec.field(default_factory=list)
+    """Functions that return such a warning when health is asked for; empty: there is none."""
     tracer: Tracer = trace.OFF
     metrics: Metrics
 
@@ -72,7 +74,7 @@ class Context(msgspec.Struct, kw_only=True):
             version=__version__,
             ready=self.ready.is_set() and not problems,
             problems=tuple(problems),
-            warnings=tuple(self.warnings.values()),
+            warnings=(*self.warnings.values(), *filter(None, (ask() for ask in self.asked))),
             facts=self.facts,
         )
 

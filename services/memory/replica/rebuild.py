@@ -161,9 +161,7 @@ class Replica:
             Unavailable: the log is still being read from its beginning.
         """
         if not self.projector.caught_up.is_set():
-            progress = self.rebuilding
-            how_far = f": {progress.done} of {progress.total} records" if progress else ""
-            raise Unavailable(f"memory is being made of the log{how_far}; ask again soon")
+            raise Unavailable(f"{self.obstacle}; ask again soon")
         limits = self._parts.limits
         await self.projector.at_least(self._parts.log.told, timeout_s=limits.fresh_wait_s)
 
@@ -189,6 +187,21 @@ class Replica:
         if self._wanted is not None:
             return Rebuilding(what=self._wanted, done=0, total=max(self.store.position, 1))
         return self.vectorizer.filling
+
+    @property
+    def obstacle(self) -> str:
+        """What it can't do now, and why, with how far that is; empty: nothing."""
+        progress = self.rebuilding
+        if not self.projector.caught_up.is_set():
+            how_far = f": {progress.done} of {progress.total} records" if progress else ""
+            why = f", {self.projector.problem}" if self.projector.problem else ""
+            return f"memory is being made of the log{how_far}{why}"
+        if self.vectorizer.problem:
+            return f"recall goes by full text alone: {self.vectorizer.problem}"
+        if progress is not None and progress.what == "vectors":
+            made = f"{progress.done} of {progress.total} memories"
+            return f"recall goes by full text alone while vectors are made: {made}"
+        return ""
 
     @property
     def behind(self) -> int:

@@ -64,7 +64,7 @@ class Probes:
         health = self.context.health()
         problems = health.problems
         if not health.ready and not problems:
-            problems = ("starting",)
+            problems = health.warnings or ("starting",)
         return ReplicaReadiness(health.ready, problems, health.warnings)
 
     @contextlib.asynccontextmanager
