@@ -9,15 +9,18 @@ from pathlib import Path
 from typing import Any, Final
 
 import httpx2
+import msgspec
 import pytest
 
-from tests.cortex.asked import ask, row
+from services.cortex.core.context.sight import Sight
+from services.cortex.thought.attachments import with_files
+from tests.cortex.asked import ask, request, row
 from tests.cortex.test_wires import WAYS
 from tests.support.gateway import Gate
-from tests.support.messages_api import MessagesApi, calls, fails, says
+from tests.support.messages_api import MessagesApi, Reply, calls, fails, messages_api, says
 from tests.support.messages_replies import SITUATION
 from tests.support.pictures import jpeg, pdf, png
-from tests.support.stack import running_stack
+from tests.support.stack import Stack, running_stack
 from tests.support.talk import Talk
 from vigil.attachments import store
 from vigil.attachments.examine import examined
@@ -120,6 +123,39 @@ async def test_a_file_is_shown_until_it_is_gone(tmp_path: Path, wire: str) -> No
         await gate.close()
 
 
+async def test_a_file_that_the_provider_cannot_read_is_left_out(tmp_path: Path) -> None:
+    """Its head is right: it would be refused with every request from now on."""
+    broken = png(5, 5)
+    good = [png(6, 6), png(7, 7)]
+
+    def behave(body: dict[str, Any]) -> Reply:
+        shown = [data for _, data in files_in(body["messages"])]
+        return fails(400, "invalid_request_error") if broken in shown else says("I see.")
+
+    async with (
+        messages_api(behave) as api,
+        running_stack(
+            tmp_path,
+            services=SERVICES,
+            model={"main": "big"},
+            models={"big": {"base_url": api.url, "takes": ["image"]}},
+        ) as stack,
+    ):
+        gate = Gate(stack, await stack.bus("admin"), await stack.bus("operator"))
+        ann, talk = await gate.person("ann"), await Talk.open(stack, SESSION)
+        for data, count in ((good[0], 1), (broken, 3), (good[1], 4)):
+            await say(ann, talk, "see?", await upload(ann, "a.png", data))
+            assert len(api.requests) == count
+        assert {said.text for said in talk.said} == {"I see."}
+        last = messages_of(api)
+        assert [data for _, data in files_in(last)] == good
+        assert "[attached: a.png, 5x5 pixels, 1 kB; it can't be read]" in str(last)
+        api.behave = lambda _: fails(400, "invalid_request_error")
+        await say(ann, talk, "and now?")
+        assert len(api.requests) == 5, "it takes those: something else is wrong"
+        await gate.close()
+
+
 async def test_the_image_that_a_tool_reads_is_shown(tmp_path: Path) -> None:
     """A file of the workspace: kept like one that is attached, and erased with the person."""
     work = tmp_path / "workspaces" / "vigil" / "ann"
@@ -144,6 +180,19 @@ async def test_the_image_that_a_tool_reads_is_shown(tmp_path: Path) -> None:
         assert last["content"][0]["content"] == "[plot.png, 400x300 pixels, 701 kB]"
         admin = await stack.bus("admin")
         assert await store.is_kept(admin, "ann", hashlib.sha256(CAT).hexdigest())
+
+
+async def test_in_a_team_a_file_is_of_whom_attached_it(bare: Stack) -> None:
+    """Nobody is shown what another one has, not even by its hash."""
+    admin, about = await bare.bus("admin"), examined("a.png", png(3, 5))
+    await store.upload(admin, "bob", about, png(3, 5))
+    said = row("user", AttachmentBlock(file=about))
+    sight = Sight(takes=frozenset(["image"]), tokens_max=5000)
+    for by, is_shown in (("bob", True), ("ann", False), ("", False)):
+        asked = request(msgspec.structs.replace(said, by=by), session_key="team:vigil:t1")
+        found = await with_files(admin, asked, sight)
+        assert (list(found.files) == [about.hash]) is is_shown
+        assert ("it was removed" in str(found.rows)) is not is_shown
 
 
 # ---------------------------------------------------------------- the wires alone

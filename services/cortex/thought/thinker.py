@@ -35,7 +35,7 @@ from ..core import Policy, speech
 from ..core.profile import Inquiry, Profile, TemplateRow
 from ..policy import routed
 from .accounts import KINDS, BudgetExceeded, PaidCall, kinds_of
-from .attachments import with_files
+from .attachments import ShownFiles
 from .budget import CallBudget, Reservation, estimate
 from .catalogue import Catalogue, ModelChoice
 from .identity import Identities
@@ -68,6 +68,7 @@ class Thinker:
         toolbox: Toolbox,
     ) -> None:
         self._bus = bus
+        self._files = ShownFiles(bus)
         self._clock = clock
         self._config = config
         self._catalogue = catalogue
@@ -166,15 +167,13 @@ class Thinker:
     ) -> ModelAnswer:
         if chosen.is_fallback:
             request = _without_opaque(request)
-        request = await with_files(self._bus, request, chosen.sight)
         span = self._tracer.begin(parent)
         answer: ModelAnswer | None = None
         outcome = error_type = "cancelled"
         try:
-            if chosen.model.is_free:
-                answer = await chosen.model.answer(request, on_text)
-            else:
-                answer = await self._paid(request, call, chosen, on_text)
+            answer = await self._files.ask(
+                request, chosen, lambda shown: self._paid(shown, call, chosen, on_text)
+            )
             outcome = "answered"
             return _of_fallback(answer) if chosen.is_fallback else answer
         except ModelError as error:
@@ -233,6 +232,8 @@ class Thinker:
         chosen: ModelChoice,
         on_text: Callable[[str], None],
     ) -> ModelAnswer:
+        if chosen.model.is_free:
+            return await chosen.model.answer(request, on_text)
         try:
             reservation = await self._budget.reserve(call, estimate(request))
         except BudgetExceeded as error:

@@ -39,6 +39,7 @@ UNTAKEN: Final = "you can't read it"
 TOO_LONG: Final = "it's too long for you to read"
 CROWDED: Final = "it's not shown any more, since others came after it"
 GONE: Final = "it was removed"
+REFUSED: Final = "it can't be read"
 
 
 class Sight(msgspec.Struct, frozen=True, kw_only=True):
