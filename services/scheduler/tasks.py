@@ -161,6 +161,8 @@ def start_of(task: BoardTask, now: datetime) -> Control:
         depth=1,
         is_ordered=task.is_ordered and not task.is_tainted,
         is_tainted=task.is_tainted,
+        row=task.row,
+        row_tokens=task.row_tokens,
     )
     return Control(
         id=f"start-{name}",

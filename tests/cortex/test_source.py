@@ -8,14 +8,18 @@ from typing import Any, Final
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from services.cortex.core import Policy
 from services.cortex.core.work import source
 from services.cortex.profiles import profile_of
 from services.executor.work import start_of as child_start_of
 from services.memory.work import question_of
+from services.scheduler.tasks import start_of as task_start_of
 from tests.cortex.driver import START, Driver, answer, call
 from vigil.contracts import (
+    BoardChange,
+    BoardTask,
     CallTool,
     Control,
     ControlPayload,
@@ -109,6 +113,18 @@ def test_children_take_on_their_parents_source(of: dict[str, str], expected: str
     child = session("worker", begun, call("memory_save", content="x"))
     (saved,) = effects(child, CallTool)
     assert saved.payload.source == expected
+
+
+def test_workers_of_tasks_that_a_run_made_count_as_its_rows() -> None:
+    """L-21: or a row with a budget of its own could have anything done by the board."""
+    start = Start(prompt="p", source="cron:7", row="7", row_tokens=5000, is_ordered=True)
+    run = session("cron", start, call("task_create", title="Tidy up"))
+    (made,) = effects(run, BoardChange)
+    assert isinstance(made.payload.entity, BoardTask)
+    task = replace(made.payload.entity, worker=str(key_of("worker")))
+    begun = task_start_of(task, START).payload.start
+    assert begun is not None
+    assert (begun.row, begun.row_tokens) == ("7", 5000)
 
 
 def test_a_call_of_an_older_version_is_of_its_thread() -> None:

@@ -115,6 +115,8 @@ def task_create(given: TaskCreate, call: OwnCall, draft: Draft) -> Answer:
         session_key=draft.key,
         is_ordered=(loop.is_direct or loop.is_ordered) and not call.sway.is_outside,
         is_tainted=call.sway.is_outside,
+        row=draft.timetable_row,
+        row_tokens=0 if draft.state.start is None else draft.state.start.row_tokens,
         created_at=now,
         moved_at=now,
     )

@@ -123,7 +123,7 @@ def _facts(found: Revision[BoardTask]) -> dict[str, Any]:
     same = {
         name: getattr(task, name)
         for name in BoardTask.__struct_fields__
-        if name not in ("agent", "is_ordered")
+        if name not in ("agent", "is_ordered", "row", "row_tokens")
     }
     return {**same, "agent_id": task.agent, "revision": found.number}
 

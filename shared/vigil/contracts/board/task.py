@@ -44,6 +44,11 @@ class BoardTask(Record, frozen=True, kw_only=True, tag_field="kind", tag="task")
     it. Never with `is_tainted`."""
     is_tainted: bool = False
     """Whether content from outside had a part in title or description, by the core's judgement."""
+    row: str = ""
+    """The row of the timetable of which a run made it: its workers count there, as what the run
+    itself starts does. Empty: none."""
+    row_tokens: int = 0
+    """What that row may take a day, as the run had it; 0: as configured."""
     tries: int = 0
     """Workers that were started since it was made ready."""
     worker: str = ""
