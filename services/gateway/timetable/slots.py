@@ -70,6 +70,8 @@ class FindingListing(Answer, frozen=True, kw_only=True):
 
 LOOKED_AT: Final = 20
 """Entries of a ledger that are looked at."""
+SEARCHED_MAX: Final = 5_000
+"""Entries that are read for one listing: each is an exchange with the broker."""
 
 
 async def list_findings(edge: Shared, caller: Caller, user: User = None) -> Response:
@@ -109,7 +111,8 @@ async def list_slots(
     user: User = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
 ) -> Response:
-    """List what became of the instants at which rows were due, the newest first."""
+    """List what became of the instants at which rows were due, the newest first: of the newest
+    5,000 entries at most those of a state."""
     whose, board = listed(caller, user), KeptBoard(edge.bus, ROWS)
     if row is None:
         there = [one for each in whose for one in await board.all(each)]
@@ -123,10 +126,12 @@ async def list_slots(
         for one in there
     ]
     slots: list[SlotView] = []
+    left = SEARCHED_MAX
     async for entry in _merged(walks):
         if state is None or entry.state == state:
             slots.append(view_of_slot(entry))
-        if len(slots) >= limit:
+        left -= 1
+        if len(slots) >= limit or not left:
             break
     return Json(SlotListing(slots=tuple(slots)))
 
