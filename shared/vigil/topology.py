@@ -248,9 +248,9 @@ ROLES: Final[dict[str, Role]] = {
             TURNS_OF_ALL_SESSIONS, TURNS_OF_ALL_SYSTEM, "live.*.*.*", "dead.cortex.*.*.*",
             SIGNALS_ALL,
         ),
-        follows=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", "SIGNALS"),
+        follows=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", "SLOTS", "SIGNALS"),
         pulls=(WAKE, WAKE_SYSTEM),
-        reads=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", "SIGNALS", *ATTACHED),
+        reads=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", "SLOTS", "SIGNALS", *ATTACHED),
         buckets_r=("CONFIG", "TOOLS"),
         buckets_w=("LEASES", "BUDGETS"),
         # A broker that restarts forgets what is in memory. SIGNALS: an append expects the last one.

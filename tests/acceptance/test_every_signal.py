@@ -6,23 +6,29 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Awaitable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest
+from services.scheduler.timetable.system_rows import cycle_row
 from tests.support import signals
 from tests.support.agent import ask, follow_up, tell
 from tests.support.channels import channel_of
 from tests.support.receiver import OK, raw, running_receiver, status
 from tests.support.scripted_model import say
-from tests.support.world import Person, World, running_world
-from vigil.contracts import Signal
+from tests.support.world import Person, StoppedClock, World, running_world
+from vigil.board.kept import ROWS, KeptBoard
+from vigil.contracts import Change, Signal
 from vigil.signals.kinds import KINDS
+from vigil.subjects import Scope
 
 WINDOW = 20_000
 """Tokens: room for some twenty messages of a kilobyte or three."""
+DUE = ("cron.", "autonomy.")
 NOBODY = "nobody"
 """Whose sessions make the scheduler look at a clock that the test moved."""
 
@@ -63,6 +69,7 @@ async def test_every_kind_is_told_once_for_its_cause(
             await _grants(world)
             await _tasks(world)
             await _compaction(world)
+            await _timetable(world)
             await world.admin.publish("session.vigil.bob.t1.in.said.user", b"{")
             made = await _all_told(world)
             assert signals.wrong(await signals.expected(world.admin), made) == []
@@ -70,6 +77,7 @@ async def test_every_kind_is_told_once_for_its_cause(
     made = [one for one in made if one.owner != NOBODY]
     assert {one.kind for one in made} == set(KINDS)
     made = [one for one in made if one.owner != "eve" or one.kind.startswith("task.")]
+    made = [one for one in made if one.owner != "fay" or one.kind.startswith(DUE)]
     counts = Counter(one.kind for one in made)
     once = (
         "timer.voided", "timer.cancelled", "message.delivered", "message.blocked",
@@ -78,6 +86,7 @@ async def test_every_kind_is_told_once_for_its_cause(
         "worker.completed",
         "worker.failed", "branch.completed", "branch.failed", "job.completed", "job.failed",
         "job.cancelled", "reader.completed", "reader.failed",
+        "cron.completed", "cron.failed", "autonomy.started", "autonomy.finished",
         "grant.used", "task.proposed", "task.shelved", "task.completed", "task.failed",
     )  # fmt: skip
     assert {kind: counts[kind] for kind in once} == dict.fromkeys(once, 1)
@@ -91,7 +100,7 @@ async def test_every_kind_is_told_once_for_its_cause(
         (*twice, "approval.decided"), 2
     )
     assert counts["job.started"] == 3
-    made = [one for one in made if one.owner not in ("cid", "dan", "eve")]
+    made = [one for one in made if one.owner not in ("cid", "dan", "eve", "fay")]
     counts = Counter(one.kind for one in made)
     assert counts["timer.scheduled"] == 6
     assert counts["error.model"] == 2, "what nobody could pay waited"
@@ -322,6 +331,40 @@ async def _compaction(world: World) -> None:
         if any(turn.outcome == "compacted" for turn in cid.talk.turns):
             return
     raise AssertionError([turn.outcome for turn in cid.talk.turns])
+
+
+async def _timetable(world: World) -> None:
+    """A job that runs, one that fails, one that is missed, and a cycle that finds nothing new."""
+    assert isinstance(world.clock, StoppedClock)
+    fay, behave = await world.person("fay:vigil:t1", has_socket=False), world.agent.behave
+
+    def fail(request: ModelRequest) -> ModelAnswer | Awaitable[ModelAnswer]:
+        if "levitate" in world.agent.text_of(request):
+            raise ModelError("401", is_retryable=False)
+        return behave(request)
+
+    world.agent.behave = fail
+    for name in ("look", "levitate"):
+        body = {"name": name, "prompt": name, "interval_s": 3600, "runs_once": True}
+        assert (await fay.http.post("/api/cron", json=body)).status_code == 201
+    await _ended(world, fay, "cron.failed")
+    await _ended(world, fay, "cron.completed")
+    world.agent.behave = behave
+    at = (world.clock.now() + timedelta(seconds=60)).isoformat()
+    late = {"name": "late", "prompt": "late", "at": at, "misfire": "skip"}
+    assert (await fay.http.post("/api/cron", json=late)).status_code == 201
+    world.clock.move(3600)
+    await _ended(world, fay, "cron.missed")
+    whose, now = Scope("vigil", "fay"), world.clock.now()
+    row = cycle_row(world.stack.settings.config, whose, "UTC", now)
+    row = replace(row, is_enabled=True)
+    await KeptBoard(world.admin, ROWS).replace(0, row, Change(by="test"), now)
+    world.clock.move(90)
+    await _ended(world, fay, "autonomy.finished")
+    async with asyncio.timeout(signals.WAIT_S):
+        while "autonomy.skipped" not in {one.kind for one in await signals.settled(world.admin)}:
+            world.clock.move(1800)
+            await asyncio.sleep(0.2)
 
 
 async def _all_told(world: World) -> list[Signal]:

@@ -18,6 +18,7 @@ STREAM: Final = "SIGNALS"
 KINDS: Final = (
     "approval.decided",
     "budget.exhausted",
+    "cron.failed",
     "error.event",
     "error.model",
     "job.completed",

@@ -18,11 +18,12 @@ from ..contracts import (
     MemorySaved,
     Receipt,
     Said,
+    SlotEntry,
     Turn,
 )
 from ..errors import InvalidInput
 from ..subjects import SessionKey
-from . import board, children, conversations, memories
+from . import board, children, conversations, memories, slots
 from .draft import Signals
 
 
@@ -56,6 +57,7 @@ _ASKED: Final = Giver("BOARD", BoardEntry, board.asked)
 _WORKED: Final = Giver("BOARD", BoardEntry, board.worked)
 _USED: Final = Giver("BOARD", BoardEntry, board.used)
 _MOVED: Final = Giver("BOARD", BoardEntry, board.moved)
+_DUE: Final = Giver("SLOTS", SlotEntry, slots.told)
 
 KINDS: Final[dict[str, Kind]] = {
     "session.started": Kind("a session committed its first turn", (_STARTED,)),
@@ -117,6 +119,13 @@ KINDS: Final[dict[str, Kind]] = {
     "job.completed": Kind("a job ran all its steps; some may have failed", (_WORKED,)),
     "job.failed": Kind("a job could not be planned", (_WORKED,)),
     "job.cancelled": Kind("a person cancelled a job", (_WORKED,)),
+    "cron.started": Kind("a job of the timetable began", (_DUE,)),
+    "cron.completed": Kind("a job of the timetable ran", (_DUE,)),
+    "cron.failed": Kind("a job of the timetable failed, or gave no end", (_DUE,)),
+    "cron.missed": Kind("a job of the timetable was missed, and isn't made up for", (_DUE,)),
+    "autonomy.started": Kind("the agent began a cycle", (_DUE,)),
+    "autonomy.finished": Kind("a cycle of the agent's ended, or failed", (_DUE,)),
+    "autonomy.skipped": Kind("there was nothing for a cycle to do, and why", (_DUE,)),
     "error.model": Kind("the model gave no answer, and the exchange was given up", (_NOTED,)),
     "error.retry": Kind("the model gave no answer, and will be asked again", (_NOTED,)),
     "error.event": Kind("an event was unusable, or given up", (_NOTED,)),

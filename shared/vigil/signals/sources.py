@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ..contracts import Signal, SignalSource, decode_board, decode_memory, decode_turn
+from ..contracts import Signal, SignalSource, decode_board, decode_memory, decode_slot, decode_turn
 from ..errors import InvalidInput
 from ..layout import InStream, LogLayout, name_of
 from ..subjects import (
@@ -26,7 +26,7 @@ from ..subjects import (
     memories_of_all,
     signals_of,
 )
-from . import board, children, conversations, memories
+from . import board, children, conversations, memories, slots
 from .draft import Signals
 from .kinds import KINDS, Giver
 
@@ -105,6 +105,13 @@ SOURCES: Final = (
         read=board.read,
         dated=BOARD_ALL,
         written_at=lambda data: decode_board(data).at,
+    ),
+    Source(
+        stream="SLOTS",
+        filters=(ANYBODY.slot(),),
+        read=slots.read,
+        dated=ANYBODY.slot(),
+        written_at=lambda data: decode_slot(data).at,
     ),
 )
 

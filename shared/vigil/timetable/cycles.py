@@ -29,6 +29,11 @@ def is_cycle(entry: SlotEntry) -> bool:
     return bool(entry.session) and SessionKey.parse(entry.session).kind == KIND
 
 
+def is_row(entry: SlotEntry) -> bool:
+    """Whether an entry is of a row of cycles, once it had one."""
+    return is_cycle(entry) or entry.ledger.cycles is not None
+
+
 def begun(cycles: CycleLedger, entry: SlotEntry) -> CycleLedger:
     """Return what stands once a cycle began: what is new is told to it."""
     return replace(cycles, told_seq=max(cycles.told_seq, entry.told_seq))
