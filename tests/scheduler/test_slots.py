@@ -32,8 +32,9 @@ from vigil.contracts.board import (
 )
 from vigil.settings.config import Config
 from vigil.timetable import reasons
+from vigil.timetable.findings import findings
 from vigil.timetable.ledger import ended as end_of
-from vigil.timetable.ledger import ledger_of
+from vigil.timetable.ledger import kept, ledger_of
 from vigil.timetable.log import Placed
 from vigil.timetable.schedule import COUNTED_MAX, RUNS_MAX, due_between, upcoming
 
@@ -163,6 +164,21 @@ def test_a_row_that_runs_once_is_over_then() -> None:
     ledger = ledger_of([begun, ended(begun, at(9, 1))])
     assert decisions([Revised(once)], ledger, at(9, 0, day=3)) == []
     assert decide.next_at(once, ledger, at(9, 2)) is None
+
+
+def test_what_is_no_longer_kept_is_neither_undecided_nor_run_again() -> None:
+    """A row's newest entry may be older than what is kept: then there is none."""
+    now, since = at(9, day=20), at(9, day=10)
+    rare = row(cron("0 9 3 * *"))
+    ledger = kept(rare, Ledger(), since)
+    assert decisions([Revised(rare)], ledger, now) == []
+    assert decide.next_at(rare, ledger, now) == datetime(2026, 4, 3, 9, tzinfo=UTC)
+    assert [one.what for one in findings(rare, Ledger(), [], now)] == ["undecided"]
+    assert findings(rare, ledger, [], now) == []
+    once = row(cron("0 9 * * *"), runs_once=True)
+    assert decisions([Revised(once)], kept(once, Ledger(), since), now) == []
+    new = row(cron("0 9 3 * *"), scheduled_at=since)
+    assert kept(new, Ledger(), since) == Ledger()
 
 
 def test_a_run_by_hand_takes_no_slot() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Annotated, Final
 
 from fastapi import Query, Response
@@ -21,6 +22,7 @@ from vigil.contracts.board import (
 )
 from vigil.subjects import Scope
 from vigil.timetable.findings import What, findings
+from vigil.timetable.ledger import kept
 from vigil.timetable.log import SlotLog
 
 from ..access import listed
@@ -77,13 +79,14 @@ SEARCHED_MAX: Final = 5_000
 async def list_findings(edge: Shared, caller: Caller, user: User = None) -> Response:
     """List what is wrong with rows: never run, late, failing, undecided, without an end."""
     board, now = KeptBoard(edge.bus, ROWS), edge.clock.now()
+    since = now - timedelta(days=edge.context.settings.config.retention.slots_days)
     found: list[FindingView] = []
     for one in [one for each in listed(caller, user) for one in await board.all(each)]:
         row = one.entity
         if row.is_removed or not row.is_enabled:
             continue
         entries = await _newest(SlotLog(edge.bus), row)
-        ledger = entries[0].ledger if entries else Ledger()
+        ledger = kept(row, entries[0].ledger if entries else Ledger(), since)
         found += [
             FindingView(row=row.id, owner=row.owner, name=row.name, what=what.what, text=what.text)
             for what in findings(row, ledger, entries, now)

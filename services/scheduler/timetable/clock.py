@@ -30,7 +30,7 @@ from vigil.contracts.board import OpenRun, SeenPage, is_asked_first
 from vigil.errors import InvalidInput, VigilError, WrongLastSequence
 from vigil.runtime import Context
 from vigil.subjects import ANYBODY, SessionKey, board_of
-from vigil.timetable.ledger import FAILURES_MAX, LOST_AFTER
+from vigil.timetable.ledger import FAILURES_MAX, LOST_AFTER, kept
 from vigil.timetable.log import STREAM, SlotLog, placed
 from vigil.timetable.probe import CONCURRENCY_MAX
 
@@ -179,6 +179,9 @@ class TimetableClock:
     # ------------------------------------------------------------ one row
 
     async def _decide(self, known: KnownRow, now: datetime) -> None:
+        # The oldest that is known: what a newer revision is due at may be undecided.
+        ledger = kept(known.revisions[0].entity, known.last.ledger, now - self._kept)
+        known.last = known.last._replace(ledger=ledger)
         for entry in decide.lost(known.row, known.last.ledger, now):
             await self._append(known, entry)
         # Before any is told to end: one that is told so first would never begin, and have no end.
@@ -187,11 +190,7 @@ class TimetableClock:
             await self._end(known, run, now)
         await self._store_quiet(known, now)
         refusal = ALL_PAUSED if self._pause.is_on_for(known.row.owner, now) else ""
-        since = now - self._kept
-        ledger = known.ledger
-        if ledger.through is None and known.revisions[0].entity.scheduled_at < since:
-            ledger = replace(ledger, through=since)  # what was before isn't kept any more
-        made = decide.decisions(known.pieces(), ledger, now, refusal)
+        made = decide.decisions(known.pieces(), known.ledger, now, refusal)
         for entry, seen in self._looked(known, made, now):
             await self._append(known, entry, seen)
         await self._store_quiet(known, now)

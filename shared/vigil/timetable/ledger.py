@@ -23,6 +23,7 @@ from ..contracts.board import (
 )
 from ..subjects import SessionKey, token_of
 from . import cycles
+from .schedule import upcoming
 
 RUNNING_MAX: Final = 10
 """Runs of one row at a time, if they may overlap: each is in every entry until it ends."""
@@ -75,6 +76,16 @@ def ledger_of(entries: Iterable[SlotEntry]) -> Ledger:
     for entry in entries:
         ledger = after(ledger, entry)
     return ledger
+
+
+def kept(row: TimetableRow, ledger: Ledger, since: datetime) -> Ledger:
+    """Return a ledger as it stands where no entry of before `since` is kept any more: what was due
+    before that is decided, and a row that runs once and was due has run."""
+    if ledger.through is not None or row.scheduled_at >= since:
+        return ledger
+    first = next(upcoming(row, row.scheduled_at - timedelta(microseconds=1)), None)
+    is_over = row.runs_once and first is not None and first < since
+    return replace(ledger, through=since, runs=max(ledger.runs, int(is_over)))
 
 
 def is_of(run: OpenRun, entry: SlotEntry) -> bool:
