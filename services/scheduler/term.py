@@ -26,6 +26,7 @@ from vigil.worker.worker import Worker
 from . import decide
 from .config import SchedulerLimits
 from .decide import Changes
+from .goals import GoalDeadlines
 from .intake import TimerTurns, catch_up
 from .promotion import PauseSwitch, Promoter
 from .rearm import make_again
@@ -65,6 +66,7 @@ class Term:
             group.create_task(self._renew(lease))
             group.create_task(self._upkeep().run())
             group.create_task(Pickup(self._context, self._pause).run())
+            group.create_task(GoalDeadlines(self._context, self._pause).run())
             group.create_task(TimetableClock(self._context, self._pause).run())
             group.create_task(RowKeeper(self._context, self._pause).run())
             await switches.mark_caps(self._bus, self._config.caps_digest, self._context.clock.now())

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Awaitable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,12 @@ from services.scheduler.timetable.system_rows import cycle_row
 from tests.support import signals
 from tests.support.agent import ask, follow_up, tell
 from tests.support.channels import channel_of
+from tests.support.goal_records import action_of
 from tests.support.receiver import OK, raw, running_receiver, status
 from tests.support.scripted_model import say
 from tests.support.world import Person, StoppedClock, World, running_world
-from vigil.board.kept import ROWS, KeptBoard
+from vigil.actions.log import ended
+from vigil.board.kept import ACTIONS, ROWS, KeptBoard
 from vigil.contracts import Change, Signal
 from vigil.signals.kinds import KINDS
 from vigil.subjects import Scope
@@ -68,6 +70,7 @@ async def test_every_kind_is_told_once_for_its_cause(
             await _jobs(world, person)
             await _grants(world)
             await _tasks(world)
+            await _pursuits(world)
             await _compaction(world)
             await _timetable(world)
             await world.admin.publish("session.vigil.bob.t1.in.said.user", b"{")
@@ -315,6 +318,26 @@ async def _tasks(world: World) -> None:
     await to("ready", "failed")
     world.agent.behave = behave
     await world.at_rest()
+
+
+async def _pursuits(world: World) -> None:
+    """Goals that go each way, a preference, and something that was done without an order."""
+    eve = (await world.person("eve:vigil:t1", has_socket=False)).http
+    goal = {"description": "Ship it", "deadline_at": "2100-01-01T00:00:00Z"}
+    for statuses in (("paused", "completed", "archived"), ("failed",)):
+        path = f"/api/goals/{(await eve.post('/api/goals', json=goal)).json()['id']}"
+        for to in statuses:
+            assert (await eve.patch(path, json={"status": to})).status_code == 200
+    liked = {"category": "communication", "key": "answers", "value": "short"}
+    await eve.post("/api/preferences", json=liked)
+    said = (await eve.post("/api/preferences", json=liked | {"is_negative": True})).json()
+    assert (await eve.delete(f"/api/preferences/{said['id']}")).status_code == 200
+    board, at = KeptBoard(world.admin, ACTIONS), datetime.now(UTC)
+    action, by = action_of(owner="eve", created_at=at), Change(by="vigil")
+    done = await board.create(lambda _: action, Scope("vigil", "eve"), by, at)
+    await board.replace(done.number, ended(done.entity, "success", at), by, at)
+    judged = await eve.patch(f"/api/actions/{action.id}", json={"is_good": True})
+    assert judged.status_code == 200, judged.text
 
 
 async def _compaction(world: World) -> None:

@@ -231,6 +231,9 @@ def test_every_kind_has_a_rule_and_every_rule_a_kind() -> None:
         "job.",
         "grant.",
         "task.",
+        "goal.",
+        "preference.",
+        "action.",
         *("cron.", "autonomy."),  # test_signals_slots
     )  # test_signals_hands
     assert made == {kind for kind in KINDS if not kind.startswith(elsewhere)}

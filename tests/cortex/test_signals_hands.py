@@ -6,8 +6,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
 import pytest
+from msgspec.structs import replace
 
 from services.cortex.signals.patterns import SignalWindow
+from tests.support import goal_records
 from vigil.contracts import (
     Approval,
     ApprovalState,
@@ -30,9 +32,10 @@ from vigil.contracts import (
     Turn,
     encode,
 )
-from vigil.contracts.board.vocabulary import TASKS
+from vigil.contracts.board.vocabulary import GOALS, TASKS, GoalStatus
 from vigil.contracts.session_kinds import child_kinds
 from vigil.errors import InvalidInput
+from vigil.preferences.confidence import first
 from vigil.signals.kinds import KINDS
 from vigil.signals.sources import SOURCES, project
 from vigil.subjects import SessionKey
@@ -224,6 +227,44 @@ def test_each_move_of_a_task_is_told_and_nothing_else_of_it(status: TaskStatus) 
     assert worked.session_key == "ann:vigil:_worker-1f"
     with pytest.raises(InvalidInput):
         of_task(task(owner="bob"))
+
+
+def of_kept(entity: Any, place: str = "") -> list[Signal]:
+    kind = str(entity.__struct_config__.tag)
+    change = Change(by="ann", cause=CALL)
+    data = encode(BoardEntry(entity=entity, turn_seq=0, at=goal_records.AT, change=change))
+    return project("BOARD", 9, ANN.board(kind, place or entity.id), data)
+
+
+@pytest.mark.parametrize("status", get_args(GoalStatus))
+def test_each_move_of_a_goal_is_told_and_nothing_else_of_it(status: GoalStatus) -> None:
+    """G-2: who moved it, never what it says."""
+    goal = goal_records.goal_of(description="CANARY", status=status)
+    (moved,) = of_kept(goal)
+    assert (moved.kind, moved.subject, moved.data["by"]) == (GOALS[status].signal, goal.id, "ann")
+    assert "CANARY" not in str(moved)
+    assert of_kept(replace(goal, moved_at=goal.moved_at - timedelta(seconds=1))) == []
+    with pytest.raises(InvalidInput):
+        of_kept(replace(goal, owner="bob"))
+
+
+def test_what_is_learned_and_done_is_told_without_its_words() -> None:
+    """G-3, G-5"""
+    lesson = first(goal_records.lesson_of("CANARY", "said"))
+    changes = ({}, {"is_negative": True}, {"is_removed": True})
+    told = [of_kept(replace(lesson, **change))[0] for change in changes]
+    assert [one.kind for one in told] == [
+        f"preference.{how}" for how in ("learned", "corrected", "removed")
+    ]
+    action = goal_records.action_of(number=1003, description="CANARY")
+    ended = replace(action, outcome="failed")
+    judged = replace(ended, feedback=goal_records.ACTION.feedback)
+    done = [of_kept(one, "3")[0] for one in (action, ended, judged)]
+    assert [one.kind for one in done] == ["action.taken", "action.ended", "action.judged"]
+    assert "CANARY" not in str((told, done))
+    assert "ask first" not in str(done)
+    with pytest.raises(InvalidInput):
+        of_kept(action)
 
 
 def test_an_entry_on_anothers_subject_gives_nothing() -> None:

@@ -25,11 +25,13 @@ from services.gateway.http.app import MESSAGES_PATH, SOCKET_PATH, endpoints
 from services.gateway.http.wire import ClientFrame
 from tests.support import approvals
 from tests.support.gateway import Gate
+from tests.support.goal_records import action_of
 from tests.support.pictures import png
 from tests.support.remembering import running_memories, save
-from vigil.contracts import BoardEntry, DeadLetter, Job, State, encode
+from vigil.board.kept import ACTIONS, KeptBoard
+from vigil.contracts import BoardEntry, Change, DeadLetter, Job, State, encode
 from vigil.memory.operation import mcp_view, operations
-from vigil.subjects import SessionKey
+from vigil.subjects import Scope, SessionKey
 from vigil.teams import TEAM
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -44,6 +46,7 @@ KINDS: Final = {
     **dict.fromkeys(("user", "userId"), "user"),
     **dict.fromkeys(("hash", "attachments"), "file"),
     "approval_id": "approval",
+    "parent": "parent",
     "row": "row",
     "target": "target",
     **dict.fromkeys(("from_id", "to_id", "links.to_id"), "memory"),
@@ -56,8 +59,11 @@ IDS: Final = {
     "/api/dead/": "letter",
     "/api/events": "label",
     "/api/grants/": "grant",
+    "/api/goals/": "goal",
     "/api/jobs/": "job",
     "/api/memories/": "memory",
+    "/api/actions/": "action",
+    "/api/preferences/": "preference",
     "/api/tasks/": "task",
     "/api/why/": "story",
 }
@@ -81,6 +87,9 @@ PLAIN: Final = frozenset({
     "active_hours", "at", "cron", "grace_s", "interval_s", "is_enabled", "is_stateful", "jitter_s",
     "may_overlap", "misfire", "prompt", "runs_once", "timeout_s", "model", "watch",
     "daily_tokens", "watch.kind",
+    "category", "check_interval_secs", "deadline_at", "is_confirmed", "is_good", "is_negative",
+    "learned_from", "outcome", "parts", "parts.description", "parts.success_criteria",
+    "source_channel", "strategy", "success_criteria", "value",
     "watch.pointer",
     "watch.url", "zone",
 })  # fmt: skip
@@ -90,15 +99,20 @@ SIGNED: Final = frozenset({"post_hook", "post_channel"})
 """What comes in by them says by a proof of its own whose it is."""
 BODIES: Final[dict[str, dict[str, Any]]] = {
     "associate_memories": {"from_id": "{memory2}", "to_id": "{memory3}"},
+    "change_goal": {"status": "paused"},
     "change_job": {"status": "cancelled"},
+    "change_preference": {"is_confirmed": True},
     "change_row": {"is_enabled": True},
     "change_task": {"status": "backlog"},
     "change_person": {"language": "en"},
     "chat": {"message": "hi", "userId": "{user}"},
     "decide_approval": {"verdict": "accept"},
     "give_ticket": {"session": "{session}"},
+    "judge_action": {"is_good": True},
     "maintain_memories": {},
+    "make_goal": {"description": "Keep the plants alive"},
     "make_grant": {"tool": "shell", "constraints": [{"kind": "argv", "argv": ["df"]}]},
+    "make_preference": {"category": "workflow", "key": "plants", "value": "at noon"},
     "make_row": {"name": "{new}", "prompt": "Water the plants", "cron": "0 9 1 1 *"},
     "make_task": {"title": "Water the plants"},
     "post_event": {
@@ -108,6 +122,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "post_mcp": {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}},
     "post_message": {"text": "hi"},
     "save_memory": {"content": "Tea"},
+    "split_goal": {"parts": [{"description": "Water"}]},
     "start_job": {"goal": "Water the plants"},
     "undo_memories": {"source": "api"},
 }  # fmt: skip
@@ -119,9 +134,22 @@ EVENT_HEADERS: Final = {
 }  # fmt: skip
 MCP: Final = {"accept": "application/json, text/event-stream"}
 REFUSALS: Final = {
-    **dict.fromkeys(("file", "grant", "job", "letter", "story", "task"), (404,)),
+    **dict.fromkeys(
+        (
+            "action",
+            "file",
+            "goal",
+            "grant",
+            "job",
+            "letter",
+            "preference",
+            "story",
+            "task",
+        ),
+        (404,),
+    ),
     **dict.fromkeys(("approval", "memory", "row", "session"), (404, 422)),
-    "target": (422,),
+    **dict.fromkeys(("parent", "target"), (422,)),
     "user": (403,),
 }
 """What a stranger is answered. A label isn't here: it is a name of the asker's own, and that
@@ -182,7 +210,7 @@ def fields_of(document: Any) -> Iterator[Asked]:
 def asked(document: Any) -> list[Asked]:
     """Return the fields that name something; fail for one of which nobody said what it names."""
     fields = [one for one in fields_of(document) if one.operation not in SIGNED]
-    rpc = {("post_mcp", "id"), ("rebuild_memories", "what")}
+    rpc = {("post_mcp", "id"), ("rebuild_memories", "what"), ("make_preference", "key")}
     named = [one for one in fields if one.field not in PLAIN and (one[0], one.field) not in rpc]
     named = [one for one in named if not one.field.startswith("constraints.")]
     unknown = [one for one in named if one.field != "id" and one.field not in KINDS]
@@ -217,13 +245,24 @@ async def things_of(
     await gate.admin.publish(key.dead("cortex"), encode(letter))
     grant = await person.post("/api/grants", json=BODIES["make_grant"] | whose)
     task = await person.post("/api/tasks", json=BODIES["make_task"] | whose)
+    goal = await person.post("/api/goals", json=BODIES["make_goal"] | whose)
+    parent = await person.post("/api/goals", json=BODIES["make_goal"] | whose)
+    preference = await person.post("/api/preferences", json=BODIES["make_preference"] | whose)
+    action = action_of(id=id_, owner=user, agent=agent)
+    await KeptBoard(gate.admin, ACTIONS).create(
+        lambda _: action, Scope(agent, user), Change(by=agent), now
+    )
     texts = [f"{user} has the {thing}" for thing in ("key", "mat", "cup")]
     memories = [await save(person, text, **whose) for text in texts]
     return {
         "user": (user,),
         "session": (str(key), str(planner)),
         "approval": (id_,),
+        "action": (id_,),
+        "goal": (goal.json()["id"],),
+        "parent": (parent.json()["id"],),
         "grant": (grant.json()["id"],),
+        "preference": (preference.json()["id"],),
         "job": (id_,),
         "task": (task.json()["id"],),
         "row": (await made_row(person, **whose),),
@@ -242,7 +281,11 @@ NOWHERE: Final[Things] = {
     "user": ("nobody",),
     "session": ("nobody:vigil:t1", f"nobody:vigil:_planner-{'9' * 32}"),
     "approval": ("9" * 32,),
+    "action": ("9" * 32,),
+    "goal": ("9" * 32,),
+    "parent": ("9" * 32,),
     "grant": ("9" * 32,),
+    "preference": ("9" * 32,),
     "job": ("9" * 32,),
     "task": ("9" * 32,),
     "row": ("9" * 32,),

@@ -20,10 +20,18 @@ ANN: Final = Scope("vigil", "ann")
 
 def goal_of(**changes: Any) -> BoardGoal:
     """A goal of Ann's."""
-    return BoardGoal(**{
-        "id": "a" * 32, "owner": "ann", "agent": "vigil", "description": "Keep the inbox clean",
-        "check_interval_s": 3600, "created_at": AT, "moved_at": AT, **changes,
-    })  # fmt: skip
+    return BoardGoal(
+        **{
+            "id": "a" * 32,
+            "owner": "ann",
+            "agent": "vigil",
+            "description": "Keep the inbox clean",
+            "check_interval_s": 3600,
+            "created_at": AT,
+            "moved_at": AT,
+            **changes,
+        }
+    )
 
 
 def lesson_of(
@@ -31,19 +39,36 @@ def lesson_of(
 ) -> BoardPreference:
     """What one lesson of Ann's says."""
     cause = changes.pop("cause", "")
-    return BoardPreference(**{
-        "id": id_of(ANN, "answers"), "owner": "ann", "agent": "vigil", "category": "communication",
-        "key": "answers", "value": value, "confidence": 0.0, "last_confirmed_at": at,
-        "created_at": at, "learned_from": (Lesson(how=how, at=at, cause=cause),), **changes,
-    })  # fmt: skip
+    return BoardPreference(
+        **{
+            "id": id_of(ANN, "answers"),
+            "owner": "ann",
+            "agent": "vigil",
+            "category": "communication",
+            "key": "answers",
+            "value": value,
+            "confidence": 0.0,
+            "last_confirmed_at": at,
+            "created_at": at,
+            "learned_from": (Lesson(how=how, at=at, cause=cause),),
+            **changes,
+        }
+    )
 
 
 def action_of(**changes: Any) -> BoardAction:
     """Something that Ann's agent did by itself."""
-    return BoardAction(**{
-        "id": "b" * 32, "owner": "ann", "agent": "vigil", "type": "shell",
-        "description": "df -h", "created_at": AT, **changes,
-    })  # fmt: skip
+    return BoardAction(
+        **{
+            "id": "b" * 32,
+            "owner": "ann",
+            "agent": "vigil",
+            "type": "shell",
+            "description": "df -h",
+            "created_at": AT,
+            **changes,
+        }
+    )
 
 
 GOAL: Final = goal_of(

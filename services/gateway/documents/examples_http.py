@@ -83,6 +83,32 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
         "end it": {"status": "backlog", "why": "not now"},
         "make it urgent": {"priority": "critical"},
     },
+    "GoalBody": {
+        "a standing one": {
+            "description": "Keep the inbox clean",
+            "check_interval_secs": 3600,
+            "userId": "ann",
+        },
+        "a timed one": {
+            "description": "Ship the release",
+            "deadline_at": "2030-01-01T18:00:00Z",
+            "success_criteria": "The tag is public",
+            "priority": 5,
+        },
+    },
+    "GoalChange": {"pause it": {"status": "paused", "why": "away"}},
+    "GoalSplit": {"two parts": {"parts": [{"description": "Tests"}, {"description": "Notes"}]}},
+    "PreferenceBody": {
+        "how it is to be": {"category": "communication", "key": "answers", "value": "short"},
+        "how it is not to be": {
+            "category": "code",
+            "key": "auto_merge",
+            "value": True,
+            "is_negative": True,
+        },
+    },
+    "PreferenceChange": {"it is so": {"is_confirmed": True}},
+    "FeedbackBody": {"it was wrong": {"is_good": False, "text": "ask me first"}},
     "RowBody": {
         "every weekday": {
             "name": "briefing",

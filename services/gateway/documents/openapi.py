@@ -17,6 +17,15 @@ from vigil.memory.wire import MaintainBody, MaintenanceDone, RebuildStarted
 from vigil.observe.health import Alive
 from vigil.sdk.cloud_event import CloudEvent
 
+from ..board.actions import ActionListing, ActionView, FeedbackBody
+from ..board.goals import GoalBody, GoalChange, GoalDetail, GoalListing, GoalSplit
+from ..board.preferences import (
+    PreferenceBody,
+    PreferenceChange,
+    PreferenceDetail,
+    PreferenceListing,
+)
+from ..board.tasks import TaskBody, TaskChange, TaskDetail, TaskListing
 from ..events.cloud_events import STRUCTURED
 from ..http.problem import MEDIA_TYPE, ProblemBody
 from ..http.wire import (
@@ -57,7 +66,6 @@ from ..work.jobs import (
 )
 from ..work.letters import DeadLetterDetail, DeadLetterPage
 from ..work.person import PersonChange, PersonView
-from ..work.tasks import TaskBody, TaskChange, TaskDetail, TaskListing
 from ..work.tools import ToolList
 from ..work.verdicts import ApprovalList, ApprovalView, Decide
 from . import examples_http
@@ -65,13 +73,15 @@ from .asyncapi import AsyncApi
 
 REF: Final = "#/components/schemas/{name}"
 _COMPONENTS: Final[tuple[Any, ...]] = (
-    Accepted, Alive, ApprovalList, ApprovalView, AsyncApi, Attachment,
+    Accepted, ActionListing, ActionView, Alive, ApprovalList, ApprovalView, AsyncApi, Attachment,
     ChatAnswer, ChatPending, ChatRequest, ClientFrame, CloudEvent, Costs, DeadLetterDetail,
     DeadLetterPage,
-    Decide, GrantBody, GrantList, GrantView,
+    Decide, FeedbackBody, GoalBody, GoalChange, GoalDetail, GoalListing, GoalSplit, GrantBody,
+    GrantList, GrantView,
     JobAccepted, JobBody, JobChange, JobDetail, JobList, JsonRpc, MaintainBody, MaintenanceDone,
     Me,
-    PauseState, PersonChange, PersonView, PostMessage, ProblemBody, Readiness, Rebuild,
+    PauseState, PersonChange, PersonView, PostMessage, PreferenceBody, PreferenceChange,
+    PreferenceDetail, PreferenceListing, ProblemBody, Readiness, Rebuild,
     RebuildStarted,
     FindingListing, RowBody, RowChange, RowDetail, RowListing,
     ServerFrame, SessionList, Signal, SkillList, SlotListing, SlotView, Status,
@@ -92,8 +102,8 @@ TAGS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
         ("/api/events", "/hooks/", "/channels/", "/api/signals"),
     ),
     "memory": (
-        "What agents know, and its indexes",
-        ("/api/memories", "/api/maintenance", "/mcp"),
+        "What agents know, how people like things, and the indexes",
+        ("/api/memories", "/api/preferences", "/api/maintenance", "/mcp"),
     ),
     "tools": (
         "What agents may do, and what a person allows",
@@ -101,7 +111,15 @@ TAGS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     ),
     "jobs": (
         "Work that runs by itself",
-        ("/api/jobs", "/api/skills", "/api/tasks", "/api/cron", "/api/slots"),
+        (
+            "/api/jobs",
+            "/api/skills",
+            "/api/tasks",
+            "/api/goals",
+            "/api/actions",
+            "/api/cron",
+            "/api/slots",
+        ),
     ),
     "installation": (
         "Who you are, what runs, the pause, dead letters, health, these documents",

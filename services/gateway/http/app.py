@@ -19,6 +19,7 @@ from vigil.memory.questions import Rebuild
 from vigil.observe.health import Alive
 
 from ..attachments import endpoint as attachments
+from ..board import endpoints as on_board
 from ..documents import asyncapi, examples_http, openapi
 from ..edge import Edge
 from ..endpoint import Endpoint
@@ -31,7 +32,7 @@ from ..signals import endpoint as signals
 from ..timetable import cron, rows, slots
 from ..why import endpoint as explain
 from ..why.answer import WhyAnswer
-from ..work import approvals, cost, dead, grants, jobs, person, tasks, tools
+from ..work import approvals, cost, dead, grants, jobs, person, tools
 from ..work.letters import DeadLetterDetail, DeadLetterPage
 from ..work.verdicts import ApprovalList, ApprovalView, Decide
 from . import routes, wire
@@ -107,14 +108,6 @@ _OWN: Final = (
     Endpoint("GET", "/api/grants/{id}", grants.get_grant, {200: grants.GrantView}, (*_INPUT, 503)),
     Endpoint("DELETE", "/api/grants/{id}", grants.revoke_grant, {200: grants.GrantView},
              (404, 409, 412, 422, 503)),
-    Endpoint("GET", "/api/tasks", tasks.list_tasks, {200: tasks.TaskListing}, (403, 422, 503)),
-    Endpoint("POST", "/api/tasks", tasks.make_task, {201: tasks.TaskDetail},
-             (403, 413, 422, 503), tasks.TaskBody),
-    Endpoint("GET", "/api/tasks/{id}", tasks.get_task, {200: tasks.TaskDetail}, (*_INPUT, 503)),
-    Endpoint("PATCH", "/api/tasks/{id}", tasks.change_task, {200: tasks.TaskDetail},
-             (403, 404, 409, 412, 413, 422, 503), tasks.TaskChange),
-    Endpoint("DELETE", "/api/tasks/{id}", tasks.remove_task, {200: tasks.TaskDetail},
-             (404, 409, 412, 422, 503)),
     Endpoint("GET", "/api/cron", cron.list_rows, {200: rows.RowListing}, (403, 422, 503)),
     Endpoint("POST", "/api/cron", cron.make_row, {201: rows.RowDetail}, (403, 413, 422, 503),
              rows.RowBody),
@@ -183,7 +176,7 @@ def _of_memory() -> list[Endpoint]:
 
 def endpoints() -> tuple[Endpoint, ...]:
     """Return everything that is served here but what comes before the routes."""
-    return (*_of_memory(), *_OWN)
+    return (*_of_memory(), *_OWN, *on_board.ENDPOINTS)
 
 
 def build(edge: Edge) -> Door:

@@ -24,12 +24,13 @@ from vigil.contracts import (
     MemorySaved,
     TaskStatus,
 )
+from vigil.contracts.board import BoardAction, BoardGoal, BoardPreference
 from vigil.contracts.vocabulary import Ending
 from vigil.tasks.lifecycle import OPEN
 
 from .text import clip
 
-E = TypeVar("E", BoardTask, Grant | GrantUse)
+E = TypeVar("E", BoardTask, Grant | GrantUse, BoardGoal, BoardPreference, BoardAction)
 AGENT: Final = "The agent"
 SAVED: Final = "memory.saved"
 MADE_OF: Final = "made_of"

@@ -6,7 +6,16 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from vigil.board.entries import STREAM, last_of
-from vigil.board.kept import GRANTS, TASKS, USES, KeptBoard, Revision
+from vigil.board.kept import (
+    ACTIONS,
+    GOALS,
+    GRANTS,
+    PREFERENCES,
+    TASKS,
+    USES,
+    KeptBoard,
+    Revision,
+)
 from vigil.bus.bus import Bus, Message
 from vigil.contracts import (
     Approval,
@@ -18,11 +27,12 @@ from vigil.contracts import (
     decode_board,
     decode_memory,
 )
+from vigil.contracts.board import BoardAction, BoardGoal, BoardPreference
 from vigil.errors import InvalidInput
 from vigil.subjects import Scope, SessionKey
 from vigil.timetable.log import SlotLog
 
-from . import entries, stories
+from . import entries, pursuits, stories
 from .entries import KeptFact, Written
 from .facts import Fact
 from .story import Asking, Story, within
@@ -44,8 +54,43 @@ async def story_of(bus: Bus, entity: KeptEntity) -> tuple[str, Told] | None:
     if isinstance(entity, TimetableRow):
         run = await run_story(bus, entity)
         return None if run is None else (run[0].kind, run)
+    if isinstance(entity, BoardGoal | BoardPreference | BoardAction):
+        return await _pursuit(bus, entity)
     grant = await KeptBoard(bus, GRANTS).find([whose], entity.id)
     return None if grant is None else ("grant", await grant_story(bus, grant))
+
+
+async def _pursuit(bus: Bus, entity: pursuits.Pursuit) -> tuple[str, Told] | None:
+    """Tell of a goal, a preference or an action, from the turn that made it on."""
+    whose = Scope(entity.agent, entity.owner)
+    kind: str = str(entity.__struct_config__.tag)
+    history: Sequence[Revision[Any]] = ()
+    told: Iterable[KeptFact] = ()
+    session = "" if isinstance(entity, BoardPreference) else entity.session_key
+    if isinstance(entity, BoardGoal):
+        goals = KeptBoard(bus, GOALS)
+        if (goal := await goals.find([whose], entity.id)) is not None:
+            history = await goals.history(goal)
+            told = pursuits.of_goal(_written(history), is_whole=len(history) < HISTORY_MAX)
+    elif isinstance(entity, BoardPreference):
+        preferences = KeptBoard(bus, PREFERENCES)
+        if (known := await preferences.find([whose], entity.id)) is not None:
+            history = await preferences.history(known)
+            told = pursuits.of_preference(_written(history))
+    else:
+        actions = KeptBoard(bus, ACTIONS)
+        if (action := await actions.find([whose], entity.id)) is not None:
+            history = await actions.history(action)
+            told = pursuits.of_action(_written(history))
+    if not history:
+        return None
+    made = None
+    if session and (cause := history[0].change.cause):
+        maker = SessionKey.parse(session)
+        made = within(maker, stories.of_effect(maker, cause))
+    key = SessionKey.parse(session) if session else SessionKey(entity.owner, entity.agent, "")
+    facts = _facts([one.number for one in history], told)
+    return kind, (key, stories.of_entries(entity.id, kind, facts, made))
 
 
 async def task_story(bus: Bus, found: Revision[BoardTask]) -> Told:

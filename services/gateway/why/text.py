@@ -217,6 +217,18 @@ TEMPLATES: Final[dict[str, str]] = {
     "task.moved": "{who} moved the task {title:q} to {status}[: {why:q}|.]",
     "task.begun": "Try {tries} of the task {title:q} began.",
     "task.ended": "The task {title:q} is {status}.",
+    "goal.made": "{who} set the goal {title:q}[: {why:q}|.]" + _HOLDS,
+    "goal.changed": "{who} changed the goal {title:q}[: {why:q}|.]",
+    "goal.moved": "{who} made the goal {title:q} {status}[: {why:q}|.]",
+    "preference.taught": (
+        "{who} noted for {title}: {value:q}, as sure as {confidence}[; from {lesson:q}|.]"
+    ),
+    "preference.corrected": "{who} noted for {title}: {value:q}[; from {lesson:q}|.]",
+    "preference.removed": "{who} removed what was noted for {title}.",
+    "action.taken": "It called {title} by itself: {what:q}" + _HOLDS,
+    "action.ended": "That ended: {outcome}.",
+    "action.liked": "{who} liked it[: {said:q}|.]",
+    "action.disliked": "{who} disliked it[: {said:q}|.]",
     "grant.made": "{who} allowed {tool} beforehand[ in {session}], with {covers:q}[: {why:q}|.]",
     "grant.changed": "{who} changed what is allowed: {tool}, with {covers:q}[: {why:q}|.]",
     "grant.used": "It let {tool} run in {session}: use {uses}.",

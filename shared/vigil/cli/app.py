@@ -15,6 +15,7 @@ from vigil.errors import VigilError
 from . import exits, output
 from .admin import backup, erase, provision, replay, token
 from .admin import up as running
+from .board import actions, goals, preferences, tasks
 from .chat import commands as talking
 from .commands import (
     approvals,
@@ -27,7 +28,6 @@ from .commands import (
     pause,
     person,
     status,
-    tasks,
     why,
 )
 from .commands import (
@@ -91,9 +91,12 @@ status.tail.command("signals")(watching.tail_signals)
 app.add_typer(status.tail, name="tail", rich_help_panel=_LOOK)
 app.command(rich_help_panel=_LOOK)(status.version)
 app.add_typer(memory.app, name="memory", rich_help_panel=_REMEMBER)
+app.add_typer(preferences.app, name="preferences", rich_help_panel=_REMEMBER)
 app.add_typer(mcp.app, name="mcp", rich_help_panel=_REMEMBER)
 app.add_typer(jobs.app, name="jobs", rich_help_panel=_WORK)
 app.add_typer(tasks.app, name="tasks", rich_help_panel=_WORK)
+app.add_typer(goals.app, name="goals", rich_help_panel=_WORK)
+app.add_typer(actions.app, name="actions", rich_help_panel=_WORK)
 app.add_typer(recurring.app, name="cron", rich_help_panel=_WORK)
 app.command(rich_help_panel=_STEER)(person.me)
 app.command(rich_help_panel=_STEER)(pause.pause)

@@ -27,6 +27,8 @@ OF_TIMED: Final[tuple[GoalStatus, ...]] = ("completed", "failed")
 """Where no standing goal gets."""
 HELD: Final[tuple[GoalStatus, ...]] = ("active", "paused")
 """What hasn't ended."""
+PARTS_MAX: Final = 10
+"""That a goal is split into at once."""
 
 
 def moves_of(goal: BoardGoal) -> tuple[GoalStatus, ...]:
@@ -70,6 +72,29 @@ def changed(goal: BoardGoal, fields: dict[str, Any], to: GoalStatus | None, now:
             raise InvalidInput("deadline_at", f"{fields['deadline_at'].isoformat()} is over")
     goal = replace(goal, **fields)
     return goal if to in (None, goal.status) else moved(goal, to, now)
+
+
+def part_of(goal: BoardGoal, part: BoardGoal) -> BoardGoal:
+    """Return a part that a goal is split into: what it doesn't say of itself, the whole says.
+
+    Raises:
+        InvalidInput: the goal has ended.
+    """
+    if goal.status not in HELD:
+        raise InvalidInput("status", f"is {goal.status}: there is nothing to split")
+    return replace(
+        part,
+        owner=goal.owner,
+        agent=goal.agent,
+        parent=goal.id,
+        goal_kind=goal.goal_kind,
+        deadline_at=goal.deadline_at,
+        priority=goal.priority,
+        check_interval_s=goal.check_interval_s,
+        source_channel=goal.source_channel,
+        origin=goal.origin,
+        is_tainted=goal.is_tainted or part.is_tainted,
+    )
 
 
 def is_active(goal: BoardGoal) -> bool:

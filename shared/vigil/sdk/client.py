@@ -26,6 +26,7 @@ from ..local import runfile
 from ..settings.config import Settings
 from ..worker.backoff import Backoff
 from .approvals import DecidingCalls
+from .board import BoardCalls
 from .cloud_event import MEDIA_TYPE as EVENT_MEDIA_TYPE
 from .cloud_event import cloud_event
 from .cron import CronCalls
@@ -35,7 +36,6 @@ from .memories import MemoryCalls
 from .method_group import given, query, segment
 from .person import PersonCalls
 from .sse import ServerEvent, events
-from .tasks import TaskCalls
 
 DEFAULT_URL: Final = "http://127.0.0.1:8420"
 ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
@@ -70,7 +70,7 @@ def is_passing(error: VigilError) -> bool:
 
 
 class Client(
-    CronCalls, MemoryCalls, DecidingCalls, GrantingCalls, JobCalls, PersonCalls, TaskCalls
+    CronCalls, MemoryCalls, DecidingCalls, GrantingCalls, JobCalls, PersonCalls, BoardCalls
 ):
     """The API of one gateway, as one user.
 

@@ -7,6 +7,7 @@ once (a job's steps) gives no signal.
 
 from __future__ import annotations
 
+from ..actions import log as actions
 from ..contracts import (
     Approval,
     BoardEntry,
@@ -18,7 +19,7 @@ from ..contracts import (
     decode_board,
 )
 from ..contracts.board import BoardAction, BoardGoal, BoardPreference
-from ..contracts.board.vocabulary import TASKS
+from ..contracts.board.vocabulary import GOALS, TASKS
 from ..contracts.vocabulary import APPROVALS, JOBS
 from ..errors import InvalidInput
 from ..subjects import Scope, SessionKey
@@ -33,21 +34,35 @@ def read(source: SignalSource, subject: str, data: bytes) -> tuple[Signals, Boar
     """
     entry = decode_board(data)
     entity = entry.entity
-    if isinstance(entity, Grant | BoardGoal | BoardPreference | BoardAction):
-        raise InvalidInput("subject", "no signal tells of it")
+    if isinstance(entity, Grant):
+        raise InvalidInput("subject", "a grant is not told of before it's used")
     if isinstance(entity, BoardTask):
-        return _of_task(source, subject, entity), entry
+        return _of_kept(source, subject, entity, entity.worker or entity.session_key), entry
+    if isinstance(entity, BoardGoal):
+        return _of_kept(source, subject, entity, entity.session_key), entry
+    if isinstance(entity, BoardPreference):
+        session = entity.learned_from[-1].session_key if entity.learned_from else ""
+        return _of_kept(source, subject, entity, session), entry
+    if isinstance(entity, BoardAction):
+        place = actions.place_of(entity)
+        return _of_kept(source, subject, entity, entity.session_key, place), entry
     key = SessionKey.parse(entity.session_key)
     if subject != key.board(str(entity.__struct_config__.tag), entity.id):
         raise InvalidInput("subject", f"{subject!r} is not that of {entity.id} of {key}")
     return Signals(key.scope, source, str(key)), entry
 
 
-def _of_task(source: SignalSource, subject: str, task: BoardTask) -> Signals:
-    whose = Scope.of(task.agent, task.owner)
-    if subject != f"board.{whose.agent}.{whose.owner}.task.{task.id}":
-        raise InvalidInput("subject", f"{subject!r} is not that of {task.id}")
-    return Signals(whose, source, task.worker or task.session_key or None)
+def _of_kept(
+    source: SignalSource,
+    subject: str,
+    entity: BoardTask | BoardGoal | BoardPreference | BoardAction,
+    session_key: str,
+    place: str = "",
+) -> Signals:
+    whose, kind = Scope.of(entity.agent, entity.owner), str(entity.__struct_config__.tag)
+    if subject != f"board.{whose.agent}.{whose.owner}.{kind}.{place or entity.id}":
+        raise InvalidInput("subject", f"{subject!r} is not that of {entity.id}")
+    return Signals(whose, source, session_key or None)
 
 
 def asked(signals: Signals, entry: BoardEntry) -> None:
@@ -123,10 +138,88 @@ def moved(signals: Signals, entry: BoardEntry) -> None:
         words.signal,
         entry.at,
         f"A task {words.step}",
-        caused_by=(entry.change.cause if entry.change is not None else "") or None,
+        caused_by=_cause(entry),
         subject=task.id,
         priority=task.priority,
         tries=task.tries or None,
-        by=entry.change.by if entry.change is not None else None,
+        by=_by(entry),
         is_tainted=task.is_tainted or None,
     )
+
+
+def pursued(signals: Signals, entry: BoardEntry) -> None:
+    """Tell that a goal was made, or moved; what else changes of one gives no signal."""
+    goal = entry.entity
+    if not isinstance(goal, BoardGoal) or goal.moved_at != entry.at:
+        return
+    words = GOALS[goal.status]
+    signals.add(
+        words.signal,
+        entry.at,
+        f"A goal {words.step}",
+        caused_by=_cause(entry),
+        subject=goal.id,
+        goal_kind=goal.goal_kind,
+        priority=goal.priority,
+        origin=goal.origin,
+        by=_by(entry),
+        is_tainted=goal.is_tainted or None,
+    )
+
+
+def learned(signals: Signals, entry: BoardEntry) -> None:
+    """Tell that a preference was taught, or removed; its value is not told."""
+    preference = entry.entity
+    if not isinstance(preference, BoardPreference):
+        return
+    how = preference.learned_from[-1].how if preference.learned_from else None
+    if preference.is_removed:
+        kind, text = "preference.removed", "A preference was removed"
+    elif preference.is_negative:
+        kind, text = "preference.corrected", "The agent was corrected"
+    else:
+        kind, text = "preference.learned", "A preference was taught, or doubted"
+    signals.add(
+        kind,
+        entry.at,
+        text,
+        caused_by=_cause(entry),
+        subject=preference.id,
+        category=preference.category,
+        how=how,
+        confidence=preference.confidence,
+        by=_by(entry),
+    )
+
+
+def acted(signals: Signals, entry: BoardEntry) -> None:
+    """Tell that the agent did something by itself, how that ended, and how it was liked."""
+    action = entry.entity
+    if not isinstance(action, BoardAction):
+        return
+    if action.feedback is not None:
+        kind, text = "action.judged", "A person said how they liked an action"
+    elif action.outcome != "pending":
+        kind, text = "action.ended", f"An action ended: {action.outcome}"
+    else:
+        kind, text = "action.taken", "The agent did something by itself"
+    signals.add(
+        kind,
+        entry.at,
+        text,
+        caused_by=_cause(entry),
+        subject=action.id,
+        type=action.type,
+        goal=action.goal or None,
+        outcome=action.outcome,
+        is_good=action.feedback.is_good if action.feedback is not None else None,
+        is_tainted=action.is_tainted or None,
+    )
+
+
+def _cause(entry: BoardEntry) -> str | None:
+    return (entry.change.cause if entry.change is not None else "") or None
+
+
+def _by(entry: BoardEntry) -> str | None:
+    return entry.change.by if entry.change is not None else None

@@ -58,6 +58,9 @@ _WORKED: Final = Giver("BOARD", BoardEntry, board.worked)
 _USED: Final = Giver("BOARD", BoardEntry, board.used)
 _MOVED: Final = Giver("BOARD", BoardEntry, board.moved)
 _DUE: Final = Giver("SLOTS", SlotEntry, slots.told)
+_PURSUED: Final = Giver("BOARD", BoardEntry, board.pursued)
+_LEARNED: Final = Giver("BOARD", BoardEntry, board.learned)
+_ACTED: Final = Giver("BOARD", BoardEntry, board.acted)
 
 KINDS: Final[dict[str, Kind]] = {
     "session.started": Kind("a session committed its first turn", (_STARTED,)),
@@ -115,6 +118,17 @@ KINDS: Final[dict[str, Kind]] = {
     "task.started": Kind("a worker began a task", (_MOVED,)),
     "task.completed": Kind("a task is done", (_MOVED,)),
     "task.failed": Kind("a task failed for good", (_MOVED,)),
+    "goal.active": Kind("a goal was made or resumed, and is pursued", (_PURSUED,)),
+    "goal.paused": Kind("a goal is paused, or waits for a person", (_PURSUED,)),
+    "goal.completed": Kind("a goal is reached", (_PURSUED,)),
+    "goal.failed": Kind("a goal was given up, or its deadline passed", (_PURSUED,)),
+    "goal.archived": Kind("a goal was put away", (_PURSUED,)),
+    "preference.learned": Kind("a preference was taught, confirmed or doubted", (_LEARNED,)),
+    "preference.corrected": Kind("a person said how something is not to be", (_LEARNED,)),
+    "preference.removed": Kind("a person removed a preference", (_LEARNED,)),
+    "action.taken": Kind("the agent did something that nobody ordered", (_ACTED,)),
+    "action.ended": Kind("what the agent did by itself ended", (_ACTED,)),
+    "action.judged": Kind("a person said how they liked what the agent did", (_ACTED,)),
     "job.started": Kind("a job began to run", (_WORKED,)),
     "job.completed": Kind("a job ran all its steps; some may have failed", (_WORKED,)),
     "job.failed": Kind("a job could not be planned", (_WORKED,)),

@@ -77,6 +77,8 @@ class Source(InStream, frozen=True, kw_only=True):
         return signals.made
 
 
+TOLD: Final = ("approval", "job", "use", "task", "goal", "preference", "action")
+"""What of the board gives signals."""
 SOURCES: Final = (
     Source(
         stream="SESSIONS",
@@ -101,7 +103,7 @@ SOURCES: Final = (
     ),
     Source(
         stream="BOARD",
-        filters=tuple(board_of(ANYBODY, kind) for kind in ("approval", "job", "use", "task")),
+        filters=tuple(board_of(ANYBODY, kind) for kind in TOLD),
         read=board.read,
         dated=BOARD_ALL,
         written_at=lambda data: decode_board(data).at,

@@ -1,47 +1,39 @@
 """/api/tasks: what an agent is to work on by itself (SPEC C-8, LOOPS L-15).
 
-The board is the truth of tasks, and changes by compare-and-set. A worker is begun and ended by
-others, who read what is written here.
+A worker is begun and ended by others, who read what is written here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Any, Final
 
-import structlog
+import msgspec
 from fastapi import Depends, Query, Response
 from msgspec.structs import replace
 
-from vigil.board.kept import TASKS, KeptBoard, Revision
+from vigil.board.kept import TASKS, Revision
 from vigil.contracts import (
     BoardTask,
-    Change,
     Instant,
     TaskMaker,
     TaskPriority,
     TaskResult,
     TaskStatus,
 )
-from vigil.errors import InvalidInput, WrongLastSequence
-from vigil.settings.tokens import Principal
-from vigil.subjects import PartText, Scope
+from vigil.errors import InvalidInput
+from vigil.subjects import PartText
 from vigil.tasks import lifecycle
-from vigil.tasks.check import check, check_text
-from vigil.teams import holding, may_act
+from vigil.tasks.check import check
 
 from .. import preconditions
-from ..access import check_reach, listed
 from ..edge import Edge
-from ..http.problem import Problem, erasing
 from ..http.routes import Caller, Json, Shared, User, body_of, id_of
 from ..http.wire import Answer, RequestBody
 from ..preconditions import Expected
+from .desk import KeptDesk, RevisionView, owner_for
 
-log = structlog.get_logger("vigil.gateway")
-
-WHY_LENGTH_MAX: Final = 500
+DESK: Final = KeptDesk(TASKS)
 _MADE_AS: Final[tuple[TaskStatus, ...]] = ("ready", "backlog")
 Id = Annotated[str, Depends(id_of("a task"))]
 
@@ -93,15 +85,10 @@ class TaskView(Answer, frozen=True, kw_only=True):
     revision: int
 
 
-class TaskRevision(Answer, frozen=True, kw_only=True):
+class TaskRevision(RevisionView, frozen=True, kw_only=True):
     """One state that a task was in, and who made it so."""
 
-    revision: int
-    at: Instant
     status: TaskStatus
-    by: str
-    why: str
-    cause: str
 
 
 class TaskDetail(TaskView, frozen=True, kw_only=True):
@@ -142,8 +129,7 @@ async def list_tasks(
 ) -> Response:
     """List tasks, those that moved last first."""
     wanted = lifecycle.OPEN if status is None else (status,)
-    board = KeptBoard(edge.bus, TASKS)
-    there = [one for whose in listed(caller, user) for one in await board.all(whose)]
+    there = await DESK.all(edge, caller, user)
     found = [one for one in there if one.entity.status in wanted and not one.entity.is_removed]
     found.sort(key=lambda one: (one.entity.moved_at, one.number), reverse=True)
     return Json(TaskListing(tasks=tuple(TaskView(**_facts(one)) for one in found[:limit])))
@@ -151,26 +137,18 @@ async def list_tasks(
 
 async def get_task(edge: Shared, caller: Caller, id_: Id) -> Response:
     """Show a task with its history; its ETag is its revision."""
-    return await _shown(edge, await _find(edge, caller.reach, id_))
+    return await _shown(edge, await DESK.find(edge, caller.reach, id_))
 
 
 async def make_task(
     edge: Shared, caller: Caller, wanted: Annotated[TaskBody, Depends(body_of(TaskBody))]
 ) -> Response:
     """Make a task; 422 beyond 200 that haven't ended."""
-    if edge.switches.is_erasing(caller.user):
-        raise erasing()
     if wanted.status not in _MADE_AS:
         raise InvalidInput("status", f"a new task is {' or '.join(_MADE_AS)}")
-    now = edge.clock.now()
-    owner = caller.owner_of(wanted.agent_id)
-    check_reach(caller, owner, wanted.agent_id, "agentId")
+    now, owner = edge.clock.now(), owner_for(edge, caller, wanted.agent_id)
     task = check(_task(wanted, owner, edge.context.new_id().replace("-", ""), now))
-    change = Change(by=caller.user, why=_why(wanted.why))
-    whose = holding(owner, wanted.agent_id)
-    made = await KeptBoard(edge.bus, TASKS).create(lambda _: task, whose, change, now)
-    log.info("task made", action="gateway.task", task=task.id, by=caller.user)
-    return await _shown(edge, made, 201)
+    return await _shown(edge, await DESK.create(edge, caller, task, wanted.why), 201)
 
 
 async def change_task(
@@ -181,47 +159,21 @@ async def change_task(
     expected: Expected,
 ) -> Response:
     """Move a task, or change what it says; 412 if it was changed since it was read."""
-    found = await _changeable(edge, caller, id_, expected)
-    _check_leave(caller, found.entity, wanted)
+    found = await DESK.changeable(edge, caller, id_, expected)
+    is_end = wanted.status not in (None, "ready") and not _texts(wanted)
+    DESK.check_leave(caller, found.entity, is_end=is_end, field="status")
     task = check(changed(found.entity, wanted, edge.clock.now()))
-    return await _stored(edge, caller, found, task, wanted.why)
+    return await _shown(edge, await DESK.store(edge, caller, found, task, wanted.why))
 
 
 async def remove_task(edge: Shared, caller: Caller, id_: Id, expected: Expected) -> Response:
     """Remove a task that is neither ready nor worked on; its history stays."""
-    found = await _changeable(edge, caller, id_, expected)
-    return await _stored(edge, caller, found, lifecycle.removed(found.entity), "removed")
+    found = await DESK.changeable(edge, caller, id_, expected)
+    task = lifecycle.removed(found.entity)
+    return await _shown(edge, await DESK.store(edge, caller, found, task, "removed"))
 
 
 # ---------------------------------------------------------------- inside
-
-
-async def _changeable(
-    edge: Edge, caller: Principal, id_: str, expected: int | None
-) -> Revision[BoardTask]:
-    """Return a task that may be changed. Raises: Problem."""
-    found = await _find(edge, caller.reach, id_)
-    if edge.switches.is_erasing(found.entity.owner):
-        raise erasing()
-    preconditions.check(expected, found.number)
-    if found.entity.is_removed:
-        raise Problem(409, "it was removed")
-    return found
-
-
-async def _stored(
-    edge: Edge, caller: Principal, found: Revision[BoardTask], task: BoardTask, why: str
-) -> Response:
-    if task == found.entity:
-        return await _shown(edge, found)
-    now, change = edge.clock.now(), Change(by=caller.user, why=_why(why))
-    try:
-        made = await KeptBoard(edge.bus, TASKS).change(found, task, change, now)
-    except WrongLastSequence:
-        raise preconditions.changed() from None
-    to, by = task.status, caller.user
-    log.info("task changed", action="gateway.task", task=task.id, status=to, by=by)
-    return await _shown(edge, made)
 
 
 def _task(wanted: TaskBody, owner: str, id_: str, now: datetime) -> BoardTask:
@@ -237,13 +189,6 @@ def _task(wanted: TaskBody, owner: str, id_: str, now: datetime) -> BoardTask:
         created_at=now,
         moved_at=now,
     )
-
-
-def _check_leave(caller: Principal, task: BoardTask, wanted: TaskChange) -> None:
-    """Raises: Problem, 403: only the owner says what is done, and lets it begin."""
-    is_end = wanted.status not in (None, "ready") and not _texts(wanted)
-    if not may_act(caller.user, task.owner, task.agent, caller.teams) and not is_end:
-        raise Problem(403, "only its owner may do that; an admin may end it", field="status")
 
 
 def _texts(wanted: TaskChange) -> dict[str, Any]:
@@ -264,29 +209,10 @@ def changed(task: BoardTask, wanted: TaskChange, now: datetime) -> BoardTask:
     return replace(lifecycle.moved(task, wanted.status, now), is_ordered=is_ordered)
 
 
-def _why(text: str) -> str:
-    return check_text("why", text, WHY_LENGTH_MAX)
-
-
-async def _find(edge: Edge, whose: Iterable[Scope], id_: str) -> Revision[BoardTask]:
-    """Raises: Problem, 404: the caller has no such task."""
-    found = await KeptBoard(edge.bus, TASKS).find(whose, id_)
-    if found is None:
-        raise Problem(404, "there is no such task")
-    return found
-
-
 async def _shown(edge: Edge, found: Revision[BoardTask], status: int = 200) -> Response:
     history = tuple(
-        TaskRevision(
-            revision=one.number,
-            at=one.at,
-            status=one.entity.status,
-            by=one.change.by,
-            why=one.change.why,
-            cause=one.change.cause,
-        )
-        for one in await KeptBoard(edge.bus, TASKS).history(found)
+        TaskRevision(status=task.status, **msgspec.structs.asdict(one))
+        for task, one in await DESK.history(edge, found)
     )
     moves = lifecycle.MOVES[found.entity.status] if not found.entity.is_removed else ()
     moves = tuple(to for to in moves if to != "in_progress")

@@ -1,0 +1,1 @@
+"""What the board is the truth of, over HTTP: tasks, goals, preferences, actions."""

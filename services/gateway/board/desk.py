@@ -1,0 +1,146 @@
+"""What all endpoints of one kind of entity on the board have in common (LOOPS L-15).
+
+Each is its owner's: others are answered as if it weren't there, and an admin may look, and end. It
+changes by compare-and-set, on the revision that `If-Match` names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, Generic
+
+import structlog
+
+from vigil.board.kept import E, KeptBoard, KeptKind, Revision
+from vigil.contracts import Change, Instant
+from vigil.errors import WrongLastSequence
+from vigil.settings.tokens import Principal
+from vigil.subjects import Scope
+from vigil.tasks.check import check_text
+from vigil.teams import holding, may_act
+
+from .. import preconditions
+from ..access import check_reach, listed
+from ..edge import Edge
+from ..http.problem import Problem, erasing
+from ..http.wire import Answer
+
+log = structlog.get_logger("vigil.gateway")
+
+WHY_LENGTH_MAX: Final = 500
+
+
+class RevisionView(Answer, frozen=True, kw_only=True):
+    """One state that something on the board was in, and who made it so."""
+
+    revision: int
+    at: Instant
+    by: str
+    why: str
+    cause: str
+
+
+class KeptDesk(Generic[E]):
+    """Serves the entities of one kind."""
+
+    def __init__(self, kind: KeptKind[E]) -> None:
+        self._kind: KeptKind[E] = kind
+
+    def _board(self, edge: Edge) -> KeptBoard[E]:
+        return KeptBoard(edge.bus, self._kind)
+
+    async def all(self, edge: Edge, caller: Principal, user: str | None) -> list[Revision[E]]:
+        """Return what a list may show. Raises: Problem, InvalidInput, Unavailable."""
+        board = self._board(edge)
+        return [one for whose in listed(caller, user) for one in await board.all(whose)]
+
+    async def find(self, edge: Edge, whose: Iterable[Scope], id_: str) -> Revision[E]:
+        """Raises: Problem, 404: they have no such thing."""
+        found = await self._board(edge).find(whose, id_)
+        if found is None:
+            raise Problem(404, f"there is no such {self._kind.name}")
+        return found
+
+    async def changeable(
+        self, edge: Edge, caller: Principal, id_: str, expected: int | None
+    ) -> Revision[E]:
+        """Return what may be changed. Raises: Problem."""
+        found = await self.find(edge, caller.reach, id_)
+        if edge.switches.is_erasing(found.entity.owner):
+            raise erasing()
+        preconditions.check(expected, found.number)
+        if getattr(found.entity, "is_removed", False):
+            raise Problem(409, "it was removed")
+        return found
+
+    async def create(self, edge: Edge, caller: Principal, entity: E, why: str) -> Revision[E]:
+        """Store something new. Raises: BoundReached, InvalidInput, Unavailable."""
+        whose, change = holding(entity.owner, entity.agent), change_by(caller, why)
+        now = edge.clock.now()
+        made = await self._board(edge).create(lambda _: entity, whose, change, now)
+        self._log("made", made, caller)
+        return made
+
+    async def store(
+        self, edge: Edge, caller: Principal, found: Revision[E], entity: E, why: str
+    ) -> Revision[E]:
+        """Store what it is now. Raises: Problem, 412: somebody was faster; as `create`."""
+        if entity == found.entity:
+            return found
+        now, change = edge.clock.now(), change_by(caller, why)
+        try:
+            made = await self._board(edge).change(found, entity, change, now)
+        except WrongLastSequence:
+            raise preconditions.changed() from None
+        self._log("changed", made, caller)
+        return made
+
+    def _log(self, done: str, made: Revision[E], caller: Principal) -> None:
+        kind, id_ = self._kind.name, made.entity.id
+        log.info(f"{kind} {done}", action="gateway.board", kind=kind, id=id_, by=caller.user)
+
+    async def history(self, edge: Edge, found: Revision[E]) -> list[tuple[E, RevisionView]]:
+        """Return the revisions that are kept, the oldest first: at most 64."""
+        return [
+            (
+                one.entity,
+                RevisionView(
+                    revision=one.number,
+                    at=one.at,
+                    by=one.change.by,
+                    why=one.change.why,
+                    cause=one.change.cause,
+                ),
+            )
+            for one in await self._board(edge).history(found)
+        ]
+
+    def check_leave(
+        self, caller: Principal, entity: E, *, is_end: bool, field: str | None = None
+    ) -> None:
+        """Raises: Problem, 403: only the owner says what is done; an admin may end it."""
+        if not is_end and not may_act(caller.user, entity.owner, entity.agent, caller.teams):
+            raise Problem(403, "only its owner may do that; an admin may end it", field=field)
+
+
+def change_by(caller: Principal, why: str) -> Change:
+    """Raises: InvalidInput: the reason is too long."""
+    return Change(by=caller.user, why=check_text("why", why, WHY_LENGTH_MAX))
+
+
+def owner_for(edge: Edge, caller: Principal, agent: str, user: str | None = None) -> str:
+    """Return who owns what the caller makes with an agent.
+
+    Args:
+        user: as the request names it; nobody but the caller.
+
+    Raises:
+        Problem: 403, the caller is in no such team, or names somebody else; 409, being erased.
+    """
+    if edge.switches.is_erasing(caller.user):
+        raise erasing()
+    owner = caller.owner_of(agent)
+    check_reach(caller, owner, agent, "agentId")
+    if user is not None and user not in (caller.user, owner):
+        raise Problem(403, "only its owner makes it", field="userId")
+    return owner

@@ -1,0 +1,36 @@
+"""Splitting a goal on the board: all its parts find room, or none is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from ..bus.bus import Bus
+from ..contracts import Change
+from ..contracts.board import BoardGoal
+from ..goals.check import check
+from ..goals.lifecycle import part_of
+from ..teams import holding
+from .kept import GOALS, BoundReached, KeptBoard, Revision
+
+
+async def split(
+    bus: Bus, whole: BoardGoal, parts: Sequence[BoardGoal], change: Change, now: datetime
+) -> list[Revision[BoardGoal]]:
+    """Make parts of a goal; those that are there already are returned instead.
+
+    Raises:
+        BoundReached: there is no room for all of them.
+        InvalidInput: a part can't be kept, or the whole has ended.
+        Unavailable: as `KeptBoard.create`.
+    """
+    parts = [check(part_of(whole, part)) for part in parts]
+    board, whose = KeptBoard(bus, GOALS), holding(whole.owner, whole.agent)
+    there = [one.entity for one in await board.all(whose)]
+    known = {one.id for one in there}
+    count = sum(GOALS.is_open(one, now) for one in there)
+    wanted = sum(GOALS.is_open(one, now) for one in parts if one.id not in known)
+    if wanted and count + wanted > GOALS.open_max:
+        reason = f"{whole.owner} has {count} of {GOALS.open_max}: there is no room for {wanted}"
+        raise BoundReached(GOALS.name, reason)
+    return [await board.create(lambda _, one=part: one, whose, change, now) for part in parts]  # type: ignore[misc]

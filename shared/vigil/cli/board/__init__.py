@@ -1,0 +1,1 @@
+"""What the board is the truth of, on the command line: tasks, goals, preferences, actions."""

@@ -1,0 +1,171 @@
+"""What `vigil.Client` can do with goals, preferences and actions: a method for each endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, Final
+
+from .method_group import MethodGroup, given, query, segment
+
+GOALS: Final = "/api/goals"
+PREFERENCES: Final = "/api/preferences"
+ACTIONS: Final = "/api/actions"
+
+
+def _match(revision: int | None) -> dict[str, str]:
+    return {} if revision is None else {"If-Match": f'"{revision}"'}
+
+
+class GoalCalls(MethodGroup):
+    """Base of `vigil.Client`: what an agent pursues (SPEC G-2)."""
+
+    def goals(
+        self, *, status: str | None = None, user: str | None = None, limit: int = 200
+    ) -> list[dict[str, Any]]:
+        """Return goals, the more important first: one's own, or with an admin token everybody's.
+
+        Args:
+            status: only those. None: all that haven't ended.
+            limit: 1..500.
+        """
+        wanted = query({"status": status, "limit": limit, "user": user})
+        found: list[dict[str, Any]] = self._object("GET", GOALS + wanted)["goals"]
+        return found
+
+    def goal(self, id_: str) -> dict[str, Any]:
+        """Return a goal with its `history`, its `moves` and its `revision`."""
+        return self._object("GET", f"{GOALS}/{segment(id_)}")
+
+    def make_goal(
+        self,
+        description: str,
+        *,
+        check_interval_secs: int | None = None,
+        deadline_at: datetime | str | None = None,
+        agent: str = "vigil",
+        **fields: Any,
+    ) -> dict[str, Any]:
+        """Make a goal; return it. Raises: ApiError with status 422, if 50 are active.
+
+        Args:
+            check_interval_secs: how often it's looked at; None: once a day.
+            deadline_at: aware; None: it stands until it's put away.
+            fields: `priority`, `success_criteria`, `strategy`, `parent`, `why`.
+        """
+        body = given(
+            description=description,
+            check_interval_secs=check_interval_secs,
+            deadline_at=deadline_at,
+            agentId=agent,
+            **fields,
+        )
+        return self._object("POST", GOALS, body)
+
+    def change_goal(
+        self, id_: str, *, revision: int | None = None, **changes: Any
+    ) -> dict[str, Any]:
+        """Move a goal, or change what it says; return it.
+
+        Raises: ApiError with status 412, if it isn't `revision` now; 422: there is no such move.
+
+        Args:
+            revision: as it was read. None: whatever is there.
+            changes: `status`, `why`, and what `make_goal` takes.
+        """
+        path = f"{GOALS}/{segment(id_)}"
+        return self._object("PATCH", path, given(**changes), headers=_match(revision))
+
+    def split_goal(
+        self, id_: str, parts: Iterable[str], *, why: str = "", revision: int | None = None
+    ) -> list[dict[str, Any]]:
+        """Split a goal into parts, by their descriptions; return them. Raises: as `make_goal`."""
+        body = {"parts": [{"description": part} for part in parts], "why": why}
+        path = f"{GOALS}/{segment(id_)}/parts"
+        made: list[dict[str, Any]] = self._object("POST", path, body, headers=_match(revision))[
+            "goals"
+        ]
+        return made
+
+    def archive_goal(self, id_: str, *, revision: int | None = None) -> dict[str, Any]:
+        """Put a goal away; return it as it is kept. Raises: as `change_goal`."""
+        path = f"{GOALS}/{segment(id_)}"
+        return self._object("DELETE", path, headers=_match(revision))
+
+
+class PreferenceCalls(MethodGroup):
+    """Base of `vigil.Client`: how a person likes things (SPEC G-3)."""
+
+    def preferences(
+        self, *, category: str | None = None, user: str | None = None, limit: int = 200
+    ) -> list[dict[str, Any]]:
+        """Return preferences, the surer first. `limit`: 1..500."""
+        wanted = query({"category": category, "limit": limit, "user": user})
+        found: list[dict[str, Any]] = self._object("GET", PREFERENCES + wanted)["preferences"]
+        return found
+
+    def preference(self, id_: str) -> dict[str, Any]:
+        """Return a preference with its `history` and its `revision`."""
+        return self._object("GET", f"{PREFERENCES}/{segment(id_)}")
+
+    def make_preference(
+        self,
+        category: str,
+        key: str,
+        value: Any,
+        *,
+        is_negative: bool = False,
+        learned_from: str = "",
+        agent: str = "vigil",
+        why: str = "",
+    ) -> dict[str, Any]:
+        """Say how one likes something; what stood under that key is replaced. Return it.
+
+        Args:
+            category: ``communication``, ``schedule``, ``code``, ``workflow``.
+            value: JSON.
+            is_negative: the value is what one doesn't want.
+        """
+        body = given(
+            category=category,
+            key=key,
+            value=value,
+            is_negative=is_negative,
+            learned_from=learned_from,
+            agentId=agent,
+            why=why,
+        )
+        return self._object("POST", PREFERENCES, body)
+
+    def confirm_preference(self, id_: str, *, revision: int | None = None) -> dict[str, Any]:
+        """Say that a preference holds; return it. Raises: ApiError with status 412."""
+        path = f"{PREFERENCES}/{segment(id_)}"
+        return self._object("PATCH", path, {"is_confirmed": True}, headers=_match(revision))
+
+    def remove_preference(self, id_: str, *, revision: int | None = None) -> dict[str, Any]:
+        """Remove a preference; return it as it is kept. Raises: ApiError with status 412."""
+        path = f"{PREFERENCES}/{segment(id_)}"
+        return self._object("DELETE", path, headers=_match(revision))
+
+
+class ActionCalls(MethodGroup):
+    """Base of `vigil.Client`: what agents did without being asked (SPEC G-5)."""
+
+    def actions(
+        self, *, outcome: str | None = None, user: str | None = None, limit: int = 100
+    ) -> list[dict[str, Any]]:
+        """Return actions, the newest first. `limit`: 1..500."""
+        wanted = query({"outcome": outcome, "limit": limit, "user": user})
+        found: list[dict[str, Any]] = self._object("GET", ACTIONS + wanted)["actions"]
+        return found
+
+    def action(self, id_: str) -> dict[str, Any]:
+        """Return an action with its `revision`."""
+        return self._object("GET", f"{ACTIONS}/{segment(id_)}")
+
+    def judge_action(
+        self, id_: str, *, is_good: bool, text: str = "", revision: int | None = None
+    ) -> dict[str, Any]:
+        """Say what one thinks of an action; return it. Raises: ApiError with status 412."""
+        path, body = f"{ACTIONS}/{segment(id_)}", {"is_good": is_good, "text": text}
+        return self._object("PATCH", path, body, headers=_match(revision))
