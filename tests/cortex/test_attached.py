@@ -16,7 +16,7 @@ from services.cortex.core.context.sight import Sight
 from services.cortex.thought.attachments import with_files
 from tests.cortex.asked import ask, request, row
 from tests.cortex.test_wires import WAYS
-from tests.support.gateway import Gate
+from tests.support.gateway import Gate, until
 from tests.support.messages_api import MessagesApi, Reply, calls, fails, messages_api, says
 from tests.support.messages_replies import SITUATION
 from tests.support.pictures import jpeg, pdf, png
@@ -178,8 +178,17 @@ async def test_the_image_that_a_tool_reads_is_shown(tmp_path: Path) -> None:
         *_, last = messages_of(api)
         assert files_in([last]) == [("image/png", CAT)]
         assert last["content"][0]["content"] == "[plot.png, 400x300 pixels, 701 kB]"
-        admin = await stack.bus("admin")
-        assert await store.is_kept(admin, "ann", hashlib.sha256(CAT).hexdigest())
+        admin, hash_ = await stack.bus("admin"), hashlib.sha256(CAT).hexdigest()
+        assert await store.is_kept(admin, "ann", hash_)
+        # As if it had been killed before.
+        await admin.api("STREAM.PURGE.FILES", {"filter": "file.ann.>"})
+        await stack.stop("executor")
+        await stack.start("executor")
+
+        async def is_kept() -> bool:
+            return await store.is_kept(admin, "ann", hash_)
+
+        await until(is_kept, "the next start keeps it")
 
 
 async def test_in_a_team_a_file_is_of_whom_attached_it(bare: Stack) -> None:

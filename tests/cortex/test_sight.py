@@ -192,6 +192,21 @@ def test_a_summary_is_made_of_words() -> None:
     assert transcript([row]).endswith("with it came a file:\n| plan.pdf, 2 pages, 41 kB")
 
 
+def test_many_files_are_summed_up() -> None:
+    """I-4: they fill the window, whatever few bytes they take in the history."""
+    driver = driver_of()
+    for n in range(8):
+        attach(driver, f"see {n}", msgspec.structs.replace(PHOTO, width=8000))
+    window = driver.history.window(0)
+    assert driver.history.plan([], window) is None
+    small = msgspec.structs.replace(window, context_tokens=34_000)
+    plan = driver.history.plan([], small)
+    assert plan is not None
+    assert plan.kind == "summarise"
+    cut = driver.history.cut(plan)
+    assert "cat.png" in transcript([row for chunk in cut.chunks for row in chunk.rows])
+
+
 FILES: Final = st.lists(
     st.builds(
         Attachment,

@@ -122,6 +122,8 @@ def _size_of(kind: str, data: bytes) -> tuple[int, int]:
         width, height = 0, 0
     if not width or not height:
         raise InvalidInput("file", f"is no whole {kind} image: its header tells no size")
+    if not _is_ended(kind, data):
+        raise InvalidInput("file", f"is no whole {kind} image: its end is missing")
     if max(width, height) > SIDE_MAX or width * height > PIXELS_MAX:
         most = f"{SIDE_MAX} pixels on a side, {PIXELS_MAX // 10**6} million in all"
         raise InvalidInput("file", f"is {width}x{height} pixels; at most {most}")
@@ -166,6 +168,19 @@ def _webp(data: bytes) -> tuple[int, int]:
         width, height = struct.unpack_from("<HH", data, 26)
         return width & 0x3FFF, height & 0x3FFF
     return 0, 0
+
+
+def _is_ended(kind: str, data: bytes) -> bool:
+    """Whether an image's end is there; of a GIF image nobody can tell without decoding it."""
+    match kind:
+        case "image/png":
+            return b"IEND\xaeB`\x82" in data
+        case "image/jpeg":
+            return b"\xff\xd9" in data
+        case "image/webp":
+            return len(data) >= 8 + int.from_bytes(data[4:8], "little")
+        case _:
+            return True
 
 
 _READERS: Final = {
