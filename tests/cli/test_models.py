@@ -18,8 +18,9 @@ PRICES = (
 
 
 def _without_tools(body: dict[str, Any]) -> Reply:
-    if body.get("tools"):
-        return fails(400, "invalid_request_error", error_message="does not support tools")
+    blocks = [block["type"] for message in body["messages"] for block in message["content"]]
+    if body.get("tools") or "image" in blocks:
+        return fails(400, "invalid_request_error", error_message="does not support that")
     return says("ok")
 
 
@@ -46,6 +47,7 @@ async def test_each_configured_model_is_asked(tmp_path: Path) -> None:
             [models.chat]
             provider = "openai"
             base_url = "{chat.url}"
+            takes = ["image"]
         """
         (tmp_path / "vigil.toml").write_text(section)
         found = {one["name"]: one for one in (await _json(cli, 0, "models"))["models"]}
@@ -60,7 +62,7 @@ async def test_each_configured_model_is_asked(tmp_path: Path) -> None:
         assert (found["small"]["context_tokens"], found["small"]["price"]) == (8000, None)
         assert found["small"]["lacks"] == ["tools", "a cap in USD: it has no price"]
         assert found["chat"]["provider"] == "openai"
-        assert found["chat"]["lacks"] == ["tools", "a cap in USD: it has no price"]
+        assert found["chat"]["lacks"] == ["tools", "images", "a cap in USD: it has no price"]
         assert found["chat"]["server"] in chat.url
         assert {one.body["max_tokens"] for one in (*good.requests, *small.requests)} == {1}
         check = await _check(cli, 0)

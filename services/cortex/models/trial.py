@@ -1,7 +1,7 @@
 """Each configured model asked for one token: whether it answers, how fast, and what it refuses.
 
 The command line runs this in a process of its own, since only a cortex has the SDKs and the keys.
-It makes up to three calls of a token, which no budget counts.
+It makes up to four calls of a token, which no budget counts.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from typing import Any, Final
 
 import msgspec
 
-from vigil.contracts import Row, TextBlock
+from vigil.contracts import Attachment, AttachmentBlock, Row, TextBlock
 from vigil.errors import ConfigError
 from vigil.settings import config
 from vigil.settings.config import Settings
+from vigil.settings.models import takes_of
 from vigil.settings.models.access import access_of, all_names
 from vigil.settings.models.trial import TriedModel
 
@@ -32,6 +33,14 @@ _SCHEMA: Final = {
     "required": ["word"],
     "additionalProperties": False,
 }
+_GREY: Final = (
+    "iVBORw0KGgoAAAANSUhEUgAAACAAAAAgCAAAAABWESUoAAAAFklEQVR42mNoIAAYRhWMKhhVMFIVAABCAAAfN5c2"
+    "AAAAAElFTkSuQmCC"
+)
+"""A PNG image of 32x32 pixels, in Base64."""
+_IMAGE: Final = Attachment(
+    hash="0" * 64, name="grey.png", type="image/png", size=79, width=32, height=32
+)
 _ASKED: Final[dict[str, dict[str, Any]]] = {
     "tools": {"tools": (ToolSpec(name="say", description="Say it.", input_schema=_SCHEMA),)},
     "answers by a schema": {"schema": _SCHEMA},
@@ -64,19 +73,28 @@ async def _try(settings: Settings, name: str, used_by: tuple[str, ...]) -> Tried
         found, provider=access.provider, model=access.model, server=_server(model)
     )
     try:
-        return await _asked(model, found, min(TIMEOUT_S, settings.config.model.timeout_s))
+        timeout_s = min(TIMEOUT_S, settings.config.model.timeout_s)
+        takes_images = "image" in takes_of(settings.config, name)
+        return await _asked(model, found, timeout_s, takes_images=takes_images)
     except ModelError as error:
         return msgspec.structs.replace(found, error=error.reason)
     finally:
         await model.close()
 
 
-async def _asked(model: LanguageModel, found: TriedModel, timeout_s: float) -> TriedModel:
-    """Ask plainly, then for what it may refuse. Raises: ModelError, of the plain question."""
+async def _asked(
+    model: LanguageModel, found: TriedModel, timeout_s: float, *, takes_images: bool
+) -> TriedModel:
+    """Ask plainly, then for what it may refuse. Raises: ModelError, of the plain question.
+
+    Args:
+        takes_images: whether it's configured to.
+    """
     begun = time.perf_counter()
     await model.answer(_request(timeout_s), _ignore)
     latency_ms = (time.perf_counter() - begun) * 1000
-    lacks = [what for what, fields in _ASKED.items() if await _refuses(model, timeout_s, fields)]
+    asked = _ASKED | ({"images": _with_image(timeout_s)} if takes_images else {})
+    lacks = [what for what, fields in asked.items() if await _refuses(model, timeout_s, fields)]
     return msgspec.structs.replace(found, latency_ms=round(latency_ms, 1), lacks=tuple(lacks))
 
 
@@ -97,12 +115,20 @@ def _request(timeout_s: float, **fields: Any) -> ModelRequest:
     return ModelRequest(
         session_key="",
         system=("You are asked whether you are there.",),
-        rows=(said,),
         max_tokens=1,
         timeout_s=timeout_s,
         situation=situation,
-        **({"tools": ()} | fields),
+        **({"rows": (said,), "tools": ()} | fields),
     )
+
+
+def _with_image(timeout_s: float) -> dict[str, Any]:
+    (said,) = _request(timeout_s).rows
+    shown = (*said.blocks, AttachmentBlock(file=_IMAGE))
+    return {
+        "rows": (msgspec.structs.replace(said, blocks=shown),),
+        "files": {_IMAGE.hash: _GREY},
+    }
 
 
 def _server(model: LanguageModel) -> str:
