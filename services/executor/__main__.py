@@ -32,6 +32,7 @@ from . import work
 from .calls import CallsInHand
 from .config import ExecutorLimits
 from .effects import Carrying
+from .probes.watcher import Watcher
 from .tools import sources
 from .tools.registry import Registry
 from .turns import ExecutorTurns
@@ -55,14 +56,20 @@ async def serve(context: Context, limits: ExecutorLimits | None = None) -> None:
     registry = Registry(context.bus, context.clock)
     switches = await Switches.watch(context.bus)
     try:
-        async with asyncio.TaskGroup() as group, sources.start(context, registry):
+        async with (
+            asyncio.TaskGroup() as group,
+            sources.start(context, registry) as own,
+        ):
             publishing = group.create_task(
                 registry.run(sources.expected(context.settings.config)), name="executor-shelves"
             )
             await presence.begin()
             living = group.create_task(presence.run(), name="executor-presence")
             try:
-                await _carry_out(context, limits, registry, presence, switches)
+                watcher = None
+                if own is not None:
+                    watcher = Watcher(context, own, registry, switches.is_erasing)
+                await _carry_out(context, limits, registry, presence, switches, watcher)
             finally:
                 living.cancel()
                 publishing.cancel()
@@ -77,12 +84,14 @@ async def _carry_out(
     registry: Registry,
     presence: Presence,
     switches: Switches,
+    watcher: Watcher | None,
 ) -> None:
-    """Take turns until cancelled."""
+    """Take turns, and look at what is watched, until cancelled."""
     bus = context.bus
     calls = CallsInHand(context, registry, presence, limits, switches.is_erasing)
     switches.on_change(calls.withdraw_erased)
-    folders = erasure.Folders(context.settings.workspaces, calls, switches)
+    busy = (calls, watcher) if watcher else (calls,)
+    folders = erasure.Folders(context.settings.workspaces, busy, switches)
     turns = ExecutorTurns(calls, Carrying(context, limits, calls.withdraw), limits)
     _tell(context, registry, calls)
     await bus.listen(EXECUTOR_CANCEL, _Withdrawals(calls).take)
@@ -101,6 +110,7 @@ async def _carry_out(
             async with (
                 worker.consuming(topology.EXECUTOR_TURNS, topology.EXECUTOR_TURNS_SYSTEM) as loops,
                 requeue.answering(bus, work.SERVICE, worker.again),
+                watcher.answering() if watcher else contextlib.nullcontext(),
             ):
                 context.ready.set()
                 await worker.run(loops)

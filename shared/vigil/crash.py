@@ -114,6 +114,10 @@ POINTS: Final = {
         "an entry of the timetable's ledger is stored; a run isn't begun",
         "begun by who is active next",
     ),
+    "scheduler.slot.looked": (
+        "what is watched was looked at; what was seen there isn't stored",
+        "looked at again by who is active next",
+    ),
     "scheduler.slot.begun": ("a run's first event is stored", "found stored"),
     "scheduler.slot.ended": (
         "the cancel of a run that has had its time is stored",

@@ -12,8 +12,8 @@ import pytest
 import pytest_asyncio
 
 from services.cortex.thought.model import ModelRequest
-from services.executor import watcher
 from services.executor.own_tools.http_get import Fetcher
+from services.executor.probes import watcher
 from services.executor.tools import builtin
 from services.scheduler.timetable import watch as watch_rules
 from tests.support.world import StoppedClock, World, running_world
@@ -22,7 +22,7 @@ from vigil.erasure import mark
 from vigil.errors import Unavailable
 from vigil.net.ssrf import Rules
 from vigil.subjects import Scope
-from vigil.timetable import check
+from vigil.timetable import watched
 from vigil.timetable.log import Placed, SlotLog
 from vigil.timetable.probe import FAILURES_TOLD
 
@@ -88,7 +88,7 @@ async def world(site: Document, tmp_path_factory: pytest.TempPathFactory) -> Asy
         rules = Rules(ports=(site.port,), allow_private=True)
         # All of it is as it is, but for where it may look: the site is on this machine.
         patch.setattr(builtin, "Fetcher", lambda _, **more: Fetcher(rules, **more))
-        patch.setattr(check, "WATCHED", rules)
+        patch.setattr(watched, "PUBLIC", rules)
         async with running_world(home, patch, has_hands=True) as running:
             yield running
 
@@ -139,7 +139,7 @@ async def test_a_month_without_a_change_takes_no_model_and_one_change_one_run(
         return behave(request)
 
     world.agent.behave = answer
-    row = await made(ann.http, "news", {"url": site.url})
+    row = await made(ann.http, "news", {"kind": "url", "url": site.url})
     found = await until(ann.http, row, "skipped")
     assert found[0]["reason"] == watch_rules.FIRST
     for day in range(30):
@@ -170,7 +170,9 @@ async def test_what_cannot_be_seen_is_told_once_and_once_when_it_can(
 ) -> None:
     bob = await world.person("bob:vigil:main", has_socket=False)
     site.text, site.type = '{"items": [{"version": 3}]}', "application/json"
-    row = await made(bob.http, "version", {"url": site.url, "pointer": "/items/0/version"})
+    row = await made(
+        bob.http, "version", {"kind": "url", "url": site.url, "pointer": "/items/0/version"}
+    )
     await until(bob.http, row, "skipped")
     site.text = "{}"
     for number in range(FAILURES_TOLD + 2):
@@ -195,7 +197,7 @@ async def test_a_change_whose_run_could_not_be_stored_is_seen_again(
     """The broker was away, or another wrote the ledger, between the look and the order to run."""
     dan = await world.person("dan:vigil:main", has_socket=False)
     site.text, site.type = "one", "text/plain"
-    row = await made(dan.http, "news", {"url": site.url})
+    row = await made(dan.http, "news", {"kind": "url", "url": site.url})
     await until(dan.http, row, "skipped")
     refused: list[str] = []
     append = SlotLog.append
@@ -227,7 +229,7 @@ async def test_a_page_that_never_comes_is_a_look_that_failed(
     monkeypatch.setattr(watcher, "LOOK_S", 0.1)
     site.gate.clear()
     eve = await world.person("eve:vigil:main", has_socket=False)
-    row = await made(eve.http, "news", {"url": site.url})
+    row = await made(eve.http, "news", {"kind": "url", "url": site.url})
     (failed,) = await until(eve.http, row, "failed")
     assert "no whole answer in time" in failed["reason"]
     site.gate.set()
@@ -242,13 +244,13 @@ async def test_a_look_that_ends_after_its_person_was_erased_harms_nobody(
     ]
     site.gate.clear()
     waited = site.waiting
-    await made(fay.http, "news", {"url": site.url})
+    await made(fay.http, "news", {"kind": "url", "url": site.url})
     async with asyncio.timeout(PATIENCE_S):
         while site.waiting == waited:
             await asyncio.sleep(0.02)
     begun = await mark.begin(world.admin, "fay", world.clock.now())
     move(world, 1)
-    row = await made(gil.http, "news", {"url": site.url})
+    row = await made(gil.http, "news", {"kind": "url", "url": site.url})
     site.gate.set()
     await until(gil.http, row, "skipped")
     move(world, 1)
@@ -260,9 +262,9 @@ async def test_a_look_that_ends_after_its_person_was_erased_harms_nobody(
 @pytest.mark.parametrize(
     ("watch", "field"),
     [
-        ({"url": "ftp://a.example/"}, "url"),
-        ({"url": "http://127.0.0.1:1/"}, "url"),
-        ({"url": "https://ann:secret@a.example/"}, "url"),
+        ({"kind": "url", "url": "ftp://a.example/"}, "url"),
+        ({"kind": "url", "url": "http://127.0.0.1:1/"}, "url"),
+        ({"kind": "url", "url": "https://ann:secret@a.example/"}, "url"),
     ],
 )
 async def test_what_may_not_be_watched_is_refused(
@@ -277,7 +279,7 @@ async def test_what_may_not_be_watched_is_refused(
 
 async def test_a_pointer_that_is_none_is_refused(world: World, site: Document) -> None:
     cid = await world.person("cid:vigil:main", has_socket=False)
-    watch = {"url": site.url, "pointer": "version"}
+    watch = {"kind": "url", "url": site.url, "pointer": "version"}
     body = {"name": "n", "prompt": "p", "interval_s": DAY_S, "watch": watch}
     answer = await cid.http.post(PATH, json=body)
     assert answer.status_code == 422

@@ -37,7 +37,7 @@ from vigil.observe import actions, metrics, spans
 from vigil.settings import config
 from vigil.settings.grants import GrantSection
 from vigil.settings.models import ModelRow
-from vigil.settings.sections import Hook, McpServer, Section
+from vigil.settings.sections import Hook, McpServer, Section, WatchSection
 from vigil.settings.sites import Site
 from vigil.signals.kinds import KINDS
 from vigil.tasks import lifecycle
@@ -118,6 +118,7 @@ def settings() -> str:
         settings_part("hooks.NAME", Hook),
         settings_part("mcp.NAME", McpServer),
         settings_part("sites.NAME", Site),
+        settings_part("watch.NAME", WatchSection),
         settings_part("grants", GrantSection),
     )
 

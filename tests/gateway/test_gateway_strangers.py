@@ -86,12 +86,11 @@ PLAIN: Final = frozenset({
     "with_pruned",
     "active_hours", "at", "cron", "grace_s", "interval_s", "is_enabled", "is_stateful", "jitter_s",
     "may_overlap", "misfire", "prompt", "runs_once", "timeout_s", "model", "watch",
-    "daily_tokens", "watch.kind",
-    "category", "check_interval_secs", "deadline_at", "is_confirmed", "is_good", "is_negative",
-    "learned_from", "outcome", "parts", "parts.description", "parts.success_criteria",
-    "source_channel", "strategy", "success_criteria", "value",
-    "watch.pointer",
-    "watch.url", "zone",
+    "daily_tokens", "watch.kind", "category", "check_interval_secs", "deadline_at",
+    "is_confirmed", "is_good", "is_negative", "learned_from", "outcome", "parts",
+    "parts.description", "parts.success_criteria", "source_channel", "strategy",
+    "success_criteria", "value", "watch.pointer", "watch.url", "zone", "watch.glob",
+    "watch.command", "watch.tool", "watch.arguments",
 })  # fmt: skip
 """Fields that name nothing that may be somebody else's: a thread or an agent is one's own, a ticket
 is a secret, and a cursor only goes on in a list."""

@@ -7,12 +7,13 @@ from datetime import UTC, datetime, timedelta
 from services.scheduler.timetable import looks
 from services.scheduler.timetable import watch as watch_rules
 from vigil.contracts import SlotEntry
-from vigil.contracts.board import SeenPage, WatchedUrl
-from vigil.timetable.probe import ProbeAnswer, what_of
+from vigil.contracts.board import LastSeen, WatchedUrl
+from vigil.timetable.probe import ProbeAnswer
+from vigil.timetable.watched import what_of
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 WATCH = WatchedUrl(url="https://a.example/")
-SEEN = SeenPage(what=what_of(WATCH), digest="1")
+SEEN = LastSeen(what=what_of(WATCH), digest="1")
 
 
 def running(at: datetime) -> SlotEntry:
@@ -36,7 +37,7 @@ def test_it_looks_ever_later_after_failures_and_forgets_nothing() -> None:
     waits: list[timedelta] = []
     for _ in range(12):
         assert not watch_rules.must_wait(seen, WATCH, now)
-        problem = ProbeAnswer(seen=SeenPage(what=SEEN.what), problem="gone")
+        problem = ProbeAnswer(seen=LastSeen(what=SEEN.what), problem="gone")
         entry, found = watch_rules.looked(running(now), WATCH, seen, problem)
         assert (entry.state, entry.session) == ("failed", "")
         assert found is not None
@@ -52,6 +53,6 @@ def test_it_looks_ever_later_after_failures_and_forgets_nothing() -> None:
 
 def test_another_page_is_looked_at_for_the_first_time() -> None:
     other = WatchedUrl(url=WATCH.url, pointer="/version")
-    answer = ProbeAnswer(seen=SeenPage(what=what_of(other), digest="2"), change="never")
+    answer = ProbeAnswer(seen=LastSeen(what=what_of(other), digest="2"), change="never")
     entry, _ = watch_rules.looked(running(START), other, SEEN, answer)
     assert (entry.state, entry.reason) == ("skipped", watch_rules.FIRST)

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from vigil.board.kept import ROWS, BoundReached, KeptBoard, Revision
 from vigil.contracts import Change, TimetableRow
 from vigil.contracts.arguments import Arguments
-from vigil.contracts.board import CronWork, WatchedUrl, watch_of
+from vigil.contracts.board import CronWork, watch_of
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.settings import own
 from vigil.subjects import SessionKey, token_of
@@ -33,7 +33,10 @@ from vigil.timetable.check import (
 from vigil.timetable.edit import changed, schedule_of
 from vigil.timetable.ledger import begun, is_busy
 from vigil.timetable.log import SlotLog
+from vigil.timetable.offers import check_watch
 from vigil.timetable.schedule import EXPRESSION_LENGTH_MAX, told_of, words_of
+from vigil.timetable.watched import COMMAND_LENGTH_MAX, wanted_watch
+from vigil.timetable.watched import words_of as words_of_watch
 
 from ..tools.declaration import Means, tool
 from ..tools.source import Call, ToolOutput
@@ -43,6 +46,7 @@ TRIES_MAX: Final = 3
 ASKED_WITHIN: Final = timedelta(days=1)
 """A call is never older."""
 SHOWN_LENGTH_MAX: Final = 200
+WATCH_LENGTH_MAX: Final = COMMAND_LENGTH_MAX + 10
 REPEAT: Final = "Repeat to the person when it is due, with these times and the zone."
 
 Short = Annotated[str, msgspec.Meta(max_length=200)]
@@ -56,7 +60,7 @@ class Cron(Arguments, frozen=True, kw_only=True):
     Which means: a reminder with a fixed text at one time is schedule_followup with message and
     keep; a look of your own later in this conversation is schedule_followup without message; work
     that recurs ("every weekday at nine", "once an hour") is a job: cron; "tell me when that page
-    changes" is a watcher: a job with watch_url, which runs only if the page has changed.
+    changes" is a watcher: a job with watch, which runs only if that has changed.
 
     A run knows nothing but its prompt: write down all that it needs. What it says last is told to
     the person; nothing, if that is empty. Set is_stateful if it must know what earlier runs found:
@@ -97,10 +101,24 @@ class Cron(Arguments, frozen=True, kw_only=True):
         | None
     ) = None
     timeout_s: int | None = None
-    watch_url: Annotated[str, msgspec.Meta(max_length=4000)] | None = None
-    watch_pointer: (
-        Annotated[str, msgspec.Meta(description="JSON pointer of what counts at watch_url")] | None
+    watch: (
+        Annotated[
+            str,
+            msgspec.Meta(
+                max_length=WATCH_LENGTH_MAX,
+                description="https://PAGE, feed:https://FEED, files:notes/*.md of your workspace, "
+                "command:COMMAND whose output counts, mcp:SERVER__TOOL that only reads; none",
+            ),
+        ]
+        | None
     ) = None
+    watch_pointer: (
+        Annotated[str, msgspec.Meta(description="What of a JSON page or answer counts: /a/0")]
+        | None
+    ) = None
+    watch_arguments: Annotated[dict[str, Any], msgspec.Meta(description="Of the tool")] | None = (
+        None
+    )
 
 
 class CronList(Arguments, frozen=True, kw_only=True):
@@ -125,7 +143,7 @@ def _line(row: TimetableRow, now: datetime) -> str:
     if len(prompt) > SHOWN_LENGTH_MAX:
         prompt = f"{prompt[:SHOWN_LENGTH_MAX]}…"
     watch = watch_of(row.work)
-    watched = f"; watches {watch.url}" if watch is not None else ""
+    watched = f"; watches {words_of_watch(watch)}" if watch is not None else ""
     return f"{row.name} ({row.id[:8]}): {when}{watched}. {prompt}"
 
 
@@ -185,6 +203,7 @@ async def _create(given: Cron, call: Call, means: Means) -> str:
     )
     row = check(replace(changed(new, _wanted(given), now), scheduled_at=now))
     check_known(row, None, means.config)
+    await check_watch(means.bus, row, None)
 
     def make(others: list[TimetableRow]) -> TimetableRow:
         if all(one.id != row.id for one in others):
@@ -206,6 +225,7 @@ async def _edit(given: Cron, call: Call, means: Means) -> str:
         return "It was done, and may have been changed since."
     row = _after(given, found.entity, now)
     check_known(row, found.entity, means.config)
+    await check_watch(means.bus, row, found.entity)
     if row == found.entity:
         return "It is so already."
     there = await board.all(holding(row.owner, row.agent))
@@ -263,12 +283,12 @@ async def _find(name: str | None, call: Call, means: Means) -> Revision[Timetabl
 
 def _wanted(given: Cron) -> dict[str, Any]:
     """Return what is to be changed of a row; None: it stays."""
-    names = ("action", "row", "watch_url", "watch_pointer")
+    names = ("action", "row", "watch_pointer", "watch_arguments")
     wanted = {name: getattr(given, name) for name in Cron.__struct_fields__ if name not in names}
-    if given.watch_pointer is not None and given.watch_url is None:
-        raise InvalidInput("watch_pointer", "goes with watch_url")
-    if given.watch_url is not None:
-        wanted["watch"] = WatchedUrl(url=given.watch_url, pointer=given.watch_pointer or "")
+    if given.watch is not None:
+        wanted["watch"] = wanted_watch(given.watch, given.watch_pointer, given.watch_arguments)
+    elif given.watch_pointer is not None or given.watch_arguments is not None:
+        raise InvalidInput("watch", "must say what, if watch_pointer or watch_arguments do")
     return wanted
 
 

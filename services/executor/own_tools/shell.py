@@ -7,7 +7,7 @@ import math
 import os
 import shutil
 from collections.abc import Sequence
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
@@ -51,6 +51,16 @@ class Shell(Arguments, frozen=True, kw_only=True):
     """Seconds after which it is ended, if that is to be less than what is allowed."""
 
 
+class CommandRun(NamedTuple):
+    """What came of a command."""
+
+    end: CommandEnd
+    why_not: str
+    """Why it could write nothing; empty: it could."""
+    is_tainted: bool
+    """Whether it may have seen what is from outside."""
+
+
 class Commands:
     """Runs commands.
 
@@ -70,41 +80,63 @@ class Commands:
             InvalidInput: no command line can hold it.
             Unavailable: it surely did not run.
         """
-        if "\0" in arguments.command:
+        timeout_s = self._timeout_s(arguments)
+        ran = await self.execute(
+            workspace,
+            _words(arguments, call),
+            timeout_s=timeout_s,
+            is_tainted=call.is_tainted,
+            output_bytes_max=call.tool.output_bytes_max - FRAME_BYTES,
+        )
+        return ToolOutput(
+            content=told_of(ran.end, timeout_s, ran.why_not),
+            is_error=ran.end.exit_code != 0,
+            is_tainted=ran.is_tainted,
+        )
+
+    async def execute(
+        self,
+        workspace: Workspace,
+        words: Sequence[str],
+        *,
+        timeout_s: float,
+        output_bytes_max: int,
+        is_tainted: bool,
+    ) -> CommandRun:
+        """Run what stands in words to its end, or to the end of its time.
+
+        Args:
+            is_tainted: what it does comes from outside.
+
+        Raises:
+            InvalidInput: no command line can hold it.
+            Unavailable: it surely did not run.
+        """
+        if any("\0" in word for word in words):
             raise InvalidInput("command", "must not contain a null character")
         marks = Marks(workspace)
-        is_tainted = call.is_tainted or self._settings.network
+        is_tainted = is_tainted or self._settings.network
         running = await _begun(marks, is_tainted=is_tainted)
         try:
             allowance = await asyncio.to_thread(self._room.allowance, workspace.folder)
-            outcome = await self._run(workspace, arguments, call, allowance)
+            argv = self._sandbox.argv_of(
+                words,
+                workspace=workspace.folder,
+                network=self._settings.network,
+                limits=self._limits(timeout_s, allowance),
+                uid=workspace.uid,
+            )
+            end = await run(
+                argv,
+                environment_of(workspace=workspace.folder),
+                kind=self._sandbox.kind,
+                timeout_s=timeout_s,
+                output_bytes_max=output_bytes_max,
+                watch=self._room.guard(workspace.folder, allowance, self._sandbox.kind),
+            )
         finally:
             has_seen = await asyncio.to_thread(marks.end, running)
-        return ToolOutput(
-            content=told_of(outcome, self._timeout_s(arguments), allowance.why_not),
-            is_error=outcome.exit_code != 0,
-            is_tainted=is_tainted or has_seen,
-        )
-
-    async def _run(
-        self, workspace: Workspace, arguments: Shell, call: Call, allowance: Allowance
-    ) -> CommandEnd:
-        timeout_s = self._timeout_s(arguments)
-        argv = self._sandbox.argv_of(
-            _words(arguments, call),
-            workspace=workspace.folder,
-            network=self._settings.network,
-            limits=self._limits(timeout_s, allowance),
-            uid=workspace.uid,
-        )
-        return await run(
-            argv,
-            environment_of(workspace=workspace.folder),
-            kind=self._sandbox.kind,
-            timeout_s=timeout_s,
-            output_bytes_max=call.tool.output_bytes_max - FRAME_BYTES,
-            watch=self._room.guard(workspace.folder, allowance, self._sandbox.kind),
-        )
+        return CommandRun(end, allowance.why_not, is_tainted or has_seen)
 
     def _timeout_s(self, arguments: Shell) -> float:
         return min(arguments.timeout_s or math.inf, self._settings.shell_timeout_s)
@@ -128,7 +160,12 @@ def _words(arguments: Shell, call: Call) -> Sequence[str]:
     rules = () if call.grant is None else call.grant.constraints
     if any(isinstance(rule, Argv) for rule in rules):
         return parse(arguments.command)
-    return [shutil.which("bash") or "/bin/sh", "-c", arguments.command]
+    return words_of(arguments.command)
+
+
+def words_of(command: str) -> list[str]:
+    """Return what to start to have a shell run a command."""
+    return [shutil.which("bash") or "/bin/sh", "-c", command]
 
 
 async def _begun(marks: Marks, *, is_tainted: bool) -> int:
@@ -153,7 +190,7 @@ def told_of(outcome: CommandEnd, timeout_s: float, why_not: str = "") -> str:
         why_not: why it could write nothing.
     """
     text = outcome.output
-    ending = _ending(outcome, timeout_s)
+    ending = ending_of(outcome, timeout_s)
     if why_not:
         ending = "; ".join(filter(None, (ending, ONLY_REMOVE.format(why=why_not))))
     if ending:
@@ -161,7 +198,8 @@ def told_of(outcome: CommandEnd, timeout_s: float, why_not: str = "") -> str:
     return text if text.strip() else "[it wrote nothing, exit code 0]"
 
 
-def _ending(outcome: CommandEnd, timeout_s: float) -> str:
+def ending_of(outcome: CommandEnd, timeout_s: float) -> str:
+    """Say how a command ended; empty: well."""
     match outcome.ended:
         case "timeout":
             return f"ended after {timeout_s:g} s: it took too long"

@@ -15,6 +15,7 @@ from vigil.net.guard import Resolve
 from vigil.net.ssrf import WEB_PORTS, Rules
 from vigil.runtime import Context
 from vigil.settings.config import Config, Settings
+from vigil.subjects import Scope
 
 from ..own_tools.http_get import Fetcher
 from ..own_tools.shell import Commands
@@ -57,7 +58,7 @@ class Builtin:
         sandbox = choice.sandbox()
         self.disk = Disk(settings)
         self._keeping: asyncio.Task[None] | None = None
-        commands = None if sandbox is None else Commands(sandbox, config.executor, self.disk)
+        self.commands = None if sandbox is None else Commands(sandbox, config.executor, self.disk)
         self.fetcher = Fetcher(
             rules or Rules(ports=WEB_PORTS),
             bytes_max=config.executor.http_bytes_max,
@@ -69,7 +70,7 @@ class Builtin:
         self._means = Means(
             open_workspace=self._workspace,
             disk=self.disk,
-            commands=commands,
+            commands=self.commands,
             fetcher=self.fetcher,
             searcher=self._searcher,
             problem=self._shelf.problem,
@@ -109,7 +110,11 @@ class Builtin:
         return await found.run(call, self._means)
 
     async def _workspace(self, call: Call) -> Workspace:
-        workspace = Workspace(self._root, call.key.scope)
+        return await self.open_workspace(call.key.scope)
+
+    async def open_workspace(self, whose: Scope) -> Workspace:
+        """Return a folder, made if it wasn't there. Raises: Unavailable."""
+        workspace = Workspace(self._root, whose)
         await asyncio.to_thread(workspace.make)
         return workspace
 

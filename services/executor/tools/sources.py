@@ -10,13 +10,13 @@ from vigil.runtime import Context
 from vigil.settings.config import Config
 
 from ..mcp.manager import Servers
-from ..watcher import Watcher
 from .builtin import Builtin
 from .registry import Registry
 
 BUILTIN = "builtin"
-Start = Callable[[Context, Registry], AbstractAsyncContextManager[None]]
-"""Brings up sources, makes them known, and closes them at the end."""
+Start = Callable[[Context, Registry], AbstractAsyncContextManager[Builtin | None]]
+"""Brings up sources, makes them known, and closes them at the end; returns the executor's own,
+if they are among them."""
 
 
 def expected(config: Config) -> frozenset[str]:
@@ -25,15 +25,14 @@ def expected(config: Config) -> frozenset[str]:
 
 
 @contextlib.asynccontextmanager
-async def start(context: Context, registry: Registry) -> AsyncIterator[None]:
+async def start(context: Context, registry: Registry) -> AsyncIterator[Builtin]:
     """Start all that is configured. Raises: ConfigError."""
     builtin = await Builtin.open(context)
     registry.set(builtin)
     servers = Servers(context, registry, builtin.choice, builtin.disk)
     try:
         await servers.start()
-        async with Watcher(context, builtin.fetcher).answering():
-            yield
+        yield builtin
     finally:
         await servers.close()
         await builtin.close()

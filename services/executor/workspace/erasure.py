@@ -7,16 +7,24 @@ are the executors of other machines, so each of them does it.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
 
 import structlog
 
 from vigil.backup import workspaces
 from vigil.settings.switches import Switches
 
-from ..calls import CallsInHand
-
 log = structlog.get_logger("vigil.executor")
+
+
+class Busy(Protocol):
+    """What works in the folders."""
+
+    async def erased(self) -> None:
+        """Return when nothing is at work any more for people who are being erased."""
+        ...
 
 
 class Folders:
@@ -26,9 +34,9 @@ class Folders:
         root: where they are; need not exist.
     """
 
-    def __init__(self, root: Path, calls: CallsInHand, switches: Switches) -> None:
+    def __init__(self, root: Path, busy: Sequence[Busy], switches: Switches) -> None:
         self._root = root
-        self._calls = calls
+        self._busy = busy
         self._switches = switches
         self._has_changes = asyncio.Event()
         self._has_changes.set()  # a mark may be there already
@@ -40,7 +48,8 @@ class Folders:
             await self._has_changes.wait()
             self._has_changes.clear()
             if self._switches.is_erasing_anybody:
-                await self._calls.erased()
+                for one in self._busy:
+                    await one.erased()
                 await self._remove()
 
     async def _remove(self) -> None:

@@ -25,6 +25,7 @@ from vigil.timetable.calendar import calendar_of
 from vigil.timetable.check import check, check_known, check_name
 from vigil.timetable.ledger import begun, is_busy
 from vigil.timetable.log import SlotLog
+from vigil.timetable.offers import check_watch
 
 from .. import preconditions
 from ..access import check_reach, listed
@@ -94,6 +95,7 @@ async def make_row(
     )
     row = check(row_of(wanted, owner, id_, zone, now))
     check_known(row, None, edge.context.settings.config)
+    await check_watch(edge.bus, row, None)
     change = Change(by=caller.user, why=_why(wanted.why))
 
     def make(others: list[TimetableRow]) -> TimetableRow:
@@ -119,6 +121,7 @@ async def change_row(
         _check_leave(caller, found.entity)
     row = check(changed(found.entity, wanted, edge.clock.now()))
     check_known(row, found.entity, edge.context.settings.config)
+    await check_watch(edge.bus, row, found.entity)
     there = await KeptBoard(edge.bus, ROWS).all(holding(row.owner, row.agent))
     check_name(row, (one.entity for one in there if not one.entity.is_removed))
     return await _stored(edge, caller, found, row, wanted.why)

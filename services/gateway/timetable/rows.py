@@ -6,6 +6,9 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, Final
 
+from msgspec import UNSET, UnsetType
+from msgspec.structs import asdict
+
 from vigil.board.kept import ROWS, KeptBoard, Revision
 from vigil.contracts import (
     Instant,
@@ -16,7 +19,7 @@ from vigil.contracts.board import (
     Misfire,
     RowMaker,
     Schedule,
-    WatchedUrl,
+    Watched,
     kind_of,
 )
 from vigil.subjects import PartText, Scope
@@ -62,7 +65,7 @@ class RowBody(RequestBody, frozen=True, kw_only=True, rename={"agent_id": "agent
     """Who answers, as settings name models; absent: as with other jobs."""
     daily_tokens: int = 0
     """What all of it may take a UTC day; absent: as configured."""
-    watch: WatchedUrl | None = None
+    watch: Watched | None = None
     """It is run only if that has changed, and is shown the difference."""
     agent_id: PartText = "vigil"
     why: str = ""
@@ -91,7 +94,8 @@ class RowChange(RequestBody, frozen=True, kw_only=True):
     """Empty: as with other jobs."""
     daily_tokens: int | None = None
     """0: as configured."""
-    watch: WatchedUrl | None = None
+    watch: Watched | UnsetType | None = UNSET
+    """null: nothing any more."""
     is_enabled: bool | None = None
     """False: it is paused."""
     why: str = ""
@@ -124,7 +128,7 @@ class RowView(Answer, frozen=True, kw_only=True):
     timeout_s: int
     model: str
     daily_tokens: int
-    watch: WatchedUrl | None
+    watch: Watched | None
     is_enabled: bool
     is_removed: bool
     made_by: RowMaker
@@ -198,8 +202,10 @@ def row_of(wanted: RowBody, owner: str, id_: str, zone: str, now: datetime) -> T
 
 def changed(row: TimetableRow, wanted: RowChange, now: datetime) -> TimetableRow:
     """Return the row as a person wants it. Raises: InvalidInput."""
-    fields = RowChange.__struct_fields__
-    return edit.changed(row, {name: getattr(wanted, name) for name in fields}, now)
+    # Of most fields null says nothing; of `watch` it does, and to leave it out is to say nothing.
+    absent: dict[str, Any] = {"watch": None} if wanted.watch is UNSET else {}
+    removed: dict[str, Any] = {"watch": UNSET} if wanted.watch is None else {}
+    return edit.changed(row, asdict(wanted) | absent | removed, now)
 
 
 # ---------------------------------------------------------------- shown

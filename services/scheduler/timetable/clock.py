@@ -26,7 +26,7 @@ from vigil.board.entries import STREAM as BOARD
 from vigil.board.kept import ROWS, KeptBoard
 from vigil.bus.bus import Message
 from vigil.contracts import Change, SlotEntry, encode
-from vigil.contracts.board import OpenRun, SeenPage, is_asked_first
+from vigil.contracts.board import LastSeen, OpenRun, is_asked_first
 from vigil.errors import InvalidInput, VigilError, WrongLastSequence
 from vigil.runtime import Context
 from vigil.subjects import ANYBODY, SessionKey, board_of
@@ -201,7 +201,7 @@ class TimetableClock:
             await self._board.replace(known.revisions[-1].number, row, change, now)
 
     async def _append(
-        self, known: KnownRow, entry: SlotEntry, seen: SeenPage | None = None
+        self, known: KnownRow, entry: SlotEntry, seen: LastSeen | None = None
     ) -> None:
         """Store an entry; one for which there was nothing new waits for others like it.
 
@@ -229,7 +229,7 @@ class TimetableClock:
             await self._store(known, waiting)
             known.quiet = None
 
-    async def _store(self, known: KnownRow, entry: SlotEntry, seen: SeenPage | None = None) -> None:
+    async def _store(self, known: KnownRow, entry: SlotEntry, seen: LastSeen | None = None) -> None:
         ledger = replace(known.last.ledger, seen=seen or known.ledger.seen)
         last = known.last._replace(ledger=ledger)
         known.place(await self._log.append(known.scope, last, entry))
@@ -255,6 +255,7 @@ class TimetableClock:
         try:
             async with self._probes:
                 known.answer = await looks.ask(self._bus, known, begun, now)
+            crash.point("scheduler.slot.looked")
         except VigilError as error:
             log.info("can't look", action="scheduler.look", row=begun.row, error=str(error))
             self._put(begun.row, self._clock.now() + timedelta(seconds=LOOK_S))

@@ -31,7 +31,7 @@ def start_of(row: TimetableRow, run: OpenRun, now: datetime, config: Config) -> 
         case CronWork(prompt=prompt, watch=watch):
             prompt = prompt_of(prompt, run.change)
             source = f"{'cron' if watch is None else 'watch'}:{row.id}"
-            is_tainted, allowance = bool(run.change), 0
+            is_tainted, allowance = bool(run.change) and not run.is_trusted, 0
         case AutonomyWork():
             prompt, is_tainted = run.change or BY_HAND, False
             source, allowance = "", config.sessions.fan_out_max

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from vigil.board.kept import Revision
 from vigil.contracts import SlotEntry, TimetableRow
-from vigil.contracts.board import Ledger, SeenPage
+from vigil.contracts.board import LastSeen, Ledger
 from vigil.subjects import Scope
 from vigil.timetable.log import Placed
 from vigil.timetable.probe import ProbeAnswer
@@ -24,7 +24,7 @@ class KnownRow:
         self.last = Placed()
         self.quiet: SlotEntry | None = None
         """Of a watcher: slots that are decided, and not yet stored."""
-        self.seen: SeenPage | None = None
+        self.seen: LastSeen | None = None
         """What it saw last; None: what the ledger has."""
         self.answer: ProbeAnswer | News | None = None
         """What came of its look, if nothing is decided by it yet."""

@@ -11,8 +11,9 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from vigil.contracts import SlotEntry
-from vigil.contracts.board import SeenPage, SlotState, WatchedUrl
-from vigil.timetable.probe import ProbeAnswer, is_of, what_of
+from vigil.contracts.board import LastSeen, SlotState, Watched
+from vigil.timetable.probe import ProbeAnswer, is_of
+from vigil.timetable.watched import what_of
 
 FIRST: Final = "it looked for the first time"
 UNCHANGED: Final = "nothing has changed"
@@ -28,10 +29,10 @@ class LookOutcome(NamedTuple):
     """What became of a slot, and what is to be kept of the look."""
 
     entry: SlotEntry
-    seen: SeenPage | None
+    seen: LastSeen | None
 
 
-def must_wait(seen: SeenPage | None, watch: WatchedUrl, now: datetime) -> bool:
+def must_wait(seen: LastSeen | None, watch: Watched, now: datetime) -> bool:
     """Whether it is too early to look again after a failure."""
     if seen is None or seen.what != what_of(watch) or seen.retry_at is None:
         return False
@@ -44,7 +45,7 @@ def waited(entry: SlotEntry) -> SlotEntry:
 
 
 def looked(
-    entry: SlotEntry, watch: WatchedUrl, seen: SeenPage | None, answer: ProbeAnswer
+    entry: SlotEntry, watch: Watched, seen: LastSeen | None, answer: ProbeAnswer
 ) -> LookOutcome:
     """Decide about a slot that would be run.
 
@@ -59,22 +60,23 @@ def looked(
         return LookOutcome(_not_run(entry, "skipped", FIRST), answer.seen)
     if not answer.change:
         return LookOutcome(_not_run(entry, "skipped", UNCHANGED), answer.seen)
-    return LookOutcome(replace(entry, change=answer.change), answer.seen)
+    begun = replace(entry, change=answer.change, is_trusted=answer.is_trusted)
+    return LookOutcome(begun, answer.seen)
 
 
 def _not_run(entry: SlotEntry, state: SlotState, reason: str) -> SlotEntry:
     return replace(entry, state=state, reason=reason, session="", is_late=False)
 
 
-def _failed(watch: WatchedUrl, seen: SeenPage | None, now: datetime) -> SeenPage:
+def _failed(watch: Watched, seen: LastSeen | None, now: datetime) -> LastSeen:
     """Keep what was seen before, and look again the later, the oftener it failed."""
     if seen is None or seen.what != what_of(watch):
-        seen = SeenPage(what=what_of(watch))
+        seen = LastSeen(what=what_of(watch))
     wait = min(RETRY * 2 ** min(seen.failures, DOUBLED_MAX), RETRY_MAX)
     failures = min(seen.failures + 1, COUNTED_MAX)
     return replace(seen, failures=failures, retry_at=now + wait)
 
 
-def is_about(answer: ProbeAnswer | None, watch: WatchedUrl) -> bool:
+def is_about(answer: ProbeAnswer | None, watch: Watched) -> bool:
     """Whether a look was at what is watched now."""
     return answer is not None and answer.seen.what == what_of(watch)

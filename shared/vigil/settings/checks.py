@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from ..errors import ConfigError, InvalidInput
 from ..teams import check_user
-from .sections import Agent, McpServer
+from ..timetable.watched import check_watched, watched_of
+from .sections import Agent, McpServer, WatchSection
 
 
 def check_team(section: str, agent: Agent) -> None:
@@ -73,3 +75,18 @@ def check_mcp(name: str, server: McpServer) -> None:
         raise wrong(
             "args, env, env_file, folders, folders_read and network go with command, not url"
         )
+
+
+def check_watch(sections: Mapping[str, WatchSection]) -> None:
+    """Check what the types don't say of sections ``[watch.NAME]``.
+
+    Raises:
+        ConfigError: naming the section, the field and the reason.
+    """
+    for name, section in sections.items():
+        try:
+            check_watched(watched_of(section.source))
+            if section.source.startswith("mcp:"):
+                raise InvalidInput("source", "is a tool's answer: say is_trusted in [mcp.NAME]")
+        except InvalidInput as error:
+            raise ConfigError(f"[watch.{name}]: {error}") from error

@@ -25,7 +25,7 @@ from ..teams import TEAM, Teams
 from ..topology import DAY_S
 from . import models, secrets, sites
 from .budget import Caps
-from .checks import check_mcp, check_team
+from .checks import check_mcp, check_team, check_watch
 from .grants import GrantSection
 from .grants import mistakes as grant_mistakes
 from .hours import PARSED
@@ -52,6 +52,7 @@ from .sections import (
     Section,
     Sessions,
     Tasks,
+    WatchSection,
 )
 from .sites import Site
 
@@ -85,6 +86,7 @@ class Config(Section, frozen=True, kw_only=True):
     agent: Agent = Agent()
     """What holds for agents without a section of their own."""
     agents: dict[str, Agent] = {}  # noqa: RUF012 - msgspec gives each its own
+    watch: dict[str, WatchSection] = msgspec.field(default_factory=dict)
     hooks: dict[str, Hook] = {}  # noqa: RUF012 - msgspec gives each its own
     channels: dict[str, Channel] = {}  # noqa: RUF012 - msgspec gives each its own
     retention: Retention = Retention()
@@ -296,7 +298,7 @@ def _from_environment(
     return found
 
 
-NAMED_SECTIONS: Final = ("people", "agents", "hooks", "channels", "mcp", "sites", "models")
+NAMED_SECTIONS: Final = ("people", "agents", "hooks", "channels", "mcp", "sites", "watch", "models")
 """Sections of sections, each with a name that people choose."""
 LISTED_SECTION: Final = "grants"
 """The section that may stand there any number of times."""
@@ -348,6 +350,7 @@ def _check(raw: dict[str, Any]) -> list[str]:
             models.check(name, row)
         for name, site in config.sites.items():
             sites.check(f"sites.{name}", site)
+        check_watch(config.watch)
     except (msgspec.ValidationError, VigilError) as error:
         return [str(error)]
     return []

@@ -330,6 +330,19 @@ class Jobs(Section, frozen=True, kw_only=True):
     """How long a job's note is remembered (SPEC J-1)."""
 
 
+class WatchSection(Section, frozen=True, kw_only=True):
+    """What rows of the timetable watch, and who may be trusted there. A tool: in `[mcp.NAME]`."""
+
+    source: str
+    """Exactly as `vigil cron show` tells it: `feed:https://example.org/feed`."""
+    user: str
+    """Whose rows."""
+    agent: str = "vigil"
+    """Of which agent."""
+    is_trusted: bool = False
+    """What changes there counts as trusted."""
+
+
 class Hook(Section, frozen=True, kw_only=True):
     """`POST /hooks/NAME`: what it takes in, and for which session.
 

@@ -16,18 +16,16 @@ from ..contracts.board import (
     EverySchedule,
     OnceSchedule,
     Schedule,
-    WatchedUrl,
     kind_of,
 )
 from ..errors import InvalidInput
-from ..net.ssrf import Rules, target_of
 from ..settings import models
 from ..settings.config import Config
 from ..subjects import SessionKey, check_part
 from ..tasks.check import check_text
 from .hours import hours_of
-from .pointer import parts_of
 from .schedule import END, INTERVAL_S_MAX, INTERVAL_S_MIN, check_cron, zone_of
+from .watched import check_watched
 
 NAME_LENGTH_MAX: Final = 100
 PROMPT_LENGTH_MAX: Final = 8_000
@@ -37,8 +35,6 @@ TIMEOUT_S_MIN: Final = 10
 TIMEOUT_S_MAX: Final = 3600
 TOKENS_MAX: Final = 10**9
 BEGINNING: Final = datetime(2000, 1, 1, tzinfo=UTC)
-WATCHED: Final = Rules()
-"""Where a watcher may look."""
 
 
 def check(row: TimetableRow) -> TimetableRow:
@@ -67,7 +63,7 @@ def _check_work(row: TimetableRow, work: CronWork) -> None:
         raise InvalidInput("prompt", "must say what is to be done")
     _check_target(row, work.target)
     if work.watch is not None:
-        _check_watch(work.watch)
+        check_watched(work.watch)
 
 
 def check_schedule(schedule: Schedule) -> None:
@@ -132,13 +128,6 @@ def _check_target(row: TimetableRow, target: str) -> None:
     if (key.user, key.agent) != (row.owner, row.agent) or key.is_system:
         reason = f"must be a conversation of {row.owner} with {row.agent}"
         raise InvalidInput("target", f"{reason}, as {row.owner}:{row.agent}:THREAD")
-
-
-def _check_watch(watch: WatchedUrl) -> None:
-    """Raises: InvalidInput: it's no public address by its form, or no pointer. Where its name leads
-    is found out at each look."""
-    target_of(watch.url, WATCHED)
-    parts_of(watch.pointer)
 
 
 def _check_range(field: str, value: int, least: int, most: int) -> None:

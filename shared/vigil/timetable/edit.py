@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from ..contracts import TimetableRow
@@ -53,13 +54,16 @@ def changed(row: TimetableRow, wanted: Mapping[str, Any], now: datetime) -> Time
     """Return the row as it is wanted; a new schedule, and a resumed one, hold from now on.
 
     Args:
-        wanted: by the names of the fields of row, work and schedule; None: as it is.
+        wanted: by the names of the fields of row, work and schedule; None: as it is, and `UNSET`:
+            it watches nothing any more.
 
     Raises:
         InvalidInput: there is no such schedule.
     """
     given = {name: value for name, value in wanted.items() if value is not None}
     of_work = {name: given[name] for name in row.work.__struct_fields__ if name in given}
+    if of_work.get("watch") is UNSET:
+        of_work["watch"] = None
     of_row = {name: given[name] for name in PLAIN if name in given}
     after = replace(row, work=replace(row.work, **of_work), **of_row)
     cron, interval_s, at = given.get("cron"), given.get("interval_s"), given.get("at")

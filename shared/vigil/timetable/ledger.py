@@ -101,6 +101,7 @@ def _run(entry: SlotEntry, told_seq: int) -> OpenRun:
         is_by_hand=entry.is_by_hand,
         is_late=entry.is_late,
         change=entry.change,
+        is_trusted=entry.is_trusted,
         told_seq=told_seq,
     )
 

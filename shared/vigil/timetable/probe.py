@@ -12,13 +12,16 @@ from typing import Final
 import msgspec
 
 from ..contracts import SlotRun
-from ..contracts.board import SeenPage, WatchedUrl
+from ..contracts.board import LastSeen, Watched
 from ..errors import InvalidInput
+from .watched import what_of
 
 EXECUTOR_PROBE: Final = "rpc.executor.probe"
 """Where it is asked; one replica of the executor answers."""
 CONCURRENCY_MAX: Final = 32
 """Probes at a time, of one replica."""
+LOOK_S: Final = 45.0
+"""What takes longer has failed."""
 TIMEOUT_S: Final = 60.0
 """Longer than any probe takes."""
 TEXT_LENGTH_MAX: Final = 8_000
@@ -36,8 +39,8 @@ class ProbeQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """Session key of the run that it may lead to."""
     slot: SlotRun
     """Of that run."""
-    watch: WatchedUrl
-    seen: SeenPage | None
+    watch: Watched
+    seen: LastSeen | None
     after: int
     """Place of the row's newest ledger entry: what is told is told once after it."""
 
@@ -45,12 +48,14 @@ class ProbeQuestion(msgspec.Struct, frozen=True, kw_only=True):
 class ProbeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What was seen."""
 
-    seen: SeenPage
+    seen: LastSeen
     """To be kept, unless there is a problem."""
     change: str = ""
     """The difference to what was seen before; empty: none, or nothing was seen before."""
     problem: str = ""
     """Why nothing was seen."""
+    is_trusted: bool = False
+    """Whether what was seen counts as trusted, by the configuration."""
 
 
 encode: Final = msgspec.json.Encoder().encode
@@ -74,15 +79,6 @@ def decode_answer(data: bytes) -> ProbeAnswer:
         raise InvalidInput("probe", str(error)) from error
 
 
-def what_of(watch: WatchedUrl) -> str:
-    """Return what tells one watched thing from another.
-
-    >>> what_of(WatchedUrl(url="https://a.example/", pointer="/version"))
-    'https://a.example/ /version'
-    """
-    return f"{watch.url} {watch.pointer}"
-
-
-def is_of(seen: SeenPage | None, watch: WatchedUrl) -> bool:
+def is_of(seen: LastSeen | None, watch: Watched) -> bool:
     """Whether what was seen is of what is watched now, and it saw something."""
     return seen is not None and seen.what == what_of(watch) and bool(seen.digest)

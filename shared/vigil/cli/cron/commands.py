@@ -14,13 +14,13 @@ from vigil.contracts.board import (
     Misfire,
     SlotState,
 )
-from vigil.errors import InvalidInput
 from vigil.sdk.client import Client
 
 from .. import exits, options, output, prefixes, tables, times
 from ..exact import exact
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
+from .watch import watch_fields, watched
 
 NAME_LENGTH_MAX: Final = 40
 REASON_LENGTH_MAX: Final = 60
@@ -67,11 +67,20 @@ Tokens = Annotated[
 ]
 Watch = Annotated[
     str | None,
-    typer.Option("--watch", metavar="URL", help="It is run only if that page has changed."),
+    typer.Option(
+        "--watch",
+        metavar="WHAT",
+        help="It is run only if that has changed: https://PAGE, feed:https://FEED, "
+        "files:notes/*.md of the workspace, command:LINE, mcp:SERVER__TOOL; or none.",
+    ),
 ]
 Pointer = Annotated[
     str | None,
-    typer.Option("--pointer", metavar="/KEY/0", help="What of a watched JSON document counts."),
+    typer.Option("--pointer", metavar="/KEY/0", help="What of watched JSON counts."),
+]
+ToolArguments = Annotated[
+    str | None,
+    typer.Option("--arguments", metavar="JSON", help="Of a watched tool."),
 ]
 Why = Annotated[str, typer.Option("--why", help="For its history.")]
 
@@ -122,7 +131,7 @@ FIELDS: Final = (
     Column("hours", "active_hours"),
     Column("told to", lambda one: one["target"] or "home"),
     Column("remembers", lambda one: "yes" if one["is_stateful"] else "no"),
-    Column("watches", lambda one: (one["watch"] or {}).get("url", "nothing")),
+    Column("watches", watched),
     Column("timeout", lambda one: f"{one['timeout_s']} s"),
     Column("model", lambda one: one["model"] or "as others"),
     Column("tokens a day", lambda one: one["daily_tokens"] or "as configured"),
@@ -204,6 +213,7 @@ def add(
     tokens: Tokens = None,
     watch: Watch = None,
     pointer: Pointer = None,
+    arguments: ToolArguments = None,
     stateful: Annotated[
         bool, typer.Option("--stateful", help="Each run knows what those before found.")
     ] = False,
@@ -214,7 +224,7 @@ def add(
     """Have something done again and again. Give one of --cron, --every and --at."""
     fields = _fields(cron, every, at, zone, misfire, hours, target, timeout)
     fields |= _pinned(model, tokens)
-    fields |= _watch(watch, pointer)
+    fields |= watch_fields(watch, pointer, arguments)
     made = options.client().make_cron_row(
         name, prompt, agent=agent, is_stateful=stateful, runs_once=once, why=why, **fields
     )
@@ -238,12 +248,13 @@ def edit(
     tokens: Tokens = None,
     watch: Watch = None,
     pointer: Pointer = None,
+    arguments: ToolArguments = None,
     why: Why = "",
 ) -> Result:
     """Change a row. A run that has begun doesn't notice."""
     fields = _fields(cron, every, at, zone, misfire, hours, target, timeout)
     fields |= _pinned(model, tokens)
-    fields |= _watch(watch, pointer)
+    fields |= watch_fields(watch, pointer, arguments)
     given = {"name": name, "prompt": prompt}
     return _changed(id_, why, **fields, **{k: v for k, v in given.items() if v is not None})
 
@@ -341,13 +352,6 @@ def _fields(
 def _pinned(model: str | None, tokens: int | None) -> dict[str, Any]:
     given = {"model": model, "daily_tokens": tokens}
     return {name: value for name, value in given.items() if value is not None}
-
-
-def _watch(url: str | None, pointer: str | None) -> dict[str, Any]:
-    """Return what is to be watched, as the API calls it. Raises: InvalidInput."""
-    if url is None and pointer is not None:
-        raise InvalidInput("--pointer", "tells what counts of the page that --watch names")
-    return {} if url is None else {"watch": {"url": url, "pointer": pointer or ""}}
 
 
 def _changed(id_: str, why: str, **changes: Any) -> Result:

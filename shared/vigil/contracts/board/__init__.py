@@ -28,13 +28,18 @@ from .row import (
     RowMaker,
     Schedule,
     TimetableRow,
+    Watched,
+    WatchedCommand,
+    WatchedFeed,
+    WatchedFiles,
+    WatchedTool,
     WatchedUrl,
     Work,
     is_asked_first,
     kind_of,
     watch_of,
 )
-from .slot import Delivery, Ledger, OpenRun, SeenPage, SlotEntry, SlotRun, SlotState
+from .slot import Delivery, LastSeen, Ledger, OpenRun, SlotEntry, SlotRun, SlotState
 from .task import BoardTask, TaskMaker, TaskPriority, TaskResult
 
 BoardEntity = Approval | Job
@@ -100,6 +105,7 @@ __all__ = [
     "GrantUse",
     "Job",
     "KeptEntity",
+    "LastSeen",
     "Ledger",
     "Misfire",
     "OnceSchedule",
@@ -108,7 +114,6 @@ __all__ = [
     "Recheck",
     "RowMaker",
     "Schedule",
-    "SeenPage",
     "SlotEntry",
     "SlotRun",
     "SlotState",
@@ -119,6 +124,11 @@ __all__ = [
     "TaskResult",
     "TimetableRow",
     "Verdict",
+    "Watched",
+    "WatchedCommand",
+    "WatchedFeed",
+    "WatchedFiles",
+    "WatchedTool",
     "WatchedUrl",
     "Work",
     "is_asked_first",

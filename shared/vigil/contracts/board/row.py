@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
+
+import msgspec
 
 from ..base import Instant, Record
 
@@ -43,6 +45,39 @@ class WatchedUrl(Record, frozen=True, kw_only=True, tag_field="kind", tag="url")
     """JSON pointer (RFC 6901) of what counts in a JSON document; empty: all of it."""
 
 
+class WatchedFeed(Record, frozen=True, kw_only=True, tag_field="kind", tag="feed"):
+    """A feed, RSS or Atom: what changes is that it has new entries."""
+
+    url: str
+
+
+class WatchedFiles(Record, frozen=True, kw_only=True, tag_field="kind", tag="files"):
+    """Files of the owner's workspace: added, changed, removed."""
+
+    glob: str
+    """As `notes/**/*.md`, relative to the workspace."""
+
+
+class WatchedCommand(Record, frozen=True, kw_only=True, tag_field="kind", tag="command"):
+    """What a command writes, in the sandbox and the owner's workspace."""
+
+    command: str
+
+
+class WatchedTool(Record, frozen=True, kw_only=True, tag_field="kind", tag="mcp"):
+    """What a tool of an MCP server answers, of class ``read``."""
+
+    tool: str
+    """As agents see it: SERVER__TOOL."""
+    arguments: dict[str, Any] = msgspec.field(default_factory=dict)
+    pointer: str = ""
+    """JSON pointer of what counts in a JSON answer; empty: all of it."""
+
+
+Watched = WatchedUrl | WatchedFeed | WatchedFiles | WatchedCommand | WatchedTool
+"""What is looked at without a model; a new kind is a struct of its own, and one of this union."""
+
+
 class CronWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="cron"):
     """A prompt that an agent works on, each time in a session of its own."""
 
@@ -57,7 +92,7 @@ class CronWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="cron"):
     """Who answers its runs, as settings name models; empty: as with others of their kind."""
     daily_tokens: int = 0
     """What its runs, with all that they start, may take a UTC day; 0: as configured."""
-    watch: WatchedUrl | None = None
+    watch: Watched | None = None
     """It is run only if that has changed, and is shown the difference."""
 
 
@@ -89,7 +124,7 @@ def is_asked_first(work: Work) -> bool:
     return isinstance(work, AutonomyWork) or watch_of(work) is not None
 
 
-def watch_of(work: Work) -> WatchedUrl | None:
+def watch_of(work: Work) -> Watched | None:
     """Return what has to have changed before that is run; None: nothing."""
     return work.watch if isinstance(work, CronWork) else None
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+import msgspec
+
 from ..base import VERSION_1, Instant, Record
 from .cycle import CycleLedger, CycleReport
 
@@ -30,18 +32,20 @@ class SlotRun(Record, frozen=True, kw_only=True):
     is_ordered: bool = False
 
 
-class SeenPage(Record, frozen=True, kw_only=True):
+class LastSeen(Record, frozen=True, kw_only=True):
     """What a watcher saw when it last looked."""
 
     what: str
-    """The URL and the pointer, one after the other: of another one it tells nothing."""
+    """What tells one watched thing from another: of another one it tells nothing."""
     etag: str = ""
     modified: str = ""
     """Both as the server gave them."""
     digest: str = ""
-    """SHA-256 of all the text; empty: it never saw any."""
+    """SHA-256 of all that was seen; empty: it never saw any."""
     text: str = ""
     """The beginning of it."""
+    parts: dict[str, str] = msgspec.field(default_factory=dict)
+    """Of what has parts: of a feed the entries that are known, of files what each is known by."""
     failures: int = 0
     """Looks that failed since the last good one."""
     retry_at: Instant | None = None
@@ -60,6 +64,8 @@ class OpenRun(Record, frozen=True, kw_only=True):
     """Whether it was begun late: then its good end is ``late``."""
     change: str = ""
     """What a watcher saw change, or what is new for a cycle."""
+    is_trusted: bool = False
+    """Whether what changed counts as trusted, by the configuration."""
     told_seq: int = 0
     """Of a cycle: `CycleLedger.told_seq` if it fails."""
 
@@ -75,7 +81,7 @@ class Ledger(Record, frozen=True, kw_only=True):
     """Runs that have begun, those by hand not counted."""
     failures: int = 0
     """Runs that failed since the last good one, those by hand not counted."""
-    seen: SeenPage | None = None
+    seen: LastSeen | None = None
     """Of a watcher; None: it never looked."""
     cycles: CycleLedger | None = None
     """Of the cycles of an agent; None: there was none."""
@@ -104,6 +110,8 @@ class SlotEntry(Record, frozen=True, kw_only=True):
     is_late: bool = False
     change: str = ""
     """Why a watcher has it run, or what is new for a cycle."""
+    is_trusted: bool = False
+    """Whether what changed counts as trusted, by the configuration."""
     told_seq: int = 0
     """Of a cycle that begins: of SIGNALS all up to it is told to it."""
     report: CycleReport | None = None

@@ -1,0 +1,337 @@
+"""What is watched, looked at: feeds, files, commands, tools, by the real ones (issue 15, L-3)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import pytest
+import pytest_asyncio
+from msgspec.structs import replace
+
+from services.executor.mcp.manager import Servers
+from services.executor.probes import command, files
+from services.executor.probes.watcher import Watcher
+from services.executor.tools.builtin import Builtin
+from services.executor.tools.registry import Registry
+from tests.support.mcp_client import nasty, sandbox
+from tests.support.receiver import Receiver, raw, running_receiver, status
+from tests.support.stack import running_broker, settings_of
+from vigil import runtime
+from vigil.bus.micro import Refusal
+from vigil.contracts import SlotRun
+from vigil.contracts.board import (
+    LastSeen,
+    Watched,
+    WatchedCommand,
+    WatchedFeed,
+    WatchedFiles,
+    WatchedTool,
+)
+from vigil.net.ssrf import Rules
+from vigil.runtime import Context
+from vigil.timetable.probe import CHANGE_LENGTH_MAX, ProbeAnswer, ProbeQuestion
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+MINE: Final = Path("workspaces/vigil/ann")
+TRUSTED: Final = "command:echo all is well"
+
+
+def question_of(
+    user: str, watch: Watched, seen: LastSeen | None = None, *, is_ordered: bool = True
+) -> ProbeQuestion:
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    slot = SlotRun(row="1f" * 16, name="n", due_at=at, timeout_s=60, is_ordered=is_ordered)
+    return ProbeQuestion(
+        session=f"{user}:vigil:_cron-1", slot=slot, watch=watch, seen=seen, after=0
+    )
+
+
+class Looker:
+    """A watcher as the executor has it, and who asks it."""
+
+    def __init__(self, home: Path) -> None:
+        self.folder = home / MINE
+        self.erasing: set[str] = set()
+        self.watcher: Watcher
+        self.own: Builtin
+
+    async def __call__(
+        self,
+        watch: Watched,
+        seen: LastSeen | None = None,
+        *,
+        user: str = "ann",
+        is_ordered: bool = True,
+    ) -> ProbeAnswer:
+        return await self.watcher.look(question_of(user, watch, seen, is_ordered=is_ordered))
+
+    async def seen(self, watch: Watched) -> LastSeen:
+        told = await self(watch)
+        assert not told.problem, told.problem
+        assert not told.change
+        return told.seen
+
+    async def change(self, watch: Watched, seen: LastSeen) -> str:
+        told = await self(watch, seen)
+        assert not told.problem, told.problem
+        return told.change
+
+    def write(self, path: str, text: str) -> Path:
+        file = self.folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return file
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def site() -> AsyncIterator[Receiver]:
+    async with running_receiver() as found:
+        yield found
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def look(site: Receiver, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Looker]:
+    home, choice = tmp_path_factory.mktemp("home"), await sandbox()
+    looker, is_ready, done = Looker(home), asyncio.Event(), asyncio.Event()
+
+    async def serve(context: Context) -> None:
+        rules = Rules(ports=(site.port,), allow_private=True)
+        registry = Registry(context.bus, context.clock)
+        own = Builtin(context.settings, context.clock, choice, context.bus, rules=rules)
+        registry.set(own)
+        servers = Servers(context, registry, choice, own.disk)
+        await servers.start()
+        looker.own = own
+        looker.watcher = Watcher(context, own, registry, lambda user: user in looker.erasing)
+        is_ready.set()
+        await done.wait()
+        await servers.close()
+        await own.close()
+
+    server = nasty(risks={"add": "read"})
+    trusted = {"source": TRUSTED, "user": "ann", "is_trusted": True}
+    settings = settings_of(home, mcp={"nasty": server}, watch={"echo": trusted})
+    async with running_broker(home) as broker:
+        task = asyncio.create_task(runtime.run("executor", settings, broker.url, serve=serve))
+        ready = asyncio.create_task(is_ready.wait())
+        await asyncio.wait((task, ready), return_when=asyncio.FIRST_COMPLETED)
+        yield looker
+        done.set()
+        await task
+
+
+@pytest.fixture
+def page(site: Receiver) -> Iterator[Callable[[str, str], None]]:
+    """What the site shows from now on, and as what."""
+
+    def show(body: str, kind: str) -> None:
+        data = body.encode()
+        head = f"HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {len(data)}\r\n\r\n"
+        site.behaviours = [raw(head.encode() + data)]
+
+    yield show
+    site.behaviours = [status(404)]
+
+
+# ---------------------------------------------------------------- feeds
+
+
+def rss(*numbers: int) -> str:
+    items = "".join(
+        f"<item><guid>urn:{n}</guid><title>Entry {n}</title><link>https://a.example/{n}</link>"
+        f"<description>&lt;p&gt;About &lt;b&gt;{n}&lt;/b&gt;&lt;/p&gt;</description></item>"
+        for n in numbers
+    )
+    return f'<rss version="2.0"><channel><title>News</title>{items}</channel></rss>'
+
+
+def atom(*numbers: int) -> str:
+    entries = "".join(
+        f"<entry><id>urn:{n}</id><title>Entry {n}</title><updated>2026-03-0{n}T00:00:00Z</updated>"
+        f"</entry>"
+        for n in numbers
+    )
+    return f'<feed xmlns="http://www.w3.org/2005/Atom"><title>News</title>{entries}</feed>'
+
+
+@pytest.mark.parametrize("feed", [rss, atom])
+async def test_new_entries_of_a_feed_are_the_difference(
+    look: Looker,
+    site: Receiver,
+    page: Callable[[str, str], None],
+    feed: Callable[..., str],
+) -> None:
+    """By id: one that went and came back isn't new, and neither is the order."""
+    watch = WatchedFeed(url=site.url())
+    page(feed(1, 2), "application/rss+xml")
+    seen = await look.seen(watch)
+    assert await look.change(watch, seen) == ""
+    page(feed(2), "application/rss+xml")
+    told = await look(watch, seen)
+    assert told.change == ""
+    page(feed(2, 1, 3), "application/rss+xml")
+    change = await look.change(watch, told.seen)
+    assert "Entry 3" in change
+    assert "Entry 1" not in change
+    assert "<" not in change
+
+
+async def test_a_feed_that_is_html_is_told_as_that(
+    look: Looker, site: Receiver, page: Callable[[str, str], None]
+) -> None:
+    page("<html><body><h1>News</h1><p>We have a feed, too.</p></body></html>", "text/html")
+    told = await look(WatchedFeed(url=site.url()))
+    assert told.problem == "the url leads to no feed, RSS or Atom: it is an HTML page"
+    page("", "")
+    told = await look(WatchedFeed(url=site.url()))
+    assert "leads to no feed" in told.problem
+
+
+async def test_a_feed_of_a_stranger_costs_no_more_than_its_limits(
+    look: Looker, site: Receiver, page: Callable[[str, str], None]
+) -> None:
+    """Entities that grow, and ten thousand entries: a bounded difference, or a problem."""
+    watch = WatchedFeed(url=site.url())
+    page(rss(1), "text/xml")
+    seen = await look.seen(watch)
+    page(rss(*range(10_000)), "text/xml")
+    told = await look(watch, seen)
+    assert not told.problem
+    assert len(told.change) <= CHANGE_LENGTH_MAX + 20
+    assert len(told.seen.parts) <= 1_000
+    grown = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 12))
+    page(
+        f'<!DOCTYPE rss [<!ENTITY e0 "x">{grown}]><rss version="2.0"><channel><item><guid>'
+        "1</guid><title>&e11;</title></item></channel></rss>",
+        "text/xml",
+    )
+    told = await look(watch, seen)
+    assert len(told.change) + len(told.seen.text) < 20_000
+
+
+# ---------------------------------------------------------------- files
+
+
+async def test_files_are_added_changed_and_removed(look: Looker) -> None:
+    watch = WatchedFiles(glob="notes/**/*.md")
+    assert (await look.seen(watch)).parts == {}
+    one, two = look.write("notes/a.md", "one"), look.write("notes/deep/er/b.md", "two")
+    look.write("notes/c.txt", "no note")
+    look.write("notes/.hidden/d.md", "begins with a dot")
+    seen = await look.seen(watch)
+    assert set(seen.parts) == {"notes/a.md", "notes/deep/er/b.md"}
+    assert await look.change(watch, seen) == ""
+    os.utime(one, ns=(1, 1))
+    told = await look(watch, seen)
+    assert (told.change, told.seen.digest) == ("", seen.digest)
+    one.write_text("ones")
+    two.unlink()
+    look.write("notes/new\nline.md", "three")
+    assert (await look.change(watch, told.seen)).splitlines() == [
+        "changed: notes/a.md, 4 bytes",
+        "removed: notes/deep/er/b.md",
+        "added: notes/new?line.md, 5 bytes",
+    ]
+
+
+async def test_no_link_leads_a_watcher_outside(look: Looker, tmp_path: Path) -> None:
+    """X-3: neither a link to a file nor one to a folder is followed; a pipe isn't opened."""
+    (tmp_path / "secret.md").write_text("secret")
+    look.write("links/plain.md", "mine")
+    links = look.folder / "links"
+    (links / "file.md").symlink_to(tmp_path / "secret.md")
+    (links / "folder").symlink_to(tmp_path)
+    (look.folder / "away").symlink_to(tmp_path)
+    os.mkfifo(links / "pipe.md")
+    assert set((await look.seen(WatchedFiles(glob="links/**/*.md"))).parts) == {"links/plain.md"}
+    assert (await look.seen(WatchedFiles(glob="away/*.md"))).parts == {}
+
+
+async def test_too_many_files_are_a_problem_and_not_a_part_of_them(look: Looker) -> None:
+    for number in range(files.FILES_MAX + 1):
+        look.write(f"many/{number}", "")
+    told = await look(WatchedFiles(glob="many/*"))
+    assert told.problem == "the glob names more than 200 files"
+    assert not told.seen.digest
+
+
+# ---------------------------------------------------------------- commands
+
+
+async def test_a_command_is_watched_by_what_it_writes(look: Looker) -> None:
+    look.write("state", "calm\n")
+    watch = WatchedCommand(command="cat state; id -u >/dev/null")
+    seen = await look.seen(watch)
+    assert await look.change(watch, seen) == ""
+    look.write("state", "storm\n")
+    assert await look.change(watch, seen) == "-calm\n+storm"
+
+
+async def test_a_command_that_fails_or_never_ends_is_a_failing_look(
+    look: Looker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = await look(WatchedCommand(command="echo half; echo gone >&2; exit 3"))
+    assert told.problem == "the command exit code 3: gone"
+    monkeypatch.setattr(command, "TIMEOUT_S", 0.3)
+    told = await look(WatchedCommand(command="while true; do sleep 1; done"))
+    assert told.problem == "the command ended after 0.3 s: it took too long"
+
+
+async def test_what_nobody_ordered_runs_no_command_and_asks_no_tool(look: Looker) -> None:
+    for watch in (WatchedCommand(command="touch ran"), WatchedTool(tool="nasty__add")):
+        told = await look(watch, is_ordered=False)
+        assert "needs somebody who ordered it" in told.problem
+    assert not (look.folder / "ran").exists()
+
+
+# ---------------------------------------------------------------- tools
+
+
+async def test_a_tool_is_watched_if_it_only_reads(look: Looker) -> None:
+    """By the class that the configuration gives it, whatever the server says of it."""
+    watch = WatchedTool(tool="nasty__add", arguments={"a": 1, "b": 2})
+    seen = await look.seen(watch)
+    assert seen.text == "3"
+    assert await look.change(watch, seen) == ""
+    old = replace(seen, text="2", digest="0" * 64)
+    assert await look.change(watch, old) == "-2\n+3"
+    other = await look(WatchedTool(tool="nasty__poke"))
+    assert "is of class 'external'; only 'read' may be watched" in other.problem
+    gone = await look(WatchedTool(tool="nasty__nothing"))
+    assert "there is no tool 'nasty__nothing' at present; to be watched: nasty__add" in gone.problem
+    wrong = await look(WatchedTool(tool="nasty__add", arguments={"a": 1, "b": 2}, pointer="/a"))
+    assert "leads to nothing" in wrong.problem
+
+
+# ---------------------------------------------------------------- trust, and an end
+
+
+async def test_trusted_is_what_the_configuration_names_and_nothing_else(look: Looker) -> None:
+    """L-19: of that person, that source, and while nothing from outside is in their workspace."""
+    trusted = WatchedCommand(command="echo all is well")
+    assert (await look(trusted)).is_trusted
+    assert not (await look(trusted, user="bob")).is_trusted
+    assert not (await look(WatchedCommand(command="echo is_trusted = true"))).is_trusted
+    assert not (await look(WatchedTool(tool="nasty__add", arguments={"a": 1, "b": 1}))).is_trusted
+    (look.folder.parent / "ann.marks.json").write_text('{"paths": ["page.html"]}')
+    assert not (await look(trusted)).is_trusted
+
+
+async def test_a_look_for_who_is_being_erased_is_ended(look: Looker) -> None:
+    """X-8: nothing of it works in their folder when that is removed."""
+    watch = WatchedCommand(command="touch begun; sleep 60")
+    folder = look.folder.parent / "eve"
+    begun = asyncio.create_task(look.watcher._looked(question_of("eve", watch), "eve"))
+    async with asyncio.timeout(20):
+        while not (folder / "begun").exists():
+            await asyncio.sleep(0.02)
+    look.erasing.add("eve")
+    await look.watcher.erased()
+    with pytest.raises(Refusal, match="409"):
+        await begun
