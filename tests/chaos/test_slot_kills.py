@@ -20,7 +20,7 @@ from tests.support.stack import Stack, running_broker, settings_of
 from vigil.board.kept import ROWS, KeptBoard, Revision
 from vigil.bus.bus import Bus
 from vigil.contracts import Change, Control, SlotEntry, TimetableRow, decode_event
-from vigil.contracts.board import CronWork, EverySchedule
+from vigil.contracts.board import CronWork, EverySchedule, Watched, WatchedFiles
 from vigil.errors import Unavailable, WrongLastSequence
 from vigil.subjects import Scope, SessionKey
 from vigil.timetable.log import SlotLog
@@ -28,7 +28,12 @@ from vigil.timetable.schedule import upcoming
 
 pytestmark = [pytest.mark.chaos, pytest.mark.usefixtures("halved_times")]
 
-POINTS: Final = ("scheduler.slot.decided", "scheduler.slot.begun", "scheduler.slot.ended")
+POINTS: Final = (
+    "scheduler.slot.looked",
+    "scheduler.slot.decided",
+    "scheduler.slot.begun",
+    "scheduler.slot.ended",
+)
 PLAN: Final = {
     "scheduler": POINTS,
     "executor": ("executor.slot.told", "executor.slot.ended"),
@@ -39,14 +44,14 @@ WHOSE: Final = Scope("vigil", "ann")
 HOME: Final = SessionKey("ann", "vigil", "main")
 
 
-def row(id_: str, interval_s: int, timeout_s: int) -> TimetableRow:
+def row(id_: str, interval_s: int, timeout_s: int, watch: Watched | None = None) -> TimetableRow:
     now = datetime.now(UTC)
     return TimetableRow(
         id=id_ * 32,
         owner="ann",
         agent="vigil",
         name=f"row {id_}",
-        work=CronWork(prompt="Look around", timeout_s=timeout_s),
+        work=CronWork(prompt="Look around", timeout_s=timeout_s, watch=watch),
         schedule=EverySchedule(interval_s=interval_s),
         misfire="all",
         is_ordered=True,
@@ -103,24 +108,47 @@ async def decided(bus: Bus, one: TimetableRow, until: datetime) -> list[SlotEntr
     return entries
 
 
+async def looked(bus: Bus, one: TimetableRow) -> None:
+    """Wait until a watcher has looked, and keeps what it saw."""
+    async with asyncio.timeout(PATIENCE_S):
+        while (await SlotLog(bus).last(WHOSE, one.id)).ledger.seen is None:
+            await asyncio.sleep(0.05)
+
+
+async def changed(bus: Bus, one: TimetableRow) -> None:
+    """Wait until a watcher has had something run."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not (await SlotLog(bus).last(WHOSE, one.id)).ledger.runs:
+            await asyncio.sleep(0.05)
+
+
 SHORT: Final = timedelta(microseconds=1)
 
 
 async def test_each_slot_ends_in_one_state_whoever_dies(tmp_path: Path) -> None:
-    """J-4, L-2, L-12: each run begins once, each result is told once, nothing is left out."""
+    """J-4, L-2, L-12: each run begins once, each result is told once, nothing is left out; what is
+    watched changes once and has one run, whoever had seen it (L-3)."""
+    file = tmp_path / "workspaces" / "vigil" / "ann" / "news.md"
     async with killable(tmp_path) as (stack, processes):
-        admin, rows = await stack.bus("admin"), [row("a", 1, 60), row("b", 2, 0)]
+        watch = WatchedFiles(glob="*.md")
+        admin = await stack.bus("admin")
+        rows = [row("a", 1, 60), row("b", 2, 0), row("c", 1, 60, watch)]
         over = asyncio.create_task(processes.plans_over(PATIENCE_S))
         for one in rows:
             await KeptBoard(admin, ROWS).replace(0, one, Change(by="ann"), one.made_at)
         await asyncio.sleep(3)
         stack.broker.kill()
         await over
+        await looked(admin, rows[2])
+        file.write_text("news")
+        await changed(admin, rows[2])
         ends = {exit_.crash_at.partition(":")[0] for exit_ in processes.exits if exit_.is_crash}
         assert ends == {point for points in PLAN.values() for point in points}
         entries = []
         for one in rows:
             entries += await decided(admin, one, (await removed(admin, one)).at)
+        changes = [one.change for one in entries if one.change]
+        assert changes == ["added: news.md, 4 bytes"]
         await _check_sessions(admin, entries)
         await _check_told(admin, entries)
         assert not [fault for fault in processes.faults() if "Traceback" in fault]
