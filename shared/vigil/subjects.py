@@ -22,7 +22,7 @@ name match another's records.
     dead.{service}.{agent}.{user}.{thread}   dead letters
     dead.ended.{agent}.{user}.{thread}       what a person did with one
     memory.{agent}.{owner}.{op}              what an agent knows of its owner
-    board.{agent}.{user}.{kind}.{id}         approvals, jobs, grants, uses, tasks, rows
+    board.{agent}.{user}.{kind}.{id}         approvals, jobs, grants, uses, tasks, rows, circuits
     slot.{agent}.{owner}.{row}               what became of each instant of a row of the timetable
     rpc.executor.cancel                      a call that is to end (not stored)
     rpc.memory.{op}.{agent}.{owner}          questions about that

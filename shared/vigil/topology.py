@@ -227,9 +227,8 @@ ROLES: Final[dict[str, Role]] = {
         publishes=(
             "session.*.*.*.in.said.user", "session.*.*.*.in.control", "session.*.*.*.in.external",
             "system.*.*.*.in.control", "dead.gateway.*.*.*", "dead.ended.*.*.*",
-            *on_board("job", "grant", "task", "row", "goal", "preference", "action"),
-            ANYBODY.slot(),
-            UPLOADS_ALL, FILES_ALL,
+            *on_board("job", "grant", "task", "row", "goal", "preference", "action", "circuit"),
+            ANYBODY.slot(), UPLOADS_ALL, FILES_ALL,
         ),
         subscribes=("live.*.*.*",),
         follows=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", "SIGNALS", "DEAD"),
@@ -246,7 +245,7 @@ ROLES: Final[dict[str, Role]] = {
     "cortex": Role(
         publishes=(
             TURNS_OF_ALL_SESSIONS, TURNS_OF_ALL_SYSTEM, "live.*.*.*", "dead.cortex.*.*.*",
-            SIGNALS_ALL,
+            SIGNALS_ALL, "board.*.*.circuit.*",
         ),
         follows=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", "SLOTS", "SIGNALS"),
         pulls=(WAKE, WAKE_SYSTEM),
@@ -263,11 +262,11 @@ ROLES: Final[dict[str, Role]] = {
         publishes=(
             MEMORIES_ALL, "session.*.*.*.call.*", "session.*.*.*.in.tool_result",
             "system.*.*.*.call.*", "system.*.*.*.in.tool_result", "dead.memory.*.*.*",
+            "board._._.circuit.*",
         ),
-        subscribes=("rpc.memory.>",),
-        follows=("MEMORIES",),
+        subscribes=("rpc.memory.>",), follows=("MEMORIES",),
         pulls=(MEMORY_TURNS, MEMORY_TURNS_SYSTEM),
-        reads=("MEMORIES", "SESSIONS", "SYSTEM"),
+        reads=("MEMORIES", "SESSIONS", "SYSTEM", "BOARD"),
         buckets_r=("CONFIG",),
         raw=("$JS.API.STREAM.INFO.MEMORIES",),
     ),
@@ -294,7 +293,7 @@ ROLES: Final[dict[str, Role]] = {
             "session.*.*.*.in.told.*", "system.*.*.*.call.*", "system.*.*.*.in.tool_result",
             "system.*.*.*.in.control", EXECUTOR_CANCEL, "dead.executor.*.*.*",
             *on_board("approval", "job", "task", "use", "row", "goal", "preference", "action"),
-            ANYBODY.slot(), UPLOADS_ALL, FILES_ALL,  # no grant
+            ANYBODY.slot(), UPLOADS_ALL, FILES_ALL, "board._._.circuit.*",  # no grant
         ),
         subscribes=(EXECUTOR_CANCEL, "rpc.executor.probe"), follows=("BOARD",),
         pulls=(EXECUTOR_TURNS, EXECUTOR_TURNS_SYSTEM),
@@ -307,11 +306,11 @@ ROLES: Final[dict[str, Role]] = {
     "delivery": Role(
         publishes=(
             "session.*.*.*.out.said.*", "session.*.*.*.receipt.*", "session.*.*.*.send.*",
-            "session.*.*.*.attempt.*", "dead.delivery.*.*.*",
+            "session.*.*.*.attempt.*", "dead.delivery.*.*.*", "board._._.circuit.*",
         ),
         follows=("SESSIONS",),
         pulls=(DELIVERY_TURNS, DELIVERY_SENDS),
-        reads=("SESSIONS",),
+        reads=("SESSIONS", "BOARD"),
         buckets_r=("CONFIG",),
     ),
     # The command line: makes tokens, looks at the broker. Never a service.

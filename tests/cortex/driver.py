@@ -73,14 +73,17 @@ def _conclude(draft: Draft, result: ModelAnswer | Exception, moment: Moment) -> 
     draft.moment = moment
     if isinstance(result, Exception):
         is_of_model = not isinstance(result, ValueError)
-        is_retryable = isinstance(result, TimeoutError)
-        budget_at = result.budget_at if isinstance(result, ModelError) else None
+        known = result if isinstance(result, ModelError) else None
+        is_unasked = known is not None and known.is_unasked
+        is_retryable = is_unasked or isinstance(result, TimeoutError)
         core.fail(
             draft,
             str(result),
             is_retryable=is_retryable,
-            budget_at=budget_at,
+            retry_after_s=None if known is None else known.retry_after_s,
+            budget_at=None if known is None else known.budget_at,
             is_of_model=is_of_model,
+            is_unasked=is_unasked,
         )
     else:
         assert draft.profile.conclude is not None

@@ -120,6 +120,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     },
     "post_mcp": {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}},
     "post_message": {"text": "hi"},
+    "reset_circuit": {"name": "model:big"},
     "save_memory": {"content": "Tea"},
     "split_goal": {"parts": [{"description": "Water"}]},
     "start_job": {"goal": "Water the plants"},

@@ -110,6 +110,7 @@ async def test_the_openapi_document_is_whole(gate: Gate) -> None:
         ("DELETE", f"{key}/timers/{{timer_id}}"), ("POST", f"{key}/stop"), ("GET", "/api/ws"),
         ("GET", "/api/signals"), ("GET", "/api/me"), ("GET", "/api/person"), ("GET", "/api/cost"),
         ("PATCH", "/api/person"), ("GET", "/api/status"), ("PUT", "/api/pause"),
+        ("GET", "/api/health"), ("POST", "/api/health/reset"),
         ("DELETE", "/api/pause"), ("GET", "/healthz"), ("GET", "/readyz"),
         ("GET", "/openapi.json"), ("GET", "/asyncapi.json"), ("GET", "/metrics"),
         ("GET", "/api/why/{id}"), ("POST", "/api/events"), ("POST", "/hooks/{name}"),

@@ -21,6 +21,7 @@ from vigil.contracts import (
     Cause,
     Change,
     ChildStatus,
+    Circuit,
     Control,
     ControlPayload,
     Decision,
@@ -135,6 +136,19 @@ USE: Final = GrantUse(
     tool="shell",
     session_key="ann:vigil:t1",
     calls=(CALL,),
+)
+CIRCUIT: Final = Circuit(
+    id="4" * 32,
+    owner="_",
+    agent="_",
+    component="model:claude",
+    state="open",
+    reason="(529)",
+    failures=3,
+    openings=1,
+    opened_at=AT,
+    changed_at=AT,
+    until=AT,
 )
 JOB: Final = Job(
     id="b" * 32,
@@ -370,6 +384,10 @@ SAMPLES: Final[dict[str, tuple[Callable[[bytes], Any], Any]]] = {
     "board.use": (
         contracts.decode_board,
         BoardEntry(entity=USE, turn_seq=0, at=AT, change=Change(by="executor", cause=CALL)),
+    ),
+    "board.circuit": (
+        contracts.decode_board,
+        BoardEntry(entity=CIRCUIT, turn_seq=0, at=AT, change=Change(by="cortex", why="(529)")),
     ),
     "board.task": (
         contracts.decode_board,

@@ -57,7 +57,8 @@ _SPECIAL: Final[dict[str, set[str]]] = {
     "STREAM.MSG.GET.SESSIONS": _OF_LOG | {"memory", "executor"},
     f"STREAM.MSG.GET.{PARTITION}": _OF_LOG | {"memory", "executor"},
     "STREAM.MSG.GET.SYSTEM": _FOLLOWERS["SYSTEM"] | {"memory", "executor"},
-    "STREAM.MSG.GET.BOARD": _FOLLOWERS["BOARD"],
+    # Memory and delivery look at the circuits of what they ask.
+    "STREAM.MSG.GET.BOARD": _FOLLOWERS["BOARD"] | {"memory", "delivery"},
     "STREAM.MSG.GET.SLOTS": {"gateway", "executor", "cortex"},
     "STREAM.INFO.UPLOADS": {"gateway", "executor"},
     "STREAM.INFO.FILES": {"gateway", "executor"},

@@ -32,6 +32,8 @@ THINKING: Final = ("thinking", "redacted_thinking")
 OUT_OF_STEPS: Final = "I stopped here: this took more steps than I may take for one message."
 WAIT_MAX: Final = timedelta(days=7)
 """So long may a loop wait for the budget from its beginning on; then it fails."""
+UNASKED_MAX: Final = timedelta(minutes=15)
+"""So long a loop may be refused by the circuit of its model before that counts as failing."""
 NO_ROOM: Final = "My answer did not fit. Please ask for a smaller piece of it."
 
 
@@ -154,6 +156,7 @@ def fail(
     retry_after_s: float | None = None,
     budget_at: datetime | None = None,
     is_of_model: bool = False,
+    is_unasked: bool = False,
 ) -> None:
     """Record that the model gave no answer: ask the fallback, try again at a deadline, or give up
     and say so.
@@ -161,24 +164,31 @@ def fail(
     Args:
         budget_at: when the budget may have room, if it had none; None: it had.
         is_of_model: whether another model may do better.
+        is_unasked: whether it failed others and was not asked at all: no attempt of this loop's,
+            until it has waited for `UNASKED_MAX`.
     """
     if budget_at is not None and _may_wait(draft):
         _wait(draft, reason, budget_at)
         return
     loop, policy = draft.loop, draft.policy
-    attempt = loop.retries + 1
-    if is_of_model and _falls_back(draft, attempt, is_retryable=is_retryable):
+    is_unasked = is_unasked and draft.moment.now - loop.begun_at < UNASKED_MAX
+    attempt = loop.retries + (not is_unasked)
+    if is_of_model and _falls_back(draft, attempt, is_retryable=is_retryable and not is_unasked):
         _fall_back(draft, attempt, reason)
         return
     if is_retryable and attempt <= policy.retries_max:
-        backoff_s = Backoff(policy.retry_base_s, policy.retry_cap_s).after(attempt)
+        backoff_s = Backoff(policy.retry_base_s, policy.retry_cap_s).after(max(attempt, 1))
         delay_s = min(max(backoff_s, retry_after_s or 0.0), policy.retry_cap_s)
         due_at = draft.moment.now + timedelta(seconds=delay_s)
         draft.update_loop(
             retry=Retry(attempt=attempt, generation=draft.ordinal, due_at=due_at, reason=reason)
         )
         draft.set_deadline(RETRY_TIMER, due_at)
-        draft.note("model_retry", f"attempt {attempt} failed ({reason}); again in {delay_s:g} s")
+        again = f"again in {delay_s:g} s"
+        if is_unasked:
+            draft.note("model_unasked", f"{reason}; {again}")
+        else:
+            draft.note("model_retry", f"attempt {attempt} failed ({reason}); {again}")
         draft.outcome = "waiting"
         children.report(draft)
         return
@@ -236,7 +246,7 @@ def _fall_back(draft: Draft, attempt: int, reason: str) -> None:
     until = draft.moment.now + timedelta(seconds=policy.fallback_pause_s)
     draft.update(fallback_until=until)
     draft.update_loop(retries=attempt)
-    why = f"attempt {attempt} failed ({reason})"
+    why = f"attempt {attempt} failed ({reason})" if attempt else reason
     draft.note("model_fallback", f"{policy.fallback} until {until:{INSTANT}}, since {why}")
     draft.outcome = "continued"
     children.report(draft)

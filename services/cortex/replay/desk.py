@@ -93,4 +93,5 @@ def fail(draft: Draft, error: ModelError) -> None:
         retry_after_s=error.retry_after_s,
         budget_at=error.budget_at,
         is_of_model=error.is_of_model,
+        is_unasked=error.is_unasked,
     )

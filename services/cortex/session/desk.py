@@ -131,6 +131,7 @@ class SessionDesk:
             retry_after_s=error.retry_after_s,
             budget_at=error.budget_at,
             is_of_model=error.is_of_model,
+            is_unasked=error.is_unasked,
         )
 
     # ------------------------------------------------------------ other questions

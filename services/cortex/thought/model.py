@@ -114,6 +114,10 @@ _NOT_OF_MODEL: Final = ("400", "413", "422", "budget")
 """Kinds of errors: what the server says of requests that no other would take either, and ours."""
 
 
+REFUSED_BY_CIRCUIT: Final = "circuit"
+"""The kind of a failure of ours: the model failed others, and was not asked."""
+
+
 class ModelError(VigilError):
     """A call without an answer.
 
@@ -154,6 +158,11 @@ class ModelError(VigilError):
         True
         """
         return self.kind not in _NOT_OF_MODEL
+
+    @property
+    def is_unasked(self) -> bool:
+        """Whether no model was asked, since it failed others (`vigil.circuits`)."""
+        return self.kind == REFUSED_BY_CIRCUIT
 
 
 class LanguageModel(Protocol):

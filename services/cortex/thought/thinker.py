@@ -9,6 +9,7 @@ import msgspec
 import structlog
 
 from vigil.bus.bus import Bus, BusError
+from vigil.circuits import Circuits
 from vigil.clock import Clock
 from vigil.contracts import (
     Block,
@@ -33,6 +34,7 @@ from vigil.teams import TEAM
 
 from ..core import Policy, speech
 from ..core.profile import Inquiry, Profile, TemplateRow
+from ..models.guard import guarded
 from ..policy import routed
 from .accounts import KINDS, BudgetExceeded, PaidCall, kinds_of
 from .attachments import ShownFiles
@@ -66,6 +68,7 @@ class Thinker:
         tracer: Tracer,
         counts: Metrics,
         toolbox: Toolbox,
+        circuits: Circuits,
     ) -> None:
         self._bus = bus
         self._files = ShownFiles(bus)
@@ -78,6 +81,7 @@ class Thinker:
         self._tracer = tracer
         self._counts = counts
         self._toolbox = toolbox
+        self._circuits = circuits
 
     async def think(
         self,
@@ -158,6 +162,17 @@ class Thinker:
         return self._catalogue.instead_of(chosen, estimate(request).tokens)
 
     async def _answer(
+        self,
+        request: ModelRequest,
+        call: PaidCall,
+        chosen: ModelChoice,
+        on_text: Callable[[str], None],
+        parent: str,
+    ) -> ModelAnswer:
+        async with guarded(self._circuits, chosen.name):
+            return await self._asked(request, call, chosen, on_text, parent)
+
+    async def _asked(
         self,
         request: ModelRequest,
         call: PaidCall,

@@ -56,6 +56,7 @@ from ..timetable.slots import FindingListing, SlotListing, SlotView
 from ..why.answer import WhyAnswer
 from ..work.cost import Costs
 from ..work.grants import GrantBody, GrantList, GrantView
+from ..work.health import CircuitReset, CircuitView, HealthView
 from ..work.jobs import (
     JobAccepted,
     JobBody,
@@ -74,10 +75,10 @@ from .asyncapi import AsyncApi
 REF: Final = "#/components/schemas/{name}"
 _COMPONENTS: Final[tuple[Any, ...]] = (
     Accepted, ActionListing, ActionView, Alive, ApprovalList, ApprovalView, AsyncApi, Attachment,
-    ChatAnswer, ChatPending, ChatRequest, ClientFrame, CloudEvent, Costs, DeadLetterDetail,
-    DeadLetterPage,
+    ChatAnswer, ChatPending, ChatRequest, CircuitReset, CircuitView, ClientFrame, CloudEvent, Costs,
+    DeadLetterDetail, DeadLetterPage,
     Decide, FeedbackBody, GoalBody, GoalChange, GoalDetail, GoalListing, GoalSplit, GrantBody,
-    GrantList, GrantView,
+    GrantList, GrantView, HealthView,
     JobAccepted, JobBody, JobChange, JobDetail, JobList, JsonRpc, MaintainBody, MaintenanceDone,
     Me,
     PauseState, PersonChange, PersonView, PostMessage, PreferenceBody, PreferenceChange,

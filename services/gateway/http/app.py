@@ -32,7 +32,7 @@ from ..signals import endpoint as signals
 from ..timetable import cron, rows, slots
 from ..why import endpoint as explain
 from ..why.answer import WhyAnswer
-from ..work import approvals, cost, dead, grants, jobs, person, tools
+from ..work import approvals, cost, dead, grants, health, jobs, person, tools
 from ..work.letters import DeadLetterDetail, DeadLetterPage
 from ..work.verdicts import ApprovalList, ApprovalView, Decide
 from . import routes, wire
@@ -176,7 +176,7 @@ def _of_memory() -> list[Endpoint]:
 
 def endpoints() -> tuple[Endpoint, ...]:
     """Return everything that is served here but what comes before the routes."""
-    return (*_of_memory(), *_OWN, *on_board.ENDPOINTS)
+    return (*_of_memory(), *health.ENDPOINTS, *_OWN, *on_board.ENDPOINTS)
 
 
 def build(edge: Edge) -> Door:

@@ -22,6 +22,7 @@ from ..contracts import (
     BoardEntry,
     BoardTask,
     Change,
+    Circuit,
     Grant,
     GrantUse,
     TimetableRow,
@@ -38,7 +39,17 @@ from ..tasks.lifecycle import is_open
 from ..teams import holding
 from .entries import STREAM, last_of, newest
 
-E = TypeVar("E", Grant, GrantUse, BoardTask, TimetableRow, BoardGoal, BoardPreference, BoardAction)
+E = TypeVar(
+    "E",
+    Grant,
+    GrantUse,
+    BoardTask,
+    TimetableRow,
+    BoardGoal,
+    BoardPreference,
+    BoardAction,
+    Circuit,
+)
 TRIES_MAX: Final = 20
 """Others of an owner's that may be made between a look and a write."""
 
@@ -74,6 +85,7 @@ GRANTS: Final = KeptKind(
 )
 USES: Final = KeptKind(GrantUse, 200, lambda _one, _now: True)
 ROWS: Final = KeptKind(TimetableRow, 100, lambda one, _now: not one.is_removed)
+CIRCUITS: Final = KeptKind(Circuit, 10_000, lambda one, _now: one.state != "closed")
 TASKS: Final = KeptKind(BoardTask, 200, lambda one, _now: is_open(one))
 GOALS: Final = KeptKind(BoardGoal, 50, lambda one, _now: is_active(one), fitted)
 PREFERENCES: Final = KeptKind(BoardPreference, 500, is_held)

@@ -215,6 +215,11 @@ NOTES: Final[dict[str, NoteWords]] = {
         "retrying",
         signal=("error.retry", "No answer from a model yet"),
     ),
+    "model_unasked": NoteWords(
+        "the model failed others, so it isn't asked for now; when it will be",
+        "No model was asked yet: {text}.",
+        "retrying",
+    ),
     "no_channel": NoteWords(
         "what it was to go over is not configured any more; it goes where it else would",
         "It went another way: {text}.",

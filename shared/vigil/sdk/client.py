@@ -31,6 +31,7 @@ from .cloud_event import MEDIA_TYPE as EVENT_MEDIA_TYPE
 from .cloud_event import cloud_event
 from .cron import CronCalls
 from .grants import GrantingCalls
+from .health import HealthCalls
 from .jobs import JobCalls
 from .memories import MemoryCalls
 from .method_group import given, query, segment
@@ -70,7 +71,14 @@ def is_passing(error: VigilError) -> bool:
 
 
 class Client(
-    CronCalls, MemoryCalls, DecidingCalls, GrantingCalls, JobCalls, PersonCalls, BoardCalls
+    CronCalls,
+    MemoryCalls,
+    DecidingCalls,
+    GrantingCalls,
+    HealthCalls,
+    JobCalls,
+    PersonCalls,
+    BoardCalls,
 ):
     """The API of one gateway, as one user.
 
@@ -228,13 +236,6 @@ class Client(
     def discard_dead_letter(self, id_: str) -> dict[str, Any]:
         """Lay it aside. Raises: ApiError with status 409, it was ended before."""
         return self._object("POST", f"/api/dead/{segment(id_)}/discard")
-
-    def pause(self) -> None:
-        """Pause everything proactive, for everybody. Needs an admin token."""
-        self.request("PUT", "/api/pause")
-
-    def resume(self) -> None:
-        self.request("DELETE", "/api/pause")
 
     def signals(
         self,

@@ -40,6 +40,7 @@ from .sections import (
     Cortex,
     Executor,
     Gateway,
+    HealthSection,
     Hook,
     Jobs,
     McpServer,
@@ -89,6 +90,7 @@ class Config(Section, frozen=True, kw_only=True):
     watch: dict[str, WatchSection] = msgspec.field(default_factory=dict)
     hooks: dict[str, Hook] = {}  # noqa: RUF012 - msgspec gives each its own
     channels: dict[str, Channel] = {}  # noqa: RUF012 - msgspec gives each its own
+    health: HealthSection = HealthSection()
     retention: Retention = Retention()
     metrics: MetricsSection = MetricsSection()
 

@@ -139,6 +139,13 @@ class Model(Section, frozen=True, kw_only=True):
     """Rehearsal model: time per word."""
 
 
+class HealthSection(Section, frozen=True, kw_only=True):
+    circuit_open_s: PositiveS = 30.0
+    """What failed three times in a row isn't asked for so long; doubles with each failing trial."""
+    circuit_open_s_max: PositiveS = 300.0
+    """Longest time."""
+
+
 class Nats(Section, frozen=True, kw_only=True):
     url: str = ""
     """Your own broker, or a cluster's nodes separated by commas; empty: embedded."""

@@ -12,6 +12,7 @@ from ..contracts import (
     Approval,
     BoardEntry,
     BoardTask,
+    Circuit,
     Grant,
     GrantUse,
     Job,
@@ -46,6 +47,8 @@ def read(source: SignalSource, subject: str, data: bytes) -> tuple[Signals, Boar
     if isinstance(entity, BoardAction):
         place = actions.place_of(entity)
         return _of_kept(source, subject, entity, entity.session_key, place), entry
+    if isinstance(entity, Circuit):
+        return _of_kept(source, subject, entity, ""), entry
     key = SessionKey.parse(entity.session_key)
     if subject != key.board(str(entity.__struct_config__.tag), entity.id):
         raise InvalidInput("subject", f"{subject!r} is not that of {entity.id} of {key}")
@@ -55,7 +58,7 @@ def read(source: SignalSource, subject: str, data: bytes) -> tuple[Signals, Boar
 def _of_kept(
     source: SignalSource,
     subject: str,
-    entity: BoardTask | BoardGoal | BoardPreference | BoardAction,
+    entity: BoardTask | BoardGoal | BoardPreference | BoardAction | Circuit,
     session_key: str,
     place: str = "",
 ) -> Signals:
@@ -214,6 +217,29 @@ def acted(signals: Signals, entry: BoardEntry) -> None:
         outcome=action.outcome,
         is_good=action.feedback.is_good if action.feedback is not None else None,
         is_tainted=action.is_tainted or None,
+    )
+
+
+def tripped(signals: Signals, entry: BoardEntry) -> None:
+    """Tell that a circuit opened, and that it closed: once each, however many trials fail."""
+    circuit = entry.entity
+    if not isinstance(circuit, Circuit) or circuit.state == "half_open":
+        return
+    is_open = circuit.state == "open"
+    if is_open and circuit.opened_at != circuit.changed_at:
+        return  # opened anew
+    signals.add(
+        "circuit.opened" if is_open else "circuit.closed",
+        entry.at,
+        f"The circuit of {circuit.component} opened: {circuit.reason}"
+        if is_open
+        else f"The circuit of {circuit.component} closed",
+        caused_by=None,
+        subject=circuit.id,
+        component=circuit.component,
+        failures=circuit.failures or None,
+        until=circuit.until,
+        by=_by(entry),
     )
 
 

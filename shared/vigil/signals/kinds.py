@@ -61,6 +61,7 @@ _DUE: Final = Giver("SLOTS", SlotEntry, slots.told)
 _PURSUED: Final = Giver("BOARD", BoardEntry, board.pursued)
 _LEARNED: Final = Giver("BOARD", BoardEntry, board.learned)
 _ACTED: Final = Giver("BOARD", BoardEntry, board.acted)
+_TRIPPED: Final = Giver("BOARD", BoardEntry, board.tripped)
 
 KINDS: Final[dict[str, Kind]] = {
     "session.started": Kind("a session committed its first turn", (_STARTED,)),
@@ -140,6 +141,11 @@ KINDS: Final[dict[str, Kind]] = {
     "autonomy.started": Kind("the agent began a cycle", (_DUE,)),
     "autonomy.finished": Kind("a cycle of the agent's ended, or failed", (_DUE,)),
     "autonomy.skipped": Kind("there was nothing for a cycle to do, and why", (_DUE,)),
+    "circuit.opened": Kind(
+        "a model, server or channel failed again and again, and isn't asked for a while",
+        (_TRIPPED,),
+    ),
+    "circuit.closed": Kind("it answered again, or a person reset it", (_TRIPPED,)),
     "error.model": Kind("the model gave no answer, and the exchange was given up", (_NOTED,)),
     "error.retry": Kind("the model gave no answer, and will be asked again", (_NOTED,)),
     "error.event": Kind("an event was unusable, or given up", (_NOTED,)),

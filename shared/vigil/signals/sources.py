@@ -77,7 +77,7 @@ class Source(InStream, frozen=True, kw_only=True):
         return signals.made
 
 
-TOLD: Final = ("approval", "job", "use", "task", "goal", "preference", "action")
+TOLD: Final = ("approval", "job", "use", "task", "goal", "preference", "action", "circuit")
 """What of the board gives signals."""
 SOURCES: Final = (
     Source(

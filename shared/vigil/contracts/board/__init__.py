@@ -13,6 +13,7 @@ from typing import Literal
 from ..base import VERSION_1, Instant, Record
 from .action import BoardAction
 from .approval import QUESTION, SHORT_NAME, Approval, Verdict, short_name
+from .circuit import Circuit, CircuitState
 from .cycle import CycleLedger, CycleReport, Recheck
 from .goal import BoardGoal
 from .grant import Address, AnyConstraint, Argv, Equal, Exact, Folder, Grant, GrantUse
@@ -44,12 +45,21 @@ from .task import BoardTask, TaskMaker, TaskPriority, TaskResult
 
 BoardEntity = Approval | Job
 """What turns put there."""
-KeptEntity = Grant | GrantUse | BoardTask | TimetableRow | BoardGoal | BoardPreference | BoardAction
+KeptEntity = (
+    Grant
+    | GrantUse
+    | BoardTask
+    | TimetableRow
+    | BoardGoal
+    | BoardPreference
+    | BoardAction
+    | Circuit
+)
 """What the board is the truth of."""
 AskedEntity = BoardTask | BoardGoal | BoardPreference
 """Of these a loop may ask for a change, and is told what came of it."""
 BoardKind = Literal[
-    "approval", "job", "grant", "use", "task", "row", "goal", "preference", "action"
+    "approval", "job", "grant", "use", "task", "row", "goal", "preference", "action", "circuit"
 ]
 
 
@@ -92,6 +102,8 @@ __all__ = [
     "BoardPreference",
     "BoardTask",
     "Change",
+    "Circuit",
+    "CircuitState",
     "CronSchedule",
     "CronWork",
     "CycleLedger",

@@ -1,0 +1,76 @@
+"""The circuit of a model: which failures are its own, and what a session is told while it's open.
+
+What a server says of one request (400, 413, 422) is that session's matter, and shows that the
+server is there: nobody's failing session keeps others from a model that works. Keys and accounts
+(401 to 404) are everybody's, as are overload, silence and whatever isn't an answer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncGenerator
+from typing import Final
+
+from vigil.circuits import CircuitOpen, Circuits, Passed
+
+from ..thought.model import REFUSED_BY_CIRCUIT, ModelError
+
+_OF_ALL: Final = ("401", "402", "403", "404")
+_OF_REQUEST: Final = ("400", "413", "422")
+
+
+@contextlib.asynccontextmanager
+async def guarded(circuits: Circuits, model: str) -> AsyncGenerator[None]:
+    """Make one call of a model in the block, unless its circuit is open.
+
+    Raises:
+        ModelError: it is; nothing was sent, and `retry_after_s` says when to come again.
+    """
+    try:
+        passed = await circuits.enter(f"model:{model}")
+    except CircuitOpen as error:
+        reason = str(error).replace(f"model:{model}", f"the model {model}", 1)
+        raise ModelError(
+            reason,
+            is_retryable=True,
+            retry_after_s=error.wait_s,
+            is_refused=True,
+            kind=REFUSED_BY_CIRCUIT,
+        ) from error
+    try:
+        yield
+    except ModelError as error:
+        await _failed(circuits, passed, error)
+        raise
+    except BaseException:
+        await circuits.unsaid(passed)
+        raise
+    await circuits.succeeded(passed)
+
+
+async def _failed(circuits: Circuits, passed: Passed, error: ModelError) -> None:
+    if is_of_server(error):
+        left_s = await circuits.failed(passed, _reason(error), error.retry_after_s or 0.0)
+        if error.is_retryable and left_s:
+            error.retry_after_s = max(error.retry_after_s or 0.0, left_s)
+    elif error.kind in _OF_REQUEST:
+        await circuits.succeeded(passed)
+    else:
+        await circuits.unsaid(passed)
+
+
+def is_of_server(error: ModelError) -> bool:
+    """Whether whoever asks next would fail, too.
+
+    >>> is_of_server(ModelError("overloaded", is_retryable=True, kind="529"))
+    True
+    >>> is_of_server(ModelError("rejected", is_retryable=False, kind="400"))
+    False
+    """
+    return error.is_of_model and (error.is_retryable or error.kind in _OF_ALL)
+
+
+def _reason(error: ModelError) -> str:
+    """Return our own words: what the server added may be of one session's request."""
+    head, status, _ = error.reason.partition(f"({error.kind})")
+    return head + status

@@ -1,0 +1,86 @@
+"""/api/health: what isn't asked for a while because it failed, and asking it again (SPEC C-5)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Final
+
+import msgspec
+from fastapi import Depends, Response
+
+from vigil import circuits
+from vigil.contracts import Circuit
+from vigil.contracts.board import CircuitState
+
+from ..endpoint import Endpoint
+from ..http.problem import Problem
+from ..http.routes import Admin, Caller, Json, Shared, body_of
+from ..http.wire import Answer, RequestBody
+
+NAME_LENGTH_MAX: Final = 400
+SHOWN_MAX: Final = 500
+"""Circuits, the newest."""
+
+
+class CircuitView(Answer, frozen=True, kw_only=True):
+    """Whether a part is asked at present."""
+
+    name: str
+    """What it is and how it's called: `model:claude`, `mcp:files`."""
+    state: CircuitState
+    reason: str = ""
+    """Why it opened."""
+    opened_at: datetime | None = None
+    changed_at: datetime
+    until: datetime | None = None
+    """Open: when a call is tried. Half open: so long that one is waited for."""
+
+
+class HealthView(Answer, frozen=True, kw_only=True):
+    """What failed again and again; what never did is not in it."""
+
+    circuits: tuple[CircuitView, ...]
+
+
+class CircuitReset(RequestBody, frozen=True, kw_only=True):
+    """Have a part asked again at once."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=NAME_LENGTH_MAX)]
+
+
+async def get_health(edge: Shared, caller: Caller) -> Response:
+    """Tell what isn't asked for a while because it failed: what all share, and sessions that the
+    caller may read."""
+    whose = caller.reach if caller.is_admin else (circuits.SHARED, *caller.reach)
+    found = [_view(one) async for one in circuits.each(edge.bus, whose)]
+    found.sort(key=lambda one: (one.state == "closed", -one.changed_at.timestamp()))
+    return Json(HealthView(circuits=tuple(found[:SHOWN_MAX])))
+
+
+async def reset_circuit(
+    edge: Shared, caller: Admin, wanted: Annotated[CircuitReset, Depends(body_of(CircuitReset))]
+) -> Response:
+    """Have a part asked again at once. Needs an admin token."""
+    now = edge.clock.now()
+    found = await circuits.reset(edge.bus, wanted.name, by=caller.user, now=now)
+    if found is None:
+        raise Problem(404, "there is no such circuit: it never opened")
+    return Json(_view(found))
+
+
+def _view(one: Circuit) -> CircuitView:
+    return CircuitView(
+        name=one.component,
+        state=one.state,
+        reason=one.reason,
+        opened_at=one.opened_at,
+        changed_at=one.changed_at,
+        until=one.until,
+    )
+
+
+_RESET: Final = (403, 404, 413, 422, 503)
+ENDPOINTS: Final = (
+    Endpoint("GET", "/api/health", get_health, {200: HealthView}, (503,)),
+    Endpoint("POST", "/api/health/reset", reset_circuit, {200: CircuitView}, _RESET, CircuitReset),
+)

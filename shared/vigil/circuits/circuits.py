@@ -1,0 +1,274 @@
+"""The breakers of a process, shared with all others over the board.
+
+A circuit that is closed costs nothing: no read, no write, no timer; but for one look at the board
+when a process first asks for a component, so that a restart finds open what was open, and for one
+at each refusal, so that a reset by hand holds at once. What
+changes is stored by compare-and-set, so of all replicas one opens it and one makes the trial. While
+the board can't be reached each process goes by what it knows: a breaker is never a reason of its
+own to stop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from datetime import datetime
+from typing import Final, NamedTuple
+
+import structlog
+
+from ..board.entries import newest
+from ..board.kept import CIRCUITS, KeptBoard, Revision
+from ..bus.bus import Bus, BusError
+from ..clock import Clock
+from ..contracts import Change, Circuit
+from ..errors import Unavailable, WrongLastSequence
+from ..subjects import Scope, SessionKey, board_of, token_of
+from . import breaker as rules
+from .breaker import Breaker, BreakerTerms
+
+log = structlog.get_logger("vigil.circuits")
+
+SHARED: Final = Scope("_", "_")
+"""Whose the circuits are that nobody has for themselves."""
+SESSION: Final = "session:"
+TRIES_MAX: Final = 3
+REASON_LENGTH_MAX: Final = 300
+_AWAY: Final = (Unavailable, BusError)
+
+
+class CircuitOpen(Unavailable):
+    """A call was refused at once, since those before it failed."""
+
+    def __init__(self, circuit: str, reason: str, wait_s: float) -> None:
+        super().__init__(f"{circuit} is not asked for {wait_s:.0f} s, since it failed: {reason}")
+        self.wait_s = wait_s
+        """When to come again."""
+
+
+class Passed(NamedTuple):
+    """The right to one call; how it ended is told with it."""
+
+    component: str
+    number: int
+
+
+class _Known:
+    __slots__ = ("breaker", "lock", "revision")
+
+    def __init__(self) -> None:
+        self.breaker = Breaker()
+        self.revision = 0
+        self.lock = asyncio.Lock()
+
+
+_Decide = Callable[[Breaker, datetime], Breaker]
+
+
+class Circuits:
+    """The circuits that a service asks.
+
+    Args:
+        by: the service's name, for the record.
+    """
+
+    def __init__(self, bus: Bus, clock: Clock, by: str, terms: BreakerTerms | None = None) -> None:
+        self._board = KeptBoard(bus, CIRCUITS)
+        self._clock = clock
+        self._by = by
+        self._terms = terms or BreakerTerms()
+        self._known: dict[str, _Known] = {}
+
+    async def enter(self, component: str) -> Passed:
+        """Let a call through; tell by `failed`, `succeeded` or `unsaid` how it ended.
+
+        Raises:
+            CircuitOpen: the component failed and isn't asked now.
+        """
+        known = self._known.get(component)
+        if known is None:
+            known = self._known[component] = _Known()
+            await self._look(component, known)
+        if known.breaker.state == "closed":
+            return Passed(component, known.breaker.number)
+        async with known.lock:
+            return await self._enter_open(component, known)
+
+    async def _enter_open(self, component: str, known: _Known) -> Passed:
+        await self._look(component, known)  # somebody may have reset it
+        if rules.is_due(known.breaker, self._clock.now()):
+            await self._change(component, known, self._tried)
+            if known.breaker.state == "half_open":
+                return Passed(component, known.breaker.number)
+        number = rules.pass_of(known.breaker)
+        if number is not None:
+            return Passed(component, number)
+        raise self._refusal(component, known.breaker)
+
+    def _tried(self, old: Breaker, now: datetime) -> Breaker:
+        return rules.trial(old, now, self._terms) if rules.is_due(old, now) else old
+
+    def _refusal(self, component: str, found: Breaker) -> CircuitOpen:
+        wait_s = self._left_s(found)
+        if found.state == "half_open":
+            wait_s = min(wait_s, rules.TRIAL_S)
+        return CircuitOpen(component, found.reason, max(wait_s, 1.0))
+
+    async def failed(self, passed: Passed, reason: str, wait_s: float = 0.0) -> float:
+        """Tell that the component failed a call; `reason` is in words of ours.
+
+        Returns: for how many seconds it isn't asked from now on; 0: it is.
+        """
+        reason = reason[:REASON_LENGTH_MAX]
+        known = self._known[passed.component]
+        async with known.lock:
+            await self._change(
+                passed.component,
+                known,
+                lambda old, now: rules.failed(old, passed.number, now, self._terms, reason, wait_s),
+            )
+        return max(self._left_s(known.breaker), 0.0)
+
+    def _left_s(self, found: Breaker) -> float:
+        return 0.0 if found.until is None else (found.until - self._clock.now()).total_seconds()
+
+    async def succeeded(self, passed: Passed) -> None:
+        """Tell that the component answered a call."""
+        await self._told(passed, lambda old, _: rules.succeeded(old, passed.number))
+
+    async def unsaid(self, passed: Passed) -> None:
+        """Tell that a call ended and says nothing about the component: it was cancelled, say."""
+        await self._told(passed, lambda old, now: rules.unsaid(old, passed.number, now))
+
+    async def _told(self, passed: Passed, decide: _Decide) -> None:
+        known = self._known[passed.component]
+        if known.breaker.state == "closed":
+            known.breaker = decide(known.breaker, self._clock.now())  # nothing to store
+            return
+        async with known.lock:
+            await self._change(passed.component, known, decide)
+
+    async def _change(self, component: str, known: _Known, decide: _Decide) -> None:
+        """Store what was decided, if others are to know it, and go by it."""
+        for _ in range(TRIES_MAX):
+            now = self._clock.now()
+            new = decide(known.breaker, now)
+            if new.state == known.breaker.state == "closed" or new is known.breaker:
+                known.breaker = new
+                return
+            try:
+                stored = await self._board.replace(
+                    known.revision,
+                    circuit_of(component, new, now),
+                    Change(by=self._by, why=new.reason),
+                    now,
+                )
+            except WrongLastSequence:
+                await self._look(component, known)
+                continue
+            except _AWAY as error:
+                log.info("kept here", action="circuit.unstored", what=component, error=str(error))
+                known.breaker = new
+                return
+            _tell(component, known.breaker, new)
+            _adopt(known, stored)
+            return
+
+    async def _look(self, component: str, known: _Known) -> None:
+        """Go by what the board has, if that is newer."""
+        try:
+            found = await self._board.find([whose(component)], token_of(component))
+        except _AWAY as error:
+            log.info("not read", action="circuit.unread", what=component, error=str(error))
+            return
+        if found is not None and found.number > known.revision:
+            _adopt(known, found)
+
+
+def _adopt(known: _Known, found: Revision[Circuit]) -> None:
+    known.revision, known.breaker = found.number, breaker_of(found)
+
+
+def _tell(component: str, old: Breaker, new: Breaker) -> None:
+    if new.state == "open" and old.state != "open":
+        log.warning("not asked", action="circuit.opened", what=component, reason=new.reason)
+    elif new.state == "closed":
+        log.info("asked again", action="circuit.closed", what=component)
+
+
+def whose(component: str) -> Scope:
+    """Return whose circuit that is.
+
+    >>> whose("model:claude"), whose("session:ann:vigil:t1")
+    (Scope(agent='_', owner='_'), Scope(agent='vigil', owner='ann'))
+    """
+    if component.startswith(SESSION):
+        return SessionKey.parse(component.removeprefix(SESSION)).scope
+    return SHARED
+
+
+def circuit_of(component: str, breaker: Breaker, now: datetime) -> Circuit:
+    """Build the record of a breaker."""
+    scope = whose(component)
+    return Circuit(
+        id=token_of(component),
+        owner=scope.owner,
+        agent=scope.agent,
+        component=component,
+        state=breaker.state,
+        reason=breaker.reason,
+        failures=breaker.failures,
+        openings=breaker.openings,
+        opened_at=breaker.opened_at,
+        changed_at=now,
+        until=breaker.until,
+    )
+
+
+def breaker_of(found: Revision[Circuit]) -> Breaker:
+    """Return what a record says; its place is the number of the change."""
+    one = found.entity
+    return Breaker(
+        state=one.state,
+        number=found.number,
+        failures=one.failures if one.state != "closed" else 0,
+        openings=one.openings,
+        reason=one.reason,
+        opened_at=one.opened_at,
+        until=one.until,
+    )
+
+
+# ---------------------------------------------------------------- for people
+
+
+async def each(bus: Bus, scopes: tuple[Scope, ...]) -> AsyncGenerator[Circuit]:
+    """Yield the circuits of those that are known at all, in no order. Raises: Unavailable."""
+    board = KeptBoard(bus, CIRCUITS)
+    for scope in scopes:
+        async with aclosing(newest(bus, board_of(scope, CIRCUITS.name))) as entries:
+            async for message in entries:
+                revision = board.read(message)
+                if revision is not None:
+                    yield revision.entity
+
+
+async def reset(bus: Bus, component: str, *, by: str, now: datetime) -> Circuit | None:
+    """Close a circuit by hand -> the circuit as it is now; None: there is none of that name.
+
+    Raises:
+        InvalidInput: a session's, and that is no session key.
+        Unavailable: the broker is away, or others change it all the time.
+    """
+    board = KeptBoard(bus, CIRCUITS)
+    for _ in range(TRIES_MAX):
+        found = await board.find([whose(component)], token_of(component))
+        if found is None or found.entity.state == "closed":
+            return None if found is None else found.entity
+        record = circuit_of(component, rules.closed(breaker_of(found)), now)
+        try:
+            return (await board.replace(found.number, record, Change(by=by), now)).entity
+        except WrongLastSequence:
+            continue
+    raise Unavailable(f"{component}: others change it all the time")

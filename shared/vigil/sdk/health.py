@@ -1,0 +1,31 @@
+"""What `vigil.Client` can do about what runs: /api/health and /api/pause."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from .method_group import MethodGroup
+
+PATH: Final = "/api/health"
+
+
+class HealthCalls(MethodGroup):
+    """Base of `vigil.Client`: what isn't asked for a while because it failed, and the pause."""
+
+    def health(self) -> dict[str, Any]:
+        """Return the `circuits`: each part that failed again and again, and its state."""
+        return self._object("GET", PATH)
+
+    def reset_circuit(self, name: str) -> dict[str, Any]:
+        """Have a part asked again at once, ``model:claude`` say; return its circuit.
+
+        Raises: ApiError with status 404, it never failed so; 403, an admin may.
+        """
+        return self._object("POST", f"{PATH}/reset", {"name": name})
+
+    def pause(self) -> None:
+        """Pause everything proactive, for everybody. Needs an admin token."""
+        self.request("PUT", "/api/pause")
+
+    def resume(self) -> None:
+        self.request("DELETE", "/api/pause")
