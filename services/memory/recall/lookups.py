@@ -221,6 +221,24 @@ def associated(
     return [Association(*row) for row in found]
 
 
+def newest(db: sqlite3.Connection, narrowed: Narrowed, nums: Iterable[int]) -> dict[int, int]:
+    """Return those of `nums` that something updates, with the newest that does.
+
+    That is by however many steps, and among what the question may find.
+    """
+    chain = db.execute(
+        """WITH RECURSIVE chain (old, num) AS (
+            SELECT e.to_num, e.from_num FROM json_each(:nums) w
+                CROSS JOIN edges e ON e.to_num = w.value AND e.relation = 'updates'
+            UNION SELECT c.old, e.from_num FROM chain c
+                CROSS JOIN edges e ON e.to_num = c.num AND e.relation = 'updates')
+        SELECT old, num FROM chain WHERE num > old ORDER BY num""",
+        {"nums": _json(nums)},
+    ).fetchall()
+    found = passing(db, narrowed, {num for _, num in chain}) if chain else set()
+    return {old: num for old, num in chain if num in found}
+
+
 def shown(
     db: sqlite3.Connection, narrowed: Narrowed, nums: Sequence[int], now: datetime
 ) -> list[MemoryView]:

@@ -15,8 +15,9 @@ import asyncio
 import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 import msgspec
@@ -24,7 +25,7 @@ import numpy as np
 
 from vigil.errors import Unavailable
 from vigil.memory.operations.recall import Recall, Recalled
-from vigil.memory.questions import ANSWER_BYTES_MAX, DEGRADED_VECTORS, Hit
+from vigil.memory.questions import ANSWER_BYTES_MAX, DEGRADED_VECTORS, Hit, MemoryView
 from vigil.subjects import Scope
 
 from ..embedding import Embedder
@@ -32,7 +33,7 @@ from ..store import counts, places
 from ..store.places import Place
 from ..store.store import Store
 from ..vectors import Near, Where
-from . import candidates, dates, lookups, selection, terms
+from . import candidates, dates, lookups, precedence, selection, terms
 from . import scores as scoring
 from .candidates import Sought
 from .lookups import Narrowed, Row
@@ -237,12 +238,20 @@ class Recaller:
             spreads=asked.is_hybrid,
         )
         now = asked.now.timestamp()
-        best = scoring.rank(pool, self._weights, question.mode, now, question.limit)
-        by_num = {int(pool.nums[one.at]): one for one in best}
-        views = lookups.shown(db, narrowed, list(by_num), asked.now)
+        # As many again: what was updated may go.
+        best = scoring.rank(pool, self._weights, question.mode, now, asked.enough)
+        ranked = {int(pool.nums[one.at]): one for one in best}
+        newest = lookups.newest(db, narrowed, ranked) if asked.is_hybrid else {}
+        views = {
+            view.seq: view
+            for view in lookups.shown(db, narrowed, [*ranked, *newest.values()], asked.now)
+        }
+        told = partial(_told, views, frozenset(terms.asked(question.query, asked.now.date())))
+        order = [num for num in ranked if num in views]
+        shown = precedence.current(order, newest, told, question.limit)
         hits = [
-            Hit(memory=view, score=by_num[view.seq].score, parts=by_num[view.seq].parts)
-            for view in views
+            Hit(memory=views[num], score=ranked[by].score, parts=ranked[by].parts)
+            for num, by in shown.items()
         ]
         return hits, not hits and lookups.is_empty(db, place)
 
@@ -323,6 +332,13 @@ def _matching(
 ) -> list[tuple[int, float]]:
     query = terms.any_of(words)
     return lookups.matching(db, narrowed, query, asked.pool_text, asked.enough)
+
+
+def _told(views: Mapping[int, MemoryView], words: frozenset[str], num: int) -> frozenset[str]:
+    """Return which words and days of a question stand in a memory."""
+    memory = views[num]
+    happened_at = memory.occurred_at or memory.created_at
+    return words.intersection(terms.index_terms(memory.content, happened_at).split())
 
 
 def _where(asked: _Asked, sources: tuple[str, ...]) -> Where:

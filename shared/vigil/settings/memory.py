@@ -44,7 +44,7 @@ class MemorySection(Section, frozen=True, kw_only=True):
     """If the question names the day; of a month or year half."""
     weight_question: NotNegativeF = 0.3
     """Penalty for a memory that is itself a question."""
-    weight_graph: NotNegativeF = 0.1
+    weight_graph: NotNegativeF = 0.03
     """Along an association of weight 1."""
     weight_recency: NotNegativeF = 0.02
     """Of a memory made now."""
