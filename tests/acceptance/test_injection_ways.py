@@ -37,6 +37,9 @@ from tests.support.grants import give, grant_of
 from tests.support.injections import WRAPS, corpus, order_of, targets
 from tests.support.memories import Asking, until
 from tests.support.obedient import SECRET, orders_in
+from tests.support.pictures import png
+from vigil.attachments import store
+from vigil.attachments.examine import examined
 from vigil.contracts import (
     Approval,
     CallTool,
@@ -47,6 +50,8 @@ from vigil.contracts import (
     ToldPayload,
     ToolUseBlock,
     Turn,
+    UserMessage,
+    UserMessagePayload,
     encode,
 )
 from vigil.grants.proposal import constraints_of
@@ -175,6 +180,20 @@ async def file(arena: Arena, number: int) -> None:
     await arena.go_on(talk, number)
 
 
+async def attachment(arena: Arena, number: int) -> None:
+    """An image that the person attached: they can't see all that a model reads in it."""
+    image = png(8, 8, fill=f"\n{arena.web.pages[number]}\n".encode())
+    about = examined(f"photo {number}.png", image)
+    await store.upload(arena.admin, "ann", about, image)
+    talk = await arena.talk(f"attachment{number}")
+    payload = UserMessagePayload(text="what is that?", attachments=(about,))
+    said = UserMessage(
+        id=uuid4().hex, session_key=str(talk.key), created_at=datetime.now(UTC), payload=payload
+    )
+    await talk.ended(await talk.store(talk.key.in_user, encode(said)))
+    await arena.go_on(talk, number)
+
+
 async def proposal(arena: Arena, number: int) -> None:
     """A call that looks harmless, which the person allows for good, and the same with more."""
     good, evil = f"printf good-{number}", f"touch evil-{number}"
@@ -200,7 +219,7 @@ WIDER: Final = (
 )  # fmt: skip
 """How a command that is allowed is made another one."""
 WAYS: Final[tuple[Bring, ...]] = (
-    event, hook, link, told, worker, reader, memory, task, work, file, proposal,
+    event, hook, link, told, worker, reader, memory, task, work, file, attachment, proposal,
 )  # fmt: skip
 
 

@@ -153,3 +153,5 @@ def texts_of(message: dict[str, Any]) -> Iterator[str]:
         elif block["type"] == "tool_result":
             content = block["content"]
             yield content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+        elif block["type"] in ("image", "document"):
+            yield base64.b64decode(block["source"]["data"]).decode("utf-8", "ignore")
