@@ -16,7 +16,8 @@ from services.executor.own_tools.http_get import Fetcher
 from services.executor.probes import watcher
 from services.executor.tools import builtin
 from services.scheduler.timetable import watch as watch_rules
-from tests.support.world import StoppedClock, World, running_world
+from tests.support.mcp_client import sandbox
+from tests.support.world import Person, StoppedClock, World, running_world
 from vigil.contracts import SlotEntry
 from vigil.erasure import mark
 from vigil.errors import Unavailable
@@ -189,6 +190,68 @@ async def test_what_cannot_be_seen_is_told_once_and_once_when_it_can(
     assert "+4" in texts[2]
     assert len(texts) == 3
     await remove(bob.http, row)
+
+
+def feed(*numbers: int) -> str:
+    items = "".join(f"<item><guid>{n}</guid><title>Entry {n}</title></item>" for n in numbers)
+    return f'<rss version="2.0"><channel><title>News</title>{items}</channel></rss>'
+
+
+async def test_each_kind_is_quiet_until_it_changes_and_then_runs_once(
+    world: World, site: Document
+) -> None:
+    """Files, a command and a feed; by hand it's shown what is there, and a watch can be ended."""
+    await sandbox()
+    hal = await world.person("hal:vigil:main", has_socket=False)
+    note = world.stack.settings.workspaces / "vigil" / "hal" / "notes" / "a.md"
+    note.parent.mkdir(parents=True)
+    note.write_text("calm\n")
+    site.text, site.type = feed(1), "application/rss+xml"
+    watched: dict[str, dict[str, str]] = {
+        "notes": {"kind": "files", "glob": "notes/*.md"},
+        "weather": {"kind": "command", "command": "cat notes/a.md"},
+        "news": {"kind": "feed", "url": site.url},
+    }
+    rows = {name: await made(hal.http, name, watch) for name, watch in watched.items()}
+    for day in range(3):
+        for row in rows.values():
+            found = await until(hal.http, row, "skipped", day + 1)
+            assert found[-1]["reason"] in (watch_rules.FIRST, watch_rules.UNCHANGED)
+        move(world, 1)
+    for row in rows.values():
+        await until(hal.http, row, "skipped", 4)
+    assert world.talk("hal:vigil:main").said == []
+    note.write_text("storm ahead\n")
+    site.text = feed(2, 1)
+    move(world, 1)
+    for row in rows.values():
+        await until(hal.http, row, "ran")
+    await world.at_rest()
+    texts = "\n".join(one.text for one in world.talk("hal:vigil:main").said)
+    for line in ("changed: notes/a.md, 12 bytes", "-calm", "+storm ahead", "Entry 2"):
+        assert texts.count(line) == 1, texts
+    assert "Entry 1" not in texts
+    await by_hand_and_without(world, hal, rows["weather"])
+    for row in rows.values():
+        await remove(hal.http, row)
+
+
+async def by_hand_and_without(world: World, hal: Person, row: Any) -> None:
+    """A run by hand looks, and runs in any case; a row that watches nothing any more, too."""
+    count = len(world.talk("hal:vigil:main").said)
+    assert (await hal.http.post(f"{PATH}/{row['id']}/runs")).status_code == 202
+    await until(hal.http, row, "ran", 2)
+    await world.at_rest()
+    said = world.talk("hal:vigil:main").said[count].text
+    assert watch_rules.NOW in said
+    assert "| storm ahead" in said
+    answer = await hal.http.patch(f"{PATH}/{row['id']}", json={"prompt": "Hello"})
+    assert answer.json()["watch"] == {"kind": "command", "command": "cat notes/a.md"}
+    answer = await hal.http.patch(f"{PATH}/{row['id']}", json={"watch": None})
+    assert answer.json()["watch"] is None
+    move(world, 1)
+    await until(hal.http, row, "ran", 3)
+    await world.at_rest()
 
 
 async def test_a_change_whose_run_could_not_be_stored_is_seen_again(

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from services.scheduler.timetable import looks
+import pytest
+from msgspec.structs import replace
+
+from services.scheduler.timetable import events, looks
 from services.scheduler.timetable import watch as watch_rules
+from tests.support.timetable_records import ROW
 from vigil.contracts import SlotEntry
-from vigil.contracts.board import LastSeen, WatchedUrl
+from vigil.contracts.board import CronWork, LastSeen, Ledger, WatchedUrl
+from vigil.errors import ConfigError
+from vigil.settings.checks import check_watch
+from vigil.settings.config import Config
+from vigil.settings.sections import WatchSection
+from vigil.timetable.ledger import after
 from vigil.timetable.probe import ProbeAnswer
 from vigil.timetable.watched import what_of
 
@@ -56,3 +65,30 @@ def test_another_page_is_looked_at_for_the_first_time() -> None:
     answer = ProbeAnswer(seen=LastSeen(what=what_of(other), digest="2"), change="never")
     entry, _ = watch_rules.looked(running(START), other, SEEN, answer)
     assert (entry.state, entry.reason) == ("skipped", watch_rules.FIRST)
+
+
+@pytest.mark.parametrize("is_trusted", [False, True])
+def test_what_is_trusted_by_configuration_sways_no_run(is_trusted: bool) -> None:
+    """L-19: nothing that was seen has a say in it, whatever it claims to be."""
+    answer = ProbeAnswer(seen=SEEN, change="+is_trusted = true", is_trusted=is_trusted)
+    entry, _ = watch_rules.looked(running(START), WATCH, SEEN, answer)
+    (run,) = after(Ledger(), entry).running
+    made = replace(ROW, work=CronWork(prompt="Tell me", watch=WATCH))
+    start = events.start_of(made, run, START, Config()).payload.start
+    assert start is not None
+    assert start.is_tainted is not is_trusted
+    assert "\n| +is_trusted = true" in start.prompt
+
+
+@pytest.mark.parametrize(
+    ("source", "field"),
+    [
+        ("feed:ftp://a.example/", "url"),
+        ("files:../*", "glob"),
+        ("mcp:tracker__open", "source"),
+        ("a page", "url"),
+    ],
+)
+def test_what_can_not_be_trusted_is_refused_at_the_start(source: str, field: str) -> None:
+    with pytest.raises(ConfigError, match=rf"\[watch\.news\]: {field}: "):
+        check_watch({"news": WatchSection(source=source, user="ann", is_trusted=True)})

@@ -213,6 +213,8 @@ class Watcher:
 def told_of(question: ProbeQuestion, told: ProbeAnswer) -> ToldPayload | None:
     """Return what the person is told of a look; None: nothing. What was said there isn't in it."""
     slot, seen = question.slot, question.seen
+    if slot.is_by_hand:
+        return None  # the run tells
     failures = 0 if seen is None or seen.what != what_of(question.watch) else seen.failures
     where = f"(`vigil cron history {slot.row[:8]}`)"
     if told.problem and failures + 1 == FAILURES_TOLD:

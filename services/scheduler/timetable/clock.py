@@ -187,7 +187,8 @@ class TimetableClock:
         # Before any is told to end: one that is told so first would never begin, and have no end.
         await self._begin_all(known, now)
         for run in decide.overdue(known.row, known.last.ledger, now):
-            await self._end(known, run, now)
+            if run.session in known.begun:
+                await self._end(known, run, now)
         await self._store_quiet(known, now)
         refusal = ALL_PAUSED if self._pause.is_on_for(known.row.owner, now) else ""
         made = decide.decisions(known.pieces(), known.ledger, now, refusal)
@@ -273,6 +274,10 @@ class TimetableClock:
         """Store the first event of a run, unless it's there."""
         if run.session in known.begun:
             return
+        if looks.waits(known, run):
+            self._show(known, run)
+            return
+        run = known.by_hand.get(run.session) or run
         key = SessionKey.parse(run.session)
         try:
             await self._bus.publish(
@@ -286,6 +291,23 @@ class TimetableClock:
             log.info("started before", action="scheduler.slot", session=run.session)
         known.begun.add(run.session)
         crash.point("scheduler.slot.begun")
+
+    def _show(self, known: KnownRow, run: OpenRun) -> None:
+        """Have it looked what is there, unless it is."""
+        if run.session not in known.by_hand:
+            known.by_hand[run.session] = None
+            self._group.create_task(self._look_by_hand(known, run))
+
+    async def _look_by_hand(self, known: KnownRow, run: OpenRun) -> None:
+        try:
+            async with self._probes:
+                known.by_hand[run.session] = await looks.shown(self._bus, known, run)
+            self._put(known.row.id, self._clock.now())
+        except VigilError as error:
+            log.info("can't look", action="scheduler.look", row=known.row.id, error=str(error))
+            known.by_hand.pop(run.session, None)
+            self._put(known.row.id, self._clock.now() + timedelta(seconds=LOOK_S))
+        self._news.set()
 
     async def _end(self, known: KnownRow, run: OpenRun, now: datetime) -> None:
         """Tell a session that it has had its time. The event of a repeat changes nothing."""

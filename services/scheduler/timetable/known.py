@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from vigil.board.kept import Revision
 from vigil.contracts import SlotEntry, TimetableRow
-from vigil.contracts.board import LastSeen, Ledger
+from vigil.contracts.board import LastSeen, Ledger, OpenRun
 from vigil.subjects import Scope
 from vigil.timetable.log import Placed
 from vigil.timetable.probe import ProbeAnswer
@@ -29,6 +29,8 @@ class KnownRow:
         self.answer: ProbeAnswer | News | None = None
         """What came of its look, if nothing is decided by it yet."""
         self.is_looking = False
+        self.by_hand: dict[str, OpenRun | None] = {}
+        """Runs by hand of a watcher with what is there, by session; None: it's being looked."""
         self.begun: set[str] = set()
         """Sessions of open runs whose first event is stored."""
         self.told_to_end: set[str] = set()
@@ -40,6 +42,7 @@ class KnownRow:
         self.last = last
         open_ = {run.session for run in last.ledger.running}
         self.begun &= open_
+        self.by_hand = {one: run for one, run in self.by_hand.items() if one in open_}
         self.told_to_end &= open_
 
     @property

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from vigil.bus.bus import Bus
 from vigil.contracts import SlotEntry
-from vigil.contracts.board import OpenRun, watch_of
+from vigil.contracts.board import OpenRun, Watched, watch_of
 from vigil.observe import trace
 from vigil.timetable.probe import (
     EXECUTOR_PROBE,
@@ -53,9 +53,15 @@ async def ask(bus: Bus, known: KnownRow, begun: SlotEntry, now: datetime) -> Pro
         cycles = known.ledger.cycles
         since = 0 if cycles is None else cycles.told_seq
         return await news.read(bus, known.scope, since)
+    run = OpenRun(due_at=begun.due_at, at=now, session=begun.session)
+    return await _probed(bus, known, run, watched)
+
+
+async def _probed(bus: Bus, known: KnownRow, run: OpenRun, watched: Watched) -> ProbeAnswer:
+    """Have the executor look at what is watched. Raises: VigilError."""
     question = ProbeQuestion(
-        session=begun.session,
-        slot=events.slot_of(known.row, OpenRun(due_at=begun.due_at, at=now, session=begun.session)),
+        session=run.session,
+        slot=events.slot_of(known.row, run),
         watch=watched,
         seen=known.ledger.seen,
         after=known.last.seq,
@@ -64,6 +70,26 @@ async def ask(bus: Bus, known: KnownRow, begun: SlotEntry, now: datetime) -> Pro
         EXECUTOR_PROBE, encode_probe(question), timeout=TIMEOUT_S, headers=headers()
     )
     return decode_answer(answer.data)
+
+
+def waits(known: KnownRow, run: OpenRun) -> bool:
+    """Whether it has to be looked what is there before a run by hand is begun."""
+    is_watcher = watch_of(known.row.work) is not None
+    return is_watcher and run.is_by_hand and known.by_hand.get(run.session) is None
+
+
+async def shown(bus: Bus, known: KnownRow, run: OpenRun) -> OpenRun:
+    """Return a run by hand with what is there now. It's run in any case, and nothing is kept of
+    the look: the schedule goes on as if it hadn't been.
+
+    Raises:
+        VigilError: it can't be asked now.
+    """
+    watched = watch_of(known.row.work)
+    if watched is None:
+        return run
+    answer = await _probed(bus, known, run, watched)
+    return replace(run, change=watch.told_of(answer), is_trusted=answer.is_trusted)
 
 
 def decided(known: KnownRow, begun: SlotEntry, now: datetime) -> LookOutcome | None:

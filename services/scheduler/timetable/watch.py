@@ -18,6 +18,7 @@ from vigil.timetable.watched import what_of
 FIRST: Final = "it looked for the first time"
 UNCHANGED: Final = "nothing has changed"
 WAITS: Final = "its last look failed, and it waits"
+NOW: Final = "Nothing has changed since the last look. There is:"
 RETRY: Final = timedelta(minutes=1)
 RETRY_MAX: Final = timedelta(hours=6)
 DOUBLED_MAX: Final = 12
@@ -75,6 +76,17 @@ def _failed(watch: Watched, seen: LastSeen | None, now: datetime) -> LastSeen:
     wait = min(RETRY * 2 ** min(seen.failures, DOUBLED_MAX), RETRY_MAX)
     failures = min(seen.failures + 1, COUNTED_MAX)
     return replace(seen, failures=failures, retry_at=now + wait)
+
+
+def told_of(answer: ProbeAnswer) -> str:
+    """Return what a run by hand is shown of a look.
+
+    >>> told_of(ProbeAnswer(seen=LastSeen(what="a", digest="1", text="one")))
+    'Nothing has changed since the last look. There is:\\none'
+    """
+    if answer.problem:
+        return f"It can't be looked at: {answer.problem}"
+    return answer.change or f"{NOW}\n{answer.seen.text}"
 
 
 def is_about(answer: ProbeAnswer | None, watch: Watched) -> bool:
