@@ -201,11 +201,12 @@ def test_a_kind_that_is_none_refuses_to_start(tmp_path: Path) -> None:
         choose(settings(tmp_path, model={"profiles": {"workr": "rehearsal"}}))
 
 
-async def test_an_sdk_that_can_not_be_loaded_is_told() -> None:
+@pytest.mark.parametrize("error", [ImportError("no pydantic"), ValueError("no pydantic")])
+async def test_an_sdk_that_can_not_be_loaded_is_told(error: Exception) -> None:
     """It is noticed by the first call: no crash, and nothing that another try would change."""
 
     def load() -> LanguageModel:
-        raise ImportError("no module named pydantic")
+        raise error
 
     model = LoadingModel("m", load)
     with pytest.raises(ModelError, match="pydantic") as caught:

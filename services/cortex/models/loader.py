@@ -12,6 +12,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Final
 
+from vigil.observe.logs import mask
+
 from ..thought.model import LanguageModel, ModelAnswer, ModelError, ModelRequest
 
 
@@ -43,8 +45,9 @@ class LoadingModel:
     async def answer(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelAnswer:
         try:
             model = await self.model()
-        except ImportError as error:
-            raise ModelError(f"the model can't be loaded: {error}", is_retryable=False) from error
+        except Exception as error:  # an SDK that isn't there, or won't have the environment's proxy
+            reason = f"the model can't be loaded: {mask(str(error))}"
+            raise ModelError(reason, is_retryable=False) from error
         return await model.answer(request, on_text)
 
     @property

@@ -220,7 +220,7 @@ class Intake:
             _hash_of("\0".join((payload.text, *(a.hash for a in payload.attachments))).encode()),
             _place_of_messages(session),
             store,
-            conflict=InvalidInput(key_field, "was used before, for another text"),
+            conflict=InvalidInput(key_field, "was used before, for another message"),
         )
 
     # ------------------------------------------------------------ what other systems tell
