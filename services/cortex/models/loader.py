@@ -45,7 +45,8 @@ class LoadingModel:
     async def answer(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelAnswer:
         try:
             model = await self.model()
-        except Exception as error:  # an SDK that isn't there, or won't have the environment's proxy
+        except (ImportError, OSError, TypeError, ValueError) as error:
+            # It isn't there, or won't have a proxy or certificates of the environment.
             reason = f"the model can't be loaded: {mask(str(error))}"
             raise ModelError(reason, is_retryable=False) from error
         return await model.answer(request, on_text)
