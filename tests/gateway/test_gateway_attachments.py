@@ -77,6 +77,8 @@ async def test_a_message_keeps_for_good_what_it_names(shared_gate: Gate) -> None
         "file 0, 1x1 pixels, 1 kB",
         "file 1, 2 pages, 1 kB",
     ]
+    (line,) = (await cat.get("/api/sessions/cat:vigil:t1")).json()["messages"]
+    assert [one["hash"] for one in line["attachments"]] == hashes
     for one, hash_ in zip(files, hashes, strict=True):
         assert (await cat.get(f"{PATH}/{hash_}")).content == one
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from vigil.contracts import Instant
+from vigil.contracts import Attachment, Instant
 from vigil.observe.health import Health
 from vigil.settings.switches import Paused
 from vigil.subjects import PartText
@@ -153,6 +153,8 @@ class TranscriptMessage(Answer, frozen=True, kw_only=True):
     tag: str | None = None
     by: str = ""
     """Who of a team said it."""
+    attachments: tuple[Attachment, ...] = ()
+    """Files of whom said it."""
 
 
 class Transcript(Answer, frozen=True, kw_only=True):

@@ -98,6 +98,7 @@ def _of_person(message: Message) -> TranscriptMessage:
         at=event.created_at,
         caused_by=event.caused_by,
         by=event.payload.by,
+        attachments=event.payload.attachments,
     )
 
 
