@@ -181,6 +181,8 @@ async def test_killed_at_any_step_a_file_is_kept_if_the_log_names_it(
     user = f"kim{POINTS.index(point)}"
     headers = {"Authorization": f"Bearer {await shared_gate.token(user)}"}
     body = {"text": "see", "attachments": [hashlib.sha256(LARGE).hexdigest()]}
+    for hash_, note in (("no-hash", b"{}"), ("0" * 64, b"{")):  # nobody of ours wrote these
+        await shared_gate.admin.publish(f"upload.{user}.{hash_}.for-1", note)
     process = Process(shared_gate)
     try:
         await process.start(f"{point}:1")

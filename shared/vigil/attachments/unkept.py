@@ -14,7 +14,7 @@ import msgspec
 import structlog
 
 from ..bus.bus import Bus, BusError
-from ..errors import Unavailable
+from ..errors import InvalidInput, Unavailable
 from . import store
 from .store import Intent
 from .subjects import FOR, UPLOADS_ALL
@@ -53,13 +53,23 @@ class Unkept:
     async def _keep(self) -> None:
         for subject in await self._bus.subjects("UPLOADS", UPLOADS_ALL):
             _, user, hash_, part = subject.split(".")
-            if not part.startswith(FOR) or self._is_erasing(user):
-                continue
-            if await store.is_kept(self._bus, user, hash_):
-                continue
-            noted = await self._bus.get_last("UPLOADS", subject)
-            if noted is not None and await self._is_named(hash_, noted.data):
-                await store.keep(self._bus, user, hash_)
+            if part.startswith(FOR) and not self._is_erasing(user):
+                try:
+                    await self._keep_one(user, hash_, subject)
+                except (InvalidInput, msgspec.MsgspecError) as error:
+                    log.error(
+                        "note unusable",
+                        action="attachments.note",
+                        subject=subject,
+                        error=str(error),
+                    )
+
+    async def _keep_one(self, user: str, hash_: str, subject: str) -> None:
+        if await store.is_kept(self._bus, user, hash_):
+            return
+        noted = await self._bus.get_last("UPLOADS", subject)
+        if noted is not None and await self._is_named(hash_, noted.data):
+            await store.keep(self._bus, user, hash_)
 
     async def _is_named(self, hash_: str, noted: bytes) -> bool:
         intent = msgspec.json.decode(noted, type=Intent)

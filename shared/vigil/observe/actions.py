@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 ERRORS: Final = {
+    "attachments.note": "unusable: a note of who will name a file; skipped",
     "broker.respawn": "the embedded broker doesn't start; retried",
     "broker.says": "its errors, at most 20 a minute; all are in `nats/nats.log`",
     "cortex.history": "unreadable: a turn",
