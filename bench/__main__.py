@@ -113,6 +113,7 @@ async def measure_retrieval(home: Path) -> None:
                 report(f"recall{k}_{name}", found.recall[mode][k], "% of the evidence", **more)
         report("multi_hop10", found.multi_hop10, "% of the evidence", **more)
         report("identifiers_first_pct", found.identifiers_first_pct, "%", aim="100")
+        report("languages_first_pct", found.languages_first_pct, "%")
         prompted = found.prompted
         sizes = {"tokens": round(prompted.tokens), "memories": round(prompted.memories, 1)}
         report("evidence_in_prompt_pct", prompted.evidence_pct, "%", **sizes)

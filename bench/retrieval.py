@@ -22,8 +22,8 @@ from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlsplit
 
-from bench import identifiers
-from bench.conversations import Conversation, Family, Question, Turn, build
+from bench import identifiers, languages
+from bench.conversations import FIRST_DAY, Conversation, Family, Question, Turn, build
 from bench.load import Http, connect_http
 from bench.numbers import percentile
 from bench.system import System
@@ -125,6 +125,8 @@ class Quality(NamedTuple):
     """Of the questions that several turns answer, hybrid at 10."""
     identifiers_first_pct: float
     """Questions that name what stands in one memory alone, which have that first."""
+    languages_first_pct: float
+    """Questions in ten languages, in other forms of a memory's words, which have it first."""
     prompted: Prompted
     questions: int
     turns: int
@@ -156,10 +158,12 @@ async def measure_quality(
     turns = sum(len(talk.turns) for talk in talks)
     async with clients(system, 1) as (client,):
         first = await _identifiers_first(client, talks[0].name, seeds[0])
+        first_of_languages = await _languages_first(client)
     return Quality(
         recall=recall,
         multi_hop10=100 * sum(multi) / len(multi),
         identifiers_first_pct=first,
+        languages_first_pct=first_of_languages,
         prompted=await _prompted(system, chosen),
         questions=len(found),
         turns=turns,
@@ -232,6 +236,18 @@ def recall_at(found: Sequence[int], evidence: Sequence[int]) -> dict[int, float]
     {5: 0.5, 10: 0.5, 25: 0.5, 50: 0.5}
     """
     return {k: len(set(found[:k]) & set(evidence)) / len(evidence) for k in KS}
+
+
+async def _languages_first(client: Client) -> float:
+    """Save the memories of each language for an agent; return how many come first, in %."""
+    found: list[bool] = []
+    for language, pairs in languages.PAIRS.items():
+        turns = [Turn(at, "", FIRST_DAY, told) for at, (told, _) in enumerate(pairs)]
+        ids = [await client.save(language, turn) for turn in turns]
+        await client.until_found()
+        for id_, (_, question) in zip(ids, pairs, strict=True):
+            found.append(await client.recall(language, question, "hybrid", 1) == [id_])
+    return 100 * sum(found) / len(found)
 
 
 # ---------------------------------------------------------------- speed

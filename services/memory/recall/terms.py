@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from datetime import date, datetime
 from typing import Final
 
-from . import dates, english
+from . import dates, english, languages
 
 TERMS_MAX: Final = 64
 """Of one search. A longer text is searched by its first so many distinct words."""
@@ -78,9 +78,16 @@ def searched(text: str) -> list[str]:
     >>> searched("who am I?")
     ['who', 'am', 'i']
     """
+    return _searched(text)[0]
+
+
+def _searched(text: str) -> tuple[list[str], str]:
+    """Return the words, and the language that they are in, if it's known and not English."""
     words = list(dict.fromkeys(_words(text)))
-    telling = [word for word in words if word not in english.STOP_WORDS and word not in _SMALL]
-    return (telling or words)[:TERMS_MAX]
+    language = languages.language_of(words, english.STOP_WORDS)
+    small = languages.small_words(words, language) if language else english.STOP_WORDS
+    telling = [word for word in words if word not in small and word not in _SMALL]
+    return (telling or words)[:TERMS_MAX], language
 
 
 def searched_as_written(text: str) -> list[str]:
@@ -125,8 +132,11 @@ def query(text: str, today: date | None = None) -> str:
 
 
 def asked(text: str, today: date | None = None) -> list[str]:
-    """Return the terms of that expression."""
-    return [*searched(text), *dates.terms_asked(text, today)]
+    """Return the terms of that expression; what begins so, for one that ends in a star."""
+    words, language = _searched(text)
+    stems = (languages.stem(word, language) for word in words) if language else ()
+    beginnings = [f"{stem}*" for stem in stems if stem]
+    return [*words, *beginnings[: TERMS_MAX - len(words)], *dates.terms_asked(text, today)]
 
 
 def match(words: str, facets: Iterable[Iterable[str]] = ()) -> str:
@@ -142,10 +152,10 @@ def match(words: str, facets: Iterable[Iterable[str]] = ()) -> str:
 def any_of(words: Iterable[str]) -> str:
     """Return the expression for any of these terms, which have no quotes in them.
 
-    >>> any_of(["cat", "dog"])
-    '"cat" OR "dog"'
+    >>> any_of(["cat", "dog*"])
+    '"cat" OR "dog" *'
     """
-    return " OR ".join(f'"{word}"' for word in words)
+    return " OR ".join(f'"{word[:-1]}" *' if word[-1] == "*" else f'"{word}"' for word in words)
 
 
 def _words(text: str) -> Iterator[str]:
