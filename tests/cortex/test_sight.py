@@ -18,6 +18,7 @@ from services.cortex.thought.budget import estimate
 from services.cortex.thought.transcript import transcript
 from tests.cortex.asked import NOW, request
 from tests.cortex.driver import KEY, Driver, answer, call
+from tests.cortex.test_core_approvals import asked_driver, run
 from tests.support.examples import up_to
 from vigil.contracts import (
     Attachment,
@@ -156,6 +157,18 @@ def test_a_tools_image_sways_as_the_tool_does(*, is_tainted: bool) -> None:
         "there\n[attached: b.pdf, 100 pages, 41 kB; it's too long for you to read]"
     )
     assert image == AttachmentBlock(file=PHOTO, is_trusted=not is_tainted)
+    assert bool(driver.state.taint) is is_tainted
+
+
+@pytest.mark.parametrize("is_tainted", [False, True])
+def test_so_does_the_image_of_a_call_that_nobody_waited_for(*, is_tainted: bool) -> None:
+    """X-2: the person let it run when the exchange was over."""
+    driver = asked_driver(policy=Policy(autonomy_enabled=True, sight=SEES))
+    driver.decide("accept")
+    (effect,) = run(driver)
+    driver.result(effect.id, "wiped", attachments=(PHOTO,), is_tainted=is_tainted)
+    (row,) = (row for turn in driver.turns for row in turn.rows if row.source == "task")
+    assert row.blocks[1] == AttachmentBlock(file=PHOTO, is_trusted=not is_tainted)
     assert bool(driver.state.taint) is is_tainted
 
 

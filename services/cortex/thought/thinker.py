@@ -354,15 +354,14 @@ class Thinker:
             case TaskBlock() as block:
                 text = self._prompts.result_row(block)
             case TextBlock(text=said) if row.by:
-                spoken = TextBlock(text=f"[{row.by}] {said}")
-                return msgspec.structs.replace(row, blocks=(spoken, *row.blocks[1:]))
+                text = f"[{row.by}] {said}"
             case TextBlock(text=task) if row.source == "task":
                 text = self._prompts.task_row(task)
             case TextBlock(text=summary) if row.source == "system":
                 text = self._prompts.summary_row(summary)
             case _:
                 return row
-        return msgspec.structs.replace(row, blocks=(TextBlock(text=text),))
+        return msgspec.structs.replace(row, blocks=(TextBlock(text=text), *row.blocks[1:]))
 
 
 def _is_as_it_is(row: Row) -> bool:

@@ -31,6 +31,7 @@ from vigil.contracts import (
     Tool,
     ToolResultBlock,
     ToolResultEvent,
+    ToolResultPayload,
     ToolUseBlock,
     Waiting,
 )
@@ -193,12 +194,19 @@ def receive(draft: Draft, cause: Cause, event: ToolResultEvent) -> None:
         draft.note("late_result", text, payload.call_id)
         return
     draft.ended.append(cause.id)
-    lines, files = sight.parted(payload.attachments, draft.policy.sight)
     sway = sways.of(payload)
-    shown = [AttachmentBlock(file=file, is_trusted=not sway.is_outside) for file in files]
     content = bounded(payload.content, draft.policy.result_length_max)
-    told = "\n".join((content, *lines))
-    _answer(draft, call, sway, _result(call, told, is_error=payload.is_error), *shown)
+    content, files = shown(draft, content, payload, sway)
+    _answer(draft, call, sway, _result(call, content, is_error=payload.is_error), *files)
+
+
+def shown(
+    draft: Draft, content: str, payload: ToolResultPayload, sway: Sway
+) -> tuple[str, tuple[AttachmentBlock, ...]]:
+    """Return a result with the names of files that aren't shown with it, and those that are."""
+    lines, files = sight.parted(payload.attachments, draft.policy.sight)
+    blocks = (AttachmentBlock(file=file, is_trusted=not sway.is_outside) for file in files)
+    return "\n".join((content, *lines)), tuple(blocks)
 
 
 def answer(

@@ -15,6 +15,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from vigil.contracts import (
+    AttachmentBlock,
     Cause,
     ChildStatus,
     Control,
@@ -104,8 +105,8 @@ def take(draft: Draft, cause: Cause, event: Event) -> None:
         draft.ended.append(cause.id)
         return
     task = draft.state.tasks[task_id]
-    block = _block(task_id, task, event)
-    draft.row("user", "task", block)
+    block, files = _block(draft, task_id, event)
+    draft.row("user", "task", block, *files)
     is_void = not task.is_ordered and cause.seq < draft.state.fence
     refusal, until = speech.gate(draft, is_ordered=task.is_ordered), speech.held_until(draft)
     if not is_void and refusal is None and until is None:
@@ -138,21 +139,27 @@ def take(draft: Draft, cause: Cause, event: Event) -> None:
         draft.outcome = "held"
 
 
-def _block(task_id: str, task: Task, event: Event) -> TaskBlock:
+def _block(
+    draft: Draft, task_id: str, event: Event
+) -> tuple[TaskBlock, tuple[AttachmentBlock, ...]]:
+    """Return what became of a task, and the files that are shown with it."""
+    task, files = draft.state.tasks[task_id], tuple[AttachmentBlock, ...]()
     content, is_error, sway = lost(task), True, sways.of(task)
     if is_of_request(event):
         content, is_error = request_text.outcome(event, is_late=task.is_late)
     elif isinstance(event, ToolResultEvent):
         payload = event.payload
         content, is_error, sway = payload.content, payload.is_error, sways.of(task, payload)
-    return TaskBlock(
+        content, files = calls.shown(draft, calls.bounded(content, CONTENT_MAX), payload, sway)
+    block = TaskBlock(
         call_id=task_id,
         tool=task.tool,
         title=task.title,
-        content=calls.bounded(content, CONTENT_MAX),
+        content=content,
         is_error=is_error,
         is_tainted=sway.is_outside,
     )
+    return block, files
 
 
 def is_of_request(event: Event) -> bool:
