@@ -20,6 +20,7 @@ from vigil.errors import InvalidInput, Unavailable
 from vigil.observe.trace import HEADER
 from vigil.settings.config import Config
 from vigil.settings.hours import pause_of
+from vigil.settings.sections import Cortex
 from vigil.settings.switches import Switches
 from vigil.worker.lanes import Lanes
 
@@ -37,6 +38,7 @@ class PauseSwitch:
         self._config = config
         self.changes = 0
         self.changed = asyncio.Event()
+        self._waiters: list[asyncio.Future[None]] = []
         switches.on_change(self._on_change)
 
     @property
@@ -60,9 +62,24 @@ class PauseSwitch:
         until = pause_of(self._switches.person(user, self._config.person_of(user)))
         return self.is_on or (until is not None and now < until)
 
+    @property
+    def cortex(self) -> Cortex:
+        """What of `[cortex]` holds now."""
+        return self._switches.cortex(self._config.cortex)
+
+    async def changed_again(self) -> None:
+        """Wait until a switch is changed."""
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        await waiter
+
     def _on_change(self) -> None:
         self.changes += 1
         self.changed.set()
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
 
 
 class _Promotion(msgspec.Struct, frozen=True):

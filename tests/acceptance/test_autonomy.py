@@ -17,6 +17,7 @@ from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest
 from services.scheduler.timetable.cycle import NOTHING_NEW
 from services.scheduler.timetable.system_rows import FIRST_AFTER
 from tests.support.agent import Agent, ask
+from tests.support.cli import Cli
 from tests.support.scripted_model import say
 from tests.support.world import Person, StoppedClock, World, running_world
 from vigil.contracts import ToolUseBlock, Usage
@@ -273,3 +274,69 @@ async def test_what_a_cycle_took_in_from_outside_is_shown_to_no_other_unasked(
             answer = await dan.http.get("/api/memories", params={"source": "cortex:autonomy"})
             kept = answer.json()["memories"]
     assert [one["is_tainted"] for one in kept] == [True]
+
+
+async def test_it_is_set_without_a_restart(world: World) -> None:
+    """C-7: a hot switch, for all agents; only an admin may, and mistakes are named."""
+    eve, row, night = await begun(world, "eve")
+    path, admin = "/api/autonomy", await world.admin_client()
+    assert (await eve.http.patch(path, json={"autonomy_enabled": False})).status_code == 403
+    refused = await admin.patch(path, json={"autonomy_interval_secs": 60})
+    assert refused.status_code == 422
+    assert refused.json()["detail"] == "autonomy_interval_secs must be `int` >= 300"
+
+    async def until_row(**wanted: Any) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            while {**(row := await row_of(eve.http)), **wanted} != row:
+                await asyncio.sleep(0.02)
+
+    move(world, 1)  # the clock of a test stands still, and a new row is due at once
+    changed = await admin.patch(path, json={"autonomy_interval_secs": 3600})
+    assert (changed.json()["settings"]["autonomy_interval_secs"], changed.json()["changed"]) == (
+        3600,
+        ["autonomy_interval_secs"],
+    )
+    await until_row(when="every 1 h", is_enabled=True)
+    wanted = {"autonomy_enabled": False, "autonomy_interval_secs": None, "autonomy_max_turns": 1}
+    assert (await admin.patch(path, json=wanted)).status_code == 200
+    await until_row(when="every 30 min", is_enabled=False)
+    move(world, 3600)
+    assert night.asked == []
+    assert (await admin.patch(path, json={"autonomy_enabled": True})).status_code == 200
+    await until_row(is_enabled=True)
+    night.calls = [[("task_list", {})]]
+    answer = await eve.http.post(f"/api/cron/{row['id']}/runs")
+    assert answer.status_code == 202, answer.text
+    entries = await until(eve.http, row, 2)
+    assert [one["state"] for one in entries[-2:]] == ["running", "ran"]
+    assert [request.purpose for request in night.asked] == ["answer", "report"]  # one call is all
+    (cycle,) = (await eve.http.get(path)).json()["cycles"]
+    assert (cycle["owner"], cycle["is_on"], cycle["running"]) == ("eve", True, "")
+    assert (await eve.http.delete(f"/api/cron/{row['id']}")).status_code == 409
+    assert (await admin.patch(path, json={"autonomy_max_turns": None})).status_code == 200
+
+
+async def test_it_is_shown_and_set_on_the_command_line(world: World, tmp_path: Path) -> None:
+    fay, row, night = await begun(world, "fay")
+    night.reports = [{"checked": ["CI"], "found": ["CI is green\x1b[31m"]}]
+    move(world, FIRST_AFTER.total_seconds())
+    await until(fay.http, row, 2)
+    url = f"http://127.0.0.1:{world.gate.port}"
+    root = await world.gate.token("root", is_admin=True)
+
+    async def vigil(token: str, *args: str, code: int = 0) -> str:
+        cli = Cli(tmp_path, VIGIL_URL=url, VIGIL_TOKEN=token)
+        done = await asyncio.to_thread(cli, "autonomy", *args, code=code)
+        return done.stdout + done.stderr
+
+    assert " on " in (await vigil(fay.token)).splitlines()[-1]
+    shown = await vigil(fay.token, "show")
+    assert "interval_secs: 1800" in shown
+    assert "  found: CI is green" in shown
+    assert "\x1b" not in shown
+    assert "keep up by themselves" not in await vigil(fay.token, "off", code=4)
+    assert "holds from the next cycle" in await vigil(root, "set", "--every", "10m", "--turns", "5")
+    assert "interval_secs: 600" in await vigil(fay.token, "show")
+    assert "must be" in await vigil(root, "set", "--every", "10s", code=2)
+    await vigil(root, "set", "--reset", "interval-secs", "--reset", "max_turns")
+    assert "It begins: fay:vigil:_autonomy-" in await vigil(fay.token, "run")

@@ -91,9 +91,13 @@ PLAIN: Final = frozenset({
     "parts.description", "parts.success_criteria", "source_channel", "strategy",
     "success_criteria", "value", "watch.pointer", "watch.url", "zone", "watch.glob",
     "watch.command", "watch.tool", "watch.arguments",
+    "autonomy_enabled", "autonomy_interval_secs", "autonomy_max_turns", "autonomy_max_workers",
+    "autonomy_tasks_require_approval", "autonomy_timeout_s",
 })  # fmt: skip
 """Fields that name nothing that may be somebody else's: a thread or an agent is one's own, a ticket
 is a secret, and a cursor only goes on in a list."""
+ADMINS: Final = frozenset({"rebuild_memories", "change_autonomy"})
+"""For admins alone, who reach it all."""
 SIGNED: Final = frozenset({"post_hook", "post_channel"})
 """What comes in by them says by a proof of its own whose it is."""
 BODIES: Final[dict[str, dict[str, Any]]] = {
@@ -216,7 +220,7 @@ def asked(document: Any) -> list[Asked]:
     unknown = [one for one in named if one.field != "id" and one.field not in KINDS]
     unknown += [one for one in named if one.field == "id" and not one.path.startswith((*IDS,))]
     assert not unknown, "say in KINDS, IDS or PLAIN what these name"
-    bodies = {one.operation for one in fields if one.place == "body"} - {"rebuild_memories"}
+    bodies = {one.operation for one in fields if one.place == "body"} - ADMINS
     assert bodies == set(BODIES), "say in BODIES how these are asked"
     return named
 

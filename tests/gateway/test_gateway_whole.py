@@ -108,6 +108,7 @@ async def test_the_openapi_document_is_whole(gate: Gate) -> None:
         ("POST", "/api/attachments"), ("GET", "/api/attachments/{hash}"),
         ("GET", f"{key}/timeline"), ("GET", f"{key}/timers"), ("POST", f"{key}/messages"),
         ("DELETE", f"{key}/timers/{{timer_id}}"), ("POST", f"{key}/stop"), ("GET", "/api/ws"),
+        ("GET", "/api/autonomy"), ("PATCH", "/api/autonomy"),
         ("GET", "/api/signals"), ("GET", "/api/me"), ("GET", "/api/person"), ("GET", "/api/cost"),
         ("PATCH", "/api/person"), ("GET", "/api/status"), ("PUT", "/api/pause"),
         ("GET", "/api/health"), ("POST", "/api/health/reset"),

@@ -37,6 +37,10 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
         "accept": {"verdict": "accept"},
         "reject": {"verdict": "reject", "text": "not on a Friday"},
     },
+    "AutonomyChange": {
+        "an hour apart": {"autonomy_interval_secs": 3600, "autonomy_max_turns": 10},
+        "off": {"autonomy_enabled": False},
+    },
     "PersonChange": {
         "quiet hours": {"quiet_hours": "22:00-07:00", "timezone": "Europe/Berlin"},
         "as configured": {"channel": None},

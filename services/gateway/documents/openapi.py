@@ -51,6 +51,7 @@ from ..http.wire import (
     TimerList,
     Transcript,
 )
+from ..timetable.autonomy import AutonomyChange, AutonomyView
 from ..timetable.rows import RowBody, RowChange, RowDetail, RowListing
 from ..timetable.slots import FindingListing, SlotListing, SlotView
 from ..why.answer import WhyAnswer
@@ -84,7 +85,7 @@ _COMPONENTS: Final[tuple[Any, ...]] = (
     PauseState, PersonChange, PersonView, PostMessage, PreferenceBody, PreferenceChange,
     PreferenceDetail, PreferenceListing, ProblemBody, Readiness, Rebuild,
     RebuildStarted,
-    FindingListing, RowBody, RowChange, RowDetail, RowListing,
+    AutonomyChange, AutonomyView, FindingListing, RowBody, RowChange, RowDetail, RowListing,
     ServerFrame, SessionList, Signal, SkillList, SlotListing, SlotView, Status,
     TaskBody, TaskChange, TaskDetail, TaskListing, Ticket, TicketRequest, Timeline, TimerList,
     ToolList, Transcript, WhyAnswer,

@@ -29,7 +29,7 @@ from ..memory import mcp, memories
 from ..sessions.messages import Messages
 from ..sessions.sockets import Sockets
 from ..signals import endpoint as signals
-from ..timetable import cron, rows, slots
+from ..timetable import autonomy, cron, rows, slots
 from ..why import endpoint as explain
 from ..why.answer import WhyAnswer
 from ..work import approvals, cost, dead, grants, health, jobs, person, tools
@@ -119,6 +119,10 @@ _OWN: Final = (
     Endpoint("POST", "/api/cron/{id}/runs", cron.run_row, {202: slots.SlotView},
              (403, 404, 409, 422, 503)),
     Endpoint("GET", "/api/cron.ics", cron.get_calendar, {200: str}, (403, 422, 503)),
+    Endpoint("GET", "/api/autonomy", autonomy.get_autonomy, {200: autonomy.AutonomyView},
+             (403, 422, 503)),
+    Endpoint("PATCH", "/api/autonomy", autonomy.change_autonomy, {200: autonomy.AutonomyView},
+             (403, 412, 413, 422, 503), autonomy.AutonomyChange),
     Endpoint("GET", "/api/slots/findings", slots.list_findings, {200: slots.FindingListing},
              (403, 422, 503)),
     Endpoint("GET", "/api/slots", slots.list_slots, {200: slots.SlotListing}, (403, *_INPUT, 503)),

@@ -6,6 +6,7 @@ import asyncio
 from typing import Final
 
 import structlog
+from msgspec.structs import replace
 
 from vigil.board.kept import ROWS, KeptBoard
 from vigil.contracts import Change
@@ -36,10 +37,28 @@ class RowKeeper:
         self._pause = pause
         self._board = KeptBoard(context.bus, ROWS)
         self._done: set[Scope] = set()
+        self._known: set[Scope] = set()
 
     async def run(self) -> None:
         """Do so for all who have talked with an agent, and for whoever begins to, until
         cancelled. Raises: Unavailable, BusError."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._follow_settings())
+            group.create_task(self._follow_people())
+
+    async def _follow_settings(self) -> None:
+        """Do all anew whenever they are changed."""
+        settings = self._pause.cortex
+        while True:
+            if self._pause.cortex == settings:
+                await self._pause.changed_again()
+                continue
+            settings = self._pause.cortex
+            self._done.clear()
+            for whose in tuple(self._known):
+                await self._keep(whose)
+
+    async def _follow_people(self) -> None:
         people = (self._config.person, *self._config.people.values())
         for thread in {person.home_thread for person in people}:
             homes = SessionKey(ANYBODY.owner, ANYBODY.agent, thread).in_user
@@ -57,6 +76,7 @@ class RowKeeper:
 
     async def _keep(self, whose: Scope) -> None:
         """Have a person's rows as they are to be; what can't be done is tried again."""
+        self._known.add(whose)
         while whose not in self._done and not self._pause.is_erasing(whose.owner):
             try:
                 await self._bring_up(whose)
@@ -69,7 +89,8 @@ class RowKeeper:
         """Raises: VigilError."""
         now = self._clock.now()
         zone = self._config.person_of(whose.owner).timezone
-        wanted = system_rows.cycle_row(self._config, whose, zone, now)
+        config = replace(self._config, cortex=self._pause.cortex)
+        wanted = system_rows.cycle_row(config, whose, zone, now)
         found = await self._board.find([whose], wanted.id)
         change, among = Change(by=BY, why=WHY), holding(whose.owner, whose.agent)
         if found is None:

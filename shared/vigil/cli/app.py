@@ -33,6 +33,7 @@ from .commands import (
 from .commands import (
     signals as watching,
 )
+from .cron import autonomy
 from .cron import commands as recurring
 from .doctor import command, models
 from .registry import CommandLine
@@ -99,6 +100,7 @@ app.add_typer(tasks.app, name="tasks", rich_help_panel=_WORK)
 app.add_typer(goals.app, name="goals", rich_help_panel=_WORK)
 app.add_typer(actions.app, name="actions", rich_help_panel=_WORK)
 app.add_typer(recurring.app, name="cron", rich_help_panel=_WORK)
+app.add_typer(autonomy.app, name="autonomy", rich_help_panel=_WORK)
 app.command(rich_help_panel=_STEER)(person.me)
 app.command(rich_help_panel=_STEER)(pause.pause)
 app.command(rich_help_panel=_STEER)(pause.resume)

@@ -152,6 +152,7 @@ INFOS: Final = {
     "executor.told": "a person was told before",
     "executor.spawned": "a session was started before",
     "gateway.approval": "a person decided on a request",
+    "gateway.autonomy": "an admin set how agents keep up by themselves",
     "gateway.board": "a person made or changed a task, a goal, a preference; or judged an action",
     "gateway.cron": "a person made, changed or ran a row of the timetable",
     "gateway.dead": "a person ended a dead letter",

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from .method_group import MethodGroup, query, segment
 
 PATH: Final = "/api/cron"
+AUTONOMY: Final = "/api/autonomy"
 
 
 class CronCalls(MethodGroup):
     """Base of `vigil.Client`: what recurs, and what became of it (SPEC J-2, J-4)."""
 
-    def cron_rows(self, *, user: str | None = None) -> list[dict[str, Any]]:
+    def cron_rows(self, *, user: str | None = None, all_: bool = False) -> list[dict[str, Any]]:
         """Return the rows of the timetable, by name: one's own, or an admin names whose.
 
         Args:
             user: whose; an admin may name anybody.
+            all_: those that the system keeps up, too.
         """
-        found: list[dict[str, Any]] = self._object("GET", PATH + query({"user": user}))["rows"]
+        wanted = query({"user": user, "all": "true" if all_ else None})
+        found: list[dict[str, Any]] = self._object("GET", PATH + wanted)["rows"]
         return found
 
     def cron_row(self, id_: str) -> dict[str, Any]:
@@ -88,6 +92,24 @@ class CronCalls(MethodGroup):
         answer = self._object("GET", "/api/slots/findings" + query({"user": user}))
         found: list[dict[str, Any]] = answer["findings"]
         return found
+
+    def autonomy(self) -> dict[str, Any]:
+        """Return how agents keep up by themselves: `settings`, which of them were `changed`, and
+        the `cycles` for the caller."""
+        return self._object("GET", AUTONOMY)
+
+    def set_autonomy(
+        self, values: Mapping[str, Any], *, revision: int | None = None
+    ) -> dict[str, Any]:
+        """Set how agents keep up, for all, without a restart; only an admin may.
+
+        Raises: ApiError with status 412, if it isn't `revision` now; 422, naming the field.
+
+        Args:
+            values: settings of `[cortex]` that begin with `autonomy_`; None: as configured again.
+            revision: as it was read. None: whatever is there.
+        """
+        return self._object("PATCH", AUTONOMY, dict(values), headers=_match(revision))
 
     def cron_calendar(self, *, days: int = 30, user: str | None = None) -> str:
         """Return what is due in the next days as iCalendar (RFC 5545); at most 2,000 events.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import structlog
@@ -18,11 +18,12 @@ from ..errors import InvalidInput, WrongLastSequence
 from . import own
 from .hours import NEVER
 from .own import OwnSettings
-from .sections import Person
+from .sections import Cortex, Person
 
 log = structlog.get_logger("vigil.switches")
 
 PAUSED: Final = "paused"
+CORTEX: Final = "cortex"
 CAPS: Final = "caps"
 
 
@@ -42,6 +43,26 @@ class CapsMark(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime = NEVER
 
 
+class CortexChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What of `[cortex]` holds otherwise than it is configured, by name."""
+
+    values: dict[str, Any] = msgspec.field(default_factory=dict)
+    at: datetime = NEVER
+    by: str = ""
+
+    def over(self, configured: Cortex) -> Cortex:
+        """Return what holds. Raises: InvalidInput: a value can't be used, or has no name."""
+        for name in self.values:
+            if name not in Cortex.__struct_fields__:
+                raise InvalidInput(name, "is no setting of [cortex]")
+        try:
+            return msgspec.convert(msgspec.structs.asdict(configured) | self.values, Cortex)
+        except msgspec.ValidationError as error:
+            reason, _, where = str(error).partition(" - at `$.")
+            reason = reason.replace("Expected", "must be", 1)
+            raise InvalidInput(where.rstrip("`") or "cortex", reason) from error
+
+
 class Switches:
     """The switches as they are now, kept up to date by a watch."""
 
@@ -50,6 +71,7 @@ class Switches:
         self._erasing: frozenset[str] = frozenset()
         self._own: dict[str, OwnSettings] = {}
         self._caps: CapsMark | None = None
+        self._cortex = CortexChange()
         self._bus: Bus | None = None
         self._watch: Watch | None = None
         self._listeners: list[Callable[[], None]] = []
@@ -76,6 +98,14 @@ class Switches:
     def person(self, user: str, configured: Person) -> Person:
         """Return what holds for a person now."""
         return own.over(configured, self._own.get(own.hash_of(user)) if self._own else None)
+
+    def cortex(self, configured: Cortex) -> Cortex:
+        """Return what of `[cortex]` holds now; what can't be used is as configured."""
+        try:
+            return self._cortex.over(configured)
+        except InvalidInput as error:
+            log.error("switch unreadable", action="switches.unreadable", error=str(error))
+            return configured
 
     def changed_at(self, user: str) -> datetime:
         """Return when what may put off a person's work was last changed, by them or, of the caps,
@@ -111,6 +141,10 @@ class Switches:
             return
         if key == CAPS:
             self._caps = _read_caps(value)
+            self._tell()
+            return
+        if key == CORTEX:
+            self._cortex = _read_cortex(value)
             self._tell()
             return
         if key != PAUSED:
@@ -185,6 +219,26 @@ async def mark_caps(bus: Bus, digest: str, now: datetime) -> None:
     mark = CapsMark(digest=digest, at=NEVER if value is None else now)
     with contextlib.suppress(WrongLastSequence):  # whoever is active by now does the same
         await bucket.put(CAPS, msgspec.json.encode(mark), expect=revision)
+
+
+def _read_cortex(value: bytes | None) -> CortexChange:
+    try:
+        return msgspec.json.decode(value, type=CortexChange) if value else CortexChange()
+    except msgspec.MsgspecError as error:
+        log.error("switch unreadable", action="switches.unreadable", error=str(error))
+        return CortexChange()
+
+
+async def find_cortex(bus: Bus) -> tuple[CortexChange, int]:
+    """Return what of `[cortex]` was changed, and the revision; 0: nothing ever. Raises:
+    Unavailable."""
+    value, revision = await KeyValue(bus, "CONFIG").last(CORTEX)
+    return _read_cortex(value), revision
+
+
+async def change_cortex(bus: Bus, change: CortexChange, *, expect: int) -> None:
+    """Have that hold from now on. Raises: WrongLastSequence, it was changed meanwhile."""
+    await KeyValue(bus, "CONFIG").put(CORTEX, msgspec.json.encode(change), expect=expect)
 
 
 async def resume(bus: Bus) -> None:

@@ -176,9 +176,13 @@ SLOTS: Final = (
 
 
 @app.command("list")
-def list_() -> Result:
+def list_(
+    all_: Annotated[
+        bool, typer.Option("--all", help="Those that the system keeps up, too.")
+    ] = False,
+) -> Result:
     """List the rows of your timetable, and when each is due next."""
-    found = options.client().cron_rows()
+    found = options.client().cron_rows(all_=all_)
     return tables.listing("rows", found, COLUMNS, empty="Nothing recurs.")
 
 
