@@ -9,8 +9,6 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
-from msgspec.structs import replace
-
 from vigil import runtime
 from vigil.bus.lease import Leases
 from vigil.bus.shared import SharedFollower
@@ -87,7 +85,7 @@ async def serve(context: Context) -> None:
             new_id=context.new_id,
             thinker=thinker,
             recollector=recollector,
-            policy=policy_of(replace(config, cortex=switches.cortex(config.cortex)), key),
+            policy=policy_of(config, key),
             switches=switches,
             person=partial(switches.person, key.user, config.person_of(key.user)),
             history_rows=config.model.history_rows,

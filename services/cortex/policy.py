@@ -18,7 +18,6 @@ from vigil.settings.hours import digest_time_of, pause_of, quiet_hours_of, zone_
 from vigil.settings.sections import Person
 from vigil.subjects import SessionKey
 from vigil.teams import TEAM
-from vigil.timetable.cycles import KIND as CYCLE
 
 from .core import Policy
 from .core.context.sight import TOKENS_SHARE_MAX, Sight
@@ -32,6 +31,7 @@ RENAMED: Final = {
     "autonomy_enabled": "autonomy.enabled",
     "approval_expires_s": "approvals.expires_s",
     "approvals_max": "approvals.open_max",
+    "tasks_need_approval": "tasks.approval",
     "pause_s": "memory.pause_s",
 }
 """Field -> its setting (``section.key``)."""
@@ -49,7 +49,6 @@ MADE: Final = frozenset(
         "result_length_max",
         "route",
         "sight",
-        "tasks_need_approval",
         "teams",
         "timeouts_s",
         "urls",
@@ -74,7 +73,6 @@ def policy_of(config: Config, key: SessionKey) -> Policy:
         fallback="" if config.model.fallback == _model_of(config, key) else config.model.fallback,
         timeouts_s={kind.name: kind.timeout_s for kind in kinds if kind.timeout_s},
         authority=min(agent.authority, config.autonomy.authority_max, key=AUTHORITIES.index),
-        tasks_need_approval=_tasks_need_approval(config, profile),
         result_length_max=min(Policy().result_length_max, context_tokens_of(config, key) // 5),
         sight=sight_of(config, _model_of(config, key)),
         double_text=agent.double_text,
@@ -86,11 +84,6 @@ def policy_of(config: Config, key: SessionKey) -> Policy:
         teams=config.teams,
         urls=frozenset(url for site in config.sites.values() for url in site.urls),
     )
-
-
-def _tasks_need_approval(config: Config, profile: Profile) -> bool:
-    is_cycle = profile.name == CYCLE
-    return config.tasks.approval or (is_cycle and config.cortex.autonomy_tasks_require_approval)
 
 
 def context_tokens_of(config: Config, key: SessionKey) -> int:

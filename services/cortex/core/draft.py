@@ -50,7 +50,7 @@ from vigil.subjects import SessionKey
 from ..profiles import thinking
 from . import sway as sways
 from .context.inputs import Inputs
-from .policy import Moment, Policy
+from .policy import Moment, Policy, limited
 from .profile import Profile
 from .sway import Sway
 from .work import job_record, source
@@ -83,7 +83,7 @@ class Draft:
         self.state = state
         self.inputs = Inputs(step, moment)
         self.moment = moment
-        self.policy = policy
+        self.policy = limited(policy, state.start)
         self.cause = cause if cause is not None else (state.loop.cause if state.loop else None)
         self.outcome: Outcome = "ignored"
         self.rows: list[Row] = []

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from vigil.contracts import SOCKET, Approval, Tool
+from vigil.contracts import SOCKET, Approval, Start, Tool
 from vigil.grants.rule import Standing
 from vigil.settings.hours import NEVER, UNENDING
 from vigil.tasks.lifecycle import ReadTask
@@ -100,6 +100,19 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     def is_reply_voidable(self) -> bool:
         """Whether a newer message voids an answer, too."""
         return self.clear_policy == "all"
+
+
+def limited(policy: Policy, start: Start | None) -> Policy:
+    """Return a policy with the limits that a session was started with, if there are any."""
+    if start is None or start.limits is None:
+        return policy
+    limits = start.limits
+    return msgspec.structs.replace(
+        policy,
+        calls_max=limits.calls_max,
+        tasks_need_approval=limits.tasks_need_approval,
+        profile=msgspec.structs.replace(policy.profile, children_max=limits.children_max),
+    )
 
 
 class Hours(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,9 +25,5 @@ PROFILE = Profile(
     calls_max=15,
     tier="cheap",
     children_max=3,
-    settings={
-        "calls_max": "cortex.autonomy_max_turns",
-        "children_max": "cortex.autonomy_max_workers",
-    },
     source="cortex:autonomy",
 )

@@ -29,6 +29,7 @@ from vigil.contracts import Change, SlotEntry, encode
 from vigil.contracts.board import LastSeen, OpenRun, is_asked_first
 from vigil.errors import InvalidInput, VigilError, WrongLastSequence
 from vigil.runtime import Context
+from vigil.settings.config import Config
 from vigil.subjects import ANYBODY, SessionKey, board_of
 from vigil.timetable.ledger import FAILURES_MAX, LOST_AFTER, kept
 from vigil.timetable.log import STREAM, SlotLog, placed
@@ -282,7 +283,7 @@ class TimetableClock:
         try:
             await self._bus.publish(
                 key.in_event("control"),
-                encode(events.start_of(known.row, run, now, self._config)),
+                encode(events.start_of(known.row, run, now, self._present())),
                 looks.headers(),
                 expect=0,
                 expect_subject=key.in_all,
@@ -308,6 +309,10 @@ class TimetableClock:
             known.by_hand.pop(run.session, None)
             self._put(known.row.id, self._clock.now() + timedelta(seconds=LOOK_S))
         self._news.set()
+
+    def _present(self) -> Config:
+        """Return the configuration as it holds now."""
+        return replace(self._config, cortex=self._pause.cortex)
 
     async def _end(self, known: KnownRow, run: OpenRun, now: datetime) -> None:
         """Tell a session that it has had its time. The event of a repeat changes nothing."""

@@ -144,6 +144,17 @@ class AcceptedCall(Record, frozen=True, kw_only=True):
     """As which they accepted it."""
 
 
+class SessionLimits(Record, frozen=True, kw_only=True):
+    """What holds for one session, and may not have for the one before."""
+
+    calls_max: int
+    """Model calls for one event."""
+    children_max: int
+    """Sessions that it may have started at once."""
+    tasks_need_approval: bool
+    """Whether tasks that it makes wait for the person."""
+
+
 class Start(Record, frozen=True, kw_only=True):
     """What a session of the cortex begins with: its first event, which makes all the others."""
 
@@ -177,6 +188,8 @@ class Start(Record, frozen=True, kw_only=True):
     """What that row may take a UTC day; 0: as configured."""
     model: str = ""
     """Who answers, as settings name models; empty: as with others of its kind."""
+    limits: SessionLimits | None = None
+    """None: as configured for its kind."""
 
 
 class Decision(Record, frozen=True, kw_only=True):

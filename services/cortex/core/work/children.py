@@ -35,6 +35,7 @@ from ...profiles import profile_of, starters
 from .. import loops
 from .. import sway as sways
 from ..draft import INSTANT, Draft
+from ..policy import limited
 from ..profile import Profile, Starter
 from ..sway import Sway
 from ..tools import calls
@@ -254,6 +255,7 @@ def begin(draft: Draft, cause: Cause, event: Control) -> None:
 
 def _begin_with(draft: Draft, cause: Cause, given: Start) -> None:
     draft.update(start=given, told_ms=draft.moment.now_ms)
+    draft.policy = limited(draft.policy, given)
     draft.row_text("user", "task", given.prompt)
     loops.begin(draft, cause, is_direct=False, is_ordered=given.is_ordered, sway=sways.of(given))
 
