@@ -36,6 +36,7 @@ from bench import (
     tracing,
     turns,
     voiding,
+    watching,
 )
 from bench.growth import length, rest, restart, sockets, table
 from bench.numbers import report
@@ -161,6 +162,7 @@ PARTS: dict[str, Callable[[Path], Awaitable[None]]] = {
     "budget": budget.measure,
     "adapters": adapters.measure,
     "replaying": replaying.measure,
+    "watching": watching.measure,
 }
 IN_ROUNDS: dict[str, Callable[[Path, int], Awaitable[None]]] = {
     "turns": turns.measure,
