@@ -28,7 +28,7 @@ _TAG: Final = re.compile(r"<[^>]{0,2000}>")
 
 def entries_of(body: bytes, url: str, kind: str) -> dict[str, Any]:
     """Return what kind of feed it is, empty if it's none, and its entries, the newest first."""
-    import feedparser  # type: ignore[import-untyped]
+    import feedparser
 
     headers = {"content-type": kind, "content-location": url}
     found = feedparser.parse(io.BytesIO(body), response_headers=headers)
