@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from services.executor.mcp import pins, tools
 from services.executor.mcp.schemas import SCHEMA_BYTES_MAX, Unfit, fit, visible
-from tests.support.pictures import png
+from tests.support.pictures import pdf, png
 from vigil.contracts import Pins
 from vigil.settings.sections import McpServer
 
@@ -259,7 +259,7 @@ def test_results_are_told_as_text() -> None:
     )
     text, files = tools.told_of(result, 1000)
     assert [file.data for file in files] == [png(3, 5), *([png(4, 4)] * 3)]
-    assert [file.about.name for file in files] == [f"image {n}" for n in (1, 2, 3, 4)]
+    assert [file.about.name for file in files] == [f"file {n}" for n in (1, 2, 3, 4)]
     assert text.splitlines() == [
         "one",
         "[an image, image/png, 3 bytes, not shown: it must be a PNG, JPEG, GIF or WebP image, or a "
@@ -272,6 +272,20 @@ def test_results_are_told_as_text() -> None:
         "[a sound, audio/wav, 2 bytes, not shown]",
         "[a resource: log, file:///var/log, of no type]",
         "[a resource, not shown: demo:1, of no type, 12 characters]",
+    ]
+    blobs = [
+        types.EmbeddedResource(
+            type="resource",
+            resource=types.BlobResourceContents(uri=f"demo:{n}", blob=b64encode(one).decode()),
+        )
+        for n, one in enumerate((pdf(2), b"zip"))
+    ]
+    text, files = tools.told_of(types.CallToolResult(content=[*blobs]), 1000)
+    assert [(file.about.name, file.about.pages) for file in files] == [("file 1", 2)]
+    assert text.splitlines() == [
+        f"[a resource: demo:0, of no type, {len(pdf(2))} bytes]",
+        "[a resource, not shown: it must be a PNG, JPEG, GIF or WebP image, or a PDF file: demo:1, "
+        "of no type, 3 bytes]",
     ]
     only = types.CallToolResult(content=[], structured_content={"n": 1})
     assert tools.told_of(only, 1000) == ('{"n":1}', ())

@@ -164,6 +164,9 @@ def _block(block: types.ContentBlock, files: list[OutputFile], bytes_max: int) -
             return f"[a sound, {kind}, {_decoded(data)} bytes, not shown]"
         case types.ResourceLink():
             return f"[a resource: {block.name}, {block.uri}, {block.mime_type or 'of no type'}]"
+        case types.EmbeddedResource(resource=types.BlobResourceContents(blob=data) as resource):
+            why = _taken(files, data, bytes_max)
+            return f"[a resource{why}: {_resource(resource)}]"
         case types.EmbeddedResource(resource=resource):
             return f"[a resource, not shown: {_resource(resource)}]"
 
@@ -175,7 +178,7 @@ def _taken(files: list[OutputFile], data: str, bytes_max: int) -> str:
     if _decoded(data) > bytes_max:
         return f", not shown: at most {bytes_max} bytes are"
     try:
-        found = output_file(f"image {len(files) + 1}", b64decode(data, validate=True), bytes_max)
+        found = output_file(f"file {len(files) + 1}", b64decode(data, validate=True), bytes_max)
     except InvalidInput as error:
         return f", not shown: it {error.reason}"
     except ValueError:
