@@ -12,7 +12,7 @@ from functools import partial
 from vigil import runtime
 from vigil.bus.lease import Leases
 from vigil.bus.shared import SharedFollower
-from vigil.circuits import BreakerTerms, Circuits
+from vigil.circuits import Circuits
 from vigil.memory.client import MemoryClient
 from vigil.observe import metrics
 from vigil.runtime import Context
@@ -60,12 +60,7 @@ async def serve(context: Context) -> None:
         tracer=context.tracer,
         counts=context.metrics,
         toolbox=toolbox,
-        circuits=Circuits(
-            context.bus,
-            context.clock,
-            context.service,
-            BreakerTerms.of(config.health, patience_s=config.model.timeout_s),
-        ),
+        circuits=Circuits.of(context, patience_s=config.model.timeout_s),
     )
     recollector = Recollector(
         memory=MemoryClient(context.bus),

@@ -7,6 +7,7 @@ After an answer that never came the log is read; nothing remembered counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ import structlog
 from vigil import crash, topology
 from vigil.bus.bus import MSG_ID, Bus, Message
 from vigil.channels.answers import Answer, NotTaken, Taken
+from vigil.circuits import CircuitOpen, Circuits, Passed
 from vigil.clock import Clock
 from vigil.contracts import (
     SOCKET,
@@ -70,6 +72,8 @@ class Carrier:
         self._channels = channels
         self._limits = limits
         self._dice = dice
+        patience_s = max((one.terms.patience_s for one in channels.values()), default=0.0)
+        self._circuits = Circuits.of(context, patience_s=patience_s)
         self.is_erasing: Callable[[str], bool] = lambda user: False
         """Whether a person is being erased: nothing of theirs is carried any more."""
 
@@ -106,13 +110,19 @@ class Carrier:
         work = _Work(self, key, order, message, channel)
         asks = dispatch.carry(order, None if channel is None else channel.terms)
         answer: Any = None
-        while True:
-            try:
-                ask = asks.send(answer)
-            except StopIteration as end:
-                later: Later | None = end.value
-                return later
-            answer = await work.answer(ask)
+        try:
+            while True:
+                try:
+                    ask = asks.send(answer)
+                except StopIteration as end:
+                    later: Later | None = end.value
+                    return later
+                answer = await work.answer(ask)
+        except CircuitOpen as refusal:
+            # Nothing is stored, no try is used up: the order waits as it is.
+            return Later(self._clock.now() + timedelta(seconds=refusal.wait_s))
+        finally:
+            await work.end()
 
     async def seen(self, key: SessionKey, order: Order) -> Seen:
         """Read everything that is stored about an order's effect.
@@ -148,7 +158,7 @@ class _Work:
     """One run of the protocol for one order."""
 
     __slots__ = ("_bus", "_carrier", "_channel", "_header", "_key", "_message",
-                 "_order", "_patience")  # fmt: skip
+                 "_order", "_passed", "_patience")  # fmt: skip
 
     def __init__(
         self,
@@ -164,16 +174,24 @@ class _Work:
         self._order = order
         self._message = message
         self._channel = channel
+        self._passed: Passed | None = None
         self._header = trace.passed_on(message.headers.get(trace.HEADER))
         self._patience = patience_of(carrier._limits, key, order.record.effect_id)
 
     async def answer(self, ask: dispatch.Ask) -> Any:
-        """Do what the protocol asks for, again while the broker is away."""
+        """Do what the protocol asks for, again while the broker is away.
+
+        Raises:
+            CircuitOpen: before a try, of a channel that failed and isn't asked now.
+        """
         if self._carrier.is_erasing(self._key.user):
             # What is stored about the order vanishes; it must not look like a new one.
             raise Unavailable(f"{self._key.user} is being erased")
         if isinstance(ask, TrySend):
             return await self._send(ask)
+        if isinstance(ask, StoreAttempt) and ask.state == "begun":
+            channel = f"channel:{self._order.record.channel}"
+            self._passed = await self._carrier._circuits.enter(channel)
         own = self._carrier._new_id()
         return await self._patience.run(partial(self._on_the_log, ask, own))
 
@@ -300,7 +318,27 @@ class _Work:
         if said is None:
             return NotTaken(reason="the message is no longer in the log", is_final=True)
         assert self._channel is not None  # noqa: S101 - without one nothing is sent
-        return await self._channel.sender.send(said, self._order.record.said_seq)
+        answer = await self._channel.sender.send(said, self._order.record.said_seq)
+        await self._tell(answer)
+        return answer
+
+    async def _tell(self, answer: Answer) -> None:
+        """Tell the circuit how a try ended: who refuses for good is there."""
+        passed, self._passed = self._passed, None
+        if passed is None:
+            return
+        circuits = self._carrier._circuits
+        if isinstance(answer, Taken) or (isinstance(answer, NotTaken) and answer.is_final):
+            await circuits.succeeded(passed)
+        else:
+            wait_s = answer.wait_s if isinstance(answer, NotTaken) else 0.0
+            await circuits.failed(passed, answer.reason, wait_s)
+
+    async def end(self) -> None:
+        """Tell the circuit of a try that never came to the channel."""
+        passed, self._passed = self._passed, None
+        if passed is not None:
+            await self._carrier._circuits.unsaid(passed)
 
 
 def _outcome(answer: Answer) -> str:

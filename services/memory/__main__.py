@@ -33,6 +33,7 @@ from .calls import Calls
 from .config import Limits
 from .embedding.absent import MissingEmbedder
 from .embedding.choice import choose as choose_embedder
+from .embedding.choice import guarded
 from .recall.words import Words
 from .replica import slots
 from .replica.erasure import Erasing
@@ -62,7 +63,7 @@ async def serve(context: Context, limits: Limits | None = None) -> None:
     limits = limits or Limits()
     slot = slots.take(context.settings.memory, slots_max=limits.slots_max)
     try:
-        embedder = await asyncio.to_thread(choose_embedder, context.settings)
+        embedder = guarded(context, await asyncio.to_thread(choose_embedder, context.settings))
         index = choose_index(context.settings, slot.folder)
         try:
             await _serve(context, limits, slot, embedder, index)

@@ -23,6 +23,7 @@ from tests.support.channels import (
     running_channel,
     wish,
 )
+from tests.support.circuits import circuits_of
 from tests.support.delivery import (
     STREAM,
     all_acked,
@@ -46,6 +47,7 @@ from vigil.clock import SystemClock
 from vigil.contracts import encode
 from vigil.errors import ConfigError, OutcomeUnknown
 from vigil.settings import config
+from vigil.subjects import SessionKey
 from vigil.worker.requeue import RequeueReply
 
 
@@ -290,6 +292,41 @@ async def test_a_slow_receiver_holds_up_nobody_else(tmp_path: Path) -> None:
             assert (await closed(bus, talk.key, send.id, within_s=5)).outcome == "delivered"
             assert len(slow.requests) == DeliveryLimits().sends.abreast
             is_over.set()
+
+
+async def test_a_channel_that_is_down_is_left_alone_and_orders_wait(tmp_path: Path) -> None:
+    """C-5: after three tries without success none is made, and none used up, until a trial."""
+    down = [status(503, "Down")] * 3
+    async with running_receiver(*down, OK) as receiver:
+        channels = {"ops": channel_of(receiver, backoff_base_s=60.0, backoff_cap_s=60.0)}
+        async with running_stack(
+            tmp_path, services=("delivery",), channels=channels, health={"circuit_open_s": 2.0}
+        ) as stack:
+            bus = await stack.bus("admin")
+
+            async def ordered(thread: str) -> tuple[SessionKey, str]:
+                talk = conversation(bus, thread)
+                await talk.user()
+                send = talk.send(channel="ops")
+                await talk.turn(send)
+                return talk.key, send.id
+
+            for number in range(3):
+                await ordered(f"t{number}")
+            await receiver.arrived(3)
+
+            async def is_open() -> bool:
+                return bool(await circuits_of(stack))
+
+            await until(is_open, what="an open circuit")
+            (found,) = await circuits_of(stack)
+            assert (found.component, found.state) == ("channel:ops", "open")
+            key, effect = await ordered("t3")
+            assert (await closed(bus, key, effect)).outcome == "delivered"
+            assert [one.number for one in await attempts(bus, key, effect)] == [1]
+            (found,) = await circuits_of(stack)
+            assert found.state == "closed"
+            assert len(receiver.requests) == 4
 
 
 async def test_two_replicas_send_each_message_once(tmp_path: Path) -> None:

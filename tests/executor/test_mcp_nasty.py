@@ -22,6 +22,7 @@ from services.executor.tools.source import ToolOutput
 from tests.support.mcp_client import NASTY, Hands, hands, nasty, on, sandbox
 from tests.support.memories import until
 from tests.support.stack import running_broker, settings_of
+from vigil.circuits import CircuitOpen
 from vigil.contracts import Pin, Pins, decode_pins, encode
 from vigil.errors import ConfigError, Unavailable
 from vigil.settings.sections import McpServer
@@ -171,6 +172,18 @@ async def test_a_call_that_never_ends(tmp_path: Path, monkeypatch: pytest.Monkey
         assert told.is_error
         assert told.content.startswith("ambiguous: there was no answer within 0.5 s")
         assert (await found.call("nasty__add", a=1, b=2)).content == "3"
+
+
+async def test_a_server_that_answers_nothing_is_left_alone(tmp_path: Path) -> None:
+    """C-5: after three calls without an answer the next is refused at once, and did not run."""
+    async with hands(
+        tmp_path, await sandbox(), nasty=nasty(timeout_s=0.5), other=nasty(timeout_s=0.5)
+    ) as found:
+        for _ in range(3):
+            assert (await found.call("nasty__hang")).content.startswith("ambiguous")
+        with pytest.raises(CircuitOpen, match="mcp:nasty is not asked for 30 s"):
+            await found.call("nasty__add", a=1, b=2)
+        assert (await found.call("other__add", a=1, b=2)).content == "3"
 
 
 async def test_a_server_that_is_stuck_is_started_anew(

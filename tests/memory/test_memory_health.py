@@ -12,6 +12,7 @@ import pytest
 from services.memory import __main__ as service
 from services.memory.config import Limits
 from services.memory.replica.projector import Projector
+from tests.support.circuits import circuits_of
 from tests.support.memories import asking
 from tests.support.stack import Stack, running_stack
 from vigil.errors import Unavailable
@@ -50,3 +51,9 @@ async def test_health_says_that_the_embedder_is_away(tmp_path: Path) -> None:
         assert await ann.found("kiln") == ["the kiln is green"]
         (warning,) = stack.contexts["memory"].health().warnings
         assert warning.startswith("recall goes by full text alone: ")
+        # C-5: after three failures it isn't asked.
+        for _ in range(3):
+            await ann.found("kiln")
+        (found,) = await circuits_of(stack)
+        assert (found.component, found.state) == ("embedder:openai", "open")
+        assert found.reason.startswith("embeddings from 127.0.0.1:9: ")

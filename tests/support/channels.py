@@ -51,7 +51,9 @@ async def running_channel(
     """A broker, delivery with the channel `ops`, its receiver, and a session."""
     async with running_receiver(*behaviours) as receiver:
         channels = {"ops": channel_of(receiver, **settings)}
-        async with running_stack(home, services=services, channels=channels) as stack:
+        async with running_stack(
+            home, services=services, channels=channels, health={"circuit_open_s": 0.05}
+        ) as stack:
             yield stack, receiver, conversation(await stack.bus("admin"))
 
 

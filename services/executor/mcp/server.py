@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import mcp_types as types
 import msgspec
 import structlog
 
+from vigil.circuits import Circuits
 from vigil.contracts import Shelf, Tool
 from vigil.errors import ConfigError, Unavailable
 from vigil.net.ssrf import RequestRefused, Rules, target_of
@@ -37,6 +38,8 @@ log = structlog.get_logger("vigil.executor.mcp")
 
 FAILED_MAX: Final = 2
 """Connections in a row that may fail before its tools are taken off the shelf."""
+CONNECTIONS_MAX: Final = 3
+"""The same, before its circuit opens (SPEC C-5)."""
 LINES_MAX: Final = 100
 """Of what a program writes beside messages that are logged, for each start of it."""
 AMBIGUOUS: Final = (
@@ -66,6 +69,9 @@ class ServerTools:
         self._pinning = pinning
         self._choice = choice
         self._room = disk
+        self._circuits = Circuits.of(context, patience_s=config.timeout_s)
+        self._circuit = f"mcp:{name}"
+        self._telling: set[asyncio.Task[None]] = set()
         self._loans: Loans | None = None
         self._connection = McpConnection(name, self._open, self._listed, self._lost)
         self._task: asyncio.Task[None] | None = None
@@ -146,6 +152,7 @@ class ServerTools:
             now = self._context.clock.now()
             await self._pinning.create(pins_of.first_sight(self.name, found, now))
         if self._problem:
+            await self._circuits.recovered(self._circuit)
             log.info("connected", action="mcp.connected", server=self.name, tools=len(found))
         self._found, self._unfit, self._problem = found, unfit, ""
         self._facts = facts
@@ -156,6 +163,10 @@ class ServerTools:
         self._problem = reason
         if failed >= FAILED_MAX:
             self._found = ()
+        if failed == CONNECTIONS_MAX:
+            telling = asyncio.create_task(self._circuits.trip(self._circuit, reason))
+            self._telling.add(telling)
+            telling.add_done_callback(self._telling.discard)
         self.restock()
         self.is_settled.set()
 
@@ -208,7 +219,7 @@ class ServerTools:
         if wire_name is None or self._offered(tool.name) != tool.digest:
             return ToolOutput(content=ANOTHER.format(tool=tool.name), is_error=True)
         try:
-            result = await self._connection.call(wire_name, call.input, tool.timeout_s)
+            result = await self._asked(wire_name, call.input, tool.timeout_s)
         except McpRefusal as error:
             return ToolOutput(
                 content=str(error), is_error=True, is_tainted=not self.config.is_trusted
@@ -223,6 +234,23 @@ class ServerTools:
             is_tainted=not self.config.is_trusted,
             files=files,
         )
+
+    async def _asked(self, tool: str, given: dict[str, Any], timeout_s: float) -> Any:
+        """Ask the server, unless its circuit is open: a refusal is an answer, silence is none."""
+        passed = await self._circuits.enter(self._circuit)
+        try:
+            result = await self._connection.call(tool, given, timeout_s)
+        except McpRefusal:
+            await self._circuits.succeeded(passed)
+            raise
+        except (McpUnclear, Unavailable) as error:
+            await self._circuits.failed(passed, str(error))
+            raise
+        except BaseException:
+            await self._circuits.unsaid(passed)
+            raise
+        await self._circuits.succeeded(passed)
+        return result
 
     def _offered(self, name: str) -> str:
         return next((t.digest for t in self._shelf.tools if t.name == name), "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vigil.errors import ConfigError
+from vigil.runtime import Context
 from vigil.settings.config import Settings
 
 from . import Embedder
@@ -40,6 +41,16 @@ def choose(settings: Settings) -> Embedder:
                 _set("embedder_model", memory.embedder_model),
                 settings.embedder_api_key,
             )
+
+
+def guarded(context: Context, embedder: Embedder) -> Embedder:
+    """Return an embedder behind a circuit, if it is asked over a network."""
+    kind = context.settings.config.memory.embedder
+    if kind != "openai":
+        return embedder
+    from .guard import GuardedEmbedder
+
+    return GuardedEmbedder(embedder, context, kind)
 
 
 def _set(name: str, value: str) -> str:

@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
@@ -27,6 +27,9 @@ from ..errors import Unavailable, WrongLastSequence
 from ..subjects import Scope, SessionKey, board_of, token_of
 from . import breaker as rules
 from .breaker import Breaker, BreakerTerms
+
+if TYPE_CHECKING:
+    from ..runtime import Context
 
 log = structlog.get_logger("vigil.circuits")
 
@@ -80,16 +83,19 @@ class Circuits:
         self._terms = terms or BreakerTerms()
         self._known: dict[str, _Known] = {}
 
+    @classmethod
+    def of(cls, context: Context, *, patience_s: float) -> Circuits:
+        """Return the circuits of a service, for calls that end after `patience_s` at the latest."""
+        terms = BreakerTerms.of(context.settings.config.health, patience_s=patience_s)
+        return cls(context.bus, context.clock, context.service, terms)
+
     async def enter(self, component: str) -> Passed:
         """Let a call through; tell by `failed`, `succeeded` or `unsaid` how it ended.
 
         Raises:
             CircuitOpen: the component failed and isn't asked now.
         """
-        known = self._known.get(component)
-        if known is None:
-            known = self._known[component] = _Known()
-            await self._look(component, known)
+        known = await self._of(component)
         if known.breaker.state == "closed":
             return Passed(component, known.breaker.number)
         async with known.lock:
@@ -141,6 +147,34 @@ class Circuits:
         """Tell that a call ended and says nothing about the component: it was cancelled, say."""
         await self._told(passed, lambda old, now: rules.unsaid(old, passed.number, now))
 
+    async def trip(self, component: str, reason: str) -> None:
+        """Open a circuit, unless it is: it was seen to fail elsewhere than in calls."""
+
+        def decide(old: Breaker, now: datetime) -> Breaker:
+            if old.state == "open":
+                return old
+            return rules.opened(old, now, self._terms, reason[:REASON_LENGTH_MAX], failures=0)
+
+        await self._decided(component, decide)
+
+    async def recovered(self, component: str) -> None:
+        """Close a circuit: the component was seen to be well elsewhere than in calls."""
+        await self._decided(
+            component, lambda old, _: old if old.state == "closed" else rules.closed(old)
+        )
+
+    async def _decided(self, component: str, decide: _Decide) -> None:
+        known = await self._of(component)
+        async with known.lock:
+            await self._change(component, known, decide)
+
+    async def _of(self, component: str) -> _Known:
+        known = self._known.get(component)
+        if known is None:
+            known = self._known[component] = _Known()
+            await self._look(component, known)
+        return known
+
     async def _told(self, passed: Passed, decide: _Decide) -> None:
         known = self._known[passed.component]
         if known.breaker.state == "closed":
@@ -191,7 +225,7 @@ def _adopt(known: _Known, found: Revision[Circuit]) -> None:
 
 
 def _tell(component: str, old: Breaker, new: Breaker) -> None:
-    if new.state == "open" and old.state != "open":
+    if new.state == "open" and old.state == "closed":
         log.warning("not asked", action="circuit.opened", what=component, reason=new.reason)
     elif new.state == "closed":
         log.info("asked again", action="circuit.closed", what=component)
