@@ -195,6 +195,7 @@ def start_of(key: SessionKey, effect: SpawnSession, turn_seq: int, *, now: datet
         call_id=effect.id,
         parent_turn=turn_seq,
         root_id=payload.root_id,
+        root=payload.root,
         depth=payload.depth,
         allowance=payload.allowance,
         source=payload.source,

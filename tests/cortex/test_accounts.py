@@ -184,6 +184,22 @@ def test_what_a_session_starts_counts_as_its_own_and_as_its_rows() -> None:
     assert row.cause == "briefing"
 
 
+def test_what_its_sessions_start_counts_as_the_first_ones_too() -> None:
+    """However deep: a branch of a worker is its conversation's."""
+    key = SessionKey("ann", "vigil", "_branch-2f")
+    start = Start(prompt="look", parent="ann:vigil:_worker-1f", root="t1")
+    branch = PaidCall.of(key, start, "m")
+    keys = [key_of(link, branch, DAY) for link in chain_of(branch)]
+    assert key_of(chain_of(ANN)[0], ANN, DAY) in keys
+    assert len({one for one in keys if ".cause." in one}) == 3
+    spent = [Account(used=950) if one == keys[2] else Account() for one in keys]
+    with pytest.raises(BudgetExceeded, match="for one session and all that comes of it"):
+        reserved(spent, Amount(tokens=51), Caps(daily_tokens_per_session=1000), branch, NOW)
+    usage = Usage(model="m", input_tokens=1)
+    (row,) = entered(DayOfCosts(user="ann"), branch, usage, Amount(tokens=1)).rows
+    assert row.cause == "t1"
+
+
 @pytest.mark.parametrize(
     ("config", "most", "raised_by"),
     [

@@ -99,17 +99,21 @@ def test_no_argument_of_a_model_changes_the_source(given_: dict[str, Any], forge
         assert asked.source == "chat:t1"
 
 
+@pytest.mark.parametrize("root", ["", "t1"])
 @pytest.mark.parametrize(
     ("of", "expected"), [({"source": "job:7"}, "job:7"), ({"task_id": "9"}, "task:9")]
 )
-def test_children_take_on_their_parents_source(of: dict[str, str], expected: str) -> None:
+def test_children_take_on_their_parents_source(
+    of: dict[str, str], expected: str, root: str
+) -> None:
     """However deep: what the first was begun for is what all of it comes from."""
-    start = Start(prompt="p", allowance=5, row="briefing", **of)
+    start = Start(prompt="p", allowance=5, row="briefing", root=root, **of)
     parent = session("branch", start, call("spawn_worker", task="look"))
     (spawned,) = effects(parent, SpawnSession)
     begun = child_start_of(SessionKey.parse(parent.key), spawned, 9, now=START).payload.start
     assert begun is not None
     assert begun.row == "briefing", "whose budget it has a part in"
+    assert begun.root == (root or SessionKey.parse(parent.key).thread)
     child = session("worker", begun, call("memory_save", content="x"))
     (saved,) = effects(child, CallTool)
     assert saved.payload.source == expected

@@ -69,6 +69,8 @@ class PaidCall(msgspec.Struct, frozen=True, kw_only=True):
     tier: str = "main"
     starter: str = ""
     """The thread of the session that started it; empty: none did."""
+    root: str = ""
+    """The thread of the first of those; empty: it's this one."""
     row: str = ""
     """The row of the timetable that it all came from; empty: none."""
     row_tokens: int = 0
@@ -85,6 +87,7 @@ class PaidCall(msgspec.Struct, frozen=True, kw_only=True):
             model=model,
             tier=tier,
             starter=parent,
+            root="" if start is None else start.root,
             row="" if start is None else start.row,
             row_tokens=0 if start is None else start.row_tokens,
         )
@@ -120,6 +123,11 @@ def _session(call: PaidCall, thread: str) -> str:
     return f"{token_of(call.user)}.{token_of(call.agent, thread)}" if thread else ""
 
 
+def _root(call: PaidCall) -> str:
+    """Return the first of those that started it, if that has no account of the chain yet."""
+    return _session(call, "" if call.root in (call.cause, call.starter) else call.root)
+
+
 def _of_session(caps: Caps, _: PaidCall) -> AccountLimits:
     tokens, usd = caps.daily_tokens_per_session, caps.daily_usd_per_session
     return AccountLimits(caps.share_per_session, tokens, usd)
@@ -146,6 +154,13 @@ LINKS: Final = (
         per="session",
         whose=" for one session and what it starts",
         account=lambda call: _session(call, call.starter),
+        limits=_of_session,
+    ),
+    ChainLink(
+        name="cause",
+        per="session",
+        whose=" for one session and all that comes of it",
+        account=_root,
         limits=_of_session,
     ),
     ChainLink(

@@ -131,6 +131,8 @@ class SpawnSessionPayload(Record, frozen=True, kw_only=True):
     """The id of the event that began the loop."""
     root_id: str
     """The id of the event that all of it descends from."""
+    root: str = ""
+    """The thread of the session that all of it descends from, whose budget it has a part in."""
     depth: int
     """1 for what a conversation starts."""
     allowance: int = 0

@@ -168,6 +168,9 @@ class Start(Record, frozen=True, kw_only=True):
     """Stream sequence of the parent's turn with that effect; a branch inherits what was before."""
     root_id: str = ""
     """The id of the event that all of it descends from."""
+    root: str = ""
+    """The thread of the session that all of it descends from, whose budget it has a part in; empty:
+    it is the first."""
     depth: int = 0
     allowance: int = 0
     """How many sessions it may start, theirs included."""

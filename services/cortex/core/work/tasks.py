@@ -26,6 +26,7 @@ from vigil.contracts import (
     TellParent,
     TellParentPayload,
 )
+from vigil.subjects import SessionKey
 
 from ..draft import Draft
 from ..sway import Sway
@@ -104,6 +105,7 @@ def spawn_session(draft: Draft, payload: SpawnSessionPayload, sway: Sway) -> str
         payload,
         source=draft.source,
         is_tainted=sway.is_outside,
+        root=(start.root if start else "") or SessionKey.parse(draft.key).thread,
         row=draft.timetable_row,
         row_tokens=0 if start is None else start.row_tokens,
     )
