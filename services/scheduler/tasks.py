@@ -48,9 +48,9 @@ class Pickup:
         self._tasks: dict[str, ReadTask] = {}
         """Those that are ready or held, by id."""
         self._begun: set[str] = set()
-        """Workers whose first event is stored."""
+        """Workers of held tasks whose first event is stored."""
         self._ended: set[str] = set()
-        """Workers that were told to end."""
+        """Workers of held tasks that were told to end."""
 
     async def run(self) -> None:
         """Follow the board, until cancelled. Raises: Unavailable, BusError."""
@@ -79,6 +79,11 @@ class Pickup:
             found.entity.status == "ready" or lifecycle.is_held(found.entity)
         ):
             self._tasks[id_] = ReadTask(task=found.entity, revision=found.number)
+        now_held = self._tasks.get(id_)
+        if known is not None and (now_held is None or now_held.task.worker != known.task.worker):
+            # What was done for workers that are over is forgotten, or a term would remember each.
+            self._begun.discard(known.task.worker)
+            self._ended.discard(known.task.worker)
 
     async def _look(self) -> None:
         """Do what is to be done for each; what fails is tried again at the next look."""

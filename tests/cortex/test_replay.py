@@ -107,6 +107,7 @@ def test_the_command_line(tmp_path: Path) -> None:
         assert [one["session"] for one in cli.json("replay", "--last", "7d")] == [key]
         (other,) = cli.json("replay", key, "--with", "autonomy.max_consecutive=1")
         assert other["was"] == other["would_be"]
+        assert cli.json("replay", key, "--with", "agent.max_consecutive=1") == [other]
         _refused(cli, "no SECTION.SETTING=VALUE", key, "--with", "nonsense")
         _refused(cli, "autonomy.levity", key, "--with", "autonomy.levity=1")
         _refused(cli, "max_consecutive", key, "--with", "autonomy.max_consecutive=many")

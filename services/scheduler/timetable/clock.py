@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import heapq
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
@@ -37,6 +36,7 @@ from vigil.timetable.probe import CONCURRENCY_MAX
 
 from ..promotion import PauseSwitch
 from . import decide, events, looks
+from .agenda import RowAgenda
 from .known import KnownRow
 from .watch import LookOutcome
 
@@ -62,9 +62,7 @@ class TimetableClock:
         self._board = KeptBoard(context.bus, ROWS)
         self._log = SlotLog(context.bus)
         self._known: dict[str, KnownRow] = {}
-        self._agenda: list[tuple[datetime, str]] = []
-        self._next: dict[str, datetime] = {}
-        """When each is looked at next; other entries of the agenda are of before."""
+        self._agenda = RowAgenda()
         self._behind = {BOARD, STREAM}
         """Streams that aren't read to their end."""
         self._news = asyncio.Event()
@@ -90,7 +88,7 @@ class TimetableClock:
             while True:
                 message = await follower.next_within(LOOK_S)
                 if message is not None:
-                    self._put(take(message), self._clock.now())
+                    self._agenda.put(take(message), self._clock.now())
                 if message is None or message.pending == 0:
                     self._behind.discard(stream)
                     self._news.set()
@@ -123,19 +121,16 @@ class TimetableClock:
         for id_, known in list(self._known.items()):
             if known.revisions and self._pause.is_erasing(known.row.owner):
                 del self._known[id_]
-                self._next.pop(id_, None)
+                self._agenda.forget(id_)
 
     # ------------------------------------------------------------ the agenda
-
-    def _put(self, id_: str, at: datetime) -> None:
-        self._next[id_] = at
-        heapq.heappush(self._agenda, (at, id_))
 
     async def _wait(self) -> None:
         """Wait until something is due, or there is news; at most a moment."""
         wait_s = LOOK_S
-        if self._agenda and not self._behind:
-            wait_s = (self._agenda[0][0] - self._clock.now()).total_seconds()
+        due_at = self._agenda.next_at()
+        if due_at is not None and not self._behind:
+            wait_s = (due_at - self._clock.now()).total_seconds()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(min(max(wait_s, 0.0), LOOK_S)):
                 await self._news.wait()
@@ -146,20 +141,11 @@ class TimetableClock:
         if self._pause.is_erasing_anybody:
             self._forget_erased()
         now = self._clock.now()
-        while due := self._due(now):
+        while due := self._agenda.due(now, AT_ONCE):
             async with asyncio.TaskGroup() as group:
                 for id_ in due:
-                    group.create_task(self._look_at(id_, self._known[id_], now))
-
-    def _due(self, now: datetime) -> list[str]:
-        found: list[str] = []
-        while self._agenda and self._agenda[0][0] <= now and len(found) < AT_ONCE:
-            at, id_ = heapq.heappop(self._agenda)
-            if self._next.get(id_) == at:
-                del self._next[id_]
-                if id_ in self._known:  # a look may end after its row was forgotten
-                    found.append(id_)
-        return found
+                    if id_ in self._known:  # a look may end after its row was forgotten
+                        group.create_task(self._look_at(id_, self._known[id_], now))
 
     async def _look_at(self, id_: str, known: KnownRow, now: datetime) -> None:
         """Do what is to be done for a row; what fails is tried again in a moment."""
@@ -175,7 +161,7 @@ class TimetableClock:
             log.info("not now", action="scheduler.slot", row=id_, error=str(error))
             at = again
         if at is not None:
-            self._put(id_, max(at, again) if at <= now else at)
+            self._agenda.put(id_, max(at, again) if at <= now else at)
 
     # ------------------------------------------------------------ one row
 
@@ -260,9 +246,9 @@ class TimetableClock:
             crash.point("scheduler.slot.looked")
         except VigilError as error:
             log.info("can't look", action="scheduler.look", row=begun.row, error=str(error))
-            self._put(begun.row, self._clock.now() + timedelta(seconds=LOOK_S))
+            self._agenda.put(begun.row, self._clock.now() + timedelta(seconds=LOOK_S))
         else:
-            self._put(begun.row, self._clock.now())
+            self._agenda.put(begun.row, self._clock.now())
         finally:
             known.is_looking = False
         self._news.set()
@@ -303,11 +289,11 @@ class TimetableClock:
         try:
             async with self._probes:
                 known.by_hand[run.session] = await looks.shown(self._bus, known, run)
-            self._put(known.row.id, self._clock.now())
+            self._agenda.put(known.row.id, self._clock.now())
         except VigilError as error:
             log.info("can't look", action="scheduler.look", row=known.row.id, error=str(error))
             known.by_hand.pop(run.session, None)
-            self._put(known.row.id, self._clock.now() + timedelta(seconds=LOOK_S))
+            self._agenda.put(known.row.id, self._clock.now() + timedelta(seconds=LOOK_S))
         self._news.set()
 
     def _present(self) -> Config:

@@ -18,12 +18,15 @@ from vigil import distribution
 from vigil.errors import ConfigError, InvalidInput, VigilError
 from vigil.settings import config, environ
 from vigil.settings.config import Settings
+from vigil.settings.sections import Agent, Autonomy
 from vigil.subjects import SessionKey
 
 from .. import exits, output, times
 from ..tables import Result
 
 CHANGED: Final = re.compile(r"([a-z]+)\.([a-z_]+)=(.*)", re.DOTALL)
+AGENTS_GATES: Final = frozenset(Autonomy.__struct_fields__) - frozenset(Agent.__struct_fields__)
+"""Settings of `[autonomy]`: they hold for each agent, so agent.NAME names them, too."""
 
 
 def replay(
@@ -48,8 +51,9 @@ def replay(
     if session:
         SessionKey.parse(session)
     since = times.moment("--last", last, datetime.now(UTC)) if last else None
-    names = [one.partition("=")[0] for one in changed or ()]
-    variables = dict(_variable(one) for one in changed or ())
+    given = [_named(one) for one in changed or ()]
+    names = [one.partition("=")[0] for one in given]
+    variables = dict(_variable(one) for one in given)
     settings = _settings(dict(zip(names, variables.items(), strict=True)))
     asked = {"session": session, "since": since, "changed": names}
     found = list(_found(settings, asked, variables))
@@ -64,6 +68,17 @@ def _count(one: Mapping[str, Any]) -> int:
     """Return how many turns were looked at."""
     skipped = sum(one.get("skipped", {}).values())
     return int(one.get("turns", 0)) + int(skipped) + bool(one.get("difference"))
+
+
+def _named(text: str) -> str:
+    """Return a change by the section that has its setting.
+
+    >>> _named("agent.max_consecutive=1"), _named("agent.authority=off")
+    ('autonomy.max_consecutive=1', 'agent.authority=off')
+    """
+    section, _, rest = text.partition(".")
+    is_gate = section == "agent" and rest.partition("=")[0] in AGENTS_GATES
+    return f"autonomy.{rest}" if is_gate else text
 
 
 def _variable(text: str) -> tuple[str, str]:
