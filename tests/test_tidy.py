@@ -15,7 +15,7 @@ from typing import Final
 
 import pytest
 
-from tests.support.sources import nodes, texts
+from tests.support.sources import ROOT, nodes, texts
 
 KEPT: Final = {
     "folders with more than 15 modules side by side": 0,
@@ -28,6 +28,7 @@ KEPT: Final = {
     "functions over 60 lines": 2,
     "notes of work left for later": 0,
     "waits that can lose a cancellation": 0,
+    "test files of one name that pytest can't tell apart": 0,
 }
 
 NOUNS: Final = {"routing"}
@@ -86,6 +87,17 @@ def long_functions() -> list[str]:
     ]
 
 
+def twin_tests() -> list[str]:
+    """Return the names that modules outside of packages share: one of them isn't collected."""
+    alone = [
+        path.relative_to(ROOT)
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        if not (path.parent / "__init__.py").exists()
+    ]
+    names = Counter(path.name for path in alone)
+    return [str(path) for path in alone if names[path.name] > 1]
+
+
 FIND: Final[dict[str, Callable[[], list[str]]]] = {
     "folders with more than 15 modules side by side": flat_folders,
     "class names defined more than once": repeated_classes,
@@ -96,6 +108,7 @@ FIND: Final[dict[str, Callable[[], list[str]]]] = {
     "files over 400 lines": long_files,
     "functions over 60 lines": long_functions,
     "waits that can lose a cancellation": lambda: lines_with(r"\basyncio\.wait_for\("),
+    "test files of one name that pytest can't tell apart": twin_tests,
     "notes of work left for later": lambda: lines_with(r"\b(TODO|FIXME|XXX)\b"),
 }
 

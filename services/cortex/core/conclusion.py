@@ -34,6 +34,9 @@ WAIT_MAX: Final = timedelta(days=7)
 """So long may a loop wait for the budget from its beginning on; then it fails."""
 UNASKED_MAX: Final = timedelta(minutes=15)
 """So long a loop may be refused by the circuit of its model before that counts as failing."""
+PLAIN_WAIT_S: Final = 20.0
+"""A loop that can end without its model waits no longer than this for one more try: a reminder is
+better plain than late."""
 NO_ROOM: Final = "My answer did not fit. Please ask for a smaller piece of it."
 
 
@@ -165,20 +168,24 @@ def fail(
         budget_at: when the budget may have room, if it had none; None: it had.
         is_of_model: whether another model may do better.
         is_unasked: whether it failed others and was not asked at all: no attempt of this loop's,
-            until it has waited for `UNASKED_MAX`.
+            until it has waited for `UNASKED_MAX`. What can be said without a model isn't held up
+            by that.
     """
     if budget_at is not None and _may_wait(draft):
         _wait(draft, reason, budget_at)
         return
     loop, policy = draft.loop, draft.policy
-    is_unasked = is_unasked and draft.moment.now - loop.begun_at < UNASKED_MAX
+    is_plain = bool(plainly.of_loop(draft))
+    is_young = draft.moment.now - loop.begun_at < UNASKED_MAX
+    is_unasked = is_unasked and is_young and not is_plain
     attempt = loop.retries + (not is_unasked)
     if is_of_model and _falls_back(draft, attempt, is_retryable=is_retryable and not is_unasked):
         _fall_back(draft, attempt, reason)
         return
-    if is_retryable and attempt <= policy.retries_max:
-        backoff_s = Backoff(policy.retry_base_s, policy.retry_cap_s).after(max(attempt, 1))
-        delay_s = min(max(backoff_s, retry_after_s or 0.0), policy.retry_cap_s)
+    backoff_s = Backoff(policy.retry_base_s, policy.retry_cap_s).after(max(attempt, 1))
+    delay_s = min(max(backoff_s, retry_after_s or 0.0), policy.retry_cap_s)
+    is_worth_it = delay_s <= PLAIN_WAIT_S or not is_plain
+    if is_retryable and is_worth_it and attempt <= policy.retries_max:
         due_at = draft.moment.now + timedelta(seconds=delay_s)
         draft.update_loop(
             retry=Retry(attempt=attempt, generation=draft.ordinal, due_at=due_at, reason=reason)

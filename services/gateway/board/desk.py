@@ -97,7 +97,7 @@ class KeptDesk(Generic[E]):
 
     def _log(self, done: str, made: Revision[E], caller: Principal) -> None:
         kind, id_ = self._kind.name, made.entity.id
-        log.info(f"{kind} {done}", action="gateway.board", kind=kind, id=id_, by=caller.user)
+        log.info("changed", action="gateway.board", how=done, kind=kind, id=id_, by=caller.user)
 
     async def history(self, edge: Edge, found: Revision[E]) -> list[tuple[E, RevisionView]]:
         """Return the revisions that are kept, the oldest first: at most 64."""

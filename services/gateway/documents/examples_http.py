@@ -37,6 +37,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
         "accept": {"verdict": "accept"},
         "reject": {"verdict": "reject", "text": "not on a Friday"},
     },
+    "CircuitReset": {"a model": {"name": "model:main"}},
     "AutonomyChange": {
         "an hour apart": {"autonomy_interval_secs": 3600, "autonomy_max_turns": 10},
         "off": {"autonomy_enabled": False},
