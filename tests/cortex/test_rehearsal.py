@@ -8,15 +8,19 @@ from typing import Any
 import msgspec
 import pytest
 
+from services.cortex.core.cycles.report import read
 from services.cortex.core.external import HELD_REASON
+from services.cortex.core.sway import Sway
 from services.cortex.core.work.detached import HELD_REASON as RESULTS_HELD
 from services.cortex.models.rehearsal.conversation import CHECK_BACK
+from services.cortex.models.rehearsal.cycles import DONE, REHEARSED
 from services.cortex.models.rehearsal.model import RehearsalModel
 from services.cortex.models.rehearsal.open_plans import NOTHING_OPEN
 from services.cortex.models.rehearsal.reply import ABOUT, CALLS_MAX
 from services.cortex.thought.model import ModelAnswer, ModelRequest, Situation
 from services.cortex.thought.prompts import Prompts
 from services.cortex.thought.tools import arguments
+from services.cortex.thought.transcript import transcript
 from tests.support.scripted_memory import found, view
 from vigil.contracts import (
     Block,
@@ -459,3 +463,23 @@ async def test_events_that_were_held_back_are_told_together() -> None:
         "An event came in: build.failed from hook:ci: one\n"
         "An event came in: build.fixed from hook:ci: two"
     )
+
+
+# ---------------------------------------------------------------- cycles
+
+
+async def test_a_cycle_looks_at_the_board_and_reports_that_it_was_rehearsed() -> None:
+    """C-7: its report is one, so that what comes after it can be seen, too."""
+    task = row("user", TextBlock(text="[Task]\n" + "- 2 memory.saved (chat)"), source="task")
+    cycle = msgspec.structs.replace(request([task]), session_key="ann:vigil:_autonomy-1f")
+    first = await MODEL.answer(cycle, lambda _: None)
+    assert [block.name for block in first.blocks if isinstance(block, ToolUseBlock)] == [
+        "task_list"
+    ]
+    listed = ToolResultBlock(tool_use_id="c", content="no tasks", is_error=False)
+    after = msgspec.structs.replace(cycle, rows=(*cycle.rows, row("user", listed, source="tool")))
+    assert text_of(await MODEL.answer(after, lambda _: None)) == DONE
+    told = row("user", TextBlock(text=transcript([task])), source="system")
+    question = msgspec.structs.replace(cycle, rows=(told,), purpose="report")
+    report = read(text_of(await MODEL.answer(question, lambda _: None)), NOW, Sway.NONE)
+    assert report.found == (REHEARSED, "New: 2 memory.saved (chat)")

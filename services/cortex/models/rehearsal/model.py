@@ -18,6 +18,7 @@ import msgspec
 from vigil.contracts import Block, TextBlock, ToolUseBlock, Usage
 
 from ...thought.model import ModelAnswer, ModelRequest
+from . import cycles
 from .conversation import reply
 from .plans import plan
 from .reflection import memories, summary
@@ -62,6 +63,8 @@ class RehearsalModel:
 
 
 def _reply(request: ModelRequest) -> Reply:
+    if cycles.is_cycle(request.session_key):
+        return cycles.step(request.rows)
     return reply(request.rows, request.situation)
 
 
@@ -73,6 +76,10 @@ def _save(request: ModelRequest) -> Reply:
     return "", memories(text_of(request.rows[-1]))
 
 
+def _report(request: ModelRequest) -> Reply:
+    return cycles.report(request.rows), []
+
+
 def _compact(request: ModelRequest) -> Reply:
     text = text_of(request.rows[-1])
     return summary(text), memories(text)
@@ -82,6 +89,7 @@ ROLES: Final[dict[str, Callable[[ModelRequest], Reply]]] = {
     "plan": _plan,
     "save": _save,
     "compact": _compact,
+    "report": _report,
 }
 """What is answered to a question that is no step of a loop, by its purpose."""
 

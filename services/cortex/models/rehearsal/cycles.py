@@ -1,0 +1,51 @@
+"""What the rehearsal model does in a cycle of an agent, and how it reports on it (SPEC C-7). Pure.
+
+It looks at the board, decides nothing, and says that it rehearses: one sees when cycles begin, what
+they are told, and where their reports go.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from vigil.contracts import Row, ToolResultBlock
+from vigil.subjects import SessionKey
+from vigil.timetable.cycles import KIND
+
+from .reply import LISTED_MAX, Reply, text_of
+
+REHEARSED: Final = "Rehearsed: until a model is configured, a cycle only counts what is new."
+BOARD: Final = "the task board"
+DONE: Final = "I looked at the board."
+_NEWS: Final = re.compile(r"^(?:\| )?- (\d+ [a-z]+\.[a-z_]+(?: \([^)\n]*\))?)$", re.M)
+"""A count of what is new, behind the bars of a transcript or not."""
+
+
+def is_cycle(session: str) -> bool:
+    """Whether a session is a cycle of an agent.
+
+    >>> is_cycle("ann:vigil:_autonomy-1f"), is_cycle("ann:vigil:main")
+    (True, False)
+    """
+    return SessionKey.parse(session).kind == KIND
+
+
+def step(rows: Sequence[Row]) -> Reply:
+    """Look at the board, and end."""
+    if any(isinstance(block, ToolResultBlock) for block in rows[-1].blocks):
+        return DONE, []
+    return "", [("task_list", {})]
+
+
+def report(rows: Sequence[Row]) -> str:
+    """Return the report on a cycle: what it was told is new.
+
+    Args:
+        rows: the first one has all that happened in it.
+    """
+    news = [f"New: {point}" for point in _NEWS.findall(text_of(rows[0]))][:LISTED_MAX]
+    found = [REHEARSED, *news]
+    return json.dumps({"checked": [BOARD], "found": found, "deferred": [], "recheck": []})
