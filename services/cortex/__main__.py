@@ -49,6 +49,7 @@ async def serve(context: Context) -> None:
         prices_of=config.prices_of,
         is_current=partial(switches.has_caps, config.caps_digest),
     )
+    circuits = Circuits.of(context, patience_s=config.model.timeout_s)
     thinker = Thinker(
         bus=context.bus,
         clock=context.clock,
@@ -60,7 +61,7 @@ async def serve(context: Context) -> None:
         tracer=context.tracer,
         counts=context.metrics,
         toolbox=toolbox,
-        circuits=Circuits.of(context, patience_s=config.model.timeout_s),
+        circuits=circuits,
     )
     recollector = Recollector(
         memory=MemoryClient(context.bus),
@@ -107,13 +108,17 @@ async def serve(context: Context) -> None:
     context.metrics.watch(metrics.SESSIONS, lambda: engine.open_count)
     context.metrics.watch(metrics.SESSIONS_WAITING, lambda: engine.waiting_count)
     context.metrics.watch(metrics.BUDGET, budget.seen)
-    # Beside the sessions, which never wait for it.
-    projecting = asyncio.create_task(SignalProjector(context).run(), name="cortex-signals")
+    # Beside the sessions, which never wait for them.
+    beside = [
+        asyncio.create_task(SignalProjector(context).run(), name="cortex-signals"),
+        asyncio.create_task(circuits.follow(), name="cortex-circuits"),
+    ]
     try:
         await engine.run(context.ready.set)
     finally:
-        projecting.cancel()
-        await asyncio.gather(projecting, return_exceptions=True)
+        for task in beside:
+            task.cancel()
+        await asyncio.gather(*beside, return_exceptions=True)
         await events.close()
         await toolbox.close()
         await switches.close()

@@ -66,10 +66,11 @@ async def _serve_http(
     writing = asyncio.create_task(edge.cursors.run(), name="gateway-cursors")
     taking = asyncio.create_task(OutsideEvents(edge).run(), name="gateway-events")
     keeping = asyncio.create_task(edge.unkept.run(), name="gateway-attachments")
+    slowing = asyncio.create_task(edge.throttle.follow(), name="gateway-throttle")
     try:
         # None of them ends by itself: whichever does brings its error out.
         done, _ = await asyncio.wait(
-            {serving, writing, taking, keeping}, return_when=asyncio.FIRST_COMPLETED
+            {serving, writing, taking, keeping, slowing}, return_when=asyncio.FIRST_COMPLETED
         )
         for task in done:
             task.result()
@@ -78,9 +79,10 @@ async def _serve_http(
         server.stop()
         with contextlib.suppress(asyncio.CancelledError):
             await serving
-        for task in (writing, taking, keeping):
+        beside = (writing, taking, keeping, slowing)
+        for task in beside:
             task.cancel()
-        await asyncio.gather(writing, taking, keeping, return_exceptions=True)
+        await asyncio.gather(*beside, return_exceptions=True)
 
 
 if __name__ == "__main__":

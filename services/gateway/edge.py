@@ -16,6 +16,7 @@ from vigil.settings.switches import Switches
 from vigil.settings.tokens import Tokens
 
 from .events import hook_sources, receivers
+from .events.throttle import Throttle
 from .http.decide import allowed_hosts
 from .http.limits import Limiter, Places
 from .http.readiness import ReplicaHealth
@@ -62,6 +63,7 @@ class Edge:
         """What the agents say, for the open sockets."""
         self.hooks = hook_sources.load(context.settings)
         self.receivers = receivers.load(context)
+        self.throttle = Throttle(context.bus, context.clock)
         self.tickets = Tickets()
         self.readiness = ReplicaHealth(context)
         self.memory = MemoryClient(context.bus)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from services.cortex.thought.model import REFUSED_BY_CIRCUIT, ModelError
 from tests.cortex.driver import Driver, answer
 from tests.support.messages_api import MessagesApi, Reply, fails, messages_api, says
 from tests.support.signals import settled
+from tests.support.talk import PATIENCE_S
 from tests.support.world import Person, StoppedClock, World, running_world
 from vigil.bus.bus import Bus
 from vigil.circuits import CircuitOpen, Circuits, reset
@@ -164,7 +166,102 @@ async def test_what_one_session_asks_closes_the_way_of_no_other(
             await ann.exchange("something bad")
         await ben.exchange("hello")
         assert ben.talk.texts == ["Fine."]
-        assert await _health(await world.admin_client()) == []
+        # It's the session that fails: what it does unasked waits, and nothing else.
+        (found,) = await _opened(world)
+        assert found["name"] == f"session:{ann.key}"
+        assert await _health(ben.http) == []
+
+
+async def _opened(world: World) -> list[dict[str, Any]]:
+    """Wait until something isn't asked."""
+    root = await world.admin_client()
+    async with asyncio.timeout(PATIENCE_S):
+        while not (found := [one for one in await _health(root) if one["state"] == "open"]):
+            await asyncio.sleep(0.02)
+    return found
+
+
+async def _tell(person: Person, number: int) -> httpx2.Response:
+    """Have a system tell that person's session something."""
+    told = {
+        "specversion": "1.0", "id": str(number), "source": "https://ci.example", "type": "build",
+        "subject": person.key, "data": {"number": number},
+    }  # fmt: skip
+    return await person.http.post(
+        "/api/events", json=told, headers={"content-type": "application/cloudevents+json"}
+    )
+
+
+async def test_an_error_loop_opens_at_three_half_opens_and_closes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C-4: what a session does unasked waits then; one trial; its person is answered all the time.
+    Told as signals."""
+    is_well = False
+
+    def behave(_: dict[str, Any]) -> Reply:
+        return says("Noted.") if is_well else fails(400)
+
+    async with (
+        messages_api(behave) as api,
+        running_world(
+            tmp_path,
+            monkeypatch,
+            has_agent=False,
+            model={"main": "big"},
+            models={"big": {"base_url": api.url}},
+        ) as world,
+    ):
+        ann = await world.person()
+        for number in range(3):
+            assert (await _tell(ann, number)).status_code == 202
+            await world.at_rest()
+        (found,) = await _opened(world)
+        assert (found["name"], found["reason"]) == (
+            f"session:{ann.key}",
+            "3 exchanges given up within 0 s",
+        )
+        assert len(api.requests) == 3
+
+        await _tell(ann, 3)
+        await _until(world, ann, ["model_failed"] * 3 + ["model_unasked"])
+        await world.advance(30)  # the trial fails, too
+        await world.until(lambda: len(api.requests) == 4)
+        await world.at_rest()
+        assert [one["state"] for one in await _health(ann.http)] == ["open"]
+        await _tell(ann, 4)
+        await world.until(lambda: _notes(ann)[-1] == "model_unasked")
+        is_well = True
+        await world.advance(60)
+        await world.until(lambda: ann.talk.turns[-1].state.loop is None)
+        assert len(api.requests) == 5
+        assert [one["state"] for one in await _health(ann.http)] == ["closed"]
+
+        told = [one for one in await settled(world.admin) if one.kind.startswith("circuit.")]
+        assert [one.kind for one in told] == ["circuit.opened", "circuit.closed"]
+        assert {one.owner for one in told} == {"ann"}
+
+
+async def test_a_flood_slows_its_source_down_and_nobody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C-4: 429 with an instant to come again, until the time is over."""
+    async with running_world(tmp_path, monkeypatch, gateway={"rate_burst": 500}) as world:
+        ann, ben = await world.person(), await world.person("ben:vigil:t1")
+        for number in range(70):
+            assert (await _tell(ann, number)).status_code in (202, 429)
+        (found,) = await _opened(world)
+        assert found["name"] == f"outside:{ann.key}"
+        answers = [await _tell(ann, number) for number in range(100, 110)]
+        assert [one.status_code for one in answers][-5:] == [429] * 5
+        assert int(answers[-1].headers["retry-after"]) <= 10
+        assert (await _tell(ben, 1)).status_code == 202
+        await ann.exchange("still there?")
+
+        await world.advance(120)
+        assert (await _tell(ann, 200)).status_code == 202
+        assert [one["state"] for one in await _health(ann.http)] == ["closed"]
+        assert (await _tell(ann, 201)).status_code == 202
 
 
 def _refused() -> ModelError:

@@ -346,14 +346,14 @@ def at(seconds: float, kind: str = "turn.committed", thread: str = "t1", **data:
     )  # fmt: skip
 
 
-def test_an_error_loop_is_five_errors_of_one_session_within_ten_minutes() -> None:
+def test_an_error_loop_is_three_errors_of_one_session_within_ten_minutes() -> None:
     """C-4: told once when it begins; over when the errors stop."""
     window = SignalWindow()
     step = ERRORS_WITHIN.total_seconds() / (ERRORS_MIN - 1)
-    assert window.add(at(n * step, "error.retry") for n in range(ERRORS_MIN - 1)) == []
+    assert window.add(at(n * step, "error.event") for n in range(ERRORS_MIN - 1)) == []
     last = (ERRORS_MIN - 1) * step
     (found,) = window.add([at(last, "error.model")])
-    assert (found.kind, found.session_key, found.count) == ("error_loop", "ann:vigil:t1", 5)
+    assert (found.kind, found.session_key, found.count) == ("error_loop", "ann:vigil:t1", 3)
     assert found.until - found.since == ERRORS_WITHIN
     assert window.add([at(last + 1, "error.model")]) == []
     end = AT + timedelta(seconds=last + 1) + ERRORS_WITHIN
@@ -366,8 +366,9 @@ def test_what_is_no_error_loop() -> None:
     """C-4: too slow, of several sessions, or no errors."""
     step = ERRORS_WITHIN.total_seconds() / (ERRORS_MIN - 1) + 0.001
     for signals in (
-        [at(n * step, "error.retry") for n in range(20)],
-        [at(n, "error.retry", f"t{n % 3}") for n in range(ERRORS_MIN + 7)],
+        [at(n * step, "error.model") for n in range(20)],
+        [at(n, "error.model", f"t{n % 5}") for n in range(2 * (ERRORS_MIN + 2))],
+        [at(n, "error.retry") for n in range(20)],
         [at(n, "message.blocked") for n in range(20)],
     ):
         assert SignalWindow().add(signals) == []
@@ -395,6 +396,29 @@ def test_ordinary_chat_is_no_flood() -> None:
     mixed = sorted([*alone, *(at(n, event="user_message") for n in range(30))], key=lambda s: s.at)
     (found,) = SignalWindow().add(mixed)
     assert (found.kind, found.count) == ("flood", FLOOD_MIN)
+
+
+def closed(seconds: float, component: str) -> Signal:
+    one = at(seconds, "circuit.closed", component=component)
+    return msgspec.structs.replace(one, session_key=None)
+
+
+def test_what_was_before_a_circuit_closed_counts_no_more() -> None:
+    """C-4: three errors open it, and once it closed, three more do; a flood of events from outside
+    opens another."""
+    window = SignalWindow()
+    (found,) = window.add(at(n, "error.model") for n in range(4))
+    assert found.circuit == "session:ann:vigil:t1"
+    assert found.reason == "3 exchanges given up within 2 s"
+    window.add([closed(5, found.circuit)])
+    assert window.patterns(AT + timedelta(seconds=5)) == []
+    assert window.add(at(n, "error.model") for n in (6, 7)) == []
+    assert len(window.add([at(8, "error.event")])) == 1
+
+    (own,) = SignalWindow().add(at(n / 2, event="timer") for n in range(FLOOD_MIN))
+    assert own.circuit == ""
+    (outside,) = SignalWindow().add(at(n / 2, event="external") for n in range(FLOOD_MIN))
+    assert outside.circuit == "outside:ann:vigil:t1"
 
 
 def test_windows_are_bounded_and_of_one_owner() -> None:

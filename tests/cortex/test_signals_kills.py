@@ -544,7 +544,7 @@ async def test_what_the_window_finds_is_told_by_the_health(bare: Stack) -> None:
         record = Turn(
             id=f"turn-{number}", session_key="ann:vigil:t0", ordinal=number + 1, event=None,
             outcome="waiting", state=State(), created_at=at,
-            notes=(Note(code="model_retry", text="529"),),
+            notes=(Note(code="model_failed", text="400"),),
         )  # fmt: skip
         await admin.publish(subject, encode(record))
     for name in ("one", "two"):

@@ -1,5 +1,6 @@
-"""The circuit of a model: which failures are its own, and what a session is told while it's open.
+"""The circuits of a call: the model's, and that of the session that asks.
 
+Which failures are a model's own, and what a session is told while its circuit is open, stands here.
 What a server says of one request (400, 413, 422) is that session's matter, and shows that the
 server is there: nobody's failing session keeps others from a model that works. Keys and accounts
 (401 to 404) are everybody's, as are overload, silence and whatever isn't an answer.
@@ -11,9 +12,9 @@ import contextlib
 from collections.abc import AsyncGenerator
 from typing import Final
 
-from vigil.circuits import CircuitOpen, Circuits, Passed
+from vigil.circuits import SESSION, CircuitOpen, Circuits, Passed
 
-from ..thought.model import REFUSED_BY_CIRCUIT, ModelError
+from ..thought.model import REFUSED_BY_CIRCUIT, REFUSED_BY_LOOP, ModelError
 
 _OF_ALL: Final = ("401", "402", "403", "404")
 _OF_REQUEST: Final = ("400", "413", "422")
@@ -41,6 +42,50 @@ async def guarded(circuits: Circuits, model: str) -> AsyncGenerator[None]:
         yield
     except ModelError as error:
         await _failed(circuits, passed, error)
+        raise
+    except BaseException:
+        await circuits.unsaid(passed)
+        raise
+    await circuits.succeeded(passed)
+
+
+@contextlib.asynccontextmanager
+async def unlooped(circuits: Circuits, session: str, *, is_direct: bool) -> AsyncGenerator[None]:
+    """Make one call for a session in the block, unless it fails again and again by itself (C-4).
+
+    A person who writes is always answered, and an answer closes the circuit.
+
+    Args:
+        is_direct: whether a person's message is thought of.
+
+    Raises:
+        ModelError: its circuit is open.
+    """
+    component = f"{SESSION}{session}"
+    if circuits.state(component) == "closed":
+        yield
+        return
+    if is_direct:
+        yield
+        await circuits.recovered(component)
+        return
+    try:
+        passed = await circuits.enter(component)
+    except CircuitOpen as error:
+        raise ModelError(
+            str(error).replace(component, "this session", 1),
+            is_retryable=True,
+            retry_after_s=error.wait_s,
+            is_refused=True,
+            kind=REFUSED_BY_LOOP,
+        ) from error
+    try:
+        yield
+    except ModelError as error:
+        if error.is_retryable or error.budget_at is not None:
+            await circuits.unsaid(passed)
+        else:
+            await circuits.failed(passed, error.reason.partition(":")[0])
         raise
     except BaseException:
         await circuits.unsaid(passed)

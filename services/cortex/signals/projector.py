@@ -24,15 +24,17 @@ from vigil import crash
 from vigil.bus.batches import BatchEntry
 from vigil.bus.bus import Bus, Follower, Message
 from vigil.bus.lease import RENEW_S, Lease, Leases
+from vigil.circuits import BreakerTerms, Circuits
 from vigil.clock import Clock
 from vigil.contracts import Signal, SignalSource, encode
 from vigil.errors import InvalidInput, LeaseLost, VigilError
 from vigil.observe import metrics, trace
 from vigil.runtime import Context
 from vigil.signals.sources import Source, place_of, source_of, sources
+from vigil.worker.backoff import Backoff
 
 from . import tail
-from .patterns import Pattern, SignalWindow
+from .patterns import Pattern, PatternKind, SignalWindow
 
 log = structlog.get_logger("vigil.cortex")
 
@@ -44,10 +46,13 @@ RECORDS_MAX: Final = 400
 STANDBY_POLL_S: Final = 1.0
 AGAIN_S: Final = 1.0
 PATTERNS_SHOWN_MAX: Final = 20
+THROTTLE: Final = BreakerTerms(open=Backoff(120.0, 120.0))
+"""How long a flood's source is slowed down; if it goes on, again."""
 
 
 class SignalProjector:
-    """Projects for as long as it runs; `facts["patterns"]` has what the window finds."""
+    """Projects for as long as it runs; `facts["patterns"]` has what the window finds, and circuits
+    open by it."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -56,6 +61,10 @@ class SignalProjector:
         )
         self._kept = timedelta(days=context.settings.config.retention.signals_days)
         self._window = SignalWindow()
+        self._circuits: Final[dict[PatternKind, Circuits]] = {
+            "error_loop": Circuits.of(context, patience_s=context.settings.config.model.timeout_s),
+            "flood": Circuits(context.bus, context.clock, context.service, THROTTLE),
+        }
 
     async def run(self) -> None:
         """Stand by, and project whenever the lease is free. Ends only when it's cancelled."""
@@ -107,12 +116,20 @@ class SignalProjector:
         self._window = SignalWindow()
         self._window.add(position.newest)
         self._show()
+        for pattern in self._window.patterns(context.clock.now()):
+            await self._act(pattern)  # whoever found it may have died of it
         async with contextlib.aclosing(run.each()) as each:
             async for stored in each:
                 self._count(stored)
                 for pattern in self._window.add(one.signal for one in stored):
                     _tell(pattern)
                     self._show()
+                    await self._act(pattern)
+
+    async def _act(self, pattern: Pattern) -> None:
+        """Open the circuit of what fails, or of what there is too much of (SPEC C-4)."""
+        if pattern.circuit:
+            await self._circuits[pattern.kind].trip(pattern.circuit, pattern.reason)
 
     def _count(self, stored: list[Stored]) -> None:
         counts, now = self._context.metrics, self._context.clock.now()

@@ -110,12 +110,12 @@ class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it was asked instead of the model that is to think."""
 
 
-_NOT_OF_MODEL: Final = ("400", "413", "422", "budget")
-"""Kinds of errors: what the server says of requests that no other would take either, and ours."""
-
-
 REFUSED_BY_CIRCUIT: Final = "circuit"
 """The kind of a failure of ours: the model failed others, and was not asked."""
+REFUSED_BY_LOOP: Final = "error_loop"
+"""Likewise: the session failed again and again, and no model was asked."""
+_NOT_OF_MODEL: Final = ("400", "413", "422", "budget", REFUSED_BY_LOOP)
+"""Kinds of errors: what the server says of requests that no other would take either, and ours."""
 
 
 class ModelError(VigilError):
@@ -161,8 +161,9 @@ class ModelError(VigilError):
 
     @property
     def is_unasked(self) -> bool:
-        """Whether no model was asked, since it failed others (`vigil.circuits`)."""
-        return self.kind == REFUSED_BY_CIRCUIT
+        """Whether no model was asked, since it failed others, or the session did
+        (`vigil.circuits`)."""
+        return self.kind in (REFUSED_BY_CIRCUIT, REFUSED_BY_LOOP)
 
 
 class LanguageModel(Protocol):

@@ -34,7 +34,7 @@ from vigil.teams import TEAM
 
 from ..core import Policy, speech
 from ..core.profile import Inquiry, Profile, TemplateRow
-from ..models.guard import guarded
+from ..models.guard import guarded, unlooped
 from ..policy import routed
 from .accounts import KINDS, BudgetExceeded, PaidCall, kinds_of
 from .attachments import ShownFiles
@@ -105,7 +105,9 @@ class Thinker:
         try:
             chosen = self._chosen(key, state, policy.profile, request)
             call = PaidCall.of(key, state.start, chosen.name, request.tier)
-            return await self._answer(request, call, chosen, stream.add, parent)
+            is_direct = state.loop is not None and state.loop.is_direct
+            async with unlooped(self._circuits, str(key), is_direct=is_direct):
+                return await self._answer(request, call, chosen, stream.add, parent)
         finally:
             stream.close()
 

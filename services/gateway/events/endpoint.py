@@ -87,10 +87,11 @@ async def take(
 
     Raises:
         InvalidInput: its id was used before, for another event.
-        Problem: 429, 503.
+        Problem: 429 that source floods the session, or it's too far behind; 503.
     """
     event_id = external_event_id(user, source, told.origin, told.id)
     payload = told.payload(source, is_trusted=is_trusted)
+    await edge.throttle.let_in(session, source)
     accepted = await edge.intake.accept_external(session, event_id, payload, parent=parent)
     edge.context.metrics.count(metrics.OUTSIDE, source.partition(":")[0])
     return accepted

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 from .breaker import BreakerTerms
-from .circuits import SHARED, CircuitOpen, Circuits, Passed, each, reset
+from .circuits import OUTSIDE, SESSION, SHARED, CircuitOpen, Circuits, Passed, each, reset
 
 __all__ = [
+    "OUTSIDE",
+    "SESSION",
     "SHARED",
     "BreakerTerms",
     "CircuitOpen",

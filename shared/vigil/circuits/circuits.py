@@ -20,11 +20,12 @@ import structlog
 
 from ..board.entries import newest
 from ..board.kept import CIRCUITS, KeptBoard, Revision
-from ..bus.bus import Bus, BusError
+from ..bus.bus import Bus, BusError, Message
 from ..clock import Clock
 from ..contracts import Change, Circuit
+from ..contracts.board import CircuitState
 from ..errors import Unavailable, WrongLastSequence
-from ..subjects import Scope, SessionKey, board_of, token_of
+from ..subjects import ANYBODY, Scope, SessionKey, board_of, token_of
 from . import breaker as rules
 from .breaker import Breaker, BreakerTerms
 
@@ -36,6 +37,10 @@ log = structlog.get_logger("vigil.circuits")
 SHARED: Final = Scope("_", "_")
 """Whose the circuits are that nobody has for themselves."""
 SESSION: Final = "session:"
+"""What a session thinks of without being asked by its person."""
+OUTSIDE: Final = "outside:"
+"""What comes in from outside for a session."""
+AGAIN_S: Final = 1.0
 TRIES_MAX: Final = 3
 REASON_LENGTH_MAX: Final = 300
 _AWAY: Final = (Unavailable, BusError)
@@ -77,6 +82,7 @@ class Circuits:
     """
 
     def __init__(self, bus: Bus, clock: Clock, by: str, terms: BreakerTerms | None = None) -> None:
+        self._bus = bus
         self._board = KeptBoard(bus, CIRCUITS)
         self._clock = clock
         self._by = by
@@ -166,7 +172,44 @@ class Circuits:
     async def _decided(self, component: str, decide: _Decide) -> None:
         known = await self._of(component)
         async with known.lock:
+            if known.breaker.state != "closed":
+                await self._look(component, known)  # somebody may have reset it
             await self._change(component, known, decide)
+
+    # ------------------------------------------------------------ what others decide
+
+    def state(self, component: str) -> CircuitState:
+        """Return how a component of a session stands, as far as `follow` has read."""
+        known = self._known.get(component)
+        return "closed" if known is None else known.breaker.state
+
+    async def follow(self) -> None:
+        """Know of the circuits of sessions as they change; runs until it's cancelled.
+
+        There is one circuit for each session, so none is asked for before it ever opened.
+        """
+        while True:
+            try:
+                follower = await self._bus.follow("BOARD", [board_of(ANYBODY, CIRCUITS.name)], 0)
+                try:
+                    async for message in follower:
+                        self._heed(message)
+                finally:
+                    await follower.close()
+            except _AWAY as error:
+                log.info("not followed", action="circuit.unfollowed", error=str(error))
+                await asyncio.sleep(AGAIN_S)
+
+    def _heed(self, message: Message) -> None:
+        found = self._board.read(message)
+        if found is None or not found.entity.component.startswith((SESSION, OUTSIDE)):
+            return
+        component = found.entity.component
+        if found.entity.state == "closed" and component not in self._known:
+            return
+        known = self._known.setdefault(component, _Known())
+        if found.number > known.revision:
+            _adopt(known, found)
 
     async def _of(self, component: str) -> _Known:
         known = self._known.get(component)
@@ -234,12 +277,11 @@ def _tell(component: str, old: Breaker, new: Breaker) -> None:
 def whose(component: str) -> Scope:
     """Return whose circuit that is.
 
-    >>> whose("model:claude"), whose("session:ann:vigil:t1")
+    >>> whose("model:claude"), whose("outside:ann:vigil:t1")
     (Scope(agent='_', owner='_'), Scope(agent='vigil', owner='ann'))
     """
-    if component.startswith(SESSION):
-        return SessionKey.parse(component.removeprefix(SESSION)).scope
-    return SHARED
+    kind, _, key = component.partition(":")
+    return SessionKey.parse(key).scope if f"{kind}:" in (SESSION, OUTSIDE) else SHARED
 
 
 def circuit_of(component: str, breaker: Breaker, now: datetime) -> Circuit:

@@ -131,6 +131,7 @@ INFOS: Final = {
     "bus.reconnected": "connected to the broker again",
     "bus.restart": "a reader starts again",
     "circuit.closed": "it's asked again",
+    "circuit.unfollowed": "the board is away: circuits of sessions are as this process knows them",
     "circuit.unread": "the board is away: a circuit is as this process knows it",
     "circuit.unstored": "the board is away: only this process knows of a circuit's change",
     "cortex.conflict": "another replica committed first",
