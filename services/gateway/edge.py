@@ -15,6 +15,7 @@ from vigil.runtime import Context
 from vigil.settings.switches import Switches
 from vigil.settings.tokens import Tokens
 
+from .console.browsers import Browsers
 from .events import hook_sources, receivers
 from .events.throttle import Throttle
 from .http.decide import allowed_hosts
@@ -65,6 +66,7 @@ class Edge:
         self.receivers = receivers.load(context)
         self.throttle = Throttle(context.bus, context.clock)
         self.tickets = Tickets()
+        self.browsers = Browsers(context.bus)
         self.readiness = ReplicaHealth(context)
         self.memory = MemoryClient(context.bus)
         self.mcp = McpRunning()

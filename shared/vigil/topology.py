@@ -127,6 +127,8 @@ BUCKETS: Final = (
     Bucket(name="IDEMPOTENCY", ttl_s=DAY_S),
     # What tools there are, by source; written by the executor at each start.
     Bucket(name="TOOLS"),
+    # Who is signed in with a browser, and links that let one in: hashes and tokens' hashes.
+    Bucket(name="CONSOLE", ttl_s=7 * DAY_S),
     Bucket(name="PINS"),  # which descriptions of MCP tools were approved, by server
 )
 
@@ -235,7 +237,7 @@ ROLES: Final[dict[str, Role]] = {
         pulls=(OUTSIDE_EVENTS,),
         reads=("SESSIONS", "SYSTEM", "BOARD", "SLOTS", "MEMORIES", "SIGNALS", "DEAD", *ATTACHED),
         buckets_r=("TOKENS", "CONFIG", "TOOLS", "BUDGETS"),
-        buckets_w=("CURSORS", "IDEMPOTENCY", "CONFIG"),
+        buckets_w=("CURSORS", "IDEMPOTENCY", "CONFIG", "CONSOLE"),
         # STREAM.INFO lists which sessions and files of a user exist.
         raw=(
             "rpc.health", "rpc.metrics", "rpc.requeue.*", "rpc.memory.>",

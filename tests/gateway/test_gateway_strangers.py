@@ -55,6 +55,7 @@ KINDS: Final = {
 """A field -> what it names."""
 IDS: Final = {
     "/api/approvals/": "approval",
+    "/api/console/": "browser",
     "/api/cron/": "row",
     "/api/dead/": "letter",
     "/api/events": "label",
@@ -141,6 +142,7 @@ REFUSALS: Final = {
     **dict.fromkeys(
         (
             "action",
+            "browser",
             "file",
             "goal",
             "grant",
@@ -263,6 +265,7 @@ async def things_of(
         "session": (str(key), str(planner)),
         "approval": (id_,),
         "action": (id_,),
+        "browser": (await signed_in(person),),
         "goal": (goal.json()["id"],),
         "parent": (parent.json()["id"],),
         "grant": (grant.json()["id"],),
@@ -286,6 +289,7 @@ NOWHERE: Final[Things] = {
     "session": ("nobody:vigil:t1", f"nobody:vigil:_planner-{'9' * 32}"),
     "approval": ("9" * 32,),
     "action": ("9" * 32,),
+    "browser": ("9" * 32,),
     "goal": ("9" * 32,),
     "parent": ("9" * 32,),
     "grant": ("9" * 32,),
@@ -334,6 +338,14 @@ async def people(tmp_path_factory: Any) -> AsyncIterator[People]:
 async def uploaded(person: httpx2.AsyncClient, number: str) -> str:
     data = png(1, 1, fill=number.encode())
     return str((await person.post("/api/attachments", content=data)).json()["hash"])
+
+
+async def signed_in(person: httpx2.AsyncClient) -> str:
+    """Sign a browser in; return its id."""
+    link = (await person.post("/api/console/links")).json()["path"]
+    form = {"code": link.partition("=")[2]}
+    await person.post("/console/enter", data=form, headers={"sec-fetch-site": "same-origin"})
+    return str((await person.get("/api/console/browsers")).json()["browsers"][0]["id"])
 
 
 async def made_row(person: httpx2.AsyncClient, **whose: str) -> str:

@@ -26,6 +26,7 @@ from ..board.preferences import (
     PreferenceListing,
 )
 from ..board.tasks import TaskBody, TaskChange, TaskDetail, TaskListing
+from ..console.endpoint import BrowserList, BrowserView, ConsoleLink
 from ..events.cloud_events import STRUCTURED
 from ..http.problem import MEDIA_TYPE, ProblemBody
 from ..http.wire import (
@@ -76,7 +77,8 @@ from .asyncapi import AsyncApi
 REF: Final = "#/components/schemas/{name}"
 _COMPONENTS: Final[tuple[Any, ...]] = (
     Accepted, ActionListing, ActionView, Alive, ApprovalList, ApprovalView, AsyncApi, Attachment,
-    ChatAnswer, ChatPending, ChatRequest, CircuitReset, CircuitView, ClientFrame, CloudEvent, Costs,
+    BrowserList, BrowserView, ChatAnswer, ChatPending, ChatRequest, CircuitReset, CircuitView,
+    ClientFrame, CloudEvent, ConsoleLink, Costs,
     DeadLetterDetail, DeadLetterPage,
     Decide, FeedbackBody, GoalBody, GoalChange, GoalDetail, GoalListing, GoalSplit, GrantBody,
     GrantList, GrantView, HealthView,

@@ -20,6 +20,8 @@ from vigil.observe.health import Alive
 
 from ..attachments import endpoint as attachments
 from ..board import endpoints as on_board
+from ..console import endpoint as console
+from ..console.site import Console
 from ..documents import asyncapi, examples_http, openapi
 from ..edge import Edge
 from ..endpoint import Endpoint
@@ -180,7 +182,7 @@ def _of_memory() -> list[Endpoint]:
 
 def endpoints() -> tuple[Endpoint, ...]:
     """Return everything that is served here but what comes before the routes."""
-    return (*_of_memory(), *health.ENDPOINTS, *_OWN, *on_board.ENDPOINTS)
+    return (*_of_memory(), *health.ENDPOINTS, *console.ENDPOINTS, *_OWN, *on_board.ENDPOINTS)
 
 
 def build(edge: Edge) -> Door:
@@ -192,6 +194,7 @@ def build(edge: Edge) -> Door:
     app.router.routes.append(messages)
     app.router.routes.append(WebSocketRoute(SOCKET_PATH, Sockets(edge)))
     app.router.routes.extend(described().router.routes)
+    app.router.routes.extend(Console(edge).routes())
     return Door(_Shortcut(app, messages), edge)
 
 

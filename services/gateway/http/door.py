@@ -2,8 +2,8 @@
 
 Host and Origin are checked first (a page of another site must not reach a gateway on the
 visitor's own machine, also not by rebinding a name), then the token, then the rate. Only
-`/healthz`, `/readyz`, `/openapi.json` and `/asyncapi.json` need no token (SPEC X-4), and `/hooks/`
-and `/channels/`, where a proof of another kind takes its place.
+`/healthz`, `/readyz`, `/openapi.json` and `/asyncapi.json` need no token (SPEC X-4), and `/hooks/`,
+`/channels/` and `/console`, where a proof of another kind takes its place.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import structlog
 from vigil.observe import metrics
 from vigil.settings.tokens import PREFIX, Principal
 
+from ..console.decide import is_of_console
 from ..edge import Edge
 from .connections import HttpConnection
 from .decide import bearer_of, is_host_allowed, is_origin_allowed
@@ -183,7 +184,7 @@ def _route_of(scope: Any) -> str:
 
 def is_open(path: str) -> bool:
     """Return whether a request may come in without a token."""
-    return path in PUBLIC or path.startswith((HOOKS, CHANNELS))
+    return path in PUBLIC or path.startswith((HOOKS, CHANNELS)) or is_of_console(path)
 
 
 def _has_token(query: bytes) -> bool:

@@ -13,7 +13,7 @@ from vigil import __version__
 from vigil.errors import VigilError
 
 from . import exits, output
-from .admin import backup, erase, health, provision, replay, token
+from .admin import backup, console, erase, health, provision, replay, token
 from .admin import up as running
 from .board import actions, goals, preferences, tasks
 from .chat import commands as talking
@@ -81,6 +81,7 @@ app.command(rich_help_panel=_START)(running.down)
 app.command(rich_help_panel=_START)(status.status)
 app.command(rich_help_panel=_START)(command.doctor)
 app.add_typer(health.app, name="health", rich_help_panel=_START)
+app.command(rich_help_panel=_LOOK)(console.console)
 app.command(rich_help_panel=_TALK)(talking.chat)
 app.command(rich_help_panel=_TALK)(talking.send)
 app.command(rich_help_panel=_LOOK)(status.sessions)

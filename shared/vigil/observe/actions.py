@@ -164,6 +164,8 @@ INFOS: Final = {
     "gateway.listening": "the gateway's address",
     "gateway.memory": "memory didn't answer",
     "gateway.person": "a person set what holds for them",
+    "gateway.signed_in": "somebody signed in to the console with a browser",
+    "gateway.signed_out": "a browser was signed out of the console",
     "gateway.why": "a `why` was answered (debug)",
     "library": "a library's line, at its level",
     "mcp.config": "`vigil.toml` changed",

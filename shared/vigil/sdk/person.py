@@ -1,4 +1,4 @@
-"""What `vigil.Client` can do with what holds for a person: /api/person."""
+"""What `vigil.Client` can do with what holds for a person, and where they are signed in."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from .method_group import MethodGroup
+from .method_group import MethodGroup, segment
 
 PATH: Final = "/api/person"
 COST: Final = "/api/cost"
+CONSOLE: Final = "/api/console"
 
 
 class PersonCalls(MethodGroup):
@@ -27,6 +28,20 @@ class PersonCalls(MethodGroup):
             days: 1..400 UTC days up to today.
         """
         return self._object("GET", f"{COST}?{urlencode({'by': by, 'days': days}, doseq=True)}")
+
+    def console_link(self) -> dict[str, Any]:
+        """Return the `path` of a link that signs one browser in to the console, as the caller, and
+        when it `expires_at`."""
+        return self._object("POST", f"{CONSOLE}/links")
+
+    def browsers(self) -> list[dict[str, Any]]:
+        """Return the browsers in which the caller is signed in, the newest first."""
+        found: list[dict[str, Any]] = self._object("GET", f"{CONSOLE}/browsers")["browsers"]
+        return found
+
+    def end_browser(self, id_: str) -> dict[str, Any]:
+        """Sign a browser out. Raises: ApiError with status 404, there is none."""
+        return self._object("DELETE", f"{CONSOLE}/browsers/{segment(id_)}")
 
     def set_person(
         self, values: Mapping[str, str | None], *, revision: int | None = None

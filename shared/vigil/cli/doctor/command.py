@@ -41,7 +41,7 @@ PYTHON_MIN: Final[tuple[int, ...]] = (3, 11)
 SERVER_MIN: Final = (2, 15, 0)
 DISK_WARN_BYTES: Final = 2 * 1024**3
 _NEEDED: Final = {
-    "gateway": ("fastapi", "uvicorn"),
+    "gateway": ("fastapi", "jinja2", "uvicorn"),
     "cortex": ("anthropic", "jinja2"),
     "memory": ("aiosqlite", "numpy", "qdrant_edge", "safetensors", "tokenizers"),
     "scheduler": (),

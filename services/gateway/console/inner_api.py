@@ -1,0 +1,87 @@
+"""The API as a page asks it: the same routes, in the same process, as whoever looks at the page.
+
+So a page can do what its reader could do with a token, by the code that checks a token's requests,
+and nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+
+from vigil.settings.tokens import Principal
+
+from ..http.door import PRINCIPAL
+from ..http.problem import Problem, ProblemBody
+
+T = TypeVar("T")
+_GOOD: Final = 400
+
+
+class InnerApi:
+    """Makes requests of one person.
+
+    Raises, from each method: Problem, as the API answers it.
+    """
+
+    def __init__(self, app: Any, scope: Any, principal: Principal) -> None:
+        self._app = app
+        self._outer = scope
+        self._principal = principal
+
+    async def get(self, kind: type[T], path: str, **query: Any) -> T:
+        """Read something; parameters that are None are left out."""
+        return msgspec.json.decode(await self._ask("GET", path, query), type=kind)
+
+    async def checks(self, kind: type[T], path: str) -> T:
+        """Read what is answered with 503, too, if it isn't as it should be."""
+        _, body = await self._exchange("GET", path, {}, b"")
+        return msgspec.json.decode(body, type=kind)
+
+    async def send(self, method: str, path: str, body: Any = None) -> Any:
+        """Change something."""
+        data = b"" if body is None else msgspec.json.encode(body)
+        return msgspec.json.decode(await self._ask(method, path, {}, data) or b"null")
+
+    async def _ask(self, method: str, path: str, query: Any, data: bytes = b"") -> bytes:
+        status, body = await self._exchange(method, path, query, data)
+        if status >= _GOOD:
+            told = msgspec.json.decode(body, type=ProblemBody)
+            raise Problem(told.status, told.detail, field=told.field)
+        return body
+
+    async def _exchange(self, method: str, path: str, query: Any, data: bytes) -> tuple[int, bytes]:
+        head: dict[str, Any] = {}
+        chunks: list[bytes] = []
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": data, "more_body": False}
+
+        async def send(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                head.update(message)
+            else:
+                chunks.append(message.get("body", b""))
+
+        await self._app(self._scope(method, path, query, data), receive, send)
+        return int(head["status"]), b"".join(chunks)
+
+    def _scope(self, method: str, path: str, query: Any, data: bytes) -> dict[str, Any]:
+        given = {name: _plain(value) for name, value in query.items() if value is not None}
+        headers = [(b"content-type", b"application/json")] if data else []
+        kept = ("type", "asgi", "http_version", "server", "client", "scheme")
+        return {name: self._outer[name] for name in kept if name in self._outer} | {
+            "method": method,
+            "path": path,
+            "raw_path": path.encode(),
+            "root_path": "",
+            "query_string": urlencode(given, doseq=True).encode(),
+            "headers": headers,
+            PRINCIPAL: self._principal,
+        }
+
+
+def _plain(value: Any) -> Any:
+    return str(value).lower() if isinstance(value, bool) else value

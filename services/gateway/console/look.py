@@ -1,0 +1,75 @@
+"""Templates, and the style sheet and scripts, which are files of this folder."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any, Final
+
+import jinja2
+from fastapi import Response
+
+from . import text
+from .decide import PATH
+
+_HERE: Final = Path(__file__).parent
+_TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_YEAR: Final = "public, max-age=31536000, immutable"
+
+
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=text.shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "short": text.short,
+        "usd": text.usd,
+        "exact": text.as_json,
+        "thread": text.thread_of,
+        "words": text.words,
+        "at": jinja2.pass_context(lambda context, at: text.moment(at, context["zone"])),
+    }
+    environment.globals |= {"file": _address, "console": PATH}
+    return environment
+
+
+class _File:
+    """A file as it's served: its address has its hash, so a browser may keep it for good."""
+
+    def __init__(self, path: Path) -> None:
+        self.data = path.read_bytes()
+        self.kind = _TYPES[path.suffix]
+        self.hash = hashlib.sha256(self.data).hexdigest()[:16]
+        self.address = f"{PATH}/static/{self.hash}/{path.name}"
+
+
+_FILES: Final = {
+    one.name: _File(one) for one in (_HERE / "static").iterdir() if one.suffix in _TYPES
+}
+
+
+def _address(name: str) -> str:
+    return _FILES[name].address
+
+
+_ENVIRONMENT: Final = _environment()
+
+
+def html(template: str, context: dict[str, Any], status: int = 200) -> Response:
+    """Fill a template; nobody may keep what it shows."""
+    made = _ENVIRONMENT.get_template(template).render(context)
+    headers = {"cache-control": "no-store"}
+    return Response(made.encode("utf-8", "replace"), status, headers, "text/html; charset=utf-8")
+
+
+def static(name: str, version: str) -> Response:
+    """Return a file of that name and hash, or 404."""
+    found = _FILES.get(name)
+    if found is None or found.hash != version:
+        return Response(status_code=404)
+    return Response(found.data, 200, {"cache-control": _YEAR}, found.kind)

@@ -1,0 +1,61 @@
+"""Today: what needs you, what agents did, what comes next, what it cost, and what doesn't run."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+from typing import Any, Final
+
+from ...board.actions import ActionListing
+from ...http.wire import Readiness
+from ...timetable.rows import RowListing, RowView
+from ...timetable.slots import FindingListing
+from ...work.cost import CostLine, Costs
+from ...work.health import HealthView
+from ...work.verdicts import ApprovalList
+from ..visit import Visit
+
+SHOWN_MAX: Final = 8
+DAYS: Final = 7
+
+
+async def show(visit: Visit) -> dict[str, Any]:
+    api = visit.api
+    (asked, actions, rows, findings, costs), (ready, health) = await asyncio.gather(
+        asyncio.gather(
+            api.get(ApprovalList, "/api/approvals", limit=500),
+            api.get(ActionListing, "/api/actions", limit=SHOWN_MAX),
+            api.get(RowListing, "/api/cron"),
+            api.get(FindingListing, "/api/slots/findings"),
+            api.get(Costs, "/api/cost", days=DAYS, by="day"),
+        ),
+        asyncio.gather(
+            api.checks(Readiness, "/readyz"),
+            api.get(HealthView, "/api/health"),
+        ),
+    )
+    waiting = [one for one in asked.approvals if visit.may_decide(one.session_key)]
+    return {
+        "waiting": waiting[:SHOWN_MAX],
+        "waiting_count": len(waiting),
+        "actions": actions.actions,
+        "coming": coming(rows.rows)[:SHOWN_MAX],
+        "findings": findings.findings[:SHOWN_MAX],
+        "today_micro_usd": spent(costs.lines, f"{visit.now:%Y-%m-%d}"),
+        "week_micro_usd": sum(one.micro_usd for one in costs.lines),
+        "calls": sum(one.calls for one in costs.lines),
+        "calls_unpriced": sum(one.calls_unpriced for one in costs.lines),
+        "ready": ready,
+        "circuits": [one for one in health.circuits if one.state != "closed"],
+    }
+
+
+def coming(rows: tuple[RowView, ...]) -> list[tuple[datetime, RowView]]:
+    """Return the next instant of each row that has one, soonest first."""
+    found = [(one.next_at[0], one) for one in rows if one.next_at]
+    return sorted(found, key=lambda pair: pair[0])
+
+
+def spent(lines: tuple[CostLine, ...], day: str) -> int:
+    """Return what a day came to, in millionths of a dollar."""
+    return sum(one.micro_usd for one in lines if one.day == day)

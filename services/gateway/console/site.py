@@ -1,0 +1,162 @@
+"""The table of the console's pages, and how a request for one is answered.
+
+Each is a form of HTML that a browser sends and a page that it shows: nothing needs a script. A
+request that changes something has to come from a page of ours; then the page asks the API for it as
+whoever is signed in (:mod:`.inner_api`), and the answer leads to a page that shows what holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+from fastapi import Request, Response
+from fastapi.responses import RedirectResponse
+from starlette.routing import Route
+
+from ..edge import Edge
+from ..http import body
+from ..http.errors import EXPECTED
+from ..http.problem import Problem, of_error
+from . import entrance, look
+from .decide import HEADERS, PATH, is_of_console, is_own_form
+from .pages import browsers, switch, today
+from .visit import ConsolePage, Visit
+
+PAGES: Final = (
+    ConsolePage(path="", title="Today", show=today.show),
+    ConsolePage(path="/browsers", title="Browsers", show=browsers.show, act=browsers.act),
+)
+FIELDS_MAX: Final = 100
+
+Answering = Callable[[Request], Awaitable[Response]]
+
+
+class _Served:
+    """An ASGI application around what answers for one path."""
+
+    def __init__(self, path: str, answer: Answering) -> None:
+        self.path = path
+        self._answer = answer
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        request = Request(scope, receive)
+        try:
+            if not is_own_form(request.method, request.headers):
+                raise Problem(403, "this has to come from a page of the console itself")
+            answer = await self._answer(request)
+        except EXPECTED as error:
+            answer = _refusal(of_error(error))
+        answer.headers.update(HEADERS)
+        await answer(scope, receive, send)
+
+
+def _refusal(problem: Problem | None) -> Response:
+    if problem is None:  # whoever asked is gone
+        return Response(status_code=400)
+    title = HTTPStatus(problem.status).phrase
+    context = {"title": title, "detail": problem.detail}
+    answer = look.html("refused.html", context, problem.status)
+    answer.headers.update(problem.headers)
+    return answer
+
+
+class Console:
+    """The console of one gateway process."""
+
+    def __init__(self, edge: Edge) -> None:
+        self._edge = edge
+
+    def routes(self) -> list[Route]:
+        """Return what is served."""
+        pages = [_route(PATH + one.path, self._of(one), one.act is not None) for one in PAGES]
+        return [
+            *pages,
+            _route(f"{PATH}/enter", self._enter, True),
+            _route(f"{PATH}/leave", self._leave, True),
+            _route(f"{PATH}/pause", self._switch, True),
+            _route(f"{PATH}/static/{{version}}/{{name}}", _static, False),
+        ]
+
+    def _of(self, page: ConsolePage) -> Answering:
+        async def answer(request: Request) -> Response:
+            visit = await self._visit(request)
+            if visit is None:
+                return entrance.signed_out()
+            if request.method == "POST" and page.act is not None:
+                return _go(await page.act(visit))
+            await visit.begin()
+            found = await page.show(visit)
+            return look.html(page.template, self._frame(visit, page) | found)
+
+        return answer
+
+    def _frame(self, visit: Visit, page: ConsolePage) -> dict[str, Any]:
+        """Return what every page shows around its own."""
+        return {
+            "pages": [one for one in PAGES if one.is_listed],
+            "page": page,
+            "path": visit.path,
+            "reader": visit.reader,
+            "person": visit.person,
+            "paused": self._edge.switches.paused,
+            "zone": visit.zone,
+            "now": visit.now,
+        }
+
+    async def _visit(self, request: Request) -> Visit | None:
+        found = await entrance.reader_of(self._edge, request)
+        if found is None:
+            return None
+        id_, reader = found
+        return Visit(self._edge, request, reader, id_, await self._form(request))
+
+    async def _form(self, request: Request) -> Mapping[str, str]:
+        """Return the fields of a form. Raises: TooLarge, InvalidInput."""
+        if request.method != "POST":
+            return {}
+        bytes_max = self._edge.config.body_bytes_max
+        data = await body.read(request.scope, request.receive, bytes_max)
+        try:
+            pairs = parse_qsl(
+                data.decode(), keep_blank_values=True, errors="strict", max_num_fields=FIELDS_MAX
+            )
+        except ValueError as error:
+            raise Problem(422, "this isn't a form of the console") from error
+        return dict(pairs)
+
+    async def _enter(self, request: Request) -> Response:
+        if request.method != "POST":
+            return await entrance.offer(self._edge, request)
+        form = await self._form(request)
+        return await entrance.enter(self._edge, request, form.get("code", ""))
+
+    async def _leave(self, request: Request) -> Response:
+        visit = await self._visit(request)
+        if visit is None or request.method != "POST":
+            return _go("")
+        return await entrance.leave(self._edge, request, visit.browser)
+
+    async def _switch(self, request: Request) -> Response:
+        visit = await self._visit(request)
+        if visit is None:
+            return entrance.signed_out()
+        if request.method == "POST":
+            await switch.act(visit)
+        back = visit.form.get("back", PATH)
+        return RedirectResponse(back if is_of_console(back) else PATH, 303)
+
+
+def _route(path: str, answer: Answering, takes_forms: bool) -> Route:
+    methods = ["GET", "POST"] if takes_forms else ["GET"]
+    return Route(path, _Served(path, answer), methods=methods)
+
+
+def _go(path: str) -> Response:
+    return RedirectResponse(PATH + path, 303, {"cache-control": "no-store"})
+
+
+async def _static(request: Request) -> Response:
+    return look.static(request.path_params["name"], request.path_params["version"])

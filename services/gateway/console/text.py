@@ -1,0 +1,100 @@
+"""How values look in a page: what others wrote as text, instants in the reader's zone. Pure.
+
+Whatever a template writes goes through `shown`: characters that a reader wouldn't see, or that turn
+a line around, are named instead, and a text that goes on for pages is cut.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+import msgspec
+from markupsafe import Markup
+
+LENGTH_MAX: Final = 20_000
+"""Characters of one value."""
+SHORT: Final = 280
+"""Of one in a list."""
+# Controls but tab and line feed; what has no width or turns the direction; lone surrogates, tags.
+# Joiners stay: letters and pictures are made with them.
+_UNSEEN: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
+)
+
+
+def visible(text: str) -> str:
+    r"""Name what can't be seen.
+
+    >>> visible("a\x1b[2J\u202eb\r\n")
+    'a⟨1B⟩[2J⟨202E⟩b\n'
+    """
+    return _UNSEEN.sub(lambda one: f"⟨{ord(one[0]):02X}⟩", text.replace("\r\n", "\n"))
+
+
+def clip(text: str, length: int = LENGTH_MAX) -> str:
+    """Cut a text, and say so.
+
+    >>> clip("abcdef", 2)
+    'ab… (4 characters more)'
+    """
+    more = len(text) - length
+    return text if more <= 0 else f"{text[:length]}… ({more:,} characters more)"
+
+
+def shown(value: Any) -> Any:
+    """Return what a template writes for a value; what is markup already stays."""
+    if isinstance(value, Markup):
+        return value
+    return "" if value is None else visible(clip(str(value)))
+
+
+def short(value: Any) -> str:
+    """Return a text for a list, in one line."""
+    text = str(value)
+    return clip(" ".join(text[: 4 * SHORT].split()) if len(text) > SHORT else text, SHORT)
+
+
+def moment(at: datetime | None, zone: ZoneInfo) -> Markup:
+    """Return an instant in the reader's zone; None: a dash."""
+    if at is None:
+        return Markup("<span>–</span>")
+    local = at.astimezone(zone)
+    exact = at.astimezone(UTC).isoformat(timespec="seconds")
+    template = Markup('<time datetime="{}" title="{}">{}</time>')
+    return template.format(exact, exact, f"{local:%a %d %b %H:%M}")
+
+
+def usd(micro: int) -> str:
+    """Return an amount.
+
+    >>> usd(1_234_567), usd(120)
+    ('$1.23', '$0.0001')
+    """
+    return f"${micro / 1e6:.2f}" if micro >= 10_000 or not micro else f"${micro / 1e6:.4f}"
+
+
+def as_json(value: Any) -> str:
+    """Return arguments exactly, to be read by a person."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def thread_of(session_key: str) -> str:
+    """Return the thread of a session key.
+
+    >>> thread_of("ann:vigil:t1")
+    't1'
+    """
+    return session_key.rpartition(":")[2]
+
+
+def words(name: str) -> str:
+    """Return a name of code as words.
+
+    >>> words("pending_approval")
+    'pending approval'
+    """
+    return name.replace("_", " ")

@@ -1,0 +1,91 @@
+"""One look at the console by one person: who, where, what their form says, and the API as them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import msgspec
+from fastapi import Request
+
+from vigil.settings.tokens import Principal
+from vigil.subjects import SessionKey
+from vigil.teams import may_act
+
+from ..edge import Edge
+from ..http.problem import Problem
+from ..work.person import PersonView
+from .inner_api import InnerApi
+
+
+class Visit:
+    """What a page gets to know. What it shows or changes, it asks of `api`."""
+
+    def __init__(
+        self, edge: Edge, request: Request, reader: Principal, browser: str, form: Mapping[str, str]
+    ) -> None:
+        self.edge = edge
+        self.reader = reader
+        self.browser = browser
+        """The id of the reader's browser."""
+        self.form = form
+        self.query: Mapping[str, str] = request.query_params
+        self.path: str = request.url.path
+        self.api = InnerApi(request.app, request.scope, reader)
+        self.now: datetime = edge.clock.now()
+        self.person: PersonView
+        self._named: Mapping[str, str] = request.path_params
+
+    async def begin(self) -> None:
+        """Read what holds for the reader. Raises: Problem."""
+        self.person = await self.api.get(PersonView, "/api/person")
+
+    @property
+    def zone(self) -> ZoneInfo:
+        return ZoneInfo(self.person.timezone)
+
+    def named(self, name: str) -> str:
+        """Return what the page's path names, as one segment of a path of the API."""
+        return segment_of(self._named[name])
+
+    def wanted(self, name: str) -> str:
+        """Return a field of the form. Raises: Problem, 422: it's missing."""
+        if name not in self.form:
+            raise Problem(422, f"{name} is required", field=name)
+        return self.form[name]
+
+    def may_decide(self, session_key: str) -> bool:
+        """Return whether what a session asks is for the reader to decide, and not for another."""
+        key = SessionKey.parse(session_key)
+        return may_act(self.reader.user, key.user, key.agent, self.reader.teams)
+
+
+def segment_of(text: str) -> str:
+    """Return `text` if it may be a segment of a path of the API. Raises: Problem, 404.
+
+    >>> segment_of("ann:vigil:t1")
+    'ann:vigil:t1'
+    """
+    if "/" in text or not text.isprintable() or text in ("", ".", ".."):
+        raise Problem(404, "there is no such page")
+    return text
+
+
+class ConsolePage(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of the table of pages."""
+
+    path: str
+    """Below the console's own."""
+    title: str
+    show: Callable[[Visit], Awaitable[dict[str, Any]]]
+    """Returns what its template, of the name of its module, is filled with."""
+    act: Callable[[Visit], Awaitable[str]] | None = None
+    """Does what its form says; returns where to go on: a path below the console's."""
+    is_listed: bool = True
+    """Whether the navigation leads to it."""
+
+    @property
+    def template(self) -> str:
+        return f"{self.show.__module__.rpartition('.')[2]}.html"

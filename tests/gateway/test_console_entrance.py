@@ -1,0 +1,179 @@
+"""The console's door: a link that is good once, a cookie, and what other pages may not do."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from services.gateway.console.site import PAGES
+from tests.support.console import HERE, Reader, browser, link_of, signed_in
+from tests.support.gateway import Gate, running_gateway, until
+from vigil.settings import tokens
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+EVIL = {"origin": "https://evil.example", "sec-fetch-site": "cross-site"}
+
+
+async def test_a_link_lets_one_browser_in_once(shared_gate: Gate) -> None:
+    gate = shared_gate
+    token = await gate.token("ann")
+    link = await link_of(gate, token)
+    assert token not in link
+    async with browser(gate) as one, browser(gate) as other:
+        out = await one.get("/console")
+        assert out.status_code == 401
+        assert "vigil console" in out.text
+        for _ in range(2):  # looking at it uses nothing up
+            offer = await one.get(link)
+            assert offer.status_code == 200
+            assert "ann" in offer.text
+        code = {"code": link.partition("=")[2]}
+        answers = await asyncio.gather(
+            *(each.post("/console/enter", data=code, headers=HERE) for each in (one, other))
+        )
+        assert sorted(each.status_code for each in answers) == [303, 410]
+        (entered,) = [each for each in answers if each.status_code == 303]
+        cookie = entered.headers["set-cookie"]
+        assert re.fullmatch(
+            r"vigil_console=[\w-]{43}; Path=/console; HttpOnly; SameSite=Strict; Max-Age=604800",
+            cookie,
+        )
+        assert token not in cookie
+        assert entered.headers["location"] == "/console"
+        assert (await other.get(link)).status_code == 410
+        assert (await one.post("/console/enter", data={"code": "x"}, headers=HERE)
+                ).status_code == 410  # fmt: skip
+
+
+async def test_what_other_pages_send_is_refused(shared_gate: Gate) -> None:
+    """Cross-site, of another port of this machine, or without a word of where it comes from."""
+    ann = await signed_in(shared_gate, "ann")
+    host = f"127.0.0.1:{shared_gate.port}"
+    wrong: list[dict[str, str]] = [
+        EVIL,
+        {"origin": "http://localhost:3000"},
+        {"sec-fetch-site": "same-site", "origin": "http://localhost:3000"},
+        {"origin": "null"},
+        {"sec-fetch-site": "none"},
+        {},
+    ]
+    forms = [f"/console{one.path}" for one in PAGES if one.act]
+    for path in (*forms, "/console/pause", "/console/leave", "/console/enter"):
+        for heads in wrong:
+            sent = {"whose": "mine", "to": "on", "code": "x" * 43}
+            answer = await ann.client.post(path, data=sent, headers=heads)
+            assert answer.status_code == 403, (path, heads)
+    assert "End my pause" not in (await ann.page()).text
+    assert (await ann.client.get("/console", headers={"sec-fetch-site": "cross-site",
+                                                      "sec-fetch-dest": "iframe"})
+            ).status_code == 403  # fmt: skip
+    good = await ann.client.post(
+        "/console/pause", data={"whose": "mine", "to": "off"}, headers={"origin": f"http://{host}"}
+    )
+    assert good.status_code == 303
+
+
+async def test_no_page_may_be_framed_kept_or_run_what_others_wrote(shared_gate: Gate) -> None:
+    ann = await signed_in(shared_gate, "ann")
+    async with browser(shared_gate) as stranger:
+        answers = [await ann.client.get("/console"), await stranger.get("/console"),
+                   await stranger.get("/console/enter?code=x")]  # fmt: skip
+    for answer in answers:
+        policy = answer.headers["content-security-policy"]
+        assert "frame-ancestors 'none'" in policy
+        assert "default-src 'none'" in policy
+        assert "require-trusted-types-for 'script'" in policy
+        assert "unsafe" not in policy
+        assert answer.headers["x-frame-options"] == "DENY"
+        assert answer.headers["cache-control"] == "no-store"
+        assert answer.headers["cross-origin-resource-policy"] == "same-origin"
+        assert "style=" not in answer.text
+        assert not re.search(r"<script(?![^>]* src=)|\son\w+=|https?://", answer.text)
+    (sheet,) = re.findall(r'href="([^"]+\.css)"', answers[0].text)
+    assert (await ann.client.get(sheet)).headers["cache-control"].endswith("immutable")
+    assert (await ann.client.get(sheet.replace("/static/", "/static/0"))).status_code == 404
+
+
+async def test_a_cookie_is_no_token_and_a_token_no_cookie(shared_gate: Gate) -> None:
+    ann = await signed_in(shared_gate, "ann")
+    cookie = ann.client.cookies["vigil_console"]
+    async with browser(shared_gate) as other:
+        heads = {"cookie": f"vigil_console={cookie}"}
+        assert (await other.get("/console", headers=heads)).status_code == 200
+        assert (await other.get("/api/me", headers=heads)).status_code == 401
+        as_token = {"authorization": f"Bearer {cookie}"}
+        assert (await other.get("/api/me", headers=as_token)).status_code == 401
+        token = {"authorization": f"Bearer {await shared_gate.token('ann')}"}
+        assert (await other.get("/console", headers=token)).status_code == 401
+        twice = {"cookie": f"vigil_console={cookie}; vigil_console={cookie}"}
+        assert (await other.get("/console", headers=twice)).status_code == 401
+
+
+async def test_signing_out_here_and_elsewhere(shared_gate: Gate) -> None:
+    gate = shared_gate
+    token = await gate.token("olga")
+    people = []
+    for _ in range(3):
+        client = await gate.http()
+        code = (await link_of(gate, token)).partition("=")[2]
+        await client.post("/console/enter", data={"code": code}, headers=HERE)
+        people.append(Reader(client))
+    first, second, third = people
+    stranger = await signed_in(gate, "stan", is_admin=True)
+    shown = await first.page("/browsers")
+    ids = [form["id"] for form in shown.forms if "id" in form]
+    assert len(ids) == 3
+    for id_ in ids:
+        assert (await stranger.send("/browsers", id=id_)).status_code == 404
+    assert await second.did("/leave") == "/console"
+    assert (await second.client.get("/console")).status_code == 401
+    api = await gate.http(token)
+    there = (await api.get("/api/console/browsers")).json()["browsers"]
+    assert len(there) == 2
+    await api.delete(f"/api/console/browsers/{there[0]['id']}")
+    statuses = [(await one.client.get("/console")).status_code for one in (first, third)]
+    assert sorted(statuses) == [200, 401]
+    left = first if statuses[0] == 200 else third
+    await tokens.revoke(gate.operator, token)
+
+    async def is_out() -> bool:
+        return (await left.client.get("/console")).status_code == 401
+
+    await until(is_out, "a browser ends with the token that let it in")
+
+
+class Tomorrow:
+    """A clock that is set."""
+
+    def __init__(self) -> None:
+        self.at = datetime(2026, 11, 24, 9, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        return self.at
+
+    def monotonic(self) -> float:
+        return self.at.timestamp()
+
+
+@pytest.mark.asyncio(loop_scope="function")
+async def test_links_and_browsers_end(tmp_path: Path) -> None:
+    """Two minutes, seven days; whoever guesses is slowed down, and locks nobody out."""
+    clock = Tomorrow()
+    async with running_gateway(tmp_path, clock=clock) as gate:
+        token = await gate.token("ann")
+        old = await link_of(gate, token)
+        clock.at += timedelta(minutes=2)
+        ann = await signed_in(gate, "ann")
+        assert (await ann.client.get(old)).status_code == 410
+        async with browser(gate) as guesser:
+            heads = [{"cookie": f"vigil_console={n:043d}"} for n in range(40)]
+            got = [(await guesser.get("/console", headers=one)).status_code for one in heads]
+        assert got[0] == 401
+        assert got[-1] == 429
+        assert (await ann.client.get("/console")).status_code == 200
+        clock.at += timedelta(days=7)
+        assert (await ann.client.get("/console")).status_code == 401

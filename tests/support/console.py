@@ -1,0 +1,104 @@
+"""A person with a browser: signs in, sends forms as pages have them, reads what a page shows."""
+
+from __future__ import annotations
+
+import contextlib
+import html.parser
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, Final
+
+import httpx2
+
+from tests.support.gateway import Gate
+
+HERE: Final = {"sec-fetch-site": "same-origin"}
+"""What a browser says of a form that a page of ours sends."""
+VOID: Final = frozenset({"meta", "link", "input", "br"})
+
+
+class Shown(html.parser.HTMLParser):
+    """A page: its text, its links, its forms, and whether its tags are in order."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.text = ""
+        self.links: list[str] = []
+        self.forms: list[dict[str, str]] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self._open: list[str] = []
+        self.feed(source)
+        self.close()
+        assert not self._open, f"left open: {self._open}"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.tags.append((tag, found))
+        if tag not in VOID:
+            self._open.append(tag)
+        if tag == "a":
+            self.links.append(found["href"] or "")
+        if tag == "form":
+            self.forms.append({"action": found.get("action") or ""})
+        if tag in ("input", "textarea", "button", "select") and found.get("name"):
+            self.forms[-1][str(found["name"])] = found.get("value") or ""
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag, f"{tag} ends what isn't open"
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+class Reader:
+    """Somebody who is signed in."""
+
+    def __init__(self, client: httpx2.AsyncClient) -> None:
+        self.client = client
+
+    async def page(self, path: str = "", **query: Any) -> Shown:
+        """Return a page below the console's path, which has to be there."""
+        answer = await self.client.get(f"/console{path}", params=query)
+        assert answer.status_code == 200, answer.text
+        return Shown(answer.text)
+
+    async def send(self, path: str, **fields: str) -> httpx2.Response:
+        """Send a form."""
+        return await self.client.post(f"/console{path}", data=fields, headers=HERE)
+
+    async def did(self, path: str, **fields: str) -> str:
+        """Send a form that does something; return where it leads."""
+        answer = await self.send(path, **fields)
+        assert answer.status_code == 303, answer.text
+        return answer.headers["location"]
+
+
+async def link_of(gate: Gate, token: str) -> str:
+    """Return a new link, as `vigil console` prints it."""
+    answer = await (await gate.http(token)).post("/api/console/links")
+    assert answer.status_code == 201, answer.text
+    path: str = answer.json()["path"]
+    return path
+
+
+@contextlib.asynccontextmanager
+async def browser(gate: Gate) -> AsyncIterator[httpx2.AsyncClient]:
+    """A browser that nobody is signed in with."""
+    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{gate.port}", timeout=10) as client:
+        yield client
+
+
+async def signed_in(gate: Gate, user: str, **options: Any) -> Reader:
+    """Sign somebody in with a browser of their own."""
+    token = await gate.token(user, **options)
+    client = await gate.http()
+    code = (await link_of(gate, token)).partition("=")[2]
+    answer = await client.post("/console/enter", data={"code": code}, headers=HERE)
+    assert answer.status_code == 303, answer.text
+    return Reader(client)
+
+
+def pages() -> Iterator[str]:
+    """Yield the paths of the pages that the navigation leads to."""
+    from services.gateway.console.site import PAGES
+
+    yield from (one.path for one in PAGES if one.is_listed)
