@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pytest
 import pytest_asyncio
 
@@ -16,7 +17,7 @@ from tests.support.gateway import Gate, until
 from tests.support.goal_records import action_of
 from tests.support.remembering import running_memories
 from vigil.board.kept import ACTIONS, KeptBoard
-from vigil.contracts import Change
+from vigil.contracts import Change, State
 from vigil.subjects import Scope, SessionKey
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -111,3 +112,72 @@ async def test_what_others_wrote_is_text(gate: Gate, ann: Reader) -> None:
         assert not [name for _, found in shown.tags for name in found if name.startswith("on")]
     assert "alert(1)" in (await eve.page()).text
     assert "⟨202E⟩" in (await eve.page()).text
+
+
+async def decided(gate: Gate, user: str) -> list[dict[str, Any]]:
+    """Return the verdicts that a person's session was told, oldest first."""
+    key = SessionKey(user, "vigil", "t1")
+    found = await gate.admin.read(key.stream, [key.in_event("control")])
+    orders = [msgspec.json.decode(one.data) for one in found]
+    return [one["payload"]["decision"] for one in orders]
+
+
+async def test_the_inbox_decides_what_it_shows(gate: Gate) -> None:
+    """Each verdict, for the arguments that were shown; of others only an admin sees anything."""
+    ivy, stranger = await signed_in(gate, "ivy"), await signed_in(gate, "stan")
+    given = {"command": "df -h", "note": HOSTILE}
+    id_ = await ask(gate, "ivy", "1", input=given, risk="external", tool="shell")
+    page = await ivy.page("/inbox")
+    assert page.text.count("\\u202etxt") == 2  # shown, and to be edited
+    body = {"id": id_, "digest": approvals.DIGEST}
+    for wrong in (stranger, await signed_in(gate, "root", is_admin=True)):
+        answer = await wrong.send("/inbox", **body, verdict="accept")
+        assert answer.status_code == (404 if wrong is stranger else 403)
+    assert (await stranger.client.get(f"/console/inbox/{id_}")).status_code == 404
+    assert (await ivy.send("/inbox", id=id_, digest="0" * 64, verdict="accept")).status_code == 409
+    bad = await ivy.send("/inbox", **body, verdict="edit", input="{")
+    assert bad.status_code == 422
+    assert "must be JSON" in bad.text
+    edited = '{"command": "df"}'
+    assert await ivy.did("/inbox", **body, verdict="edit", input=edited) == "/console/inbox"
+    (verdict,) = await decided(gate, "ivy")
+    assert (verdict["verdict"], verdict["input"]) == ("edit", {"command": "df"})
+    assert (await ivy.send("/inbox", **body, verdict="reject")).status_code == 409
+
+
+async def test_the_inbox_answers_and_allows_what_it_showed(gate: Gate) -> None:
+    jo = await signed_in(gate, "jo")
+    id_ = await ask(gate, "jo", "2", tool="ask_user", input={"question": "Which <b>one</b>?"})
+    assert "Which <b>one</b>?" in (await jo.page(f"/inbox/{id_}")).text
+    await jo.did("/inbox", id=id_, digest=approvals.DIGEST, verdict="answer", text="The blue one")
+    (told,) = await decided(gate, "jo")
+    assert told["text"] == "The blue one"
+    kim = await signed_in(gate, "kim")
+    call = await ask(gate, "kim", "3", input={"command": "df -h"}, risk="external")
+    sent = {"id": call, "digest": approvals.DIGEST, "verdict": "always", "hours": "2"}
+    assert (await kim.send("/inbox", **sent | {"hours": "-1"})).status_code == 422
+    await kim.did("/inbox", **sent)
+    api = await gate.person("kim")
+    (grant,) = (await api.get("/api/grants")).json()["grants"]
+    assert grant["constraints"] == [{"kind": "argv", "argv": ["df", "-h"]}]
+    assert grant["made_by"] == "approval"
+    assert not grant["holds_for_outside"]
+
+
+async def test_several_are_decided_together(gate: Gate) -> None:
+    """Those that can't be are told; the others are decided."""
+    lou = await signed_in(gate, "lou")
+    soon = datetime.now(UTC) + timedelta(hours=1)
+    key = SessionKey("lou", "vigil", "t1")
+    three = [approvals.request(key, number * 32, expires_at=soon) for number in "456"]
+    state = State(turns=1, approvals={one.id: one for one in three[:2]})
+    ack = await gate.turn(str(key), state)
+    for one in three:
+        await approvals.list_on_board(gate, one, ack.seq)
+    page = await lou.page("/inbox")
+    assert "Accept those chosen" in page.text
+    chosen = {f"chosen-{one.id}": one.digest for one in three}
+    answer = await lou.send("/inbox", **chosen, verdict="reject")
+    assert answer.status_code == 409
+    assert "2 of 3 were decided" in answer.text
+    assert len(await decided(gate, "lou")) == 2

@@ -22,11 +22,13 @@ from ..http.errors import EXPECTED
 from ..http.problem import Problem, of_error
 from . import entrance, look
 from .decide import HEADERS, PATH, is_of_console, is_own_form
-from .pages import browsers, switch, today
+from .pages import browsers, inbox, switch, today
 from .visit import ConsolePage, Visit
 
 PAGES: Final = (
     ConsolePage(path="", title="Today", show=today.show),
+    ConsolePage(path="/inbox", title="Inbox", show=inbox.show, act=inbox.act),
+    ConsolePage(path="/inbox/{id}", title="Inbox", show=inbox.show, is_listed=False),
     ConsolePage(path="/browsers", title="Browsers", show=browsers.show, act=browsers.act),
 )
 FIELDS_MAX: Final = 100

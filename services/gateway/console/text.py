@@ -6,13 +6,14 @@ a line around, are named instead, and a text that goes on for pages is cut.
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, datetime
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 import msgspec
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 LENGTH_MAX: Final = 20_000
 """Characters of one value."""
@@ -77,9 +78,14 @@ def usd(micro: int) -> str:
     return f"${micro / 1e6:.2f}" if micro >= 10_000 or not micro else f"${micro / 1e6:.4f}"
 
 
-def as_json(value: Any) -> str:
-    """Return arguments exactly, to be read by a person."""
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+def as_json(value: Any) -> Markup:
+    r"""Return arguments exactly and whole; characters that can't be seen as JSON names them.
+
+    >>> str(as_json({"to": "a\u202eb"}))
+    '{\n  &#34;to&#34;: &#34;a\\u202eb&#34;\n}'
+    """
+    made = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    return escape(_UNSEEN.sub(lambda one: json.dumps(one[0])[1:-1], made))
 
 
 def thread_of(session_key: str) -> str:

@@ -50,6 +50,10 @@ class Visit:
         """Return what the page's path names, as one segment of a path of the API."""
         return segment_of(self._named[name])
 
+    def is_named(self, name: str) -> bool:
+        """Return whether the page's path names such a thing."""
+        return name in self._named
+
     def wanted(self, name: str) -> str:
         """Return a field of the form. Raises: Problem, 422: it's missing."""
         if name not in self.form:

@@ -1,0 +1,115 @@
+"""Inbox: calls and questions that wait for a person, with the exact arguments, to be decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, Final, get_args
+
+import msgspec
+
+from vigil.contracts import QUESTION
+from vigil.contracts.vocabulary import ApprovalState
+from vigil.grants.proposal import constraints_of
+from vigil.subjects import SessionKey
+
+from ...http.problem import Problem
+from ...work.verdicts import ApprovalList, ApprovalView
+from ..visit import Visit, segment_of
+
+STATES: Final = ("open", *(one for one in get_args(ApprovalState) if one != "open"), "all")
+CHOSEN: Final = "chosen-"
+"""How the fields of what is decided together begin; an id follows, and the digest is the value."""
+HOURS_MAX: Final = 24 * 366
+
+
+async def show(visit: Visit) -> dict[str, Any]:
+    if visit.is_named("id"):
+        path = f"/api/approvals/{visit.named('id')}"
+        asked: tuple[ApprovalView, ...] = (await visit.api.get(ApprovalView, path),)
+        state = "all"
+    else:
+        state = visit.query.get("state", "open")
+        asked = (await visit.api.get(ApprovalList, "/api/approvals", state=state)).approvals
+    return {
+        "asked": [_shown(visit, one) for one in asked],
+        "state": state,
+        "states": STATES,
+        "is_one": visit.is_named("id"),
+    }
+
+
+def _shown(visit: Visit, one: ApprovalView) -> dict[str, Any]:
+    is_question = one.tool == QUESTION
+    is_open = one.state == "open" and visit.may_decide(one.session_key)
+    grant = None
+    if is_open and not is_question:
+        grant = msgspec.to_builtins(constraints_of(one.tool, one.risk, one.input))
+    return {
+        "request": one,
+        "agent": SessionKey.parse(one.session_key).agent,
+        "is_question": is_question,
+        "is_decidable": is_open,
+        "grant": grant,
+    }
+
+
+async def act(visit: Visit) -> str:
+    """Decide one, or those that were chosen. Raises: Problem."""
+    chosen = [name.removeprefix(CHOSEN) for name in visit.form if name.startswith(CHOSEN)]
+    verdict = visit.wanted("verdict")
+    if "id" in visit.form:
+        await _decide(visit, visit.form["id"], verdict, visit.wanted("digest"))
+        return "/inbox"
+    if verdict not in ("accept", "reject"):
+        raise Problem(422, "together they can be accepted or rejected", field="verdict")
+    refused = []
+    for id_ in chosen:
+        try:
+            await _decide(visit, id_, verdict, visit.form[CHOSEN + id_])
+        except Problem as problem:
+            refused.append(f"{id_[:8]}: {problem.detail}")
+    if refused:
+        done = len(chosen) - len(refused)
+        raise Problem(409, f"{done} of {len(chosen)} were decided. Not: {'; '.join(refused)}")
+    return "/inbox"
+
+
+async def _decide(visit: Visit, id_: str, verdict: str, digest: str) -> None:
+    path = f"/api/approvals/{segment_of(id_)}"
+    if verdict == "always":
+        await _accept_always(visit, path, digest)
+        return
+    body = {"verdict": verdict, "digest": digest} | _more(verdict, visit.form)
+    await visit.api.send("PATCH", path, body)
+
+
+def _more(verdict: str, form: Mapping[str, str]) -> dict[str, Any]:
+    """Return what a verdict says besides. Raises: Problem, 422."""
+    if verdict == "edit":
+        try:
+            return {"input": msgspec.json.decode(form.get("input", ""))}
+        except msgspec.DecodeError as error:
+            raise Problem(422, f"the arguments must be JSON: {error}", field="input") from error
+    text = form.get("text", "").strip()
+    return {"text": text} if verdict == "answer" or (verdict == "reject" and text) else {}
+
+
+async def _accept_always(visit: Visit, path: str, digest: str) -> None:
+    """Accept it, and allow such calls from now on: what was shown, and no more."""
+    one = await visit.api.get(ApprovalView, path)
+    hours = visit.form.get("hours", "").strip()
+    if hours and not (hours.isdecimal() and 0 < int(hours) <= HOURS_MAX):
+        raise Problem(422, f"hours: must be 1 to {HOURS_MAX}, or empty", field="hours")
+    await visit.api.send("PATCH", path, {"verdict": "accept", "digest": digest})
+    ends_at = visit.now + timedelta(hours=int(hours)) if hours else None
+    grant = {
+        "tool": one.tool,
+        "constraints": msgspec.to_builtins(constraints_of(one.tool, one.risk, one.input)),
+        "agentId": SessionKey.parse(one.session_key).agent,
+        "expires_at": ends_at,
+        "holds_for_outside": visit.form.get("outside") == "on",
+        "approval_id": one.id,
+    }
+    body = {name: value for name, value in grant.items() if value is not None}
+    await visit.api.send("POST", "/api/grants", body)
