@@ -19,7 +19,7 @@ from vigil import __version__, runtime, topology
 from vigil.bus import micro
 from vigil.bus.bus import Message
 from vigil.errors import InvalidInput
-from vigil.observe import metrics
+from vigil.observe import metrics, warmth
 from vigil.runtime import Context
 from vigil.settings.switches import Switches
 from vigil.subjects import Scope, SessionKey
@@ -185,7 +185,11 @@ def _tell(context: Context, slot: Slot, replica: Replica, embedder: embedding.Em
     def tell_position() -> None:
         context.facts.update(position=replica.store.position, stuck=replica.projector.problem)
 
-    context.asked.append(lambda: replica.obstacle)
+    def obstacle() -> str:
+        context.facts[warmth.FACT] = replica.warmth
+        return replica.obstacle
+
+    context.asked.append(obstacle)
     replica.on_applied = tell_position
     replica.on_applied()
 

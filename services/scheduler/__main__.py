@@ -22,6 +22,7 @@ from vigil.settings.switches import Switches
 from .config import SchedulerLimits
 from .promotion import PauseSwitch
 from .term import LEASE, Term
+from .warmth import WarmGate
 
 log = structlog.get_logger("vigil.scheduler")
 
@@ -36,14 +37,18 @@ async def serve(context: Context, limits: SchedulerLimits | None = None) -> None
     pause = PauseSwitch(switches, context.settings.config)
     must_clear = context.settings.config.autonomy.restart_policy == "clear"
     stand_by(context.metrics)
+    gate = WarmGate(context)
+    warming = asyncio.create_task(gate.run(), name="scheduler-warm")
     context.ready.set()
     try:
         while True:
             lease = await _acquire(leases, limits)
-            term = Term(context, pause, limits, must_clear=must_clear)
+            term = Term(context, pause, gate, limits, must_clear=must_clear)
             await _be_active(term, lease, context.metrics)
             must_clear = term.must_clear
     finally:
+        warming.cancel()
+        await asyncio.gather(warming, return_exceptions=True)
         await switches.close()
 
 

@@ -35,6 +35,7 @@ from .tasks import Pickup
 from .timetable.clock import TimetableClock
 from .timetable.row_keeper import RowKeeper
 from .upkeep import Upkeep
+from .warmth import WarmGate
 
 log = structlog.get_logger("vigil.scheduler")
 
@@ -47,12 +48,19 @@ class Term:
     """What the active scheduler does, until it is cancelled or loses its lease."""
 
     def __init__(
-        self, context: Context, pause: PauseSwitch, limits: SchedulerLimits, *, must_clear: bool
+        self,
+        context: Context,
+        pause: PauseSwitch,
+        gate: WarmGate,
+        limits: SchedulerLimits,
+        *,
+        must_clear: bool,
     ) -> None:
         self._context = context
         self._bus = context.bus
         self._config = context.settings.config
         self._pause = pause
+        self._gate = gate
         self._limits = limits
         self._store = TimerStore(
             context.bus, context.clock, limits, context.tracer, context.metrics
@@ -67,7 +75,7 @@ class Term:
             group.create_task(self._upkeep().run())
             group.create_task(Pickup(self._context, self._pause).run())
             group.create_task(GoalDeadlines(self._context, self._pause).run())
-            group.create_task(TimetableClock(self._context, self._pause).run())
+            group.create_task(TimetableClock(self._context, self._pause, self._gate).run())
             group.create_task(RowKeeper(self._context, self._pause).run())
             await switches.mark_caps(self._bus, self._config.caps_digest, self._context.clock.now())
             promoter = self._promoter(group)

@@ -285,7 +285,8 @@ ROLES: Final[dict[str, Role]] = {
         raw=(
             "$JS.API.STREAM.PURGE.TIMERS", "$JS.API.STREAM.MSG.DELETE.TIMERS", "$KV.CONFIG.caps",
             "$JS.API.STREAM.CREATE.KV_LEASES", "$KV.CONFIG.rearm", "rpc.memory.maintain",
-            "rpc.executor.probe", *(f"$JS.API.STREAM.INFO.{one}" for one in all_names(LOG)),
+            "rpc.executor.probe", "rpc.health",
+            *(f"$JS.API.STREAM.INFO.{one}" for one in all_names(LOG)),
             *(f"$JS.API.CONSUMER.INFO.*.scheduler-turns{of}" for of in ("", "-system")),
         ),
     ),

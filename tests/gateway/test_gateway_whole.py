@@ -58,6 +58,7 @@ async def test_ready_means_that_a_message_would_be_answered(gate: Gate) -> None:
             "delivery": False,
             "disk": True,
         },
+        "warmth": "cold",
     }
     for service in ("cortex", "scheduler", "delivery"):
         await _answer_health(gate, service)

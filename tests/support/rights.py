@@ -186,7 +186,7 @@ EVERY_SUBJECT: Final[dict[str, set[str]]] = {
     **{f"$JS.ACK.{c.stream}.{c.name}.1.1.1.1.1": {c.name.partition("-")[0]} for c in DURABLES},
     **{f"$JS.ACK.{name}.x.1.1.1.1.1": set() for name in _NAMES},
     **{f"$JS.FC.{name}.x": _FOLLOWERS.get(name, set()) for name in _NAMES},
-    "rpc.health": {"gateway", "operator"},
+    "rpc.health": {"gateway", "operator", "scheduler"},
     "rpc.metrics": {"gateway"},
     **{f"rpc.requeue.{name}": {"gateway"} for name in SERVICES},
     **{SCOPE.question(op): {"gateway"} for op in operations() if op != "recall"},

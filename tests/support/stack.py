@@ -30,7 +30,7 @@ def settings_of(
         "cortex": {"autonomy_enabled": False},  # but where it is the subject
         "model": {"main": "rehearsal", "rehearsal_word_ms": 0},
         # Off, but for the tests that are about it.
-        "memory": {"recall_tokens": 0, "pause_s": 0},
+        "memory": {"recall_tokens": 0, "pause_s": 0, "warm_wait_s": 0},
     }
     for section, values in sections.items():
         raw[section] = raw.get(section, {}) | values

@@ -16,7 +16,7 @@ from fastapi import Depends, Path, Query, Request, Response
 from vigil.contracts import TIMER_ID_LENGTH_MAX
 from vigil.contracts.session_kinds import SESSION_KINDS, check_session_kind
 from vigil.errors import InvalidInput
-from vigil.observe import metrics
+from vigil.observe import metrics, warmth
 from vigil.observe.health import Alive, Health
 from vigil.settings import switches
 from vigil.settings.tokens import Principal
@@ -291,6 +291,7 @@ async def get_status(edge: Shared, caller: Caller) -> Response:
             services=replicas,
             paused=edge.switches.paused,
             model=next(models, None),
+            warmth=warmth.of(replicas),
             at=edge.clock.now(),
         )
     )
@@ -328,8 +329,9 @@ async def readyz(edge: Shared) -> Response:
     """Tell whether a message would be answered; 503 if not."""
     checks = await edge.readiness.checks() | {"disk": edge.intake.room.has_disk()}
     is_ready = all(checks.values())
-    warnings = sorted(
-        {one for replica in await edge.readiness.replicas() for one in replica.warnings}
+    replicas = await edge.readiness.replicas()
+    warnings = sorted({one for replica in replicas for one in replica.warnings})
+    answer = Readiness(
+        ready=is_ready, checks=checks, warnings=tuple(warnings), warmth=warmth.of(replicas)
     )
-    answer = Readiness(ready=is_ready, checks=checks, warnings=tuple(warnings))
     return Json(answer, 200 if is_ready else 503)

@@ -13,6 +13,7 @@ import msgspec
 
 from vigil.contracts import Attachment, Instant
 from vigil.observe.health import Health
+from vigil.observe.warmth import Warmth
 from vigil.settings.switches import Paused
 from vigil.subjects import PartText
 
@@ -240,6 +241,8 @@ class Status(Answer, frozen=True, kw_only=True):
     paused: Paused | None
     model: Any | None
     """What the cortex says about the model in use."""
+    warmth: Warmth
+    """How far memory is after a start: what begins unasked waits until it's warm or degraded."""
     at: datetime
 
 
@@ -250,6 +253,8 @@ class Readiness(Answer, frozen=True, kw_only=True):
     checks: dict[str, bool]
     warnings: tuple[str, ...] = ()
     """What services can't do all the same, commands on a full disk, say."""
+    warmth: Warmth
+    """How far memory is after a start."""
 
 
 # ---------------------------------------------------------------- socket: from the client

@@ -27,6 +27,7 @@ from vigil.clock import Clock
 from vigil.errors import Unavailable
 from vigil.memory.questions import Rebuild, Rebuilding
 from vigil.observe.metrics import Metrics
+from vigil.observe.warmth import Warmth
 from vigil.settings.config import Config
 from vigil.worker.patience import ANY, Patience
 
@@ -202,6 +203,16 @@ class Replica:
             made = f"{progress.done} of {progress.total} memories"
             return f"recall goes by full text alone while vectors are made: {made}"
         return ""
+
+    @property
+    def warmth(self) -> Warmth:
+        """How far it is (SPEC C-3)."""
+        if not self.projector.caught_up.is_set():
+            return "warming"
+        if self.vectorizer.problem:
+            return "degraded"
+        is_making = self.rebuilding is not None or not self.vectorizer.is_settled.is_set()
+        return "warming" if is_making else "warm"
 
     @property
     def behind(self) -> int:

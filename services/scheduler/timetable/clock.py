@@ -35,6 +35,7 @@ from vigil.timetable.log import STREAM, SlotLog, placed
 from vigil.timetable.probe import CONCURRENCY_MAX
 
 from ..promotion import PauseSwitch
+from ..warmth import WarmGate
 from . import decide, events, looks
 from .agenda import RowAgenda
 from .known import KnownRow
@@ -53,10 +54,11 @@ WHY_PAUSED: Final = f"{FAILURES_MAX} runs failed, one after the other"
 class TimetableClock:
     """Decides about the slots of all rows, for one term."""
 
-    def __init__(self, context: Context, pause: PauseSwitch) -> None:
+    def __init__(self, context: Context, pause: PauseSwitch, gate: WarmGate) -> None:
         self._bus = context.bus
         self._clock = context.clock
         self._pause = pause
+        self._gate = gate
         self._config = context.settings.config
         self._kept = timedelta(days=context.settings.config.retention.slots_days)
         self._board = KeptBoard(context.bus, ROWS)
@@ -75,6 +77,7 @@ class TimetableClock:
             rows = board_of(ANYBODY, ROWS.name)
             group.create_task(self._follow(BOARD, rows, 1, self._take_row))
             group.create_task(self._follow(STREAM, ANYBODY.slot(), 0, self._take_entry))
+            group.create_task(self._look_once_warm())
             while True:
                 await self._wait()
                 if not self._behind:
@@ -94,6 +97,14 @@ class TimetableClock:
                     self._news.set()
         finally:
             await follower.close()
+
+    async def _look_once_warm(self) -> None:
+        """Look at all rows when what is due may begin."""
+        if not self._gate.is_open:
+            await self._gate.opened.wait()
+            for id_ in self._known:
+                self._agenda.put(id_, self._clock.now())
+            self._news.set()
 
     # ------------------------------------------------------------ what is known
 
@@ -177,6 +188,8 @@ class TimetableClock:
             if run.session in known.begun:
                 await self._end(known, run, now)
         await self._store_quiet(known, now)
+        if not self._gate.is_open:
+            return  # nothing new begins yet; what is due is decided in a moment
         refusal = ALL_PAUSED if self._pause.is_on_for(known.row.owner, now) else ""
         made = decide.decisions(known.pieces(), known.ledger, now, refusal)
         for entry, seen in self._looked(known, made, now):

@@ -197,6 +197,7 @@ INFOS: Final = {
     "scheduler.rows": "a row that the system makes could not be stored; that is tried again",
     "scheduler.task": "a worker of a task was begun before, or can't be begun or ended yet",
     "scheduler.upkeep": "memories are maintained",
+    "scheduler.warm": "cycles and jobs may begin: memory is whole, or was waited for long enough",
     "service.probes": "address of health and metrics",
     "service.ready": "a service is ready",
     "up.started": "a service was started",

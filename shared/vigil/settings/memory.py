@@ -16,6 +16,8 @@ class MemorySection(Section, frozen=True, kw_only=True):
     """Of the prompt, for memories recalled before an answer; 0: none are."""
     recall_timeout_s: PositiveS = 1.0
     """Then it answers without them; `vigil why` shows it."""
+    warm_wait_s: NotNegativeF = 600.0
+    """After a start so long cycles and jobs wait at most until it's whole."""
     pause_s: NotNegative = 600
     """Idle time until the model is asked what to remember; 0: never."""
     embedder: Literal["wordllama", "onnx", "openai"] = "wordllama"

@@ -70,6 +70,8 @@ def _show_status(url: str, run: RunFile | None, found: dict[str, Any]) -> None:
         how = "one process" if run.mode == "tasks" else "a process for each service"
         output.data(f"{how}, pid {run.pid}, since {tables.instant(run.started_at)} UTC")
     output.data(f"model {output.printable(found.get('model') or 'unknown')}")
+    if (warmth := found.get("warmth", "warm")) != "warm":
+        output.data(f"memory {warmth.upper()}: after a start cycles and jobs wait for it a while")
     _show_memory(found["services"])
     _show_tools(found["services"])
     if paused := found.get("paused"):

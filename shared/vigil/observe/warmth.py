@@ -1,0 +1,32 @@
+"""How far an installation is after a start: cold, warming, warm, degraded (SPEC C-3). Pure.
+
+    cold       no memory answers
+    warming    it reads its log, or makes vectors
+    warm       recall is whole
+    degraded   recall goes by full text alone, and nothing of that is about to change
+
+Who writes is served in each of them; what begins unasked waits until it's warm, or degraded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, Literal
+
+from .health import Health
+
+Warmth = Literal["cold", "warming", "warm", "degraded"]
+FACT: Final = "warmth"
+"""Of the health of a replica of memory."""
+_BEST_FIRST: Final[tuple[Warmth, ...]] = ("warm", "degraded", "warming")
+
+
+def of(replicas: Iterable[Health]) -> Warmth:
+    """Return how far they are: as the replica that is furthest.
+
+    >>> one = Health(service="memory", instance="", pid=1, version="", ready=False)
+    >>> of([]), of([one])
+    ('cold', 'warming')
+    """
+    found = {one.facts.get(FACT, "warming") for one in replicas if one.service == "memory"}
+    return next((one for one in _BEST_FIRST if one in found), "cold")
