@@ -13,12 +13,13 @@ import structlog
 
 from vigil import crash
 from vigil.contracts import (
+    Approval,
     BoardChange,
     BoardChangePayload,
     BoardEntry,
-    BoardTask,
     CancelCall,
     Control,
+    Job,
     SendVerdict,
     SlotRun,
     SpawnSession,
@@ -35,9 +36,10 @@ from vigil.runtime import Context
 from vigil.subjects import EXECUTOR_CANCEL, SessionKey
 
 from . import work
+from .board.changes import BoardDesk
+from .board.slots import SlotDesk
+from .board.tasks import TaskDesk
 from .config import ExecutorLimits
-from .slots import SlotDesk
-from .tasks import TaskDesk
 
 log = structlog.get_logger("vigil.executor")
 
@@ -59,6 +61,7 @@ class Carrying:
         self._limits = limits
         self._withdraw = withdraw
         self._teams = context.settings.config.teams
+        self._board = BoardDesk(context)
         self._tasks = TaskDesk(context)
         self._slots = SlotDesk(context)
 
@@ -85,10 +88,11 @@ class Carrying:
                 await self._send_verdict(key, effect)
             case CancelCall():
                 await self._cancel(key, effect)
-            case BoardChange(payload=BoardChangePayload(entity=BoardTask() as task)):
-                await self._tasks.change(key, effect, task)
-            case BoardChange():
-                await self._change(key, effect, turn_seq)
+            case BoardChange(payload=BoardChangePayload(entity=entity)):
+                if isinstance(entity, Approval | Job):
+                    await self._change(key, effect, turn_seq)
+                else:
+                    await self._board.change(key, effect, entity)
             case _:
                 assert_never(effect)
 

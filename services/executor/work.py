@@ -16,7 +16,6 @@ from vigil.contracts import (
     RISKS,
     BoardChange,
     BoardEntry,
-    BoardTask,
     CallClaim,
     CallTool,
     CancelCall,
@@ -35,6 +34,7 @@ from vigil.contracts import (
     ToolResultEvent,
     Turn,
 )
+from vigil.contracts.board import AskedEntity
 from vigil.errors import InvalidInput
 from vigil.subjects import PART, SessionKey, check_part, token_of
 from vigil.teams import TEAM, Teams, may_act
@@ -82,13 +82,13 @@ def quick_of(turn: Turn) -> list[Quick]:
     newest = {_place_of(e): e.id for e in found if isinstance(e, BoardChange)}
     return [
         e for e in found
-        if not isinstance(e, BoardChange) or newest[_place_of(e)] == e.id or is_of_task(e)
+        if not isinstance(e, BoardChange) or newest[_place_of(e)] == e.id or is_asked(e)
     ]  # fmt: skip
 
 
-def is_of_task(change: BoardChange) -> bool:
-    """Whether it's a task's: each is answered by itself."""
-    return isinstance(change.payload.entity, BoardTask)
+def is_asked(change: BoardChange) -> bool:
+    """Whether a loop asked for it: each is answered by itself."""
+    return isinstance(change.payload.entity, AskedEntity)
 
 
 def _place_of(change: BoardChange) -> tuple[str, str]:

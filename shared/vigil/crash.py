@@ -157,9 +157,9 @@ POINTS: Final = {
         "found, or stored again under its id",
     ),
     "executor.board.after": ("the board entry is stored", "found stored"),
-    "executor.task.changed": (
-        "a task is made or changed, its loop isn't told",
-        "found in the task's history",
+    "executor.asked.changed": (
+        "a task or a goal is made or changed, or a lesson learned; its loop isn't told",
+        "found in the history",
     ),
     "executor.task.ended": (
         "a worker's end is on the board, the person isn't told",

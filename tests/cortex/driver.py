@@ -42,6 +42,7 @@ from vigil.contracts import (
     decode_turn,
     encode,
 )
+from vigil.goals.lifecycle import ReadGoal
 from vigil.grants.rule import Standing
 from vigil.settings.hours import NEVER
 from vigil.tasks.lifecycle import ReadTask
@@ -107,6 +108,7 @@ class Driver:
         self.history = History(80, 200_000)
         self.grants: tuple[Standing, ...] = ()
         self.tasks: tuple[ReadTask, ...] = ()
+        self.goals: tuple[ReadGoal, ...] = ()
         """What is on the board."""
         self.named: tuple[Approval, ...] = ()
         """Requests of other sessions that the message names."""
@@ -300,6 +302,7 @@ class Driver:
             tools=self.tools,
             grants=self.grants,
             tasks=self.tasks,
+            goals=self.goals,
             approvals=self.named,
             is_history_tainted=self.history.is_tainted,
         )

@@ -50,7 +50,12 @@ async def test_the_request_is_what_the_api_wants(api: MessagesApi, model: Anthro
     assert [tool["name"] for tool in sent.body["tools"]] == [
         "schedule_followup",
         "cancel_followup",
+        "goal_create",
+        "goal_update",
+        "goal_split",
+        "goal_list",
         "send_message",
+        "learn_preference",
         "ask_user",
         "task_create",
         "task_update",

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from msgspec.structs import replace
 
-from services.executor.slots import homes_for, report_of
+from services.executor.board.slots import homes_for, report_of
 from vigil.contracts import SlotRun, TellParent, TellParentPayload
 from vigil.contracts.board import Ledger
 from vigil.errors import InvalidInput

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from services.executor.tasks import report_of
+from services.executor.board.tasks import report_of
 from tests.executor.test_executor_effects import effect_of
 from tests.support.board_tasks import AT, find, history, keep, task_of
 from tests.support.executing import session_of

@@ -16,7 +16,6 @@ from vigil.contracts import (
     BoardChange,
     BoardChangePayload,
     BoardEntity,
-    BoardTask,
     CancelTimer,
     CancelTimerPayload,
     Cause,
@@ -280,17 +279,10 @@ class Draft:
 
     def change_board(self, entity: BoardEntity) -> None:
         """Put an approval or a job onto the board, as it is now."""
-        payload = BoardChangePayload(entity=entity)
-        effect, ordinal = self.next_id("board_change", payload, "board")
-        self.effects.append(BoardChange(id=effect, ordinal=ordinal, payload=payload))
+        self.ask_board(BoardChangePayload(entity=entity))
 
-    def change_task(self, task: BoardTask, expect: int, why: str) -> str:
-        """Have a task made or changed, if it still is as it was read; return the effect's id.
-
-        Args:
-            expect: the revision that was read; 0: it's new.
-        """
-        payload = BoardChangePayload(entity=task, expect=expect, why=why)
+    def ask_board(self, payload: BoardChangePayload) -> str:
+        """Have something on the board made or changed; return the effect's id."""
         effect, ordinal = self.next_id("board_change", payload, "board")
         self.effects.append(BoardChange(id=effect, ordinal=ordinal, payload=payload))
         return effect

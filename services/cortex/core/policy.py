@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from vigil.contracts import SOCKET, Approval, Start, Tool
+from vigil.goals.lifecycle import ReadGoal
 from vigil.grants.rule import Standing
 from vigil.settings.hours import NEVER, UNENDING
 from vigil.tasks.lifecycle import ReadTask
@@ -144,6 +145,10 @@ class Hours(msgspec.Struct, frozen=True, kw_only=True):
         return next_at(at.replace(microsecond=0), self.digest, self.zone)
 
 
+OnBoard = Literal["tasks", "goals"]
+"""What a tool may need to know of the board: fields of a `Moment`."""
+
+
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
     """The circumstances of a decision, all that it may know of the world."""
 
@@ -167,6 +172,8 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     job goes on with its steps."""
     tasks: tuple[ReadTask, ...] = ()
     """What is on the board for the person and agent: read when a model called for it."""
+    goals: tuple[ReadGoal, ...] = ()
+    """As `tasks`."""
     approvals: tuple[Approval, ...] = ()
     """Open requests of the owner's, in other sessions, too, that the message names: read when it's
     a verdict in words."""

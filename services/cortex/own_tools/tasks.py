@@ -13,7 +13,13 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec.structs import replace
 
-from vigil.contracts import BoardTask, OpenCall, TaskPriority, TaskResult, TaskStatus
+from vigil.contracts import (
+    BoardChangePayload,
+    BoardTask,
+    TaskPriority,
+    TaskResult,
+    TaskStatus,
+)
 from vigil.contracts.arguments import Arguments
 from vigil.errors import InvalidInput
 from vigil.subjects import SessionKey, token_of
@@ -25,7 +31,7 @@ from ..core import loops
 from ..core import sway as sways
 from ..core.draft import Draft
 from ..core.sway import Sway
-from ..core.tools import authority, calls
+from ..core.tools import calls
 from ..core.tools.declaration import Answer, OwnCall, Result, tool
 from ..core.work.tasks import shortened
 
@@ -76,20 +82,9 @@ class TaskList(Arguments, frozen=True, kw_only=True):
 # ---------------------------------------------------------------- task_create
 
 
-def _may_not(draft: Draft) -> str | None:
-    """Return why this loop may change nothing by itself; None: it may."""
-    loop = draft.loop
-    return authority.reason_to_ask(
-        "write",
-        Sway.NONE,
-        is_ordered=loop.is_direct or loop.is_ordered,
-        authority=draft.policy.authority,
-    )
-
-
 def _may_begin(call: OwnCall, draft: Draft) -> bool:
     """Whether what this loop makes may begin without the person."""
-    is_free = not draft.policy.tasks_need_approval and _may_not(draft) is None
+    is_free = not draft.policy.tasks_need_approval and calls.may_not_change(draft) is None
     return is_free and not call.sway.is_outside
 
 
@@ -124,14 +119,7 @@ def task_create(given: TaskCreate, call: OwnCall, draft: Draft) -> Answer:
         check(task)
     except InvalidInput as error:
         return str(error), True
-    return _asked(draft, call, draft.change_task(task, 0, ""))
-
-
-def _asked(draft: Draft, call: OwnCall, effect_id: str) -> OpenCall:
-    """Wait for what the board says."""
-    return OpenCall(
-        effect_id=effect_id, tool_use_id=call.use.id, tool=call.use.name, service="board"
-    )
+    return calls.ask_board(draft, call.use, BoardChangePayload(entity=task))
 
 
 # ---------------------------------------------------------------- task_update
@@ -149,7 +137,7 @@ def _obstacle(given: TaskUpdate, call: OwnCall, draft: Draft) -> str | None:
         return OWN_TASK
     if call.sway.is_outside and not sways.of(found.task).is_outside:
         return NOT_YOURS.format(id=given.id[:8])
-    if (reason := _may_not(draft)) is not None:
+    if (reason := calls.may_not_change(draft)) is not None:
         return f"Not changed: {reason}."
     if given.status == "ready" and not _may_begin(call, draft):
         return ONLY_THE_PERSON.format(id=given.id[:8])
@@ -160,7 +148,7 @@ def _obstacle(given: TaskUpdate, call: OwnCall, draft: Draft) -> str | None:
     risk="write",
     profiles=("channel", "worker", "cron", "autonomy"),
     obstacle=_obstacle,
-    needs_tasks=True,
+    reads=("tasks",),
 )
 def task_update(given: TaskUpdate, call: OwnCall, draft: Draft) -> Answer:
     """Change a task as it was read a moment ago; if somebody was faster, the model decides anew."""
@@ -173,7 +161,8 @@ def task_update(given: TaskUpdate, call: OwnCall, draft: Draft) -> Answer:
         return str(error), True
     if task == found.task:
         return "It is so already.", False
-    return _asked(draft, call, draft.change_task(task, found.revision, given.why))
+    payload = BoardChangePayload(entity=task, expect=found.revision, why=given.why)
+    return calls.ask_board(draft, call.use, payload)
 
 
 def _changed(task: BoardTask, given: TaskUpdate, call: OwnCall, draft: Draft) -> BoardTask:
@@ -192,7 +181,7 @@ def _changed(task: BoardTask, given: TaskUpdate, call: OwnCall, draft: Draft) ->
 # ---------------------------------------------------------------- task_list
 
 
-@tool(risk="read", profiles=("channel", "worker", "cron", "autonomy"), needs_tasks=True)
+@tool(risk="read", profiles=("channel", "worker", "cron", "autonomy"), reads=("tasks",))
 def task_list(given: TaskList, call: OwnCall, draft: Draft) -> Result:
     """Show the tasks; what comes from outside among them has its part in the loop from then on."""
     wanted = lifecycle.OPEN if given.status is None else (given.status,)

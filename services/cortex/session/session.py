@@ -12,9 +12,9 @@ import msgspec
 import structlog
 
 from vigil import crash
+from vigil.board.asked import read_asked
 from vigil.board.grants import OwnersGrants
 from vigil.board.mirror import open_approvals
-from vigil.board.tasks import read_tasks
 from vigil.bus.bus import Bus, Message
 from vigil.bus.shared import SharedFollower
 from vigil.clock import Clock
@@ -31,7 +31,7 @@ from vigil.subjects import SessionKey
 from .. import core
 from ..core import Draft, Moment, Policy
 from ..core.profile import ModelQuestion
-from ..core.tools.declaration import needs_tasks
+from ..core.tools.declaration import read_by
 from ..core.work import spoken
 from ..policy import hours_of, routed
 from ..thought.model import ModelAnswer, ModelError
@@ -261,16 +261,14 @@ class Session:
 
     async def _moment_after(self, call: asyncio.Future[Any]) -> Moment:
         """Return the moment, with what is on the board that the model's answer calls for: what the
-        person allowed beforehand, and their tasks."""
+        person allowed beforehand, their tasks and goals."""
         if call.exception() is not None or not isinstance(call.result(), ModelAnswer):
             return self._moment()
         names = [b.name for b in call.result().blocks if isinstance(b, ToolUseBlock)]
         has_calls = bool(names) or self._log.state.job is not None
         grants = await self._grants.now() if has_calls else ()
-        if not needs_tasks(names):
-            return self._moment(grants)
-        tasks = await read_tasks(self._bus, self.key.scope)
-        return msgspec.structs.replace(self._moment(grants), tasks=tasks)
+        found = await read_asked(self._bus, self.key.scope, read_by(names))
+        return msgspec.structs.replace(self._moment(grants), **found)
 
     async def _poison(self, message: Message, reason: str) -> None:
         await session_log.bury(self._bus, self.key, message, reason, self._clock, self._counts)

@@ -43,8 +43,8 @@ from vigil.timetable.probe import (
 from vigil.timetable.watched import NOBODY, trusts, what_of
 
 from .. import work
+from ..board.slots import WHAT, channel_of, homes_for
 from ..places import SharedPlaces, part_of
-from ..slots import WHAT, channel_of, homes_for
 from ..tools.builtin import Builtin
 from ..tools.registry import Registry
 from . import answer, command, feed, files, page

@@ -78,7 +78,7 @@ class KeptDesk(Generic[E]):
         whose, change = holding(entity.owner, entity.agent), change_by(caller, why)
         now = edge.clock.now()
         made = await self._board(edge).create(lambda _: entity, whose, change, now)
-        self._log("made", made, caller)
+        self.tell("made", made, caller)
         return made
 
     async def store(
@@ -92,10 +92,11 @@ class KeptDesk(Generic[E]):
             made = await self._board(edge).change(found, entity, change, now)
         except WrongLastSequence:
             raise preconditions.changed() from None
-        self._log("changed", made, caller)
+        self.tell("changed", made, caller)
         return made
 
-    def _log(self, done: str, made: Revision[E], caller: Principal) -> None:
+    def tell(self, done: str, made: Revision[E], caller: Principal) -> None:
+        """Log what was done to it."""
         kind, id_ = self._kind.name, made.entity.id
         log.info("changed", action="gateway.board", how=done, kind=kind, id=id_, by=caller.user)
 

@@ -13,25 +13,24 @@ from fastapi import Depends, Query, Response
 from msgspec.structs import replace
 
 from vigil.board.kept import PREFERENCES, Revision
+from vigil.board.preferences import learn
 from vigil.contracts import Instant
 from vigil.contracts.board import BoardPreference
 from vigil.contracts.board.preference import Lesson, LessonKind, PreferenceCategory
 from vigil.preferences import confidence
-from vigil.preferences.check import check, id_of
+from vigil.preferences.check import id_of
 from vigil.preferences.confidence import Level
 from vigil.subjects import PartText, Scope
 
 from .. import preconditions
 from ..edge import Edge
-from ..http.problem import Problem
 from ..http.routes import Caller, Json, Shared, User, body_of
 from ..http.routes import id_of as path_id
 from ..http.wire import Answer, RequestBody
 from ..preconditions import Expected
-from .desk import KeptDesk, RevisionView, owner_for
+from .desk import KeptDesk, RevisionView, change_by, owner_for
 
 DESK: Final = KeptDesk(PREFERENCES)
-TRIES_MAX: Final = 5
 Id = Annotated[str, Depends(path_id("a preference"))]
 
 
@@ -157,23 +156,10 @@ async def make_preference(
 ) -> Response:
     """Say how you like something: 201, or 200 if the key was known; 422 beyond 500."""
     owner = owner_for(edge, caller, wanted.agent_id, wanted.user_id)
-    lesson = check(_lesson(wanted, owner, edge.clock.now()))
-    whose = (Scope(lesson.agent, owner),)
-    for _ in range(TRIES_MAX):
-        try:
-            found = await DESK.find(edge, whose, lesson.id)
-        except Problem:
-            made = await DESK.create(edge, caller, confidence.first(lesson), wanted.why)
-            if made.entity.learned_from == lesson.learned_from:
-                return await _shown(edge, made, 201)
-            continue  # somebody else made it meanwhile
-        taught = confidence.taught(found.entity, lesson)
-        try:
-            return await _shown(edge, await DESK.store(edge, caller, found, taught, wanted.why))
-        except Problem as error:
-            if error.status != 412:
-                raise
-    raise preconditions.changed()
+    now = edge.clock.now()
+    made = await learn(edge.bus, _lesson(wanted, owner, now), change_by(caller, wanted.why), now)
+    DESK.tell("learned", made, caller)
+    return await _shown(edge, made, 201 if len(made.entity.learned_from) == 1 else 200)
 
 
 async def change_preference(

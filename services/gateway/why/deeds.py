@@ -25,12 +25,12 @@ from vigil.contracts import (
     Risk,
     SpawnSession,
     StepRun,
-    TaskStatus,
     TellParent,
     TellParentPayload,
     TellPerson,
     Turn,
 )
+from vigil.contracts.board import BoardGoal, BoardPreference
 from vigil.subjects import SessionKey
 
 from .text import clip
@@ -123,14 +123,17 @@ class Working(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Put(msgspec.Struct, frozen=True, kw_only=True):
-    """A task of the board that it wanted made, or changed."""
+    """What it wanted made, changed, split or learned on the board."""
 
     id: str
-    task: str
+    kind: Literal["task", "goal", "preference"]
+    about: str
+    """Its id."""
     title: str
-    status: TaskStatus
-    is_new: bool
-    is_tainted: bool
+    status: str = ""
+    is_new: bool = False
+    is_split: bool = False
+    is_tainted: bool = False
 
 
 Deed = Started | CalledOff | Reported | ToldHome | Requested | Working | Put
@@ -172,16 +175,32 @@ def _to(told: TellParentPayload) -> Literal["parent", "task", "slot"]:
 
 def _on_board(effect: BoardChange, at: datetime) -> Requested | Working | Put:
     entity = effect.payload.entity
-    if isinstance(entity, BoardTask):
-        return Put(
-            id=effect.id,
-            task=entity.id,
-            title=clip(entity.title, 80),
-            status=entity.status,
-            is_new=not effect.payload.expect,
-            is_tainted=entity.is_tainted,
-        )
-    return _working(entity, at) if isinstance(entity, Job) else _requested(entity)
+    match entity:
+        case BoardTask():
+            return _put(effect, entity, "task", entity.title)
+        case BoardGoal():
+            return _put(effect, entity, "goal", entity.description)
+        case BoardPreference():
+            return Put(id=effect.id, kind="preference", about=entity.id, title=entity.key)
+        case Job():
+            return _working(entity, at)
+        case Approval():
+            return _requested(entity)
+
+
+def _put(
+    effect: BoardChange, entity: BoardTask | BoardGoal, kind: Literal["task", "goal"], title: str
+) -> Put:
+    return Put(
+        id=effect.id,
+        kind=kind,
+        about=entity.id,
+        title=clip(title, 80),
+        status=entity.status,
+        is_new=not effect.payload.expect,
+        is_split=bool(effect.payload.parts),
+        is_tainted=entity.is_tainted,
+    )
 
 
 def _requested(approval: Approval) -> Requested:

@@ -367,7 +367,11 @@ def _deed(pen: _Pen, deed: Deed, voice: Voice) -> WhyStep:
 
 def _name_of(deed: CalledOff | ToldHome | Put) -> str:
     if isinstance(deed, Put):
-        return "task.made" if deed.is_new else "task.changed"
+        if deed.kind == "preference":
+            return "preference.noted"
+        if deed.kind == "task":
+            return "task.made" if deed.is_new else "task.changed"
+        return "goal.split" if deed.is_split else f"goal.{'set' if deed.is_new else 'pursued'}"
     return "call.cancelled" if isinstance(deed, CalledOff) else "told_home"
 
 

@@ -210,6 +210,10 @@ TEMPLATES: Final[dict[str, str]] = {
     "slot.failed": "It failed, and had that told: {text:q}" + _HOLDS,
     "task.made": "It put the task {title:q} on the board, as {status}" + _HOLDS,
     "task.changed": "It changed the task {title:q}, to {status}" + _HOLDS,
+    "goal.set": "It set the goal {title:q}, as {status}" + _HOLDS,
+    "goal.pursued": "It changed the goal {title:q}, {status}" + _HOLDS,
+    "goal.split": "It split the goal {title:q}" + _HOLDS,
+    "preference.noted": "It noted how you like {title:q}.",
     # What became of what stands in no session's log.
     "task.made:board": "{who} put the task {title:q} on the board, as {status}[: {why:q}|.]",
     "task.removed": "{who} removed the task {title:q}.",

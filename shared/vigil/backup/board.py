@@ -3,6 +3,7 @@
 A backup takes BOARD before the turns that it is written from. A turn that the executor carried out
 in between is acknowledged in the backup, so nobody would carry it out again. So the backup notes up
 to where the executor was through with the turns before it began, and a restore reads those after.
+What loops ask for follows only the revision that they read: a person may have changed it since.
 """
 
 from __future__ import annotations
@@ -11,9 +12,23 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+import msgspec
+from msgspec.structs import replace
+
 from ..bus.bus import Bus, Message
-from ..contracts import BoardChange, BoardEntry, decode_board, decode_turn, encode
+from ..contracts import (
+    Approval,
+    BoardChange,
+    BoardEntry,
+    Change,
+    Job,
+    decode_board,
+    decode_turn,
+    encode,
+)
+from ..contracts.board import AskedEntity, BoardPreference
 from ..errors import InvalidInput, WrongLastSequence
+from ..preferences.confidence import first, taught
 from ..subjects import SessionKey
 from ..topology import EXECUTOR_TURNS, EXECUTOR_TURNS_SYSTEM, Consumer
 
@@ -51,34 +66,76 @@ async def catch_up(bus: Bus, through: Mapping[str, int]) -> int:
         while is_more:
             turns, is_more = await bus.page(reader.stream, reader.filters, start, limit=PAGE)
             for turn in turns:
-                for subject, entry in _entries(turn):
-                    count += await _store(bus, subject, entry)
+                for wanted in _entries(turn):
+                    count += await _store(bus, wanted)
                 start = turn.seq + 1
     return count
 
 
-def _entries(turn: Message) -> Iterator[tuple[str, BoardEntry]]:
-    """Yield what a turn changed on the board, and where; nothing, if it can't be read."""
+class _Wanted(msgspec.Struct, frozen=True):
+    """An entry that a turn asked for."""
+
+    subject: str
+    entry: BoardEntry
+    expect: int
+    """The revision that it follows; of approvals and jobs it says nothing."""
+
+
+def _entries(turn: Message) -> Iterator[_Wanted]:
+    """Yield what a turn changed on the board; nothing, if it can't be read."""
     with contextlib.suppress(InvalidInput):
         key, record = SessionKey.of_subject(turn.subject), decode_turn(turn.data)
         for effect in record.effects:
             if isinstance(effect, BoardChange):
-                entity = effect.payload.entity
-                kind = str(entity.__struct_config__.tag)
-                entry = BoardEntry(entity=entity, turn_seq=turn.seq, at=record.created_at)
-                yield key.board(kind, entity.id), entry
+                payload = effect.payload
+                change = None
+                if isinstance(payload.entity, AskedEntity):
+                    change = Change(by=key.agent, why=payload.why, cause=effect.id)
+                for one in payload.parts or (payload.entity,):
+                    entry = BoardEntry(
+                        entity=one, turn_seq=turn.seq, at=record.created_at, change=change
+                    )
+                    kind = str(one.__struct_config__.tag)
+                    expect = 0 if payload.parts else payload.expect
+                    yield _Wanted(key.board(kind, one.id), entry, expect)
 
 
-async def _store(bus: Bus, subject: str, entry: BoardEntry) -> bool:
+async def _store(bus: Bus, wanted: _Wanted) -> bool:
     """Store an entry unless the board has it, or a newer one."""
-    found = await bus.get_last(STREAM, subject)
-    if found is not None and _turn_of(found) >= entry.turn_seq:
+    found = await bus.get_last(STREAM, wanted.subject)
+    entry = _following(found, wanted)
+    if entry is None:
         return False
     try:
-        await bus.publish(subject, encode(entry), expect=0 if found is None else found.seq)
+        await bus.publish(wanted.subject, encode(entry), expect=0 if found is None else found.seq)
     except WrongLastSequence:  # an attempt of ours that was thought to be lost
         return False
     return True
+
+
+def _following(found: Message | None, wanted: _Wanted) -> BoardEntry | None:
+    """Return the entry to store; None: none."""
+    entry, lesson = wanted.entry, wanted.entry.entity
+    if isinstance(lesson, Approval | Job):
+        return entry if found is None or _turn_of(found) < entry.turn_seq else None
+    entry = replace(entry, turn_seq=0)
+    if not isinstance(lesson, BoardPreference):
+        return entry if wanted.expect == (0 if found is None else found.seq) else None
+    if found is None:
+        return replace(entry, entity=first(lesson))
+    before = _preference(found)
+    if before is None or {one.cause for one in before.learned_from} & {
+        one.cause for one in lesson.learned_from
+    }:
+        return None
+    return replace(entry, entity=taught(before, lesson))
+
+
+def _preference(found: Message) -> BoardPreference | None:
+    with contextlib.suppress(InvalidInput):
+        entity = decode_board(found.data).entity
+        return entity if isinstance(entity, BoardPreference) else None
+    return None
 
 
 def _turn_of(found: Message) -> int:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from .base import SOCKET, Instant, Record
-from .board import BoardEntity, BoardTask, CycleReport, SlotRun
+from .board import AskedEntity, BoardEntity, BoardGoal, CycleReport, SlotRun
 from .events import AcceptedCall, ChildKind, Decision, TimerKind, ToldPayload
 from .memories import MemoryType, Stability
 from .tools import Risk
@@ -220,13 +220,15 @@ class SendVerdict(EffectEnvelope, frozen=True, kw_only=True, tag="send_verdict")
 
 
 class BoardChangePayload(Record, frozen=True, kw_only=True):
-    entity: BoardEntity | BoardTask
-    """As it is now, whole."""
+    entity: BoardEntity | AskedEntity
+    """As it is now, whole; of a preference a lesson, which is added to what is known."""
     expect: int = 0
-    """Of a task: the revision that was read; 0: it's new. The loop waits for the answer. An
-    approval and a job are their session's own: of them the newer turn counts."""
+    """Of a task or a goal: the revision that was read; 0: it's new. The loop waits for the answer.
+    An approval and a job are their session's own: of them the newer turn counts."""
     why: str = ""
-    """Of a task."""
+    """Of what a loop asks for."""
+    parts: tuple[BoardGoal, ...] = ()
+    """What a goal is split into; it stays as it was read."""
 
 
 class BoardChange(EffectEnvelope, frozen=True, kw_only=True, tag="board_change"):

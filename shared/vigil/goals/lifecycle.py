@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+import msgspec
 from msgspec.structs import replace
 
 from ..contracts.board import BoardGoal
@@ -106,6 +107,13 @@ def is_over(goal: BoardGoal, now: datetime) -> bool:
     """Whether its deadline passed before it was reached; a pause doesn't hold that up."""
     at = goal.deadline_at
     return at is not None and goal.status in HELD and at <= now
+
+
+class ReadGoal(msgspec.Struct, frozen=True, kw_only=True):
+    """A goal as a revision has it."""
+
+    goal: BoardGoal
+    revision: int
 
 
 # ---------------------------------------------------------------- being looked at

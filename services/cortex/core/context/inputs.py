@@ -20,6 +20,7 @@ from vigil.contracts.made import (
     SeenAnswer,
     SeenCut,
     SeenFailure,
+    SeenGoal,
     SeenGrant,
     SeenHours,
     SeenMoment,
@@ -27,6 +28,7 @@ from vigil.contracts.made import (
     SeenTask,
     StepKind,
 )
+from vigil.goals.lifecycle import ReadGoal
 from vigil.grants.rule import Standing
 from vigil.settings.hours import NEVER
 from vigil.tasks.lifecycle import ReadTask
@@ -97,7 +99,7 @@ class Inputs:
 def _may_be_long(made: Made) -> bool:
     moments = [moment for moment in (made.moment, made.after) if moment is not None]
     is_long = made.tools or made.failure or (made.answer is not None and made.answer.blocks)
-    return bool(is_long or any(m.grants or m.tasks or m.approvals for m in moments))
+    return bool(is_long or any(m.grants or m.tasks or m.goals or m.approvals for m in moments))
 
 
 # ---------------------------------------------------------------- moments
@@ -133,6 +135,7 @@ def _seen(moment: Moment) -> SeenMoment:
             for g in moment.grants
         ),
         tasks=tuple(SeenTask(task=one.task, revision=one.revision) for one in moment.tasks),
+        goals=tuple(SeenGoal(goal=one.goal, revision=one.revision) for one in moment.goals),
         approvals=moment.approvals,
     )
 
@@ -155,6 +158,7 @@ def moment_of(seen: SeenMoment, tools: Mapping[str, Tool]) -> Moment:
             for g in seen.grants
         ),
         tasks=tuple(ReadTask(task=one.task, revision=one.revision) for one in seen.tasks),
+        goals=tuple(ReadGoal(goal=one.goal, revision=one.revision) for one in seen.goals),
         approvals=seen.approvals,
         is_history_tainted=seen.is_history_swayed,
         unsaid=frozenset(seen.unsaid),

@@ -20,7 +20,7 @@ from vigil.contracts import (
     AttachmentBlock,
     Block,
     BoardChange,
-    BoardTask,
+    BoardChangePayload,
     CallTool,
     CallToolPayload,
     Cause,
@@ -35,6 +35,7 @@ from vigil.contracts import (
     ToolUseBlock,
     Waiting,
 )
+from vigil.contracts.board import AskedEntity
 from vigil.grants.rule import Standing
 
 from .. import loops
@@ -44,7 +45,7 @@ from ..draft import CALL_TIMER, SERVICES, Draft
 from ..queue import stored_size
 from ..sway import Sway
 from ..work import tasks
-from . import arguments
+from . import arguments, authority
 
 INPUT_BYTES_MAX: Final = 64 * 1024
 """Arguments of the calls of one answer together, as stored: a turn holds them twice."""
@@ -90,9 +91,26 @@ def _spent(draft: Draft) -> int:
             size += stored_size(effect.payload.input)
         elif isinstance(effect, BoardChange) and isinstance(effect.payload.entity, Approval):
             size += stored_size(effect.payload.entity.input)
-        elif isinstance(effect, BoardChange) and isinstance(effect.payload.entity, BoardTask):
-            size += stored_size(effect.payload.entity)
+        elif isinstance(effect, BoardChange) and isinstance(effect.payload.entity, AskedEntity):
+            size += stored_size(effect.payload)
     return size
+
+
+def may_not_change(draft: Draft) -> str | None:
+    """Return why the open loop may change nothing on the board by itself; None: it may."""
+    loop = draft.loop
+    return authority.reason_to_ask(
+        "write",
+        Sway.NONE,
+        is_ordered=loop.is_direct or loop.is_ordered,
+        authority=draft.policy.authority,
+    )
+
+
+def ask_board(draft: Draft, use: ToolUseBlock, payload: BoardChangePayload) -> OpenCall:
+    """Have something on the board made or changed, and wait for what comes of it."""
+    effect_id = draft.ask_board(payload)
+    return OpenCall(effect_id=effect_id, tool_use_id=use.id, tool=use.name, service="board")
 
 
 def call(

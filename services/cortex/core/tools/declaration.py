@@ -26,6 +26,7 @@ from ... import own_tools
 
 if TYPE_CHECKING:
     from ..draft import Draft
+    from ..policy import OnBoard
     from ..sway import Sway
 
 Result = tuple[str, bool]
@@ -69,7 +70,7 @@ class OwnTool(msgspec.Struct, frozen=True, kw_only=True):
     profiles: tuple[str, ...]
     obstacle: Callable[[Any, OwnCall, Draft], str | None]
     leave: Leave | None
-    needs_tasks: bool
+    reads: tuple[OnBoard, ...]
 
     def read(self, given: dict[str, Any]) -> Any:
         """Return the arguments of a call; what is wrong with them, as a text, if they don't fit."""
@@ -85,7 +86,7 @@ def tool(
     profiles: tuple[str, ...],
     obstacle: Callable[[Any, OwnCall, Draft], str | None] = lambda _given, _call, _draft: None,
     leave: Leave | None = None,
-    needs_tasks: bool = False,
+    reads: tuple[OnBoard, ...] = (),
 ) -> Callable[[Run], OwnTool]:
     """Declare a function to be a tool.
 
@@ -94,7 +95,7 @@ def tool(
         profiles: the kinds of sessions that are offered it.
         obstacle: why a call can't be granted as things are, whoever asks; None: it can.
         leave: None: the person is never asked.
-        needs_tasks: the tasks of the person and agent are to be in its moment.
+        reads: what of the person and agent is to be in its moment, as the board has it.
     """
 
     def declare(function: Run) -> OwnTool:
@@ -106,15 +107,16 @@ def tool(
             profiles=profiles,
             obstacle=obstacle,
             leave=leave,
-            needs_tasks=needs_tasks,
+            reads=reads,
         )
 
     return declare
 
 
-def needs_tasks(names: Iterable[str]) -> bool:
-    """Whether one of these tools needs the tasks of the person and agent."""
-    return any(name in declared() and declared()[name].needs_tasks for name in names)
+def read_by(names: Iterable[str]) -> frozenset[OnBoard]:
+    """Return what these tools need to know of the board."""
+    known = declared()
+    return frozenset(what for name in names if name in known for what in known[name].reads)
 
 
 @functools.cache

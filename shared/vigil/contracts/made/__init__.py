@@ -10,7 +10,7 @@ from typing import Final, Literal
 from ..base import SOCKET, Instant, Record
 from ..history import Block
 from ..tools import Tool
-from .moment import SeenGrant, SeenHours, SeenMoment, SeenTask
+from .moment import SeenGoal, SeenGrant, SeenHours, SeenMoment, SeenTask
 
 MADE_BYTES_MAX: Final = 64 * 1024
 """More of it isn't kept: it shares a message with the decision itself."""
@@ -83,6 +83,7 @@ __all__ = [
     "SeenAnswer",
     "SeenCut",
     "SeenFailure",
+    "SeenGoal",
     "SeenGrant",
     "SeenHours",
     "SeenMoment",

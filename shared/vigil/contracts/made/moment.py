@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import time
 
 from ..base import Instant, Record
-from ..board import Approval, BoardTask
+from ..board import Approval, BoardGoal, BoardTask
 from ..board.grant import Grant
 
 
@@ -34,6 +34,13 @@ class SeenTask(Record, frozen=True, kw_only=True):
     revision: int
 
 
+class SeenGoal(Record, frozen=True, kw_only=True):
+    """A goal as it stood on the board."""
+
+    goal: BoardGoal
+    revision: int
+
+
 class SeenMoment(Record, frozen=True, kw_only=True):
     """The circumstances of a decision."""
 
@@ -47,4 +54,5 @@ class SeenMoment(Record, frozen=True, kw_only=True):
     unsaid: tuple[str, ...] = ()
     grants: tuple[SeenGrant, ...] = ()
     tasks: tuple[SeenTask, ...] = ()
+    goals: tuple[SeenGoal, ...] = ()
     approvals: tuple[Approval, ...] = ()

@@ -36,7 +36,7 @@ from vigil.timetable.check import is_channel
 from vigil.timetable.ledger import FAILURES_MAX, ended
 from vigil.timetable.log import SlotLog
 
-from . import work
+from .. import work
 
 log = structlog.get_logger("vigil.executor")
 

@@ -1,22 +1,16 @@
-"""Tasks on the board, changed for loops that ask for it, and ended with their workers (L-15).
+"""Tasks on the board, ended with their workers (LOOPS L-15).
 
-A change is a compare-and-set on the revision that the loop read; a new task is stored if there is
-room. Whatever comes of it is the result of the loop's call, a conflict, too, so that it decides
-anew. The revision that a change made names the effect, so a repeat finds it in the history.
+The revision that an end made names the effect, so a repeat finds it in the history.
 """
 
 from __future__ import annotations
 
 import contextlib
-from datetime import datetime
 from typing import Final
 
-from msgspec.structs import replace
-
 from vigil import crash
-from vigil.board.kept import TASKS, BoundReached, KeptBoard, Revision
+from vigil.board.kept import TASKS, KeptBoard, Revision
 from vigil.contracts import (
-    BoardChange,
     BoardTask,
     Change,
     TaskResult,
@@ -24,74 +18,28 @@ from vigil.contracts import (
     ToldPayload,
     encode,
 )
-from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
+from vigil.errors import Unavailable, WrongLastSequence
 from vigil.observe import trace
 from vigil.runtime import Context
 from vigil.settings.homes import homes_of
 from vigil.subjects import SessionKey, check_part
 from vigil.tasks import lifecycle
-from vigil.teams import TEAM, holding
-from vigil.worker import turns
+from vigil.teams import TEAM
 
-from . import work
+from .. import work
+from .changes import made_by
 
-BOARD: Final = "board"
 TRIES_MAX: Final = 20
-CONFLICT: Final = (
-    "Not changed: it was changed since you read it, and is {status} now. Look again, and decide."
-)
 
 
 class TaskDesk:
-    """Changes tasks."""
+    """Ends tasks."""
 
     def __init__(self, context: Context) -> None:
         self._bus = context.bus
         self._clock = context.clock
         self._config = context.settings.config
         self._tasks = KeptBoard(context.bus, TASKS)
-
-    async def change(self, key: SessionKey, effect: BoardChange, task: BoardTask) -> None:
-        """Make or change a task, and tell the loop what came of it; may be repeated.
-
-        Raises:
-            InvalidInput: it's somebody else's.
-            Unavailable: try again later.
-        """
-        if (task.owner, task.agent) != (key.user, key.agent):
-            raise InvalidInput("task", f"{task.id} is not of the same person and agent")
-        try:
-            text, is_error = told(await self._stored(key, effect, task)), False
-        except BoundReached as error:
-            text, is_error = f"Not made: {error}.", True
-        except WrongLastSequence:
-            text, is_error = await self._conflict(key, task), True
-        crash.point("executor.task.changed")
-        event = turns.result_of(
-            BOARD, key, effect.id, text, now=self._clock.now(), is_error=is_error
-        )
-        await self._bus.publish(
-            key.in_event("tool_result"), encode(event), _headers(), msg_id=event.id
-        )
-
-    async def _stored(
-        self, key: SessionKey, effect: BoardChange, task: BoardTask
-    ) -> Revision[BoardTask]:
-        """Return the revision that the effect makes, or made. Raises: WrongLastSequence."""
-        now, expect = self._clock.now(), effect.payload.expect
-        whose = key.scope
-        change = Change(by=key.agent, why=effect.payload.why, cause=effect.id)
-        if not expect:
-            among = holding(key.user, key.agent)
-            return await self._tasks.create(lambda _: _at(task, now), among, change, now)
-        found = await self._tasks.find([whose], task.id)
-        made = None if found is None else await self._made_by(effect.id, found)
-        if made is not None:
-            return made
-        if found is None or found.number != expect:
-            raise WrongLastSequence(f"{task.id}: revision {expect} is not the newest")
-        task = _at(task, now) if task.status != found.entity.status else task
-        return await self._tasks.change(found, task, change, now)
 
     async def end(self, key: SessionKey, effect: TellParent, task_id: str) -> None:
         """Write down how a task's worker ended, and tell the person if that is its end; may be
@@ -124,7 +72,7 @@ class TaskDesk:
         payload = effect.payload
         for _ in range(TRIES_MAX):
             found = await self._tasks.find([key.scope], check_part("task_id", task_id))
-            made = None if found is None else await self._made_by(effect.id, found)
+            made = None if found is None else await made_by(self._tasks, effect.id, found)
             if made is not None or found is None or not is_held_by(key, found.entity):
                 return made
             now = self._clock.now()
@@ -139,21 +87,6 @@ class TaskDesk:
             except WrongLastSequence:
                 continue
         raise Unavailable(f"{task_id}: others change it all the time")
-
-    async def _made_by(
-        self, effect_id: str, found: Revision[BoardTask]
-    ) -> Revision[BoardTask] | None:
-        history = await self._tasks.history(found)
-        return next((one for one in history if one.change.cause == effect_id), None)
-
-    async def _conflict(self, key: SessionKey, task: BoardTask) -> str:
-        found = await self._tasks.find([key.scope], task.id)
-        return CONFLICT.format(status="gone" if found is None else found.entity.status)
-
-
-def _at(task: BoardTask, now: datetime) -> BoardTask:
-    """Return the task as it comes into its status now."""
-    return replace(task, moved_at=now)
 
 
 def is_held_by(key: SessionKey, task: BoardTask) -> bool:
@@ -193,14 +126,3 @@ def report_of(key: SessionKey, task: BoardTask) -> ToldPayload:
 
 def _headers() -> dict[str, str]:
     return {trace.HEADER: trace.passed_on(trace.current.get())}
-
-
-def told(made: Revision[BoardTask]) -> str:
-    """Return what a loop is told of a task that it made or changed."""
-    task = made.entity
-    if task.status == "pending_approval":
-        return (
-            f"{task.id} waits for the person: `vigil tasks approve {task.id[:8]}` lets it begin. "
-            "Tell them."
-        )
-    return f"{task.id} is {task.status}, its priority is {task.priority}."

@@ -1,0 +1,1 @@
+"""What the executor writes onto the board: what loops ask for, and how workers and runs end."""

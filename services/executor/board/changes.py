@@ -1,0 +1,171 @@
+"""Tasks, goals and preferences on the board, changed for loops that ask for it (LOOPS L-15).
+
+A change is a compare-and-set on the revision that the loop read; something new is stored if there
+is room; a lesson is added to what is known. Whatever comes of it is the result of the loop's call,
+a conflict, too, so that it decides anew. The revision that a change made names the effect, so a
+repeat finds it in the history.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from vigil import crash
+from vigil.board import goals, preferences
+from vigil.board.kept import GOALS, TASKS, KeptBoard, KeptKind, Revision
+from vigil.contracts import BoardChange, BoardChangePayload, BoardTask, Change, encode
+from vigil.contracts.board import AskedEntity, BoardGoal, BoardPreference
+from vigil.errors import InvalidInput, WrongLastSequence
+from vigil.observe import trace
+from vigil.preferences.confidence import confidence_at, level_of
+from vigil.runtime import Context
+from vigil.subjects import SessionKey
+from vigil.teams import holding
+from vigil.worker import turns
+
+BOARD: Final = "board"
+CONFLICT: Final = (
+    "Not changed: it was changed since you read it, and is {status} now. Look again, and decide."
+)
+
+
+class BoardDesk:
+    """Changes what a loop asks for."""
+
+    def __init__(self, context: Context) -> None:
+        self._bus = context.bus
+        self._clock = context.clock
+
+    async def change(self, key: SessionKey, effect: BoardChange, entity: AskedEntity) -> None:
+        """Make or change an entity, and tell the loop what came of it; may be repeated.
+
+        Raises:
+            InvalidInput: it's somebody else's.
+            Unavailable: try again later.
+        """
+        kind = str(entity.__struct_config__.tag)
+        for one in (entity, *effect.payload.parts):
+            if (one.owner, one.agent) != (key.user, key.agent):
+                raise InvalidInput(kind, f"{one.id} is not of the same person and agent")
+        try:
+            text, is_error = await self._done(key, effect, entity), False
+        except InvalidInput as error:
+            text, is_error = f"Not {'changed' if effect.payload.expect else 'made'}: {error}.", True
+        except WrongLastSequence:
+            text, is_error = await self._conflict(key, entity), True
+        crash.point("executor.asked.changed")
+        event = turns.result_of(
+            BOARD, key, effect.id, text, now=self._clock.now(), is_error=is_error
+        )
+        await self._bus.publish(
+            key.in_event("tool_result"), encode(event), _headers(), msg_id=event.id
+        )
+
+    async def _done(self, key: SessionKey, effect: BoardChange, entity: AskedEntity) -> str:
+        """Return what the loop is told. Raises: WrongLastSequence, InvalidInput, Unavailable."""
+        now, payload = self._clock.now(), effect.payload
+        change = Change(by=key.agent, why=payload.why, cause=effect.id)
+        match entity:
+            case BoardTask():
+                task = await self._stored(TASKS, key, entity, payload.expect, change, now)
+                return told_of_task(task.entity)
+            case BoardPreference():
+                return told_of_preference(
+                    (await preferences.learn(self._bus, entity, change, now)).entity, now
+                )
+            case BoardGoal() if payload.parts:
+                await self._check_whole(key, entity, payload)
+                made = await goals.split(self._bus, entity, payload.parts, change, now)
+                return "\n".join(told_of_goal(one.entity) for one in made)
+            case BoardGoal():
+                goal = await self._stored(GOALS, key, entity, payload.expect, change, now)
+                return told_of_goal(goal.entity)
+
+    async def _check_whole(
+        self, key: SessionKey, whole: BoardGoal, payload: BoardChangePayload
+    ) -> None:
+        """Raises: WrongLastSequence: what is to be split isn't as it was read."""
+        board = KeptBoard(self._bus, GOALS)
+        if await board.find([key.scope], payload.parts[0].id) is not None:
+            return  # it was split by this, or partly
+        found = await board.find([key.scope], whole.id)
+        if found is None or found.number != payload.expect:
+            raise WrongLastSequence(f"{whole.id}: revision {payload.expect} is not the newest")
+
+    async def _stored(
+        self,
+        kind: KeptKind[Any],
+        key: SessionKey,
+        entity: BoardTask | BoardGoal,
+        expect: int,
+        change: Change,
+        now: datetime,
+    ) -> Revision[Any]:
+        """Return the revision that the effect makes, or made. Raises: WrongLastSequence."""
+        board = KeptBoard(self._bus, kind)
+        if not expect:
+            among = holding(key.user, key.agent)
+            return await board.create(lambda _: _at(entity, now), among, change, now)
+        found = await board.find([key.scope], entity.id)
+        made = None if found is None else await made_by(board, change.cause, found)
+        if made is not None:
+            return made
+        if found is None or found.number != expect:
+            raise WrongLastSequence(f"{entity.id}: revision {expect} is not the newest")
+        entity = _at(entity, now) if entity.status != found.entity.status else entity
+        return await board.change(found, entity, change, now)
+
+    async def _conflict(self, key: SessionKey, entity: AskedEntity) -> str:
+        kind: KeptKind[Any] = TASKS if isinstance(entity, BoardTask) else GOALS
+        found = await KeptBoard(self._bus, kind).find([key.scope], entity.id)
+        return CONFLICT.format(status="gone" if found is None else found.entity.status)
+
+
+async def made_by(
+    board: KeptBoard[Any], effect_id: str, found: Revision[Any]
+) -> Revision[Any] | None:
+    """Return the revision that an effect made of an entity; None: it made none that is kept."""
+    history = await board.history(found)
+    return next((one for one in history if one.change.cause == effect_id), None)
+
+
+def _at(entity: Any, now: datetime) -> Any:
+    """Return it as it comes into its status now."""
+    return replace(entity, moved_at=now)
+
+
+def _headers() -> dict[str, str]:
+    return {trace.HEADER: trace.passed_on(trace.current.get())}
+
+
+# ---------------------------------------------------------------- what the loop is told
+
+
+def told_of_task(task: BoardTask) -> str:
+    """Return what a loop is told of a task that it made or changed."""
+    if task.status == "pending_approval":
+        return (
+            f"{task.id} waits for the person: `vigil tasks approve {task.id[:8]}` lets it begin. "
+            "Tell them."
+        )
+    return f"{task.id} is {task.status}, its priority is {task.priority}."
+
+
+def told_of_goal(goal: BoardGoal) -> str:
+    """Return what a loop is told of a goal that it made or changed."""
+    if goal.status == "paused":
+        leave = f"`vigil goals resume {goal.id[:8]}` lets it be pursued"
+        return f"{goal.id} is paused: {leave}. Tell them."
+    return f"{goal.id} is {goal.status}, its priority is {goal.priority} of 5."
+
+
+def told_of_preference(known: BoardPreference, now: datetime) -> str:
+    """Return what a loop is told of a preference that it was taught."""
+    if known.is_removed:
+        return f"{known.key}: the person removed it; it was not learned."
+    value = "not that way" if known.is_negative else "as it stands"
+    level = level_of(confidence_at(known, now))
+    return f"{known.key}: known {value}, {level} ({confidence_at(known, now):.2f})."
