@@ -12,12 +12,13 @@ import pytest
 import pytest_asyncio
 
 from tests.support import approvals
-from tests.support.console import Reader, pages, signed_in
+from tests.support.console import Reader, Shown, pages, signed_in
 from tests.support.gateway import Gate, until
 from tests.support.goal_records import action_of
+from tests.support.pictures import png
 from tests.support.remembering import running_memories
 from vigil.board.kept import ACTIONS, KeptBoard
-from vigil.contracts import Change, State
+from vigil.contracts import Change, FollowUp, State
 from vigil.subjects import Scope, SessionKey
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -181,3 +182,75 @@ async def test_several_are_decided_together(gate: Gate) -> None:
     assert answer.status_code == 409
     assert "2 of 3 were decided" in answer.text
     assert len(await decided(gate, "lou")) == 2
+
+
+async def test_a_conversation_is_read_and_gone_on_with(gate: Gate) -> None:
+    """What was said with its why, a word of one's own once, timers, files, every record."""
+    mo, stranger = await signed_in(gate, "mo"), await signed_in(gate, "stan")
+    key = "mo:vigil:plants"
+    assert await mo.did("/conversations", thread="plants", agent="") == (
+        f"/console/conversations/{key}"
+    )
+    path = f"/conversations/{key}"
+    page = await mo.page(path)
+    assert "Nothing was said yet." in page.text
+    (say,) = [form for form in page.forms if form.get("do") == "say"]
+    for _ in range(2):  # sent twice, said once
+        await mo.did(path, do="say", once=say["once"], text=HOSTILE)
+    user = (await gate.stored(key))[0]
+    id_ = msgspec.json.decode(user.data)["id"]
+    tea = FollowUp(
+        fire_at=datetime.now(UTC) + timedelta(hours=1), generation=1, reason="is it wet?"
+    )
+    state = State(turns=1, position=user.seq, follow_ups={"tea": tea})
+    turn = await gate.turn(key, state, sends={"e" * 32: id_}, ended=(id_,))
+    await gate.say(key, "x" * 4_000, effect_id="e" * 32, caused_by=id_)
+    await gate.receipt(key, "e" * 32, "sent")
+    page = await mo.page(path)
+    assert page.text.count("alert(1)") == 1
+    assert "is it wet?" in page.text
+    assert "All 4000 characters" in page.text
+    whole = next(one for one in page.links if "whole" in one)
+    assert "x" * 4_000 in (await mo.page(f"{path}{whole}")).text
+    await mo.did(path, do="cancel", timer="tea")
+    await mo.did(path, do="stop")
+    orders = await gate.admin.read("SESSIONS", [SessionKey.parse(key).in_event("control")])
+    assert [msgspec.json.decode(one.data)["payload"]["op"] for one in orders] == [
+        "cancel_timer", "stop",
+    ]  # fmt: skip
+    shown = await mo.page(f"{path}/timeline")
+    depths = nested(shown)
+    assert depths[f"{path}/records/{user.seq}"] == 1
+    assert depths[f"{path}/records/{turn.seq}"] == 1  # of an event that isn't there
+    assert [depths[f"{path}/records/{turn.seq + n}"] for n in (1, 2)] == [2, 2]
+    record = await mo.page(f"{path}/records/{turn.seq}")
+    assert '"turns": 1' in record.text
+    story = await mo.page("/why", id=id_, session=key)
+    assert "You wrote" in story.text
+    assert key in (await mo.page("/conversations")).text
+    assert key not in (await stranger.page("/conversations")).text
+    for below in ("", "/timeline", f"/records/{turn.seq}"):
+        answer = await stranger.client.get(f"/console{path}{below}")
+        assert answer.status_code == 404
+    refused = await stranger.send(path, do="say", once="x" * 22, text="hi")
+    assert refused.status_code == 404
+    assert (await stranger.client.get(f"/console/why?id={id_}")).status_code == 404
+
+
+async def test_a_file_of_a_conversation_is_its_persons(gate: Gate) -> None:
+    pat, stranger = await signed_in(gate, "pat"), await signed_in(gate, "stan")
+    api = await gate.person("pat")
+    sent = (await api.post("/api/attachments?name=a.png", content=png(1, 1))).json()
+    body = {"text": "look", "attachments": [sent["hash"]]}
+    assert (await api.post("/api/sessions/pat:vigil:t1/messages", json=body)).status_code == 202
+    link = f"/console/files/{sent['hash']}"
+    assert link in (await pat.page("/conversations/pat:vigil:t1")).links
+    got = await pat.client.get(link)
+    assert got.content == png(1, 1)
+    assert got.headers["content-disposition"].startswith("attachment")
+    assert (await stranger.client.get(link)).status_code == 404
+
+
+def nested(page: Shown) -> dict[str, int]:
+    """Return how deep in lists each link to a record stands."""
+    return {link.removeprefix("/console"): depth for link, depth in page.depths.items()}

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
+from fastapi import Response
 
 from vigil.settings.tokens import Principal
 
@@ -31,13 +32,13 @@ class InnerApi:
         self._outer = scope
         self._principal = principal
 
-    async def get(self, kind: type[T], path: str, **query: Any) -> T:
+    async def get(self, kind: type[T], path: str, /, **query: Any) -> T:
         """Read something; parameters that are None are left out."""
         return msgspec.json.decode(await self._ask("GET", path, query), type=kind)
 
     async def checks(self, kind: type[T], path: str) -> T:
         """Read what is answered with 503, too, if it isn't as it should be."""
-        _, body = await self._exchange("GET", path, {}, b"")
+        _, body, _ = await self._answer("GET", path, {}, b"")
         return msgspec.json.decode(body, type=kind)
 
     async def send(self, method: str, path: str, body: Any = None) -> Any:
@@ -45,14 +46,20 @@ class InnerApi:
         data = b"" if body is None else msgspec.json.encode(body)
         return msgspec.json.decode(await self._ask(method, path, {}, data) or b"null")
 
+    async def download(self, path: str) -> Response:
+        """Return a file as the API answers it."""
+        status, body, headers = await self._answer("GET", path, {}, b"")
+        _check(status, body)
+        return Response(body, status, headers)
+
     async def _ask(self, method: str, path: str, query: Any, data: bytes = b"") -> bytes:
-        status, body = await self._exchange(method, path, query, data)
-        if status >= _GOOD:
-            told = msgspec.json.decode(body, type=ProblemBody)
-            raise Problem(told.status, told.detail, field=told.field)
+        status, body, _ = await self._answer(method, path, query, data)
+        _check(status, body)
         return body
 
-    async def _exchange(self, method: str, path: str, query: Any, data: bytes) -> tuple[int, bytes]:
+    async def _answer(
+        self, method: str, path: str, query: Any, data: bytes
+    ) -> tuple[int, bytes, dict[str, str]]:
         head: dict[str, Any] = {}
         chunks: list[bytes] = []
 
@@ -66,7 +73,8 @@ class InnerApi:
                 chunks.append(message.get("body", b""))
 
         await self._app(self._scope(method, path, query, data), receive, send)
-        return int(head["status"]), b"".join(chunks)
+        headers = {name.decode(): value.decode() for name, value in head["headers"]}
+        return int(head["status"]), b"".join(chunks), headers
 
     def _scope(self, method: str, path: str, query: Any, data: bytes) -> dict[str, Any]:
         given = {name: _plain(value) for name, value in query.items() if value is not None}
@@ -81,6 +89,12 @@ class InnerApi:
             "headers": headers,
             PRINCIPAL: self._principal,
         }
+
+
+def _check(status: int, body: bytes) -> None:
+    if status >= _GOOD:
+        told = msgspec.json.decode(body, type=ProblemBody)
+        raise Problem(told.status, told.detail, field=told.field)
 
 
 def _plain(value: Any) -> Any:

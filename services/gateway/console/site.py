@@ -22,15 +22,39 @@ from ..http.errors import EXPECTED
 from ..http.problem import Problem, of_error
 from . import entrance, look
 from .decide import HEADERS, PATH, is_of_console, is_own_form
-from .pages import browsers, inbox, switch, today
+from .pages import (
+    browsers,
+    conversation,
+    conversations,
+    inbox,
+    record,
+    switch,
+    timeline,
+    today,
+    why,
+)
 from .visit import ConsolePage, Visit
 
 PAGES: Final = (
     ConsolePage(path="", title="Today", show=today.show),
     ConsolePage(path="/inbox", title="Inbox", show=inbox.show, act=inbox.act),
-    ConsolePage(path="/inbox/{id}", title="Inbox", show=inbox.show, is_listed=False),
+    ConsolePage(
+        path="/conversations",
+        title="Conversations",
+        show=conversations.show,
+        act=conversations.act,
+    ),
+    ConsolePage(path="/why", title="Why", show=why.show),
     ConsolePage(path="/browsers", title="Browsers", show=browsers.show, act=browsers.act),
 )
+_ONE: Final = "/conversations/{key}"
+BELOW: Final = (
+    ConsolePage(path="/inbox/{id}", title="Inbox", show=inbox.show),
+    ConsolePage(path=_ONE, title="Conversations", show=conversation.show, act=conversation.act),
+    ConsolePage(path=f"{_ONE}/timeline", title="Conversations", show=timeline.show),
+    ConsolePage(path=f"{_ONE}/records/{{seq}}", title="Conversations", show=record.show),
+)
+"""Pages of one thing, which others lead to."""
 FIELDS_MAX: Final = 100
 
 Answering = Callable[[Request], Awaitable[Response]]
@@ -73,12 +97,15 @@ class Console:
 
     def routes(self) -> list[Route]:
         """Return what is served."""
-        pages = [_route(PATH + one.path, self._of(one), one.act is not None) for one in PAGES]
+        pages = [
+            _route(PATH + one.path, self._of(one), one.act is not None) for one in (*PAGES, *BELOW)
+        ]
         return [
             *pages,
             _route(f"{PATH}/enter", self._enter, True),
             _route(f"{PATH}/leave", self._leave, True),
             _route(f"{PATH}/pause", self._switch, True),
+            _route(f"{PATH}/files/{{hash}}", self._file, False),
             _route(f"{PATH}/static/{{version}}/{{name}}", _static, False),
         ]
 
@@ -98,7 +125,7 @@ class Console:
     def _frame(self, visit: Visit, page: ConsolePage) -> dict[str, Any]:
         """Return what every page shows around its own."""
         return {
-            "pages": [one for one in PAGES if one.is_listed],
+            "pages": PAGES,
             "page": page,
             "path": visit.path,
             "reader": visit.reader,
@@ -140,6 +167,12 @@ class Console:
         if visit is None or request.method != "POST":
             return _go("")
         return await entrance.leave(self._edge, request, visit.browser)
+
+    async def _file(self, request: Request) -> Response:
+        visit = await self._visit(request)
+        if visit is None:
+            return entrance.signed_out()
+        return await visit.api.download(f"/api/attachments/{visit.named('hash')}")
 
     async def _switch(self, request: Request) -> Response:
         visit = await self._visit(request)

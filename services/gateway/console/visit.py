@@ -87,8 +87,6 @@ class ConsolePage(msgspec.Struct, frozen=True, kw_only=True):
     """Returns what its template, of the name of its module, is filled with."""
     act: Callable[[Visit], Awaitable[str]] | None = None
     """Does what its form says; returns where to go on: a path below the console's."""
-    is_listed: bool = True
-    """Whether the navigation leads to it."""
 
     @property
     def template(self) -> str:
