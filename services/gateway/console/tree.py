@@ -18,7 +18,7 @@ _TOLD: Final = ("text", "content", "reason", "message", "data", "goal", "timer_i
 """Of a payload, what tells most; the first that is there."""
 
 
-class Cause(msgspec.Struct, kw_only=True):
+class CausedRecord(msgspec.Struct, kw_only=True):
     """A record, and what it caused."""
 
     seq: int
@@ -26,10 +26,10 @@ class Cause(msgspec.Struct, kw_only=True):
     at: str
     gist: str
     id: str
-    children: list[Cause] = msgspec.field(default_factory=list)
+    children: list[CausedRecord] = msgspec.field(default_factory=list)
 
 
-def causes_of(records: Iterable[TimelineRecord]) -> list[Cause]:
+def causes_of(records: Iterable[TimelineRecord]) -> list[CausedRecord]:
     """Return what has no cause among `records`, with all that came of it below.
 
     >>> event = TimelineRecord(seq=1, kind="in", data={"id": "e1"})
@@ -38,12 +38,12 @@ def causes_of(records: Iterable[TimelineRecord]) -> list[Cause]:
     >>> [(one.seq, [two.seq for two in one.children]) for one in causes_of([event, turn, said])]
     [(1, [2])]
     """
-    roots: list[Cause] = []
-    by_seq: dict[int, Cause] = {}
+    roots: list[CausedRecord] = []
+    by_seq: dict[int, CausedRecord] = {}
     found: dict[str, int] = {}
     for one in records:
         data = one.data if isinstance(one.data, dict) else {}
-        node = Cause(seq=one.seq, kind=one.kind, at=_at(data), gist=gist(data), id=_id(data))
+        node = CausedRecord(seq=one.seq, kind=one.kind, at=_at(data), gist=gist(data), id=_id(data))
         parents = (found.get(name) for name in _causes(data))
         parent = next((seq for seq in parents if seq is not None and seq in by_seq), None)
         (roots if parent is None else by_seq[parent].children).append(node)
