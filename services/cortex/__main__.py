@@ -22,6 +22,7 @@ from vigil.subjects import SessionKey
 from . import models
 from .policy import context_tokens_of, policy_of
 from .session.engine import Engine
+from .session.rounds import HealthRounds, stuck_after
 from .session.session import Session
 from .signals import SignalProjector
 from .thought.budget import CallBudget
@@ -109,7 +110,16 @@ async def serve(context: Context) -> None:
     context.metrics.watch(metrics.SESSIONS_WAITING, lambda: engine.waiting_count)
     context.metrics.watch(metrics.BUDGET, budget.seen)
     # Beside the sessions, which never wait for them.
+    rounds = HealthRounds(
+        sessions=lambda: engine.sessions,
+        reopen=engine.reopen,
+        circuits=circuits,
+        clock=context.clock,
+        facts=context.facts,
+        stuck_s=stuck_after(config.model.timeout_s),
+    )
     beside = [
+        asyncio.create_task(rounds.run(), name="cortex-rounds"),
         asyncio.create_task(SignalProjector(context).run(), name="cortex-signals"),
         asyncio.create_task(circuits.follow(), name="cortex-circuits"),
     ]

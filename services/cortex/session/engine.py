@@ -80,6 +80,18 @@ class Engine:
         return len(self._open)
 
     @property
+    def sessions(self) -> dict[SessionKey, Session]:
+        """Those that are open here."""
+        return {key: one.session for key, one in self._open.items() if not one.session.is_closing}
+
+    def reopen(self, key: SessionKey) -> None:
+        """Have a session that hangs opened anew, here or elsewhere: its wake comes again."""
+        entry = self._open.get(key)
+        if entry is not None and entry.task is not None:
+            entry.session.is_closing = True
+            entry.task.cancel()
+
+    @property
     def waiting_count(self) -> int:
         """How many sessions wait, since others of the same person are busy."""
         return self._shares.waiting

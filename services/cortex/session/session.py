@@ -42,6 +42,7 @@ from . import log as session_log
 from .desk import SessionDesk, notices_of
 from .history import History
 from .inbox import Inbox
+from .progress import Progress
 from .turn_span import TurnSpan
 from .wakes import Wakes
 
@@ -110,6 +111,7 @@ class Session:
         self._grants = OwnersGrants(bus, key.scope)
         self._wakes = Wakes(bus, key, lambda: self._log.state, on_rest)
         self.is_closing = False
+        self.progress = Progress(context_tokens, lambda: self._wakes.held)
 
     @property
     def _policy(self) -> Policy:
@@ -250,8 +252,7 @@ class Session:
         grants = () if self._log.state.job is None else await self._grants.now()
         moment = self._moment(grants)
         if isinstance(event, UserMessage) and (words := spoken.read(event.payload.text)):
-            whose = (self.key.scope,)
-            named = await open_approvals(self._bus, whose, words.called)
+            named = await open_approvals(self._bus, (self.key.scope,), words.called)
             moment = msgspec.structs.replace(moment, approvals=tuple(named))
         sends = self._log.state.unheard
         if not sends or not (event is None or isinstance(event, UserMessage)):
@@ -265,8 +266,7 @@ class Session:
         if call.exception() is not None or not isinstance(call.result(), ModelAnswer):
             return self._moment()
         names = [b.name for b in call.result().blocks if isinstance(b, ToolUseBlock)]
-        has_calls = bool(names) or self._log.state.job is not None
-        grants = await self._grants.now() if has_calls else ()
+        grants = await self._grants.now() if names or self._log.state.job is not None else ()
         found = await read_asked(self._bus, self.key.scope, read_by(names))
         return msgspec.structs.replace(self._moment(grants), **found)
 
@@ -380,6 +380,7 @@ class Session:
         self._log.turn_seq = seq
         self._log.state = session_log.state_after(turn, seq)
         self._log.history.add(seq, turn)
+        self.progress.moved(turn)
         self._span.end(turn)
         await self._wakes.settle()
         return True

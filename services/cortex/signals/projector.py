@@ -34,6 +34,7 @@ from vigil.signals.sources import Source, place_of, source_of, sources
 from vigil.worker.backoff import Backoff
 
 from . import tail
+from .latency import BranchTimes
 from .patterns import Pattern, PatternKind, SignalWindow
 
 log = structlog.get_logger("vigil.cortex")
@@ -51,8 +52,8 @@ THROTTLE: Final = BreakerTerms(open=Backoff(120.0, 120.0))
 
 
 class SignalProjector:
-    """Projects for as long as it runs; `facts["patterns"]` has what the window finds, and circuits
-    open by it."""
+    """Projects for as long as it runs; `facts` have what the window finds (`patterns`), by
+    which circuits open, and how long branches take (`branches`)."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -61,6 +62,7 @@ class SignalProjector:
         )
         self._kept = timedelta(days=context.settings.config.retention.signals_days)
         self._window = SignalWindow()
+        self._branches = BranchTimes()
         self._circuits: Final[dict[PatternKind, Circuits]] = {
             "error_loop": Circuits.of(context, patience_s=context.settings.config.model.timeout_s),
             "flood": Circuits(context.bus, context.clock, context.service, THROTTLE),
@@ -95,7 +97,8 @@ class SignalProjector:
             for task in both:
                 task.cancel()
             await asyncio.gather(*both, return_exceptions=True)
-            self._context.facts.pop("patterns", None)
+            for name in ("patterns", "branches"):
+                self._context.facts.pop(name, None)
             with contextlib.suppress(VigilError):
                 await lease.release()
 
@@ -113,14 +116,16 @@ class SignalProjector:
         context = self._context
         run = Run(context.bus, context.clock, context.new_id, self._kept)
         position = await run.begin()
-        self._window = SignalWindow()
+        self._window, self._branches = SignalWindow(), BranchTimes()
         self._window.add(position.newest)
+        self._branches.add(position.newest)
         self._show()
         for pattern in self._window.patterns(context.clock.now()):
             await self._act(pattern)  # whoever found it may have died of it
         async with contextlib.aclosing(run.each()) as each:
             async for stored in each:
                 self._count(stored)
+                self._branches.add(one.signal for one in stored)
                 for pattern in self._window.add(one.signal for one in stored):
                     _tell(pattern)
                     self._show()
@@ -143,6 +148,7 @@ class SignalProjector:
     def _show(self) -> None:
         found = self._window.patterns(self._context.clock.now())[:PATTERNS_SHOWN_MAX]
         self._context.facts["patterns"] = [msgspec.to_builtins(one) for one in found]
+        self._context.facts["branches"] = msgspec.to_builtins(self._branches.told())
 
 
 def _tell(pattern: Pattern) -> None:

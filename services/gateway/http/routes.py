@@ -51,6 +51,8 @@ from .wire import (
 T = TypeVar("T")
 SEQ_MAX: Final = 2**53
 METRICS_WINDOW_S: Final = 0.5
+OF_SESSIONS: Final = ("patterns", "sessions")
+"""Facts of replicas that name sessions."""
 _KINDS_MEANT: Final = ", ".join(f"{name}: {kind.meaning}" for name, kind in SESSION_KINDS.items())
 
 
@@ -273,13 +275,18 @@ async def get_me(caller: Caller, edge: Shared) -> Response:
 
 
 def shown_to(caller: Principal, replica: Health) -> Health:
-    """Return what a caller may know of a replica: patterns name sessions, which are people's."""
-    found = replica.facts.get("patterns")
-    if found is None or caller.is_admin:
+    """Return what a caller may know of a replica: some facts name sessions, which are people's."""
+    if caller.is_admin:
         return replica
+    own = {name: own_of(caller, replica, name) for name in OF_SESSIONS if name in replica.facts}
+    return msgspec.structs.replace(replica, facts=replica.facts | own)
+
+
+def own_of(caller: Principal, replica: Health, name: str) -> list[dict[str, Any]]:
+    """Return what of a fact about sessions a caller may know."""
+    found = replica.facts.get(name, ())
     keys = ((one, SessionKey.parse(one["session_key"])) for one in found)
-    own = [one for one, key in keys if caller.may_reach(key.user, key.agent)]
-    return msgspec.structs.replace(replica, facts=replica.facts | {"patterns": own})
+    return [one for one, key in keys if caller.is_admin or caller.may_reach(key.user, key.agent)]
 
 
 async def get_status(edge: Shared, caller: Caller) -> Response:

@@ -1,9 +1,10 @@
-"""/api/health: what isn't asked for a while because it failed, and asking it again (SPEC C-5)."""
+"""/api/health: what isn't asked for a while because it failed, asking it again, and what hangs
+(SPEC C-5)."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import msgspec
 from fastapi import Depends, Response
@@ -14,7 +15,7 @@ from vigil.contracts.board import CircuitState
 
 from ..endpoint import Endpoint
 from ..http.problem import Problem
-from ..http.routes import Admin, Caller, Json, Shared, body_of
+from ..http.routes import Admin, Caller, Json, Shared, body_of, own_of
 from ..http.wire import Answer, RequestBody
 
 NAME_LENGTH_MAX: Final = 400
@@ -36,10 +37,35 @@ class CircuitView(Answer, frozen=True, kw_only=True):
     """Open: when a call is tried. Half open: so long that one is waited for."""
 
 
+class SessionHealth(Answer, frozen=True, kw_only=True):
+    """A session that hangs, or that nearly fills its context window."""
+
+    session_key: str
+    stuck_s: int | None = None
+    """It owes a step and commits nothing for so long; it's opened anew."""
+    fill: float | None = None
+    """Which part of the window it fills; at 0.8 the oldest part is summed up."""
+
+
+class BranchLatency(Answer, frozen=True, kw_only=True):
+    """How long the newest branches took, in seconds, and whether that changes."""
+
+    count: int
+    p50_s: float
+    p95_s: float
+    earlier_p50_s: float | None
+    """Of those before them."""
+    trend: Literal["unknown", "steady", "slower", "faster"]
+
+
 class HealthView(Answer, frozen=True, kw_only=True):
-    """What failed again and again; what never did is not in it."""
+    """What failed again and again; what never did is not in it. Sessions are looked at every
+    30 s."""
 
     circuits: tuple[CircuitView, ...]
+    sessions: tuple[SessionHealth, ...]
+    branches: BranchLatency | None
+    """Of everybody's; null: none ended since it's watched."""
 
 
 class CircuitReset(RequestBody, frozen=True, kw_only=True):
@@ -49,12 +75,21 @@ class CircuitReset(RequestBody, frozen=True, kw_only=True):
 
 
 async def get_health(edge: Shared, caller: Caller) -> Response:
-    """Tell what isn't asked for a while because it failed: what all share, and sessions that the
-    caller may read."""
+    """Tell what isn't asked for a while because it failed, what hangs, and how long branches take:
+    of what all share, and of sessions that the caller may read."""
     whose = caller.reach if caller.is_admin else (circuits.SHARED, *caller.reach)
     found = [_view(one) async for one in circuits.each(edge.bus, whose)]
     found.sort(key=lambda one: (one.state == "closed", -one.changed_at.timestamp()))
-    return Json(HealthView(circuits=tuple(found[:SHOWN_MAX])))
+    replicas = await edge.readiness.replicas()
+    sessions = [one for replica in replicas for one in own_of(caller, replica, "sessions")]
+    branches = [one.facts["branches"] for one in replicas if one.facts.get("branches")]
+    return Json(
+        HealthView(
+            circuits=tuple(found[:SHOWN_MAX]),
+            sessions=msgspec.convert(sessions, tuple[SessionHealth, ...]),
+            branches=msgspec.convert(branches[0], BranchLatency) if branches else None,
+        )
+    )
 
 
 async def reset_circuit(

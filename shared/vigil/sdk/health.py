@@ -13,7 +13,8 @@ class HealthCalls(MethodGroup):
     """Base of `vigil.Client`: what isn't asked for a while because it failed, and the pause."""
 
     def health(self) -> dict[str, Any]:
-        """Return the `circuits`: each part that failed again and again, and its state."""
+        """Return `circuits`, each part that failed again and again with its state; `sessions`
+        that hang or nearly fill their window; `branches`, how long they take."""
         return self._object("GET", PATH)
 
     def reset_circuit(self, name: str) -> dict[str, Any]:

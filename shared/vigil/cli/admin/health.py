@@ -1,12 +1,14 @@
-"""`health`: what isn't asked for a while because it failed; show it, or have it asked again."""
+"""`health`: what isn't asked for a while because it failed, and what hangs; show it, or have it
+asked again."""
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from functools import partial
+from typing import Annotated, Any, Final
 
 import typer
 
-from .. import options, tables
+from .. import options, output, tables
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
 
@@ -25,9 +27,28 @@ COLUMNS: Final = (
 
 @app.command("list")
 def list_() -> Result:
-    """List models, servers and channels that failed again and again, and whether they are asked."""
-    found = options.client().health()["circuits"]
-    return tables.listing("circuits", found, COLUMNS, empty="Nothing failed again and again.")
+    """List what failed again and again and whether it's asked, and sessions that hang or are full;
+    how long branches take."""
+    found = options.client().health()
+    return Result(found, partial(_show, found))
+
+
+def _show(found: dict[str, Any]) -> None:
+    if found["circuits"]:
+        tables.table(COLUMNS, found["circuits"])
+    else:
+        output.message("Nothing failed again and again.")
+    for one in found["sessions"]:
+        if "stuck_s" in one:
+            words = f"hangs for {one['stuck_s']} s, and is opened anew"
+        else:
+            words = f"fills {one['fill']:.0%} of the context window"
+        output.data(output.printable(f"session {one['session_key']} {words}"))
+    if branches := found["branches"]:
+        output.data(
+            f"branches take {branches['p50_s']:g} s, at most {branches['p95_s']:g} s of 95 %, "
+            f"{branches['trend']} ({branches['count']} of them)"
+        )
 
 
 @app.command()

@@ -1,0 +1,131 @@
+"""What hangs is seen, ended or opened anew, and what waits for it goes on (SPEC C-4, C-5)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.cortex import __main__ as cortex
+from services.cortex.session import rounds
+from services.cortex.thought.model import ModelAnswer, ModelRequest
+from services.scheduler.timetable.system_rows import FIRST_AFTER
+from tests.support.agent import Agent
+from tests.support.scripted_model import say
+from tests.support.signals import settled
+from tests.support.world import Person, StoppedClock, World, running_world
+from vigil.contracts import ToolUseBlock, Usage
+
+PATIENCE_S = 40.0
+REPORT = {"checked": ["CI"], "found": ["no news of CI"], "deferred": ["CI"], "recheck": []}
+
+
+async def _entries(world: World, person: Person, count: int) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    async with asyncio.timeout(PATIENCE_S):
+        while len(found) < count:
+            await asyncio.sleep(0.02)
+            found = (await person.http.get("/api/slots")).json()["slots"]
+    return found[::-1]
+
+
+async def test_a_worker_that_hangs_is_ended_and_its_cycle_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C-5: after 300 s without a word; the cycle is told, and reports."""
+    at_work, told = asyncio.Event(), []
+
+    async def behave(request: ModelRequest) -> ModelAnswer:
+        if ":_worker-" in request.session_key:
+            at_work.set()
+            await asyncio.Event().wait()
+        if ":_autonomy-" not in request.session_key:
+            return say("Hello.")
+        if request.purpose == "report":
+            return say(json.dumps(REPORT))
+        if request.rows[-1].source == "task":
+            call = ToolUseBlock(id="call", name="spawn_worker", input={"task": "Look at CI"})
+            usage = Usage(model="agent", input_tokens=1, output_tokens=1)
+            return ModelAnswer(blocks=(call,), stop_reason="tool_use", usage=usage)
+        told.append(str(request.rows[-1].blocks))
+        return say("That was all.")
+
+    keeping_up = {"autonomy_enabled": True}
+    async with running_world(tmp_path, monkeypatch, has_hands=True, cortex=keeping_up) as world:
+        assert isinstance(world.clock, StoppedClock)
+        world.agent.behave = behave
+        ann = await world.person("ann:vigil:main", has_socket=False)
+        await ann.exchange("hello")
+        async with asyncio.timeout(PATIENCE_S):
+            while not (await ann.http.get("/api/cron", params={"all": True})).json()["rows"]:
+                await asyncio.sleep(0.02)
+        world.clock.move(FIRST_AFTER.total_seconds())
+        await asyncio.wait_for(at_work.wait(), PATIENCE_S)
+        await world.advance(301)
+        entries = await _entries(world, ann, 2)
+        assert [one["state"] for one in entries] == ["running", "ran"]
+        (words,) = told
+        assert "There was no word of it in time" in words
+        kinds = [one.kind for one in await settled(world.admin)]
+        assert "worker.failed" in kinds
+
+
+async def test_a_session_that_hangs_is_opened_anew_and_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C-5: seen at a round, in status and as signals; its message is answered."""
+    monkeypatch.setattr(rounds, "ROUND_S", 0.1)
+    monkeypatch.setattr(cortex, "stuck_after", lambda _: 0.4)
+    hanging = 1
+    async with running_world(tmp_path, monkeypatch) as world:
+
+        async def behave(request: ModelRequest) -> ModelAnswer:
+            nonlocal hanging
+            if hanging:
+                hanging -= 1
+                await asyncio.Event().wait()
+            answer: ModelAnswer = say(f"re: {Agent.text_of(request)}")
+            return answer
+
+        world.agent.behave = behave
+        ann = await world.person()
+        await ann.say("hello")
+        await world.until(lambda: ann.talk.texts == ["re: hello"])
+        await world.at_rest()
+        async with asyncio.timeout(PATIENCE_S):
+            found: list[str] = []
+            while "circuit.closed" not in found:
+                await asyncio.sleep(0.02)
+                told = [one for one in await settled(world.admin) if one.kind[:8] == "circuit."]
+                found = [one.kind for one in told]
+        assert found == ["circuit.opened", "circuit.closed"]
+        assert "nothing moved for" in told[0].text
+        assert told[0].data["component"] == f"session:{ann.key}"
+
+
+async def test_rounds_name_sessions_that_are_nearly_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C-5: to whom they are, and how long branches take."""
+    monkeypatch.setattr(rounds, "ROUND_S", 0.1)
+    async with running_world(tmp_path, monkeypatch, model={"context_tokens": 20_000}) as world:
+
+        def behave(_: ModelRequest) -> ModelAnswer:
+            answer: ModelAnswer = say("Well.")
+            usage = Usage(model="agent", input_tokens=100, cache_read_tokens=15_900)
+            return ModelAnswer(blocks=answer.blocks, stop_reason="end_turn", usage=usage)
+
+        world.agent.behave = behave
+        ann, ben = await world.person(), await world.person("ben:vigil:t1")
+        await ann.exchange("hello")
+        async with asyncio.timeout(PATIENCE_S):
+            while not (shown := (await ann.http.get("/api/health")).json())["sessions"]:
+                await asyncio.sleep(0.1)
+        assert shown["sessions"] == [{"session_key": ann.key, "fill": 0.8}]
+        assert shown["branches"] is None
+        assert (await ben.http.get("/api/health")).json()["sessions"] == []
+        facts = [one["facts"] for one in (await ben.http.get("/api/status")).json()["services"]]
+        assert all(not one.get("sessions") for one in facts)
