@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.support.examples import up_to
 from tests.support.goal_records import AT, lesson_of
@@ -23,6 +24,7 @@ from vigil.preferences.confidence import (
     level_of,
     taught,
 )
+from vigil.preferences.shown import UNSURE_MAX, USED_MAX, shown
 
 DAY = timedelta(days=1)
 
@@ -153,3 +155,17 @@ def test_values_are_compared_as_json() -> None:
 
     assert at({"a": 2, "b": 1}) == 0.475
     assert at({"a": 2, "b": True}) == 0.3
+
+
+def test_the_surest_are_shown_and_what_is_not_sure_only_where_a_person_is() -> None:
+    """G-3: so many at most, however many are known."""
+    known = [
+        replace(lesson_of(key=f"k{number:03}", value="a\nb"), confidence=confidence)
+        for number, confidence in enumerate([0.9] * 100 + [0.4] * 100 + [0.0])
+    ]
+    removed = replace(lesson_of(key="gone"), confidence=0.95, is_removed=True)
+    told = shown([*known, removed], AT, asks=True)
+    assert (len(told.used), len(told.unsure)) == (USED_MAX, UNSURE_MAX)
+    assert told.used[0] == "communication, k000: a\nb"
+    assert told.unsure[0].startswith("communication, k100:")
+    assert shown([*known, removed], AT, asks=False) == replace(told, unsure=())

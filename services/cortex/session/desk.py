@@ -7,10 +7,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from vigil import crash
+from vigil.board.preferences import OwnersPreferences
 from vigil.bus.bus import Bus
 from vigil.clock import Clock
 from vigil.contracts import Loop, Row, State, TextBlock
-from vigil.memory.questions import Hit
 from vigil.settings.sections import Person
 from vigil.subjects import SessionKey
 
@@ -21,7 +21,7 @@ from ..core.profile import Inquiry, ModelQuestion
 from ..profiles import profile_of
 from ..thought.accounts import Notice
 from ..thought.compactor import Compactor
-from ..thought.model import ModelAnswer, ModelError, ToolSpec
+from ..thought.model import KnownAtStart, ModelAnswer, ModelError, ToolSpec
 from ..thought.recollector import LoopMemory
 from ..thought.thinker import Thinker
 from ..thought.toolbox import Toolbox
@@ -60,6 +60,7 @@ class SessionDesk:
         self._thinker = thinker
         self._toolbox = toolbox
         self._memory = memory
+        self._preferences = OwnersPreferences(bus, key.scope)
         self._policy = policy
         self._person = person
         self._context_tokens = context_tokens
@@ -106,12 +107,18 @@ class SessionDesk:
             rows,
             person=self._person(),
             policy=self._policy,
-            memories=await self._recall(loop, rows),
+            known=await self._known(loop, rows),
             parent=parent,
         )
 
-    async def _recall(self, loop: Loop, rows: tuple[Row, ...]) -> tuple[Hit, ...]:
-        return await self._memory.recall(loop, rows) if self._policy.profile.knows_person else ()
+    async def _known(self, loop: Loop, rows: tuple[Row, ...]) -> KnownAtStart:
+        """Return what memory has on what began the loop, and how the person likes things."""
+        if not self._policy.profile.knows_person:
+            return KnownAtStart()
+        memories, preferences = await asyncio.gather(
+            self._memory.recall(loop, rows), self._preferences.now()
+        )
+        return KnownAtStart(memories=memories, preferences=preferences)
 
     def _conclude(self, draft: Draft, answer: ModelAnswer) -> None:
         conclude = draft.profile.conclude

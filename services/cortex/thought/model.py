@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, Protocol
 import msgspec
 
 from vigil.contracts import SOCKET, Block, FollowUp, Row, Usage
+from vigil.contracts.board import BoardPreference
 from vigil.errors import VigilError
 from vigil.memory.questions import Hit
 
@@ -41,6 +42,15 @@ class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
     input_schema: dict[str, Any]
 
 
+class KnownAtStart(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of the person when an exchange begins."""
+
+    memories: tuple[Hit, ...] = ()
+    """What was recalled for it, the best first."""
+    preferences: tuple[BoardPreference, ...] = ()
+    """How they like things, as the board has it."""
+
+
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """What a model must know to schedule (SPEC I-1)."""
 
@@ -61,6 +71,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """Where goes what the agent says on its own, unless it names a channel."""
     memories: tuple[Hit, ...] = ()
     """What was recalled for this exchange, the best first."""
+    preferences: tuple[BoardPreference, ...] = ()
     under_way: tuple[str, ...] = ()
     """What was started and is not waited for, each in a line."""
     is_conversation: bool = True

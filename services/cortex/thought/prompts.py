@@ -17,6 +17,7 @@ import jinja2
 
 from vigil.contracts import ExternalBlock, FollowUp, Row, TaskBlock, TextBlock
 from vigil.memory.questions import Hit
+from vigil.preferences.shown import shown
 
 from ..core.profile import TemplateRow
 from .identity import Identity
@@ -185,6 +186,7 @@ def _variables(situation: Situation) -> dict[str, Any]:
             for timer_id, follow_up in items
         ],
         "memories": [_remembered(hit, zone) for hit in situation.memories],
+        "likes": shown(situation.preferences, situation.now, asks=situation.is_conversation),
     }
 
 

@@ -23,7 +23,6 @@ from vigil.contracts import (
     Usage,
 )
 from vigil.errors import Unavailable
-from vigil.memory.questions import Hit
 from vigil.observe import metrics, spans
 from vigil.observe.metrics import Metrics
 from vigil.observe.trace import Span, Tracer
@@ -41,7 +40,7 @@ from .attachments import ShownFiles
 from .budget import CallBudget, Reservation, estimate
 from .catalogue import Catalogue, ModelChoice
 from .identity import Identities
-from .model import ModelAnswer, ModelError, ModelRequest, Situation
+from .model import KnownAtStart, ModelAnswer, ModelError, ModelRequest, Situation
 from .prompts import Prompts
 from .token_stream import TokenStream
 from .toolbox import Toolbox
@@ -91,7 +90,7 @@ class Thinker:
         *,
         person: Person,
         policy: Policy,
-        memories: tuple[Hit, ...],
+        known: KnownAtStart,
         parent: str,
     ) -> ModelAnswer:
         """Ask the model for the open loop of `state`; `parent` is the context of its turn.
@@ -99,7 +98,7 @@ class Thinker:
         Raises:
             ModelError: no answer, or the budget is used up.
         """
-        request = self._request(key, state, rows, person, policy, memories)
+        request = self._request(key, state, rows, person, policy, known)
         attempt = state.attempt + (state.loop.retries if state.loop else 0)
         stream = TokenStream(self._bus.send, key.live, state.turns + 1, attempt)
         try:
@@ -126,7 +125,7 @@ class Thinker:
         Raises:
             ModelError: no answer, or the budget is used up.
         """
-        situation = self._situation(key, state, person, policy, ())
+        situation = self._situation(key, state, person, policy, KnownAtStart())
         request = ModelRequest(
             session_key=str(key),
             system=(self._prompts.question(asked.prompt, user=key.user, **asked.values),),
@@ -150,7 +149,7 @@ class Thinker:
 
     def fixed_tokens(self, key: SessionKey, state: State, person: Person, policy: Policy) -> int:
         """Return the estimate for what a request holds beside the history."""
-        request = self._request(key, state, (), person, policy, ())
+        request = self._request(key, state, (), person, policy, KnownAtStart())
         return estimate(request).input_tokens
 
     def _chosen(
@@ -288,9 +287,9 @@ class Thinker:
         rows: tuple[Row, ...],
         person: Person,
         policy: Policy,
-        memories: tuple[Hit, ...],
+        known: KnownAtStart,
     ) -> ModelRequest:
-        situation = self._situation(key, state, person, policy, memories)
+        situation = self._situation(key, state, person, policy, known)
         return ModelRequest(
             session_key=str(key),
             system=self._system(key, policy.profile),
@@ -328,7 +327,7 @@ class Thinker:
         state: State,
         person: Person,
         policy: Policy,
-        memories: tuple[Hit, ...],
+        known: KnownAtStart,
     ) -> Situation:
         return Situation(
             now=self._clock.now(),
@@ -340,7 +339,8 @@ class Thinker:
             autonomy_enabled=policy.autonomy_enabled,
             channels=policy.channels,
             route=speech.route_of(routed(policy, person), state),
-            memories=memories,
+            memories=known.memories,
+            preferences=known.preferences,
             under_way=_under_way(state),
             is_conversation=policy.profile.is_conversation,
             members=policy.teams.get(key.agent, ()) if key.user == TEAM else (),
