@@ -6,6 +6,7 @@ and nothing else.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 from urllib.parse import urlencode
 
@@ -41,10 +42,19 @@ class InnerApi:
         _, body, _ = await self._answer("GET", path, {}, b"")
         return msgspec.json.decode(body, type=kind)
 
-    async def send(self, method: str, path: str, body: Any = None) -> Any:
-        """Change something."""
+    async def send(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        revision: int | None = None,
+        query: Mapping[str, str] | None = None,
+    ) -> Any:
+        """Change something; with `revision`, only if it's still that one."""
         data = b"" if body is None else msgspec.json.encode(body)
-        return msgspec.json.decode(await self._ask(method, path, {}, data) or b"null")
+        answer = await self._ask(method, path, query or {}, data, revision)
+        return msgspec.json.decode(answer or b"null")
 
     async def download(self, path: str) -> Response:
         """Return a file as the API answers it."""
@@ -52,13 +62,25 @@ class InnerApi:
         _check(status, body)
         return Response(body, status, headers)
 
-    async def _ask(self, method: str, path: str, query: Any, data: bytes = b"") -> bytes:
-        status, body, _ = await self._answer(method, path, query, data)
+    async def _ask(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, Any],
+        data: bytes = b"",
+        revision: int | None = None,
+    ) -> bytes:
+        status, body, _ = await self._answer(method, path, query, data, revision)
         _check(status, body)
         return body
 
     async def _answer(
-        self, method: str, path: str, query: Any, data: bytes
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, Any],
+        data: bytes,
+        revision: int | None = None,
     ) -> tuple[int, bytes, dict[str, str]]:
         head: dict[str, Any] = {}
         chunks: list[bytes] = []
@@ -72,13 +94,16 @@ class InnerApi:
             else:
                 chunks.append(message.get("body", b""))
 
-        await self._app(self._scope(method, path, query, data), receive, send)
+        told = [(b"content-type", b"application/json")] if data else []
+        if revision is not None:
+            told.append((b"if-match", b'"%d"' % revision))
+        scope = self._scope(method, path, query) | {"headers": told}
+        await self._app(scope, receive, send)
         headers = {name.decode(): value.decode() for name, value in head["headers"]}
         return int(head["status"]), b"".join(chunks), headers
 
-    def _scope(self, method: str, path: str, query: Any, data: bytes) -> dict[str, Any]:
+    def _scope(self, method: str, path: str, query: Mapping[str, Any]) -> dict[str, Any]:
         given = {name: _plain(value) for name, value in query.items() if value is not None}
-        headers = [(b"content-type", b"application/json")] if data else []
         kept = ("type", "asgi", "http_version", "server", "client", "scheme")
         return {name: self._outer[name] for name in kept if name in self._outer} | {
             "method": method,
@@ -86,7 +111,6 @@ class InnerApi:
             "raw_path": path.encode(),
             "root_path": "",
             "query_string": urlencode(given, doseq=True).encode(),
-            "headers": headers,
             PRINCIPAL: self._principal,
         }
 

@@ -26,33 +26,46 @@ from .pages import (
     browsers,
     conversation,
     conversations,
+    cost,
+    health,
     inbox,
+    memories,
+    memory,
     record,
+    settings,
     switch,
     timeline,
     today,
     why,
 )
+from .pages.board import autonomy, goal, goals, grants, row, task, tasks, timetable
 from .visit import ConsolePage, Visit
 
 PAGES: Final = (
-    ConsolePage(path="", title="Today", show=today.show),
-    ConsolePage(path="/inbox", title="Inbox", show=inbox.show, act=inbox.act),
-    ConsolePage(
-        path="/conversations",
-        title="Conversations",
-        show=conversations.show,
-        act=conversations.act,
-    ),
-    ConsolePage(path="/why", title="Why", show=why.show),
-    ConsolePage(path="/browsers", title="Browsers", show=browsers.show, act=browsers.act),
+    ConsolePage("", "Today", today),
+    ConsolePage("/inbox", "Inbox", inbox),
+    ConsolePage("/conversations", "Conversations", conversations),
+    ConsolePage("/tasks", "Tasks", tasks),
+    ConsolePage("/goals", "Goals", goals),
+    ConsolePage("/timetable", "Timetable", timetable),
+    ConsolePage("/autonomy", "Autonomy", autonomy),
+    ConsolePage("/memories", "Memory", memories),
+    ConsolePage("/grants", "Grants", grants),
+    ConsolePage("/cost", "Cost", cost),
+    ConsolePage("/health", "Health", health),
+    ConsolePage("/why", "Why", why),
+    ConsolePage("/settings", "Settings", settings),
+    ConsolePage("/browsers", "Browsers", browsers),
 )
-_ONE: Final = "/conversations/{key}"
 BELOW: Final = (
-    ConsolePage(path="/inbox/{id}", title="Inbox", show=inbox.show),
-    ConsolePage(path=_ONE, title="Conversations", show=conversation.show, act=conversation.act),
-    ConsolePage(path=f"{_ONE}/timeline", title="Conversations", show=timeline.show),
-    ConsolePage(path=f"{_ONE}/records/{{seq}}", title="Conversations", show=record.show),
+    ConsolePage("/inbox/{id}", "Inbox", inbox),
+    ConsolePage("/conversations/{key}", "Conversations", conversation),
+    ConsolePage("/conversations/{key}/timeline", "Conversations", timeline),
+    ConsolePage("/conversations/{key}/records/{seq}", "Conversations", record),
+    ConsolePage("/tasks/{id}", "Tasks", task),
+    ConsolePage("/goals/{id}", "Goals", goal),
+    ConsolePage("/timetable/{id}", "Timetable", row),
+    ConsolePage("/memories/{id}", "Memory", memory),
 )
 """Pages of one thing, which others lead to."""
 FIELDS_MAX: Final = 100

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
-from typing import Any
+from types import ModuleType
+from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-import msgspec
 from fastapi import Request
 
 from vigil.settings.tokens import Principal
@@ -18,6 +18,8 @@ from ..edge import Edge
 from ..http.problem import Problem
 from ..work.person import PersonView
 from .inner_api import InnerApi
+
+DIGITS_MAX: Final = 16
 
 
 class Visit:
@@ -60,6 +62,13 @@ class Visit:
             raise Problem(422, f"{name} is required", field=name)
         return self.form[name]
 
+    def number(self, name: str) -> int:
+        """Return a field of the form that is a whole number. Raises: Problem, 422."""
+        text = self.wanted(name)
+        if not (text.isascii() and text.isdecimal() and len(text) <= DIGITS_MAX):
+            raise Problem(422, f"{name} must be a whole number", field=name)
+        return int(text)
+
     def may_decide(self, session_key: str) -> bool:
         """Return whether what a session asks is for the reader to decide, and not for another."""
         key = SessionKey.parse(session_key)
@@ -77,17 +86,18 @@ def segment_of(text: str) -> str:
     return text
 
 
-class ConsolePage(msgspec.Struct, frozen=True, kw_only=True):
-    """A row of the table of pages."""
+class ConsolePage:
+    """A row of the table of pages.
 
-    path: str
-    """Below the console's own."""
-    title: str
-    show: Callable[[Visit], Awaitable[dict[str, Any]]]
-    """Returns what its template, of the name of its module, is filled with."""
-    act: Callable[[Visit], Awaitable[str]] | None = None
-    """Does what its form says; returns where to go on: a path below the console's."""
+    Args:
+        path: below the console's own.
+        module: has `show`, which returns what the template of its name is filled with, and `act`
+            if it has forms, which does what one says and returns where to go on.
+    """
 
-    @property
-    def template(self) -> str:
-        return f"{self.show.__module__.rpartition('.')[2]}.html"
+    def __init__(self, path: str, title: str, module: ModuleType) -> None:
+        self.path = path
+        self.title = title
+        self.template = f"{module.__name__.rpartition('.')[2]}.html"
+        self.show: Callable[[Visit], Awaitable[dict[str, Any]]] = module.show
+        self.act: Callable[[Visit], Awaitable[str]] | None = getattr(module, "act", None)

@@ -1,0 +1,1 @@
+"""What is to be done: the timetable, tasks, goals, cycles, and what was allowed beforehand."""

@@ -1,0 +1,24 @@
+"""Autonomy: how agents keep up by themselves, and what their cycles looked at and found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....timetable.autonomy import AutonomyView
+from ...visit import Visit
+
+
+async def show(visit: Visit) -> dict[str, Any]:
+    return {"autonomy": await visit.api.get(AutonomyView, "/api/autonomy")}
+
+
+async def act(visit: Visit) -> str:
+    """Switch it on or off, or set the interval, for all. Raises: Problem, 403: an admin may."""
+    change: dict[str, Any] = {}
+    if "enabled" in visit.form:
+        change["autonomy_enabled"] = visit.form["enabled"] == "on"
+    if "interval" in visit.form:
+        change["autonomy_interval_secs"] = visit.number("interval")
+    revision = visit.number("revision")
+    await visit.api.send("PATCH", "/api/autonomy", change, revision=revision)
+    return "/autonomy"

@@ -1,0 +1,25 @@
+"""Goals: what an agent pursues, and where each stands."""
+
+from __future__ import annotations
+
+from typing import Any, Final, get_args
+
+from vigil.contracts.board.vocabulary import GoalStatus
+
+from ....board.goals import GoalListing
+from ...visit import Visit
+
+STATUSES: Final = ("", *get_args(GoalStatus))
+
+
+async def show(visit: Visit) -> dict[str, Any]:
+    status = visit.query.get("status") or None
+    found = await visit.api.get(GoalListing, "/api/goals", status=status)
+    return {"goals": found.goals, "status": status or "", "statuses": STATUSES}
+
+
+async def act(visit: Visit) -> str:
+    """Set one. Raises: Problem."""
+    goal = {"description": visit.wanted("description")}
+    made = await visit.api.send("POST", "/api/goals", goal)
+    return f"/goals/{made['id']}"

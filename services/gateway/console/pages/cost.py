@@ -1,0 +1,17 @@
+"""Cost: what calls of models came to, by day, agent, cause, tier."""
+
+from __future__ import annotations
+
+from typing import Any, Final, get_args
+
+from ...work.cost import By, Costs
+from ..visit import Visit
+
+DIVIDED: Final[tuple[str, ...]] = get_args(By)
+
+
+async def show(visit: Visit) -> dict[str, Any]:
+    by = [one for one in DIVIDED if f"by_{one}" in visit.query] or ["day"]
+    days = visit.query.get("days", "7")
+    costs = await visit.api.get(Costs, "/api/cost", days=days, by=by)
+    return {"costs": costs, "by": by, "divided": DIVIDED, "days": days}

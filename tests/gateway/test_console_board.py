@@ -1,0 +1,208 @@
+"""The console's pages of what is to be done, what is known, what it cost, and what runs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+import msgspec
+import pytest
+import pytest_asyncio
+
+from tests.support.console import Reader, Shown, pages, signed_in
+from tests.support.gateway import Gate
+from tests.support.goal_records import action_of
+from tests.support.remembering import running_memories, save
+from vigil.board.kept import ACTIONS, KeptBoard
+from vigil.bus.kv import KeyValue
+from vigil.contracts import Change, DeadLetter, encode
+from vigil.contracts.costs import CostRow, DayOfCosts
+from vigil.subjects import Scope, SessionKey, token_of
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+HOSTILE: Final = (
+    "</textarea><script>alert(1)</script><img src=x onerror=alert(2)>\"'\x1b[2J\u202etxt"
+)
+ROW: Final = {"name": "News", "prompt": "Read them", "cron": "0 9 * * *"}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def gate(tmp_path_factory: Any) -> AsyncIterator[Gate]:
+    home: Path = tmp_path_factory.mktemp("home")
+    async with running_memories(home) as gate:
+        yield gate
+
+
+class Person:
+    """Somebody with a browser and a token; and somebody else, signed in, too."""
+
+    def __init__(self, reader: Reader, api: httpx2.AsyncClient, stranger: Reader) -> None:
+        self.reader = reader
+        self.api = api
+        self.stranger = stranger
+
+
+async def person(gate: Gate, user: str) -> Person:
+    return Person(
+        await signed_in(gate, user), await gate.person(user), await signed_in(gate, "stan")
+    )
+
+
+def form_of(page: Shown, **fields: str) -> dict[str, str]:
+    """Return the form of a page that has these fields."""
+    found = [one for one in page.forms if fields.items() <= one.items()]
+    assert len(found) == 1, found
+    return {name: value for name, value in found[0].items() if name != "action"}
+
+
+async def test_the_timetable_runs_and_pauses_rows(gate: Gate) -> None:
+    ann = await person(gate, "ann")
+    made = (await ann.api.post("/api/cron", json=ROW)).json()
+    page = await ann.reader.page("/timetable")
+    assert "News" in page.text
+    form = form_of(page, id=made["id"])
+    assert await ann.reader.did("/timetable", **form | {"do": "run"}) == "/console/timetable"
+    shown = (await ann.reader.page(f"/timetable/{made['id']}")).text
+    assert "by hand" in shown
+    assert "Read them" in shown
+    await ann.reader.did("/timetable", **form | {"do": "pause"})
+    assert (await ann.reader.send("/timetable", **form | {"do": "pause"})).status_code == 412
+    assert "paused" in (await ann.reader.page("/timetable")).text
+    assert "running" in (await ann.reader.page("/timetable", state="running")).text
+    refused = await ann.stranger.send("/timetable", **form | {"do": "run"})
+    assert refused.status_code == 404
+    assert (await ann.stranger.client.get(f"/console/timetable/{made['id']}")).status_code == 404
+
+
+async def test_tasks_and_goals_are_made_and_moved(gate: Gate) -> None:
+    """As they were shown: who moved first wins, and whoever is late reads it again."""
+    ben = await person(gate, "ben")
+    task = await ben.reader.did("/tasks", title="Water", description="all", priority="high")
+    goal = await ben.reader.did("/goals", description="Keep the plants alive")
+    for path, text, to in ((task, "Water", "backlog"), (goal, "plants alive", "paused")):
+        below = path.removeprefix("/console")
+        page = await ben.reader.page(below)
+        assert text in page.text
+        form = form_of(page, status=to)
+        assert await ben.reader.did(below, **form) == path
+        assert (await ben.reader.send(below, **form)).status_code == 412
+        assert to in (await ben.reader.page(below)).text
+        assert (await ben.stranger.client.get(path)).status_code == 404
+        assert (await ben.stranger.send(below, **form)).status_code == 404
+        assert path in (await ben.reader.page(below.rpartition("/")[0])).links
+    below = task.removeprefix("/console")
+    await ben.reader.did(below, **form_of(await ben.reader.page(below), do="remove"))
+    assert task not in (await ben.reader.page("/tasks")).links
+    bad = await ben.reader.send("/tasks", title="", description="", priority="high")
+    assert bad.status_code == 422
+
+
+async def test_a_grant_is_ended(gate: Gate) -> None:
+    cat = await person(gate, "cat")
+    body = {"tool": "shell", "constraints": [{"kind": "argv", "argv": ["df"]}]}
+    made = (await cat.api.post("/api/grants", json=body)).json()
+    assert '"df"' in (await cat.reader.page("/grants")).text
+    assert (await cat.stranger.send("/grants", id=made["id"])).status_code == 404
+    await cat.reader.did("/grants", id=made["id"])
+    assert "Nothing is allowed" in (await cat.reader.page("/grants")).text
+    assert "ended" in (await cat.reader.page("/grants", state="all")).text
+
+
+async def test_memory_is_searched_forgotten_and_undone(gate: Gate) -> None:
+    dan = await person(gate, "dan")
+    tea = await save(dan.api, "Dan prefers green tea", source="notes")
+    await save(dan.api, "Dan plays chess", source="import-7")
+    found = await dan.reader.page("/memories", q="tea")
+    assert "Dan prefers green tea" in found.text
+    assert "found by" in found.text
+    link = f"/memories/{tea}?agentId=vigil"
+    assert f"/console{link}" in found.links
+    assert "notes" in (await dan.reader.page(link)).text
+    assert (await dan.stranger.client.get(f"/console{link}")).status_code == 404
+    refused = await dan.stranger.send(f"/memories/{tea}", agentId="vigil")
+    assert refused.status_code == 404
+    await dan.reader.did(f"/memories/{tea}", agentId="vigil")
+    await dan.reader.did("/memories", source="import-7", agentId="vigil")
+    left = (await dan.reader.page("/memories")).text
+    assert "green tea" not in left
+    assert "chess" not in left
+
+
+async def test_cost_health_and_settings(gate: Gate) -> None:
+    eli = await person(gate, "eli")
+    names = {"agent": "vigil", "cause": "t1", "tier": "main", "model": "m"}
+    spent = DayOfCosts(user="eli", rows=(CostRow(**names, calls=3, micro_usd=4_200_000),))
+    bucket = KeyValue(await gate.stack.bus("cortex"), "BUDGETS")
+    day = datetime.now(UTC).date()
+    await bucket.put(f"{day}.costs.{token_of('eli')}", msgspec.json.encode(spent))
+    assert "$4.20" in (await eli.reader.page("/cost", by_model="1", by_day="1")).text
+    assert "$4.20" in (await eli.reader.page()).text
+    assert "$4.20" not in (await eli.stranger.page("/cost")).text
+    key = SessionKey("eli", "vigil", "t1")
+    letter = DeadLetter(
+        id="cortex-SESSIONS-9", service="cortex", stream="SESSIONS", subject=key.in_user, seq=9,
+        cause=HOSTILE, at=datetime.now(UTC), data=b"{",
+    )  # fmt: skip
+    await gate.admin.publish(key.dead("cortex"), encode(letter))
+    form = form_of(await eli.reader.page("/health"), id=letter.id)
+    assert (await eli.stranger.send("/health", **form | {"do": "discard"})).status_code == 404
+    await eli.reader.did("/health", **form | {"do": "discard"})
+    assert letter.id not in (await eli.reader.page("/health")).text
+    refused = await eli.reader.send("/health", do="reset", name="model:m")
+    assert refused.status_code == 403
+    settings = form_of(await eli.reader.page("/settings"), quiet_hours="")
+    await eli.reader.did("/settings", **settings | {"timezone": "Asia/Tokyo"})
+    assert (await eli.reader.send("/settings", **settings)).status_code == 412
+    kept = form_of(await eli.reader.page("/settings"), timezone="Asia/Tokyo")
+    bad = await eli.reader.send("/settings", **kept | {"timezone": "Mars/Base"})
+    assert bad.status_code == 422
+
+
+async def test_autonomy_is_an_admins(gate: Gate) -> None:
+    fay = await signed_in(gate, "fay")
+    assert not [one for one in (await fay.page("/autonomy")).forms if "interval" in one]
+    assert (await fay.send("/autonomy", interval="60", revision="0")).status_code == 403
+    root = await signed_in(gate, "root", is_admin=True)
+    (form,) = [one for one in (await root.page("/autonomy")).forms if "interval" in one]
+    sent = {"revision": form["revision"], "interval": "7200"}
+    await root.did("/autonomy", **sent)
+    assert "7200" in (await root.page("/autonomy")).text
+    assert (await root.send("/autonomy", **sent)).status_code == 412
+
+
+async def test_what_others_wrote_is_text_on_each_page(gate: Gate) -> None:
+    """In every field: nothing of it is markup, runs, ends a field, or turns a line around."""
+    gus = await person(gate, "gus")
+    api = gus.api
+    row = (await api.post("/api/cron", json=ROW | {"name": HOSTILE[:60], "prompt": HOSTILE})).json()
+    task = (
+        await api.post("/api/tasks", json={"title": HOSTILE[:60], "description": HOSTILE})
+    ).json()
+    goal = (await api.post("/api/goals", json={"description": HOSTILE})).json()
+    memory = await save(api, HOSTILE.replace("\x1b", ""), source="notes")
+    grant = {"tool": "x", "constraints": [{"kind": "equal", "field": "f", "value": HOSTILE}]}
+    await api.post("/api/grants", json=grant | {"why": HOSTILE})
+    action = action_of(id="9" * 32, owner="gus", agent="vigil", description=HOSTILE)
+    board = KeptBoard(gate.admin, ACTIONS)
+    await board.create(
+        lambda _: action, Scope("vigil", "gus"), Change(by="vigil"), datetime.now(UTC)
+    )
+    key = SessionKey("gus", "vigil", "t1")
+    await api.post(f"/api/sessions/{key}/messages", json={"text": HOSTILE})
+    said = await gate.say(str(key), HOSTILE, effect_id="8" * 32, tag=HOSTILE[:40])
+    talk = f"/conversations/{key}"
+    below = [f"/timetable/{row['id']}", f"/tasks/{task['id']}", f"/goals/{goal['id']}"]
+    below += [f"/memories/{memory}", talk, f"{talk}/timeline", f"{talk}/records/{said.seq}"]
+    below += ["/memories?q=alert", f"/why?id={'8' * 32}"]
+    seen = ""
+    for path in (*pages(), *below):
+        page = await gus.reader.page(path)
+        names = {tag for tag, _ in page.tags}
+        assert not names & {"script", "img", "iframe", "style"}, path
+        assert not [n for _, found in page.tags for n in found if n.startswith("on")], path
+        assert not set(page.text) & {"\x1b", "\u202e"}, path
+        seen += page.text
+    assert seen.count("alert(1)") >= 12
