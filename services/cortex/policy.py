@@ -18,6 +18,7 @@ from vigil.settings.hours import digest_time_of, pause_of, quiet_hours_of, zone_
 from vigil.settings.sections import Person
 from vigil.subjects import SessionKey
 from vigil.teams import TEAM
+from vigil.timetable.cycles import KIND as CYCLE
 
 from .core import Policy
 from .core.context.sight import TOKENS_SHARE_MAX, Sight
@@ -45,6 +46,7 @@ MADE: Final = frozenset(
         "fallback",
         "home_thread",
         "homes",
+        "looks",
         "profile",
         "result_length_max",
         "route",
@@ -82,6 +84,7 @@ def policy_of(config: Config, key: SessionKey) -> Policy:
         home_thread=config.person_of(key.user).home_thread,
         homes=tuple(map(str, homes_of(config, key))) if key.user == TEAM else (),
         teams=config.teams,
+        looks=frozenset(agent.looks if key.kind == CYCLE else ()),
         urls=frozenset(url for site in config.sites.values() for url in site.urls),
     )
 

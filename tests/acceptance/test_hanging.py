@@ -20,7 +20,16 @@ from tests.support.world import Person, StoppedClock, World, running_world
 from vigil.contracts import ToolUseBlock, Usage
 
 PATIENCE_S = 40.0
+LOOK = "https://silent.example/status"
 REPORT = {"checked": ["CI"], "found": ["no news of CI"], "deferred": ["CI"], "recheck": []}
+
+
+def _calls(*calls: tuple[str, str]) -> ModelAnswer:
+    blocks = [
+        ToolUseBlock(id=f"call_{name}", name=name, input={"task": task}) for name, task in calls
+    ]
+    usage = Usage(model="agent", input_tokens=1, output_tokens=1)
+    return ModelAnswer(blocks=tuple(blocks), stop_reason="tool_use", usage=usage)
 
 
 async def _entries(world: World, person: Person, count: int) -> list[dict[str, Any]]:
@@ -32,29 +41,32 @@ async def _entries(world: World, person: Person, count: int) -> list[dict[str, A
     return found[::-1]
 
 
-async def test_a_worker_that_hangs_is_ended_and_its_cycle_goes_on(
+async def test_workers_and_looks_that_hang_are_ended_and_their_cycle_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """C-5: after 300 s without a word; the cycle is told, and reports."""
-    at_work, told = asyncio.Event(), []
+    """C-5, L-7: after 300 s without a word; the cycle is told, and reports."""
+    hanging: list[str] = []
+    told: list[str] = []
+    tasks: list[str] = []
 
     async def behave(request: ModelRequest) -> ModelAnswer:
-        if ":_worker-" in request.session_key:
-            at_work.set()
+        if ":_worker-" in request.session_key or ":_reader-" in request.session_key:
+            hanging.append(Agent.text_of(request))
             await asyncio.Event().wait()
         if ":_autonomy-" not in request.session_key:
             return say("Hello.")
         if request.purpose == "report":
             return say(json.dumps(REPORT))
         if request.rows[-1].source == "task":
-            call = ToolUseBlock(id="call", name="spawn_worker", input={"task": "Look at CI"})
-            usage = Usage(model="agent", input_tokens=1, output_tokens=1)
-            return ModelAnswer(blocks=(call,), stop_reason="tool_use", usage=usage)
-        told.append(str(request.rows[-1].blocks))
+            tasks.append(Agent.text_of(request))
+            return _calls(("spawn_worker", "Look at CI"), ("research", LOOK))
+        told.append(str(request.rows))
         return say("That was all.")
 
     keeping_up = {"autonomy_enabled": True}
-    async with running_world(tmp_path, monkeypatch, has_hands=True, cortex=keeping_up) as world:
+    async with running_world(
+        tmp_path, monkeypatch, has_hands=True, cortex=keeping_up, agent={"looks": [LOOK]}
+    ) as world:
         assert isinstance(world.clock, StoppedClock)
         world.agent.behave = behave
         ann = await world.person("ann:vigil:main", has_socket=False)
@@ -63,12 +75,14 @@ async def test_a_worker_that_hangs_is_ended_and_its_cycle_goes_on(
             while not (await ann.http.get("/api/cron", params={"all": True})).json()["rows"]:
                 await asyncio.sleep(0.02)
         world.clock.move(FIRST_AFTER.total_seconds())
-        await asyncio.wait_for(at_work.wait(), PATIENCE_S)
+        await world.until(lambda: len(hanging) == 2)
+        assert LOOK in hanging
+        assert tasks[0].endswith(f"is put off:\n- {LOOK}")
         await world.advance(301)
         entries = await _entries(world, ann, 2)
         assert [one["state"] for one in entries] == ["running", "ran"]
         (words,) = told
-        assert "There was no word of it in time" in words
+        assert words.count("There was no word of it in time") == 2
         kinds = [one.kind for one in await settled(world.admin)]
         assert "worker.failed" in kinds
 

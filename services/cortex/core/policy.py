@@ -96,6 +96,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Who the members are of agents' teams."""
     urls: frozenset[str] = frozenset()
     """Addresses that the configuration names: fetching one tells nobody anything."""
+    looks: frozenset[str] = frozenset()
+    """What the configuration has a cycle keep up with; in other sessions there is none."""
 
     @property
     def is_reply_voidable(self) -> bool:

@@ -7,12 +7,13 @@ from typing import Final
 
 from ..errors import ConfigError, InvalidInput
 from ..teams import check_user
+from ..timetable.named_looks import check_looks
 from ..timetable.watched import check_watched, watched_of
 from .sections import Agent, McpServer, WatchSection
 
 
-def check_team(section: str, agent: Agent) -> None:
-    """Check what the types don't say of who is in a team.
+def check_agent(section: str, agent: Agent) -> None:
+    """Check what the types don't say of what an agent keeps up with, and of who is in a team.
 
     Raises:
         ConfigError: naming the section, the field and the reason.
@@ -21,6 +22,7 @@ def check_team(section: str, agent: Agent) -> None:
     def wrong(reason: str) -> ConfigError:
         return ConfigError(f"[{section}]: {reason}")
 
+    check_looks(section, agent.looks)
     if agent.kind == "personal":
         if agent.members:
             raise wrong("members: go with kind = 'team'")

@@ -25,7 +25,7 @@ from ..teams import TEAM, Teams
 from ..topology import DAY_S
 from . import models, secrets, sites
 from .budget import Caps
-from .checks import check_mcp, check_team, check_watch
+from .checks import check_agent, check_mcp, check_watch
 from .grants import GrantSection
 from .grants import mistakes as grant_mistakes
 from .hours import PARSED
@@ -341,9 +341,9 @@ def _check(raw: dict[str, Any]) -> list[str]:
         for section in NAMED_SECTIONS:
             for name in raw.get(section, {}):
                 check_part(section, name)
-        check_team("agent", config.agent)
+        check_agent("agent", config.agent)
         for name, agent in config.agents.items():
-            check_team(f"agents.{name}", agent)
+            check_agent(f"agents.{name}", agent)
         for hook in config.hooks.values():
             SessionKey.of(hook.user, hook.agent, hook.thread)
         for name, server in config.mcp.items():

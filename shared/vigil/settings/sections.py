@@ -52,8 +52,7 @@ class Gateway(Section, frozen=True, kw_only=True):
     person_backlog_max: Positive = 500
     """The same for a person, as seen by one gateway."""
     connections_max: NotNegative = 0
-    """Open connections, two thirds for authenticated clients; 0: three quarters of the process's
-    file limit, which is also the maximum."""
+    """Open connections, 2/3 for authenticated clients; 0: 3/4 of the file limit, the maximum."""
     strangers_of_address_max: Positive = 256
     """Unauthenticated connections of an address; beyond, the oldest is closed. A proxy is one
     address: set limits there and raise this."""
@@ -218,8 +217,7 @@ class Person(Section, frozen=True, kw_only=True):
     digest_at: str = "08:00"
     """Local time at which it is told together what could wait, or repeats itself."""
     pause: str = ""
-    """`"on"`: nothing is said or begun unasked until that is taken back; an instant, in local time
-    unless it names a zone, as `2026-12-01T08:00`: until then."""
+    """`"on"`: nothing is said or begun unasked; an instant, as `2026-12-01T08:00`: until then."""
 
 
 class Agent(Section, frozen=True, kw_only=True):
@@ -237,6 +235,8 @@ class Agent(Section, frozen=True, kw_only=True):
     """What it may do unasked: nothing, read, change its own data, or act outside."""
     model: str = ""
     """Its own, instead of `model.main`."""
+    looks: tuple[str, ...] = ()
+    """What its cycles keep up with: addresses, `feed:`, `search:`, `mcp:SERVER__TOOL`."""
 
 
 class Executor(Section, frozen=True, kw_only=True):

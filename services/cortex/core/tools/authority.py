@@ -13,7 +13,8 @@ and no more: neither the person's order nor the agent's authority is lent to a s
     nobody, authority "off"                        asks   asks    asks       asks
     any of these, and outside content, at most     runs   asks    asks       asks
 
-An address that the configuration names is `read` to fetch, unless outside content had a part.
+An address that the configuration names is `read` to fetch, unless outside content had a part. What
+it has a cycle keep up with is `read` to look at in any case, to the letter (`looks`).
 Where it asks, a standing grant of the person's may let the call run (`routing`, `vigil.grants`).
 The tools of the core and of memory have rules of their own (`own_tools`, `calls`).
 """

@@ -14,6 +14,7 @@ from vigil.contracts import Risk, Tool, ToolUseBlock
 from vigil.grants.rule import Standing, Wanted, match
 from vigil.memory.operation import tools as memory_tools
 from vigil.subjects import SessionKey
+from vigil.timetable.named_looks import TOOL
 
 from ...profiles import starters
 from ..draft import Draft
@@ -23,6 +24,7 @@ from . import arguments, authority, calls
 from .declaration import Answer, OwnCall, OwnTool, Result, declared
 
 FETCH: Final = "http_get"
+RESEARCH: Final = "research"
 ONLY_THE_PERSON: Final = (
     "Only the person may ask for that, in a message of theirs, and in a conversation that took in "
     "no content from outside. They can do it themselves: `vigil me`, `vigil cron`."
@@ -67,7 +69,8 @@ def _own(draft: Draft, use: ToolUseBlock, own: OwnTool) -> Answer:
 
 def _starter(draft: Draft, use: ToolUseBlock) -> Answer:
     starter = starters()[use.name].starter
-    risk = starter.risk_swayed if starter is not None and draft.sway.is_outside else "read"
+    is_free = starter is None or not draft.sway.is_outside or _is_look(draft, use)
+    risk = "read" if is_free or starter is None else starter.risk_swayed
     reason = None if risk == "read" else _reason_to_ask(draft, risk)
     if reason is None:
         return children.spawn(draft, use)
@@ -102,7 +105,8 @@ def _executor(draft: Draft, use: ToolUseBlock, tool: Tool) -> Answer:
     if tool.is_personal and (draft.sway.is_outside or not draft.loop.is_direct):
         return ONLY_THE_PERSON, True
     is_free = use.name in draft.policy.profile.free and tool.risk != "destructive"
-    risk = "read" if _is_configured(draft, use) else tool.risk
+    is_named = _is_configured(draft, use) or _is_named_tool(draft, use, tool)
+    risk = "read" if is_named else tool.risk
     reason = None if is_free else _reason_to_ask(draft, risk)
     if reason is None:
         return calls.call(draft, use, tool)
@@ -122,6 +126,20 @@ def _is_configured(draft: Draft, use: ToolUseBlock) -> bool:
     url = use.input.get("url")
     is_fetch = use.name == FETCH and isinstance(url, str)
     return is_fetch and url in draft.policy.urls and not draft.sway.is_outside
+
+
+def _is_look(draft: Draft, use: ToolUseBlock) -> bool:
+    """Whether a reader is to look at what the configuration names, to the letter: nothing is in
+    its task that a model put there, whatever that read before."""
+    task = use.input.get("task")
+    return use.name == RESEARCH and isinstance(task, str) and task in draft.policy.looks
+
+
+def _is_named_tool(draft: Draft, use: ToolUseBlock, tool: Tool) -> bool:
+    """Whether a call is of a tool that the configuration has a cycle look at. What a model put
+    into its arguments may carry something out, once content from outside had a part in it."""
+    is_named = f"{TOOL}{use.name}" in draft.policy.looks and tool.risk in ("read", "external")
+    return is_named and not (use.input and draft.sway.is_outside)
 
 
 def _reason_to_ask(draft: Draft, risk: Risk) -> str | None:
