@@ -266,7 +266,7 @@ async def test_stats_and_maintenance(gate: Gate) -> None:
         content = b"" if body is None else json.dumps(body).encode()
         answer = await client.post("/api/maintenance", content=content)
         assert answer.status_code == 200, answer.text
-        assert set(answer.json()) == {"pruned", "merged", "message"}
+        assert set(answer.json()) == {"pruned", "merged", "observed", "message"}
         assert (answer.json()["pruned"], answer.json()["merged"]) == (0, 0)
     assert_problem(await ann.post("/api/maintenance", json={"userId": "root"}), 403, "userId")
 

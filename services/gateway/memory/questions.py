@@ -94,7 +94,9 @@ class Remembering:
             done = await self._answered(
                 self._edge.memory.ask(scope, Maintain(), timeout_s=MAINTENANCE_S)
             )
-        return wire.MaintenanceDone(pruned=done.pruned, merged=done.merged, message=done.message)
+        return wire.MaintenanceDone(
+            pruned=done.pruned, merged=done.merged, observed=done.observed, message=done.message
+        )
 
     async def rebuild(self, question: questions.Rebuild) -> wire.RebuildStarted:
         """Have every replica make its indexes anew. The caller is an admin."""

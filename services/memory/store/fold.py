@@ -9,6 +9,8 @@ so a rebuild comes to the same rows as living through it, however the log is cut
   and vector go, and no question about the past finds it. A summary contains its members word for
   word, so forgetting one forgets them, and forgetting a member forgets the summary; the other
   members stand again.
+* An observation quotes a member: it is void unless all of them stand, and forgetting one of them
+  forgets it.
 * An end other than that applies only to what stands.
 * An undo ends what it names and all that was derived from it by now, also if that happened after
   the undo was planned; members of a merge that is undone stand again, but for those that are
@@ -41,6 +43,7 @@ from vigil.subjects import Scope
 
 from ..recall import facets
 from ..upkeep import decide
+from ..upkeep.recurrence import SOURCE as OBSERVED
 from . import counts, places
 from .instants import micros, micros_or_none
 from .places import Place
@@ -78,6 +81,8 @@ _NEIGHBOURS: Final = (
     " UNION SELECT from_num FROM edges WHERE to_num = ?1"
 )
 
+OBSERVER: Final = "maintenance"
+"""Who writes observations down."""
 Reason = Literal["asked", "expired", "decayed"]
 
 
@@ -153,7 +158,12 @@ class Fold:
     # ------------------------------------------------------------ beginnings
 
     def _save(self, place: Place, entry: Entry, record: MemorySaved) -> None:
-        if self._insert(place, entry, record.memory, record.memory.provenance):
+        memory = record.memory
+        if memory.source == OBSERVED and record.by == OBSERVER:
+            standing = self._numbers(place, memory.provenance, is_standing=True)
+            if len(standing) < len(memory.provenance):
+                return
+        if self._insert(place, entry, memory, memory.provenance):
             self._link(place, record.edges)
 
     def _merge(self, place: Place, entry: Entry, record: MemoriesMerged) -> None:
@@ -214,6 +224,7 @@ class Fold:
         asked = self._numbers(place, ids)
         gone = decide.closure(asked, self._members)
         gone = decide.closure(gone, self._summaries)
+        gone = decide.closure(gone, lambda num: self._observations(place, num))
         said = [(num, self._blank(place, seq, num)) for num in sorted(gone)]
         counts.forget(self._db, place, said)
         self._restore_members(seq, gone)
@@ -324,6 +335,13 @@ class Fold:
         sql = """SELECT p.num FROM memories m JOIN provenance p
                  ON p.scope = m.scope AND p.of_id = m.id WHERE m.num = ? AND m.scope = ?"""
         return _first(self._db.execute(sql, (num, place.number)))
+
+    def _observations(self, place: Place, num: int) -> list[int]:
+        """Return the observations that it is a member of."""
+        sql = """SELECT p.num FROM memories m JOIN provenance p
+                 ON p.scope = m.scope AND p.of_id = m.id JOIN memories o ON o.num = p.num
+                 WHERE m.num = ? AND m.scope = ? AND o.source = ?"""
+        return _first(self._db.execute(sql, (num, place.number, OBSERVED)))
 
     def _text_of(self, num: int) -> tuple[str | None, str, str, bytes]:
         """Return how a memory ended, its facets, its terms and its tokens."""

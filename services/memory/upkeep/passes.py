@@ -17,8 +17,10 @@ from vigil.clock import Clock
 from vigil.contracts import (
     MemoriesAssociated,
     MemoriesMerged,
+    Memory,
     MemoryForgotten,
     MemoryRecord,
+    MemorySaved,
 )
 from vigil.memory.operations.maintain import Maintained
 from vigil.memory.questions import IDS_MAX
@@ -28,7 +30,7 @@ from ..store import places
 from ..store.places import Place
 from ..store.store import Store
 from ..vectors import VectorIndex, Where
-from . import decide, work
+from . import decide, recurrence, work
 from .decide import Associations, Looked, Merge, Prunable
 from .work import Unlooked
 
@@ -60,16 +62,19 @@ class Passes:
     # ------------------------------------------------------------ maintenance (SPEC M-6)
 
     async def maintain(self, scopes: Sequence[Scope]) -> Maintained:
-        """Delete what has expired or faded, and merge old volatile notes.
+        """Delete what has expired or faded, merge old volatile notes, and observe what comes up
+        again and again.
 
         Raises:
             Unavailable: the log can't be written now; what was written by then stands.
         """
-        pruned = merged = 0
+        pruned = merged = observed = 0
         for scope in scopes:
             pruned += await self._prune(scope)
             merged += await self._merge(scope)
-        return Maintained(pruned=pruned, merged=merged, message=_maintained(pruned, merged))
+            observed += await self._observe(scope)
+        message = _maintained(pruned, merged, observed)
+        return Maintained(pruned=pruned, merged=merged, observed=observed, message=message)
 
     async def _prune(self, scope: Scope) -> int:
         now = self._clock.now()
@@ -111,6 +116,25 @@ class Passes:
             record = MemoriesMerged(**about, memory=merge.memory, merged_ids=merge.merged_ids)
             await self._append(scope, record)
         return len(merges)
+
+    async def _observe(self, scope: Scope) -> int:
+        now = self._clock.now()
+
+        def plan(db: sqlite3.Connection) -> list[Memory]:
+            place = places.find(db, scope)
+            if place is None:
+                return []
+            said = work.recent(db, place, now)
+            if len(said) < recurrence.OCCASIONS_MIN:
+                return []
+            near, known = work.near(db, place, said), work.observed(db, place)
+            return recurrence.observations(said, near, known, now)
+
+        made = await self._store.read(plan)
+        for memory in made:
+            about = self._about(scope, "observe", memory.id)
+            await self._append(scope, MemorySaved(**about, memory=memory))
+        return len(made)
 
     # ------------------------------------------------------------ association (SPEC M-5)
 
@@ -213,17 +237,18 @@ def _counted(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
 
 
-def _maintained(pruned: int, merged: int) -> str:
+def _maintained(pruned: int, merged: int, observed: int) -> str:
     """Return a sentence about a pass.
 
-    >>> _maintained(2, 1)
+    >>> _maintained(2, 1, 0)
     '2 memories pruned, 1 batch of notes merged into a summary.'
-    >>> _maintained(0, 0)
+    >>> _maintained(0, 0, 0)
     'There was nothing to prune or to merge.'
     """
+    told = f" {_counted(observed, 'observation', 'observations')} made." if observed else ""
     if not pruned and not merged:
-        return "There was nothing to prune or to merge."
+        return told.strip() or "There was nothing to prune or to merge."
     memories = _counted(pruned, "memory", "memories")
     batches = _counted(merged, "batch", "batches")
     summaries = "a summary" if merged == 1 else "summaries"
-    return f"{memories} pruned, {batches} of notes merged into {summaries}."
+    return f"{memories} pruned, {batches} of notes merged into {summaries}.{told}"

@@ -14,9 +14,12 @@ from vigil.contracts import Memory, MemoryType
 from ..store import views
 from ..store.instants import DAY, instant, instant_or_none, micros
 from ..store.places import Place
-from . import decide
+from . import decide, recurrence
 from .decide import Kept
+from .recurrence import Remark
 
+RECENT_MAX: Final = 2_000
+"""Memories among which one pass looks for what came up again."""
 NOTES_MAX: Final = 10_000
 """That one pass may merge in one scope; the others are for the next one."""
 
@@ -53,10 +56,10 @@ def unlooked(
     """Return memories that were saved after one sequence and up to another, oldest first."""
     rows = db.execute(
         """SELECT m.num, m.id, f.vector,
-            m.ended IS NULL AND (m.expires_at IS NULL OR m.expires_at > ?)
+            m.ended IS NULL AND (m.expires_at IS NULL OR m.expires_at > ?) AND m.source <> ?
         FROM memories m LEFT JOIN features f USING (num)
         WHERE m.scope = ? AND m.num > ? AND m.num <= ? ORDER BY m.num LIMIT ?""",
-        (micros(now), place.number, after, until, limit),
+        (micros(now), recurrence.SOURCE, place.number, after, until, limit),
     )
     return [Unlooked(num, i, vector, bool(stands)) for num, i, vector, stands in rows]
 
@@ -70,8 +73,15 @@ def known(
             SELECT 1 FROM edges e WHERE e.relation IN ('related_to', 'updates') AND (
                 e.from_num = m.num AND e.to_num = :num OR e.from_num = :num AND e.to_num = m.num))
         FROM json_each(:ids) w CROSS JOIN memories m ON m.scope = :scope AND m.id = w.value
-        WHERE m.ended IS NULL AND (m.expires_at IS NULL OR m.expires_at > :now)""",
-        {"num": num, "ids": _json(ids), "scope": place.number, "now": micros(now)},
+        WHERE m.ended IS NULL AND (m.expires_at IS NULL OR m.expires_at > :now)
+            AND m.source <> :observed""",
+        {
+            "num": num,
+            "ids": _json(ids),
+            "scope": place.number,
+            "now": micros(now),
+            "observed": recurrence.SOURCE,
+        },
     ).fetchall()
     linked = frozenset(i for i, _, is_linked in rows if is_linked)
     return Known({i: other for i, other, _ in rows}, linked)
@@ -129,6 +139,47 @@ def notes(
         },
     )
     return [views.view(row, now) for row in rows]
+
+
+def recent(db: sqlite3.Connection, place: Place, now: datetime) -> list[Remark]:
+    """Return what people's conversations left lately that stands, the newest first."""
+    rows = db.execute(
+        """SELECT id, num, thread, content, happened_at FROM memories
+        WHERE scope = :scope AND ended IS NULL AND (expires_at IS NULL OR expires_at > :now)
+            AND happened_at > :since AND thread <> '' AND substr(thread, 1, 1) <> '_'
+            AND NOT is_tainted AND type NOT IN ('identity', 'summary', 'observation')
+        ORDER BY happened_at DESC, num DESC LIMIT :limit""",
+        {
+            "scope": place.number,
+            "now": micros(now),
+            "since": micros(now - recurrence.WITHIN),
+            "limit": RECENT_MAX,
+        },
+    )
+    return [
+        Remark(id=i, num=num, thread=thread, content=content, at=instant(at))
+        for i, num, thread, content, at in rows
+    ]
+
+
+def near(db: sqlite3.Connection, place: Place, said: Sequence[Remark]) -> list[tuple[str, str]]:
+    """Return which of them are associated by what they say."""
+    rows = db.execute(
+        """SELECT a.id, b.id FROM json_each(:nums) w CROSS JOIN edges e ON e.from_num = w.value
+        JOIN memories a ON a.num = e.from_num JOIN memories b ON b.num = e.to_num
+        WHERE e.scope = :scope AND e.relation IN ('related_to', 'updates')""",
+        {"nums": msgspec.json.encode([one.num for one in said]).decode(), "scope": place.number},
+    )
+    return [(one, other) for one, other in rows]
+
+
+def observed(db: sqlite3.Connection, place: Place) -> list[tuple[str, ...]]:
+    """Return the members of each observation that was ever made."""
+    rows = db.execute(
+        "SELECT provenance FROM memories WHERE scope = ? AND source = ?",
+        (place.number, recurrence.SOURCE),
+    )
+    return [msgspec.json.decode(row[0], type=tuple[str, ...]) for row in rows]
 
 
 def existing(db: sqlite3.Connection, place: Place, ids: Sequence[str]) -> frozenset[str]:

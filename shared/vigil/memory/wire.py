@@ -170,6 +170,8 @@ class MaintenanceDone(Shown, frozen=True, kw_only=True):
 
     pruned: int
     merged: int
+    observed: int
+    """Observations of what comes up again and again."""
     message: str
 
 

@@ -20,6 +20,8 @@ class Maintained(Reply, frozen=True, kw_only=True):
     pruned: int = 0
     merged: int = 0
     """Batches."""
+    observed: int = 0
+    """Observations that were made of what comes up again and again."""
     associated: int = 0
     message: str = ""
 
