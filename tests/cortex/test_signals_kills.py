@@ -18,6 +18,7 @@ import pytest
 from services.cortex.signals import tail
 from services.cortex.signals.projector import LEASE, Run, SignalProjector
 from tests.support import signals
+from tests.support.circuits import circuits_of
 from tests.support.examples import repeats
 from tests.support.projecting import Nursery
 from tests.support.stack import Stack, running_stack
@@ -51,7 +52,7 @@ from vigil.contracts import (
     encode,
 )
 from vigil.errors import VigilError, WrongLastSequence
-from vigil.signals.sources import project
+from vigil.signals.sources import place_of, project
 from vigil.subjects import Scope, SessionKey
 from vigil.teams import TEAM
 
@@ -552,7 +553,7 @@ async def test_what_the_window_finds_is_told_by_the_health(bare: Stack) -> None:
         running = asyncio.create_task(SignalProjector(context).run())
         try:
             async with asyncio.timeout(signals.WAIT_S):
-                while not context.facts.get("patterns"):
+                while not (context.facts.get("patterns") and await circuits_of(bare)):
                     await asyncio.sleep(0.02)
         finally:
             running.cancel()
@@ -561,6 +562,30 @@ async def test_what_the_window_finds_is_told_by_the_health(bare: Stack) -> None:
         assert (found["kind"], found["session_key"]) == ("error_loop", "ann:vigil:t0")
         assert found["count"] == 6
         assert context.health().facts == {}
+    (opened,) = await circuits_of(bare)
+    assert (opened.component, opened.state) == ("session:ann:vigil:t0", "open")
+
+
+async def test_who_finds_a_pattern_and_dies_of_it_leaves_it_to_the_next(bare: Stack) -> None:
+    """C-4: signals that are stored already open the circuit at the next start."""
+    admin = await bare.bus("admin")
+    at = datetime.now(UTC)
+    for number in range(3):
+        error = Signal(
+            id=f"SESSIONS.{number + 1}.error.event", kind="error.event", agent="vigil",
+            owner="ann", at=at, source=SignalSource(stream="SESSIONS", seq=number + 1),
+            session_key="ann:vigil:t0",
+        )  # fmt: skip
+        await admin.publish(place_of(error), encode(error))
+    running = asyncio.create_task(SignalProjector(await signals.context_of(bare, "one")).run())
+    try:
+        async with asyncio.timeout(signals.WAIT_S):
+            while not (found := await circuits_of(bare)):
+                await asyncio.sleep(0.02)
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    assert [one.component for one in found] == ["session:ann:vigil:t0"]
 
 
 def test_a_signal_names_its_source() -> None:
