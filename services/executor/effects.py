@@ -39,6 +39,7 @@ from . import work
 from .board.changes import BoardDesk
 from .board.slots import SlotDesk
 from .board.tasks import TaskDesk
+from .board.verdicts import VerdictDesk
 from .config import ExecutorLimits
 
 log = structlog.get_logger("vigil.executor")
@@ -63,6 +64,7 @@ class Carrying:
         self._teams = context.settings.config.teams
         self._board = BoardDesk(context)
         self._tasks = TaskDesk(context)
+        self._verdicts = VerdictDesk(context)
         self._slots = SlotDesk(context)
 
     async def carry_out(self, key: SessionKey, effect: work.Quick, turn_seq: int) -> None:
@@ -91,6 +93,8 @@ class Carrying:
             case BoardChange(payload=BoardChangePayload(entity=entity)):
                 if isinstance(entity, Approval | Job):
                     await self._change(key, effect, turn_seq)
+                    if isinstance(entity, Approval):
+                        await self._verdicts.take(key, entity, effect.id)
                 else:
                     await self._board.change(key, effect, entity)
             case _:

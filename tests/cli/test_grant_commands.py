@@ -91,3 +91,18 @@ async def test_accepting_always_accepts_and_allows_such_calls(ann: Terminal) -> 
     (one,) = await ann.grants()
     assert one["constraints"] == [{"kind": "argv", "argv": ["df", "-h"]}]
     assert (one["made_by"], one["cause"], one["holds_for_outside"]) == ("approval", ID, True)
+
+
+async def test_what_was_let_run_before_is_allowed_from_then_on(ann: Terminal) -> None:
+    """L-8: a proposal names the request; with the arguments that the person put in their place."""
+    decided = {"state": "edited", "edited": {"command": "df -h"}, "risk": "external"}
+    await ask(ann.gate, request(**decided), in_state=False)
+    await ask(ann.gate, request(id_="b" * 32), in_state=False)
+    _, told = await ann("approvals", "always", "b" * 32, "--yes", code=2)
+    assert "it is open" in told
+    await ann("approvals", "always", "aaaaaaaa", code=2)
+    assert await ann.grants() == []
+    await ann("approvals", "always", "aaaaaaaa", "--yes")
+    (one,) = await ann.grants()
+    assert one["constraints"] == [{"kind": "argv", "argv": ["df", "-h"]}]
+    assert (one["made_by"], one["cause"]) == ("approval", ID)

@@ -154,6 +154,7 @@ INFOS: Final = {
     "executor.slot": "a run of the timetable was ended before",
     "executor.told": "a person was told before",
     "executor.spawned": "a session was started before",
+    "executor.verdict": "there was no room for what a verdict teaches",
     "gateway.approval": "a person decided on a request",
     "gateway.autonomy": "an admin set how agents keep up by themselves",
     "gateway.board": "a person made or changed a task, a goal, a preference; or judged an action",

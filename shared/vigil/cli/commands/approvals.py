@@ -124,8 +124,43 @@ def accept(
         return _decide(id_, Client.accept, digest, _accepted)
     client = options.client()
     found = _find(client, id_)
-    proposed = msgspec.to_builtins(constraints_of(found["tool"], found["risk"], found["input"]))
-    wanted = {
+    wanted = _wanted(client, found, session, row, expires, uses, outside=outside)
+    proposed = _agreed(found, wanted, yes=yes)
+    client.accept(found["id"], digest=digest or found["digest"])
+    return grants.made(client, found["tool"], proposed, wanted)
+
+
+@app.command()
+def always(
+    id_: Id,
+    session: grants.Session = None,
+    row: grants.RowId = None,
+    expires: grants.Expires = None,
+    uses: grants.Uses = 0,
+    outside: grants.Outside = False,
+    yes: grants.Yes = False,
+) -> Result:
+    """Let such calls run from now on, as one that you let run before: shown first."""
+    client = options.client()
+    found = _find(client, id_)
+    if found["state"] not in ("accepted", "edited"):
+        raise InvalidInput("id", f"it is {found['state']}: only what you let run is taken")
+    wanted = _wanted(client, found, session, row, expires, uses, outside=outside)
+    proposed = _agreed(found, wanted, yes=yes)
+    return grants.made(client, found["tool"], proposed, wanted)
+
+
+def _wanted(
+    client: Client,
+    found: dict[str, Any],
+    session: str | None,
+    row: str | None,
+    expires: str | None,
+    uses: int,
+    *,
+    outside: bool,
+) -> dict[str, Any]:
+    return {
         "agent": SessionKey.parse(found["session_key"]).agent,
         "session_key": session,
         "row": grants.row_of(client, row),
@@ -134,11 +169,16 @@ def accept(
         "holds_for_outside": outside,
         "approval_id": found["id"],
     }
-    if found.get("is_tainted") and not outside:
+
+
+def _agreed(found: dict[str, Any], wanted: dict[str, Any], *, yes: bool) -> Any:
+    """Return the constraints of a grant like a request, once the person saw and took them."""
+    given = found.get("edited") or found["input"]
+    proposed = msgspec.to_builtins(constraints_of(found["tool"], found["risk"], given))
+    if found.get("is_tainted") and not wanted["holds_for_outside"]:
         output.message("Content from outside had a part in this: without --outside it asks again.")
     grants.agreed(found["tool"], proposed, wanted, yes=yes)
-    client.accept(found["id"], digest=digest or found["digest"])
-    return grants.made(client, found["tool"], proposed, wanted)
+    return proposed
 
 
 @app.command()

@@ -1,0 +1,97 @@
+"""What follows from a person's verdict on a request, once it's on the board (SPEC G-3, L-8).
+
+What was rejected or edited teaches; the third equal call that was let run has a grant proposed at
+the person's home. Both may be repeated: a lesson is found by its cause, a proposal by its name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import Final
+
+import structlog
+
+from vigil.board import preferences
+from vigil.board.mirror import Board
+from vigil.contracts import Approval, Change, ToldPayload, encode
+from vigil.errors import InvalidInput, WrongLastSequence
+from vigil.observe import trace
+from vigil.preferences.verdicts import (
+    EQUAL,
+    is_equal,
+    lessons_of,
+    proposal_id,
+    proposes,
+    run_input,
+)
+from vigil.runtime import Context
+from vigil.settings.homes import homes_of
+from vigil.subjects import SessionKey
+
+from .. import work
+
+log = structlog.get_logger("vigil.executor")
+
+ARGUMENTS_MAX: Final = 300
+"""Characters of a call that a proposal shows."""
+
+
+class VerdictDesk:
+    """Learns from verdicts."""
+
+    def __init__(self, context: Context) -> None:
+        self._bus = context.bus
+        self._clock = context.clock
+        self._config = context.settings.config
+
+    async def take(self, key: SessionKey, approval: Approval, effect_id: str) -> None:
+        """Do what follows from a request that was decided; may be repeated.
+
+        Raises:
+            Unavailable: try again later.
+        """
+        now = self._clock.now()
+        for lesson in lessons_of(approval, key.scope):
+            change = Change(by=key.agent, why=lesson.learned_from[0].text, cause=effect_id)
+            try:
+                await preferences.learn(self._bus, lesson, change, now)
+            except InvalidInput as error:  # there are as many as there may be
+                log.info("not learned", action="executor.verdict", error=str(error))
+        if run_input(approval) is None:
+            return
+        equal = await Board(self._bus, Approval).newest(
+            [key.scope], limit=EQUAL, is_wanted=lambda one: is_equal(approval, one)
+        )
+        if proposes(approval, [approval, *equal], now):
+            await self._propose(key, approval, effect_id)
+
+    async def _propose(self, key: SessionKey, approval: Approval, effect_id: str) -> None:
+        told = proposal_of(key, approval)
+        name = proposal_id(approval, key.scope)
+        for home in homes_of(self._config, key):
+            event = work.told_of(home, effect_id, told, now=self._clock.now())
+            with contextlib.suppress(WrongLastSequence):  # told before
+                await self._bus.publish(
+                    home.in_event(f"told.{name}"),
+                    encode(event),
+                    {trace.HEADER: trace.passed_on(trace.current.get())},
+                    expect=0,
+                )
+
+
+def proposal_of(key: SessionKey, approval: Approval) -> ToldPayload:
+    """Return what the person is told: exactly which call, and how to let it run unasked."""
+    given = json.dumps(run_input(approval), ensure_ascii=False)
+    shown = given if len(given) <= ARGUMENTS_MAX else given[: ARGUMENTS_MAX - 1] + "…"
+    return ToldPayload(
+        origin=str(key),
+        text=(
+            f"You let `{approval.tool}` run {EQUAL} times with {shown}. "
+            f"`vigil approvals always {approval.id[:8]}` lets such calls run without asking you; "
+            "it shows first what that allows. I don't ask about this again."
+        ),
+        what="grant",
+        title=approval.tool,
+        urgency="low",
+    )

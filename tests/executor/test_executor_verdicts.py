@@ -1,0 +1,56 @@
+"""What follows from verdicts once they are on the board: lessons, and a proposal (G-3, L-8)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from tests.executor.test_executor_effects import effect_of
+from tests.shared.test_verdicts import decided
+from tests.support.executing import session_of
+from tests.support.goal_records import ANN
+from tests.support.memories import KEY
+from tests.support.stack import Stack
+from vigil.board.kept import PREFERENCES, KeptBoard
+from vigil.bus.bus import Bus
+from vigil.contracts import Approval, BoardChange, BoardChangePayload, ToldEvent, decode_event
+from vigil.preferences.check import id_of
+from vigil.subjects import SessionKey
+
+
+def closed(approval: Approval, ordinal: int, key: SessionKey = KEY) -> BoardChange:
+    made: BoardChange = effect_of(BoardChange, BoardChangePayload(entity=approval), ordinal, key)
+    return made
+
+
+async def lessons(bus: Bus, key: str) -> list[str]:
+    """The causes of what is known of a key."""
+    found = await KeptBoard(bus, PREFERENCES).find([ANN], id_of(ANN, key))
+    return [] if found is None else [one.cause for one in found.entity.learned_from]
+
+
+async def test_what_was_decided_teaches_once_and_a_grant_is_proposed_once(stack: Stack) -> None:
+    """The cortex isn't asked; a repeat of the turns changes nothing."""
+    session = await session_of(stack)
+    at = {"decided_at": datetime.now(UTC)}
+    decisions = [
+        decided("edited", 1, edited={"path": "a", "to": "c"}, **at),
+        decided("rejected", 2, text="never on Fridays", **at),
+        decided("rejected", 3, is_tainted=True, text="always", **at),
+        *(decided(number=number, **at) for number in (4, 5, 6, 7)),
+    ]
+    changes = [closed(one, ordinal) for ordinal, one in enumerate(decisions, start=1)]
+    for change in (*changes, *changes):
+        await session.turn(change)
+    await session.all_acked()
+    known = {one.entity.key: one for one in await KeptBoard(session.bus, PREFERENCES).all(ANN)}
+    assert {key: one.entity.value for key, one in known.items()} == {
+        "asked.files__move.to": "c",
+        "asked.files__move": "never on Fridays",
+    }
+    assert [one.entity.confidence for one in known.values()] == [0.3, 0.9]
+    home = SessionKey("ann", "vigil", "main")
+    events = [decode_event(one.data) for one in await session.bus.read("SESSIONS", [home.in_all])]
+    (told,) = [one.payload for one in events if isinstance(one, ToldEvent)]
+    assert "vigil approvals always 00000000" in told.text
+    assert '{"path": "a", "to": "b"}' in told.text
+    assert (told.what, told.urgency, told.is_tainted) == ("grant", "low", False)
