@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from services.gateway.console import site
 from services.gateway.console.site import PAGES
-from tests.support.console import HERE, Reader, browser, link_of, signed_in
+from tests.support.console import HERE, Reader, browser, link_of, signal, signed_in
 from tests.support.gateway import Gate, running_gateway, until
 from vigil.settings import tokens
+from vigil.subjects import SessionKey
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 EVIL = {"origin": "https://evil.example", "sec-fetch-site": "cross-site"}
@@ -88,6 +91,10 @@ async def test_no_page_may_be_framed_kept_or_run_what_others_wrote(shared_gate: 
         assert "default-src 'none'" in policy
         assert "require-trusted-types-for 'script'" in policy
         assert "unsafe" not in policy
+        scripts = re.findall(r"<script[^>]*>", answer.text)
+        nonces = re.findall(r"'nonce-([\w-]+)'", policy)
+        assert all(f'nonce="{nonces[0]}"' in one for one in scripts)
+        assert len(nonces) == bool(scripts)
         assert answer.headers["x-frame-options"] == "DENY"
         assert answer.headers["cache-control"] == "no-store"
         assert answer.headers["cross-origin-resource-policy"] == "same-origin"
@@ -177,3 +184,36 @@ async def test_links_and_browsers_end(tmp_path: Path) -> None:
         assert (await ann.client.get("/console")).status_code == 200
         clock.at += timedelta(days=7)
         assert (await ann.client.get("/console")).status_code == 401
+
+
+async def test_a_page_is_told_that_something_changed_and_not_what(shared_gate: Gate) -> None:
+    """Of what its reader may see; and not any more once they are signed out for good."""
+    gate = shared_gate
+    token = await gate.token("ivo")
+    client = await gate.http()
+    code = (await link_of(gate, token)).partition("=")[2]
+    await client.post("/console/enter", data={"code": code}, headers=HERE)
+    async with browser(gate) as stranger:
+        assert (await stranger.get("/console/live")).status_code == 401
+    async with client.stream("GET", "/console/live") as stream:
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        assert stream.headers["x-frame-options"] == "DENY"
+        lines = stream.aiter_lines()
+        assert await anext(lines) == "retry: 1000"
+        await signal(gate, SessionKey("bob", "vigil", "t1"), "a secret of bob's")
+        seq = await signal(gate, SessionKey("ivo", "vigil", "t1"), "a secret")
+        found = [await anext(lines) for _ in range(6)]
+        assert found[2:] == [f"id: {seq}", "event: changed", "data: 1", ""]
+        await tokens.revoke(gate.operator, token)
+        rest = [line async for line in lines]
+    assert "secret" not in "".join([*found, *rest])
+
+
+async def test_scripts_of_others_are_as_they_were_published() -> None:
+    folder = Path(site.__file__).parent / "static" / "vendor"
+    told = (folder / "README.md").read_text()
+    files = sorted(folder.glob("*.js"))
+    assert [one.name for one in files] == ["htmx.js", "hx-csp.js", "hx-sse.js"]
+    for one in files:
+        assert hashlib.sha256(one.read_bytes()).hexdigest() in told
+    assert (folder / "LICENSE").exists()

@@ -107,10 +107,9 @@ async def test_what_others_wrote_is_text(gate: Gate, ann: Reader) -> None:
     eve = await signed_in(gate, "eve")
     for path in pages():
         shown = await eve.page(path)
-        assert not [tag for tag, _ in shown.tags if tag in ("script", "img")]
+        assert shown.strange() == [], path
         assert "\x1b" not in shown.text
         assert "\u202e" not in shown.text
-        assert not [name for _, found in shown.tags for name in found if name.startswith("on")]
     assert "alert(1)" in (await eve.page()).text
     assert "⟨202E⟩" in (await eve.page()).text
 

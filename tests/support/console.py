@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import html.parser
 from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import httpx2
 
 from tests.support.gateway import Gate
+from vigil.contracts import Signal, SignalSource, encode
+from vigil.subjects import SessionKey
 
 HERE: Final = {"sec-fetch-site": "same-origin"}
 """What a browser says of a form that a page of ours sends."""
@@ -46,6 +49,16 @@ class Shown(html.parser.HTMLParser):
             self.forms.append({"action": found.get("action") or ""})
         if tag in ("input", "textarea", "button", "select") and found.get("name"):
             self.forms[-1][str(found["name"])] = found.get("value") or ""
+
+    def strange(self) -> list[str]:
+        """Return what no page of ours has: tags that act, but for scripts of ours, and handlers."""
+        return [
+            tag
+            for tag, found in self.tags
+            if tag in ("img", "iframe", "object", "style")
+            or (tag == "script" and not str(found.get("src")).startswith("/console/static/"))
+            or any(name.startswith("on") or name == "style" for name in found)
+        ]
 
     def handle_endtag(self, tag: str) -> None:
         assert self._open.pop() == tag, f"{tag} ends what isn't open"
@@ -107,3 +120,18 @@ def pages() -> Iterator[str]:
     from services.gateway.console.site import PAGES
 
     yield from (one.path for one in PAGES)
+
+
+async def signal(gate: Gate, key: SessionKey, text: str = "") -> int:
+    """Tell that something happened in a session, as the projector does; return its place."""
+    told = Signal(
+        id="SESSIONS-1-message.sent",
+        kind="message.sent",
+        agent=key.agent,
+        owner=key.user,
+        at=datetime.now(UTC),
+        source=SignalSource(stream="SESSIONS", seq=1),
+        session_key=str(key),
+        text=text,
+    )
+    return (await gate.admin.publish(key.signal(told.kind), encode(told))).seq

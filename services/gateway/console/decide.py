@@ -14,23 +14,12 @@ from typing import Final
 PATH: Final = "/console"
 COOKIE: Final = "vigil_console"
 COOKIE_PATH: Final = f"{PATH}; HttpOnly; SameSite=Strict"
-POLICY: Final = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self'",
-        "connect-src 'self'",
-        "form-action 'self'",
-        "base-uri 'none'",
-        "frame-ancestors 'none'",
-        "require-trusted-types-for 'script'",
-        "trusted-types 'none'",
-    )
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'{nonce}; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types {makers}"
 )
-"""Nothing in a page runs, and no script makes markup out of text: there is no way to."""
 HEADERS: Final[Mapping[str, str]] = {
-    "content-security-policy": POLICY,
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
@@ -45,6 +34,36 @@ SECRET: Final = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 _BROWSERS: Final = ("Edg", "OPR", "Firefox", "Chrome", "Safari")
 _SYSTEMS: Final = ("Android", "iPhone", "iPad", "Windows", "Mac OS X", "Linux")
 _NAMES: Final = {"Edg": "Edge", "OPR": "Opera", "Mac OS X": "macOS"}
+
+
+def policy_of(nonce: str = "") -> str:
+    """Return the content security policy of a page: nothing runs but files of ours.
+
+    Args:
+        nonce: of a page with scripts. Only elements that carry it are htmx's to act on, and nothing
+            but htmx makes markup out of text, of pages of ours.
+
+    >>> policy_of().endswith("trusted-types 'none'"), "'nonce-x'" in policy_of("x")
+    (True, True)
+    """
+    if not nonce:
+        return _POLICY.format(nonce="", makers="'none'")
+    return _POLICY.format(nonce=f" 'nonce-{nonce}'", makers="htmx")
+
+
+def change_of(chunk: bytes) -> bytes:
+    r"""Return what a page is told of a piece of the stream of signals: that something changed.
+
+    >>> change_of(b"id: 7\nevent: message.sent\ndata: {}\n\nid: 8\ndata: {}\n\n")
+    b'id: 8\nevent: changed\ndata: 1\n\n'
+    >>> change_of(b":\n\n")
+    b':\n\n'
+    """
+    lines = chunk.splitlines()
+    if not any(line.startswith(b"data:") for line in lines):
+        return chunk
+    ids = [line for line in lines if line.startswith(b"id:")]
+    return b"\n".join([*ids[-1:], b"event: changed", b"data: 1", b"", b""])
 
 
 def is_of_console(path: str) -> bool:

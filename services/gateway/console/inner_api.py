@@ -56,6 +56,11 @@ class InnerApi:
         answer = await self._ask(method, path, query or {}, data, revision)
         return msgspec.json.decode(answer or b"null")
 
+    async def follow(self, path: str, last_id: str | None, receive: Any, send: Any) -> None:
+        """Answer a request with a stream of the API, after `last_id` if given."""
+        headers = [] if last_id is None else [(b"last-event-id", last_id.encode())]
+        await self._app(self._scope("GET", path, {}) | {"headers": headers}, receive, send)
+
     async def download(self, path: str) -> Response:
         """Return a file as the API answers it."""
         status, body, headers = await self._answer("GET", path, {}, b"")

@@ -10,7 +10,7 @@ import jinja2
 from fastapi import Response
 
 from . import text
-from .decide import PATH
+from .decide import PATH, policy_of
 
 _HERE: Final = Path(__file__).parent
 _TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -49,7 +49,7 @@ class _File:
 
 
 _FILES: Final = {
-    one.name: _File(one) for one in (_HERE / "static").iterdir() if one.suffix in _TYPES
+    one.name: _File(one) for one in (_HERE / "static").rglob("*.*") if one.suffix in _TYPES
 }
 
 
@@ -61,9 +61,10 @@ _ENVIRONMENT: Final = _environment()
 
 
 def html(template: str, context: dict[str, Any], status: int = 200) -> Response:
-    """Fill a template; nobody may keep what it shows."""
+    """Fill a template; nobody may keep what it shows. Scripts run if there's a `nonce`."""
     made = _ENVIRONMENT.get_template(template).render(context)
-    headers = {"cache-control": "no-store"}
+    policy = policy_of(context.get("nonce", ""))
+    headers = {"cache-control": "no-store", "content-security-policy": policy}
     return Response(made.encode("utf-8", "replace"), status, headers, "text/html; charset=utf-8")
 
 

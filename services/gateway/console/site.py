@@ -7,6 +7,7 @@ whoever is signed in (:mod:`.inner_api`), and the answer leads to a page that sh
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Any, Final
@@ -21,7 +22,8 @@ from ..http import body
 from ..http.errors import EXPECTED
 from ..http.problem import Problem, of_error
 from . import entrance, look
-from .decide import HEADERS, PATH, is_of_console, is_own_form
+from .changes import Changes
+from .decide import HEADERS, PATH, is_of_console, is_own_form, policy_of
 from .pages import (
     browsers,
     conversation,
@@ -89,6 +91,7 @@ class _Served:
         except EXPECTED as error:
             answer = _refusal(of_error(error))
         answer.headers.update(HEADERS)
+        answer.headers.setdefault("content-security-policy", policy_of())
         await answer(scope, receive, send)
 
 
@@ -118,6 +121,7 @@ class Console:
             _route(f"{PATH}/enter", self._enter, True),
             _route(f"{PATH}/leave", self._leave, True),
             _route(f"{PATH}/pause", self._switch, True),
+            _route(f"{PATH}/live", self._live, False),
             _route(f"{PATH}/files/{{hash}}", self._file, False),
             _route(f"{PATH}/static/{{version}}/{{name}}", _static, False),
         ]
@@ -141,6 +145,8 @@ class Console:
             "pages": PAGES,
             "page": page,
             "path": visit.path,
+            "address": visit.address,
+            "nonce": secrets.token_urlsafe(16),
             "reader": visit.reader,
             "person": visit.person,
             "paused": self._edge.switches.paused,
@@ -180,6 +186,12 @@ class Console:
         if visit is None or request.method != "POST":
             return _go("")
         return await entrance.leave(self._edge, request, visit.browser)
+
+    async def _live(self, request: Request) -> Response:
+        visit = await self._visit(request)
+        if visit is None:
+            return entrance.signed_out()
+        return Changes(visit.api, request.headers.get("last-event-id"))
 
     async def _file(self, request: Request) -> Response:
         visit = await self._visit(request)

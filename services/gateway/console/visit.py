@@ -35,6 +35,7 @@ class Visit:
         self.form = form
         self.query: Mapping[str, str] = request.query_params
         self.path: str = request.url.path
+        self.address = f"{self.path}?{request.url.query}" if request.url.query else self.path
         self.api = InnerApi(request.app, request.scope, reader)
         self.now: datetime = edge.clock.now()
         self.person: PersonView

@@ -1,0 +1,168 @@
+"""A real Chromium, driven over its own protocol as a person would: look, type, press, read.
+
+Only what the console's tests need. It has a profile of its own, and ends with the test.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import os
+import shutil
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+import websockets
+from websockets.asyncio.client import ClientConnection
+
+from tests.support.pauses import pauses
+
+NAMES: Final = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+WAIT_S: Final = 30.0
+
+
+def binary() -> str | None:
+    """Return the path of a Chromium of this machine, None: there is none."""
+    named = os.environ.get("VIGIL_CHROMIUM")
+    return named or next((found for name in NAMES if (found := shutil.which(name))), None)
+
+
+class Tab:
+    """A page that is open. What it reports against its policy, or fails at, is kept."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self._connection = connection
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self.complaints: list[str] = []
+        self._reading = asyncio.create_task(self._read())
+
+    async def _read(self) -> None:
+        with contextlib.suppress(websockets.exceptions.ConnectionClosed):
+            async for raw in self._connection:
+                told = json.loads(raw)
+                if "id" in told:
+                    self._waiting.pop(told["id"]).set_result(told)
+                elif told["method"] == "Log.entryAdded":
+                    entry = told["params"]["entry"]
+                    if entry["level"] == "error":
+                        self.complaints.append(f"{entry['text']} {entry.get('url', '')}")
+                elif told["method"] == "Runtime.exceptionThrown":
+                    self.complaints.append(json.dumps(told["params"]["exceptionDetails"]))
+
+    async def call(self, method: str, **parameters: Any) -> Any:
+        """Give one order of the protocol."""
+        number = next(self._numbers)
+        answer = self._waiting[number] = asyncio.get_running_loop().create_future()
+        order = {"id": number, "method": method, "params": parameters}
+        await self._connection.send(json.dumps(order))
+        async with asyncio.timeout(WAIT_S):
+            told = await answer
+        assert "error" not in told, (method, told)
+        return told["result"]
+
+    async def run(self, source: str) -> Any:
+        """Return what an expression of the page's own language comes to."""
+        told = await self.call(
+            "Runtime.evaluate", expression=source, awaitPromise=True, returnByValue=True
+        )
+        assert "exceptionDetails" not in told, told
+        return told["result"].get("value")
+
+    async def until(self, source: str) -> None:
+        """Wait until an expression holds. Raises: TimeoutError."""
+        async with asyncio.timeout(WAIT_S):
+            pause_s = pauses()
+            while not await self._holds(source):
+                await asyncio.sleep(next(pause_s))
+
+    async def _holds(self, source: str) -> bool:
+        told = await self.call("Runtime.evaluate", expression=source, returnByValue=True)
+        return bool(told["result"].get("value"))  # of a page that is just going, nothing
+
+    async def go(self, url: str) -> None:
+        """Open a page, and wait until it is there."""
+        await self.run("window.isOld = true")
+        await self.call("Page.navigate", url=url)
+        await self.arrived()
+
+    async def arrived(self) -> None:
+        await self.until("!window.isOld && document.readyState === 'complete'")
+
+    async def press(self, selector: str) -> None:
+        """Press a button that leads on, and wait until the next page is there."""
+        await self.run(
+            f"window.isOld = true; document.querySelector({json.dumps(selector)}).click()"
+        )
+        await self.arrived()
+
+    async def press_here(self, selector: str) -> None:
+        """Press what does something on this page."""
+        await self.run(f"document.querySelector({json.dumps(selector)}).click()")
+
+    async def type(self, selector: str, text: str) -> None:
+        await self.run(f"document.querySelector({json.dumps(selector)}).focus()")
+        await self.call("Input.insertText", text=text)
+
+    async def key(self, text: str) -> None:
+        """Press a key that writes `text`."""
+        await self.call("Input.dispatchKeyEvent", type="keyDown", key=text, text=text)
+        await self.call("Input.dispatchKeyEvent", type="keyUp", key=text)
+
+    async def text(self) -> str:
+        return str(await self.run("document.body.innerText"))
+
+    async def look(self, *, is_dark: bool = False, width: int = 1280, script: bool = True) -> None:
+        """Set how the page is shown from now on."""
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}
+        await self.call("Emulation.setEmulatedMedia", features=[scheme])
+        await self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width, height=900, deviceScaleFactor=1, mobile=width < 600,
+        )  # fmt: skip
+        await self.call("Emulation.setScriptExecutionDisabled", value=not script)
+
+
+@contextlib.asynccontextmanager
+async def opened(folder: Path) -> AsyncIterator[Tab]:
+    """A Chromium with one empty tab. Raises: FileNotFoundError, there is none."""
+    found = binary()
+    if found is None:
+        raise FileNotFoundError("no Chromium")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+    options += ["--remote-debugging-port=0", f"--user-data-dir={folder}", "about:blank"]
+    process = await asyncio.create_subprocess_exec(
+        found,
+        *options,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        port = await _port_of(folder / "DevToolsActivePort")
+        async with httpx2.AsyncClient() as client:
+            tabs = (await client.get(f"http://127.0.0.1:{port}/json/list")).json()
+        (url,) = [one["webSocketDebuggerUrl"] for one in tabs if one["type"] == "page"]
+        async with websockets.connect(url, max_size=None, proxy=None) as connection:
+            tab = Tab(connection)
+            for part in ("Page", "Runtime", "Log"):
+                await tab.call(f"{part}.enable")
+            yield tab
+    finally:
+        # The command may be a script that started it: all that came of it ends.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+
+
+async def _port_of(file: Path) -> int:
+    async with asyncio.timeout(WAIT_S):
+        pause_s = pauses()
+        while not file.exists() or "\n" not in file.read_text():
+            await asyncio.sleep(next(pause_s))
+    return int(file.read_text().splitlines()[0])
