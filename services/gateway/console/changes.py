@@ -10,7 +10,7 @@ from .decide import HEADERS, change_of
 from .inner_api import InnerApi
 
 
-class Changes(Response):
+class ChangeStream(Response):
     """The reader's signals, without what is in them: a page shows that by its own request."""
 
     def __init__(self, api: InnerApi, last_id: str | None) -> None:

@@ -22,7 +22,7 @@ from ..http import body
 from ..http.errors import EXPECTED
 from ..http.problem import Problem, of_error
 from . import entrance, look
-from .changes import Changes
+from .changes import ChangeStream
 from .decide import HEADERS, PATH, is_of_console, is_own_form, policy_of
 from .pages import (
     browsers,
@@ -191,7 +191,7 @@ class Console:
         visit = await self._visit(request)
         if visit is None:
             return entrance.signed_out()
-        return Changes(visit.api, request.headers.get("last-event-id"))
+        return ChangeStream(visit.api, request.headers.get("last-event-id"))
 
     async def _file(self, request: Request) -> Response:
         visit = await self._visit(request)
