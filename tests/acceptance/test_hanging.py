@@ -14,6 +14,7 @@ from services.cortex.session import rounds
 from services.cortex.thought.model import ModelAnswer, ModelRequest
 from services.scheduler.timetable.system_rows import FIRST_AFTER
 from tests.support.agent import Agent
+from tests.support.cli import Cli
 from tests.support.scripted_model import say
 from tests.support.signals import settled
 from tests.support.world import Person, StoppedClock, World, running_world
@@ -39,6 +40,13 @@ async def _entries(world: World, person: Person, count: int) -> list[dict[str, A
             await asyncio.sleep(0.02)
             found = (await person.http.get("/api/slots")).json()["slots"]
     return found[::-1]
+
+
+async def _vigil(world: World, person: Person, home: Path, *args: str, code: int = 0) -> str:
+    url = f"http://127.0.0.1:{world.gate.port}"
+    cli = Cli(home / "cli", VIGIL_URL=url, VIGIL_TOKEN=person.token)
+    done = await asyncio.to_thread(cli, *args, code=code)
+    return done.stdout + done.stderr
 
 
 async def test_workers_and_looks_that_hang_are_ended_and_their_cycle_goes_on(
@@ -140,6 +148,10 @@ async def test_rounds_name_sessions_that_are_nearly_full(
                 await asyncio.sleep(0.1)
         assert shown["sessions"] == [{"session_key": ann.key, "fill": 0.8}]
         assert shown["branches"] is None
+        told = await _vigil(world, ann, tmp_path, "health")
+        assert f"session {ann.key} fills 80% of the context window" in told
+        told = await _vigil(world, ann, tmp_path, "status", code=3)  # without hands
+        assert "sessions that nearly fill their window: 1" in told
         assert (await ben.http.get("/api/health")).json()["sessions"] == []
         facts = [one["facts"] for one in (await ben.http.get("/api/status")).json()["services"]]
         assert all(not one.get("sessions") for one in facts)

@@ -73,6 +73,7 @@ def _show_status(url: str, run: RunFile | None, found: dict[str, Any]) -> None:
     if (warmth := found.get("warmth", "warm")) != "warm":
         output.data(f"memory {warmth.upper()}: after a start cycles and jobs wait for it a while")
     _show_memory(found["services"])
+    _show_hanging(found["services"])
     _show_tools(found["services"])
     if paused := found.get("paused"):
         since = f"{tables.instant(paused['at'])} UTC"
@@ -90,6 +91,15 @@ def _show_memory(services: list[dict[str, Any]]) -> None:
             if reason := facts.get("degraded"):
                 output.data(output.printable(f"memory DEGRADED: {reason}"))
             return
+
+
+def _show_hanging(services: list[dict[str, Any]]) -> None:
+    """Tell how many sessions hang, and how many nearly fill their context window."""
+    found = [one for service in services for one in service.get("facts", {}).get("sessions", ())]
+    stuck = sum("stuck_s" in one for one in found)
+    for count, what in ((stuck, "hang"), (len(found) - stuck, "nearly fill their window")):
+        if count:
+            output.data(f"sessions that {what}: {count}, `vigil health` names them")
 
 
 def _show_tools(services: list[dict[str, Any]]) -> None:
