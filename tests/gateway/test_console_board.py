@@ -197,10 +197,14 @@ async def test_what_others_wrote_is_text_on_each_page(gate: Gate) -> None:
     below = [f"/timetable/{row['id']}", f"/tasks/{task['id']}", f"/goals/{goal['id']}"]
     below += [f"/memories/{memory}", talk, f"{talk}/timeline", f"{talk}/records/{said.seq}"]
     below += ["/memories?q=alert", f"/why?id={'8' * 32}"]
-    seen = ""
+    seen, links = "", set[str]()
     for path in (*pages(), *below):
         page = await gus.reader.page(path)
         assert page.strange() == [], path
         assert not set(page.text) & {"\x1b", "\u202e"}, path
         seen += page.text
+        links |= {link for link in page.links if link.startswith("/console")}
     assert seen.count("alert(1)") >= 12
+    for link in links:
+        answer = await gus.reader.client.get(link)
+        assert answer.status_code == 200, (link, answer.text)

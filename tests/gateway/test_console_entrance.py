@@ -8,10 +8,12 @@ import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from services.gateway.console import site
 from services.gateway.console.site import PAGES
+from tests.support.cli import Cli
 from tests.support.console import HERE, Reader, browser, link_of, signal, signed_in
 from tests.support.gateway import Gate, running_gateway, until
 from vigil.settings import tokens
@@ -207,6 +209,29 @@ async def test_a_page_is_told_that_something_changed_and_not_what(shared_gate: G
         await tokens.revoke(gate.operator, token)
         rest = [line async for line in lines]
     assert "secret" not in "".join([*found, *rest])
+
+
+async def test_the_command_prints_a_link_and_signs_browsers_out(
+    shared_gate: Gate, tmp_path: Path
+) -> None:
+    """Where nobody looks it opens none; the link is the one thing on stdout."""
+    gate = shared_gate
+    where = {"VIGIL_URL": f"http://127.0.0.1:{gate.port}", "VIGIL_TOKEN": await gate.token("una")}
+    cli = Cli(tmp_path / "home", **where)
+    link = (await asyncio.to_thread(cli, "console")).stdout.strip()
+    assert link.startswith(f"{where['VIGIL_URL']}/console/enter?code=")
+    assert where["VIGIL_TOKEN"] not in link
+    client = await gate.http()
+    heads = HERE | {"user-agent": "Mozilla/5.0 (X11; Linux x86_64; rv:143.0) Firefox/143.0"}
+    code = {"code": link.partition("=")[2]}
+    await client.post("/console/enter", data=code, headers=heads)
+    assert (await client.get("/console")).status_code == 200
+    listed = (await asyncio.to_thread(cli, "console", "--browsers", "--json")).stdout
+    (one,) = msgspec.json.decode(listed)["browsers"]
+    assert one["name"] == "Firefox on Linux"
+    told = (await asyncio.to_thread(cli, "console", "--sign-out", one["id"][:8])).stderr
+    assert "Signed Firefox on Linux out." in told
+    assert (await client.get("/console")).status_code == 401
 
 
 async def test_scripts_of_others_are_as_they_were_published() -> None:

@@ -70,9 +70,20 @@ async def test_today_tells_what_waits_and_what_was_done(gate: Gate, ann: Reader)
     api = await gate.person("ann")
     row = {"name": "Morning news", "prompt": "Read the news", "cron": "0 9 * * *"}
     assert (await api.post("/api/cron", json=row)).status_code == 201
-    shown = (await ann.page()).text
-    for text in ("1 waits for you", "the disk is full", "watered the plants", "Morning news"):
+    tea = FollowUp(
+        fire_at=datetime.now(UTC) + timedelta(hours=1), generation=1, reason="is it wet?"
+    )
+    home = "ann:vigil:main"
+    await gate.turn(home, State(turns=1, follow_ups={"tea": tea}))
+    await gate.say(home, "It rains tonight", effect_id="5" * 32, tag="Agent follow-up")
+    await gate.say(home, "You are welcome", effect_id="6" * 32)
+    page = await ann.page()
+    shown = page.text
+    for text in ("1 waits for you", "the disk is full", "watered the plants", "Morning news",
+                 "It rains tonight", "is it wet?"):  # fmt: skip
         assert text in shown
+    assert "You are welcome" not in shown  # it was asked for
+    assert any("5" * 32 in link for link in page.links)  # one press from why
     admin = await (await signed_in(gate, "root", is_admin=True)).page()
     assert "Nothing waits for you." in admin.text
     for text in ("bob wants it", "sold the car"):

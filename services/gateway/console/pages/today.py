@@ -6,8 +6,10 @@ import asyncio
 from datetime import datetime
 from typing import Any, Final
 
+from vigil.subjects import SessionKey
+
 from ...board.actions import ActionListing
-from ...http.wire import Readiness
+from ...http.wire import Readiness, TimerList, Transcript, TranscriptMessage
 from ...timetable.rows import RowListing, RowView
 from ...timetable.slots import FindingListing
 from ...work.cost import CostLine, Costs
@@ -17,11 +19,14 @@ from ..visit import Visit
 
 SHOWN_MAX: Final = 8
 DAYS: Final = 7
+TALK_MAX: Final = 100
+"""Messages of the home that are looked through for those that nobody asked for."""
 
 
 async def show(visit: Visit) -> dict[str, Any]:
     api = visit.api
-    (asked, actions, rows, findings, costs), (ready, health) = await asyncio.gather(
+    home = SessionKey(visit.reader.user, "vigil", visit.person.home_thread)
+    (asked, actions, rows, findings, costs), (ready, health, talk, timers) = await asyncio.gather(
         asyncio.gather(
             api.get(ApprovalList, "/api/approvals", limit=500),
             api.get(ActionListing, "/api/actions", limit=SHOWN_MAX),
@@ -32,6 +37,8 @@ async def show(visit: Visit) -> dict[str, Any]:
         asyncio.gather(
             api.checks(Readiness, "/readyz"),
             api.get(HealthView, "/api/health"),
+            api.get(Transcript, f"/api/sessions/{home}", limit=TALK_MAX),
+            api.get(TimerList, f"/api/sessions/{home}/timers"),
         ),
     )
     waiting = [one for one in asked.approvals if visit.may_decide(one.session_key)]
@@ -39,6 +46,9 @@ async def show(visit: Visit) -> dict[str, Any]:
         "waiting": waiting[:SHOWN_MAX],
         "waiting_count": len(waiting),
         "actions": actions.actions,
+        "home": str(home),
+        "unasked": unasked(talk.messages)[:SHOWN_MAX],
+        "timers": timers.timers[:SHOWN_MAX],
         "coming": coming(rows.rows)[:SHOWN_MAX],
         "findings": findings.findings[:SHOWN_MAX],
         "today_micro_usd": spent(costs.lines, f"{visit.now:%Y-%m-%d}"),
@@ -48,6 +58,11 @@ async def show(visit: Visit) -> dict[str, Any]:
         "ready": ready,
         "circuits": [one for one in health.circuits if one.state != "closed"],
     }
+
+
+def unasked(messages: tuple[TranscriptMessage, ...]) -> list[TranscriptMessage]:
+    """Return what an agent said by itself, the newest first: it carries a tag that says so."""
+    return [one for one in reversed(messages) if one.role == "assistant" and one.tag]
 
 
 def coming(rows: tuple[RowView, ...]) -> list[tuple[datetime, RowView]]:
