@@ -68,10 +68,11 @@ class Client:
         """Post a turn; return the memory's id."""
         body = {
             "content": turn.text,
-            "threadId": turn.thread,
             "occurredAt": turn.at.isoformat(),
             "agentId": agent,
         }
+        if turn.thread:
+            body["threadId"] = turn.thread
         return str((await self.call("POST", "/api/memories", json.dumps(body).encode()))["id"])
 
     async def recall(
@@ -156,7 +157,9 @@ async def measure_quality(
     }
     multi = [hits["hybrid"][10] for asked_question, hits in found if asked_question.kind == "multi"]
     turns = sum(len(talk.turns) for talk in talks)
+    prompted = await _prompted(system, chosen)
     async with clients(system, 1) as (client,):
+        # Last: what it saves is no turn of the conversation.
         first = await _identifiers_first(client, talks[0].name, seeds[0])
         first_of_languages = await _languages_first(client)
     return Quality(
@@ -164,7 +167,7 @@ async def measure_quality(
         multi_hop10=100 * sum(multi) / len(multi),
         identifiers_first_pct=first,
         languages_first_pct=first_of_languages,
-        prompted=await _prompted(system, chosen),
+        prompted=prompted,
         questions=len(found),
         turns=turns,
         saves_per_s=turns / took_s,
