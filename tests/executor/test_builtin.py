@@ -152,6 +152,8 @@ async def test_without_a_sandbox_there_is_no_shell_and_the_shelf_says_why(tmp_pa
         "write_file",
         "http_get",
         "change_settings",
+        "skill_read",
+        "skill_copy",
     ]
     assert shelf.problem == ("shell is not offered: no sandbox: bubblewrap: no; landlock: no")
     assert shelf.facts["sandbox"] == "off"
@@ -172,6 +174,8 @@ async def test_the_shelf(tmp_path: Path) -> None:
         "cron_list": ("read", True),
         "cron": ("write", True),
         "change_settings": ("write", True),
+        "skill_read": ("read", True),
+        "skill_copy": ("write", True),
     }
     for tool in shelf.tools:
         jsonschema.Draft202012Validator.check_schema(tool.input_schema)

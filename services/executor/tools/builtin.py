@@ -77,6 +77,7 @@ class Builtin:
             bus=bus,
             clock=clock,
             config=config,
+            skills=settings.skills,
         )
 
     @classmethod

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -49,6 +50,8 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
     bus: Bus
     clock: Clock
     config: Config
+    skills: Path
+    """The folder of all skills."""
 
 
 Run = Callable[[Any, Call, Means], Awaitable[ToolOutput]]

@@ -12,6 +12,7 @@
 The head has one ``key: value`` a line, no more of YAML than that. `goal` is needed. `name`, if it
 is there, must be the file's. `tools` are those that a plan may use, by name or ``server__*``;
 without them it may use all that jobs may. What follows the head is told to whoever plans the job.
+A skill of the open form (`vigil.skills`) is one of jobs, too.
 
 A file that can't be used costs itself and never the others: what is wrong with it is said with its
 name and line, wherever skills are listed or asked for.
@@ -30,6 +31,7 @@ import structlog
 
 from vigil.errors import InvalidInput, NotFound
 from vigil.local.files import create
+from vigil.skills import folder as folders
 
 log = structlog.get_logger("vigil.skills")
 
@@ -160,19 +162,31 @@ def find(folder: Path, name: str) -> Skill:
         raise InvalidInput("skill", "may contain only letters A-Z a-z, digits, '_' and '-'")
     try:
         return parse(name, _read(name, folder / f"{name}.md"))
-    except FileNotFoundError as error:
+    except FileNotFoundError:
+        return _of_folder(folder, name)
+
+
+def _of_folder(folder: Path, name: str) -> Skill:
+    """Return a skill of the open form as one of jobs: whoever works reads it by a tool."""
+    try:
+        found = folders.find(folder, name).text
+    except (NotFound, InvalidInput) as error:
+        if isinstance(error, InvalidInput) and error.field != "name":
+            raise InvalidInput("skill", f"{name}: {error.reason}") from error
         raise NotFound(f"there is no skill {name!r}") from error
+    how = f"First read how it is done: skill_read with the name {name!r}, as the first step."
+    return Skill(name=name, goal=found.description, text=how)
 
 
 def read_all(folder: Path) -> tuple[list[Skill], list[Broken]]:
     """Read every skill of a folder, by name, and tell which files are none."""
     skills: list[Skill] = []
     broken: list[Broken] = []
-    for path in _files(folder):
+    for name in [*(path.name for path in _files(folder)), *sorted(folders.names(folder))]:
         try:
-            skills.append(find(folder, path.stem))
+            skills.append(find(folder, name.removesuffix(".md")))
         except InvalidInput as error:
-            broken.append(Broken(name=path.name, problem=error.reason))
+            broken.append(Broken(name=name, problem=error.reason))
         except NotFound:
             continue  # it was deleted meanwhile
     return skills, broken

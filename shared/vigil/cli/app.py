@@ -13,7 +13,7 @@ from vigil import __version__
 from vigil.errors import VigilError
 
 from . import exits, output
-from .admin import backup, console, erase, health, provision, replay, token
+from .admin import backup, console, erase, health, provision, replay, skills, token
 from .admin import up as running
 from .board import actions, goals, preferences, tasks
 from .chat import commands as talking
@@ -96,6 +96,7 @@ app.command(rich_help_panel=_LOOK)(status.version)
 app.add_typer(memory.app, name="memory", rich_help_panel=_REMEMBER)
 app.add_typer(preferences.app, name="preferences", rich_help_panel=_REMEMBER)
 app.add_typer(mcp.app, name="mcp", rich_help_panel=_REMEMBER)
+app.add_typer(skills.app, name="skills", rich_help_panel=_REMEMBER)
 app.add_typer(jobs.app, name="jobs", rich_help_panel=_WORK)
 app.add_typer(tasks.app, name="tasks", rich_help_panel=_WORK)
 app.add_typer(goals.app, name="goals", rich_help_panel=_WORK)

@@ -157,7 +157,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def skills(self) -> Path:
-        """What jobs can do: one `*.md` for each skill."""
+        """What can be done: one `*.md` for each skill of jobs, a folder for each other one."""
         return self.home / "skills"
 
     @property

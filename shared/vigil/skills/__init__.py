@@ -1,0 +1,1 @@
+"""Skills of the open Agent Skills form: folders with a SKILL.md that a person enabled."""
