@@ -276,7 +276,7 @@ ROLES: Final[dict[str, Role]] = {
         publishes=(
             "timer.>", "due.>", "session.*.*.*.in.timer", "session.*.*.*.in.control",
             "system.*.*.*.in.timer", "system.*.*.*.in.control",
-            *on_board("task", "row", "goal"), ANYBODY.slot(), "dead.scheduler.*.*.*",
+            *on_board("task", "row", "goal", "bulletin"), ANYBODY.slot(), "dead.scheduler.*.*.*",
         ),
         follows=("TIMERS", "SESSIONS", "SYSTEM", "BOARD", "SLOTS", "SIGNALS"),
         pulls=(SCHEDULER_TURNS, SCHEDULER_TURNS_SYSTEM, DUE),
@@ -285,7 +285,7 @@ ROLES: Final[dict[str, Role]] = {
         raw=(
             "$JS.API.STREAM.PURGE.TIMERS", "$JS.API.STREAM.MSG.DELETE.TIMERS", "$KV.CONFIG.caps",
             "$JS.API.STREAM.CREATE.KV_LEASES", "$KV.CONFIG.rearm", "rpc.memory.maintain",
-            "rpc.executor.probe", "rpc.health",
+            "rpc.executor.probe", "rpc.health", "rpc.memory.list.*.*",
             *(f"$JS.API.STREAM.INFO.{one}" for one in all_names(LOG)),
             *(f"$JS.API.CONSUMER.INFO.*.scheduler-turns{of}" for of in ("", "-system")),
         ),

@@ -109,7 +109,7 @@ async def test_the_openapi_document_is_whole(gate: Gate) -> None:
         ("POST", "/api/attachments"), ("GET", "/api/attachments/{hash}"),
         ("GET", f"{key}/timeline"), ("GET", f"{key}/timers"), ("POST", f"{key}/messages"),
         ("DELETE", f"{key}/timers/{{timer_id}}"), ("POST", f"{key}/stop"), ("GET", "/api/ws"),
-        ("GET", "/api/autonomy"), ("PATCH", "/api/autonomy"),
+        ("GET", "/api/autonomy"), ("PATCH", "/api/autonomy"), ("GET", "/api/bulletin"),
         ("POST", "/api/console/links"), ("GET", "/api/console/browsers"),
         ("DELETE", "/api/console/browsers/{id}"),
         ("GET", "/api/signals"), ("GET", "/api/me"), ("GET", "/api/person"), ("GET", "/api/cost"),

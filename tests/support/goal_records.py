@@ -1,4 +1,4 @@
-"""Goals, preferences and actions for tests, and as the golden files have them."""
+"""Goals, preferences, actions and bulletins for tests, and as the golden files have them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from vigil import contracts
 from vigil.contracts import BoardEntry, Change
-from vigil.contracts.board import BoardAction, BoardGoal, BoardPreference
+from vigil.contracts.board import BoardAction, BoardBulletin, BoardGoal, BoardPreference
 from vigil.contracts.board.action import ActionFeedback
 from vigil.contracts.board.preference import Lesson, LessonKind
 from vigil.preferences.check import id_of
@@ -110,9 +110,17 @@ ACTION: Final = action_of(
     feedback=ActionFeedback(is_good=False, text="ask first", by="ann", at=AT),
     ended_at=AT,
 )
+BULLETIN: Final = BoardBulletin(
+    owner="ann",
+    agent="vigil",
+    text="Goals:\n- Keep the inbox clean",
+    short="Goals:",
+    is_empty=True,
+    made_at=AT,
+)
 
 
-def _entry(entity: BoardGoal | BoardPreference | BoardAction) -> BoardEntry:
+def _entry(entity: BoardGoal | BoardPreference | BoardAction | BoardBulletin) -> BoardEntry:
     change = Change(by="vigil", why="she asked", cause="c" * 32)
     return BoardEntry(entity=entity, turn_seq=0, at=AT, change=change)
 
@@ -121,4 +129,5 @@ SAMPLES: Final[dict[str, tuple[Callable[[bytes], Any], Any]]] = {
     "board.goal": (contracts.decode_board, _entry(GOAL)),
     "board.preference": (contracts.decode_board, _entry(PREFERENCE)),
     "board.action": (contracts.decode_board, _entry(ACTION)),
+    "board.bulletin": (contracts.decode_board, _entry(BULLETIN)),
 }

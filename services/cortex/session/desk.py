@@ -7,10 +7,13 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from vigil import crash
+from vigil.board.kept import BULLETINS, KeptBoard
 from vigil.board.preferences import OwnersPreferences
 from vigil.bus.bus import Bus
 from vigil.clock import Clock
 from vigil.contracts import Loop, Row, State, TextBlock
+from vigil.contracts.board import BoardBulletin
+from vigil.contracts.board.bulletin import CURRENT
 from vigil.settings.sections import Person
 from vigil.subjects import SessionKey
 
@@ -60,6 +63,7 @@ class SessionDesk:
         self._thinker = thinker
         self._toolbox = toolbox
         self._memory = memory
+        self._bulletins = KeptBoard(bus, BULLETINS)
         self._preferences = OwnersPreferences(bus, key.scope)
         self._policy = policy
         self._person = person
@@ -115,10 +119,18 @@ class SessionDesk:
         """Return what memory has on what began the loop, and how the person likes things."""
         if not self._policy.profile.knows_person:
             return KnownAtStart()
-        memories, preferences = await asyncio.gather(
-            self._memory.recall(loop, rows), self._preferences.now()
+        memories, preferences, bulletin = await asyncio.gather(
+            self._memory.recall(loop, rows), self._preferences.now(), self._bulletin()
         )
-        return KnownAtStart(memories=memories, preferences=preferences)
+        return KnownAtStart(memories=memories, preferences=preferences, bulletin=bulletin)
+
+    async def _bulletin(self) -> BoardBulletin | None:
+        """Return what conversations and their branches are shown of it; nothing says nothing."""
+        profile = self._policy.profile
+        if not (profile.is_conversation or profile.is_heir):
+            return None
+        found = await self._bulletins.find([self._key.scope], CURRENT)
+        return None if found is None or found.entity.is_empty else found.entity
 
     def _conclude(self, draft: Draft, answer: ModelAnswer) -> None:
         conclude = draft.profile.conclude

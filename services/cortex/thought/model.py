@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, Protocol
 import msgspec
 
 from vigil.contracts import SOCKET, Block, FollowUp, Row, Usage
-from vigil.contracts.board import BoardPreference
+from vigil.contracts.board import BoardBulletin, BoardPreference
 from vigil.errors import VigilError
 from vigil.memory.questions import Hit
 
@@ -49,6 +49,7 @@ class KnownAtStart(msgspec.Struct, frozen=True, kw_only=True):
     """What was recalled for it, the best first."""
     preferences: tuple[BoardPreference, ...] = ()
     """How they like things, as the board has it."""
+    bulletin: BoardBulletin | None = None
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 import jinja2
 
 from vigil.contracts import ExternalBlock, FollowUp, Row, TaskBlock, TextBlock
+from vigil.contracts.board import BoardBulletin
 from vigil.memory.questions import Hit
 from vigil.preferences.shown import shown
 
@@ -94,6 +95,14 @@ class Prompts:
             )
             self._stable[identity, prompt] = stable
         return stable
+
+    def bulletin(self, bulletin: BoardBulletin, *, is_short: bool) -> str:
+        """Render the bulletin: the last of the system prompt, since it alone changes at times."""
+        return self._render(
+            "bulletin",
+            text=bulletin.short if is_short else bulletin.text,
+            made_at=instant(bulletin.made_at, UTC),
+        ).strip()
 
     def question(self, prompt: str, **values: Any) -> str:
         """Render what a model is told to do, whoever it does it for."""

@@ -292,7 +292,7 @@ class Thinker:
         situation = self._situation(key, state, person, policy, known)
         return ModelRequest(
             session_key=str(key),
-            system=self._system(key, policy.profile),
+            system=self._system(key, policy.profile, known),
             rows=tuple([row if _is_as_it_is(row) else self._shown(row) for row in rows]),
             tools=self._toolbox.specs(policy.profile),
             max_tokens=self._max_tokens(policy.profile),
@@ -308,13 +308,16 @@ class Thinker:
         limit = self._config.max_tokens
         return min(profile.max_tokens or limit, limit)
 
-    def _system(self, key: SessionKey, profile: Profile) -> tuple[str, ...]:
+    def _system(self, key: SessionKey, profile: Profile, known: KnownAtStart) -> tuple[str, ...]:
         if not profile.knows_person:
             return (self._prompts.question(profile.prompt),)
         identity = self._identities.load(key.agent, key.user)
-        return self._prompts.system(
+        stable = self._prompts.system(
             identity, profile.prompt, is_conversation=profile.is_conversation
         )
+        if known.bulletin is None:
+            return stable
+        return *stable, self._prompts.bulletin(known.bulletin, is_short=profile.is_heir)
 
     def _present(self, situation: Situation, profile: Profile) -> str:
         if not profile.knows_person:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ..endpoint import Endpoint
-from . import actions, goals, preferences, tasks
+from . import actions, bulletins, goals, preferences, tasks
 
 _LIST: Final = (403, 422, 503)
 _READ: Final = (404, 422, 503)
@@ -17,6 +17,9 @@ _P: Final = "/api/preferences"
 _A: Final = "/api/actions"
 _T: Final = "/api/tasks"
 ENDPOINTS: Final = (
+    Endpoint(
+        "GET", "/api/bulletin", bulletins.list_bulletins, {200: bulletins.BulletinListing}, _LIST
+    ),
     Endpoint("GET", _T, tasks.list_tasks, {200: tasks.TaskListing}, _LIST),
     Endpoint("POST", _T, tasks.make_task, {201: tasks.TaskDetail}, _MAKE, tasks.TaskBody),
     Endpoint("GET", f"{_T}/{{id}}", tasks.get_task, {200: tasks.TaskDetail}, _READ),

@@ -18,6 +18,7 @@ from vigil.observe.health import Alive
 from vigil.sdk.cloud_event import CloudEvent
 
 from ..board.actions import ActionListing, ActionView, FeedbackBody
+from ..board.bulletins import BulletinListing, BulletinView
 from ..board.goals import GoalBody, GoalChange, GoalDetail, GoalListing, GoalSplit
 from ..board.preferences import (
     PreferenceBody,
@@ -77,7 +78,8 @@ from .asyncapi import AsyncApi
 REF: Final = "#/components/schemas/{name}"
 _COMPONENTS: Final[tuple[Any, ...]] = (
     Accepted, ActionListing, ActionView, Alive, ApprovalList, ApprovalView, AsyncApi, Attachment,
-    BrowserList, BrowserView, ChatAnswer, ChatPending, ChatRequest, CircuitReset, CircuitView,
+    BrowserList, BrowserView, BulletinListing, BulletinView,
+    ChatAnswer, ChatPending, ChatRequest, CircuitReset, CircuitView,
     ClientFrame, CloudEvent, ConsoleLink, Costs,
     DeadLetterDetail, DeadLetterPage,
     Decide, FeedbackBody, GoalBody, GoalChange, GoalDetail, GoalListing, GoalSplit, GrantBody,
@@ -107,7 +109,7 @@ TAGS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     ),
     "memory": (
         "What agents know, how people like things, and the indexes",
-        ("/api/memories", "/api/preferences", "/api/maintenance", "/mcp"),
+        ("/api/memories", "/api/preferences", "/api/bulletin", "/api/maintenance", "/mcp"),
     ),
     "tools": (
         "What agents may do, and what a person allows",

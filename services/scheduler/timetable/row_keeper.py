@@ -37,7 +37,8 @@ class RowKeeper:
         self._pause = pause
         self._board = KeptBoard(context.bus, ROWS)
         self._done: set[Scope] = set()
-        self._known: set[Scope] = set()
+        self.known: set[Scope] = set()
+        """Who has talked with an agent."""
 
     async def run(self) -> None:
         """Do so for all who have talked with an agent, and for whoever begins to, until
@@ -55,7 +56,7 @@ class RowKeeper:
                 continue
             settings = self._pause.cortex
             self._done.clear()
-            for whose in tuple(self._known):
+            for whose in tuple(self.known):
                 await self._keep(whose)
 
     async def _follow_people(self) -> None:
@@ -76,7 +77,7 @@ class RowKeeper:
 
     async def _keep(self, whose: Scope) -> None:
         """Have a person's rows as they are to be; what can't be done is tried again."""
-        self._known.add(whose)
+        self.known.add(whose)
         while whose not in self._done and not self._pause.is_erasing(whose.owner):
             try:
                 await self._bring_up(whose)

@@ -29,7 +29,7 @@ from ..contracts import (
     decode_board,
     encode,
 )
-from ..contracts.board import BoardAction, BoardGoal, BoardPreference
+from ..contracts.board import BoardAction, BoardBulletin, BoardGoal, BoardPreference
 from ..errors import InvalidInput, Unavailable, WrongLastSequence
 from ..goals.check import fitted
 from ..goals.lifecycle import is_active
@@ -49,6 +49,7 @@ E = TypeVar(
     BoardPreference,
     BoardAction,
     Circuit,
+    BoardBulletin,
 )
 TRIES_MAX: Final = 20
 """Others of an owner's that may be made between a look and a write."""
@@ -89,6 +90,7 @@ CIRCUITS: Final = KeptKind(Circuit, 10_000, lambda one, _now: one.state != "clos
 TASKS: Final = KeptKind(BoardTask, 200, lambda one, _now: is_open(one))
 GOALS: Final = KeptKind(BoardGoal, 50, lambda one, _now: is_active(one), fitted)
 PREFERENCES: Final = KeptKind(BoardPreference, 500, is_held)
+BULLETINS: Final = KeptKind(BoardBulletin, 1, lambda _one, _now: False)
 ACTIONS: Final = KeptKind(
     BoardAction, 0, lambda _one, _now: False, actions.numbered, actions.place_of
 )

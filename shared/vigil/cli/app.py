@@ -15,7 +15,7 @@ from vigil.errors import VigilError
 from . import exits, output
 from .admin import backup, console, erase, health, provision, replay, skills, token
 from .admin import up as running
-from .board import actions, goals, preferences, tasks
+from .board import actions, bulletin, goals, preferences, tasks
 from .chat import commands as talking
 from .commands import (
     approvals,
@@ -94,6 +94,7 @@ status.tail.command("signals")(watching.tail_signals)
 app.add_typer(status.tail, name="tail", rich_help_panel=_LOOK)
 app.command(rich_help_panel=_LOOK)(status.version)
 app.add_typer(memory.app, name="memory", rich_help_panel=_REMEMBER)
+app.command(rich_help_panel=_REMEMBER)(bulletin.bulletin)
 app.add_typer(preferences.app, name="preferences", rich_help_panel=_REMEMBER)
 app.add_typer(mcp.app, name="mcp", rich_help_panel=_REMEMBER)
 app.add_typer(skills.app, name="skills", rich_help_panel=_REMEMBER)

@@ -195,6 +195,7 @@ INFOS: Final = {
     "scheduler.lease": "no answer about the lease",
     "scheduler.overtaken": "a later turn changed the timer of one that came again",
     "scheduler.rearm": "schedules are restored",
+    "scheduler.bulletin": "a bulletin was written before, or can't be yet; that is tried again",
     "scheduler.slot": "a run was begun before, or a slot can't be decided yet",
     "scheduler.look": "it can't be looked for what is new for a row; it's looked again",
     "scheduler.rows": "a row that the system makes could not be stored; that is tried again",

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .goals import ActionCalls, GoalCalls, PreferenceCalls
+from .method_group import query
 from .tasks import TaskCalls
 
 
 class BoardCalls(TaskCalls, GoalCalls, PreferenceCalls, ActionCalls):
-    """Base of `vigil.Client`: tasks, goals, preferences and actions."""
+    """Base of `vigil.Client`: tasks, goals, preferences and actions, and what they come to."""
+
+    def bulletins(self, *, user: str | None = None) -> list[dict[str, Any]]:
+        """Return what conversations are told of a person, for each agent: `text`, `made_at`.
+
+        Args:
+            user: whose; an admin may name anybody.
+        """
+        answer = self._object("GET", "/api/bulletin" + query({"user": user}))
+        found: list[dict[str, Any]] = answer["bulletins"]
+        return found

@@ -19,7 +19,7 @@ from ..contracts import (
     SignalSource,
     decode_board,
 )
-from ..contracts.board import BoardAction, BoardGoal, BoardPreference
+from ..contracts.board import BoardAction, BoardBulletin, BoardGoal, BoardPreference
 from ..contracts.board.vocabulary import GOALS, TASKS
 from ..contracts.vocabulary import APPROVALS, JOBS
 from ..errors import InvalidInput
@@ -37,6 +37,8 @@ def read(source: SignalSource, subject: str, data: bytes) -> tuple[Signals, Boar
     entity = entry.entity
     if isinstance(entity, Grant):
         raise InvalidInput("subject", "a grant is not told of before it's used")
+    if isinstance(entity, BoardBulletin):
+        raise InvalidInput("subject", "a bulletin is not told of: it's made of what was")
     if isinstance(entity, BoardTask):
         return _of_kept(source, subject, entity, entity.worker or entity.session_key), entry
     if isinstance(entity, BoardGoal):

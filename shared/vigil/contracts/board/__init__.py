@@ -13,6 +13,7 @@ from typing import Literal
 from ..base import VERSION_1, Instant, Record
 from .action import BoardAction
 from .approval import QUESTION, SHORT_NAME, Approval, Verdict, short_name
+from .bulletin import BoardBulletin
 from .circuit import Circuit, CircuitState
 from .cycle import CycleLedger, CycleReport, Recheck
 from .goal import BoardGoal
@@ -54,12 +55,23 @@ KeptEntity = (
     | BoardPreference
     | BoardAction
     | Circuit
+    | BoardBulletin
 )
 """What the board is the truth of."""
 AskedEntity = BoardTask | BoardGoal | BoardPreference
 """Of these a loop may ask for a change, and is told what came of it."""
 BoardKind = Literal[
-    "approval", "job", "grant", "use", "task", "row", "goal", "preference", "action", "circuit"
+    "approval",
+    "job",
+    "grant",
+    "use",
+    "task",
+    "row",
+    "goal",
+    "preference",
+    "action",
+    "circuit",
+    "bulletin",
 ]
 
 
@@ -95,6 +107,7 @@ __all__ = [
     "AskedEntity",
     "AutonomyWork",
     "BoardAction",
+    "BoardBulletin",
     "BoardEntity",
     "BoardEntry",
     "BoardGoal",
