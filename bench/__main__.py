@@ -23,6 +23,7 @@ from bench import (
     grants,
     groupings,
     homes,
+    month,
     neighbours,
     partitions,
     replaying,
@@ -163,6 +164,7 @@ PARTS: dict[str, Callable[[Path], Awaitable[None]]] = {
     "adapters": adapters.measure,
     "replaying": replaying.measure,
     "watching": watching.measure,
+    "month": month.measure,
 }
 IN_ROUNDS: dict[str, Callable[[Path, int], Awaitable[None]]] = {
     "turns": turns.measure,
@@ -178,7 +180,7 @@ IN_ROUNDS: dict[str, Callable[[Path, int], Awaitable[None]]] = {
     "sockets_2000_mb": sockets.measure,
 }
 """Parts that compare, and how often is to be chosen."""
-ON_REQUEST = {"peers", "growth", "partitions_cluster"}
+ON_REQUEST = {"peers", "growth", "partitions_cluster", "month"}
 """Parts that only run when they are named: they need more, or take long."""
 
 

@@ -42,6 +42,7 @@ def test_help_names_every_part() -> None:
         "tracing",
         "timers",
         "resting",
+        "month",
         "--rounds",
     ):
         assert part in shown.stdout
