@@ -11,10 +11,12 @@ import httpx2
 import msgspec
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from tests.support.console import Reader, Shown, pages, signed_in
 from tests.support.gateway import Gate
 from tests.support.goal_records import action_of
+from tests.support.hands_records import SHELF
 from tests.support.remembering import running_memories, save
 from vigil.board.kept import ACTIONS, KeptBoard
 from vigil.bus.kv import KeyValue
@@ -105,6 +107,12 @@ async def test_a_grant_is_ended(gate: Gate) -> None:
     body = {"tool": "shell", "constraints": [{"kind": "argv", "argv": ["df"]}]}
     made = (await cat.api.post("/api/grants", json=body)).json()
     assert '"df"' in (await cat.reader.page("/grants")).text
+    shelf = replace(SHELF, tools=(replace(SHELF.tools[0], description=HOSTILE),))
+    await KeyValue(gate.admin, "TOOLS").put("files", encode(shelf))
+    page = await cat.reader.page("/tools")
+    assert page.strange() == []
+    for text in ("files__read", "alert(1)", "files__write", "a tool is not what was approved"):
+        assert text in page.text
     assert (await cat.stranger.send("/grants", id=made["id"])).status_code == 404
     await cat.reader.did("/grants", id=made["id"])
     assert "Nothing is allowed" in (await cat.reader.page("/grants")).text

@@ -38,6 +38,7 @@ from .pages import (
     switch,
     timeline,
     today,
+    tools,
     why,
 )
 from .pages.board import autonomy, goal, goals, grants, row, task, tasks, timetable
@@ -52,6 +53,7 @@ PAGES: Final = (
     ConsolePage("/timetable", "Timetable", timetable),
     ConsolePage("/autonomy", "Autonomy", autonomy),
     ConsolePage("/memories", "Memory", memories),
+    ConsolePage("/tools", "Tools", tools),
     ConsolePage("/grants", "Grants", grants),
     ConsolePage("/cost", "Cost", cost),
     ConsolePage("/health", "Health", health),
