@@ -31,10 +31,11 @@ from vigil.contracts.board import (
     WatchedFeed,
     WatchedFiles,
     WatchedTool,
+    WatchedUrl,
 )
 from vigil.net.ssrf import Rules
 from vigil.runtime import Context
-from vigil.timetable.probe import CHANGE_LENGTH_MAX, ProbeAnswer, ProbeQuestion
+from vigil.timetable.probe import CHANGE_LENGTH_MAX, TEXT_LENGTH_MAX, ProbeAnswer, ProbeQuestion
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -137,6 +138,47 @@ def page(site: Receiver) -> Iterator[Callable[[str, str], None]]:
 
     yield show
     site.behaviours = [status(404)]
+
+
+# ---------------------------------------------------------------- pages
+
+
+def article(price: str, ad: str) -> str:
+    return (
+        f"<html><head><title>Shop</title><script>track('{ad}')</script></head><body>"
+        f"<nav>Menu {ad}</nav><aside>{ad}</aside><article><h1>Prices</h1><p>Tea costs {price}.</p>"
+        f"<p>{'We sell tea. ' * 30}</p></article><footer>{ad}</footer></body></html>"
+    )
+
+
+async def test_a_page_that_changes_its_ads_only_has_not_changed(
+    look: Looker, site: Receiver, page: Callable[[str, str], None]
+) -> None:
+    """What counts is the text of its main part."""
+    watch = WatchedUrl(url=site.url())
+    page(article("3 EUR", "Buy a boat!"), "text/html")
+    seen = await look.seen(watch)
+    page(article("3 EUR", "Buy a house, now for less!"), "text/html")
+    assert await look.change(watch, seen) == ""
+    page(article("4 EUR", "Buy a car!"), "text/html")
+    change = await look.change(watch, seen)
+    assert "-Tea costs 3 EUR." in change
+    assert "+Tea costs 4 EUR." in change
+    assert "Buy" not in change
+
+
+async def test_of_ten_megabytes_a_bounded_part_is_compared(
+    look: Looker, site: Receiver, page: Callable[[str, str], None]
+) -> None:
+    watch = WatchedUrl(url=site.url())
+    page("calm\n" * 2_000_000, "text/plain")
+    told = await look(watch)
+    assert not told.problem
+    page("storm\n" * 2_000_000, "text/plain")
+    told = await look(watch, told.seen)
+    assert told.change
+    assert len(told.change) <= CHANGE_LENGTH_MAX + 20
+    assert len(told.seen.text) <= TEXT_LENGTH_MAX
 
 
 # ---------------------------------------------------------------- feeds

@@ -17,24 +17,30 @@ from tests.keeping.test_erase_work import deep
 from tests.support import hands_records
 from tests.support.pictures import png
 from tests.support.stack import Stack
+from tests.support.timetable_records import ROW, SLOT
 from vigil.attachments import store
 from vigil.attachments.examine import examined
 from vigil.backup import backup, board, snapshots, workspaces
 from vigil.backup.archive import Archive
+from vigil.board.kept import ROWS, KeptBoard
 from vigil.bus.bus import Bus
 from vigil.contracts import (
     BoardChange,
     BoardChangePayload,
     BoardEntry,
     Cause,
+    Change,
     Job,
     State,
     Turn,
     decode_board,
     encode,
 )
+from vigil.contracts.board import CronWork, LastSeen, Ledger, WatchedUrl
 from vigil.layout import LogLayout
-from vigil.subjects import SessionKey
+from vigil.subjects import Scope, SessionKey
+from vigil.timetable.log import Placed, SlotLog
+from vigil.timetable.watched import what_of
 from vigil.topology import EXECUTOR_TURNS_SYSTEM
 
 KEY = SessionKey("ann", "vigil", "_planner-1")
@@ -115,6 +121,24 @@ async def test_attachments_come_back(bare: Stack, tmp_path: Path) -> None:
     async with running_again(home) as again:
         assert await store.find(again.admin, "ann", about.hash) == about
         assert await store.read(again.admin, "ann", about) == data
+
+
+async def test_a_watcher_remembers_what_it_saw(bare: Stack, tmp_path: Path) -> None:
+    """X-9: after a restore it tells of what changed since, and of nothing else."""
+    admin, home, file = await bare.bus("admin"), tmp_path / "new", tmp_path / "b.tar"
+    watch = WatchedUrl(url="https://a.example/")
+    row = replace(ROW, work=CronWork(prompt="What is new?", watch=watch))
+    seen = LastSeen(what=what_of(watch), etag="tag", digest="1f" * 32, text="calm", failures=2)
+    whose = Scope(row.agent, row.owner)
+    await KeptBoard(admin, ROWS).replace(0, row, Change(by="ann"), AT)
+    await SlotLog(admin).append(whose, Placed(Ledger(seen=seen)), replace(SLOT, ledger=Ledger()))
+    await save(admin, bare.settings, file)
+    await restored(file, home)
+    async with running_again(home) as again:
+        kept = await KeptBoard(again.admin, ROWS).find([whose], row.id)
+        assert kept is not None
+        assert kept.entity.work == row.work
+        assert (await SlotLog(again.admin).last(whose, row.id)).ledger.seen == seen
 
 
 async def test_truths_come_last(bare: Stack, tmp_path: Path) -> None:
