@@ -25,12 +25,12 @@ _NEWS: Final = re.compile(r"^(?:\| )?- (\d+ [a-z]+\.[a-z_]+(?: \([^)\n]*\))?)$",
 
 
 def is_cycle(session: str) -> bool:
-    """Whether a session is a cycle of an agent.
+    """Whether a session is a cycle of an agent. Empty: whoever tries a model, in none.
 
-    >>> is_cycle("ann:vigil:_autonomy-1f"), is_cycle("ann:vigil:main")
-    (True, False)
+    >>> is_cycle("ann:vigil:_autonomy-1f"), is_cycle("ann:vigil:main"), is_cycle("")
+    (True, False, False)
     """
-    return SessionKey.parse(session).kind == KIND
+    return bool(session) and SessionKey.parse(session).kind == KIND
 
 
 def step(rows: Sequence[Row]) -> Reply:
