@@ -114,4 +114,5 @@ def _wanted(key: SessionKey, call: CallTool, tool: Tool, now: datetime) -> Wante
         is_outside=call.payload.is_tainted,
         now=now,
         row=call.payload.grant_row,
+        goal=call.payload.grant_goal,
     )

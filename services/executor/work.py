@@ -204,6 +204,7 @@ def start_of(key: SessionKey, effect: SpawnSession, turn_seq: int, *, now: datet
         call=payload.call,
         row=payload.row,
         row_tokens=payload.row_tokens,
+        goal=payload.goal,
     )
     return Control(
         id=f"start-{effect.id}",

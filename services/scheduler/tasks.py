@@ -168,6 +168,7 @@ def start_of(task: BoardTask, now: datetime) -> Control:
         is_tainted=task.is_tainted,
         row=task.row,
         row_tokens=task.row_tokens,
+        goal=task.goal,
     )
     return Control(
         id=f"start-{name}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from services.cortex.core import Policy
 from services.cortex.profiles import profile_of
@@ -22,7 +23,7 @@ from vigil.contracts import (
 )
 from vigil.grants.rule import Standing
 
-ROW = "c" * 32
+ID = "c" * 32
 DF = call("shell", command="df -h")
 WIPE = call("box__wipe", command="all")
 
@@ -64,19 +65,20 @@ def test_another_persons_agents_or_conversations_grant_is_none(changes: dict[str
     assert len(driver.state.approvals) == 1
 
 
-@pytest.mark.parametrize("of_row", ["", ROW, "d" * 32])
-def test_one_for_a_row_holds_in_its_runs_alone(of_row: str) -> None:
-    """L-8: the executor is told which row it was, to look again."""
+@pytest.mark.parametrize("scope", ["row", "goal"])
+@pytest.mark.parametrize("of", ["", ID, "d" * 32])
+def test_one_for_a_row_or_a_goal_holds_in_what_is_done_for_it_alone(scope: str, of: str) -> None:
+    """L-8: the executor is told which it was, to look again."""
     driver = driver_of(
         answer(DF), answer("Done."), policy=Policy(profile=profile_of("worker"), depth_max=9)
     )
     driver.key = "ann:vigil:_worker-1f"
-    granted(driver, grant_of(holds_for_outside=True, row=ROW))
-    start = Start(prompt="p", root_id="r", row=of_row, is_tainted=True)
+    granted(driver, grant_of(holds_for_outside=True, **{scope: ID}))
+    start = replace(Start(prompt="p", root_id="r", is_tainted=True), **{scope: of})
     payload = ControlPayload(op="start", start=start)
     driver.feed(Control(id="s1", session_key=driver.key, created_at=driver.now, payload=payload))
-    rows = [one.payload.grant_row for one in run(driver) if one.payload.grant_id]
-    assert rows == ([ROW] if of_row == ROW else [])
+    told = [getattr(one.payload, f"grant_{scope}") for one in run(driver) if one.payload.grant_id]
+    assert told == ([ID] if of == ID else [])
 
 
 def test_one_that_is_used_up_asks_again() -> None:

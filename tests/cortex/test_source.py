@@ -72,6 +72,7 @@ def effects(driver: Driver, kind: type[Any]) -> list[Any]:
         ("planner", Start(prompt="p", source="chat:t1", task_id="9"), "job:1f"),
         ("worker", Start(prompt="p", task_id="9"), "task:9"),
         ("worker", Start(prompt="p", source="chat:t1"), "chat:t1"),
+        ("worker", Start(prompt="p", source="chat:t1", task_id="9", goal="5"), "goal:5"),
         ("errand", Start(prompt="p", source="job:7"), "job:7"),
         ("cron", Start(prompt="p", source="cron:7", row="7"), "cron:7"),
         ("reader", Start(prompt="p"), "reader"),
@@ -101,7 +102,12 @@ def test_no_argument_of_a_model_changes_the_source(given_: dict[str, Any], forge
 
 @pytest.mark.parametrize("root", ["", "t1"])
 @pytest.mark.parametrize(
-    ("of", "expected"), [({"source": "job:7"}, "job:7"), ({"task_id": "9"}, "task:9")]
+    ("of", "expected"),
+    [
+        ({"source": "job:7"}, "job:7"),
+        ({"task_id": "9"}, "task:9"),
+        ({"source": "cortex:mind", "goal": "5"}, "goal:5"),
+    ],
 )
 def test_children_take_on_their_parents_source(
     of: dict[str, str], expected: str, root: str
@@ -113,22 +119,23 @@ def test_children_take_on_their_parents_source(
     begun = child_start_of(SessionKey.parse(parent.key), spawned, 9, now=START).payload.start
     assert begun is not None
     assert begun.row == "briefing", "whose budget it has a part in"
+    assert begun.goal == of.get("goal", ""), "whose grants hold for it"
     assert begun.root == (root or SessionKey.parse(parent.key).thread)
     child = session("worker", begun, call("memory_save", content="x"))
     (saved,) = effects(child, CallTool)
     assert saved.payload.source == expected
 
 
-def test_workers_of_tasks_that_a_run_made_count_as_its_rows() -> None:
+def test_workers_of_tasks_that_a_run_made_count_as_its_rows_and_act_for_its_goal() -> None:
     """L-21: or a row with a budget of its own could have anything done by the board."""
-    start = Start(prompt="p", source="cron:7", row="7", row_tokens=5000, is_ordered=True)
+    start = Start(prompt="p", source="cron:7", row="7", row_tokens=5000, is_ordered=True, goal="5")
     run = session("cron", start, call("task_create", title="Tidy up"))
     (made,) = effects(run, BoardChange)
     assert isinstance(made.payload.entity, BoardTask)
     task = replace(made.payload.entity, worker=str(key_of("worker")))
     begun = task_start_of(task, START).payload.start
     assert begun is not None
-    assert (begun.row, begun.row_tokens) == ("7", 5000)
+    assert (begun.row, begun.row_tokens, begun.goal) == ("7", 5000, "5")
 
 
 def test_a_call_of_an_older_version_is_of_its_thread() -> None:

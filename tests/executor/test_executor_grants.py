@@ -119,11 +119,13 @@ async def test_the_bytes_that_are_run_are_looked_at_again(
     assert not noted(stack.settings.home)
 
 
-async def test_one_for_a_row_is_none_elsewhere(stack: Stack) -> None:
+@pytest.mark.parametrize("scope", ["row", "goal"])
+async def test_one_for_a_row_or_a_goal_is_none_elsewhere(stack: Stack, scope: str) -> None:
     bus, session = await stack.bus("admin"), await session_of(stack)
-    given = await give(bus, count_grant(row="c" * 32))
-    for n, (row, told_) in enumerate([("", "not run"), ("d" * 32, "not run"), ("c" * 32, "count")]):
-        assert told_ in await told(session, by(given, call("count", n, text="a"), grant_row=row))
+    given = await give(bus, count_grant(**{scope: "c" * 32}))
+    for n, (of, told_) in enumerate([("", "not run"), ("d" * 32, "not run"), ("c" * 32, "count")]):
+        one = by(given, call("count", n, text="a"), **{f"grant_{scope}": of})
+        assert told_ in await told(session, one)
 
 
 async def test_anothers_grant_is_none(stack: Stack) -> None:

@@ -83,6 +83,8 @@ async def test_the_revision_that_was_read_is_ended_or_none(gate: Gate) -> None:
         ({"session_key": "bob:vigil:t1"}, 422, "session_key"),
         ({"row": "f" * 32}, 422, "row"),
         ({"row": "a.b"}, 422, "row"),
+        ({"goal": "f" * 32}, 422, "goal"),
+        ({"goal": "a.b"}, 422, "goal"),
         ({"approval_id": "f" * 32}, 422, "approval_id"),
         ({"approval_id": "a.b"}, 422, "approval_id"),
         ({"more": 1}, 422, None),
@@ -105,6 +107,18 @@ async def test_a_name_is_of_one_grant(gate: Gate) -> None:
     await ann.delete(f"{PATH}/{first['id']}")
     assert (await ann.post(PATH, json=BODY | {"name": "disk"})).status_code == 201
     assert (await ann.post(PATH, json=BODY)).json()["name"] == "g1"
+
+
+async def test_one_for_a_goal_names_one_of_its_makers(gate: Gate) -> None:
+    """L-8: and neither a conversation nor a row beside it."""
+    ann, bob = await gate.person("ann"), await gate.person("bob")
+    body = {"description": "Keep the disk from filling up", "check_interval_secs": 3600}
+    goal = (await ann.post("/api/goals", json=body)).json()["id"]
+    one = (await ann.post(PATH, json=BODY | {"goal": goal})).json()
+    assert (one["goal"], one["row"], one["session_key"]) == (goal, "", "")
+    assert_problem(await bob.post(PATH, json=BODY | {"goal": goal}), 422, "goal")
+    both = BODY | {"goal": goal, "session_key": "ann:vigil:t1"}
+    assert_problem(await ann.post(PATH, json=both), 422, "goal")
 
 
 async def test_one_made_of_a_request_names_it(gate: Gate) -> None:

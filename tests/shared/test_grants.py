@@ -232,12 +232,16 @@ def test_a_grant_holds_for_its_owner_agent_and_conversation() -> None:
     assert not covers(here, given, key=SessionKey("ann", "vigil", "t2"))
 
 
-def test_one_for_a_row_holds_for_no_conversation_and_no_other_row() -> None:
-    given, here = {"command": "df -h"}, grant(row="c" * 32)
-    assert covers(here, given, row="c" * 32)
+@pytest.mark.parametrize(("scope", "other"), [("row", "goal"), ("goal", "row")])
+def test_one_for_a_row_or_a_goal_holds_for_no_conversation_and_no_other(
+    scope: str, other: str
+) -> None:
+    given, here = {"command": "df -h"}, grant(**{scope: "c" * 32})
+    assert covers(here, given, **{scope: "c" * 32})
     assert not covers(here, given)
-    assert not covers(here, given, row="d" * 32)
-    assert covers(grant(), given, row="c" * 32)
+    assert not covers(here, given, **{scope: "d" * 32})
+    assert not covers(here, given, **{other: "c" * 32})
+    assert covers(grant(), given, **{scope: "c" * 32})
 
 
 def test_a_grant_ends() -> None:
@@ -295,6 +299,8 @@ def test_a_servers_tools_are_told_from_anothers() -> None:
         ({"why": "a" * 501}, "why"), ({"why": "a\nb"}, "why"), ({"uses_max": -1}, "uses_max"),
         ({"expires_at": NOW}, "expires_at"), ({"session_key": "bob:vigil:t"}, "session_key"),
         ({"row": "c" * 31}, "row"), ({"row": "c" * 32, "session_key": "ann:vigil:t1"}, "row"),
+        ({"goal": "c" * 31}, "goal"), ({"goal": "c" * 32, "row": "c" * 32}, "goal"),
+        ({"goal": "c" * 32, "session_key": "ann:vigil:t1"}, "goal"),
         ({"constraints": (DF, Equal(field="", value=1))}, "field"), ({"owner": "a.b"}, "owner"),
         ({"constraints": (Argv(argv=("df",), more="anything"),)}, "argv"),
     ],

@@ -129,6 +129,11 @@ class Draft:
         return "" if self.state.start is None else self.state.start.row
 
     @property
+    def goal(self) -> str:
+        """The goal that the session acts for; empty: none."""
+        return "" if self.state.start is None else self.state.start.goal
+
+    @property
     def wants_call(self) -> bool:
         """Whether the model must be asked before the loop can go on."""
         loop = self.state.loop

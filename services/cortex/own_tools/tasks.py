@@ -112,6 +112,7 @@ def task_create(given: TaskCreate, call: OwnCall, draft: Draft) -> Answer:
         is_tainted=call.sway.is_outside,
         row=draft.timetable_row,
         row_tokens=0 if draft.state.start is None else draft.state.start.row_tokens,
+        goal=draft.goal,
         created_at=now,
         moved_at=now,
     )

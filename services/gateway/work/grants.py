@@ -16,7 +16,7 @@ from fastapi import Depends, Query, Response
 from msgspec.structs import replace
 
 from vigil.board.grants import standing, standing_of
-from vigil.board.kept import GRANTS, ROWS, USES, KeptBoard, Revision
+from vigil.board.kept import GOALS, GRANTS, ROWS, USES, KeptBoard, Revision
 from vigil.board.mirror import Board
 from vigil.contracts import Approval, Change, Grant, Instant
 from vigil.contracts.board.grant import AnyConstraint, GrantMaker
@@ -55,6 +55,8 @@ class GrantBody(RequestBody, frozen=True, kw_only=True, rename={"agent_id": "age
     """The one conversation that it holds in; empty: all of the agent's."""
     row: str = ""
     """The one row of the timetable whose runs it holds in, by its id; empty: it's for no row."""
+    goal: str = ""
+    """The one goal that it holds for, by its id; empty: it's for no goal."""
     expires_at: Instant | None = None
     uses_max: int = 0
     """0: no limit."""
@@ -76,6 +78,7 @@ class GrantView(Answer, frozen=True, kw_only=True):
     constraints: tuple[AnyConstraint, ...]
     session_key: str
     row: str
+    goal: str
     expires_at: Instant | None
     uses_max: int
     holds_for_outside: bool
@@ -160,6 +163,8 @@ async def make_grant(
         await _check_approval(edge, whose, wanted.approval_id)
     if wanted.row:
         await _check_row(edge, whose, wanted.row)
+    if wanted.goal:
+        await _check_goal(edge, whose, wanted.goal)
 
     def make(others: list[Grant]) -> Grant:
         return check(_grant(wanted, owner, id_, others, now))
@@ -202,6 +207,7 @@ def _grant(wanted: GrantBody, owner: str, id_: str, others: list[Grant], now: da
         constraints=wanted.constraints,
         session_key=wanted.session_key,
         row=wanted.row,
+        goal=wanted.goal,
         expires_at=wanted.expires_at,
         uses_max=wanted.uses_max,
         holds_for_outside=wanted.holds_for_outside,
@@ -230,6 +236,11 @@ async def _check_row(edge: Edge, whose: Scope, id_: str) -> None:
     found = await KeptBoard(edge.bus, ROWS).find([whose], id_) if id_.isalnum() else None
     if found is None or found.entity.is_removed:
         raise Problem(422, "row: you have no such row of the timetable", field="row")
+
+
+async def _check_goal(edge: Edge, whose: Scope, id_: str) -> None:
+    if not id_.isalnum() or await KeptBoard(edge.bus, GOALS).find([whose], id_) is None:
+        raise Problem(422, "goal: you have no such goal", field="goal")
 
 
 async def _find(edge: Edge, whose: Iterable[Scope], id_: str) -> Revision[Grant]:

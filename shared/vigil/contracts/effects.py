@@ -95,6 +95,8 @@ class CallToolPayload(Record, frozen=True, kw_only=True):
     """Of that grant, as it was read."""
     grant_row: str = ""
     """The row of the timetable that the session came from, if that grant is for one."""
+    grant_goal: str = ""
+    """The goal that it's done for, if that grant is for one."""
 
 
 class CallTool(EffectEnvelope, frozen=True, kw_only=True, tag="call_tool"):
@@ -147,6 +149,8 @@ class SpawnSessionPayload(Record, frozen=True, kw_only=True):
     """The row of the timetable that it all came from."""
     row_tokens: int = 0
     """What that row may take a UTC day; 0: as configured."""
+    goal: str = ""
+    """The goal that it all is done for, by its id."""
 
 
 class SpawnSession(EffectEnvelope, frozen=True, kw_only=True, tag="spawn_session"):

@@ -17,7 +17,7 @@ CONSTRAINTS_MAX: Final = 16
 USES_MAX: Final = 1_000_000
 WHY_LENGTH_MAX: Final = 500
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
-_ROW: Final = re.compile(r"[0-9a-f]{32}")
+_ID: Final = re.compile(r"[0-9a-f]{32}")
 _TOOL: Final = re.compile(r"[A-Za-z0-9_-]{1,64}|[A-Za-z0-9_-]*[A-Za-z0-9-]__\*")
 _NEEDED: Final[dict[str, type[AnyConstraint]]] = {
     "shell": Argv,
@@ -55,8 +55,12 @@ def check(grant: Grant) -> Grant:
 def _check_scope(grant: Grant) -> None:
     if grant.row and grant.session_key:
         raise InvalidInput("row", "must be empty where a conversation is named")
-    if grant.row and not _ROW.fullmatch(grant.row):
+    if grant.goal and (grant.row or grant.session_key):
+        raise InvalidInput("goal", "must be empty where a conversation or a row is named")
+    if grant.row and not _ID.fullmatch(grant.row):
         raise InvalidInput("row", "must be the id of a row of the timetable: 32 hex digits")
+    if grant.goal and not _ID.fullmatch(grant.goal):
+        raise InvalidInput("goal", "must be the id of a goal: 32 hex digits")
     if not grant.session_key:
         return
     key = SessionKey.parse(grant.session_key)

@@ -46,6 +46,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     now: datetime
     row: str = ""
     """The row of the timetable that the session came from; empty: none."""
+    goal: str = ""
+    """The goal that it's done for; empty: none."""
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,6 +96,8 @@ def _misfit(grant: Grant, wanted: Wanted) -> str | None:
         return "it's for another conversation"
     if grant.row and grant.row != wanted.row:
         return "it's for the runs of another row of the timetable"
+    if grant.goal and grant.goal != wanted.goal:
+        return "it's for another goal"
     return None
 
 

@@ -41,6 +41,7 @@ class GrantingCalls(MethodGroup):
         name: str | None = None,
         session_key: str | None = None,
         row: str | None = None,
+        goal: str | None = None,
         expires_at: datetime | None = None,
         uses_max: int = 0,
         holds_for_outside: bool = False,
@@ -55,6 +56,7 @@ class GrantingCalls(MethodGroup):
             constraints: each with its `kind`: ``argv``, ``url``, ``folder``, ``equal``, ``exact``.
             session_key: the one conversation that it holds in. None: all of the agent's.
             row: the one row of the timetable whose runs it holds in, by its id.
+            goal: the one goal that it holds for, by its id.
             uses_max: 0: no limit.
             holds_for_outside: also once content from outside had a part in the decision.
             approval_id: the request that it is made of.
@@ -69,6 +71,7 @@ class GrantingCalls(MethodGroup):
                 name=name,
                 session_key=session_key,
                 row=row,
+                goal=goal,
                 expires_at=expires_at,
                 uses_max=uses_max,
                 holds_for_outside=holds_for_outside,

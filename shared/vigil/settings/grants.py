@@ -40,6 +40,8 @@ class GrantSection(Section, frozen=True, kw_only=True, omit_defaults=True):
     """The one conversation that it holds in; empty: all of the agent's."""
     row: str = ""
     """The one row of the timetable whose runs it holds in, by its id; empty: it's for no row."""
+    goal: str = ""
+    """The one goal that it holds for, by its id; empty: it's for no goal."""
     expires_at: Instant | None = None
     """Absent: it holds until it is removed here."""
     uses_max: int = 0

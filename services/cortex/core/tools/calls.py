@@ -134,6 +134,7 @@ def call(
             grant_id="" if leave is None else leave.grant.id,
             grant_revision=0 if leave is None else leave.revision,
             grant_row=draft.timetable_row if leave is not None and leave.grant.row else "",
+            grant_goal=draft.goal if leave is not None and leave.grant.goal else "",
         ),
         draft.sway,
     )

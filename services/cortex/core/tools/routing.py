@@ -162,5 +162,6 @@ def _leave(draft: Draft, use: ToolUseBlock, tool: Tool) -> Standing | None:
         is_outside=draft.sway.is_outside,
         now=draft.moment.now,
         row=draft.timetable_row,
+        goal=draft.goal,
     )
     return match(draft.moment.grants, wanted).standing

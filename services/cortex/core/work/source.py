@@ -21,6 +21,8 @@ def of(profile: Profile, key: SessionKey, start: Start | None) -> str:
     if profile.source:
         id_ = key.thread.partition("-")[2] if key.is_system else key.thread
         return profile.source.format(id=id_)
+    if start is not None and start.goal:
+        return f"goal:{start.goal}"
     if start is not None and start.task_id:
         return f"task:{start.task_id}"
     return (start.source if start is not None else "") or profile.name

@@ -108,6 +108,7 @@ def spawn_session(draft: Draft, payload: SpawnSessionPayload, sway: Sway) -> str
         root=(start.root if start else "") or SessionKey.parse(draft.key).thread,
         row=draft.timetable_row,
         row_tokens=0 if start is None else start.row_tokens,
+        goal=draft.goal,
     )
     effect, ordinal = draft.next_id("spawn_session", payload, "executor")
     draft.effects.append(SpawnSession(id=effect, ordinal=ordinal, payload=payload))

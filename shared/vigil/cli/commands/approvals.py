@@ -114,6 +114,7 @@ def accept(
     ] = False,
     session: grants.Session = None,
     row: grants.RowId = None,
+    goal: grants.GoalId = None,
     expires: grants.Expires = None,
     uses: grants.Uses = 0,
     outside: grants.Outside = False,
@@ -124,7 +125,7 @@ def accept(
         return _decide(id_, Client.accept, digest, _accepted)
     client = options.client()
     found = _find(client, id_)
-    wanted = _wanted(client, found, session, row, expires, uses, outside=outside)
+    wanted = _wanted(client, found, session, row, goal, expires, uses, outside=outside)
     proposed = _agreed(found, wanted, yes=yes)
     client.accept(found["id"], digest=digest or found["digest"])
     return grants.made(client, found["tool"], proposed, wanted)
@@ -135,6 +136,7 @@ def always(
     id_: Id,
     session: grants.Session = None,
     row: grants.RowId = None,
+    goal: grants.GoalId = None,
     expires: grants.Expires = None,
     uses: grants.Uses = 0,
     outside: grants.Outside = False,
@@ -145,7 +147,7 @@ def always(
     found = _find(client, id_)
     if found["state"] not in ("accepted", "edited"):
         raise InvalidInput("id", f"it is {found['state']}: only what you let run is taken")
-    wanted = _wanted(client, found, session, row, expires, uses, outside=outside)
+    wanted = _wanted(client, found, session, row, goal, expires, uses, outside=outside)
     proposed = _agreed(found, wanted, yes=yes)
     return grants.made(client, found["tool"], proposed, wanted)
 
@@ -155,6 +157,7 @@ def _wanted(
     found: dict[str, Any],
     session: str | None,
     row: str | None,
+    goal: str | None,
     expires: str | None,
     uses: int,
     *,
@@ -164,6 +167,7 @@ def _wanted(
         "agent": SessionKey.parse(found["session_key"]).agent,
         "session_key": session,
         "row": grants.row_of(client, row),
+        "goal": grants.goal_of(client, goal),
         "expires_at": until("--expires", expires, datetime.now(UTC)),
         "uses_max": uses,
         "holds_for_outside": outside,

@@ -44,6 +44,9 @@ RowId = Annotated[
     str | None,
     typer.Option("--row", metavar="NAME", help="In runs of this row of the timetable only."),
 ]
+GoalId = Annotated[
+    str | None, typer.Option("--goal", metavar="ID", help="In what is done for this goal only.")
+]
 Expires = Annotated[
     str | None, typer.Option("--expires", metavar="WHEN", help="2027-01-01, or 30d for in 30 days.")
 ]
@@ -89,6 +92,7 @@ FIELDS: Final = (
     Column("tool", "tool"),
     Column("session", "session_key"),
     Column("row", "row"),
+    Column("goal", "goal"),
     Column("outside", lambda one: "holds for outside content" if one["holds_for_outside"] else ""),
     Column("expires", "expires_at", is_instant=True),
     Column("uses", _uses),
@@ -146,6 +150,7 @@ def add(
     name: Annotated[str | None, typer.Option("--name", help="Instead of g1, g2, …")] = None,
     session: Session = None,
     row: RowId = None,
+    goal: GoalId = None,
     expires: Expires = None,
     uses: Uses = 0,
     outside: Outside = False,
@@ -160,6 +165,7 @@ def add(
         "name": name,
         "session_key": session,
         "row": row_of(client, row),
+        "goal": goal_of(client, goal),
         "expires_at": until("--expires", expires, datetime.now(UTC)),
         "uses_max": uses,
         "holds_for_outside": outside,
@@ -243,6 +249,17 @@ def row_of(client: Client, named: str | None) -> str | None:
     return str(ids[0])
 
 
+def goal_of(client: Client, named: str | None) -> str | None:
+    """Return the id of the goal whose id begins so. Raises: InvalidInput."""
+    if named is None:
+        return None
+    ids = [one["id"] for one in client.goals(limit=500) if named and one["id"].startswith(named)]
+    if len(ids) != 1:
+        begin = "no goal of yours has" if not ids else f"{len(ids)} goals of yours have"
+        raise InvalidInput("--goal", f"{begin} an id that begins with {named!r}")
+    return str(ids[0])
+
+
 def made(client: Client, tool: str, found: list[dict[str, Any]], wanted: dict[str, Any]) -> Result:
     """Allow what was agreed to."""
     grant = client.give_grant(tool, found, **wanted)
@@ -255,6 +272,7 @@ def _terms(wanted: dict[str, Any]) -> str:
     row = wanted.get("row")
     where = wanted.get("session_key") or "in all conversations"
     where = f"in runs of row {row} of the timetable" if row else where
+    where = f"in what is done for goal {goal}" if (goal := wanted.get("goal")) else where
     times = wanted.get("uses_max") or "any number of"
     until_ = wanted.get("expires_at") or "it is revoked"
     return f"{where}; {times} times; until {until_}; {outside} when outside content had a part."

@@ -80,6 +80,9 @@ class Grant(Record, frozen=True, kw_only=True, tag_field="kind", tag="grant"):
     row: str = ""
     """The one row of the timetable whose runs it holds in, and what they start; empty: any, and
     none."""
+    goal: str = ""
+    """The one goal that it holds for: in what is done for it, and what that starts; empty: any,
+    and none."""
     expires_at: Instant | None = None
     uses_max: int = 0
     """0: as often as it's needed."""

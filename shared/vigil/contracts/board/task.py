@@ -49,6 +49,8 @@ class BoardTask(Record, frozen=True, kw_only=True, tag_field="kind", tag="task")
     itself starts does. Empty: none."""
     row_tokens: int = 0
     """What that row may take a day, as the run had it; 0: as configured."""
+    goal: str = ""
+    """The goal that it was made for, by its id: its workers act for that one. Empty: none."""
     tries: int = 0
     """Workers that were started since it was made ready."""
     worker: str = ""
