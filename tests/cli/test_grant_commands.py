@@ -71,7 +71,7 @@ async def test_a_grant_is_added_listed_shown_and_revoked(ann: Terminal) -> None:
         (("shell", "--command", "df", "--expires", "soon"), "--expires"),
         (("*",), "tool"),
         (("shell", "--command", "df", "--row", "x"), "--row: no row of yours"),
-        (("shell", "--command", "df", "--goal", "x"), "--goal: no goal of yours"),
+        (("shell", "--command", "df", "--goal", "x"), "ID: 'x' is no beginning of an id"),
     ],
 )
 async def test_what_cant_be_allowed_says_why(

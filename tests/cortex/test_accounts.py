@@ -184,6 +184,30 @@ def test_what_a_session_starts_counts_as_its_own_and_as_its_rows() -> None:
     assert row.cause == "briefing"
 
 
+def test_what_serves_a_goal_counts_as_its_own() -> None:
+    """C-9: whichever session does it, and whatever row of the timetable began that."""
+    start = Start(prompt="look", task_id="9f" * 16, row="briefing", goal="1f" * 16)
+    calls = [
+        PaidCall.of(SessionKey("ann", "vigil", f"_worker-{n}"), start, "m", "cheap") for n in (1, 2)
+    ]
+    kept = [{key_of(link, call, DAY) for link in chain_of(call)} for call in calls]
+    assert {key.split(".")[1] for key in kept[0] & kept[1]} == {
+        "goal", "row", "owner", "agent", "instance",
+    }  # fmt: skip
+    fresh = tuple(Account() for _ in chain_of(calls[0]))
+    for config, words in (
+        ({"daily_tokens_per_goal": 100}, "100 tokens for one goal"),
+        ({"daily_usd_per_goal": 0.0001}, "0.0001 USD for one goal"),
+    ):
+        with pytest.raises(BudgetExceeded, match=words) as caught:
+            reserved(fresh, Amount(tokens=101, micro_usd=101), Caps(**config), calls[0], NOW)
+        assert f"budget.{next(iter(config))} raises it" in str(caught.value)
+    day = DayOfCosts(user="ann")
+    for call in calls:
+        day = entered(day, call, Usage(model="m", input_tokens=1), Amount(tokens=1))
+    assert [(row.cause, row.calls) for row in day.rows] == [("1f" * 16, 2)]
+
+
 def test_what_its_sessions_start_counts_as_the_first_ones_too() -> None:
     """However deep: a branch of a worker is its conversation's."""
     key = SessionKey("ann", "vigil", "_branch-2f")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
-from typing import get_args
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -13,7 +14,8 @@ from services.cortex.models.messages import EARLIER, NO_RESULT, messages_of
 from services.cortex.thought.model import ModelAnswer, StopReason
 from tests.cortex.asked import KEY, ask, fail, row, text_of, user
 from tests.cortex.driver import Driver
-from tests.support.messages_api import MessagesApi, Reply, calls, messages_api, says
+from tests.cortex.test_wires import SCHEMA
+from tests.support.messages_api import MessagesApi, Reply, calls, fails, messages_api, says
 from tests.support.messages_rules import breakpoints
 from vigil.contracts import Block, OpaqueBlock, Row, TextBlock, ToolResultBlock, ToolUseBlock
 
@@ -101,6 +103,33 @@ async def test_effort_is_sent_to_models_that_take_it(api: MessagesApi) -> None:
         await ask(model)
         assert "output_config" not in api.last
         await model.close()
+
+
+@pytest.mark.parametrize("status", [400, 422])
+async def test_what_a_server_of_ones_own_refuses_is_left_out(api: MessagesApi, status: int) -> None:
+    """One request more for each, once; nothing is left out for what is wrong with a request."""
+    model = AnthropicModel("claude-sonnet-5-5", api_key=KEY, base_url=api.url)
+    refused = ["cache_control", "output_config.effort", "output_config"]
+
+    def behave(body: dict[str, Any]) -> Reply:
+        names = {"cache_control": breakpoints(body), "output_config": body.get("output_config")}
+        names["output_config.effort"] = body.get("output_config", {}).get("effort")
+        found = next((name for name in refused if names[name]), "")
+        words = f"{found}: Extra inputs are not permitted"
+        return fails(status, error_message=words) if found else says('{"word": "ok"}')
+
+    api.behave = behave
+    answer = await ask(model, schema=SCHEMA, effort="low")
+    assert text_of(answer) == '{"word": "ok"}'
+    assert answer.lacks == {"cache_control", "output_config.effort", "output_config.format"}
+    assert len(api.requests) == 4
+    assert json.dumps(SCHEMA) in api.last["system"][-1]["text"]
+    await ask(model, effort="low")
+    assert len(api.requests) == 5
+    api.behave = lambda _: fails(status, error_message="cache_control: wrong")
+    assert (await fail(model)).kind == str(status)
+    assert len(api.requests) == 6
+    await model.close()
 
 
 async def test_an_unfinished_answer_goes_on_after_the_situation(

@@ -12,16 +12,11 @@ from services.cortex.models.chat import name_of
 from services.cortex.models.openai import OpenAIModel
 from services.cortex.thought.model import ModelAnswer, ToolSpec
 from tests.cortex.asked import KEY, ask, fail, row, text_of, user
+from tests.cortex.test_wires import SCHEMA
 from tests.support.chat_api import ChatApi, Style, chat_api
 from tests.support.messages_api import Reply, calls, fails, says
 from vigil.contracts import OpaqueBlock, TextBlock, ToolResultBlock, ToolUseBlock
 
-SCHEMA = {
-    "type": "object",
-    "properties": {"word": {"type": "string"}},
-    "required": ["word"],
-    "additionalProperties": False,
-}
 FIRST = {"type": "tool_use", "id": "call_a", "name": "search", "input": {"query": "trains"}}
 SECOND = {"type": "tool_use", "id": "call_b", "name": "search", "input": {"query": "trams"}}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, NamedTuple
@@ -39,6 +40,12 @@ class Way(NamedTuple):
         )  # fmt: skip
 
 
+SCHEMA: Final = {
+    "type": "object",
+    "properties": {"word": {"type": "string"}},
+    "required": ["word"],
+    "additionalProperties": False,
+}
 WAYS: Final = {
     "anthropic": Way(AnthropicModel, messages_api),
     "openai": Way(OpenAIModel, chat_api),
@@ -127,6 +134,23 @@ async def test_a_refusal_or_silence_may_be_empty(api: MessagesApi, model: Langua
         api.replies.append(Reply(stop_reason=stop_reason))
         answer = await ask(model)
         assert (answer.blocks, answer.stop_reason) == ((), stop_reason)
+
+
+async def test_a_schema_that_a_server_ignores_is_given_in_words(
+    api: MessagesApi, model: LanguageModel
+) -> None:
+    """C-9: the answer that shows it is no JSON; who asks again gets it by words."""
+    api.replies.extend([says("Sure: ok"), says('```json\n{"word": "ok"}\n```'), says("")])
+    assert text_of(await ask(model, schema=SCHEMA)) == "Sure: ok"
+    assert "JSON Schema" not in str(api.last)
+    again = await ask(model, schema=SCHEMA)
+    assert text_of(again) == '{"word": "ok"}'
+    assert again.lacks
+    sent = api.wire.read(api.last)
+    assert "output_config" not in sent
+    assert json.dumps(SCHEMA) in sent["system"][-1]["text"]
+    assert not (await ask(model)).lacks - again.lacks
+    assert "JSON Schema" not in str(api.last)
 
 
 # ---------------------------------------------------------------- what is too much

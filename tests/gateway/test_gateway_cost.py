@@ -11,10 +11,12 @@ from typing import Any
 import msgspec
 
 from tests.support.cli import Cli
-from tests.support.gateway import assert_problem, running_gateway
+from tests.support.gateway import Gate, assert_problem
+from tests.support.stack import running_stack
 from vigil.bus.kv import KeyValue
 from vigil.contracts.costs import Account, CostRow, DayOfCosts
 from vigil.subjects import token_of
+from vigil.teams import TEAM
 
 NAMES = {"agent": "vigil", "cause": "t1", "tier": "main", "model": "m"}
 TODAY = datetime.now(UTC).date()
@@ -26,7 +28,9 @@ def row(**named: Any) -> CostRow:
 
 
 async def test_each_sees_their_own_and_an_admin_all(tmp_path: Path) -> None:
-    async with running_gateway(tmp_path / "vigil") as gate:
+    teams = {"desk": {"kind": "team", "members": ["ann"]}, "den": {"kind": "team", "members": []}}
+    async with running_stack(tmp_path / "vigil", services=("gateway",), agents=teams) as stack:
+        gate = Gate(stack, await stack.bus("admin"), await stack.bus("operator"))
         bucket = KeyValue(await gate.stack.bus("cortex"), "BUDGETS")
         days = {
             ("ann", 0): (row(), row(cause="t2"), row(model="n", tier="cheap")),
@@ -57,12 +61,33 @@ async def test_each_sees_their_own_and_an_admin_all(tmp_path: Path) -> None:
             assert_problem(await ann.get(f"/api/cost?{query}"), 422, field)
         assert_problem(await (await gate.http()).get("/api/cost"), 401)
 
+        goal = (await ann.post("/api/goals", json={"description": "Keep the inbox clean"})).json()
+        served = {"title": "Sort it", "goal": goal["id"]}
+        assert (await ann.post("/api/tasks", json=served)).json()["goal"] == goal["id"]
+        for wrong in ("0" * 32, "x"):
+            refused = await ann.post("/api/tasks", json=served | {"goal": wrong})
+            assert_problem(refused, 422, "goal")
+        value = msgspec.json.encode(DayOfCosts(user="ann", rows=(row(cause=goal["id"]), row())))
+        await bucket.put(f"{TODAY}.costs.{token_of('ann')}", value)
+        shared = msgspec.json.encode(
+            DayOfCosts(user=TEAM, rows=(row(agent="desk", cause="t3"), row(agent="den")))
+        )
+        await bucket.put(f"{TODAY}.costs.{token_of(TEAM)}", shared)
+        mine = (await ann.get("/api/cost?by=cause&by=person")).json()
+        assert [(one["person"], one["cause"], one["cause_name"]) for one in mine["lines"]] == [
+            ("ann", goal["id"], "Keep the inbox clean"),
+            ("ann", "t1", ""),
+            (TEAM, "t3", ""),
+        ]
+
         url = f"http://127.0.0.1:{gate.port}"
         cli = Cli(tmp_path / "home", VIGIL_URL=url, VIGIL_TOKEN=await gate.token("ann"))
         shown = (await asyncio.to_thread(cli, "cost", "--by", "cause")).stdout
-        assert "0.0030" in shown
+        assert "0.0015" in shown
         assert "70%" in shown
-        found = (await asyncio.to_thread(cli, "cost", "--json")).stdout
-        assert json.loads(found) == mine
+        assert "Keep the inbox clean" in shown
+        found = await asyncio.to_thread(cli, "cost", "--json", "--by", "cause", "--by", "person")
+        assert json.loads(found.stdout) == mine
         text = (await asyncio.to_thread(cli, "cost", "--csv", "--by", "model")).stdout
-        assert text.splitlines()[1].endswith(",m,2,0,60,0,140,0,3000,0.7")
+        assert text.splitlines()[1].endswith(",m,3,0,90,0,210,0,4500,0.7")
+        await gate.close()

@@ -1,13 +1,15 @@
 """Anthropic's Messages API, and every server that speaks it, through the official SDK.
 
-What goes out is built in `messages`; what is kept of an answer, and how a call fails, is the same
-for every wire: `answers` and `failures`.
+What goes out is built in `messages`. What is kept of an answer, how a call fails, and how a server
+is asked that takes less, is the same for every wire: `answers`, `failures`, `parameters`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from vigil.contracts import Block, OpaqueBlock, TextBlock, ToolUseBlock, Usage
 from vigil.settings.models import server_of
@@ -16,7 +18,8 @@ from ..thought.model import ModelAnswer, ModelError, ModelRequest
 from . import answers
 from .answers import AnswerRoom, arguments, count, mend, plain, string
 from .failures import AskedModel, ServerWords, attempted, failure
-from .messages import body_of
+from .messages import SCHEMA, body_of, refused
+from .parameters import READ_STATUSES, learned, unfenced
 
 if TYPE_CHECKING:
     import anthropic
@@ -41,6 +44,8 @@ class AnthropicModel:
         import anthropic
 
         self._name = name
+        self._is_own = base_url is not None
+        self._lacks: frozenset[str] = frozenset()
         self._asked = AskedModel(name, api_key, key_setting, model_setting)
         self.server: Final = server_of(base_url or API_URL)
         self._client = anthropic.AsyncAnthropic(
@@ -55,16 +60,36 @@ class AnthropicModel:
         """Answer once. Raises: ModelError: for everything but being cancelled."""
         import anthropic
 
-        call = self._stream(request, on_text)
+        call = self._answer(request, on_text)
         return await attempted(anthropic, call, request.timeout_s, self._read)
 
     async def close(self) -> None:
         await self._client.close()
 
-    async def _stream(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelAnswer:
+    async def _answer(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelAnswer:
+        import anthropic
+
+        while True:
+            lacks = self._lacks
+            body = body_of(self._name, request, lacks=lacks)
+            try:
+                answer = await self._stream(body, request, on_text)
+            except anthropic.APIStatusError as error:
+                has_read = error.status_code in READ_STATUSES and self._is_own
+                less = refused(str(error.api_message), body) if has_read else frozenset[str]()
+                if not less - lacks:
+                    raise
+                self._lacks |= less
+            else:
+                if self._is_own:
+                    self._lacks |= learned(answer, request, SCHEMA)
+                return msgspec.structs.replace(answer, lacks=lacks)
+
+    async def _stream(
+        self, body: dict[str, Any], request: ModelRequest, on_text: Callable[[str], None]
+    ) -> ModelAnswer:
         room = AnswerRoom()
         is_finished = False
-        body = body_of(self._name, request)
         async with self._client.messages.stream(**body, timeout=request.timeout_s) as stream:
             async for event in stream:
                 if event.type == "text":
@@ -80,7 +105,8 @@ class AnthropicModel:
                     is_finished = True
             message = stream.current_message_snapshot
         answers.check_finished(room, is_finished=is_finished)
-        return answer_of(message, self._name, is_cut=room.is_full)
+        answer = answer_of(message, self._name, is_cut=room.is_full)
+        return answer if request.schema is None else _unfenced(answer)
 
     def _read(self, error: anthropic.APIStatusError) -> ModelError:
         said = ServerWords(
@@ -112,6 +138,15 @@ def answer_of(message: Any, model: str, *, is_cut: bool) -> ModelAnswer:
         answer = answers.received(blocks, _usage(message.usage, model), by=message.model)
         stop_reason = message.stop_reason
     return answers.ended(answer, stop_reason, is_cut=is_cut)
+
+
+def _unfenced(answer: ModelAnswer) -> ModelAnswer:
+    """Take off the fence of an answer that is to be JSON, and is one block of text."""
+    match answer.blocks:
+        case (TextBlock(text=text),):
+            return msgspec.structs.replace(answer, blocks=(TextBlock(text=unfenced(text)),))
+        case _:
+            return answer
 
 
 def _received(block: Any) -> Block:

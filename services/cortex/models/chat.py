@@ -22,6 +22,7 @@ from ..thought.model import ModelAnswer, ModelError, ModelRequest
 from . import answers
 from .answers import AnswerRoom, arguments, count, mend
 from .messages import EARLIER, ended, messages_of
+from .parameters import in_words, unfenced
 from .versions import takes_reasoning_effort
 
 TOOL_NAME_MAX: Final = 64
@@ -29,10 +30,8 @@ PIECE_BYTES: Final = 60
 """What a piece of a tool call takes beside its words."""
 FAILED: Final = "Error: "
 """Before the result of a tool that failed: this wire has no mark for that."""
-IN_WORDS: Final = (
-    "Answer with JSON alone, without any other text, that is valid for this JSON Schema:\n"
-)
-_FENCED: Final = re.compile(r"\s*```(?:json)?\s*\n(.*)\n\s*```\s*", re.DOTALL)
+SCHEMA: Final = "response_format"
+"""The parameter that a schema goes out in."""
 _FILES: Final = ("image", "document")
 """Blocks of the Messages API that hold a file."""
 _STOPS: Final = {
@@ -42,7 +41,7 @@ _STOPS: Final = {
     "length": "max_tokens",
     "content_filter": "refusal",
 }
-_LEARNED: Final = ("stream_options", "response_format", "reasoning_effort")
+_LEARNED: Final = ("stream_options", SCHEMA, "reasoning_effort")
 """Parameters that some servers refuse; the call can be made without them."""
 
 # ---------------------------------------------------------------- what goes out
@@ -55,7 +54,7 @@ def body_of(
 
     Args:
         is_own: whether a server of one's own is asked, which knows `max_tokens` at least.
-        lacks: parameters that it refused.
+        lacks: parameters that its server doesn't take.
     """
     limit = "max_tokens" if is_own and "max_tokens" not in lacks else "max_completion_tokens"
     body: dict[str, Any] = {
@@ -79,7 +78,7 @@ def body_of(
         ]
     if request.schema is not None:
         schema = {"name": "answer", "schema": request.schema, "strict": True}
-        body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        body[SCHEMA] = {"type": "json_schema", "json_schema": schema}
     if request.effort and takes_reasoning_effort(model):
         body["reasoning_effort"] = request.effort
     return {name: value for name, value in body.items() if name not in lacks}
@@ -114,8 +113,8 @@ def refused(said: str, body: dict[str, Any]) -> frozenset[str]:
 
 def _system(request: ModelRequest, lacks: Collection[str]) -> Iterator[dict[str, Any]]:
     parts = [part for part in request.system if part.strip()]
-    if request.schema is not None and "response_format" in lacks:
-        parts.append(IN_WORDS + json.dumps(request.schema, ensure_ascii=False))
+    if request.schema is not None and SCHEMA in lacks:
+        parts.append(in_words(request.schema))
     if parts:
         yield {"role": "system", "content": "\n\n".join(parts)}
 
@@ -261,12 +260,8 @@ class Gathered:
         self._calls.append(_Call(index))
         return self._calls[-1]
 
-    def answer(self, name: str, request: ModelRequest, *, in_words: bool) -> ModelAnswer:
-        """Return the whole answer.
-
-        Args:
-            name: of the model that was asked.
-            in_words: whether the schema was given in words, which many models answer in a fence.
+    def answer(self, name: str, request: ModelRequest) -> ModelAnswer:
+        """Return the whole answer of the model `name`.
 
         Raises:
             ModelError: it is half of one, or hasn't the shape of one.
@@ -274,8 +269,8 @@ class Gathered:
         answers.check_finished(self.room, is_finished=self.is_finished)
         with answers.shaped():
             text = mend("".join(self._texts))
-            if in_words and (fenced := _FENCED.fullmatch(text)):
-                text = fenced[1]
+            if request.schema is not None:
+                text = unfenced(text)
             calls = self._used(request)
             blocks: list[Block] = [TextBlock(text=text)] if text else []
             usage = usage_of(self._usage, name)

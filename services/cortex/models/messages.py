@@ -7,7 +7,7 @@ whatever the history looks like, what is built here is accepted. Pure.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, assert_never
 
 from vigil.contracts import (
@@ -27,51 +27,80 @@ from vigil.contracts import (
 from ..core.context.sight import medium_of, named
 from ..thought.model import ModelRequest
 from .breakpoints import marked_messages, marked_system
+from .parameters import in_words
 from .versions import binds_thinking, takes_effort
 
 EARLIER: Final = "(Earlier messages are not shown.)"
 NO_RESULT: Final = "No result: this exchange was ended before the tool answered."
 
 _THINKING: Final = ("thinking", "redacted_thinking")
+OUTPUT: Final = "output_config"
+SCHEMA: Final = f"{OUTPUT}.format"
+EFFORT: Final = f"{OUTPUT}.effort"
+CACHE: Final = "cache_control"
 NO_FILES: Final[Mapping[str, str]] = {}
 _NOT_A_NAME: Final = re.compile(r"[^A-Za-z0-9_-]", re.ASCII)
 
 
-def body_of(model: str, request: ModelRequest) -> dict[str, Any]:
+def body_of(model: str, request: ModelRequest, *, lacks: Collection[str] = ()) -> dict[str, Any]:
     """Build the body of a request: tools, system prompt, history, and last what changes with every
-    call, after all that a provider's cache can hold."""
-    history = messages_of(request.rows, request.files, has_thinking=not binds_thinking(model))
-    messages = marked_messages(history)
+    call, after all that a provider's cache can hold.
+
+    Args:
+        lacks: parameters that its server doesn't take.
+    """
+    messages = messages_of(request.rows, request.files, has_thinking=not binds_thinking(model))
+    system = system_of(request, lacks)
+    if CACHE not in lacks:
+        messages, system = marked_messages(messages), marked_system(system)
     body: dict[str, Any] = {
         "model": model,
         "max_tokens": request.max_tokens,
         "messages": ended(messages, request.present),
     }
-    if system := system_of(request.system):
+    if system:
         body["system"] = system
     if request.tools:
         body["tools"] = [
             {"name": t.name, "description": t.description, "input_schema": t.input_schema}
             for t in request.tools
         ]
-    if output := output_of(model, request):
-        body["output_config"] = output
+    if output := output_of(model, request, lacks):
+        body[OUTPUT] = output
     return body
 
 
-def output_of(model: str, request: ModelRequest) -> dict[str, Any]:
+def output_of(model: str, request: ModelRequest, lacks: Collection[str]) -> dict[str, Any]:
     """Build what is said of the answer: its schema, and how much to spend on it."""
     output: dict[str, Any] = {}
-    if request.schema is not None:
+    if request.schema is not None and SCHEMA not in lacks:
         output["format"] = {"type": "json_schema", "schema": request.schema}
-    if request.effort and takes_effort(model):
+    if request.effort and takes_effort(model) and EFFORT not in lacks:
         output["effort"] = request.effort
     return output
 
 
-def system_of(parts: Sequence[str]) -> list[dict[str, Any]]:
-    """Build the system prompt."""
-    return marked_system([{"type": "text", "text": part} for part in parts if part.strip()])
+def system_of(request: ModelRequest, lacks: Collection[str]) -> list[dict[str, Any]]:
+    """Build the system prompt, with the schema if there is no other place for it."""
+    parts = [*request.system]
+    if request.schema is not None and SCHEMA in lacks:
+        parts.append(in_words(request.schema))
+    return [{"type": "text", "text": part} for part in parts if part.strip()]
+
+
+def refused(said: str, body: dict[str, Any]) -> frozenset[str]:
+    """Return which parameters of a request its server refused that can be left out.
+
+    >>> sorted(refused("output_config.effort: not of this model", {OUTPUT: {"effort": "low"}}))
+    ['output_config.effort']
+    >>> sorted(refused("output_config: Extra inputs", {OUTPUT: {"effort": "low", "format": {}}}))
+    ['output_config.effort', 'output_config.format']
+    """
+    found = {CACHE} if CACHE in said else set[str]()
+    if OUTPUT in said:
+        there = {f"{OUTPUT}.{name}" for name in body.get(OUTPUT, ())}
+        found |= {name for name in there if name in said} or there
+    return frozenset(found)
 
 
 def ended(messages: list[dict[str, Any]], present: str) -> list[dict[str, Any]]:

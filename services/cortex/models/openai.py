@@ -1,8 +1,7 @@
 """Chat Completions of OpenAI's, and every server that speaks it, through the official SDK.
 
-Ollama, vLLM and llama.cpp do, each a little differently: a parameter that a server refuses by its
-name is left out at once, from then on, since nothing was spent on that request. What goes out and
-what an answer becomes is decided in `chat`.
+Ollama, vLLM and llama.cpp do, each a little differently: what a server doesn't take is left out
+(`parameters`). What goes out and what an answer becomes is decided in `chat`.
 """
 
 from __future__ import annotations
@@ -10,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+import msgspec
+
 from vigil.settings.models import server_of
 
 from ..thought.model import ModelAnswer, ModelError, ModelRequest
-from .chat import Gathered, body_of, refused
+from .chat import SCHEMA, Gathered, body_of, refused
 from .failures import AskedModel, ServerWords, attempted, failure
+from .parameters import READ_STATUSES, learned
 
 API_URL: Final = "https://api.openai.com/v1"
-READ_STATUSES: Final = (400, 422, 500)
-"""What is said with them may be of a parameter; llama-cpp-python 0.3.36 says 500 of one."""
 
 
 class OpenAIModel:
@@ -73,7 +73,7 @@ class OpenAIModel:
                 gathered = await self._stream(body, request.timeout_s, on_text)
             except openai.APIStatusError as error:
                 has_read = error.status_code in READ_STATUSES
-                less = refused(str(error.message), body) if has_read else ()
+                less = refused(str(error.message), body) if has_read else frozenset[str]()
                 if not less:
                     raise
                 self._lacks |= less
@@ -82,8 +82,10 @@ class OpenAIModel:
                     raise
                 raise self._read(error) from error
             else:
-                in_words = request.schema is not None and "response_format" in lacks
-                return gathered.answer(self._name, request, in_words=in_words)
+                answer = gathered.answer(self._name, request)
+                if self._is_own:
+                    self._lacks |= learned(answer, request, SCHEMA)
+                return msgspec.structs.replace(answer, lacks=lacks)
 
     async def _stream(
         self, body: dict[str, Any], timeout_s: float, on_text: Callable[[str], None]

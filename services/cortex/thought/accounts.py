@@ -75,6 +75,8 @@ class PaidCall(msgspec.Struct, frozen=True, kw_only=True):
     """The row of the timetable that it all came from; empty: none."""
     row_tokens: int = 0
     """What that may take a day; 0: as configured."""
+    goal: str = ""
+    """The goal that it all serves; empty: none."""
 
     @classmethod
     def of(cls, key: SessionKey, start: Start | None, model: str, tier: str = "main") -> PaidCall:
@@ -90,6 +92,7 @@ class PaidCall(msgspec.Struct, frozen=True, kw_only=True):
             root="" if start is None else start.root,
             row="" if start is None else start.row,
             row_tokens=0 if start is None else start.row_tokens,
+            goal="" if start is None else start.goal,
         )
 
 
@@ -162,6 +165,15 @@ LINKS: Final = (
         whose=" for one session and all that comes of it",
         account=_root,
         limits=_of_session,
+    ),
+    ChainLink(
+        name="goal",
+        per="goal",
+        whose=" for one goal",
+        account=lambda call: _session(call, call.goal),
+        limits=lambda caps, _: AccountLimits(
+            1.0, caps.daily_tokens_per_goal, caps.daily_usd_per_goal
+        ),
     ),
     ChainLink(
         name="row",

@@ -32,7 +32,7 @@ def entered(day: DayOfCosts, call: PaidCall, usage: Usage, amount: Amount) -> Da
     """
     rows = {_name(row): row for row in day.rows}
     # What others start is counted as theirs: a hundred workers are no hundred rows.
-    cause = call.row or call.root or call.starter or call.cause
+    cause = call.goal or call.row or call.root or call.starter or call.cause
     fresh = CostRow(agent=call.agent, cause=cause, tier=call.tier, model=call.model)
     if _name(fresh) not in rows and len(rows) >= ROWS_MAX:
         fresh = replace(fresh, cause=OTHER)

@@ -120,6 +120,8 @@ class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What the person is to be told of the budget."""
     is_fallback: bool = False
     """Whether it was asked instead of the model that is to think."""
+    lacks: frozenset[str] = frozenset()
+    """Parameters that the request was made without, since its server doesn't take them."""
 
 
 REFUSED_BY_CIRCUIT: Final = "circuit"

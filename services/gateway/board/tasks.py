@@ -12,6 +12,7 @@ import msgspec
 from fastapi import Depends, Query, Response
 from msgspec.structs import replace
 
+from vigil.board import goals
 from vigil.board.kept import TASKS, Revision
 from vigil.contracts import (
     BoardTask,
@@ -22,7 +23,7 @@ from vigil.contracts import (
     TaskStatus,
 )
 from vigil.errors import InvalidInput
-from vigil.subjects import PartText
+from vigil.subjects import PartText, Scope
 from vigil.tasks import lifecycle
 from vigil.tasks.check import check
 
@@ -48,6 +49,8 @@ class TaskBody(RequestBody, frozen=True, kw_only=True, rename={"agent_id": "agen
     priority: TaskPriority = "medium"
     status: TaskStatus = "ready"
     """`ready` or `backlog`."""
+    goal: str = ""
+    """The goal that it serves: what its workers take counts as that one's."""
     agent_id: PartText = "vigil"
     why: str = ""
 
@@ -75,6 +78,7 @@ class TaskView(Answer, frozen=True, kw_only=True):
     created_by: TaskMaker
     session_key: str
     is_tainted: bool
+    goal: str
     tries: int
     worker: str
     is_stopping: bool
@@ -148,6 +152,8 @@ async def make_task(
         raise InvalidInput("status", f"a new task is {' or '.join(_MADE_AS)}")
     now, owner = edge.clock.now(), owner_for(edge, caller, wanted.agent_id)
     task = check(_task(wanted, owner, edge.context.new_id().replace("-", ""), now))
+    if task.goal:
+        await goals.check_there(edge.bus, Scope(task.agent, owner), task.goal)
     return await _shown(edge, await DESK.create(edge, caller, task, wanted.why), 201)
 
 
@@ -185,6 +191,7 @@ def _task(wanted: TaskBody, owner: str, id_: str, now: datetime) -> BoardTask:
         description=wanted.description,
         status=wanted.status,
         priority=wanted.priority,
+        goal=wanted.goal,
         is_ordered=True,
         created_at=now,
         moved_at=now,

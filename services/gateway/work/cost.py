@@ -1,24 +1,35 @@
 """/api/cost: what calls of models came to, divided by day, agent, person and more (LOOPS L-21).
 
-One sees one's own, an admin everybody's.
+One sees one's own and one's teams', an admin everybody's.
 """
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import Iterable
 from datetime import UTC, timedelta
 from typing import Annotated, Final, Literal, get_args
 
 import msgspec
 from fastapi import Query, Response
+from msgspec.structs import replace
 
+from vigil.board.kept import GOALS, ROWS, KeptBoard
 from vigil.contracts.costs import COSTS, Account, DayOfCosts
+from vigil.settings.tokens import Principal
 from vigil.subjects import token_of
 
+from ..edge import Edge
 from ..http.routes import Caller, Json, Shared
 from ..http.wire import Answer
 
 DAYS_MAX: Final = 400
+NAMED_MAX: Final = 500
+"""Causes that a name is looked up for."""
+AT_ONCE: Final = 50
+NAME_LENGTH_MAX: Final = 80
+_ID: Final = re.compile(r"[0-9a-f]{32}")
 By = Literal["day", "agent", "person", "cause", "tier", "model"]
 _SUMS: Final = (
     "calls",
@@ -38,7 +49,10 @@ class CostLine(Answer, frozen=True, kw_only=True, omit_defaults=False):
     agent: str
     person: str
     cause: str
-    """The thread of the session; `other`: of those beyond a hundred a day."""
+    """The goal, the row of the timetable, or the thread of the session that it was for; `other`: of
+    those beyond a hundred a day."""
+    cause_name: str = ""
+    """What that goal or row is called, if it is still there."""
     tier: str
     model: str
     calls: int
@@ -67,28 +81,63 @@ async def get_cost(
     days: Annotated[int, Query(ge=1, le=DAYS_MAX, description="UTC days up to today")] = 7,
     by: Annotated[list[By] | None, Query(description="One line for each of these")] = None,
 ) -> Response:
-    """Tell what calls of models came to: one's own, or for an admin everybody's."""
-    whose = "*" if caller.is_admin else token_of(caller.user)
+    """Tell what calls of models came to: one's own and one's teams', for an admin everybody's."""
     today = edge.clock.now().astimezone(UTC).date()
     first = (today - timedelta(days=days - 1)).isoformat()
-    stored = await edge.bus.read("KV_BUDGETS", [f"$KV.BUDGETS.*.{COSTS}.{whose}"])
     found = [
-        (day, msgspec.json.decode(one.data, type=DayOfCosts))
-        for one in stored
+        (day, _seen(msgspec.json.decode(one.data, type=DayOfCosts), caller))
+        for one in await edge.bus.read("KV_BUDGETS", _records(caller))
         if one.data and (day := one.subject.split(".")[2]) >= first
     ]
+    whose = "*" if caller.is_admin else token_of(caller.user)
     accounts = [
         msgspec.json.decode(one.data, type=Account)
         for one in await edge.bus.read("KV_BUDGETS", [f"$KV.BUDGETS.*.owner.{whose}"])
         if one.data and one.subject.split(".")[2] >= first
     ]
+    lines = lines_of(found, by or ["day"])
+    names = await _names(edge, caller, {line.cause for line in lines})
     return Json(
         Costs(
-            lines=lines_of(found, by or ["day"]),
+            lines=tuple(replace(line, cause_name=names.get(line.cause, "")) for line in lines),
             reserved_tokens=sum(one.reserved for one in accounts),
             reserved_micro_usd=sum(one.reserved_micro_usd for one in accounts),
         )
     )
+
+
+def _records(caller: Principal) -> list[str]:
+    """Return where the records are that have rows for the caller."""
+    owners = sorted({scope.owner for scope in caller.reach})
+    tokens = ["*" if owner == "*" else token_of(owner) for owner in owners]
+    return [f"$KV.BUDGETS.*.{COSTS}.{token}" for token in tokens]
+
+
+def _seen(day: DayOfCosts, caller: Principal) -> DayOfCosts:
+    """Leave out what other teams' agents spent."""
+    if day.user == caller.user:
+        return day
+    return replace(
+        day, rows=tuple(row for row in day.rows if caller.may_reach(day.user, row.agent))
+    )
+
+
+async def _names(edge: Edge, caller: Principal, causes: Iterable[str]) -> dict[str, str]:
+    """Return what goals and rows of the timetable are called, by their ids."""
+    ids = sorted(cause for cause in causes if _ID.fullmatch(cause))[:NAMED_MAX]
+    found: list[str] = []
+    for start in range(0, len(ids), AT_ONCE):
+        some = ids[start : start + AT_ONCE]
+        found += await asyncio.gather(*(_name(edge, caller, id_) for id_ in some))
+    return dict(zip(ids, found, strict=True))
+
+
+async def _name(edge: Edge, caller: Principal, id_: str) -> str:
+    row = await KeptBoard(edge.bus, ROWS).find(caller.reach, id_)
+    if row is not None:
+        return row.entity.name
+    goal = await KeptBoard(edge.bus, GOALS).find(caller.reach, id_)
+    return "" if goal is None else goal.entity.description[:NAME_LENGTH_MAX]
 
 
 def lines_of(found: Iterable[tuple[str, DayOfCosts]], by: Iterable[By]) -> tuple[CostLine, ...]:

@@ -15,8 +15,9 @@ import structlog
 from fastapi import Depends, Query, Response
 from msgspec.structs import replace
 
+from vigil.board import goals
 from vigil.board.grants import standing, standing_of
-from vigil.board.kept import GOALS, GRANTS, ROWS, USES, KeptBoard, Revision
+from vigil.board.kept import GRANTS, ROWS, USES, KeptBoard, Revision
 from vigil.board.mirror import Board
 from vigil.contracts import Approval, Change, Grant, Instant
 from vigil.contracts.board.grant import AnyConstraint, GrantMaker
@@ -164,7 +165,7 @@ async def make_grant(
     if wanted.row:
         await _check_row(edge, whose, wanted.row)
     if wanted.goal:
-        await _check_goal(edge, whose, wanted.goal)
+        await goals.check_there(edge.bus, whose, wanted.goal)
 
     def make(others: list[Grant]) -> Grant:
         return check(_grant(wanted, owner, id_, others, now))
@@ -236,11 +237,6 @@ async def _check_row(edge: Edge, whose: Scope, id_: str) -> None:
     found = await KeptBoard(edge.bus, ROWS).find([whose], id_) if id_.isalnum() else None
     if found is None or found.entity.is_removed:
         raise Problem(422, "row: you have no such row of the timetable", field="row")
-
-
-async def _check_goal(edge: Edge, whose: Scope, id_: str) -> None:
-    if not id_.isalnum() or await KeptBoard(edge.bus, GOALS).find([whose], id_) is None:
-        raise Problem(422, "goal: you have no such goal", field="goal")
 
 
 async def _find(edge: Edge, whose: Iterable[Scope], id_: str) -> Revision[Grant]:

@@ -28,8 +28,8 @@ class CostRow(msgspec.Struct, frozen=True, kw_only=True):
 
     agent: str
     cause: str
-    """The row of the timetable, or the thread of the session or of the one that started it;
-    `OTHER`: of more than have rows."""
+    """The goal or the row of the timetable, or the thread of the session or of the one that started
+    it; `OTHER`: of more than have rows."""
     tier: str
     model: str
     calls: int = 0

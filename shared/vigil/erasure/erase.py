@@ -133,8 +133,7 @@ def filters_of(user: str) -> dict[str, list[str]]:
         "KV_BUDGETS": [
             f"$KV.BUDGETS.*.{COSTS}.{token_of(user)}",
             f"$KV.BUDGETS.*.owner.{token_of(user)}",
-            f"$KV.BUDGETS.*.cause.{token_of(user)}.*",
-            f"$KV.BUDGETS.*.row.{token_of(user)}.*",
+            *(f"$KV.BUDGETS.*.{link}.{token_of(user)}.*" for link in ("cause", "row", "goal")),
         ],
     }
 

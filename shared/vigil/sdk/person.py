@@ -21,7 +21,8 @@ class PersonCalls(MethodGroup):
         return self._object("GET", PATH)
 
     def cost(self, by: Sequence[str] = ("day",), *, days: int = 7) -> dict[str, Any]:
-        """Return what calls of models came to: one's own, or with an admin token everybody's.
+        """Return what calls of models came to: one's own and one's teams', or with an
+        admin token everybody's.
 
         Args:
             by: what has a line each: `day`, `agent`, `person`, `cause`, `tier`, `model`.

@@ -37,6 +37,7 @@ class TaskCalls(MethodGroup):
         *,
         priority: str = "medium",
         status: str = "ready",
+        goal: str | None = None,
         agent: str = "vigil",
         why: str = "",
     ) -> dict[str, Any]:
@@ -47,12 +48,14 @@ class TaskCalls(MethodGroup):
             description: all that the worker is to know; at most 8,000 characters.
             priority: ``critical``, ``high``, ``medium``, ``low``.
             status: ``ready``, or ``backlog``.
+            goal: id of the goal that it serves, whose budget it has a part in.
         """
         body = given(
             title=title,
             description=description,
             priority=priority,
             status=status,
+            goal=goal,
             agentId=agent,
             why=why,
         )

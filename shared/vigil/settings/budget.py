@@ -41,3 +41,7 @@ class Caps(Section, frozen=True, kw_only=True):
     """An amount for one row of the timetable: all its runs together."""
     daily_usd_per_row: NotNegativeF | None = None
     """What that may cost."""
+    daily_tokens_per_goal: NotNegative | None = None
+    """An amount for one goal: all that is done for it together."""
+    daily_usd_per_goal: NotNegativeF | None = None
+    """What that may cost."""

@@ -145,7 +145,7 @@ def add(
         priority=priority,
         success_criteria=criteria,
         strategy=strategy,
-        parent=None if parent is None else _find(client, parent)["id"],
+        parent=id_of(client, parent),
         why=why,
     )
     return Result(made, partial(output.data, made["id"]))
@@ -236,3 +236,8 @@ def _find(client: Client, id_: str) -> dict[str, Any]:
     there = (client.goals(status=status, limit=LOOKED_AT_MAX) for status in get_args(GoalStatus))
     ids = (one["id"] for one in chain.from_iterable(there))
     return client.goal(prefixes.whole("goal", id_, ids))
+
+
+def id_of(client: Client, named: str | None) -> str | None:
+    """Return the id of the goal whose id begins so; None of none. Raises: as `_find`."""
+    return None if named is None else str(_find(client, named)["id"])

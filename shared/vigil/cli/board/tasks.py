@@ -16,6 +16,7 @@ from .. import exits, options, output, prefixes, tables
 from ..exact import exact
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
+from . import goals
 
 TITLE_LENGTH_MAX: Final = 60
 LOOKED_AT_MAX: Final = 500
@@ -68,6 +69,7 @@ FIELDS: Final = (
     Column("status", lambda one: f"{one['status']}: it {TASKS[one['status']].step}"),
     Column("may go to", lambda one: ", ".join(one["moves"])),
     Column("priority", "priority"),
+    Column("goal", "goal"),
     Column("made by", lambda one: f"{one['created_by']} {one['session_key']}".strip()),
     Column("remark", _remark),
     Column("made", "created_at", is_instant=True),
@@ -117,15 +119,18 @@ def add(
     description: Description = None,
     priority: Priority = None,
     backlog: Annotated[bool, typer.Option("--backlog", help="Keep it for later.")] = False,
+    goal: Annotated[str | None, typer.Option(metavar="ID", help="The goal that it serves.")] = None,
     agent: options.Agent = "vigil",
     why: Why = "",
 ) -> Result:
     """Make a task. It begins as soon as those before it have ended, unless it's for later."""
-    made = options.client().make_task(
+    client = options.client()
+    made = client.make_task(
         title,
         description or "",
         priority=priority or "medium",
         status="backlog" if backlog else "ready",
+        goal=goals.id_of(client, goal),
         agent=agent,
         why=why,
     )

@@ -24,6 +24,7 @@ from vigil.sdk.client import Client
 from vigil.subjects import SessionKey
 
 from .. import completion, exits, options, output, prefixes, tables
+from ..board import goals
 from ..exact import exact
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
@@ -167,7 +168,7 @@ def _wanted(
         "agent": SessionKey.parse(found["session_key"]).agent,
         "session_key": session,
         "row": grants.row_of(client, row),
-        "goal": grants.goal_of(client, goal),
+        "goal": goals.id_of(client, goal),
         "expires_at": until("--expires", expires, datetime.now(UTC)),
         "uses_max": uses,
         "holds_for_outside": outside,

@@ -15,7 +15,9 @@ from ..tables import Column, Result
 
 MICRO: Final = 1_000_000
 COLUMNS: Final = (
-    *(Column(name.upper(), name) for name in ("day", "agent", "person", "cause", "tier", "model")),
+    *(Column(name.upper(), name) for name in ("day", "agent", "person")),
+    Column("CAUSE", lambda line: line["cause_name"] or line["cause"]),
+    *(Column(name.upper(), name) for name in ("tier", "model")),
     Column("CALLS", "calls"),
     Column("INPUT", "input_tokens"),
     Column("CACHED", "cache_read_tokens"),
@@ -34,7 +36,7 @@ def cost(
     days: Annotated[int, typer.Option(min=1, max=400, help="UTC days up to today.")] = 7,
     csv: Annotated[bool, typer.Option("--csv", help="As CSV.")] = False,
 ) -> Result:
-    """Show what calls of models came to: yours, or with an admin token everybody's."""
+    """Show what calls of models came to: yours and your teams', with an admin token everybody's."""
     found = options.client().cost(by or ["day"], days=days)
     return Result(found, partial(_csv if csv else _show, found))
 

@@ -22,6 +22,7 @@ from vigil.grants import address
 from vigil.sdk.client import Client
 
 from .. import options, output, prefixes, tables
+from ..board import goals
 from ..exact import exact
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
@@ -165,7 +166,7 @@ def add(
         "name": name,
         "session_key": session,
         "row": row_of(client, row),
-        "goal": goal_of(client, goal),
+        "goal": goals.id_of(client, goal),
         "expires_at": until("--expires", expires, datetime.now(UTC)),
         "uses_max": uses,
         "holds_for_outside": outside,
@@ -246,17 +247,6 @@ def row_of(client: Client, named: str | None) -> str | None:
     if len(ids) != 1:
         begin = "no row of yours has" if not ids else f"{len(ids)} rows of yours have"
         raise InvalidInput("--row", f"{begin} the name, or an id that begins with, {named!r}")
-    return str(ids[0])
-
-
-def goal_of(client: Client, named: str | None) -> str | None:
-    """Return the id of the goal whose id begins so. Raises: InvalidInput."""
-    if named is None:
-        return None
-    ids = [one["id"] for one in client.goals(limit=500) if named and one["id"].startswith(named)]
-    if len(ids) != 1:
-        begin = "no goal of yours has" if not ids else f"{len(ids)} goals of yours have"
-        raise InvalidInput("--goal", f"{begin} an id that begins with {named!r}")
     return str(ids[0])
 
 
