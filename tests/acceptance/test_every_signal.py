@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest
-from services.scheduler.timetable.system_rows import cycle_row
+from services.scheduler.timetable.kinds.autonomy import row_of
 from tests.support import signals
 from tests.support.agent import ask, follow_up, tell
 from tests.support.channels import channel_of
@@ -402,7 +402,7 @@ async def _timetable(world: World) -> None:
     world.clock.move(3600)
     await _ended(world, fay, "cron.missed")
     whose, now = Scope("vigil", "fay"), world.clock.now()
-    row = cycle_row(world.stack.settings.config, whose, "UTC", now)
+    row = row_of(world.stack.settings.config, whose, "UTC", now)
     row = replace(row, is_enabled=True)
     await KeptBoard(world.admin, ROWS).replace(0, row, Change(by="test"), now)
     world.clock.move(90)

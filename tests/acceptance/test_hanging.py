@@ -12,7 +12,7 @@ import pytest
 from services.cortex import __main__ as cortex
 from services.cortex.session import rounds
 from services.cortex.thought.model import ModelAnswer, ModelRequest
-from services.scheduler.timetable.system_rows import FIRST_AFTER
+from services.scheduler.timetable.kinds.autonomy import FIRST_AFTER
 from tests.support.agent import Agent
 from tests.support.cli import Cli
 from tests.support.scripted_model import say

@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 from msgspec.structs import replace
 
-from services.scheduler.timetable.system_rows import FIRST_AFTER, cycle_row
+from services.scheduler.timetable.kinds.autonomy import FIRST_AFTER, row_of
 from tests.chaos.arena import ENVIRONMENT
 from tests.chaos.processes import Processes, Step
 from tests.support.memories import records
@@ -74,7 +74,7 @@ async def due_soon(stack: Stack, bus: Bus) -> TimetableRow:
     now = datetime.now(UTC)
     before = now - FIRST_AFTER + timedelta(seconds=2)
     config = replace(stack.settings.config, cortex=Cortex(autonomy_enabled=True))
-    made = cycle_row(config, WHOSE, config.person_of(WHOSE.owner).timezone, before)
+    made = row_of(config, WHOSE, config.person_of(WHOSE.owner).timezone, before)
     await KeptBoard(bus, ROWS).replace(0, made, Change(by="system"), now)
     return made
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from services.scheduler.timetable import decide
 from services.scheduler.timetable.decide import Revised, decisions
 from services.scheduler.timetable.events import start_of
+from services.scheduler.timetable.kinds import cron as jobs
 from services.scheduler.timetable.known import KnownRow
 from tests.support import examples
 from vigil.contracts import (
@@ -356,7 +357,8 @@ def test_each_slot_ends_in_exactly_one_state(
 def test_a_run_names_its_row_whose_budget_it_has_a_part_in() -> None:
     run = OpenRun(due_at=START, at=START, session="ann:vigil:_cron-1f")
     work = CronWork(prompt="look", model="big", daily_tokens=5000)
-    start = start_of(row(work=work), run, START, Config()).payload.start
+    given = jobs.start_of(row(work=work), run, None, Config())
+    start = start_of(row(work=work), run, START, given).payload.start
     assert start is not None
     assert (start.row, start.row_tokens, start.model) == (row().id, 5000, "big")
 

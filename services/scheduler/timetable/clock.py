@@ -36,10 +36,12 @@ from vigil.timetable.probe import CONCURRENCY_MAX
 
 from ..promotion import PauseSwitch
 from ..warmth import WarmGate
-from . import decide, events, looks
+from . import decide, events, kinds, quiet
 from .agenda import RowAgenda
 from .known import KnownRow
-from .watch import LookOutcome
+from .look_outcome import LookOutcome
+from .row_kind import LookMeans
+from .stamps import headers
 
 log = structlog.get_logger("vigil.scheduler")
 
@@ -192,7 +194,7 @@ class TimetableClock:
             return  # nothing new begins yet; what is due is decided in a moment
         refusal = ALL_PAUSED if self._pause.is_on_for(known.row.owner, now) else ""
         made = decide.decisions(known.pieces(), known.ledger, now, refusal)
-        for entry, seen in self._looked(known, made, now):
+        for entry, seen, _ in self._looked(known, made, now):
             await self._append(known, entry, seen)
         await self._store_quiet(known, now)
         await self._begin_all(known, now)
@@ -210,8 +212,8 @@ class TimetableClock:
             seen: what it was decided by. It's known only with the entry: of a change that isn't
                 stored, the next look tells again.
         """
-        is_quiet = looks.is_quiet(entry)
-        longer = looks.joined(known.quiet, entry) if is_quiet else None
+        is_quiet = entry.state == "skipped" and entry.reason in kinds.quiet_reasons()
+        longer = quiet.joined(known.quiet, entry) if is_quiet else None
         waiting = known.quiet
         if longer is None and waiting is not None:
             await self._store(known, waiting)
@@ -226,7 +228,7 @@ class TimetableClock:
         """Store an entry that waits, unless there may soon be others like it."""
         waiting = known.quiet
         following = decide.next_at(known.row, known.ledger, now)
-        if waiting is not None and looks.is_due(waiting, following):
+        if waiting is not None and quiet.is_due(waiting, following):
             await self._store(known, waiting)
             known.quiet = None
 
@@ -240,22 +242,28 @@ class TimetableClock:
         """Return the entries of a row. Where something has to be new for a run, it's looked
         first, and nothing is decided meanwhile."""
         begun = next((one for one in made if one.state == "running"), None)
-        if begun is None or not is_asked_first(known.row.work):
-            known.answer = None
-            return [LookOutcome(one, None) for one in made]
-        outcome = looks.decided(known, begun, now)
+        answer, known.answer = known.answer, None
+        decided = kinds.kind_of(known.row.work).decide
+        if begun is None or decided is None or not is_asked_first(known.row.work):
+            return [LookOutcome(one) for one in made]
+        outcome = decided(known, begun, answer, now)
         if outcome is None:
             if not known.is_looking:
                 known.is_looking = True
                 self._group.create_task(self._look_for(known, begun, now))
             return []
-        return [outcome if one is begun else LookOutcome(one, None) for one in made]
+        if outcome.prepared is not None:
+            known.prepared[outcome.entry.session] = outcome.prepared
+        return [outcome if one is begun else LookOutcome(one) for one in made]
 
     async def _look_for(self, known: KnownRow, begun: SlotEntry, now: datetime) -> None:
         """Look for what is new; if that can't be done, it's done again."""
+        look = kinds.kind_of(known.row.work).look
+        if look is None:
+            raise AssertionError(f"{begun.row}: nothing has to be new for it")
         try:
             async with self._probes:
-                known.answer = await looks.ask(self._bus, known, begun, now)
+                known.answer = await look(self._means(), known, begun, now)
             crash.point("scheduler.slot.looked")
         except VigilError as error:
             log.info("can't look", action="scheduler.look", row=begun.row, error=str(error))
@@ -274,16 +282,17 @@ class TimetableClock:
         """Store the first event of a run, unless it's there."""
         if run.session in known.begun:
             return
-        if looks.waits(known, run):
-            self._show(known, run)
+        kind, prepared = kinds.kind_of(known.row.work), known.prepared.get(run.session)
+        if prepared is None and kind.must_prepare(known.row, run):
+            self._prepare(known, run)
             return
-        run = known.by_hand.get(run.session) or run
+        given = kind.start(known.row, run, prepared, self._present())
         key = SessionKey.parse(run.session)
         try:
             await self._bus.publish(
                 key.in_event("control"),
-                encode(events.start_of(known.row, run, now, self._present())),
-                looks.headers(),
+                encode(events.start_of(known.row, run, now, given)),
+                headers(),
                 expect=0,
                 expect_subject=key.in_all,
             )
@@ -292,22 +301,28 @@ class TimetableClock:
         known.begun.add(run.session)
         crash.point("scheduler.slot.begun")
 
-    def _show(self, known: KnownRow, run: OpenRun) -> None:
-        """Have it looked what is there, unless it is."""
-        if run.session not in known.by_hand:
-            known.by_hand[run.session] = None
-            self._group.create_task(self._look_by_hand(known, run))
+    def _prepare(self, known: KnownRow, run: OpenRun) -> None:
+        """Have read what a run begins with, unless it is being read."""
+        if run.session not in known.prepared:
+            known.prepared[run.session] = None
+            self._group.create_task(self._read_for(known, run))
 
-    async def _look_by_hand(self, known: KnownRow, run: OpenRun) -> None:
+    async def _read_for(self, known: KnownRow, run: OpenRun) -> None:
+        prepare = kinds.kind_of(known.row.work).prepare
+        if prepare is None:
+            raise AssertionError(f"{known.row.id}: nothing is to be read for it")
         try:
             async with self._probes:
-                known.by_hand[run.session] = await looks.shown(self._bus, known, run)
+                known.prepared[run.session] = await prepare(self._means(), known, run)
             self._agenda.put(known.row.id, self._clock.now())
         except VigilError as error:
             log.info("can't look", action="scheduler.look", row=known.row.id, error=str(error))
-            known.by_hand.pop(run.session, None)
+            known.prepared.pop(run.session, None)
             self._agenda.put(known.row.id, self._clock.now() + timedelta(seconds=LOOK_S))
         self._news.set()
+
+    def _means(self) -> LookMeans:
+        return LookMeans(self._bus, self._present())
 
     def _present(self) -> Config:
         """Return the configuration as it holds now."""
@@ -321,7 +336,7 @@ class TimetableClock:
         await self._bus.append(
             key.in_event("control"),
             encode(event),
-            looks.headers(),
+            headers(),
             among=key.in_all,
             msg_id=event.id,
         )

@@ -6,13 +6,11 @@ from msgspec.structs import replace
 
 from vigil.board.kept import Revision
 from vigil.contracts import SlotEntry, TimetableRow
-from vigil.contracts.board import LastSeen, Ledger, OpenRun
+from vigil.contracts.board import LastSeen, Ledger
 from vigil.subjects import Scope
 from vigil.timetable.log import Placed
-from vigil.timetable.probe import ProbeAnswer
 
 from .decide import Revised
-from .news import News
 
 
 class KnownRow:
@@ -26,11 +24,11 @@ class KnownRow:
         """Of a watcher: slots that are decided, and not yet stored."""
         self.seen: LastSeen | None = None
         """What it saw last; None: what the ledger has."""
-        self.answer: ProbeAnswer | News | None = None
+        self.answer: object = None
         """What came of its look, if nothing is decided by it yet."""
         self.is_looking = False
-        self.by_hand: dict[str, OpenRun | None] = {}
-        """Runs by hand of a watcher with what is there, by session; None: it's being looked."""
+        self.prepared: dict[str, object] = {}
+        """What was read for runs that haven't begun, by session; None: it's being read."""
         self.begun: set[str] = set()
         """Sessions of open runs whose first event is stored."""
         self.told_to_end: set[str] = set()
@@ -42,7 +40,7 @@ class KnownRow:
         self.last = last
         open_ = {run.session for run in last.ledger.running}
         self.begun &= open_
-        self.by_hand = {one: run for one, run in self.by_hand.items() if one in open_}
+        self.prepared = {one: read for one, read in self.prepared.items() if one in open_}
         self.told_to_end &= open_
 
     @property

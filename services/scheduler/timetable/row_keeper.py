@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime
 from typing import Final
 
 import structlog
 from msgspec.structs import replace
 
 from vigil.board.kept import ROWS, KeptBoard
-from vigil.contracts import Change
+from vigil.contracts import Change, TimetableRow
 from vigil.errors import VigilError, WrongLastSequence
 from vigil.runtime import Context
 from vigil.subjects import ANYBODY, Scope, SessionKey, signals_of
 from vigil.teams import holding
 
 from ..promotion import PauseSwitch
-from . import system_rows
+from . import kinds, system_rows
 
 log = structlog.get_logger("vigil.scheduler")
 
@@ -91,7 +92,10 @@ class RowKeeper:
         now = self._clock.now()
         zone = self._config.person_of(whose.owner).timezone
         config = replace(self._config, cortex=self._pause.cortex)
-        wanted = system_rows.cycle_row(config, whose, zone, now)
+        for row_of in kinds.of_system():
+            await self._bring_up_row(whose, row_of(config, whose, zone, now), now)
+
+    async def _bring_up_row(self, whose: Scope, wanted: TimetableRow, now: datetime) -> None:
         found = await self._board.find([whose], wanted.id)
         change, among = Change(by=BY, why=WHY), holding(whose.owner, whose.agent)
         if found is None:

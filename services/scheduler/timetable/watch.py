@@ -6,7 +6,7 @@ A watcher is due as any row is; but where another would be run, it's looked firs
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -14,6 +14,8 @@ from vigil.contracts import SlotEntry
 from vigil.contracts.board import LastSeen, SlotState, Watched
 from vigil.timetable.probe import ProbeAnswer, is_of
 from vigil.timetable.watched import what_of
+
+from .look_outcome import LookOutcome
 
 FIRST: Final = "it looked for the first time"
 UNCHANGED: Final = "nothing has changed"
@@ -24,13 +26,6 @@ RETRY_MAX: Final = timedelta(hours=6)
 DOUBLED_MAX: Final = 12
 COUNTED_MAX: Final = 1_000
 """Failures are counted so far."""
-
-
-class LookOutcome(NamedTuple):
-    """What became of a slot, and what is to be kept of the look."""
-
-    entry: SlotEntry
-    seen: LastSeen | None
 
 
 def must_wait(seen: LastSeen | None, watch: Watched, now: datetime) -> bool:

@@ -121,7 +121,7 @@ def kind_of(work: Work) -> str:
 
 def is_asked_first(work: Work) -> bool:
     """Whether it is looked first if there is anything new to run for."""
-    return isinstance(work, AutonomyWork) or watch_of(work) is not None
+    return not isinstance(work, CronWork) or work.watch is not None
 
 
 def watch_of(work: Work) -> Watched | None:

@@ -1,0 +1,77 @@
+"""Cycles: an agent keeps up with the world for a person, if anything is new (SPEC C-7)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from vigil.contracts import SlotEntry, Start, TimetableRow
+from vigil.contracts.board import AutonomyWork, CycleLedger, EverySchedule, OpenRun
+from vigil.contracts.events import SessionLimits
+from vigil.settings.config import Config
+from vigil.subjects import Scope
+from vigil.timetable import named_looks
+
+from .. import cycle, news, system_rows
+from ..known import KnownRow
+from ..look_outcome import LookOutcome
+from ..news import News
+from ..row_kind import LookMeans, RowKind
+
+FIRST_AFTER: Final = timedelta(seconds=90)
+"""A person who just began is not to pay for a cycle before the first answers are there."""
+BY_HAND: Final = "This cycle was asked for by hand."
+
+
+def row_of(config: Config, whose: Scope, zone: str, now: datetime) -> TimetableRow:
+    """Return the row by which an agent keeps up for a person."""
+    interval_s = config.cortex.autonomy_interval_secs
+    return system_rows.made(
+        whose,
+        AutonomyWork(timeout_s=config.cortex.autonomy_timeout_s),
+        EverySchedule(interval_s=interval_s),
+        zone=zone,
+        is_enabled=is_on(config, whose.agent),
+        first_at=now + FIRST_AFTER,
+        now=now,
+    )
+
+
+def is_on(config: Config, agent: str) -> bool:
+    """Whether an agent keeps up by itself, as configured."""
+    may = "off" not in (config.agent_of(agent).authority, config.autonomy.authority_max)
+    return config.autonomy.enabled and config.cortex.autonomy_enabled and may
+
+
+async def _look(means: LookMeans, known: KnownRow, _begun: SlotEntry, _now: datetime) -> News:
+    cycles = known.ledger.cycles or CycleLedger()
+    return await news.read(means.bus, known.scope, cycles.told_seq)
+
+
+def _decide(known: KnownRow, begun: SlotEntry, seen: object, now: datetime) -> LookOutcome | None:
+    if not isinstance(seen, News):
+        return None
+    return LookOutcome(cycle.decided(known.row, begun, known.ledger, seen, now))
+
+
+def start_of(row: TimetableRow, run: OpenRun, _prepared: object, config: Config) -> Start:
+    """Begin with what is new, and with what is to be kept up with."""
+    cortex = config.cortex
+    limits = SessionLimits(
+        calls_max=cortex.autonomy_max_turns,
+        children_max=cortex.autonomy_max_workers,
+        tasks_need_approval=config.tasks.approval or cortex.autonomy_tasks_require_approval,
+    )
+    parts = (run.change or BY_HAND, named_looks.told(config.agent_of(row.agent).looks))
+    prompt = "\n\n".join(part for part in parts if part)
+    return Start(prompt=prompt, allowance=config.sessions.fan_out_max, limits=limits)
+
+
+KIND: Final = RowKind(
+    work=AutonomyWork,
+    row=row_of,
+    start=start_of,
+    look=_look,
+    decide=_decide,
+    quiet=(cycle.NOTHING_NEW,),
+)

@@ -1,0 +1,99 @@
+"""Jobs of people, and watchers: a prompt, worked on when it's due, or when something changed.
+
+For a watcher the executor looks; nothing of a look by hand is kept, so the schedule goes on as if
+that hadn't been.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from msgspec.structs import replace
+
+from vigil.contracts import SlotEntry, Start, TimetableRow
+from vigil.contracts.board import CronWork, OpenRun, Watched, watch_of
+from vigil.settings.config import Config
+from vigil.timetable.probe import (
+    EXECUTOR_PROBE,
+    TIMEOUT_S,
+    ProbeAnswer,
+    ProbeQuestion,
+    decode_answer,
+)
+from vigil.timetable.probe import encode as encode_probe
+
+from .. import events, watch
+from ..known import KnownRow
+from ..look_outcome import LookOutcome
+from ..row_kind import LookMeans, RowKind
+from ..stamps import headers
+
+
+def _watched(known: KnownRow) -> Watched:
+    watched = watch_of(known.row.work)
+    if watched is None:
+        raise AssertionError("nothing is watched")
+    return watched
+
+
+async def _look(means: LookMeans, known: KnownRow, begun: SlotEntry, now: datetime) -> ProbeAnswer:
+    run = OpenRun(due_at=begun.due_at, at=now, session=begun.session)
+    return await _probed(means, known, run)
+
+
+async def _probed(means: LookMeans, known: KnownRow, run: OpenRun) -> ProbeAnswer:
+    """Have the executor look at what is watched. Raises: VigilError."""
+    question = ProbeQuestion(
+        session=run.session,
+        slot=events.slot_of(known.row, run),
+        watch=_watched(known),
+        seen=known.ledger.seen,
+        after=known.last.seq,
+    )
+    answer = await means.bus.ask(
+        EXECUTOR_PROBE, encode_probe(question), timeout=TIMEOUT_S, headers=headers()
+    )
+    return decode_answer(answer.data)
+
+
+def _decide(known: KnownRow, begun: SlotEntry, answer: object, now: datetime) -> LookOutcome | None:
+    watched, seen = _watched(known), known.ledger.seen
+    if watch.must_wait(seen, watched, now):
+        return LookOutcome(watch.waited(begun))
+    if not isinstance(answer, ProbeAnswer) or not watch.is_about(answer, watched):
+        return None
+    return watch.looked(begun, watched, seen, answer)
+
+
+def _must_prepare(row: TimetableRow, run: OpenRun) -> bool:
+    return run.is_by_hand and watch_of(row.work) is not None
+
+
+async def _prepare(means: LookMeans, known: KnownRow, run: OpenRun) -> OpenRun:
+    """Return a run by hand with what is there now: it's run in any case."""
+    answer = await _probed(means, known, run)
+    return replace(run, change=watch.told_of(answer), is_trusted=answer.is_trusted)
+
+
+def start_of(row: TimetableRow, run: OpenRun, shown: OpenRun | None, config: Config) -> Start:
+    """Begin with the prompt, and what changed."""
+    work, run = row.work, shown or run
+    if not isinstance(work, CronWork):
+        raise AssertionError(f"{row.id} is no job")
+    return Start(
+        prompt=events.prompt_of(work.prompt, run.change),
+        source=f"{'cron' if work.watch is None else 'watch'}:{row.id}",
+        is_tainted=bool(run.change) and not run.is_trusted,
+    )
+
+
+KIND: Final = RowKind(
+    work=CronWork,
+    start=start_of,
+    look=_look,
+    decide=_decide,
+    must_prepare=_must_prepare,
+    prepare=_prepare,
+    quiet=(watch.UNCHANGED, watch.WAITS),
+)

@@ -1,0 +1,56 @@
+"""What a kind of row is: one frozen object, found in `timetable.kinds`.
+
+Rows differ by what they are for, and by nothing else: who makes one, what has to be new before it
+is run, and with what its session begins. All that is due, decided and written down is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from vigil.bus.bus import Bus
+from vigil.contracts import SlotEntry, Start, TimetableRow
+from vigil.contracts.board import OpenRun, Work
+from vigil.settings.config import Config
+from vigil.subjects import Scope
+
+from .known import KnownRow
+from .look_outcome import LookOutcome
+
+
+class LookMeans(NamedTuple):
+    """What may be asked while it's looked."""
+
+    bus: Bus
+    config: Config
+    """As it holds now."""
+
+
+RowMaker = Callable[[Config, Scope, str, datetime], TimetableRow]
+"""Makes the row that an agent has for a person, in their time zone, at an instant."""
+
+
+class RowKind(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind of row."""
+
+    work: type[Work]
+    start: Callable[[TimetableRow, OpenRun, Any, Config], Start]
+    """Builds what a run begins with, of its row, the run, and what was prepared for it."""
+    row: RowMaker | None = None
+    """Each agent has such a row for each person whom it has talked with; None: people make them."""
+    look: Callable[[LookMeans, KnownRow, SlotEntry, datetime], Awaitable[object]] | None = None
+    """Looks for what is new, without a model; None: it's run whenever it is due. Raises:
+    VigilError, it can't be told now."""
+    decide: Callable[[KnownRow, SlotEntry, Any, datetime], LookOutcome | None] | None = None
+    """Says what becomes of a slot that would be run, by what was seen (None: nothing yet). None: it
+    has to be looked first."""
+    must_prepare: Callable[[TimetableRow, OpenRun], bool] = lambda _row, _run: False
+    """Whether something has to be read before a run begins."""
+    prepare: Callable[[LookMeans, KnownRow, OpenRun], Awaitable[object]] | None = None
+    """Reads that. Raises: VigilError, it can't be read now."""
+    quiet: tuple[str, ...] = ()
+    """Reasons of entries that may wait for others like them."""
