@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support import goal_records, hands_records, timetable_records
+from tests.support import goal_records, hands_records, session_records, timetable_records
 from vigil import contracts
 from vigil.contracts import (
     Attachment,
@@ -507,6 +507,7 @@ SAMPLES: dict[str, tuple[Callable[[bytes], Any], Any]] = {
     ),
     **hands_records.SAMPLES,
     **goal_records.SAMPLES,
+    **session_records.SAMPLES,
     **timetable_records.SAMPLES,
 }
 

@@ -19,6 +19,7 @@ from vigil.contracts import (
     ToolResultEvent,
     UserMessage,
 )
+from vigil.contracts.events import Fork
 
 from . import (
     external,
@@ -181,11 +182,7 @@ def _control(draft: Draft, cause: Cause, event: Control) -> None:
     payload = event.payload
     match payload.op:
         case "stop":
-            if draft.state.loop is None:
-                draft.note("nothing_to_stop", "no turn is running")
-            else:
-                loops.end(draft, "stopped")
-                draft.note("stopped", payload.reason or "a person stopped it")
+            _stop(draft, payload.reason)
         case "clear_follow_ups":
             person.void_follow_ups(draft, payload.reason or "cleared")
             draft.outcome = "cleared"
@@ -205,10 +202,29 @@ def _control(draft: Draft, cause: Cause, event: Control) -> None:
         case "approval":
             approvals.decide(draft, cause, event)
             return
+        case "fork":
+            _go_on_from(draft, payload.fork)
         case _:
             assert_never(payload.op)
     draft.cause = cause
     draft.ended.append(cause.id)
+
+
+def _stop(draft: Draft, reason: str) -> None:
+    if draft.state.loop is None:
+        draft.note("nothing_to_stop", "no turn is running")
+        return
+    loops.end(draft, "stopped")
+    draft.note("stopped", reason or "a person stopped it")
+
+
+def _go_on_from(draft: Draft, fork: Fork | None) -> None:
+    """Begin as a fork of another conversation: with its history up to there, and nothing else."""
+    if fork is None or draft.state.turns:
+        draft.note("not_forked", "this conversation had begun")
+        return
+    draft.update(fork=fork)
+    draft.outcome = "forked"
 
 
 # ---------------------------------------------------------------- when a step keeps failing

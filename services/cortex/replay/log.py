@@ -81,7 +81,7 @@ class SessionLog:
                     known, ordinal = None, ordinal + 1
                     continue
                 known, ordinal = session_log.state_after(turn, message.seq), turn.ordinal
-                self.history.add(message.seq, turn)
+                await session_log.grow(self._bus, self.key, self.history, message.seq, turn)
                 if turn.state.start is not None and self.history.inherited is None:
                     self.history.inherited = await inherited(self._bus, self.key, turn.state.start)
             if not has_more or not page:

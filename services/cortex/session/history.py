@@ -25,16 +25,20 @@ from ..core.context.window import Measured, Window, tokens_of_rows
 
 
 class Inherited(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of another session's history that a branch begins with."""
+    """The part of another session's history that a branch or a fork begins with."""
 
     chunks: tuple[Chunk, ...] = ()
     summary: Row | None = None
     is_summary_tainted: bool = False
 
     @property
+    def summary_text(self) -> str:
+        blocks = () if self.summary is None else self.summary.blocks
+        return "".join(block.text for block in blocks if isinstance(block, TextBlock))
+
+    @property
     def summary_tokens(self) -> int:
-        texts = [] if self.summary is None else self.summary.blocks
-        return summary_tokens("".join(b.text for b in texts if isinstance(b, TextBlock)))
+        return summary_tokens(self.summary_text)
 
     @property
     def tokens(self) -> int:
@@ -74,6 +78,29 @@ class History:
         ago to be shown; this is shown all the same."""
 
     # ------------------------------------------------------------ growing
+
+    def go_on_from(self, known: Inherited, turn_seq: int | None) -> None:
+        """Begin with what another conversation knew, as if one turn of this one held all of it.
+
+        So it's compacted, cut and forgotten as this one's own history is.
+
+        Args:
+            turn_seq: stream sequence of the turn that made this one a fork; None: its rows are no
+                part of the history any more, and of what was known the summary alone is.
+        """
+        if known.summary is not None:
+            self._summary, self._is_summary_tainted = known.summary, known.is_summary_tainted
+            self.summary = known.summary_text
+        if turn_seq is None or not known.chunks:
+            return
+        whole = Chunk(
+            seq=turn_seq,
+            rows=tuple(row for chunk in known.chunks for row in chunk.rows),
+            tokens=sum(chunk.tokens for chunk in known.chunks),
+            is_tainted=any(chunk.is_tainted for chunk in known.chunks),
+            is_swayed=any(chunk.is_swayed for chunk in known.chunks),
+        )
+        self._keep([whole, *self._chunks])
 
     def summarise(self, turn: Turn) -> None:
         """Take the summary of a turn; what is before its `history_from` is forgotten."""

@@ -1,24 +1,40 @@
-"""What a branch inherits: the history of its parent, up to the answer that started it.
+"""What a branch inherits of its parent's history, and a fork of the one that it goes on from.
 
-It's read from the parent's turns whenever the branch is opened, and isn't stored a second time.
-What the parent heard after that isn't part of it, so that a branch reads the same each time.
+It's read from the turns of that session whenever the other one is opened, and isn't stored a second
+time. What was heard there later isn't part of it, so that it's the same each time.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
 
 import msgspec
 import structlog
 
 from vigil.bus.bus import Bus, Message
-from vigil.contracts import Row, Start, TextBlock, ToolUseBlock, Turn, decode_turn
+from vigil.contracts import (
+    Row,
+    Start,
+    TextBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    Turn,
+    decode_turn,
+)
+from vigil.contracts.events import Fork
 from vigil.errors import InvalidInput
 from vigil.subjects import SessionKey
 
-from ..core.context.history import chunk_of, without
+from ..core.context.history import Chunk, chunk_of, without
+from ..core.context.window import tokens_of_rows
 from ..profiles import profile_of
 from .history import NOTHING, Inherited
 
 log = structlog.get_logger("vigil.cortex")
+
+PAGE: Final = 200
+"""Turns that are read at once."""
 
 
 async def inherited(bus: Bus, key: SessionKey, start: Start | None) -> Inherited:
@@ -29,31 +45,99 @@ async def inherited(bus: Bus, key: SessionKey, start: Start | None) -> Inherited
     """
     if start is None or not profile_of(key.kind).is_heir:
         return NOTHING
-    parent = _parent(key, start)
-    last = None if parent is None else await bus.get_of(parent, start.parent_turn)
+    return await _known(bus, key, start.parent, start.parent_turn, without_answer)
+
+
+async def forked(bus: Bus, key: SessionKey, fork: Fork) -> Inherited:
+    """Read what a fork begins with; `NOTHING` if the other conversation is gone.
+
+    Raises:
+        Unavailable: the broker is away.
+    """
+    known = await _known(bus, key, fork.session, fork.turn, lambda turn: turn)
+    return msgspec.structs.replace(known, chunks=without_open_call(known.chunks))
+
+
+async def _known(
+    bus: Bus, key: SessionKey, parent_key: str, last_seq: int, ending: Callable[[Turn], Turn]
+) -> Inherited:
+    """Read what another session knew after its turn `last_seq`.
+
+    Args:
+        ending: returns of that turn what counts.
+    """
+    parent = _parent(key, parent_key)
+    last = None if parent is None else await bus.get_of(parent, last_seq)
     turn = None if last is None else _readable(last)
     if parent is None or last is None or turn is None or not parent.is_turn(last.subject):
         return NOTHING
-    earlier = await bus.read(parent.stream, [parent.turns], turn.state.history_from or last.seq)
-    turns = [(m.seq, _readable(m)) for m in earlier if m.seq < last.seq]
+    earlier = await _until(bus, parent, turn.state.history_from or last.seq, last.seq)
+    turns = [(m.seq, _readable(m)) for m in earlier]
     known = [(seq, t) for seq, t in turns if t is not None and t.rows]
-    chunks = [chunk_of(seq, t) for seq, t in (*known, (last.seq, without_answer(turn)))]
+    chunks = [chunk_of(seq, t) for seq, t in (*known, (last.seq, ending(turn)))]
     unsaid = {id_ for _, t in (*turns, (last.seq, turn)) if t is not None for id_ in t.unsaid}
     summary = await _summary(bus, parent, turn)
-    return Inherited(
+    found = Inherited(
         chunks=tuple(chunk for chunk in without(chunks, unsaid) if chunk.rows),
         summary=None if summary is None else _row(summary),
         is_summary_tainted=summary is not None and summary.is_summary_tainted,
     )
+    if turn.state.fork is None:
+        return found
+    is_whole = any(t is not None and t.ordinal == 1 for _, t in (*turns, (last.seq, turn)))
+    return _after(await forked(bus, parent, turn.state.fork), found, is_whole=is_whole)
 
 
-def _parent(key: SessionKey, start: Start) -> SessionKey | None:
+def _after(before: Inherited, own: Inherited, *, is_whole: bool) -> Inherited:
+    """Return what a fork knew: what it began with, and its own.
+
+    Args:
+        is_whole: whether nothing of its own history was left out, or summed up.
+    """
+    if own.summary is None:
+        own = msgspec.structs.replace(
+            own, summary=before.summary, is_summary_tainted=before.is_summary_tainted
+        )
+    chunks = before.chunks if is_whole else ()
+    return msgspec.structs.replace(own, chunks=(*chunks, *own.chunks))
+
+
+async def _until(bus: Bus, parent: SessionKey, start: int, end: int) -> list[Message]:
+    """Return the turns from sequence `start` on, before `end`: what came later may be very much."""
+    found: list[Message] = []
+    has_more = start < end
+    while has_more:
+        page, has_more = await bus.page(parent.stream, [parent.turns], start, limit=PAGE)
+        found += [message for message in page if message.seq < end]
+        has_more = has_more and bool(page) and page[-1].seq < end
+        start = page[-1].seq + 1 if page else end
+    return found
+
+
+def _parent(key: SessionKey, parent_key: str) -> SessionKey | None:
     """Return the parent, if it is a session of the same person and agent: no other is read."""
     try:
-        parent = SessionKey.parse(start.parent)
+        parent = SessionKey.parse(parent_key)
     except InvalidInput:
         return None
     return parent if (parent.user, parent.agent) == (key.user, key.agent) else None
+
+
+def without_open_call(chunks: Sequence[Chunk]) -> tuple[Chunk, ...]:
+    """Leave out what came after a call of a tool that had no result yet, with the call: no model
+    takes one without the other."""
+    blocks = [block for chunk in chunks for row in chunk.rows for block in row.blocks]
+    done = {block.tool_use_id for block in blocks if isinstance(block, ToolResultBlock)}
+    kept: list[Chunk] = []
+    for chunk in chunks:
+        for index, row in enumerate(chunk.rows):
+            uses = {block.id for block in row.blocks if isinstance(block, ToolUseBlock)}
+            if uses - done:
+                rows = chunk.rows[:index]
+                cut = msgspec.structs.replace(chunk, rows=rows, tokens=tokens_of_rows(rows))
+                return (*kept, cut) if rows else tuple(kept)
+        kept.append(chunk)
+    return tuple(kept)
 
 
 def without_answer(turn: Turn) -> Turn:
@@ -69,6 +153,8 @@ def without_answer(turn: Turn) -> Turn:
 
 async def _summary(bus: Bus, parent: SessionKey, turn: Turn) -> Turn | None:
     """Return the turn whose summary stands for what is before the history."""
+    if turn.summary:
+        return turn
     if not turn.state.summary_seq:
         return None
     message = await bus.get_of(parent, turn.state.summary_seq)

@@ -42,7 +42,7 @@ from ..core.context.offers import Offer
 from ..core.work import job_record
 from ..profiles import has_purpose
 from .history import History
-from .inheritance import inherited
+from .inheritance import forked, inherited
 
 log = structlog.get_logger("vigil.cortex")
 
@@ -154,12 +154,22 @@ async def load(
     state = state_after(turn, last.seq)
     if state.start is not None:
         history.inherited = await inherited(bus, key, state.start)
-    for seq, earlier in await _earlier(bus, key, state, last.seq):
-        history.add(seq, earlier)
-    history.add(last.seq, turn)
+    turns = [*await _earlier(bus, key, state, last.seq), (last.seq, turn)]
+    if state.fork is not None and turns[0][1].ordinal != 1:
+        history.go_on_from(await forked(bus, key, state.fork), None)
+    for seq, each in turns:
+        await grow(bus, key, history, seq, each)
     return Loaded(
         state=state, turn_seq=last.seq, history=history, traceparent=last.headers.get(trace.HEADER)
     )
+
+
+async def grow(bus: Bus, key: SessionKey, history: History, seq: int, turn: Turn) -> None:
+    """Add the turn with that sequence to the history; one that begins a fork brings what that goes
+    on from."""
+    history.add(seq, turn)
+    if turn.ordinal == 1 and turn.state.fork is not None:
+        history.go_on_from(await forked(bus, key, turn.state.fork), seq)
 
 
 def _check_purpose(state: State) -> None:

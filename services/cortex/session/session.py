@@ -379,7 +379,7 @@ class Session:
             return False
         self._log.turn_seq = seq
         self._log.state = session_log.state_after(turn, seq)
-        self._log.history.add(seq, turn)
+        await session_log.grow(self._bus, self.key, self._log.history, seq, turn)
         self.progress.moved(turn)
         self._span.end(turn)
         await self._wakes.settle()

@@ -97,6 +97,15 @@ def thread_of(session_key: str) -> str:
     return session_key.rpartition(":")[2]
 
 
+def agent_of(session_key: str) -> str:
+    """Return the agent of a session key.
+
+    >>> agent_of("ann:vigil:t1")
+    'vigil'
+    """
+    return session_key.split(":")[1]
+
+
 def words(name: str) -> str:
     """Return a name of code as words.
 

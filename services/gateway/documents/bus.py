@@ -43,7 +43,7 @@ from vigil.contracts import (
     UserMessage,
 )
 from vigil.contracts.golden import newest
-from vigil.sdk.cloud_event import CloudEvent
+from vigil.sdk.formats.cloud_event import CloudEvent
 from vigil.signals.kinds import KINDS
 from vigil.subjects import ENDED, PART
 
@@ -68,6 +68,7 @@ class Spoken(msgspec.Struct, frozen=True):
     examples: tuple[str, ...] = ()
 
 
+_ORDERS: Final = ("control", "start", "cancel", "status", "approval", "fork")
 _TURNS: Final = ("remembering", "working", "paid", "fallback", "made", "attached")
 MESSAGES: Final[dict[str, Spoken]] = {
     "cloudEvent": Spoken(CloudEvent, "Something happened outside", ("cloud_event",)),
@@ -77,7 +78,7 @@ MESSAGES: Final[dict[str, Spoken]] = {
     "control": Spoken(
         Control,
         "An order about the session",
-        ("event.control", "event.start", "event.cancel", "event.status", "event.approval"),
+        tuple(f"event.{of}" for of in _ORDERS),
     ),
     "external": Spoken(External, "An event from outside, as it was let in", ("event.external",)),
     "toolResult": Spoken(ToolResultEvent, "What a tool answered", ("event.tool_result",)),

@@ -24,6 +24,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
         "one that may be repeated": {"text": "hello", "idempotency_key": "msg-7"},
     },
     "TicketRequest": {"of a session": {"session": SESSION}},
+    "ForkRequest": {"from a turn": {"turn": 17, "thread": "what-if"}},
     "CloudEvent": {
         "text": {**_EVENT, "datacontenttype": "text/plain", "data": "build 7 failed"},
         "JSON": {

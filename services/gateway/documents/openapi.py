@@ -15,7 +15,7 @@ from vigil.memory.operation import http_view, operations
 from vigil.memory.questions import Rebuild
 from vigil.memory.wire import MaintainBody, MaintenanceDone, RebuildStarted
 from vigil.observe.health import Alive
-from vigil.sdk.cloud_event import CloudEvent
+from vigil.sdk.formats.cloud_event import CloudEvent
 
 from ..board.actions import ActionListing, ActionView, FeedbackBody
 from ..board.bulletins import BulletinListing, BulletinView
@@ -53,6 +53,7 @@ from ..http.wire import (
     TimerList,
     Transcript,
 )
+from ..sessions.forks import ForkMade, ForkRequest
 from ..timetable.autonomy import AutonomyChange, AutonomyView
 from ..timetable.rows import RowBody, RowChange, RowDetail, RowListing
 from ..timetable.slots import FindingListing, SlotListing, SlotView
@@ -82,7 +83,8 @@ _COMPONENTS: Final[tuple[Any, ...]] = (
     ChatAnswer, ChatPending, ChatRequest, CircuitReset, CircuitView,
     ClientFrame, CloudEvent, ConsoleLink, Costs,
     DeadLetterDetail, DeadLetterPage,
-    Decide, FeedbackBody, GoalBody, GoalChange, GoalDetail, GoalListing, GoalSplit, GrantBody,
+    Decide, FeedbackBody, ForkMade, ForkRequest,
+    GoalBody, GoalChange, GoalDetail, GoalListing, GoalSplit, GrantBody,
     GrantList, GrantView, HealthView,
     JobAccepted, JobBody, JobChange, JobDetail, JobList, JsonRpc, MaintainBody, MaintenanceDone,
     Me,

@@ -28,6 +28,7 @@ from ..endpoint import Endpoint
 from ..events import channels, hooks
 from ..events import endpoint as events
 from ..memory import mcp, memories
+from ..sessions import forks
 from ..sessions.messages import Messages
 from ..sessions.sockets import Sockets
 from ..signals import endpoint as signals
@@ -182,7 +183,8 @@ def _of_memory() -> list[Endpoint]:
 
 def endpoints() -> tuple[Endpoint, ...]:
     """Return everything that is served here but what comes before the routes."""
-    return (*_of_memory(), *health.ENDPOINTS, *console.ENDPOINTS, *_OWN, *on_board.ENDPOINTS)
+    added = (*health.ENDPOINTS, *console.ENDPOINTS, *forks.ENDPOINTS)
+    return (*_of_memory(), *added, *_OWN, *on_board.ENDPOINTS)
 
 
 def build(edge: Edge) -> Door:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, TypeVar, cast
 import msgspec
 from fastapi import Depends, Path, Query, Request, Response
 
-from vigil.contracts import TIMER_ID_LENGTH_MAX
+from vigil.contracts import TIMER_ID_LENGTH_MAX, ControlPayload
 from vigil.contracts.session_kinds import SESSION_KINDS, check_session_kind
 from vigil.errors import InvalidInput
 from vigil.observe import metrics, warmth
@@ -27,6 +27,7 @@ from ..access import listed, own_session, readable_session
 from ..edge import Edge
 from ..sessions import chat as chats
 from ..sessions import history, inner
+from ..sessions.counts import Stretch
 from ..sessions.messages import parent_of
 from ..sessions.tickets import TICKET_LIFE_S
 from . import body
@@ -219,12 +220,17 @@ async def get_transcript(
         int | None,
         Query(ge=0, le=SEQ_MAX, description="Continue after this sequence; absent: the newest"),
     ] = None,
+    before: Annotated[
+        int | None, Query(ge=1, le=SEQ_MAX, description="The newest before this sequence")
+    ] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 1000,
 ) -> Response:
     """Read what was said, oldest first; of a session of the agent's own, its task and thoughts."""
-    if session.is_system:
-        return Json(await inner.transcript(edge.bus, session, after, limit))
-    return Json(await history.transcript(edge.bus, session, after, limit))
+    if after is not None and before is not None:
+        raise InvalidInput("before", "can't be given together with after")
+    stretch = Stretch(after=after, before=before or 0, limit=limit)
+    read = inner.transcript if session.is_system else history.transcript
+    return Json(await read(edge.bus, session, stretch))
 
 
 async def get_timeline(
@@ -249,7 +255,9 @@ async def cancel_timer(
     if len(timer_id) > TIMER_ID_LENGTH_MAX:
         raise InvalidInput("timer_id", f"must have at most {TIMER_ID_LENGTH_MAX} characters")
     accepted = await edge.intake.control(
-        session, "cancel_timer", timer_id=timer_id, parent=parent_of(request.scope)
+        session,
+        ControlPayload(op="cancel_timer", timer_id=timer_id),
+        parent=parent_of(request.scope),
     )
     return Json(accepted, 202)
 
@@ -259,9 +267,9 @@ async def stop(request: Request, edge: Shared, session: Readable) -> Response:
     parent = parent_of(request.scope)
     if session.is_system:
         await inner.check_exists(edge.bus, session)
-        reason = "a person stopped it"
-        return Json(await edge.intake.control(session, "cancel", reason=reason, parent=parent), 202)
-    return Json(await edge.intake.control(session, "stop", parent=parent), 202)
+        order = ControlPayload(op="cancel", reason="a person stopped it")
+        return Json(await edge.intake.control(session, order, parent=parent), 202)
+    return Json(await edge.intake.control(session, ControlPayload(op="stop"), parent=parent), 202)
 
 
 # ---------------------------------------------------------------- the whole

@@ -142,6 +142,14 @@ class SessionList(Answer, frozen=True, kw_only=True):
     next_after: str | None
 
 
+class Forked(Answer, frozen=True, kw_only=True):
+    """What a conversation was forked from."""
+
+    session_key: str
+    turn: int
+    """Sequence of the last turn of that conversation whose history this one began with."""
+
+
 class TranscriptMessage(Answer, frozen=True, kw_only=True):
     """One line of the transcript. `caused_by` is the event that an answer is about."""
 
@@ -156,6 +164,8 @@ class TranscriptMessage(Answer, frozen=True, kw_only=True):
     """Who of a team said it."""
     attachments: tuple[Attachment, ...] = ()
     """Files of whom said it."""
+    turn_seq: int | None = None
+    """Sequence of the turn that decided what the agent said: a fork may go on from it."""
 
 
 class Transcript(Answer, frozen=True, kw_only=True):
@@ -164,6 +174,8 @@ class Transcript(Answer, frozen=True, kw_only=True):
     session_key: str
     messages: tuple[TranscriptMessage, ...]
     next_after: int | None
+    fork_of: Forked | None = None
+    """Of a conversation that was forked from another."""
 
 
 class TimelineRecord(Answer, frozen=True, kw_only=True):

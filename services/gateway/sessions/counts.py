@@ -8,8 +8,32 @@ from __future__ import annotations
 
 import secrets
 
+import msgspec
+
 from vigil.bus.bus import Bus
 from vigil.topology import SECOND_NS
+
+
+class Stretch(msgspec.Struct, frozen=True, kw_only=True):
+    """Which messages of a session are read."""
+
+    after: int | None = None
+    """Those with a higher sequence; None: the newest."""
+    before: int = 0
+    """The newest with a lower sequence; 0: of all."""
+    limit: int
+    """So many at most."""
+
+
+async def start_of(bus: Bus, stream: str, filter_subject: str, stretch: Stretch) -> int:
+    """Return the sequence that a part begins at.
+
+    Raises:
+        BusError, Unavailable: the broker can't tell.
+    """
+    if stretch.after is not None:
+        return stretch.after + 1
+    return await start_of_newest(bus, stream, filter_subject, stretch.limit, stretch.before)
 
 
 async def count(bus: Bus, stream: str, filter_subject: str, start: int) -> int:
@@ -41,15 +65,22 @@ async def count(bus: Bus, stream: str, filter_subject: str, start: int) -> int:
     return int(info["num_pending"])
 
 
-async def start_of_newest(bus: Bus, stream: str, filter_subject: str, limit: int) -> int:
+async def start_of_newest(
+    bus: Bus, stream: str, filter_subject: str, limit: int, before: int = 0
+) -> int:
     """Return a sequence from which on at most `limit` messages match: the newest ones.
 
     Finds it by halving, in about log2(last sequence) questions; none if all of them fit.
+
+    Args:
+        before: the newest of those with a lower sequence; 0: of all.
     """
+    if before:
+        limit += await count(bus, stream, filter_subject, before)
     if await count(bus, stream, filter_subject, 1) <= limit:
         return 1
     newest = await bus.get_last(stream, filter_subject)
-    too_many, few = 1, (newest.seq if newest else 1) + 1
+    too_many, few = 1, before or (newest.seq if newest else 1) + 1
     while few - too_many > 1:
         middle = (too_many + few) // 2
         if await count(bus, stream, filter_subject, middle) > limit:

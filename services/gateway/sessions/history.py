@@ -15,13 +15,14 @@ import msgspec
 import structlog
 
 from vigil.bus.bus import Bus, Message
-from vigil.contracts import UserMessage, decode_event, decode_said, decode_turn
+from vigil.contracts import Control, UserMessage, decode_event, decode_said, decode_turn
 from vigil.errors import InvalidInput
 from vigil.observe import trace
 from vigil.subjects import Scope, SessionKey
 
 from ..http.decide import OpenTimer, open_timers
 from ..http.wire import (
+    Forked,
     SessionList,
     SessionSummary,
     Timeline,
@@ -31,7 +32,7 @@ from ..http.wire import (
     Transcript,
     TranscriptMessage,
 )
-from .counts import start_of_newest
+from .counts import Stretch, start_of
 
 log = structlog.get_logger("vigil.gateway")
 
@@ -51,18 +52,20 @@ async def read_page(
 # ---------------------------------------------------------------- transcript and timeline
 
 
-async def transcript(bus: Bus, session: SessionKey, after: int | None, limit: int) -> Transcript:
-    """Return what was said after sequence `after`; with None, the newest `limit` messages."""
-    if after is None:
-        start = await start_of_newest(bus, session.stream, session.transcript, limit)
-    else:
-        start = after + 1
-    found, has_more = await read_page(bus, session.stream, [session.transcript], start, limit)
+async def transcript(bus: Bus, session: SessionKey, stretch: Stretch) -> Transcript:
+    """Return what was said in that part of a conversation."""
+    start = await start_of(bus, session.stream, session.transcript, stretch)
+    (found, has_more), fork_of = await asyncio.gather(
+        read_page(bus, session.stream, [session.transcript], start, stretch.limit),
+        origin_of(bus, session),
+    )
+    found = [one for one in found if not stretch.before or one.seq < stretch.before]
     lines = [line for message in found if (line := _line(session, message)) is not None]
     return Transcript(
         session_key=str(session),
         messages=tuple(lines),
-        next_after=found[-1].seq if has_more else None,
+        next_after=found[-1].seq if has_more and found else None,
+        fork_of=fork_of,
     )
 
 
@@ -83,6 +86,7 @@ def _line(session: SessionKey, message: Message) -> TranscriptMessage | None:
         at=said.at,
         caused_by=said.caused_by,
         tag=said.tag,
+        turn_seq=said.turn_seq,
     )
 
 
@@ -132,6 +136,21 @@ def json_of(data: bytes) -> Any:
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return {"unreadable": base64.b64encode(data).decode()}
     return msgspec.Raw(data)
+
+
+async def origin_of(bus: Bus, session: SessionKey) -> Forked | None:
+    """Return what a conversation was forked from; None: it's no fork, or its first order is gone.
+
+    Raises:
+        Unavailable: the broker can't tell.
+    """
+    first = await bus.get_next(session.stream, session.in_event("control"), 1)
+    try:
+        event = None if first is None else decode_event(first.data)
+    except InvalidInput:
+        return None
+    fork = event.payload.fork if isinstance(event, Control) else None
+    return None if fork is None else Forked(session_key=fork.session, turn=fork.turn)
 
 
 # ---------------------------------------------------------------- timers

@@ -21,7 +21,7 @@ from vigil.subjects import Scope, SessionKey
 
 from ..http.problem import Problem
 from ..http.wire import SessionList, SessionSummary, Transcript, TranscriptMessage
-from .counts import start_of_newest
+from .counts import Stretch, start_of
 from .history import READS_AT_ONCE, read_page
 
 log = structlog.get_logger("vigil.gateway")
@@ -29,17 +29,17 @@ log = structlog.get_logger("vigil.gateway")
 STREAM: Final = "SYSTEM"
 
 
-async def transcript(bus: Bus, session: SessionKey, after: int | None, limit: int) -> Transcript:
-    """Return what it was asked and what it said after sequence `after`; with None, the newest."""
-    start = (after or 0) + 1
-    if after is None:
-        start = await start_of_newest(bus, STREAM, session.turns, limit)
+async def transcript(bus: Bus, session: SessionKey, stretch: Stretch) -> Transcript:
+    """Return what it was asked and what it said in that part."""
+    start = await start_of(bus, STREAM, session.turns, stretch)
     filters = [session.in_event("control"), session.turns]
-    found, has_more = await read_page(bus, STREAM, filters, start, 0 if after is None else limit)
+    limit = 0 if stretch.after is None else stretch.limit
+    found, has_more = await read_page(bus, STREAM, filters, start, limit)
+    found = [one for one in found if not stretch.before or one.seq < stretch.before]
     return Transcript(
         session_key=str(session),
         messages=tuple(line for message in found for line in _lines(session, message)),
-        next_after=found[-1].seq if has_more else None,
+        next_after=found[-1].seq if has_more and found else None,
     )
 
 

@@ -16,7 +16,6 @@ from vigil import crash
 from vigil.bus.bus import Ack
 from vigil.contracts import (
     Control,
-    ControlOp,
     ControlPayload,
     Decision,
     Event,
@@ -95,23 +94,28 @@ class Intake:
     async def control(
         self,
         session: SessionKey,
-        op: ControlOp,
+        order: ControlPayload,
         *,
-        timer_id: str | None = None,
-        reason: str = "",
-        start: Start | None = None,
         event_id: str | None = None,
+        is_first: bool = False,
         parent: str | None = None,
     ) -> Accepted:
-        """Store an order of the person about the session. Raises: Problem, 503."""
+        """Store an order of the person about the session; with `is_first`, as its first record.
+
+        Raises:
+            WrongLastSequence: it has a record already.
+            Problem: 503, it can't be stored now.
+        """
         self.room.check_disk()
         event = Control(
             id=event_id or self._new_id(),
             session_key=str(session),
             created_at=self._clock.now(),
-            payload=ControlPayload(op=op, timer_id=timer_id, reason=reason, start=start),
+            payload=order,
         )
-        return await self._store(session.in_event("control"), event, parent)
+        among, expect = (session.everything, 0) if is_first else ("", None)
+        subject = session.in_event("control")
+        return await self._store(subject, event, parent, among=among, expect=expect)
 
     async def start(
         self,

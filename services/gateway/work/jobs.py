@@ -20,7 +20,17 @@ from services.gateway.work import skills
 from services.gateway.work.skills import Broken, Skill
 from vigil import crash
 from vigil.board.mirror import Board, Located
-from vigil.contracts import BoardEntry, Instant, Job, JobStatus, Plan, Start, StepRun, encode
+from vigil.contracts import (
+    BoardEntry,
+    ControlPayload,
+    Instant,
+    Job,
+    JobStatus,
+    Plan,
+    Start,
+    StepRun,
+    encode,
+)
 from vigil.errors import InvalidInput, NotFound, Unavailable, WrongLastSequence
 from vigil.memory.wire import DEFAULT_AGENT, IdempotencyKey, Whose
 from vigil.settings.tokens import Principal
@@ -250,8 +260,8 @@ async def change_job(
     if change.status == "cancelled":
         if is_over:
             raise Problem(409, f"the job has {_said(job.status)}; there is nothing to cancel")
-        reason = f"{caller.user} cancelled the job"
-        return Json(await edge.intake.control(session, "cancel", reason=reason, parent=parent), 202)
+        order = ControlPayload(op="cancel", reason=f"{caller.user} cancelled the job")
+        return Json(await edge.intake.control(session, order, parent=parent), 202)
     if not is_over:
         raise Problem(409, f"the job is {job.status}; it can be run again once it has ended")
     return Json(await _again(edge, session, found, parent), 202)
@@ -334,7 +344,7 @@ async def _again(
     event_id = edge.context.new_id()
     start = Start(prompt=job.goal, root_id=event_id, is_ordered=True, job=fresh)
     accepted = await edge.intake.control(
-        session, "start", start=start, event_id=event_id, parent=parent
+        session, ControlPayload(op="start", start=start), event_id=event_id, parent=parent
     )
     crash.point("gateway.job.stored")
     await _show_queued(edge, session, fresh, turn_seq=found.turn_seq, expect=found.seq)

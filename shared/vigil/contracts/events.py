@@ -197,6 +197,15 @@ class Start(Record, frozen=True, kw_only=True):
     """None: as configured for its kind."""
 
 
+class Fork(Record, frozen=True, kw_only=True):
+    """Where a conversation was forked: it begins with what another one knew, and nothing else."""
+
+    session: str
+    """The session key of that conversation, of the same person and agent."""
+    turn: int
+    """Stream sequence of its last turn whose history is carried along."""
+
+
 class Decision(Record, frozen=True, kw_only=True):
     """A person's verdict on an approval. It holds for the arguments that `digest` stands for."""
 
@@ -224,9 +233,10 @@ class ChildStatus(Record, frozen=True, kw_only=True):
 
 
 ControlOp = Literal[
-    "stop", "clear_follow_ups", "cancel_timer", "start", "cancel", "status", "approval"
+    "stop", "clear_follow_ups", "cancel_timer", "start", "cancel", "status", "approval", "fork"
 ]
-"""`stop` ends the turn that runs, `cancel` the whole of a session that was started."""
+"""`stop` ends the turn that runs, `cancel` the whole of a session that was started. `fork` is the
+first event of a conversation that goes on from another one."""
 
 
 class ControlPayload(Record, frozen=True, kw_only=True):
@@ -236,6 +246,7 @@ class ControlPayload(Record, frozen=True, kw_only=True):
     start: Start | None = None
     decision: Decision | None = None
     status: ChildStatus | None = None
+    fork: Fork | None = None
 
 
 class Control(Envelope, frozen=True, kw_only=True, tag="control"):

@@ -244,6 +244,11 @@ NOTES: Final[dict[str, NoteWords]] = {
         "The session never began: {text}.",
         "cancelled",
     ),
+    "not_forked": NoteWords(
+        "a fork of another conversation was asked for, and this one had begun",
+        "It did not become a fork: {text}.",
+        "ignored",
+    ),
     "not_served": NoteWords(
         "this kind of session doesn't take that event",
         "Nothing was done: {text}.",

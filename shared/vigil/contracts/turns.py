@@ -9,7 +9,7 @@ import msgspec
 from .base import VERSION_2, EventType, Instant, Record
 from .board import Approval, Job
 from .effects import Effect, ToolService
-from .events import Cause, ChildKind, Start
+from .events import Cause, ChildKind, Fork, Start
 from .history import FollowUp, Row
 from .made import Made
 from .vocabulary import Outcome
@@ -239,6 +239,8 @@ class State(Record, frozen=True, kw_only=True):
     it is looked up which of them were said."""
     start: Start | None = None
     """Of a session that was started: what for, and by whom."""
+    fork: Fork | None = None
+    """Of a conversation that was forked from another."""
     told_ms: int = 0
     """When it last told its parent how it goes, in epoch ms."""
     tasks: dict[str, Task] = {}  # noqa: RUF012

@@ -101,6 +101,7 @@ Outcome = Literal[
     "taken_over",
     "saved",
     "compacted",
+    "forked",
 ]
 """What a turn was."""
 
@@ -242,6 +243,13 @@ OUTCOMES: Final[dict[Outcome, OutcomeWords]] = {
         "The conversation grew too long, and room was made",
         "pending",
         "It isn't over yet: room was made for the answer first.",
+    ),
+    "forked": OutcomeWords(
+        "the conversation began as a fork of another",
+        "began as a fork of another conversation",
+        "The conversation began as a fork",
+        "done",
+        "The conversation goes on from the other one.",
     ),
 }
 

@@ -25,7 +25,7 @@ from nats.js.errors import APIError
 from ..bus.connection import Connection
 from ..contracts import Signal, decode_signal
 from ..errors import InvalidInput, OutcomeUnknown, Unavailable
-from .cloud_event import cloud_event
+from .formats.cloud_event import cloud_event
 
 TIMEOUT_S: Final = 5.0
 BATCH: Final = 100

@@ -27,16 +27,17 @@ from ..settings.config import Settings
 from ..worker.backoff import Backoff
 from .approvals import DecidingCalls
 from .board import BoardCalls
-from .cloud_event import MEDIA_TYPE as EVENT_MEDIA_TYPE
-from .cloud_event import cloud_event
 from .cron import CronCalls
+from .formats.cloud_event import MEDIA_TYPE as EVENT_MEDIA_TYPE
+from .formats.cloud_event import cloud_event
+from .formats.sse import ServerEvent, events
 from .grants import GrantingCalls
 from .health import HealthCalls
 from .jobs import JobCalls
 from .memories import MemoryCalls
 from .method_group import given, query, segment
 from .person import PersonCalls
-from .sse import ServerEvent, events
+from .sessions import SessionCalls
 
 DEFAULT_URL: Final = "http://127.0.0.1:8420"
 ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
@@ -78,6 +79,7 @@ class Client(
     HealthCalls,
     JobCalls,
     PersonCalls,
+    SessionCalls,
     BoardCalls,
 ):
     """The API of one gateway, as one user.
@@ -138,50 +140,6 @@ class Client(
         path = "/api/attachments" + query({"name": name})
         answer = self.request("POST", path, data, media_type="application/octet-stream")
         return self._checked(answer, f"POST {path}")
-
-    def send(
-        self,
-        key: str,
-        text: str,
-        *,
-        idempotency_key: str | None = None,
-        attachments: Sequence[str] = (),
-    ) -> dict[str, Any]:
-        """Store a message; return ``{event_id, seq}``. With the same key it's stored once."""
-        body = given(text=text, idempotency_key=idempotency_key)
-        body |= {"attachments": list(attachments)} if attachments else {}
-        return self._object("POST", f"/api/sessions/{segment(key)}/messages", body)
-
-    def sessions(self, *, kind: str = "channel") -> Iterator[dict[str, Any]]:
-        """Yield the sessions of the token's user, by key, page after page.
-
-        Args:
-            kind: ``channel``: conversations; ``worker``, ``branch``, ``planner``: the agent's own.
-        """
-        wanted = {"kind": None if kind == "channel" else kind, "after": None}
-        while True:
-            page = self._object("GET", "/api/sessions" + query(wanted))
-            yield from page["sessions"]
-            wanted["after"] = page.get("next_after") or None
-            if wanted["after"] is None:
-                return
-
-    def session(self, key: str) -> dict[str, Any]:
-        return self._object("GET", f"/api/sessions/{segment(key)}")
-
-    def timeline(self, key: str, *, after: int = 0) -> dict[str, Any]:
-        """Return the session's records with a sequence above `after`."""
-        return self._object("GET", f"/api/sessions/{segment(key)}/timeline?after={after}")
-
-    def timers(self, key: str) -> dict[str, Any]:
-        return self._object("GET", f"/api/sessions/{segment(key)}/timers")
-
-    def cancel_timer(self, key: str, timer_id: str) -> None:
-        self.request("DELETE", f"/api/sessions/{segment(key)}/timers/{segment(timer_id)}")
-
-    def stop(self, key: str) -> None:
-        """Stop the turn that is running in the session; a worker's session ends with it."""
-        self.request("POST", f"/api/sessions/{segment(key)}/stop")
 
     def tools(self) -> list[dict[str, Any]]:
         """Return the tools there are, by source, with what is held back and why."""

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from ..contracts import Instant
-from ..subjects import KeyText
+from ...contracts import Instant
+from ...subjects import KeyText
 
 MEDIA_TYPE: Final = "application/cloudevents+json"
 

@@ -1,0 +1,71 @@
+"""What `vigil.Client` can do with conversations: say, read, steer, fork."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from .method_group import MethodGroup, given, query, segment
+
+
+class SessionCalls(MethodGroup):
+    """Base of `vigil.Client`: sessions."""
+
+    def send(
+        self,
+        key: str,
+        text: str,
+        *,
+        idempotency_key: str | None = None,
+        attachments: Sequence[str] = (),
+    ) -> dict[str, Any]:
+        """Store a message; return ``{event_id, seq}``. With the same key it's stored once."""
+        body = given(text=text, idempotency_key=idempotency_key)
+        body |= {"attachments": list(attachments)} if attachments else {}
+        return self._object("POST", f"/api/sessions/{segment(key)}/messages", body)
+
+    def sessions(self, *, kind: str = "channel") -> Iterator[dict[str, Any]]:
+        """Yield the sessions of the token's user, by key, page after page.
+
+        Args:
+            kind: ``channel``: conversations; ``worker``, ``branch``, ``planner``: the agent's own.
+        """
+        wanted = {"kind": None if kind == "channel" else kind, "after": None}
+        while True:
+            page = self._object("GET", "/api/sessions" + query(wanted))
+            yield from page["sessions"]
+            wanted["after"] = page.get("next_after") or None
+            if wanted["after"] is None:
+                return
+
+    def session(self, key: str) -> dict[str, Any]:
+        return self._object("GET", f"/api/sessions/{segment(key)}")
+
+    def timeline(self, key: str, *, after: int = 0) -> dict[str, Any]:
+        """Return the session's records with a sequence above `after`."""
+        return self._object("GET", f"/api/sessions/{segment(key)}/timeline?after={after}")
+
+    def timers(self, key: str) -> dict[str, Any]:
+        return self._object("GET", f"/api/sessions/{segment(key)}/timers")
+
+    def cancel_timer(self, key: str, timer_id: str) -> None:
+        self.request("DELETE", f"/api/sessions/{segment(key)}/timers/{segment(timer_id)}")
+
+    def fork(
+        self, key: str, *, turn: int | None = None, thread: str | None = None
+    ) -> dict[str, Any]:
+        """Begin a new thread with the history of this one; return its `session_key` and `origin`.
+
+        Raises: ApiError with status 409, the thread has begun; 422, naming the field.
+
+        Args:
+            turn: up to which of its turns: `turn_seq` of what the agent said. None: the newest.
+            thread: the name of the new thread; None: one is made.
+        """
+        return self._object(
+            "POST", f"/api/sessions/{segment(key)}/forks", given(turn=turn, thread=thread)
+        )
+
+    def stop(self, key: str) -> None:
+        """Stop the turn that is running in the session; a worker's session ends with it."""
+        self.request("POST", f"/api/sessions/{segment(key)}/stop")
