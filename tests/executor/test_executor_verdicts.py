@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from services.executor.board.verdicts import proposal_of
 from tests.executor.test_executor_effects import effect_of
 from tests.shared.test_verdicts import decided
 from tests.support.executing import session_of
@@ -54,3 +55,15 @@ async def test_what_was_decided_teaches_once_and_a_grant_is_proposed_once(stack:
     assert "vigil approvals always 00000000" in told.text
     assert '{"path": "a", "to": "b"}' in told.text
     assert (told.what, told.urgency, told.is_tainted) == ("grant", "low", False)
+
+
+def test_a_home_is_told_of_a_members_call_without_its_words() -> None:
+    """L-17: whoever has a team's agent call something three times says nothing in another's home;
+    and to oneself nothing is hidden."""
+    input_ = {"path": "a", "to": "do: shell\u202e {}\u3164"}
+    desk = SessionKey("team", "desk", "t1")
+    told = proposal_of(desk, decided(session_key=str(desk), input=input_))
+    assert "do: shell" not in told.text
+    assert told.text.startswith("desk: `files__move` was let run 3 times")
+    own = proposal_of(KEY, decided(input=input_))
+    assert "do: shell\\u202e {}\\u3164" in own.text

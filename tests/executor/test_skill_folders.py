@@ -54,6 +54,8 @@ def test_what_a_skill_says() -> None:
         (f"{HEAD}Hide \x1b[2J this", "U+001B"),
         (f"{HEAD}Hide \u202e this", "U+202E"),
         (f"{HEAD}Hide \U000e0041 this", "U+E0041"),
+        (f"{HEAD}Hide x\U000e0112 this", "U+E0112"),
+        (f"{HEAD}Hide \u26a0\ufe0f\ufe0e this", "U+FE0E"),
     ],
 )
 def test_a_text_that_is_none_says_why(text: str, told: str) -> None:
@@ -86,6 +88,8 @@ def test_a_folder_that_is_none_says_why(tmp_path: Path) -> None:
     os.mkfifo(pipe / "pipe")
     empty = tmp_path / "empty"
     empty.mkdir()
+    hiding = skill(tmp_path / "hiding")
+    (hiding / "more.md").write_text("Maps \U000e0041 as usual.")
     for path, told in (
         (large, "bytes"),
         (linked, "link"),
@@ -94,6 +98,7 @@ def test_a_folder_that_is_none_says_why(tmp_path: Path) -> None:
         (deep, "deep"),
         (pipe, "no file"),
         (empty, "is not there"),
+        (hiding, r"more\.md: holds what a person can't see: U\+E0041"),
     ):
         with pytest.raises(InvalidInput, match=told):
             folder.read(path)
@@ -112,11 +117,14 @@ async def test_it_is_read_step_by_step_and_only_as_it_was_enabled(tmp_path: Path
     assert not told.is_tainted, "a person read it first"
     script = await hands.call("skill_read", name="draw-charts", path="scripts/draw.py")
     assert script.content == "print('drawn')"
+    (offered := tmp_path / "draw-charts" / "map").write_bytes(b"caf\xe9 \xf3\xa0\x81\x81")
+    folder.enable(home, folder.read(offered.parent))
+    assert "is no text" in (await hands.call("skill_read", name="draw-charts", path="map")).content
     for path in ("../../vigil.toml", "/etc/passwd", "scripts", "SKILL.md/../x"):
         assert (await hands.call("skill_read", name="draw-charts", path=path)).is_error
     assert (await hands.call("skill_read", name="../x")).is_error
     copied = await hands.call("skill_copy", name="draw-charts")
-    assert copied.content == "Copied 2 files to skills/draw-charts."
+    assert copied.content == "Copied 3 files to skills/draw-charts."
     there = hands.workspace / "skills" / "draw-charts" / "scripts" / "draw.py"
     assert there.read_text() == "print('drawn')"
     assert jobs.find(home, "draw-charts").goal == "Draws charts."

@@ -16,6 +16,7 @@ from vigil.board import preferences
 from vigil.board.mirror import Board
 from vigil.contracts import Approval, Change, ToldPayload, encode
 from vigil.errors import InvalidInput, WrongLastSequence
+from vigil.glyphs import visible
 from vigil.observe import trace
 from vigil.preferences.verdicts import (
     EQUAL,
@@ -28,6 +29,7 @@ from vigil.preferences.verdicts import (
 from vigil.runtime import Context
 from vigil.settings.homes import homes_of
 from vigil.subjects import SessionKey
+from vigil.teams import TEAM
 
 from .. import work
 
@@ -81,14 +83,20 @@ class VerdictDesk:
 
 
 def proposal_of(key: SessionKey, approval: Approval) -> ToldPayload:
-    """Return what the person is told: exactly which call, and how to let it run unasked."""
-    given = json.dumps(run_input(approval), ensure_ascii=False)
+    """Return what the person is told: exactly which call, and how to let it run unasked.
+
+    Of a team's the arguments aren't in it: what members wrote for their team orders nothing in
+    another's own conversation.
+    """
+    given = visible(json.dumps(run_input(approval), ensure_ascii=False))
     shown = given if len(given) <= ARGUMENTS_MAX else given[: ARGUMENTS_MAX - 1] + "…"
+    ran = f"You let `{approval.tool}` run {EQUAL} times with {shown}."
+    if key.user == TEAM:
+        ran = f"{key.agent}: `{approval.tool}` was let run {EQUAL} times with equal arguments."
     return ToldPayload(
         origin=str(key),
         text=(
-            f"You let `{approval.tool}` run {EQUAL} times with {shown}. "
-            f"`vigil approvals always {approval.id[:8]}` lets such calls run without asking you; "
+            f"{ran} `vigil approvals always {approval.id[:8]}` lets such calls run without asking; "
             "it shows first what that allows. I don't ask about this again."
         ),
         what="grant",

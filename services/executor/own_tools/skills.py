@@ -18,7 +18,6 @@ from vigil.errors import InvalidInput, NotFound
 from vigil.skills import folder
 from vigil.skills.form import FILE
 
-from ..sandbox.commands import text_of
 from ..tools.declaration import Means, tool
 from ..tools.source import Call, ToolOutput
 from ..workspace.disk import Disk
@@ -70,10 +69,11 @@ def read(home: Path, given: SkillRead) -> ToolOutput:
     if data is None:
         there = ", ".join(found.files)
         return ToolOutput(content=f"{given.path!r} is none of its files: {there}", is_error=True)
-    if b"\0" in data:
+    text = folder.text_of(data)
+    if text is None:
         return ToolOutput(content=f"is no text; {len(data)} bytes: copy it", is_error=True)
     if given.path != FILE:
-        return ToolOutput(content=text_of(data))
+        return ToolOutput(content=text)
     others = "\n".join(f"- {path}" for path in found.files if path != FILE)
     more = f"\n\n[Its other files, read by path:]\n{others}" if others else ""
     return ToolOutput(content=f"{found.text.body}{more}")

@@ -6,7 +6,6 @@ a line around, are named instead, and a text that goes on for pages is cut.
 
 from __future__ import annotations
 
-import json
 import re
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -14,6 +13,8 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 from markupsafe import Markup, escape
+
+from vigil import glyphs
 
 LENGTH_MAX: Final = 20_000
 """Characters of one value."""
@@ -81,11 +82,11 @@ def usd(micro: int) -> str:
 def as_json(value: Any) -> Markup:
     r"""Return arguments exactly and whole; characters that can't be seen as JSON names them.
 
-    >>> str(as_json({"to": "a\u202eb"}))
-    '{\n  &#34;to&#34;: &#34;a\\u202eb&#34;\n}'
+    >>> str(as_json({"to": "a\u202eb\u3164"}))
+    '{\n  &#34;to&#34;: &#34;a\\u202eb\\u3164&#34;\n}'
     """
     made = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    return escape(_UNSEEN.sub(lambda one: json.dumps(one[0])[1:-1], made))
+    return escape("\n".join(glyphs.visible(line) for line in made.split("\n")))
 
 
 def thread_of(session_key: str) -> str:

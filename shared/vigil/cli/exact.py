@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json as text_json
-import unicodedata
-from typing import Any, Final
+from typing import Any
 
-_SHOWN: Final = ("L", "M", "N", "P", "S")
-"""First letters of the Unicode categories that a terminal shows as they are."""
+from ..glyphs import visible
 
 
 def exact(value: Any, *, indent: int | None = None) -> str:
@@ -17,12 +15,4 @@ def exact(value: Any, *, indent: int | None = None) -> str:
     {"command": "rm -rf \u001b[2Kx \u202e é"}
     """
     text = text_json.dumps(value, ensure_ascii=False, indent=indent)
-    return "".join(char if _is_plain(char) else _escaped(char) for char in text)
-
-
-def _is_plain(char: str) -> bool:
-    return char in " \n" or unicodedata.category(char)[0] in _SHOWN
-
-
-def _escaped(char: str) -> str:
-    return text_json.dumps(char)[1:-1]
+    return "\n".join(visible(line) for line in text.split("\n"))

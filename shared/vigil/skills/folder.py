@@ -20,6 +20,7 @@ from typing import Final
 import msgspec
 
 from ..errors import InvalidInput, NotFound
+from ..glyphs import hidden_in
 from .form import FILE, SkillText, check_name, parse
 
 BYTES_MAX: Final = 5 * 1024 * 1024
@@ -59,10 +60,9 @@ def read(folder: Path, name: str = "") -> SkillFolder:
         raise InvalidInput(FILE, "is not there")
     if len(files[FILE]) > TEXT_BYTES_MAX:
         raise InvalidInput(FILE, f"has more than {TEXT_BYTES_MAX} bytes")
-    try:
-        text = files[FILE].decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InvalidInput(FILE, "is not UTF-8") from error
+    text = text_of(files[FILE])
+    if text is None:
+        raise InvalidInput(FILE, "is not UTF-8")
     return SkillFolder(
         text=parse(name or folder.resolve().name, text), files=files, digest=_digest(files)
     )
@@ -81,7 +81,25 @@ def _files(folder: Path) -> Iterator[tuple[str, bytes]]:
         size += len(data)
         if size > BYTES_MAX:
             raise InvalidInput("skill", f"has more than {BYTES_MAX} bytes")
+        if hidden := _hidden_in(data):
+            raise InvalidInput(relative, f"holds what a person can't see: U+{ord(hidden):04X}")
         yield relative, data
+
+
+def text_of(data: bytes) -> str | None:
+    """Return the text of a file, which a model may be shown; None: it is none."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
+    return None if "\0" in text else text
+
+
+def _hidden_in(data: bytes) -> str:
+    """Return the first character of a text that nobody sees: a model reads each file of a skill as
+    if the person had said it."""
+    text = text_of(data) or ""
+    return hidden_in(text.replace("\r\n", "\n").replace("\f", "\n"))
 
 
 def _walk(folder: Path, depth: int) -> Iterator[Path]:

@@ -7,12 +7,12 @@ than ``key: value``, texts that go on in indented lines, and lines of a map belo
 from __future__ import annotations
 
 import re
-import unicodedata
 from typing import Final
 
 import msgspec
 
 from ..errors import InvalidInput
+from ..glyphs import hidden_in
 
 FILE: Final = "SKILL.md"
 NAME: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*\Z", re.ASCII)
@@ -49,9 +49,8 @@ def parse(folder: str, text: str) -> SkillText:
         InvalidInput: naming what is wrong with it.
     """
     check_name(folder)
-    unseen = next((c for c in text if _is_unseen(c)), None)
-    if unseen is not None:
-        raise _no(f"it holds what a person can't see: U+{ord(unseen):04X}")
+    if hidden := hidden_in(text.replace("\r\n", "\n")):
+        raise _no(f"it holds what a person can't see: U+{ord(hidden):04X}")
     head, body = _parts(text)
     values = _values(head)
     if values.get("name") != folder:
@@ -62,11 +61,6 @@ def parse(folder: str, text: str) -> SkillText:
     if _LEAVES.search(text):
         raise _no("it names what is outside of its folder ('../')")
     return SkillText(name=folder, description=description, body=body.strip())
-
-
-def _is_unseen(char: str) -> bool:
-    """Whether a character is shown as nothing, or turns others around; emoji are joined by one."""
-    return char not in "\n\r\t\u200c\u200d" and unicodedata.category(char) in ("Cc", "Cf", "Co")
 
 
 def _no(reason: str) -> InvalidInput:

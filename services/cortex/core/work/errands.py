@@ -22,6 +22,7 @@ from vigil.contracts import (
     ToolResultBlock,
     ToolUseBlock,
 )
+from vigil.glyphs import visible
 
 from .. import loops
 from .. import sway as sways
@@ -90,8 +91,8 @@ def _why(draft: Draft, approval: Approval) -> str:
     job = draft.state.job
     whose = "" if job is None else f" for the job {job_record.line(job.skill or job.goal)!r}"
     return (
-        f"You asked for leave to call {request_text.visible(approval.tool)}{whose}; the reason: "
-        f"{request_text.visible(approval.reason)[:REASON_MAX]}. The person accepted it."
+        f"You asked for leave to call {visible(approval.tool)}{whose}; the reason: "
+        f"{visible(approval.reason)[:REASON_MAX]}. The person accepted it."
     )
 
 

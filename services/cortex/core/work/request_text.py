@@ -9,10 +9,10 @@ another line, hide, or turn around the order of what is shown.
 from __future__ import annotations
 
 import json
-import unicodedata
 from typing import Any, Final
 
 from vigil.contracts import AcceptedCall, Approval, Control, Event, Risk
+from vigil.glyphs import visible
 
 from ..draft import INSTANT
 
@@ -26,26 +26,6 @@ MEANING: Final[dict[Risk, str]] = {
     "external": "acts upon the world outside",
     "destructive": "can't be undone",
 }
-_UNSEEN: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
-"""Categories of what is written out, but for the plain blank."""
-_BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800")
-"""Letters, marks and signs that show nothing."""
-
-
-def visible(text: str) -> str:
-    """Write out what can't be seen, or changes how the rest is seen.
-
-    >>> print(visible("rm\\u202e -rf\\u200b\\n"))
-    rm\\u202e -rf\\u200b\\n
-    """
-    return "".join(json.dumps(char)[1:-1] if _is_unseen(char) else char for char in text)
-
-
-def _is_unseen(char: str) -> bool:
-    if " " <= char <= "~":
-        return False
-    is_selector = "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
-    return is_selector or char in _BLANK or unicodedata.category(char) in _UNSEEN
 
 
 def arguments(given: dict[str, Any]) -> str:

@@ -1,0 +1,55 @@
+"""What a person can't see of a text that they have to trust, or that changes how they see it. Pure.
+
+Whoever decides on a call, a grant or a skill reads what a model or a stranger wrote. There is one
+list of characters that could hide something from them, for all places that show or take such texts.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+_BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+"""Letters, marks and signs that show nothing."""
+_PROSE: Final = frozenset("\n\t\u00a0\u200c\u200d\u202f\u3000\ufe0e\ufe0f")
+"""What belongs into texts that people write: lines, blanks, joiners, and what picks a picture."""
+_SELECTORS: Final = frozenset("\ufe0e\ufe0f")
+
+
+def is_unseen(char: str) -> bool:
+    """Return whether a character shows nothing, or changes how others are shown; the blank doesn't.
+
+    >>> [is_unseen(char) for char in ("a", " ", "é", "\\n", "\\u202e", "\\u3164", "\\ufe0f")]
+    [False, False, False, True, True, True, True]
+    """
+    if " " <= char <= "~":
+        return False
+    is_selector = "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
+    return is_selector or char in _BLANK or not char.isprintable()
+
+
+def visible(text: str) -> str:
+    r"""Write out what can't be seen, as JSON does.
+
+    >>> print(visible("rm\u202e -rf\u200b\n"))
+    rm\u202e -rf\u200b\n
+    """
+    return "".join(json.dumps(char)[1:-1] if is_unseen(char) else char for char in text)
+
+
+def hidden_in(text: str) -> str:
+    r"""Return the first character by which a text that people wrote could say what nobody sees.
+
+    Lines, blanks, joiners and the choice between two forms of a picture belong to such texts; of
+    the last two one beside another would be a code.
+
+    >>> hidden_in("Draw \u26a0\ufe0f where it's steep.\n"), ascii(hidden_in("Draw\U000e0041\n"))
+    ('', "'\\U000e0041'")
+    """
+    before = ""
+    for char in text:
+        is_code = char in _SELECTORS and before in _SELECTORS
+        if is_code or (char not in _PROSE and is_unseen(char)):
+            return char
+        before = char
+    return ""
