@@ -14,6 +14,8 @@ import pytest_asyncio
 from tests.support.agent import ask
 from tests.support.remembering import save
 from tests.support.world import StoppedClock, World, running_world
+from vigil.erasure import mark as erasure
+from vigil.erasure.erase import Eraser
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -100,3 +102,20 @@ async def test_what_an_outsider_wrote_is_in_no_bulletin(world: World) -> None:
     await other.exchange("hello")
     (shown,) = blocks(world)
     assert evil not in shown
+
+
+async def test_who_was_erased_is_named_by_none(world: World) -> None:
+    """X-8: nobody is written about who was erased, however long that is ago."""
+    assert isinstance(world.clock, StoppedClock)
+    fay = await world.person("fay:vigil:t1", has_socket=False)
+    await fay.exchange("hi")
+    await until_told(fay.http, "Nothing is known yet")
+    await save(fay.http, "Fay's boat is called Gale", type="fact")
+    eraser = Eraser(world.admin, "fay", world.clock, lambda step, count: None)
+    mark = await eraser.run(quiet_s=0.2)
+    await erasure.end(world.admin, "fay", mark, world.clock.now())
+    world.clock.move(HOUR_S)
+    gus = await world.person("gus:vigil:t1", has_socket=False)
+    await gus.exchange("hi")
+    await until_told(gus.http, "Nothing is known yet")
+    assert await eraser.left() == {}

@@ -78,7 +78,8 @@ def test_memories_from_saving_to_forgetting(vigil: Cli) -> None:
 def test_a_memory_is_kept_in_order_by_hand(vigil: Cli) -> None:
     """M-6, M-9: maintain, rebuild; the same is found afterwards."""
     vigil("memory", "save", "The lighthouse is white", "--agent", "sea")
-    assert set(vigil.json("memory", "maintain")) == {"pruned", "merged", "message"}
+    done = vigil.json("memory", "maintain")
+    assert set(done) == {"pruned", "merged", "observed", "message"}
     assert vigil("memory", "maintain", "--agent", "sea").stderr.strip()
     done = vigil.json("memory", "rebuild")
     assert done["replicas"] == 1

@@ -78,6 +78,7 @@ class BulletinKeeper:
 
     async def _look(self) -> None:
         now = self._clock.now()
+        self._hurried &= self._known
         for whose in tuple(self._known):
             is_hurried = whose in self._hurried
             is_due = is_hurried or self._due.get(whose, now) <= now
@@ -97,6 +98,8 @@ class BulletinKeeper:
         trace.current.set(trace.new())
         found = await self._board.find([whose], CURRENT)
         said = report(await self._read(whose), now)
+        if whose not in self._known:  # erased meanwhile
+            return
         if found is not None and found.entity.text == said.text:
             return
         bulletin = BoardBulletin(

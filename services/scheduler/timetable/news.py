@@ -35,8 +35,8 @@ KINDS: Final = (
 OWN: Final = ("_autonomy", "_bulletin")
 """Begin the threads of what the cortex does by itself."""
 OWN_SOURCE: Final = "cortex"
-READ_MAX: Final = 500
-"""Signals of a kind that one look reads; the rest is for the next one."""
+READ_MAX: Final = 5_000
+"""Signals that one look reads; the rest is for the next one."""
 
 
 class News(NamedTuple):
@@ -49,22 +49,14 @@ class News(NamedTuple):
 
 
 async def read(bus: Bus, whose: Scope, since: int) -> News:
-    """Count what is new. Raises: Unavailable."""
-    found: Counter[str] = Counter()
-    through = since
-    for kind in KINDS:
-        filter_ = signals_of(whose.owner, agent=whose.agent, kind=kind)
-        seq = since
-        for _ in range(READ_MAX):
-            message = await bus.get_next(STREAM, filter_, seq + 1)
-            if message is None:
-                break
-            seq = message.seq
-            name = name_of(message)
-            if name:
-                found[name] += 1
-        through = max(through, seq)
-    return News(through, tuple(sorted(found.items())))
+    """Count what is new, of all kinds in one pass: what is stored meanwhile is for the next look.
+
+    Raises: Unavailable.
+    """
+    filters = [signals_of(whose.owner, agent=whose.agent, kind=kind) for kind in KINDS]
+    signals = await bus.read(STREAM, filters, since + 1, limit=READ_MAX)
+    found = Counter(name for name in map(name_of, signals) if name)
+    return News(signals[-1].seq if signals else since, tuple(sorted(found.items())))
 
 
 def name_of(message: Message) -> str:

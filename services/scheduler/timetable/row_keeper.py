@@ -54,11 +54,18 @@ class RowKeeper:
         while True:
             if self._pause.cortex == settings:
                 await self._pause.changed_again()
+                self._forget_erased()
                 continue
             settings = self._pause.cortex
             self._done.clear()
             for whose in tuple(self.known):
                 await self._keep(whose)
+
+    def _forget_erased(self) -> None:
+        """Forget who is being erased, or what is kept for all would name them again afterwards."""
+        erased = {whose for whose in self.known if self._pause.is_erasing(whose.owner)}
+        self.known -= erased
+        self._done -= erased
 
     async def _follow_people(self) -> None:
         people = (self._config.person, *self._config.people.values())
@@ -78,8 +85,10 @@ class RowKeeper:
 
     async def _keep(self, whose: Scope) -> None:
         """Have a person's rows as they are to be; what can't be done is tried again."""
+        if self._pause.is_erasing(whose.owner):
+            return
         self.known.add(whose)
-        while whose not in self._done and not self._pause.is_erasing(whose.owner):
+        while whose in self.known and whose not in self._done:
             try:
                 await self._bring_up(whose)
                 self._done.add(whose)

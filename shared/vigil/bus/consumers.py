@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import nats.errors
@@ -61,7 +61,8 @@ class _Deliveries:
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
         self._loop = asyncio.get_running_loop()
-        self._queue: deque[Message | Awaitable[None]] = deque()
+        self._queue: deque[Message | str] = deque()
+        """A subject is to be answered once what came before it was taken (flow control)."""
         self._arrived = asyncio.Event()
         self._is_closed = False
         self._restart_task: asyncio.Task[None] | None = None
@@ -89,7 +90,7 @@ class _Deliveries:
                 item = self._queue.popleft()
                 if isinstance(item, Message):
                     return item
-                await item
+                await self._bus.send(item, b"")
             if self._is_closed:
                 raise StopAsyncIteration
             self._arrived.clear()
@@ -99,7 +100,7 @@ class _Deliveries:
         """Wait until `take_nowait` has a message; cancelling it loses none."""
         while not (self._queue and isinstance(self._queue[0], Message)):
             if self._queue:
-                await cast(Awaitable[None], self._queue.popleft())
+                await self._bus.send(cast(str, self._queue.popleft()), b"")
                 continue
             self._arrived.clear()
             await self._arrived.wait()
@@ -119,7 +120,7 @@ class _Deliveries:
             return item
         return None
 
-    def _put(self, item: Message | Awaitable[None]) -> None:
+    def _put(self, item: Message | str) -> None:
         self._queue.append(item)
         self._arrived.set()
 
@@ -165,9 +166,6 @@ class _Deliveries:
             self._watchdog.cancel()
         if self._restart_task is not None:
             self._restart_task.cancel()
-        for item in self._queue:
-            if not isinstance(item, Message) and asyncio.iscoroutine(item):
-                item.close()
         self._queue.clear()
 
 
@@ -246,10 +244,10 @@ class Follower(_Deliveries):
     def _handle(self, reply: str, headers: dict[str, str]) -> None:
         self._last_seen = self._loop.time()
         if headers.get("Status") == "100":
-            if reply:  # flow control: answered once what came before it was taken
-                self._put(self._bus.send(reply, b""))
+            if reply:  # flow control
+                self._put(reply)
             elif stalled := headers.get("Nats-Consumer-Stalled"):
-                self._put(self._bus.send(stalled, b""))
+                self._put(stalled)
             elif int(headers.get("Nats-Last-Consumer", "0")) >= self._expected:
                 self.restart()
 
