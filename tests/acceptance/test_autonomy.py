@@ -16,11 +16,12 @@ import pytest_asyncio
 from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest
 from services.scheduler.timetable.cycle import NOTHING_NEW
 from services.scheduler.timetable.kinds.autonomy import FIRST_AFTER
+from services.scheduler.timetable.news import OWN_SOURCE
 from tests.support.agent import Agent, ask
 from tests.support.cli import Cli
 from tests.support.scripted_model import say
 from tests.support.world import Person, StoppedClock, World, running_world
-from vigil.contracts import ToolUseBlock, Usage
+from vigil.contracts import ToolUseBlock, Usage, decode_signal
 from vigil.subjects import signals_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -109,10 +110,12 @@ def move(world: World, seconds: float) -> None:
 
 
 async def saved(world: World, user: str) -> int:
-    """Return the place of the newest signal that something of theirs was saved."""
+    """Return the place of the newest signal that something of theirs was saved; the reports of
+    cycles, which save, too, don't count."""
     where = signals_of(user, agent="vigil", kind="memory.saved")
-    found = await world.admin.get_last("SIGNALS", where)
-    return 0 if found is None else found.seq
+    signals = await world.admin.read("SIGNALS", [where])
+    told = [one.seq for one in signals if decode_signal(one.data).data["source"] != OWN_SOURCE]
+    return max(told, default=0)
 
 
 async def remember(world: World, person: Person, content: str) -> None:
