@@ -280,6 +280,26 @@ async def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
             await other.start()
 
 
+async def test_a_kill_right_after_a_restart_is_noticed(tmp_path: Path) -> None:
+    """X-5: nobody waits for the streams of a server that is gone already."""
+    async with running_broker(tmp_path) as broker:
+        spawned = 0
+
+        def kill_the_first() -> None:
+            nonlocal spawned
+            spawned += 1
+            if spawned == 1:
+                broker.kill()
+
+        broker.on_spawn = kill_the_first
+        broker.watch()
+        broker.kill()
+        while spawned == 0:
+            await asyncio.sleep(0.02)
+        bus = await broker.admin(wait_s=8.0)  # noticed by a time-out it would take longer
+        await bus.close()
+
+
 async def test_stopping_in_the_middle_of_a_restart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,7 @@ import shutil
 import signal
 import sys
 import sysconfig
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, Final
 
@@ -190,9 +190,7 @@ class Broker:
         failed = 0
         telling = asyncio.create_task(self._tell(), name="broker-tell")
         try:
-            # A cancellation may be lost on the way: with Python 3.11, `wait_for`, which the client
-            # library uses, drops one that comes just when it's done.
-            while not self._is_stopping:
+            while not self._is_stopping:  # a cancellation may be lost on the way, as `_ended` says
                 await self._wait_for_trouble()
                 assert self._process is not None  # noqa: S101 - started before
                 if self._process.returncode is not None:
@@ -215,9 +213,7 @@ class Broker:
                 await self._end()
                 await self._respawn()
         finally:
-            while not telling.done():
-                telling.cancel()
-                await asyncio.wait({telling}, timeout=0.1)
+            await _ended(telling)
             if self._admin is not None:
                 await self._admin.close()
 
@@ -286,7 +282,7 @@ class Broker:
         while not self._is_stopping:
             try:
                 await self._spawn()
-                await self._provision()
+                await self._while_it_runs(self._provision())
             except (VigilError, OSError) as error:
                 log.error("broker won't start", action="broker.respawn", error=str(error))
                 await self._end()
@@ -294,6 +290,19 @@ class Broker:
                 await asyncio.sleep(RESPAWNS.after(failures))
             else:
                 return
+
+    async def _while_it_runs(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something with the server; give up as soon as it ends. Raises: ConfigError."""
+        assert self._process is not None  # noqa: S101 - just spawned
+        working, ending = asyncio.create_task(work), asyncio.create_task(self._process.wait())
+        try:
+            await asyncio.wait({working, ending}, return_when=asyncio.FIRST_COMPLETED)
+            if not working.done():
+                raise ConfigError("nats-server ended right after its start")
+            await working
+        finally:
+            ending.cancel()
+            await _ended(working)
 
     async def _provision(self) -> None:
         """Bring back what the topology names: a stream in memory (LEASES) dies with the server."""
@@ -349,3 +358,11 @@ class Broker:
     async def stop(self) -> None:
         await self.unwatch()
         await self._end()
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    """Cancel a task until it ends: with Python 3.11, `wait_for`, which the client library uses,
+    drops a cancellation that comes just when it's done."""
+    while not task.done():
+        task.cancel()
+        await asyncio.wait({task}, timeout=0.1)
