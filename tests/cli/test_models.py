@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from tests.support.chat_api import chat_api
+from tests.support.chat_api import Style, chat_api
 from tests.support.cli import Cli
 from tests.support.messages_api import Reply, fails, messages_api, says
 from vigil.cli.doctor.models import check_of
@@ -32,6 +32,7 @@ async def test_each_configured_model_is_asked(tmp_path: Path) -> None:
         messages_api(_without_tools) as small,
         chat_api(_without_tools) as chat,
     ):
+        chat.style = Style(refuses=("response_format",), has_usage=False)
         section = f"""
             [model]
             main = "big"
@@ -62,7 +63,10 @@ async def test_each_configured_model_is_asked(tmp_path: Path) -> None:
         assert (found["small"]["context_tokens"], found["small"]["price"]) == (8000, None)
         assert found["small"]["lacks"] == ["tools", "a cap in USD: it has no price"]
         assert found["chat"]["provider"] == "openai"
-        assert found["chat"]["lacks"] == ["tools", "images", "a cap in USD: it has no price"]
+        assert found["chat"]["lacks"] == [
+            "tools", "answers by a schema", "images", "counts of tokens",
+            "a cap in USD: it has no price",
+        ]  # fmt: skip
         assert found["chat"]["server"] in chat.url
         assert {one.body["max_tokens"] for one in (*good.requests, *small.requests)} == {1}
         check = await _check(cli, 0)

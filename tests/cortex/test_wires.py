@@ -236,6 +236,7 @@ async def test_what_may_pass_is_retryable(
         (fails(429, error_code="enforced_spend_limit_reached"), "spend"),
         (fails(429, headers={"x-should-retry": "false"}), "rate"),
         (fails(418, "teapot"), "failed"),
+        (fails(500, error_message="image input is not supported"), "rejected the request (422)"),
         (says("x", fault="error_event", error_type="authentication_error"), "MODEL_KEY"),
     ],
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple
 
@@ -17,6 +18,8 @@ from ..thought.model import ModelAnswer, ModelError
 from .answers import mend
 
 RETRY_AFTER_S_MAX: Final = 86_400.0
+_UNSUPPORTED: Final = re.compile(r"\b(image|audio|video|file)s?\b.* not supported", re.IGNORECASE)
+"""What a server says 500 of, and would say again: llama.cpp b11549 of what its model can't see."""
 
 
 class AskedModel(NamedTuple):
@@ -79,6 +82,8 @@ def failure(asked: AskedModel, refusal: ServerWords) -> ModelError:
     is_refused = status >= 400
     if not is_refused:
         status = _status_of(refusal)
+    if status == 500 and _UNSUPPORTED.search(str(refusal.message)):
+        status = 422
     is_retryable = status in (408, 409, 429) or status >= 500
     reason = _REASONS.get(status, "the model's server failed")
     if _is_spent(refusal):

@@ -22,8 +22,9 @@ from vigil.settings.models import takes_of
 from vigil.settings.models.access import access_of, all_names
 from vigil.settings.models.trial import TriedModel
 
+from ..thought.accounts import tokens_of
 from ..thought.model import LanguageModel, ModelError, ModelRequest, Situation, ToolSpec
-from . import opened
+from . import chat, messages, opened
 from .loader import LoadingModel
 
 TIMEOUT_S: Final = 30.0
@@ -46,6 +47,7 @@ _ASKED: Final[dict[str, dict[str, Any]]] = {
     "answers by a schema": {"schema": _SCHEMA},
 }
 """What a model may refuse, and what asks for it."""
+UNCOUNTED: Final = "counts of tokens"
 
 
 def main() -> None:
@@ -91,19 +93,22 @@ async def _asked(
         takes_images: whether it's configured to.
     """
     begun = time.perf_counter()
-    await model.answer(_request(timeout_s), _ignore)
+    answer = await model.answer(_request(timeout_s), _ignore)
     latency_ms = (time.perf_counter() - begun) * 1000
     asked = _ASKED | ({"images": _with_image(timeout_s)} if takes_images else {})
-    lacks = [what for what, fields in asked.items() if await _refuses(model, timeout_s, fields)]
+    lacks = [what for what, fields in asked.items() if await _lacks(model, timeout_s, fields)]
+    if not (model.is_free or tokens_of(answer.usage)):
+        lacks.append(UNCOUNTED)
     return msgspec.structs.replace(found, latency_ms=round(latency_ms, 1), lacks=tuple(lacks))
 
 
-async def _refuses(model: LanguageModel, timeout_s: float, fields: dict[str, Any]) -> bool:
+async def _lacks(model: LanguageModel, timeout_s: float, fields: dict[str, Any]) -> bool:
+    """Whether a request with these fields is refused, or is made without its schema."""
     try:
-        await model.answer(_request(timeout_s, **fields), _ignore)
+        answer = await model.answer(_request(timeout_s, **fields), _ignore)
     except ModelError as error:
         return not error.is_retryable
-    return False
+    return "schema" in fields and not answer.lacks.isdisjoint((chat.SCHEMA, messages.SCHEMA))
 
 
 def _request(timeout_s: float, **fields: Any) -> ModelRequest:

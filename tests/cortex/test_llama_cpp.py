@@ -1,0 +1,74 @@
+"""Each adapter against llama.cpp's own server: it speaks both wires, each in its own way."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from services.cortex.thought.model import LanguageModel, ToolSpec
+from tests.cortex.asked import ask, fail, row, text_of, user
+from tests.cortex.test_wires import SCHEMA, WAYS
+from tests.support.llama_cpp import GREETING, JSON, WINDOW, llama_cpp, needs_llama_cpp
+from tests.support.pictures import png
+from vigil.attachments.examine import examined
+from vigil.contracts import AttachmentBlock, TextBlock, ToolResultBlock, ToolUseBlock
+
+pytestmark = [needs_llama_cpp, pytest.mark.asyncio(loop_scope="module")]
+BASES = {"anthropic": "", "openai": "/v1"}
+SAY = ToolSpec(name="say", description="Say a word.", input_schema=SCHEMA)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def url(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
+    async with llama_cpp(tmp_path_factory.mktemp("llama")) as found:
+        yield found
+
+
+@pytest_asyncio.fixture(params=WAYS, loop_scope="module")
+async def model(request: pytest.FixtureRequest, url: str) -> AsyncIterator[LanguageModel]:
+    model = WAYS[request.param].to(url + BASES[request.param])
+    yield model
+    await model.close()
+
+
+async def test_it_is_talked_with_and_calls_a_tool(model: LanguageModel) -> None:
+    """C-9: what was sent before is read from its cache, and counted as that."""
+    first = await ask(model, user("hello"), tools=())
+    assert (text_of(first), first.stop_reason) == (GREETING, "end_turn")
+    asked = await ask(model, user("please call"), tools=(SAY,))
+    (call,) = asked.blocks
+    assert isinstance(call, ToolUseBlock)
+    assert (call.name, call.input, asked.stop_reason) == ("say", {"word": "ok"}, "tool_use")
+    assert asked.usage.output_tokens > 0
+    result = row("user", ToolResultBlock(tool_use_id=call.id, content="said"), source="tool")
+    rows = [user("please call"), row("assistant", call), result]
+    answered = await ask(model, *rows, tools=(SAY,), present="[Situation] noon")
+    assert (text_of(answered), answered.stop_reason) == (GREETING, "end_turn")
+    assert answered.usage.cache_read_tokens >= asked.usage.input_tokens
+    assert answered.usage.input_tokens < 200
+    cut = await ask(model, user("hello"), tools=(), max_tokens=2)
+    assert (text_of(cut), cut.stop_reason) == ("Good morning,", "max_tokens")
+
+
+async def test_it_answers_by_a_schema(model: LanguageModel) -> None:
+    """As Chat Completions by a grammar; as Messages it ignores the schema, and is told it in words
+    from the second time on."""
+    answers = [text_of(await ask(model, tools=(), schema=SCHEMA)) for _ in range(2)]
+    assert answers[-1] == JSON
+    assert answers[0] in (JSON, GREETING)
+
+
+async def test_what_it_refuses_is_of_the_request(model: LanguageModel) -> None:
+    """It says 500 of an image that its model can't see: tried again, it would say so for ever."""
+    error = await fail(model, rows=(user("x" * WINDOW),), tools=())
+    assert (error.kind, error.is_retryable) == ("400", False)
+    assert "exceeds the available context size" in error.reason
+    file = examined("a.png", data := png(3, 5))
+    seen = row("user", TextBlock(text="see?"), AttachmentBlock(file=file))
+    files = {file.hash: base64.b64encode(data).decode()}
+    error = await fail(model, rows=(seen,), tools=(), files=files)
+    assert (error.kind, error.is_retryable, error.is_refused) == ("422", False, True)
+    assert "image input is not supported" in error.reason
