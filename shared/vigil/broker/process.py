@@ -293,8 +293,7 @@ class Broker:
 
     async def _while_it_runs(self, work: Coroutine[Any, Any, None]) -> None:
         """Do something with the server; give up as soon as it ends. Raises: ConfigError."""
-        assert self._process is not None  # noqa: S101 - just spawned
-        working, ending = asyncio.create_task(work), asyncio.create_task(self._process.wait())
+        working, ending = asyncio.create_task(work), asyncio.create_task(self._until_it_ends())
         try:
             await asyncio.wait({working, ending}, return_when=asyncio.FIRST_COMPLETED)
             if not working.done():
@@ -303,6 +302,10 @@ class Broker:
         finally:
             ending.cancel()
             await _ended(working)
+
+    async def _until_it_ends(self) -> None:
+        if self._process is not None:
+            await self._process.wait()
 
     async def _provision(self) -> None:
         """Bring back what the topology names: a stream in memory (LEASES) dies with the server."""
