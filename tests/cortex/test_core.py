@@ -386,7 +386,7 @@ def test_what_is_attached_is_named_to_the_model() -> None:
     event = UserMessage(id="m", session_key=KEY, created_at=driver.now, payload=payload)
     (turn,) = driver.feed(event)
     (row,) = (row for row in turn.rows if row.source == "person")
-    text = "fits?\n[attached: plan.pdf, 2 pages, 41 kB; you can't read it]"
+    text = "fits?\n[attached: a PDF file, 2 pages, 41 kB; you can't read it]"
     assert row.blocks == (TextBlock(text=text),)
 
 

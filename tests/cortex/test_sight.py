@@ -75,22 +75,22 @@ def test_the_history_holds_what_a_file_is_and_not_the_file() -> None:
 @pytest.mark.parametrize(
     ("sees", "files", "words"),
     [
-        (Sight(), [PHOTO], ["cat.png, 800x600 pixels, 9 kB; you can't read it"]),
+        (Sight(), [PHOTO], ["an image, 800x600 pixels, 9 kB; you can't read it"]),
         (
             Sight(takes=frozenset(["image"]), tokens_max=5000),
             [PLAN],
-            ["plan.pdf, 2 pages, 41 kB; you can't read it"],
+            ["a PDF file, 2 pages, 41 kB; you can't read it"],
         ),
-        (SEES, [BOOK], ["b.pdf, 100 pages, 41 kB; it's too long for you to read"]),
+        (SEES, [BOOK], ["a PDF file, 100 pages, 41 kB; it's too long for you to read"]),
         (
             Sight(takes=SEES.takes, tokens_max=10_000),
             [PLAN, PLAN],
-            ["plan.pdf, 2 pages, 41 kB; it's too long for you to read"],
+            ["a PDF file, 2 pages, 41 kB; it's too long for you to read"],
         ),
     ],
     ids=["untaken", "no_pdf", "too_long", "together"],
 )
-def test_what_is_not_shown_is_named_and_why(
+def test_what_is_not_shown_is_told_without_its_name_and_why(
     sees: Sight, files: list[Attachment], words: list[str]
 ) -> None:
     """A PDF file of 100 pages is no error for a model with a smaller window."""
@@ -136,7 +136,8 @@ def test_what_a_file_shows_may_be_by_anybody() -> None:
     assert driver.turns[-1].is_swayed
 
 
-def test_what_is_only_named_sways_nobody() -> None:
+def test_what_is_not_shown_sways_nobody() -> None:
+    """ADR 31: so nothing of it is there, not even the name, which is whose it was before."""
     kept = call("schedule_followup", delay_seconds=60, reason="r", message="go", keep=True)
     driver = driver_of(answer(kept), answer("Done."), sees=Sight())
     attach(driver, "remind me", PHOTO)
@@ -154,7 +155,7 @@ def test_a_tools_image_sways_as_the_tool_does(*, is_tainted: bool) -> None:
     rows = [row for turn in driver.turns for row in turn.rows if row.source == "tool"]
     (result, image) = rows[-1].blocks
     assert result.content == (
-        "there\n[attached: b.pdf, 100 pages, 41 kB; it's too long for you to read]"
+        "there\n[attached: a PDF file, 100 pages, 41 kB; it's too long for you to read]"
     )
     assert image == AttachmentBlock(file=PHOTO, is_trusted=not is_tainted)
     assert bool(driver.state.taint) is is_tainted

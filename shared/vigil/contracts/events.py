@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -45,12 +46,26 @@ class Attachment(Record, frozen=True, kw_only=True):
         ...            pages=2).in_words
         'plan.pdf, 2 pages, 41 kB'
         """
-        parts = [self.name]
+        return ", ".join((self.name, *self._measures))
+
+    @property
+    def unnamed(self) -> str:
+        """Return what it is in a line without its name, which anybody may have given it.
+
+        >>> Attachment(hash="0f", name="a.png", type="image/png", size=9_000, width=8,
+        ...            height=6).unnamed
+        'an image, 8x6 pixels, 9 kB'
+        """
+        kind = "an image" if self.type.startswith("image/") else "a PDF file"
+        return ", ".join((kind, *self._measures))
+
+    @property
+    def _measures(self) -> Iterator[str]:
         if self.pages:
-            parts.append("1 page" if self.pages == 1 else f"{self.pages} pages")
+            yield "1 page" if self.pages == 1 else f"{self.pages} pages"
         if self.width:
-            parts.append(f"{self.width}x{self.height} pixels")
-        return ", ".join((*parts, f"{-(-self.size // 1000)} kB"))
+            yield f"{self.width}x{self.height} pixels"
+        yield f"{-(-self.size // 1000)} kB"
 
 
 class UserMessagePayload(Record, frozen=True, kw_only=True):

@@ -85,8 +85,14 @@ def tokens_of(file: Attachment) -> int:
 
 
 def named(file: Attachment, why: str = "") -> str:
-    """Name a file to a model, and say why it isn't shown, if it isn't."""
+    """Name a file to a model, and say why it isn't shown any more, if it isn't."""
     return f"[attached: {file.in_words}; {why}]" if why else f"[attached: {file.in_words}]"
+
+
+def unseen(file: Attachment, why: str) -> str:
+    """Tell a model of a file that it was never shown, which so sways nobody: not by its name, which
+    whoever made it may have given it."""
+    return f"[attached: {file.unnamed}; {why}]"
 
 
 def blocks_of(text: str, files: Iterable[Attachment], sight: Sight) -> tuple[Block, ...]:
@@ -105,9 +111,9 @@ def parted(files: Iterable[Attachment], sight: Sight) -> tuple[list[str], list[A
     lines, shown, left = [], [], sight.tokens_max
     for file in files:
         if why := sight.obstacle(file):
-            lines.append(named(file, why))
+            lines.append(unseen(file, why))
         elif tokens_of(file) > left:
-            lines.append(named(file, TOO_LONG))
+            lines.append(unseen(file, TOO_LONG))
         else:
             left -= tokens_of(file)
             shown.append(file)
