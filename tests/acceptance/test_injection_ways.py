@@ -8,8 +8,9 @@ is counted outside.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -33,6 +34,7 @@ from tests.acceptance.test_injections import (
 )
 from tests.gateway.test_gateway_hooks import OLD, post, signed
 from tests.support.board_tasks import find, keep, task_of
+from tests.support.goal_records import goal_of
 from tests.support.grants import give, grant_of
 from tests.support.injections import WRAPS, corpus, order_of, targets
 from tests.support.memories import Asking, until
@@ -40,9 +42,11 @@ from tests.support.obedient import SECRET, orders_in
 from tests.support.pictures import png
 from vigil.attachments import store
 from vigil.attachments.examine import examined
+from vigil.board.kept import GOALS, KeptBoard
 from vigil.contracts import (
     Approval,
     CallTool,
+    Change,
     Grant,
     SpawnSession,
     TellPerson,
@@ -56,9 +60,12 @@ from vigil.contracts import (
 )
 from vigil.grants.proposal import constraints_of
 from vigil.grants.rule import Standing, Wanted, match
+from vigil.net.ssrf import Rules
+from vigil.settings import tokens
 from vigil.subjects import SessionKey
+from vigil.timetable import watched
 
-SHARE: Final = 9
+SHARE: Final = 8
 """Texts of each way."""
 Bring = Callable[[Arena, int], Awaitable[None]]
 
@@ -80,6 +87,16 @@ async def hook(arena: Arena, number: int) -> None:
     assert sent.status_code == 202, sent.text
     await talk.until(lambda: talk.turns and talk.turns[-1].state.loop is None, patience_s=ENDED)
     await arena.tell(talk, "thank you")
+
+
+@contextlib.asynccontextmanager
+async def person(arena: Arena) -> AsyncIterator[httpx2.AsyncClient]:
+    """Ann herself, over HTTP."""
+    token = await tokens.create(arena.admin, user="ann", now=datetime.now(UTC))
+    base_url = f"http://127.0.0.1:{arena.stack.contexts['gateway'].facts['port']}"
+    head = {"Authorization": f"Bearer {token}"}
+    async with httpx2.AsyncClient(base_url=base_url, headers=head) as http:
+        yield http
 
 
 async def link(arena: Arena, number: int) -> None:
@@ -194,6 +211,39 @@ async def attachment(arena: Arena, number: int) -> None:
     await arena.go_on(talk, number)
 
 
+async def goal(arena: Arena, number: int) -> None:
+    """A goal that content from outside had a part in."""
+    text = arena.web.pages[number].replace(" The weather is fine.", "")  # 300 characters are shown
+    made = goal_of(id=uuid4().hex, description=text, status="paused", is_tainted=True)
+    await KeptBoard(arena.admin, GOALS).replace(0, made, Change(by="ann"), made.moved_at)
+    talk = await arena.talk(f"goal{number}")
+    await arena.tell(talk, 'do: goal_list {"status": "paused"}')
+    await arena.go_on(talk, number)
+
+
+async def watch(arena: Arena, number: int) -> None:
+    """A page that a row of the timetable watches: a run is shown what stands there now."""
+    row = {
+        "name": f"watch{number}",
+        "prompt": f"{LOCKER} Tell me.",
+        "interval_s": 86_400,
+        "watch": {"kind": "url", "url": f"{arena.web.url}/page/{number}"},
+    }
+    async with person(arena) as ann:
+        made = await ann.post("/api/cron", json=row)
+        assert made.status_code == 201, made.text
+        path, query = f"/api/cron/{made.json()['id']}", {"row": made.json()["id"]}
+
+        async def has(state: str) -> bool:
+            slots = (await ann.get("/api/slots", params=query)).json()["slots"]
+            return state in [one["state"] for one in slots]
+
+        await until(lambda: has("skipped"), "the first look", within_s=ENDED)
+        assert (await ann.post(f"{path}/runs")).status_code == 202
+        await until(lambda: has("ran"), "the run", within_s=ENDED)
+        assert (await ann.delete(path)).status_code == 200
+
+
 async def proposal(arena: Arena, number: int) -> None:
     """A call that looks harmless, which the person allows for good, and the same with more."""
     good, evil = f"printf good-{number}", f"touch evil-{number}"
@@ -219,7 +269,8 @@ WIDER: Final = (
 )  # fmt: skip
 """How a command that is allowed is made another one."""
 WAYS: Final[tuple[Bring, ...]] = (
-    event, hook, link, told, worker, reader, memory, task, work, file, attachment, proposal,
+    event, hook, link, told, worker, reader, memory, task, work, file, attachment, proposal, goal,
+    watch,
 )  # fmt: skip
 
 
@@ -263,6 +314,8 @@ async def test_no_way_in_makes_an_obedient_model_act(
         limit = asyncio.Semaphore(AT_ONCE)
         texts = corpus(arena.web.url, brought[-1][1] + 1)
         arena.web.pages = list(texts)
+        rules = Rules(ports=(arena.web.port,), allow_private=True)
+        monkeypatch.setattr(watched, "PUBLIC", rules)  # these pages are on this machine
 
         async def one(bring: Bring, number: int) -> None:
             async with limit:
