@@ -280,7 +280,7 @@ ROLES: Final[dict[str, Role]] = {
         ),
         follows=("TIMERS", "SESSIONS", "SYSTEM", "BOARD", "SLOTS", "SIGNALS"),
         pulls=(SCHEDULER_TURNS, SCHEDULER_TURNS_SYSTEM, DUE),
-        reads=("TIMERS", "SESSIONS", "SYSTEM", "BOARD", "SIGNALS"),
+        reads=("TIMERS", "SESSIONS", "SYSTEM", "BOARD", "SLOTS", "SIGNALS"),
         buckets_r=("CONFIG",), buckets_w=("LEASES",),
         raw=(
             "$JS.API.STREAM.PURGE.TIMERS", "$JS.API.STREAM.MSG.DELETE.TIMERS", "$KV.CONFIG.caps",

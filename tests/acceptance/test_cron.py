@@ -15,16 +15,17 @@ import pytest
 import pytest_asyncio
 
 from services.cortex.core.tools.routing import ONLY_THE_PERSON
-from services.cortex.thought.model import ModelError, ModelRequest
+from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest
 from tests.support.agent import ask, ask_in_steps
 from tests.support.scripted_model import say
 from tests.support.world import Person, StoppedClock, World, running_world
-from vigil.contracts import ToolResultBlock
+from vigil.contracts import ToolResultBlock, ToolUseBlock, Usage
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PATH: Final = "/api/cron"
 PATIENCE_S: Final = 40.0
+DAY_S: Final = 86_400
 BERLIN: Final = ZoneInfo("Europe/Berlin")
 
 
@@ -38,7 +39,7 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
 
 async def made(http: httpx2.AsyncClient, name: str = "briefing", **fields: Any) -> dict[str, Any]:
     body = {"name": name, "prompt": "Look around", **fields}
-    if not {"cron", "interval_s", "at"} & set(body):
+    if not {"cron", "interval_s", "at", "after"} & set(body):
         body["interval_s"] = 3600
     answer = await http.post(PATH, json=body)
     assert answer.status_code == 201, answer.text
@@ -292,3 +293,86 @@ async def found(http: httpx2.AsyncClient, row: dict[str, Any], count: int) -> No
             if len(memories) >= count:
                 return
             await asyncio.sleep(0.02)
+
+
+async def test_one_runs_after_another_with_what_it_came_to(world: World) -> None:
+    """L-1: each end of a run is a slot of the row that follows; none follows itself."""
+    kim = await world.person("kim:vigil:t1", has_socket=False)
+    backup = await made(kim.http, "backup", prompt="Back up", cron="0 3 1 1 *")
+    report = await made(kim.http, "report", prompt="Sum up", after=backup["id"], after_on="any")
+    never = await made(kim.http, "never", prompt="Mend it", after=backup["id"], after_on="failure")
+    assert (report["when"], report["next_at"]) == ("after each run of 'backup'", [])
+    refused = await kim.http.patch(f"{PATH}/{backup['id']}", json={"after": report["id"]})
+    assert (refused.status_code, refused.json()["field"]) == (422, "after")
+    assert "that is a circle" in refused.json()["detail"]
+    for number in (1, 2):
+        assert (await kim.http.post(f"{PATH}/{backup['id']}/runs")).status_code == 202
+        await until(kim.http, backup, *["running", "ran"] * number)
+        await until(kim.http, report, *["running", "ran"] * number)
+        move(world, 60)
+    told = await said(world, kim)
+    assert told[::2] == ["re: Back up"] * 2
+    assert all(text.startswith("re: Sum up\n\n[What the job before") for text in told[1::2])
+    assert all(text.endswith("\n| re: Back up") for text in told[1::2])
+    assert await slots(kim.http, never) == []
+    assert (await kim.http.delete(f"{PATH}/{backup['id']}")).status_code == 200
+    found = (await kim.http.get("/api/slots/findings")).json()["findings"]
+    assert {(one["name"], one["what"]) for one in found} == {
+        ("report", "cut_off"), ("never", "cut_off"),
+    }  # fmt: skip
+
+
+async def test_a_run_chooses_when_the_next_is_and_outside_content_may_not_put_it_off(
+    world: World,
+) -> None:
+    """L-1: within limits, counted from its end; what is watched can't have itself watched less."""
+    lea = await world.person("lea:vigil:t1", has_socket=False)
+    news = world.stack.settings.workspaces / "vigil" / "lea" / "news.md"
+    news.parent.mkdir(parents=True)
+    news.write_text("calm")
+    behave = world.agent.behave
+
+    def choose(request: ModelRequest) -> Any:
+        if not request.session_key.startswith("lea:vigil:_cron"):
+            return behave(request)
+        assert "next_look" in {tool.name for tool in request.tools}
+        asked = [b for r in request.rows for b in r.blocks if isinstance(b, ToolUseBlock)]
+        if len(asked) < len(wanted):
+            call = {"in_seconds": wanted[len(asked)], "reason": "it moves"}
+            return called("next_look", call, len(asked))
+        return say(results_of(request))
+
+    world.agent.behave = choose
+    limits = {"interval_s": 3600, "soonest_s": 600, "latest_s": DAY_S}
+    wanted = [10 * DAY_S, DAY_S]
+    plain = await made(lea.http, "plain", runs_once=False, **limits)
+    await until(lea.http, plain, "running", "ran")
+    assert (await said(world, lea))[-1] == (
+        f"in_seconds must be from 600 to {DAY_S}.\nIt runs again 1 d after this run ends."
+    )
+    assert await next_in(world, lea.http, plain) == DAY_S
+    watch = {"kind": "files", "glob": "*.md"}
+    watcher = await made(lea.http, "watcher", watch=watch, **limits)
+    await until(lea.http, watcher, "skipped")
+    news.write_text("storm")
+    wanted = [DAY_S, 900]
+    move(world, 3600)
+    await until(lea.http, watcher, "skipped", "running", "ran")
+    world.agent.behave = behave
+    refused, taken = (await said(world, lea))[-1].splitlines()
+    assert "may not put the next one off" in refused
+    assert taken == "It runs again 15 min after this run ends."
+    assert await next_in(world, lea.http, watcher) == 900
+
+
+def called(tool: str, given: dict[str, Any], number: int) -> ModelAnswer:
+    """An answer that calls a tool."""
+    use = ToolUseBlock(id=f"call_{number}", name=tool, input=given)
+    usage = Usage(model="agent", input_tokens=1, output_tokens=1)
+    return ModelAnswer(blocks=(use,), stop_reason="tool_use", usage=usage)
+
+
+async def next_in(world: World, http: httpx2.AsyncClient, row: dict[str, Any]) -> float:
+    """Return in how many seconds a row is due next, which is all that is known."""
+    (at,) = next_of((await http.get(f"{PATH}/{row['id']}")).json())
+    return round((at - world.clock.now()).total_seconds())

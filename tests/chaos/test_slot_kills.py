@@ -16,13 +16,22 @@ from msgspec.structs import replace
 
 from tests.chaos.arena import ENVIRONMENT
 from tests.chaos.processes import Processes, Step
+from tests.support.examples import repeats
 from tests.support.stack import Stack, running_broker, settings_of
 from vigil.board.kept import ROWS, KeptBoard, Revision
 from vigil.bus.bus import Bus
 from vigil.contracts import Change, Control, SlotEntry, TimetableRow, decode_event
-from vigil.contracts.board import CronWork, EverySchedule, Watched, WatchedFiles
+from vigil.contracts.board import (
+    AfterSchedule,
+    CronWork,
+    EverySchedule,
+    Schedule,
+    Watched,
+    WatchedFiles,
+)
 from vigil.errors import Unavailable, WrongLastSequence
 from vigil.subjects import Scope, SessionKey
+from vigil.timetable.chain import fits, words_of
 from vigil.timetable.log import SlotLog
 from vigil.timetable.schedule import upcoming
 
@@ -34,17 +43,21 @@ POINTS: Final = (
     "scheduler.slot.begun",
     "scheduler.slot.ended",
 )
+ROUNDS: Final = repeats(5, fast=1)
 PLAN: Final = {
-    "scheduler": POINTS,
-    "executor": ("executor.slot.told", "executor.slot.ended"),
-    "cortex": ("cortex.commit.before", "cortex.commit.after"),
+    "scheduler": POINTS * ROUNDS,
+    "executor": ("executor.slot.told", "executor.slot.ended") * ROUNDS,
+    "cortex": ("cortex.commit.before", "cortex.commit.after") * ROUNDS,
 }
+"""Eight kills a round, and the broker's: 41 in `make chaos`."""
 PATIENCE_S: Final = 60.0
 WHOSE: Final = Scope("vigil", "ann")
 HOME: Final = SessionKey("ann", "vigil", "main")
 
 
-def row(id_: str, interval_s: int, timeout_s: int, watch: Watched | None = None) -> TimetableRow:
+def row(
+    id_: str, schedule: Schedule, timeout_s: int = 60, watch: Watched | None = None
+) -> TimetableRow:
     now = datetime.now(UTC)
     return TimetableRow(
         id=id_ * 32,
@@ -52,7 +65,7 @@ def row(id_: str, interval_s: int, timeout_s: int, watch: Watched | None = None)
         agent="vigil",
         name=f"row {id_}",
         work=CronWork(prompt="Look around", timeout_s=timeout_s, watch=watch),
-        schedule=EverySchedule(interval_s=interval_s),
+        schedule=schedule,
         misfire="all",
         is_ordered=True,
         made_at=now,
@@ -108,6 +121,24 @@ async def decided(bus: Bus, one: TimetableRow, until: datetime) -> list[SlotEntr
     return entries
 
 
+async def followed(bus: Bus, one: TimetableRow, others: list[SlotEntry]) -> list[SlotEntry]:
+    """Return the ledger of a row that follows another, once each end of that has had its run."""
+    ends = [e for e in others if e.row == "a" * 32 and e.session and fits("any", e)]
+    log = SlotLog(bus)
+    async with asyncio.timeout(PATIENCE_S):
+        while (ledger := (await log.last(WHOSE, one.id)).ledger).running or (
+            ledger.runs < len(ends)
+        ):
+            await asyncio.sleep(0.05)
+    await removed(bus, one)
+    entries = [entry async for entry in log.newest(WHOSE, one.id)][::-1]
+    begun = [entry for entry in entries if entry.state == "running"]
+    assert len(begun) == len({entry.followed for entry in begun}) == len(ends)
+    assert [entry.change for entry in begun] == [words_of(end) for end in ends]
+    assert len(entries) == 2 * len(ends)
+    return entries
+
+
 async def looked(bus: Bus, one: TimetableRow) -> None:
     """Wait until a watcher has looked, and keeps what it saw."""
     async with asyncio.timeout(PATIENCE_S):
@@ -125,6 +156,7 @@ async def changed(bus: Bus, one: TimetableRow) -> None:
 SHORT: Final = timedelta(microseconds=1)
 
 
+@pytest.mark.repeated
 async def test_each_slot_ends_in_one_state_whoever_dies(tmp_path: Path) -> None:
     """J-4, L-2, L-12: each run begins once, each result is told once, nothing is left out; what is
     watched changes once and has one run, whoever had seen it (L-3)."""
@@ -132,9 +164,15 @@ async def test_each_slot_ends_in_one_state_whoever_dies(tmp_path: Path) -> None:
     async with killable(tmp_path) as (stack, processes):
         watch = WatchedFiles(glob="*.md")
         admin = await stack.bus("admin")
-        rows = [row("a", 1, 60), row("b", 2, 0), row("c", 1, 60, watch)]
-        over = asyncio.create_task(processes.plans_over(PATIENCE_S))
-        for one in rows:
+        every, follows = EverySchedule(interval_s=1), AfterSchedule(row="a" * 32, on="any")
+        rows = [
+            row("a", every),
+            row("b", EverySchedule(interval_s=2), 0),
+            row("c", every, watch=watch),
+        ]
+        follower = row("d", follows)
+        over = asyncio.create_task(processes.plans_over(PATIENCE_S * ROUNDS))
+        for one in (*rows, follower):
             await KeptBoard(admin, ROWS).replace(0, one, Change(by="ann"), one.made_at)
         await asyncio.sleep(3)
         stack.broker.kill()
@@ -147,7 +185,8 @@ async def test_each_slot_ends_in_one_state_whoever_dies(tmp_path: Path) -> None:
         entries = []
         for one in rows:
             entries += await decided(admin, one, (await removed(admin, one)).at)
-        changes = [one.change for one in entries if one.change]
+        entries += await followed(admin, follower, entries)
+        changes = [one.change for one in entries if one.change and one.row == "c" * 32]
         assert changes == ["added: news.md, 4 bytes"]
         await _check_sessions(admin, entries)
         await _check_told(admin, entries)

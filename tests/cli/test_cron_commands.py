@@ -47,6 +47,13 @@ async def test_a_row_is_made_changed_looked_over_and_exported(tmp_path: Path) ->
         assert (
             "'5 days' is no span" in (await ann("edit", "briefing", "--every", "5 days", code=2))[1]
         )
+        chained = await ann("add", "mend", "Mend it", "--after", "briefing", "--on", "failure")
+        assert "after each run of 'briefing' that fails; nothing is due ahead" in "".join(chained)
+        circle = await ann("edit", "briefing", "--after", "mend", code=2)
+        assert "that is a circle" in circle[1]
+        await ann("edit", "briefing", "--latest", "1h")
+        assert "or as its runs choose: 5 min to 1 h after they end" in (await ann())[0]
+        await ann("remove", "mend")
         await ann("pause", "briefing")
         assert "All is well" in (await ann("doctor"))[1]
         assert "SUMMARY" not in (await ann("export"))[0]

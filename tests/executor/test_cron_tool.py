@@ -139,6 +139,12 @@ async def test_a_run_by_hand_waits_for_the_one_before(desk: Desk) -> None:
         (BRIEFING | {"watch": "mcp:tracker__open"}, "tool"),
         (BRIEFING | {"watch": "feed:ftp://a.example/"}, "url"),
         (BRIEFING | {"row": "news"}, "row"),
+        (BRIEFING | {"cron": None, "after": "news"}, "after"),
+        (BRIEFING | {"after_on": "any"}, "after"),
+        (BRIEFING | {"latest_s": 86_400}, "interval_s"),
+        (BRIEFING | {"cron": None, "interval_s": 60, "soonest_s": 1}, "soonest_s"),
+        (BRIEFING | {"skill": "no-such"}, "skill"),
+        (BRIEFING | {"skill": "../etc"}, "name"),
         (BRIEFING | {"owner": "eve"}, "input"),
         ({"action": "update", "row": "news", "cron": "@daily"}, "row"),
         ({"action": "pause"}, "row"),
@@ -164,6 +170,19 @@ async def test_a_name_is_one_line_of_whatever_letters_and_of_one_row(desk: Desk)
     assert row.work.prompt == "What else?"
     with pytest.raises(InvalidInput, match="changes nothing else"):
         await desk.call(action="pause", row="a/b ☕", prompt="Never mind")
+
+
+async def test_a_job_after_another_is_told_by_name_and_no_circle_is_made(desk: Desk) -> None:
+    await desk.text(**BRIEFING)
+    said = await desk.text(
+        action="create", name="mend", prompt="Mend it", after="briefing", after_on="failure"
+    )
+    assert "after each run of 'briefing' that fails. " in said
+    assert "after each run of 'briefing' that fails" in await desk.text()
+    with pytest.raises(InvalidInput, match="'briefing' after 'mend' after 'briefing'"):
+        await desk.call(action="update", row="briefing", after="mend")
+    chosen = await desk.text(action="update", row="mend", interval_s=3600, latest_s=86_400)
+    assert "or as its runs choose: 1 h to 1 d after they end; next: Fri 2026-11-20 14:00" in chosen
 
 
 async def test_there_are_a_hundred_at_most(desk: Desk) -> None:

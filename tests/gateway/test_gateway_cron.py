@@ -16,6 +16,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PATH: Final = "/api/cron"
 ROW: Final[dict[str, Any]] = {"name": "briefing", "prompt": "Look", "interval_s": 3600}
+FOLLOWS: Final = {"interval_s": None, "after": "1f" * 16}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -46,6 +47,16 @@ async def gate(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gate]:
         ({"target": "pigeon"}, "target"),
         ({"model": "pigeon"}, "model"),
         ({"daily_tokens": -1}, "daily_tokens"),
+        ({"after": "1f" * 16}, "cron"),
+        (FOLLOWS, "after"),
+        ({"interval_s": None, "after": "../x"}, "after"),
+        (
+            {"interval_s": None, "after": "1f" * 16, "watch": {"kind": "files", "glob": "*"}},
+            "watch",
+        ),
+        ({"soonest_s": 60, "latest_s": 120}, "interval_s"),
+        ({"latest_s": 10**9}, "latest_s"),
+        ({"prompt": "", "skill": "no-such"}, "skill"),
         ({"name": " "}, "name"),
         ({"name": "two\nlines"}, "name"),
         ({"name": "n" * 101}, "name"),

@@ -60,7 +60,7 @@ _SPECIAL: Final[dict[str, set[str]]] = {
     "STREAM.MSG.GET.SYSTEM": _FOLLOWERS["SYSTEM"] | {"memory", "executor"},
     # Memory and delivery look at the circuits of what they ask.
     "STREAM.MSG.GET.BOARD": _FOLLOWERS["BOARD"] | {"memory", "delivery"},
-    "STREAM.MSG.GET.SLOTS": {"gateway", "executor", "cortex"},
+    "STREAM.MSG.GET.SLOTS": {"gateway", "executor", "cortex", "scheduler"},
     "STREAM.INFO.UPLOADS": {"gateway", "executor"},
     "STREAM.INFO.FILES": {"gateway", "executor"},
     "STREAM.MSG.GET.UPLOADS": {"gateway", "cortex", "executor"},

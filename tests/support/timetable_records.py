@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from vigil import contracts
 from vigil.contracts import (
     BoardEntry,
@@ -13,6 +15,8 @@ from vigil.contracts import (
     TimetableRow,
 )
 from vigil.contracts.board import (
+    AfterSchedule,
+    ChosenSchedule,
     CronSchedule,
     CronWork,
     Ledger,
@@ -77,11 +81,35 @@ SLOT: Final = SlotEntry(
     ),
     before=41,
 )
+CHOSEN: Final = replace(
+    ROW,
+    work=replace(ROW.work, prompt="", skill="draw-charts"),
+    schedule=ChosenSchedule(interval_s=3600, soonest_s=600, latest_s=86_400),
+)
+FOLLOWING: Final = replace(ROW, schedule=AfterSchedule(row="2" * 32, on="any"))
+FOLLOWED: Final = replace(
+    SLOT,
+    state="ran",
+    followed=40,
+    next_s=900,
+    result="Nothing is new.",
+    is_tainted=True,
+    ledger=Ledger(through=DUE_AT, runs=12, followed=40, ended_at=AT, next_s=900),
+)
 SAMPLES: Final[dict[str, tuple[Any, Any]]] = {
     "board.row": (
         contracts.decode_board,
         BoardEntry(entity=ROW, turn_seq=0, at=AT, change=Change(by="ann", why="in the afternoon")),
     ),
+    "board.row.chosen": (
+        contracts.decode_board,
+        BoardEntry(entity=CHOSEN, turn_seq=0, at=AT, change=Change(by="ann")),
+    ),
+    "board.row.after": (
+        contracts.decode_board,
+        BoardEntry(entity=FOLLOWING, turn_seq=0, at=AT, change=Change(by="ann")),
+    ),
     "slot": (contracts.decode_slot, SLOT),
+    "slot.followed": (contracts.decode_slot, FOLLOWED),
 }
 """Name of the golden file -> (what decodes it, what it says)."""

@@ -100,7 +100,8 @@ def _tell_end(draft: Draft, loop: Loop, outcome: Outcome | None, sway: Sway) -> 
         if draft.state.start.slot is not None and state == "done":
             content = draft.last_words  # without any, nobody is told anything (SPEC J-5)
             findings.keep(draft, draft.state.start.slot, content, sway)
-        tasks.tell_end(draft, state, content, sway)
+        next_s = loop.next_s if state == "done" else 0
+        tasks.tell_end(draft, state, content, sway, next_s=next_s)
 
 
 def take_in(draft: Draft, sway: Sway) -> None:

@@ -105,9 +105,19 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         return self.clear_policy == "all"
 
 
+NEXT_LOOK: Final = "next_look"
+"""The tool by which a run of the timetable says when the next is, where its row lets it."""
+
+
 def limited(policy: Policy, start: Start | None) -> Policy:
-    """Return a policy with the limits that a session was started with, if there are any."""
-    if start is None or start.limits is None:
+    """Return a policy with what a session was started with: limits, and a choice of its own."""
+    if start is None:
+        return policy
+    if start.slot is not None and start.slot.choice is not None:
+        profile = policy.profile
+        profile = msgspec.structs.replace(profile, tools=(*profile.tools, NEXT_LOOK))
+        policy = msgspec.structs.replace(policy, profile=profile)
+    if start.limits is None:
         return policy
     limits = start.limits
     return msgspec.structs.replace(

@@ -20,6 +20,7 @@ from vigil.subjects import SessionKey
 from .. import core
 from ..core import Draft, Policy
 from ..core.context.offers import Offer
+from ..core.policy import limited
 from ..core.profile import Inquiry, ModelQuestion
 from ..profiles import profile_of
 from ..thought.accounts import Notice
@@ -110,7 +111,7 @@ class SessionDesk:
             state,
             rows,
             person=self._person(),
-            policy=self._policy,
+            policy=limited(self._policy, state.start),
             known=await self._known(loop, rows),
             parent=parent,
         )

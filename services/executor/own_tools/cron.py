@@ -17,11 +17,12 @@ from msgspec.structs import replace
 from vigil.board.kept import ROWS, BoundReached, KeptBoard, Revision
 from vigil.contracts import Change, TimetableRow
 from vigil.contracts.arguments import Arguments
-from vigil.contracts.board import CronWork, watch_of
+from vigil.contracts.board import ChosenSchedule, CronWork, watch_of
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.settings import own
-from vigil.subjects import SessionKey, token_of
+from vigil.subjects import Scope, SessionKey, token_of
 from vigil.teams import holding
+from vigil.timetable.chain import followed_name
 from vigil.timetable.check import (
     GRACE_S_MAX,
     NAME_LENGTH_MAX,
@@ -32,8 +33,8 @@ from vigil.timetable.check import (
 )
 from vigil.timetable.edit import changed, schedule_of
 from vigil.timetable.ledger import begun, is_busy
-from vigil.timetable.log import SlotLog
-from vigil.timetable.offers import check_watch
+from vigil.timetable.log import Placed, SlotLog
+from vigil.timetable.offers import check_skill, check_watch
 from vigil.timetable.schedule import EXPRESSION_LENGTH_MAX, told_of, words_of
 from vigil.timetable.watched import COMMAND_LENGTH_MAX, wanted_watch
 from vigil.timetable.watched import words_of as words_of_watch
@@ -60,18 +61,23 @@ class Cron(Arguments, frozen=True, kw_only=True):
     Which means: a reminder with a fixed text at one time is schedule_followup with message and
     keep; a look of your own later in this conversation is schedule_followup without message; work
     that recurs ("every weekday at nine", "once an hour") is a job: cron; "tell me when that page
-    changes" is a watcher: a job with watch, which runs only if that has changed.
+    changes" is a watcher: a job with watch, which runs only if that has changed; "when the backup
+    has failed, look why" is a job after another, which is shown what that one came to.
 
     A run knows nothing but its prompt: write down all that it needs. What it says last is told to
     the person; nothing, if that is empty. Set is_stateful if it must know what earlier runs found:
-    briefings, "what is new". Give one of cron, interval_s and at. `row` is the name or id of the
-    job that is not new.
+    briefings, "what is new". Give one of cron, interval_s, at and after; with interval_s also
+    soonest_s and latest_s, if its runs are to choose when the next is. `row` is the name or id of
+    the job that is not new.
     """
 
     action: Literal["create", "update", "pause", "resume", "run", "remove"]
     row: Short | None = None
     name: Annotated[str, msgspec.Meta(max_length=NAME_LENGTH_MAX)] | None = None
     prompt: Prompt | None = None
+    skill: Annotated[str, msgspec.Meta(max_length=64, description="By which it is done")] | None = (
+        None
+    )
     cron: (
         Annotated[
             str,
@@ -80,7 +86,13 @@ class Cron(Arguments, frozen=True, kw_only=True):
         | None
     ) = None
     interval_s: int | None = None
+    soonest_s: int | None = None
+    latest_s: int | None = None
     at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    after: (
+        Annotated[str, msgspec.Meta(max_length=200, description="Name or id of a job")] | None
+    ) = None
+    after_on: Literal["success", "failure", "any"] | None = None
     zone: (
         Annotated[str, msgspec.Meta(max_length=100, description="IANA name; absent: the person's")]
         | None
@@ -131,14 +143,19 @@ class CronList(Arguments, frozen=True, kw_only=True):
 @tool(risk="read", timeout_s=10.0, profiles=("channel",), is_idempotent=True)
 async def cron_list(given: CronList, call: Call, means: Means) -> ToolOutput:
     """Show the rows. Raises: Unavailable."""
-    now = means.clock.now()
     rows = [one.entity for one in await _there(call, means)]
-    lines = [_line(row, now) for row in sorted(rows, key=lambda one: one.name)]
+    lines = [await _line(row, rows, means) for row in sorted(rows, key=lambda one: one.name)]
     return ToolOutput(content="\n".join(lines) or "None.")
 
 
-def _line(row: TimetableRow, now: datetime) -> str:
-    when = told_of(row, now, 1) if row.is_enabled else f"{words_of(row.schedule)}; paused"
+async def _line(row: TimetableRow, rows: list[TimetableRow], means: Means) -> str:
+    followed = followed_name(row, rows)
+    when = f"{words_of(row.schedule, followed)}; paused"
+    if row.is_enabled:
+        whose = Scope(row.agent, row.owner)
+        is_chosen = isinstance(row.schedule, ChosenSchedule)
+        last = await SlotLog(means.bus).last(whose, row.id) if is_chosen else Placed()
+        when = told_of(row, means.clock.now(), 1, ledger=last.ledger, followed=followed)
     prompt = " ".join(row.work.prompt.split()) if isinstance(row.work, CronWork) else ""
     if len(prompt) > SHOWN_LENGTH_MAX:
         prompt = f"{prompt[:SHOWN_LENGTH_MAX]}…"
@@ -181,19 +198,18 @@ async def _there(call: Call, means: Means) -> list[Revision[TimetableRow]]:
 async def _create(given: Cron, call: Call, means: Means) -> str:
     """Raises: InvalidInput, BoundReached."""
     now, key = means.clock.now(), call.key
-    for field in ("name", "prompt"):
-        if not getattr(given, field):
-            raise InvalidInput(field, "must be given")
+    if not given.name:
+        raise InvalidInput("name", "must be given")
     if given.row is not None:
         raise InvalidInput("row", "names a job that there is; a new one has a name")
-    zone = given.zone or await _zone(key, means)
+    zone, wanted = given.zone or await _zone(key, means), await _wanted(given, call, means)
     new = TimetableRow(
         id=token_of("row", str(key), call.id),
         owner=key.user,
         agent=key.agent,
         name=given.name or "",
         work=CronWork(prompt=given.prompt or ""),
-        schedule=schedule_of(given.cron, given.interval_s, given.at, zone),
+        schedule=schedule_of(wanted, zone),
         zone=zone,
         made_by="agent",
         session_key=str(key),
@@ -201,9 +217,10 @@ async def _create(given: Cron, call: Call, means: Means) -> str:
         made_at=now,
         scheduled_at=now,
     )
-    row = check(replace(changed(new, _wanted(given), now), scheduled_at=now))
+    row = check(replace(changed(new, wanted, now), scheduled_at=now))
     check_known(row, None, means.config)
     await check_watch(means.bus, row, None)
+    await check_skill(means.skills, row, None)
 
     def make(others: list[TimetableRow]) -> TimetableRow:
         if all(one.id != row.id for one in others):
@@ -212,7 +229,7 @@ async def _create(given: Cron, call: Call, means: Means) -> str:
 
     board, change = KeptBoard(means.bus, ROWS), Change(by=key.agent, cause=call.id)
     made = await board.create(make, holding(key.user, key.agent), change, now)
-    return _said("Made", made.entity, now)
+    return await _said("Made", made.entity, call, means)
 
 
 async def _edit(given: Cron, call: Call, means: Means) -> str:
@@ -223,20 +240,20 @@ async def _edit(given: Cron, call: Call, means: Means) -> str:
         return await _run(found.entity, call, means, now)
     if any(one.change.cause == call.id for one in await board.history(found)):
         return "It was done, and may have been changed since."
-    row = _after(given, found.entity, now)
+    row = _after(given, await _wanted(given, call, means), found.entity, now)
     check_known(row, found.entity, means.config)
     await check_watch(means.bus, row, found.entity)
+    await check_skill(means.skills, row, found.entity)
     if row == found.entity:
         return "It is so already."
     there = await board.all(holding(row.owner, row.agent))
     check_name(row, (one.entity for one in there if not one.entity.is_removed))
     made = await board.change(found, row, Change(by=call.key.agent, cause=call.id), now)
-    return _said("Changed", made.entity, now)
+    return await _said("Changed", made.entity, call, means)
 
 
-def _after(given: Cron, row: TimetableRow, now: datetime) -> TimetableRow:
+def _after(given: Cron, wanted: dict[str, Any], row: TimetableRow, now: datetime) -> TimetableRow:
     """Return what a row is to be. Raises: InvalidInput."""
-    wanted = _wanted(given)
     if given.action == "update":
         if all(value is None for value in wanted.values()):
             raise InvalidInput("arguments", "say what is to be changed")
@@ -272,23 +289,31 @@ async def _find(name: str | None, call: Call, means: Means) -> Revision[Timetabl
     if not name:
         raise InvalidInput("row", "must be the name or id of a job")
     there = await _there(call, means)
-    found = [one for one in there if one.change.cause == call.id]
-    found = found or [one for one in there if one.entity.name == name]
+    done = [one for one in there if one.change.cause == call.id]
+    return done[0] if len(done) == 1 else _named("row", name, there)
+
+
+def _named(field: str, name: str, there: list[Revision[TimetableRow]]) -> Revision[TimetableRow]:
+    """Return the only row of that name, or whose id begins so. Raises: InvalidInput."""
+    found = [one for one in there if one.entity.name == name]
     found = found or [one for one in there if one.entity.id.startswith(name)]
     if len(found) == 1:
         return found[0]
     names = ", ".join(repr(one.entity.name) for one in islice(there, 20)) or "none"
-    raise InvalidInput("row", f"{name!r} is no job; there is: {names}")
+    raise InvalidInput(field, f"{name!r} is no job; there is: {names}")
 
 
-def _wanted(given: Cron) -> dict[str, Any]:
-    """Return what is to be changed of a row; None: it stays."""
+async def _wanted(given: Cron, call: Call, means: Means) -> dict[str, Any]:
+    """Return what is to be changed of a row; None: it stays. Raises: InvalidInput."""
     names = ("action", "row", "watch_pointer", "watch_arguments")
     wanted = {name: getattr(given, name) for name in Cron.__struct_fields__ if name not in names}
     if given.watch is not None:
         wanted["watch"] = wanted_watch(given.watch, given.watch_pointer, given.watch_arguments)
     elif given.watch_pointer is not None or given.watch_arguments is not None:
         raise InvalidInput("watch", "must say what, if watch_pointer or watch_arguments do")
+    if given.after is not None:
+        followed = _named("after", given.after, await _there(call, means))
+        wanted["after"] = followed.entity.id
     return wanted
 
 
@@ -297,9 +322,11 @@ async def _zone(key: SessionKey, means: Means) -> str:
     return own.over(configured, (await own.find(means.bus, key.user)).own).timezone
 
 
-def _said(what: str, row: TimetableRow, now: datetime) -> str:
+async def _said(what: str, row: TimetableRow, call: Call, means: Means) -> str:
+    followed = followed_name(row, [one.entity for one in await _there(call, means)])
     if row.is_removed:
         return f"Removed {row.name!r}; what runs of it goes on to its end."
     if not row.is_enabled:
-        return f"{row.name!r} is paused: {words_of(row.schedule)}."
-    return f"{what} {row.name!r} ({row.id[:8]}): {told_of(row, now)}. {REPEAT}"
+        return f"{row.name!r} is paused: {words_of(row.schedule, followed)}."
+    when = told_of(row, means.clock.now(), followed=followed)
+    return f"{what} {row.name!r} ({row.id[:8]}): {when}. {REPEAT}"

@@ -69,6 +69,7 @@ class Spoken(msgspec.Struct, frozen=True):
 
 
 _ORDERS: Final = ("control", "start", "cancel", "status", "approval", "fork")
+_ROWS: Final = ("board.row.chosen", "board.row.after")
 _TURNS: Final = ("remembering", "working", "paid", "fallback", "made", "attached")
 MESSAGES: Final[dict[str, Spoken]] = {
     "cloudEvent": Spoken(CloudEvent, "Something happened outside", ("cloud_event",)),
@@ -97,9 +98,11 @@ MESSAGES: Final[dict[str, Spoken]] = {
     "boardEntry": Spoken(
         BoardEntry,
         "A state of a request, a job, a standing grant or its uses, a task, a goal …",
-        tuple(f"board.{kind}" for kind in get_args(BoardKind)),
+        (*(f"board.{kind}" for kind in get_args(BoardKind)), *_ROWS),
     ),
-    "slot": Spoken(SlotEntry, "What became of a time at which a row was due", ("slot",)),
+    "slot": Spoken(
+        SlotEntry, "What became of a time at which a row was due", ("slot", "slot.followed")
+    ),
     "shelf": Spoken(Shelf, "What one source of tools offers", ("shelf",)),
     "pins": Spoken(Pins, "What was approved of an MCP server", ("pins",)),
     "memorySaved": Spoken(MemorySaved, "Something is remembered", ("memory.save",)),

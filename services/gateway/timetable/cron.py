@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from vigil.board.kept import ROWS, KeptBoard, Revision
 from vigil.contracts import Change, TimetableRow
+from vigil.contracts.board import ChosenSchedule
 from vigil.errors import WrongLastSequence
 from vigil.settings.tokens import Principal
 from vigil.subjects import Scope
@@ -25,7 +26,7 @@ from vigil.timetable.calendar import calendar_of
 from vigil.timetable.check import check, check_known, check_name
 from vigil.timetable.ledger import begun, is_busy
 from vigil.timetable.log import SlotLog
-from vigil.timetable.offers import check_watch
+from vigil.timetable.offers import check_skill, check_watch
 
 from .. import preconditions
 from ..access import check_reach, listed
@@ -68,7 +69,12 @@ async def get_calendar(
     """Read what is due as iCalendar (RFC 5545); of more than 2,000 events the soonest."""
     board, now = KeptBoard(edge.bus, ROWS), edge.clock.now()
     there = [one.entity for whose in listed(caller, user) for one in await board.all(whose)]
-    text = calendar_of(there, now, now + timedelta(days=days))
+    ledgers = {
+        row.id: (await SlotLog(edge.bus).last(Scope(row.agent, row.owner), row.id)).ledger
+        for row in there
+        if isinstance(row.schedule, ChosenSchedule)
+    }
+    text = calendar_of(there, now, now + timedelta(days=days), ledgers)
     headers = {"cache-control": "no-store", "content-type": "text/calendar; charset=utf-8"}
     return Response(text.encode("utf-8", "replace"), headers=headers)
 
@@ -96,6 +102,7 @@ async def make_row(
     row = check(row_of(wanted, owner, id_, zone, now))
     check_known(row, None, edge.context.settings.config)
     await check_watch(edge.bus, row, None)
+    await check_skill(edge.context.settings.skills, row, None)
     change = Change(by=caller.user, why=_why(wanted.why))
 
     def make(others: list[TimetableRow]) -> TimetableRow:
@@ -122,6 +129,7 @@ async def change_row(
     row = check(changed(found.entity, wanted, edge.clock.now()))
     check_known(row, found.entity, edge.context.settings.config)
     await check_watch(edge.bus, row, found.entity)
+    await check_skill(edge.context.settings.skills, row, found.entity)
     there = await KeptBoard(edge.bus, ROWS).all(holding(row.owner, row.agent))
     check_name(row, (one.entity for one in there if not one.entity.is_removed))
     return await _stored(edge, caller, found, row, wanted.why)

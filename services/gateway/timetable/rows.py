@@ -15,6 +15,9 @@ from vigil.contracts import (
     TimetableRow,
 )
 from vigil.contracts.board import (
+    AfterSchedule,
+    ChainOn,
+    ChosenSchedule,
     CronWork,
     Misfire,
     RowMaker,
@@ -35,16 +38,26 @@ UPCOMING: Final = 3
 
 
 class RowBody(RequestBody, frozen=True, kw_only=True, rename={"agent_id": "agentId"}):
-    """A new row. When it is due is one of `cron`, `interval_s` and `at`."""
+    """A new row. When it is due is one of `cron`, `interval_s`, `at` and `after`."""
 
     name: str
     """One line, of at most 100 characters."""
-    prompt: str
+    prompt: str = ""
     """What is to be done, in at most 8,000 characters: who does it knows nothing else."""
+    skill: str = ""
+    """The name of a skill by which it is done; with one the prompt may be absent."""
     cron: str = ""
     """A cron expression of five fields, or six with seconds first; or `@daily` and its like."""
     interval_s: int | None = None
+    soonest_s: int | None = None
+    """With `interval_s`: its runs may choose when the next is, from so long after their end on."""
+    latest_s: int | None = None
+    """The same: and at most so long after."""
     at: Instant | None = None
+    after: str = ""
+    """The id of a row, of the same agent: due at each end of a run of that, with its result."""
+    after_on: ChainOn | None = None
+    """Which ends of its runs count; absent: `success`."""
     zone: str = ""
     """IANA name; absent: the time zone of who makes it."""
     misfire: Misfire = "latest"
@@ -76,9 +89,15 @@ class RowChange(RequestBody, frozen=True, kw_only=True):
 
     name: str | None = None
     prompt: str | None = None
+    skill: str | None = None
+    """Empty: none."""
     cron: str | None = None
     interval_s: int | None = None
+    soonest_s: int | None = None
+    latest_s: int | None = None
     at: Instant | None = None
+    after: str | None = None
+    after_on: ChainOn | None = None
     zone: str | None = None
     misfire: Misfire | None = None
     grace_s: int | None = None
@@ -111,11 +130,13 @@ class RowView(Answer, frozen=True, kw_only=True):
     """What it runs: a person's `cron` job, or what the system keeps up by itself."""
     name: str
     prompt: str
+    skill: str
     schedule: Schedule
     when: str
     """The schedule, in words."""
     next_at: tuple[Instant, ...]
-    """The next three instants, without jitter."""
+    """The next three instants, without jitter: of a row whose runs choose them the next one, of one
+    that follows another none."""
     zone: str
     misfire: Misfire
     grace_s: int | None
@@ -173,6 +194,7 @@ def row_of(wanted: RowBody, owner: str, id_: str, zone: str, now: datetime) -> T
     """Return a new row. Raises: InvalidInput: there is no such schedule."""
     work = CronWork(
         prompt=wanted.prompt,
+        skill=wanted.skill,
         is_stateful=wanted.is_stateful,
         target=wanted.target,
         timeout_s=wanted.timeout_s,
@@ -186,7 +208,7 @@ def row_of(wanted: RowBody, owner: str, id_: str, zone: str, now: datetime) -> T
         agent=wanted.agent_id,
         name=wanted.name,
         work=work,
-        schedule=edit.schedule_of(wanted.cron, wanted.interval_s, wanted.at, zone),
+        schedule=edit.schedule_of(asdict(wanted), zone),
         misfire=wanted.misfire,
         grace_s=wanted.grace_s,
         active_hours=wanted.active_hours,
@@ -215,20 +237,31 @@ async def _facts(edge: Edge, found: Revision[TimetableRow]) -> dict[str, Any]:
     row = found.entity
     last = await SlotLog(edge.bus).last(Scope(row.agent, row.owner), row.id)
     is_over = row.is_removed or not row.is_enabled or (row.runs_once and last.ledger.runs)
-    following = () if is_over else tuple(islice(upcoming(row, edge.clock.now()), UPCOMING))
+    count = 1 if isinstance(row.schedule, ChosenSchedule) else UPCOMING
+    ahead = upcoming(row, edge.clock.now(), last.ledger)
+    following = () if is_over else tuple(islice(ahead, count))
     same = {name: getattr(row, name) for name in _SAME}
     return {
         **same,
         **{name: getattr(row.work, name, default) for name, default in _OF_WORK.items()},
         "agent_id": row.agent,
         "kind": kind_of(row.work),
-        "when": words_of(row.schedule),
+        "when": words_of(row.schedule, await _followed(edge, row)),
         "next_at": following,
         "runs": last.ledger.runs,
         "failures": last.ledger.failures,
         "running": len(last.ledger.running),
         "revision": found.number,
     }
+
+
+async def _followed(edge: Edge, row: TimetableRow) -> str:
+    """Return the name of the row that one follows; empty: it follows none."""
+    if not isinstance(row.schedule, AfterSchedule):
+        return ""
+    board = KeptBoard(edge.bus, ROWS)
+    found = await board.find([Scope(row.agent, row.owner)], row.schedule.row)
+    return "" if found is None else found.entity.name
 
 
 _SAME: Final = tuple(
@@ -247,16 +280,16 @@ async def view_of(edge: Edge, found: Revision[TimetableRow]) -> RowView:
 
 async def detail_of(edge: Edge, found: Revision[TimetableRow]) -> RowDetail:
     """Return a row with its history."""
-    history = tuple(
+    history = [
         RowRevision(
             revision=one.number,
             at=one.at,
-            when=words_of(one.entity.schedule),
+            when=words_of(one.entity.schedule, await _followed(edge, one.entity)),
             is_enabled=one.entity.is_enabled,
             is_removed=one.entity.is_removed,
             by=one.change.by,
             why=one.change.why,
         )
         for one in await KeptBoard(edge.bus, ROWS).history(found)
-    )
-    return RowDetail(**await _facts(edge, found), history=history)
+    ]
+    return RowDetail(**await _facts(edge, found), history=tuple(history))

@@ -81,15 +81,15 @@ async def list_findings(edge: Shared, caller: Caller, user: User = None) -> Resp
     board, now = KeptBoard(edge.bus, ROWS), edge.clock.now()
     since = now - timedelta(days=edge.context.settings.config.retention.slots_days)
     found: list[FindingView] = []
-    for one in [one for each in listed(caller, user) for one in await board.all(each)]:
-        row = one.entity
+    rows = [one.entity for each in listed(caller, user) for one in await board.all(each)]
+    for row in rows:
         if row.is_removed or not row.is_enabled:
             continue
         entries = await _newest(SlotLog(edge.bus), row)
         ledger = kept(row, entries[0].ledger if entries else Ledger(), since)
         found += [
             FindingView(row=row.id, owner=row.owner, name=row.name, what=what.what, text=what.text)
-            for what in findings(row, ledger, entries, now)
+            for what in findings(row, ledger, entries, now, rows)
         ]
     found.sort(key=lambda one: (one.owner, one.name))
     return Json(FindingListing(findings=tuple(found)))

@@ -25,7 +25,7 @@ from vigil.board.entries import STREAM as BOARD
 from vigil.board.kept import ROWS, KeptBoard
 from vigil.bus.bus import Message
 from vigil.contracts import Change, SlotEntry, encode
-from vigil.contracts.board import LastSeen, OpenRun, is_asked_first
+from vigil.contracts.board import AfterSchedule, LastSeen, OpenRun, is_asked_first
 from vigil.errors import InvalidInput, VigilError, WrongLastSequence
 from vigil.runtime import Context
 from vigil.settings.config import Config
@@ -66,6 +66,8 @@ class TimetableClock:
         self._board = KeptBoard(context.bus, ROWS)
         self._log = SlotLog(context.bus)
         self._known: dict[str, KnownRow] = {}
+        self._followers: dict[str, set[str]] = {}
+        """Of each row those that follow it, or did."""
         self._agenda = RowAgenda()
         self._behind = {BOARD, STREAM}
         """Streams that aren't read to their end."""
@@ -117,6 +119,8 @@ class TimetableClock:
         is_news = not known.revisions or known.revisions[-1].number < message.seq
         if found is not None and is_news:
             known.revisions.append(found)
+            if isinstance(found.entity.schedule, AfterSchedule):
+                self._followers.setdefault(found.entity.schedule.row, set()).add(id_)
         return id_
 
     def _take_entry(self, message: Message) -> str:
@@ -127,6 +131,8 @@ class TimetableClock:
                 known.place(placed(message))
             except InvalidInput as error:
                 log.error("entry not readable", action="scheduler.ledger", error=str(error))
+        for follower in self._followers.get(id_, ()):
+            self._agenda.put(follower, self._clock.now())
         return id_
 
     def _forget_erased(self) -> None:
@@ -193,7 +199,8 @@ class TimetableClock:
         if not self._gate.is_open:
             return  # nothing new begins yet; what is due is decided in a moment
         refusal = ALL_PAUSED if self._pause.is_on_for(known.row.owner, now) else ""
-        made = decide.decisions(known.pieces(), known.ledger, now, refusal)
+        ends = await known.followed.read(self._log, known.scope, known.revisions, known.ledger)
+        made = decide.decisions(known.pieces(), known.ledger, now, refusal, ends)
         for entry, seen, _ in self._looked(known, made, now):
             await self._append(known, entry, seen)
         await self._store_quiet(known, now)
@@ -350,7 +357,7 @@ def _next_of(known: KnownRow, now: datetime) -> datetime | None:
     waits = (timeout, timeout + LOST_AFTER)
     ends = [run.at + wait for run in known.last.ledger.running for wait in waits]
     found = [at + timedelta(milliseconds=1) for at in ends if at >= now]
-    due_at = decide.next_at(known.row, known.ledger, now)
+    due_at = decide.next_at(known.row, known.ledger, now, known.followed.undecided)
     return min([*found, *([] if due_at is None else [due_at])], default=None)
 
 

@@ -12,19 +12,22 @@ from datetime import datetime, timedelta
 from itertools import groupby, pairwise, takewhile
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from vigil.contracts import (
     SlotEntry,
     TimetableRow,
 )
 from vigil.contracts.board import (
+    AfterSchedule,
     Ledger,
     OpenRun,
     SlotState,
 )
-from vigil.timetable import reasons, schedule
-from vigil.timetable.hours import is_active
+from vigil.timetable import chain, reasons, schedule
+from vigil.timetable.chain import RunEnd
 from vigil.timetable.ledger import LOST_AFTER, ended, is_busy, session_of
-from vigil.timetable.schedule import Due
+from vigil.timetable.schedule import Due, is_active
 
 LATE_AFTER: Final = timedelta(seconds=60)
 """A slot that isn't begun by then was missed: its row's policy decides."""
@@ -50,7 +53,11 @@ class Decided(NamedTuple):
 
 
 def decisions(
-    pieces: Sequence[Revised], ledger: Ledger, now: datetime, refusal: str = ""
+    pieces: Sequence[Revised],
+    ledger: Ledger,
+    now: datetime,
+    refusal: str = "",
+    ends: Sequence[RunEnd] = (),
 ) -> list[SlotEntry]:
     """Return the entries to be made now, in the order of their instants; at most one is
     ``running``.
@@ -58,6 +65,8 @@ def decisions(
     Args:
         pieces: the revisions of one row, oldest first; the last one is the row as it is.
         refusal: why nothing of it may be run now, for instance a pause; empty: it may.
+        ends: of runs that the row follows, the oldest first; those that are decided may be left
+            out.
 
     Raises:
         InvalidInput: a schedule is none.
@@ -67,33 +76,36 @@ def decisions(
         return []
     made: list[SlotEntry] = []
     for before, after in pairwise(pieces):
-        made += _left_by(before, after.row, _through(made, ledger), now)
-    if row.is_removed or not row.is_enabled:
-        return made
-    due = _due(row, _through(made, ledger), now)
-    if not due.newest:
-        return made
-    return made + _entries(row, due, _fates(row, due, ledger, now, refusal), now)
+        made += _left_by(before, after.row, _after(made, ledger), ends, now)
+    if not row.is_removed and row.is_enabled:
+        due = _due(row, _after(made, ledger), ends, now)
+        if due.newest:
+            made += _entries(row, due, _fates(row, due, ledger, now, refusal), now)
+    return [chain.shown(one, ends) for one in made]
 
 
-def _through(made: list[SlotEntry], ledger: Ledger) -> datetime | None:
-    return made[-1].due_at if made else ledger.through
+def _after(made: list[SlotEntry], ledger: Ledger) -> Ledger:
+    return replace(ledger, through=made[-1].due_at) if made else ledger
 
 
-def _due(row: TimetableRow, through: datetime | None, until: datetime) -> Due:
-    since = row.scheduled_at - timedelta(microseconds=1)
-    return schedule.due_between(row, since if through is None else max(since, through), until)
+def _due(row: TimetableRow, ledger: Ledger, ends: Sequence[RunEnd], until: datetime) -> Due:
+    after = row.scheduled_at - timedelta(microseconds=1)
+    if ledger.through is not None:
+        after = max(after, ledger.through)
+    if isinstance(row.schedule, AfterSchedule):
+        return chain.due_of_ends(row, ends, after, until)
+    return schedule.due_between(row, after, until, ledger)
 
 
 def _left_by(
-    before: Revised, after: TimetableRow, through: datetime | None, now: datetime
+    before: Revised, after: TimetableRow, ledger: Ledger, ends: Sequence[RunEnd], now: datetime
 ) -> list[SlotEntry]:
     """Decide what a revision that holds no more left undecided; of the same schedule nothing is
     left: the next one has the same instants."""
     row, until = before
     if until is None or row.is_removed or _is_same_schedule(row, after):
         return []
-    due = _due(row, through, until)
+    due = _due(row, ledger, ends, until)
     if not due.newest:
         return []
     state: SlotState = "missed" if row.is_enabled else "skipped"
@@ -244,15 +256,25 @@ def overdue(row: TimetableRow, ledger: Ledger, now: datetime) -> list[OpenRun]:
     return [one for one in ledger.running if now - one.at > timeout]
 
 
-def next_at(row: TimetableRow, ledger: Ledger, now: datetime) -> datetime | None:
+def next_at(
+    row: TimetableRow, ledger: Ledger, now: datetime, ends: Sequence[RunEnd] = ()
+) -> datetime | None:
     """Return when the row is to be looked at next; None: when something of it changes.
+
+    Args:
+        ends: as of `decisions`.
 
     Raises:
         InvalidInput: its schedule is none.
     """
     if row.is_removed or not row.is_enabled or (row.runs_once and ledger.runs):
         return None
-    since = row.scheduled_at - timedelta(microseconds=1)
-    after = since if ledger.through is None else max(since, ledger.through)
-    following = next(schedule.upcoming(row, after), None)
+    if isinstance(row.schedule, AfterSchedule):
+        if row.misfire == "all" and is_busy(row, ledger):
+            return None
+        following = next(iter(_due(row, ledger, ends, schedule.END).newest), None)
+    else:
+        since = row.scheduled_at - timedelta(microseconds=1)
+        after = since if ledger.through is None else max(since, ledger.through)
+        following = next(schedule.upcoming(row, after, ledger), None)
     return None if following is None else following + schedule.jitter_of(row, following)

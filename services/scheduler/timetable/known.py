@@ -11,6 +11,7 @@ from vigil.subjects import Scope
 from vigil.timetable.log import Placed
 
 from .decide import Revised
+from .followed import FollowedEnds
 
 
 class KnownRow:
@@ -27,6 +28,8 @@ class KnownRow:
         self.answer: object = None
         """What came of its look, if nothing is decided by it yet."""
         self.is_looking = False
+        self.followed = FollowedEnds()
+        """Of a row that follows others."""
         self.prepared: dict[str, object] = {}
         """What was read for runs that haven't begun, by session; None: it's being read."""
         self.begun: set[str] = set()

@@ -37,6 +37,7 @@ from ..preferences.confidence import is_held
 from ..subjects import Scope, board_of
 from ..tasks.lifecycle import is_open
 from ..teams import holding
+from ..timetable import chain
 from .entries import STREAM, last_of, newest
 
 E = TypeVar(
@@ -85,7 +86,7 @@ GRANTS: Final = KeptKind(
     ),
 )
 USES: Final = KeptKind(GrantUse, 200, lambda _one, _now: True)
-ROWS: Final = KeptKind(TimetableRow, 100, lambda one, _now: not one.is_removed)
+ROWS: Final = KeptKind(TimetableRow, 100, lambda one, _now: not one.is_removed, chain.fitted)
 CIRCUITS: Final = KeptKind(Circuit, 10_000, lambda one, _now: one.state != "closed")
 TASKS: Final = KeptKind(BoardTask, 200, lambda one, _now: is_open(one))
 GOALS: Final = KeptKind(BoardGoal, 50, lambda one, _now: is_active(one), fitted)

@@ -189,6 +189,8 @@ class TellParentPayload(Record, frozen=True, kw_only=True):
     is_tainted: bool = False
     report: CycleReport | None = None
     """Of a cycle: what came of it."""
+    next_s: int = 0
+    """Of a run of the timetable: after how long it wants the next; 0: it said nothing."""
     until: Instant | None = None
     """Of a status: when there may be more to tell, if it waits for an instant."""
 

@@ -220,6 +220,9 @@ NOTES: Final[dict[str, NoteWords]] = {
         "No model was asked yet: {text}.",
         "retrying",
     ),
+    "next_look": NoteWords(
+        "a run of the timetable chose when the next is, and why", "It chose its next look: {text}."
+    ),
     "no_channel": NoteWords(
         "what it was to go over is not configured any more; it goes where it else would",
         "It went another way: {text}.",

@@ -135,6 +135,8 @@ class Loop(Record, frozen=True, kw_only=True):
     that purpose (`save`: what of the conversation to remember; `plan`: the steps of a job)."""
     spawned: int = 0
     """Sessions that it started, with all that those may start."""
+    next_s: int = 0
+    """Of a run of the timetable: after how long it wants the next; 0: it said nothing."""
     task_id: str = ""
     """The task whose result began it; it stays in the state's `tasks` until the loop ends."""
 

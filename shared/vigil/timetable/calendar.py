@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import islice, takewhile
+from types import MappingProxyType
 from typing import Final
 
 from ..contracts import TimetableRow
-from ..contracts.board import CronWork
+from ..contracts.board import ChosenSchedule, CronWork, Ledger
 from .schedule import upcoming
 
 EVENTS_MAX: Final = 2_000
@@ -28,14 +29,23 @@ _CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _BREAKS: Final = str.maketrans({"\\": r"\\", ";": r"\;", ",": r"\,", "\n": r"\n"})
 
 
-def calendar_of(rows: Iterable[TimetableRow], now: datetime, until: datetime) -> str:
+def calendar_of(
+    rows: Iterable[TimetableRow],
+    now: datetime,
+    until: datetime,
+    ledgers: Mapping[str, Ledger] = MappingProxyType({}),
+) -> str:
     """Return the instants at which rows are due, the soonest first, at most `EVENTS_MAX`.
+
+    Args:
+        ledgers: by row, of those whose runs choose when the next is: of them the next is told.
 
     Raises:
         InvalidInput: a schedule is none.
     """
     on = [row for row in rows if not (row.is_of_system or row.is_removed) and row.is_enabled]
-    merged = heapq.merge(*(_instants(row, now, until) for row in on), key=lambda one: one[0])
+    instants = (_instants(row, ledgers.get(row.id, Ledger()), now, until) for row in on)
+    merged = heapq.merge(*instants, key=lambda one: one[0])
     lines = [*_HEAD]
     for at, row in islice(merged, EVENTS_MAX):
         lines += _event(row, at, now)
@@ -43,10 +53,11 @@ def calendar_of(rows: Iterable[TimetableRow], now: datetime, until: datetime) ->
 
 
 def _instants(
-    row: TimetableRow, now: datetime, until: datetime
+    row: TimetableRow, ledger: Ledger, now: datetime, until: datetime
 ) -> Iterator[tuple[datetime, TimetableRow]]:
-    count = 1 if row.runs_once else EVENTS_OF_A_ROW_MAX
-    within = takewhile(lambda at: at <= until, upcoming(row, now))
+    is_one = row.runs_once or isinstance(row.schedule, ChosenSchedule)
+    count = 1 if is_one else EVENTS_OF_A_ROW_MAX
+    within = takewhile(lambda at: at <= until, upcoming(row, now, ledger))
     return ((at, row) for at in islice(within, count))
 
 

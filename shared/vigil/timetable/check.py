@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final
@@ -11,6 +12,8 @@ from ..contracts import (
     TimetableRow,
 )
 from ..contracts.board import (
+    AfterSchedule,
+    ChosenSchedule,
     CronSchedule,
     CronWork,
     EverySchedule,
@@ -21,10 +24,10 @@ from ..contracts.board import (
 from ..errors import InvalidInput
 from ..settings import models
 from ..settings.config import Config
+from ..skills.form import check_name as check_skill_name
 from ..subjects import SessionKey, check_part
 from ..tasks.check import check_text
-from .hours import hours_of
-from .schedule import END, INTERVAL_S_MAX, INTERVAL_S_MIN, check_cron, zone_of
+from .schedule import END, INTERVAL_S_MAX, INTERVAL_S_MIN, check_cron, hours_of, zone_of
 from .watched import check_watched
 
 NAME_LENGTH_MAX: Final = 100
@@ -34,6 +37,9 @@ JITTER_S_MAX: Final = 3600
 TIMEOUT_S_MIN: Final = 10
 TIMEOUT_S_MAX: Final = 3600
 TOKENS_MAX: Final = 10**9
+SOONEST_S_MIN: Final = 60
+"""Of runs that choose themselves when the next is."""
+ROW_ID: Final = re.compile(r"[0-9a-f]{32}")
 BEGINNING: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 
@@ -59,11 +65,16 @@ def check(row: TimetableRow) -> TimetableRow:
 
 
 def _check_work(row: TimetableRow, work: CronWork) -> None:
-    if not check_text("prompt", work.prompt, PROMPT_LENGTH_MAX).strip():
-        raise InvalidInput("prompt", "must say what is to be done")
+    if not check_text("prompt", work.prompt, PROMPT_LENGTH_MAX).strip() and not work.skill:
+        raise InvalidInput("prompt", "must say what is to be done, if no skill does")
+    if work.skill:
+        check_skill_name(work.skill)
     _check_target(row, work.target)
-    if work.watch is not None:
-        check_watched(work.watch)
+    if work.watch is None:
+        return
+    check_watched(work.watch)
+    if isinstance(row.schedule, AfterSchedule):
+        raise InvalidInput("watch", "goes with times: what follows another runs with its result")
 
 
 def check_schedule(schedule: Schedule) -> None:
@@ -73,6 +84,15 @@ def check_schedule(schedule: Schedule) -> None:
             check_cron(expression, zone)
         case EverySchedule(interval_s=interval_s):
             _check_range("interval_s", interval_s, INTERVAL_S_MIN, INTERVAL_S_MAX)
+        case ChosenSchedule(interval_s=interval_s, soonest_s=soonest_s, latest_s=latest_s):
+            _check_range("soonest_s", soonest_s, SOONEST_S_MIN, INTERVAL_S_MAX)
+            _check_range("latest_s", latest_s, SOONEST_S_MIN, INTERVAL_S_MAX)
+            if not soonest_s <= interval_s <= latest_s:
+                reason = f"must be from soonest_s to latest_s, {soonest_s} to {latest_s}"
+                raise InvalidInput("interval_s", f"{reason}, is {interval_s}")
+        case AfterSchedule(row=row):
+            if not ROW_ID.fullmatch(row):
+                raise InvalidInput("after", f"{row[:100]!r} is no id of a row: 32 hex digits")
         case OnceSchedule(at=at):
             if not BEGINNING <= at < END:
                 years = f"{BEGINNING.year} to {END.year - 1}"

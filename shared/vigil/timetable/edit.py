@@ -7,10 +7,17 @@ from datetime import datetime
 from typing import Any, Final
 
 from msgspec import UNSET
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from ..contracts import TimetableRow
-from ..contracts.board import CronSchedule, EverySchedule, OnceSchedule, Schedule
+from ..contracts.board import (
+    AfterSchedule,
+    ChosenSchedule,
+    CronSchedule,
+    EverySchedule,
+    OnceSchedule,
+    Schedule,
+)
 from ..errors import InvalidInput
 
 PLAIN: Final = (
@@ -25,29 +32,69 @@ PLAIN: Final = (
     "is_enabled",
 )
 """What of a row is changed as it is given."""
+SCHEDULES: Final = ("cron", "interval_s", "at", "after")
+"""What says when a row is due: one of them."""
+LIMITS: Final = ("soonest_s", "latest_s")
+OF_SCHEDULES: Final = ("after_on", *LIMITS)
+"""What goes with one of them."""
 
 
-def schedule_of(
-    cron: str | None, interval_s: int | None, at: datetime | None, zone: str
-) -> Schedule:
+def schedule_of(wanted: Mapping[str, Any], zone: str) -> Schedule:
     """Return when a row is to be due.
 
-    Raises:
-        InvalidInput: that is none of the three, or more than one.
+    Args:
+        wanted: one of `cron`, `interval_s`, `at` and `after` (the id of a row); with `interval_s`
+            also `soonest_s` and `latest_s`, with `after` also `after_on`.
 
-    >>> schedule_of("", 3600, None, "UTC")
+    Raises:
+        InvalidInput: that is none of them, or more than one.
+
+    >>> schedule_of({"interval_s": 3600}, "UTC")
     EverySchedule(interval_s=3600)
+    >>> schedule_of({"interval_s": 3600, "latest_s": 86400}, "UTC")
+    ChosenSchedule(interval_s=3600, soonest_s=3600, latest_s=86400)
     """
+    cron, interval_s, at, after = map(wanted.get, SCHEDULES)
     given: list[Schedule] = []
     if cron:
         given.append(CronSchedule(expression=cron.strip(), zone=zone))
     if interval_s is not None:
-        given.append(EverySchedule(interval_s=interval_s))
+        given.append(_every(interval_s, wanted.get("soonest_s"), wanted.get("latest_s")))
     if at is not None:
         given.append(OnceSchedule(at=at))
+    if after:
+        given.append(AfterSchedule(row=after, on=wanted.get("after_on") or "success"))
     if len(given) != 1:
-        raise InvalidInput("cron", "give one of cron, interval_s and at")
+        raise InvalidInput("cron", "give one of cron, interval_s, at and after")
+    if interval_s is None and any(wanted.get(name) is not None for name in LIMITS):
+        raise InvalidInput("interval_s", "must be given if runs are to choose when the next is")
+    if not after and wanted.get("after_on"):
+        raise InvalidInput("after", "must say which row, if after_on says which of its ends")
     return given[0]
+
+
+def _every(
+    interval_s: int, soonest_s: int | None, latest_s: int | None
+) -> EverySchedule | ChosenSchedule:
+    if soonest_s is None and latest_s is None:
+        return EverySchedule(interval_s=interval_s)
+    return ChosenSchedule(
+        interval_s=interval_s,
+        soonest_s=interval_s if soonest_s is None else soonest_s,
+        latest_s=interval_s if latest_s is None else latest_s,
+    )
+
+
+def _whole(schedule: Schedule, given: dict[str, Any]) -> dict[str, Any]:
+    """Return what is wanted of a schedule, with what stays as it is of one of the same kind."""
+    is_other = any(name in given for name in ("cron", "at", "after"))
+    match schedule:
+        case EverySchedule() | ChosenSchedule() if not is_other:
+            return asdict(schedule) | given
+        case AfterSchedule(row=row, on=on) if not is_other and "interval_s" not in given:
+            return {"after": row, "after_on": on, **given}
+        case _:
+            return given
 
 
 def changed(row: TimetableRow, wanted: Mapping[str, Any], now: datetime) -> TimetableRow:
@@ -66,9 +113,11 @@ def changed(row: TimetableRow, wanted: Mapping[str, Any], now: datetime) -> Time
         of_work["watch"] = None
     of_row = {name: given[name] for name in PLAIN if name in given}
     after = replace(row, work=replace(row.work, **of_work), **of_row)
-    cron, interval_s, at = given.get("cron"), given.get("interval_s"), given.get("at")
-    if cron or interval_s is not None or at is not None:
-        after = replace(after, schedule=schedule_of(cron, interval_s, at, after.zone))
+    names = (*SCHEDULES, *OF_SCHEDULES)
+    of_schedule = {name: given[name] for name in names if given.get(name, "") != ""}
+    if of_schedule:
+        whole = _whole(row.schedule, of_schedule)
+        after = replace(after, schedule=schedule_of(whole, after.zone))
     elif isinstance(after.schedule, CronSchedule):
         after = replace(after, schedule=replace(after.schedule, zone=after.zone))
     is_resumed = after.is_enabled and not row.is_enabled

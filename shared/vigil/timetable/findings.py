@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
 import msgspec
 
 from ..contracts import SlotEntry, TimetableRow
-from ..contracts.board import Ledger, is_asked_first
+from ..contracts.board import AfterSchedule, Ledger, is_asked_first
 from .ledger import LOST_AFTER
 from .reasons import AWAY
 from .schedule import jitter_of, upcoming
 
-What = Literal["undecided", "no_end", "failing", "never_ran", "missed", "late"]
+What = Literal["undecided", "no_end", "failing", "never_ran", "missed", "late", "cut_off"]
 LOOKED_BACK: Final = timedelta(days=7)
 UNDECIDED_AFTER: Final = timedelta(minutes=2)
 """A scheduler decides within a second, and another takes over within some."""
@@ -31,12 +31,17 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 def findings(
-    row: TimetableRow, ledger: Ledger, entries: Sequence[SlotEntry], now: datetime
+    row: TimetableRow,
+    ledger: Ledger,
+    entries: Sequence[SlotEntry],
+    now: datetime,
+    others: Iterable[TimetableRow] = (),
 ) -> list[Finding]:
     """Return what is wrong with a row that is on; nothing is with one that is paused or removed.
 
     Args:
         entries: its newest, the newest first.
+        others: the owner's rows.
 
     Raises:
         InvalidInput: its schedule is none.
@@ -50,6 +55,7 @@ def findings(
         *_failing(ledger, entries),
         *_never_ran(row, ledger, recent),
         *_missed(recent),
+        *_cut_off(row, others),
     ]
 
 
@@ -59,7 +65,7 @@ def _undecided(row: TimetableRow, ledger: Ledger, now: datetime) -> Iterator[Fin
     after = row.scheduled_at - timedelta(microseconds=1)
     if ledger.through is not None:
         after = max(after, ledger.through)
-    due_at = next(upcoming(row, after), None)
+    due_at = next(upcoming(row, after, ledger), None)
     wait = UNDECIDED_WATCH_AFTER if is_asked_first(row.work) else UNDECIDED_AFTER
     if due_at is not None and due_at + jitter_of(row, due_at) + wait < now:
         text = f"nobody decided about what was due at {_at(due_at)}: is a scheduler active?"
@@ -97,6 +103,17 @@ def _missed(recent: Sequence[SlotEntry]) -> Iterator[Finding]:
     late = sum(one.state == "late" for one in recent)
     if late:
         yield Finding("late", f"{late} of its runs of the last 7 days began late")
+
+
+def _cut_off(row: TimetableRow, others: Iterable[TimetableRow]) -> Iterator[Finding]:
+    if not isinstance(row.schedule, AfterSchedule):
+        return
+    id_ = row.schedule.row
+    above = next((one for one in others if one.id == id_ and not one.is_removed), None)
+    if above is None:
+        yield Finding("cut_off", "the row that it follows was removed: it will never run")
+    elif not above.is_enabled:
+        yield Finding("cut_off", f"it follows {above.name!r}, which is paused")
 
 
 def _at(at: datetime) -> str:

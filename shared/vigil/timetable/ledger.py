@@ -46,11 +46,12 @@ def after(ledger: Ledger, entry: SlotEntry) -> Ledger:
         others += (_run(entry, told_seq),)
     elif entry.state in ENDS and counts:
         failures = ledger.failures + 1 if entry.state == "failed" else 0
-        ledger = replace(ledger, failures=failures)
+        ledger = replace(ledger, failures=failures, ended_at=entry.at, next_s=entry.next_s)
     through = ledger.through
     if not entry.is_by_hand and (through is None or entry.due_at > through):
         through = entry.due_at
-    return replace(ledger, running=others, through=through)
+    followed = max(ledger.followed, entry.followed)
+    return replace(ledger, running=others, through=through, followed=followed)
 
 
 def is_busy(row: TimetableRow, ledger: Ledger) -> bool:
@@ -140,12 +141,16 @@ def ended(
     problem: str = "",
     delivery: Delivery = "",
     report: CycleReport | None = None,
+    next_s: int = 0,
+    result: str = "",
+    is_tainted: bool = False,
 ) -> SlotEntry:
     """Return the final entry of a run.
 
     Args:
         problem: why it failed; empty: it didn't.
         report: of a cycle.
+        next_s, result, is_tainted: as of the entry.
     """
     good: SlotState = "late" if run.is_late else "ran"
     return SlotEntry(
@@ -159,4 +164,7 @@ def ended(
         is_late=run.is_late,
         delivery=delivery,
         report=report,
+        next_s=next_s,
+        result=result,
+        is_tainted=is_tainted,
     )

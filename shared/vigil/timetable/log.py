@@ -63,11 +63,16 @@ class SlotLog:
 
     async def newest(self, whose: Scope, row: str) -> AsyncIterator[SlotEntry]:
         """Yield the entries of a row, the newest first. Raises: Unavailable, InvalidInput."""
+        async for _, entry in self.backwards(whose, row):
+            yield entry
+
+    async def backwards(self, whose: Scope, row: str) -> AsyncIterator[tuple[int, SlotEntry]]:
+        """Yield them with their places. Raises: as `newest`."""
         subject = whose.slot(row)
         message = await self._bus.get_last(STREAM, subject)
         while message is not None:
             entry = decode_slot(message.data)
-            yield entry
+            yield message.seq, entry
             found = None
             if entry.before:
                 found = await self._bus.get_next(STREAM, subject, entry.before)

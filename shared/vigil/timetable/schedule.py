@@ -1,4 +1,4 @@
-"""When a schedule is due (SPEC J-4). Pure.
+"""When a schedule is due, and in which hours a row may run (SPEC J-4). Pure.
 
 Cron expressions mean what Debian's cron makes of them. A fixed hour that a zone's clocks skip is
 due as soon as they have gone on, and one that they pass twice is due the first time, so a daily row
@@ -8,9 +8,9 @@ is due once every day; what recurs within the hour goes on at its own pace.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, time, timedelta
+from itertools import islice, takewhile
 from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -20,11 +20,16 @@ from ..contracts import (
     TimetableRow,
 )
 from ..contracts.board import (
+    AfterSchedule,
+    ChosenSchedule,
     CronSchedule,
     EverySchedule,
+    Ledger,
     OnceSchedule,
+    Schedule,
 )
 from ..errors import InvalidInput
+from ..settings.hours import span_of as hours_span_of
 
 RUNS_MAX: Final = 100
 """Missed instants that are known one by one; of those before there is a count."""
@@ -46,6 +51,8 @@ GRACE_S_MAX: Final = 7200
 EXPRESSION_LENGTH_MAX: Final = 200
 END: Final = datetime(9990, 1, 1, tzinfo=UTC)
 """The calendar ends a little later, and zones are ahead of UTC."""
+NEW: Final = Ledger()
+"""Of a row of which nothing is decided yet."""
 
 
 class Due(NamedTuple):
@@ -89,10 +96,14 @@ def zone_of(name: str) -> ZoneInfo:
         raise InvalidInput("zone", f"{name[:100]!r} is no IANA time zone") from error
 
 
-def upcoming(row: TimetableRow, after: datetime) -> Iterator[datetime]:
+def upcoming(row: TimetableRow, after: datetime, ledger: Ledger = NEW) -> Iterator[datetime]:
     """Yield the instants at which a row is due after that one, in UTC, without end if it has none.
 
-    Only those since its schedule holds: what it was before is another revision's.
+    Only those since its schedule holds: what it was before is another revision's. When another row
+    will end, nobody knows: one that follows it has none.
+
+    Args:
+        ledger: the row's; only one whose runs choose when the next is needs it.
 
     Raises:
         InvalidInput: its schedule is none.
@@ -106,6 +117,23 @@ def upcoming(row: TimetableRow, after: datetime) -> Iterator[datetime]:
             return _every(since, timedelta(seconds=interval_s), first, after)
         case CronSchedule() as schedule:
             return _cron(schedule, max(after, since - timedelta(microseconds=1)))
+        case ChosenSchedule() as schedule:
+            if any(not run.is_by_hand for run in ledger.running):
+                return iter(())  # its end tells
+            start = _chosen(row, schedule, ledger)
+            return _every(start, timedelta(seconds=schedule.interval_s), 0, after)
+        case AfterSchedule():
+            return iter(())
+
+
+def _chosen(row: TimetableRow, schedule: ChosenSchedule, ledger: Ledger) -> datetime:
+    """Return when a row is due next whose runs choose that."""
+    since, interval_s = row.scheduled_at, schedule.interval_s
+    if ledger.ended_at is None or ledger.ended_at < since:
+        return since if row.made_at == since else since + timedelta(seconds=interval_s)
+    wanted_s = ledger.next_s or interval_s
+    wait_s = min(max(wanted_s, schedule.soonest_s), schedule.latest_s)
+    return ledger.ended_at + timedelta(seconds=wait_s)
 
 
 def _every(since: datetime, interval: timedelta, first: int, after: datetime) -> Iterator[datetime]:
@@ -143,40 +171,52 @@ def _simulated(
         yield at.astimezone(UTC)
 
 
-def due_between(row: TimetableRow, after: datetime, until: datetime) -> Due:
+def due_between(row: TimetableRow, after: datetime, until: datetime, ledger: Ledger = NEW) -> Due:
     """Return the instants of a row after one and until another, that included.
+
+    Args:
+        ledger: as of `upcoming`.
 
     Raises:
         InvalidInput: its schedule is none.
     """
-    found = list(islice(_until(row, after, until), COUNTED_MAX + RUNS_MAX))
+    found = list(islice(_until(row, after, until, ledger), COUNTED_MAX + RUNS_MAX))
+    is_all = len(found) < COUNTED_MAX + RUNS_MAX
+    return due_of(found, found if is_all else _newest(row, until, ledger))
+
+
+def due_of(found: Sequence[datetime], newest: Sequence[datetime]) -> Due:
+    """Return instants as they are decided about.
+
+    Args:
+        found: oldest first.
+        newest: their end; more of it than of them, if there are too many to be counted.
+    """
     if len(found) <= RUNS_MAX:
         return Due(tuple(found))
-    newest = found if len(found) < COUNTED_MAX + RUNS_MAX else _newest(row, until)
     last, *known = newest[-RUNS_MAX - 1 :]
     return Due(tuple(known), len(found) - RUNS_MAX, found[0], last)
 
 
-def _until(row: TimetableRow, after: datetime, until: datetime) -> Iterator[datetime]:
-    for at in upcoming(row, after):
-        if at > until:
-            return
-        yield at
+def _until(
+    row: TimetableRow, after: datetime, until: datetime, ledger: Ledger
+) -> Iterator[datetime]:
+    return takewhile(lambda at: at <= until, upcoming(row, after, ledger))
 
 
-def _newest(row: TimetableRow, until: datetime) -> list[datetime]:
+def _newest(row: TimetableRow, until: datetime, ledger: Ledger) -> list[datetime]:
     """Return the last instants until that one, one more than `RUNS_MAX`; there are more."""
     match row.schedule:
-        case EverySchedule(interval_s=interval_s):
+        case EverySchedule(interval_s=interval_s) | ChosenSchedule(interval_s=interval_s):
             interval = timedelta(seconds=interval_s)
-            return list(_until(row, until - (RUNS_MAX + 1) * interval, until))
+            return list(_until(row, until - (RUNS_MAX + 1) * interval, until, ledger))
         case CronSchedule() as schedule:
             # It yields what is before its start, and whole seconds.
             start = until.replace(microsecond=0) + timedelta(seconds=1)
             latest = _simulated(schedule, start, backwards=True)
             backwards = islice((at for at in latest if at <= until), RUNS_MAX + 1)
             return list(backwards)[::-1]
-        case OnceSchedule():
+        case OnceSchedule() | AfterSchedule():
             return []
 
 
@@ -184,8 +224,11 @@ def grace_of(row: TimetableRow, due_at: datetime) -> timedelta:
     """Return how late a slot is still run: the row's own, or half its period, 2 min to 2 h."""
     if row.grace_s is not None:
         return timedelta(seconds=row.grace_s)
-    following = next(upcoming(row, due_at), None)
-    half_s = GRACE_S_MAX if following is None else (following - due_at).total_seconds() / 2
+    if isinstance(row.schedule, ChosenSchedule):
+        half_s = row.schedule.interval_s / 2
+    else:
+        following = next(upcoming(row, due_at), None)
+        half_s = GRACE_S_MAX if following is None else (following - due_at).total_seconds() / 2
     return timedelta(seconds=min(max(half_s, GRACE_S_MIN), GRACE_S_MAX))
 
 
@@ -198,13 +241,58 @@ def jitter_of(row: TimetableRow, due_at: datetime) -> timedelta:
     return timedelta(seconds=row.jitter_s * share)
 
 
-def words_of(schedule: CronSchedule | EverySchedule | OnceSchedule) -> str:
+def hours_of(text: str) -> tuple[time, time] | None:
+    """Read ``HH:MM-HH:MM``; None: always.
+
+    Raises:
+        InvalidInput: it is something else.
+
+    >>> hours_of("09:00-17:30")
+    (datetime.time(9, 0), datetime.time(17, 30))
+    >>> hours_of("9 to 5")
+    Traceback (most recent call last):
+    vigil.errors.InvalidInput: active_hours: '9 to 5' must be HH:MM-HH:MM (no '-')
+    """
+    if not text:
+        return None
+    try:
+        return hours_span_of(text)
+    except ValueError as error:
+        reason = f"{text[:100]!r} must be HH:MM-HH:MM ({str(error)[:100]})"
+        raise InvalidInput("active_hours", reason) from error
+
+
+def is_active(text: str, zone: str, at: datetime) -> bool:
+    """Whether an instant is in the hours: the start belongs to them, the end doesn't, they may go
+    over midnight, and equal ones mean always.
+
+    >>> from datetime import UTC
+    >>> night = datetime(2026, 11, 23, 2, 0, tzinfo=UTC)
+    >>> is_active("22:00-06:00", "UTC", night), is_active("09:00-17:00", "UTC", night)
+    (True, False)
+    """
+    hours = hours_of(text)
+    if hours is None or hours[0] == hours[1]:
+        return True
+    start, end = hours
+    local = at.astimezone(zone_of(zone)).time()
+    return start <= local < end if start < end else local >= start or local < end
+
+
+def words_of(schedule: Schedule, followed: str = "") -> str:
     """Say when a schedule is due, in English.
+
+    Args:
+        followed: the name of the row that it follows, if it does.
 
     >>> words_of(CronSchedule(expression="0 9 * * 1-5", zone="Europe/Berlin"))
     'At 09:00 on Monday through Friday (Europe/Berlin)'
     >>> words_of(EverySchedule(interval_s=5400))
     'every 90 min'
+    >>> words_of(ChosenSchedule(interval_s=3600, soonest_s=600, latest_s=86400))
+    'every 1 h, or as its runs choose: 10 min to 1 d after they end'
+    >>> words_of(AfterSchedule(row="1f" * 16, on="failure"), "backup")
+    "after each run of 'backup' that fails"
     """
     match schedule:
         case CronSchedule(expression=expression, zone=zone):
@@ -212,15 +300,36 @@ def words_of(schedule: CronSchedule | EverySchedule | OnceSchedule) -> str:
             words = CronSim(text, datetime(2026, 1, 1, tzinfo=UTC)).explain()
             return f"{words} ({zone})"
         case EverySchedule(interval_s=interval_s):
-            units = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
-            unit, size = next((unit, size) for unit, size in units if interval_s % size == 0)
-            return f"every {interval_s // size} {unit}"
+            return f"every {span_of(interval_s)}"
         case OnceSchedule(at=at):
             return f"once, at {at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+        case ChosenSchedule(interval_s=interval_s, soonest_s=soonest_s, latest_s=latest_s):
+            limits = f"{span_of(soonest_s)} to {span_of(latest_s)} after they end"
+            return f"every {span_of(interval_s)}, or as its runs choose: {limits}"
+        case AfterSchedule(row=id_, on=on):
+            which = {"success": " that succeeds", "failure": " that fails", "any": ""}[on]
+            return f"after each run of {followed or id_[:8]!r}{which}"
 
 
-def told_of(row: TimetableRow, now: datetime, count: int = 3) -> str:
+def span_of(seconds: int) -> str:
+    """Say a duration in its largest whole unit.
+
+    >>> span_of(86_400), span_of(90)
+    ('1 d', '90 s')
+    """
+    units = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
+    unit, size = next((unit, size) for unit, size in units if seconds % size == 0)
+    return f"{seconds // size} {unit}"
+
+
+def told_of(
+    row: TimetableRow, now: datetime, count: int = 3, *, ledger: Ledger = NEW, followed: str = ""
+) -> str:
     """Say when a row is due, and the next instants of it on the clocks of its zone.
+
+    Args:
+        ledger: as of `upcoming`.
+        followed: the name of the row that it follows, if it does.
 
     >>> from vigil.contracts.board import CronWork
     >>> now = datetime(2026, 11, 20, tzinfo=UTC)
@@ -232,9 +341,14 @@ def told_of(row: TimetableRow, now: datetime, count: int = 3) -> str:
     At 09:00 on Monday through Friday (Europe/Berlin); next: Fri 2026-11-20 09:00, \
 Mon 2026-11-23 09:00, Tue 2026-11-24 09:00 (Europe/Berlin)
     """
+    when = words_of(row.schedule, followed)
+    if isinstance(row.schedule, AfterSchedule):
+        return when
+    if isinstance(row.schedule, ChosenSchedule):
+        count = 1  # what follows the next one is its own to choose
     zone = zone_of(row.zone)
     following = [
-        f"{at.astimezone(zone):%a %Y-%m-%d %H:%M}" for at in islice(upcoming(row, now), count)
+        f"{at.astimezone(zone):%a %Y-%m-%d %H:%M}"
+        for at in islice(upcoming(row, now, ledger), count)
     ]
-    when = words_of(row.schedule)
     return f"{when}; next: {', '.join(following)} ({row.zone})" if following else f"{when}; over"

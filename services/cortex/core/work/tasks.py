@@ -183,11 +183,13 @@ def tell_end(
     sway: Sway,
     *,
     start: Start | None = None,
+    next_s: int = 0,
 ) -> None:
     """Tell the parent how this session ended, and of an errand the person.
 
     Args:
         start: which it would have begun with; None: which it began with.
+        next_s: of a run of the timetable: after how long it wants the next; 0: it said nothing.
     """
     start = start or draft.state.start
     if start is None:
@@ -204,6 +206,7 @@ def tell_end(
         state=state,
         content=shortened(content, TOLD_LENGTH_MAX),
         report=draft.report,
+        next_s=next_s,
     )
     tell_parent(draft, payload, sway)
 

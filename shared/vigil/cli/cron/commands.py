@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, Final
 from zoneinfo import ZoneInfo
@@ -11,15 +11,41 @@ from zoneinfo import ZoneInfo
 import typer
 
 from vigil.contracts.board import (
-    Misfire,
+    ChainOn,
     SlotState,
 )
 from vigil.sdk.client import Client
 
-from .. import exits, options, output, prefixes, tables, times
+from .. import exits, options, output, prefixes, tables
 from ..exact import exact
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
+from .arguments import (
+    After,
+    At,
+    Cron,
+    Every,
+    Hours,
+    Id,
+    Latest,
+    Model,
+    On,
+    OnMisfire,
+    Pointer,
+    Prompt,
+    Skill,
+    Soonest,
+    Target,
+    Timeout,
+    Tokens,
+    ToolArguments,
+    Watch,
+    Why,
+    Zone,
+    chosen,
+    fields_of,
+    pinned,
+)
 from .watch import watch_fields, watched
 
 NAME_LENGTH_MAX: Final = 40
@@ -30,59 +56,6 @@ app = CommandLine(
     help="What an agent does again and again: list, show, add, edit, pause, resume, run, remove, "
     "history, doctor, export. Default: list.",
 )
-
-_NAMED: Final = "Of a row, as `vigil cron` lists: its name, or its id or how that begins."
-Id = Annotated[str, typer.Argument(metavar="ID", help=_NAMED)]
-Cron = Annotated[
-    str | None,
-    typer.Option("--cron", metavar="EXPRESSION", help="As `0 9 * * 1-5`, or @daily."),
-]
-Every = Annotated[
-    str | None, typer.Option("--every", metavar="SPAN", help="As 90, 5m or 1d; and at once.")
-]
-At = Annotated[
-    str | None, typer.Option("--at", metavar="WHEN", help="Once: 2026-12-01T08:00Z, or 2d.")
-]
-Zone = Annotated[
-    str | None, typer.Option("--zone", help="Time zone, as Europe/Berlin. Default: yours.")
-]
-Prompt = Annotated[str | None, typer.Option("--prompt", help="What is to be done.")]
-OnMisfire = Annotated[
-    Misfire | None,
-    typer.Option("--misfire", help="What of what was missed is run. Default: latest."),
-]
-Hours = Annotated[
-    str | None, typer.Option("--hours", metavar="HH:MM-HH:MM", help="It is run in these alone.")
-]
-Target = Annotated[
-    str | None,
-    typer.Option("--target", metavar="KEY|CHANNEL", help="Where it is told. Default: your home."),
-]
-Timeout = Annotated[int | None, typer.Option("--timeout", metavar="SECONDS", help="Default: 120.")]
-Model = Annotated[
-    str | None, typer.Option("--model", metavar="NAME", help="Who answers, as `vigil models`.")
-]
-Tokens = Annotated[
-    int | None, typer.Option("--tokens", help="What all of it may take a day. 0: as configured.")
-]
-Watch = Annotated[
-    str | None,
-    typer.Option(
-        "--watch",
-        metavar="WHAT",
-        help="It is run only if that has changed: https://PAGE, feed:https://FEED, "
-        "files:notes/*.md of the workspace, command:LINE, mcp:SERVER__TOOL; or none.",
-    ),
-]
-Pointer = Annotated[
-    str | None,
-    typer.Option("--pointer", metavar="/KEY/0", help="What of watched JSON counts."),
-]
-ToolArguments = Annotated[
-    str | None,
-    typer.Option("--arguments", metavar="JSON", help="Of a watched tool."),
-]
-Why = Annotated[str, typer.Option("--why", help="For its history.")]
 
 
 def _state(one: Mapping[str, Any]) -> str:
@@ -133,6 +106,7 @@ FIELDS: Final = (
     Column("remembers", lambda one: "yes" if one["is_stateful"] else "no"),
     Column("watches", watched),
     Column("timeout", lambda one: f"{one['timeout_s']} s"),
+    Column("skill", lambda one: one["skill"] or "none"),
     Column("model", lambda one: one["model"] or "as others"),
     Column("tokens a day", lambda one: one["daily_tokens"] or "as configured"),
     Column("runs", "runs"),
@@ -204,10 +178,15 @@ def _show(found: dict[str, Any]) -> None:
 @app.command()
 def add(
     name: Annotated[str, typer.Argument(help="What you call it.")],
-    prompt: Annotated[str, typer.Argument(help="What is to be done, each time anew.")],
+    prompt: Annotated[str, typer.Argument(help="What is to be done, each time anew.")] = "",
     cron: Cron = None,
     every: Every = None,
+    soonest: Soonest = None,
+    latest: Latest = None,
     at: At = None,
+    after: After = None,
+    on: On = None,
+    skill: Skill = None,
     zone: Zone = None,
     misfire: OnMisfire = None,
     hours: Hours = None,
@@ -225,9 +204,10 @@ def add(
     agent: options.Agent = "vigil",
     why: Why = "",
 ) -> Result:
-    """Have something done again and again. Give one of --cron, --every and --at."""
-    fields = _fields(cron, every, at, zone, misfire, hours, target, timeout)
-    fields |= _pinned(model, tokens)
+    """Have something done again and again. Give one of --cron, --every, --at and --after."""
+    fields = fields_of(cron, every, at, zone, misfire, hours, target, timeout)
+    fields |= pinned(model, tokens) | chosen(soonest, latest) | _chained(after, on)
+    fields |= {} if skill is None else {"skill": skill}
     fields |= watch_fields(watch, pointer, arguments)
     made = options.client().make_cron_row(
         name, prompt, agent=agent, is_stateful=stateful, runs_once=once, why=why, **fields
@@ -242,7 +222,12 @@ def edit(
     prompt: Prompt = None,
     cron: Cron = None,
     every: Every = None,
+    soonest: Soonest = None,
+    latest: Latest = None,
     at: At = None,
+    after: After = None,
+    on: On = None,
+    skill: Skill = None,
     zone: Zone = None,
     misfire: OnMisfire = None,
     hours: Hours = None,
@@ -256,10 +241,10 @@ def edit(
     why: Why = "",
 ) -> Result:
     """Change a row. A run that has begun doesn't notice."""
-    fields = _fields(cron, every, at, zone, misfire, hours, target, timeout)
-    fields |= _pinned(model, tokens)
+    fields = fields_of(cron, every, at, zone, misfire, hours, target, timeout)
+    fields |= pinned(model, tokens) | chosen(soonest, latest) | _chained(after, on)
     fields |= watch_fields(watch, pointer, arguments)
-    given = {"name": name, "prompt": prompt}
+    given = {"name": name, "prompt": prompt, "skill": skill}
     return _changed(id_, why, **fields, **{k: v for k, v in given.items() if v is not None})
 
 
@@ -328,34 +313,10 @@ def history(
     return tables.listing("slots", found, SLOTS, empty="Nothing was due yet.")
 
 
-def _fields(
-    cron: str | None,
-    every: str | None,
-    at: str | None,
-    zone: str | None,
-    misfire: str | None,
-    hours: str | None,
-    target: str | None,
-    timeout: int | None,
-) -> dict[str, Any]:
-    """Return what is given, as the API calls it. Raises: InvalidInput."""
-    due_at = times.until("--at", at, datetime.now(UTC))
-    given = {
-        "cron": cron,
-        "interval_s": times.seconds("--every", every),
-        "at": due_at and due_at.isoformat(),
-        "zone": zone,
-        "misfire": misfire,
-        "active_hours": hours,
-        "target": target,
-        "timeout_s": timeout,
-    }
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def _pinned(model: str | None, tokens: int | None) -> dict[str, Any]:
-    given = {"model": model, "daily_tokens": tokens}
-    return {name: value for name, value in given.items() if value is not None}
+def _chained(after: str | None, on: ChainOn | None) -> dict[str, Any]:
+    """Return what is followed, by its id."""
+    row = {} if after is None else {"after": _find(options.client(), after)["id"]}
+    return row | ({} if on is None else {"after_on": on})
 
 
 def _changed(id_: str, why: str, **changes: Any) -> Result:
@@ -369,7 +330,7 @@ def _changed(id_: str, why: str, **changes: Any) -> Result:
 def _sentence(row: Mapping[str, Any]) -> str:
     """Repeat in words when a row is due."""
     following = _next(row)
-    ahead = f"next: {following}" if following else "nothing is due"
+    ahead = f"next: {following}" if following else "nothing is due ahead"
     return f"{row['name']!r} is {_state(row)}: {row['when']}; {ahead}."
 
 

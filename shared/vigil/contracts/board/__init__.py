@@ -21,7 +21,10 @@ from .grant import Address, AnyConstraint, Argv, Equal, Exact, Folder, Grant, Gr
 from .job import Job, Plan, Step, StepRun
 from .preference import BoardPreference
 from .row import (
+    AfterSchedule,
     AutonomyWork,
+    ChainOn,
+    ChosenSchedule,
     CronSchedule,
     CronWork,
     EverySchedule,
@@ -101,6 +104,7 @@ __all__ = [
     "QUESTION",
     "SHORT_NAME",
     "Address",
+    "AfterSchedule",
     "AnyConstraint",
     "Approval",
     "Argv",
@@ -114,7 +118,9 @@ __all__ = [
     "BoardKind",
     "BoardPreference",
     "BoardTask",
+    "ChainOn",
     "Change",
+    "ChosenSchedule",
     "Circuit",
     "CircuitState",
     "CronSchedule",

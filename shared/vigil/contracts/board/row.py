@@ -34,7 +34,28 @@ class OnceSchedule(Record, frozen=True, kw_only=True, tag_field="kind", tag="at"
     at: Instant
 
 
-Schedule = CronSchedule | EverySchedule | OnceSchedule
+class ChosenSchedule(Record, frozen=True, kw_only=True, tag_field="kind", tag="chosen"):
+    """As its runs say: each may choose when the next is, within limits, counted from its end."""
+
+    interval_s: int
+    """If a run says nothing."""
+    soonest_s: int
+    latest_s: int
+
+
+ChainOn = Literal["success", "failure", "any"]
+"""Which ends of a run make another row due."""
+
+
+class AfterSchedule(Record, frozen=True, kw_only=True, tag_field="kind", tag="after"):
+    """Each end of a run of another row, by hand or not, of the same person and agent."""
+
+    row: str
+    """Its id."""
+    on: ChainOn = "success"
+
+
+Schedule = CronSchedule | EverySchedule | OnceSchedule | ChosenSchedule | AfterSchedule
 
 
 class WatchedUrl(Record, frozen=True, kw_only=True, tag_field="kind", tag="url"):
@@ -82,6 +103,9 @@ class CronWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="cron"):
     """A prompt that an agent works on, each time in a session of its own."""
 
     prompt: str
+    """May be empty if there is a skill."""
+    skill: str = ""
+    """The name of a skill by which it is done; empty: none."""
     is_stateful: bool = False
     """Whether it is shown what earlier runs found, and what it finds is kept for later ones."""
     target: str = ""

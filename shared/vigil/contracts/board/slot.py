@@ -8,6 +8,7 @@ import msgspec
 
 from ..base import VERSION_1, Instant, Record
 from .cycle import CycleLedger, CycleReport
+from .row import ChosenSchedule
 
 SlotState = Literal["running", "ran", "late", "coalesced", "skipped", "missed", "failed"]
 """All but ``running`` are final, and each slot has exactly one final entry."""
@@ -30,6 +31,8 @@ class SlotRun(Record, frozen=True, kw_only=True):
     the owner's home."""
     timeout_s: int
     is_ordered: bool = False
+    choice: ChosenSchedule | None = None
+    """The limits within which it may choose when it is run next; None: it may not."""
 
 
 class LastSeen(Record, frozen=True, kw_only=True):
@@ -63,9 +66,10 @@ class OpenRun(Record, frozen=True, kw_only=True):
     is_late: bool = False
     """Whether it was begun late: then its good end is ``late``."""
     change: str = ""
-    """What a watcher saw change, or what is new for a cycle."""
+    """What a watcher saw change, what is new for a cycle, or what the run before it came to."""
     is_trusted: bool = False
-    """Whether what changed counts as trusted, by the configuration."""
+    """Whether that counts as trusted: by the configuration, or since nothing from outside had a
+    part in it."""
     told_seq: int = 0
     """Of a cycle: `CycleLedger.told_seq` if it fails."""
 
@@ -85,6 +89,12 @@ class Ledger(Record, frozen=True, kw_only=True):
     """Of a watcher; None: it never looked."""
     cycles: CycleLedger | None = None
     """Of the cycles of an agent; None: there was none."""
+    followed: int = 0
+    """Of a row that follows another: the place of that one's newest end that is decided about."""
+    ended_at: Instant | None = None
+    """When its newest run ended, those by hand not counted; None: none did."""
+    next_s: int = 0
+    """After how long that run wants the next; 0: it said nothing."""
 
 
 class SlotEntry(Record, frozen=True, kw_only=True):
@@ -109,13 +119,23 @@ class SlotEntry(Record, frozen=True, kw_only=True):
     """The session that runs it."""
     is_late: bool = False
     change: str = ""
-    """Why a watcher has it run, or what is new for a cycle."""
+    """Why it is run: what a watcher saw change, what is new for a cycle, or what the run before it
+    came to."""
     is_trusted: bool = False
-    """Whether what changed counts as trusted, by the configuration."""
+    """As of an `OpenRun`."""
     told_seq: int = 0
     """Of a cycle that begins: of SIGNALS all up to it is told to it."""
     report: CycleReport | None = None
     """Of a cycle that ended: what came of it."""
+    followed: int = 0
+    """Of a row that follows another: the place of the end that made it due; of a range of the
+    last."""
+    next_s: int = 0
+    """Of an end: after how long the run wants the next; 0: it said nothing."""
+    result: str = ""
+    """Of an end that another row follows: what the run said."""
+    is_tainted: bool = False
+    """Of an end: whether content from outside had a part in it."""
     delivery: Delivery = ""
     ledger: Ledger = Ledger()
     """All entries of the row up to this one: who reads the newest needs no other."""

@@ -1,0 +1,150 @@
+"""Rows that follow others: which may, and which ends of a run make one due. Pure.
+
+A row that follows another is due at each end of a run of it that fits. An end is known by its place
+in the ledger of the other; up to which all are decided about is in the ledger of the one that
+follows, so each end is decided about once. What comes of it is decided as of any instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from ..contracts import SlotEntry, TimetableRow
+from ..contracts.board import AfterSchedule, ChainOn
+from ..errors import InvalidInput
+from .ledger import ENDS
+from .schedule import Due, due_of
+
+LENGTH_MAX: Final = 10
+"""Rows that run one after the other."""
+RESULT_LENGTH_MAX: Final = 6_000
+"""Characters of a result that the next run is shown."""
+NOTHING: Final = "(It had nothing to say.)"
+
+
+class RunEnd(NamedTuple):
+    """An end of a run that another row follows."""
+
+    seq: int
+    """Its place in the ledger."""
+    at: datetime
+    entry: SlotEntry
+
+
+def fitted(row: TimetableRow, others: Iterable[TimetableRow]) -> TimetableRow:
+    """Return a row that may be among the owner's others.
+
+    Args:
+        others: ended ones, and it as it was, too.
+
+    Raises:
+        InvalidInput: it newly follows no row, one of another agent, or itself, by however many.
+    """
+    schedule, known = row.schedule, {one.id: one for one in others}
+    before = known.get(row.id)
+    if not isinstance(schedule, AfterSchedule) or row.is_removed:
+        return row
+    if before is not None and before.schedule == schedule and not before.is_removed:
+        return row
+    above = known.get(schedule.row)
+    if above is None or above.is_removed or above.is_of_system or above.agent != row.agent:
+        raise InvalidInput(
+            "after", f"there is no row {schedule.row[:8]!r} of {row.agent} to follow"
+        )
+    _check_path(row, known)
+    return row
+
+
+def _check_path(row: TimetableRow, known: dict[str, TimetableRow]) -> None:
+    names = [row.name]
+    at = row
+    while isinstance(at.schedule, AfterSchedule) and at.schedule.row in known:
+        if at.schedule.row == row.id:
+            path = " after ".join(repr(name) for name in [*names, row.name])
+            raise InvalidInput("after", f"{path}: that is a circle, and none would ever run")
+        at = known[at.schedule.row]
+        names.append(at.name)
+        if len(names) > LENGTH_MAX:
+            raise InvalidInput("after", f"more than {LENGTH_MAX} rows would follow one another")
+
+
+def followed_name(row: TimetableRow, rows: Iterable[TimetableRow]) -> str:
+    """Return the name of the row that one follows; empty: it follows none that is there."""
+    if not isinstance(row.schedule, AfterSchedule):
+        return ""
+    id_ = row.schedule.row
+    return next((one.name for one in rows if one.id == id_), "")
+
+
+def followers_of(row: str, rows: Iterable[TimetableRow]) -> list[TimetableRow]:
+    """Return the rows that follow that one."""
+    return [
+        one
+        for one in rows
+        if isinstance(one.schedule, AfterSchedule)
+        and one.schedule.row == row
+        and not one.is_removed
+    ]
+
+
+def fits(on: ChainOn, entry: SlotEntry) -> bool:
+    """Whether an entry is an end of a run that counts: where nothing was run, nothing ended."""
+    if entry.state not in ENDS or not entry.session:
+        return False
+    return on == "any" or (entry.state == "failed") == (on == "failure")
+
+
+def in_order(ends: Iterable[RunEnd], through: datetime | None) -> list[RunEnd]:
+    """Return ends, oldest first, each at an instant of its own after `through`: clocks of several
+    machines differ, and two runs may end at the same instant."""
+    found: list[RunEnd] = []
+    for end in sorted(ends):
+        at = end.at if through is None else max(end.at, through + timedelta(microseconds=1))
+        found.append(end._replace(at=at))
+        through = at
+    return found
+
+
+def due_of_ends(row: TimetableRow, ends: Sequence[RunEnd], after: datetime, until: datetime) -> Due:
+    """Return which ends make a row due, after an instant and until another, that included."""
+    schedule = row.schedule
+    if not isinstance(schedule, AfterSchedule):
+        return Due()
+    found = [
+        end.at
+        for end in ends
+        if after < end.at <= until
+        and end.entry.row == schedule.row
+        and fits(schedule.on, end.entry)
+    ]
+    return due_of(found, found)
+
+
+def shown(entry: SlotEntry, ends: Sequence[RunEnd]) -> SlotEntry:
+    """Return an entry of a row that follows, with the end that it is about; one that is run is
+    shown what that run came to."""
+    end = next((one for one in ends if one.at == entry.due_at), None)
+    if end is None:
+        return entry
+    entry = replace(entry, followed=end.seq)
+    if entry.state != "running":
+        return entry
+    is_trusted = not end.entry.is_tainted
+    return replace(entry, change=words_of(end.entry), is_trusted=is_trusted)
+
+
+def words_of(entry: SlotEntry) -> str:
+    """Say what a run came to.
+
+    >>> from datetime import UTC
+    >>> at = datetime(2026, 11, 20, tzinfo=UTC)
+    >>> words_of(SlotEntry(row="1f" * 16, due_at=at, at=at, state="failed", reason="401"))
+    'It failed: 401'
+    """
+    if entry.state == "failed":
+        return f"It failed: {entry.reason}"
+    return entry.result or NOTHING
