@@ -49,6 +49,11 @@ POINTS: Final = {
     "cortex.takeover.after_commit": ("the attempt is counted", "the next counts one more"),
     "cortex.event.read": ("an event was read", "read again"),
     "cortex.model.before_call": ("a loop's draft", "the same"),
+    "cortex.budget.reserved": (
+        "a call's worst case is set aside, nothing is asked",
+        "asked again; the first stays counted until 00:00 UTC",
+    ),
+    "cortex.budget.answered": ("the model answered, its count isn't settled", "the same"),
     "cortex.model.after_call": ("an answer, not committed", "asked, and paid, again"),
     "cortex.reflect.before_call": ("it will summarize, or look back", "decided again"),
     "cortex.reflect.after_call": ("that is answered, not committed", "decided, and paid, again"),

@@ -11,7 +11,13 @@ from typing import Final
 
 import pytest
 
-from tests.chaos import test_channel_kills, test_reflecting_kills, test_slot_kills, test_task_kills
+from tests.chaos import (
+    test_budget_kills,
+    test_channel_kills,
+    test_reflecting_kills,
+    test_slot_kills,
+    test_task_kills,
+)
 from tests.chaos.arena import Arena, Prepare, running_arena
 from tests.chaos.clients import Client
 from tests.chaos.processes import Step
@@ -88,6 +94,7 @@ def test_every_point_is_covered() -> None:
     covered = [p for part in (FIRST, SECOND) for points in part.values() for p in points]
     # Those of a message on a channel, and of a requeue, need a receiver and a wish.
     covered += test_channel_kills.POINTS
+    covered += test_budget_kills.POINTS
     covered += test_reflecting_kills.POINTS
     covered += test_slot_kills.POINTS
     covered += test_task_kills.POINTS

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 import structlog
 
+from vigil import crash
 from vigil.bus.bus import Bus, BusError
 from vigil.circuits import Circuits
 from vigil.clock import Clock
@@ -260,6 +261,7 @@ class Thinker:
         except (Unavailable, BusError) as error:
             reason = f"the budget can't be read: {error}"
             raise ModelError(reason, is_retryable=True, kind="budget") from error
+        crash.point("cortex.budget.reserved")
         try:
             answer = await chosen.model.answer(request, on_text)
         except ModelError as error:
@@ -268,6 +270,7 @@ class Thinker:
                 await self._settle(reservation, None)
             error.notices = reservation.notices
             raise
+        crash.point("cortex.budget.answered")
         await self._settle(reservation, answer.usage)
         tier, why = request.tier, request.tier_reason
         used = msgspec.structs.replace(answer.usage, tier=tier, tier_reason=why)
