@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from vigil.minds import has_mind
 from vigil.settings import models
 from vigil.settings.config import Config
 from vigil.settings.homes import homes_of
@@ -33,6 +34,7 @@ RENAMED: Final = {
     "approval_expires_s": "approvals.expires_s",
     "approvals_max": "approvals.open_max",
     "tasks_need_approval": "tasks.approval",
+    "mind_tick_s": "mind.tick_seconds",
     "pause_s": "memory.pause_s",
 }
 """Field -> its setting (``section.key``)."""
@@ -44,6 +46,7 @@ MADE: Final = frozenset(
         "coalesce_ms",
         "double_text",
         "fallback",
+        "has_mind",
         "home_thread",
         "homes",
         "looks",
@@ -84,6 +87,7 @@ def policy_of(config: Config, key: SessionKey) -> Policy:
         home_thread=config.person_of(key.user).home_thread,
         homes=tuple(map(str, homes_of(config, key))) if key.user == TEAM else (),
         teams=config.teams,
+        has_mind=has_mind(config, key.agent),
         looks=frozenset(agent.looks if key.kind == CYCLE else ()),
         urls=frozenset(url for site in config.sites.values() for url in site.urls),
     )

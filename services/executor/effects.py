@@ -15,7 +15,6 @@ from vigil import crash
 from vigil.contracts import (
     Approval,
     BoardChange,
-    BoardChangePayload,
     BoardEntry,
     CancelCall,
     Control,
@@ -30,6 +29,7 @@ from vigil.contracts import (
     decode_board,
     encode,
 )
+from vigil.contracts.board import BoardAction
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.observe import trace
 from vigil.runtime import Context
@@ -90,13 +90,8 @@ class Carrying:
                 await self._send_verdict(key, effect)
             case CancelCall():
                 await self._cancel(key, effect)
-            case BoardChange(payload=BoardChangePayload(entity=entity)):
-                if isinstance(entity, Approval | Job):
-                    await self._change(key, effect, turn_seq)
-                    if isinstance(entity, Approval):
-                        await self._verdicts.take(key, entity, effect.id)
-                else:
-                    await self._board.change(key, effect, entity)
+            case BoardChange():
+                await self._on_board(key, effect, turn_seq)
             case _:
                 assert_never(effect)
 
@@ -175,6 +170,17 @@ class Carrying:
         self._withdraw(call_id)
 
     # ------------------------------------------------------------ the board
+
+    async def _on_board(self, key: SessionKey, effect: BoardChange, turn_seq: int) -> None:
+        entity = effect.payload.entity
+        if isinstance(entity, BoardAction):
+            await self._board.note(key, effect, entity)
+        elif isinstance(entity, Approval | Job):
+            await self._change(key, effect, turn_seq)
+            if isinstance(entity, Approval):
+                await self._verdicts.take(key, entity, effect.id)
+        else:
+            await self._board.change(key, effect, entity)
 
     async def _change(self, key: SessionKey, effect: BoardChange, turn_seq: int) -> None:
         """Store what an entity is now, unless a newer turn was faster."""

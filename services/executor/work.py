@@ -36,6 +36,7 @@ from vigil.contracts import (
 )
 from vigil.contracts.board import AskedEntity
 from vigil.errors import InvalidInput
+from vigil.minds import is_mind
 from vigil.subjects import PART, SessionKey, check_part, token_of
 from vigil.teams import TEAM, Teams, may_act
 from vigil.worker import turns
@@ -228,7 +229,8 @@ def relative_of(key: SessionKey, text: str) -> SessionKey:
 
 
 def home_of(key: SessionKey, text: str, teams: Teams) -> SessionKey:
-    """Parse the key of a home: of the same person and agent, or of a member of the team.
+    """Parse the key of a home: of the same person and agent, or of a member of the team; or that of
+    the agent's mind for the same person.
 
     Raises:
         InvalidInput: it is no key, no conversation, or somebody else's.
@@ -237,8 +239,8 @@ def home_of(key: SessionKey, text: str, teams: Teams) -> SessionKey:
     is_of_team = key.user == TEAM and home.user != TEAM
     if not (is_of_team and may_act(home.user, key.user, key.agent, teams)):
         home = relative_of(key, text)
-    if home.is_system:
-        raise InvalidInput("home", f"{home} is no conversation")
+    if home.is_system and not is_mind(home):
+        raise InvalidInput("home", f"{home} is no conversation, and not the agent's mind")
     return home
 
 

@@ -29,6 +29,7 @@ from .config import SchedulerLimits
 from .decide import Changes
 from .goals import GoalDeadlines
 from .intake import TimerTurns, catch_up
+from .minds import MindKeeper
 from .promotion import PauseSwitch, Promoter
 from .rearm import make_again
 from .store import SERVICE, STREAM, TimerStore
@@ -77,6 +78,7 @@ class Term:
             group.create_task(Pickup(self._context, self._pause).run())
             group.create_task(GoalDeadlines(self._context, self._pause).run())
             group.create_task(TimetableClock(self._context, self._pause, self._gate).run())
+            group.create_task(MindKeeper(self._context, self._pause).run())
             rows = RowKeeper(self._context, self._pause)
             group.create_task(rows.run())
             group.create_task(

@@ -228,9 +228,9 @@ ROLES: Final[dict[str, Role]] = {
     "gateway": Role(
         publishes=(
             "session.*.*.*.in.said.user", "session.*.*.*.in.control", "session.*.*.*.in.external",
-            "system.*.*.*.in.control", "dead.gateway.*.*.*", "dead.ended.*.*.*",
-            *on_board("job", "grant", "task", "row", "goal", "preference", "action", "circuit"),
-            ANYBODY.slot(), UPLOADS_ALL, FILES_ALL,
+            "system.*.*.*.in.control", "system.*.*._mind.in.external", "dead.gateway.*.*.*",
+            "dead.ended.*.*.*", *on_board("task", "row", "goal", "preference", "action", "circuit"),
+            *on_board("job", "grant"), ANYBODY.slot(), UPLOADS_ALL, FILES_ALL,
         ),
         subscribes=("live.*.*.*",),
         follows=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", "SIGNALS", "DEAD"),
@@ -275,7 +275,7 @@ ROLES: Final[dict[str, Role]] = {
     "scheduler": Role(
         publishes=(
             "timer.>", "due.>", "session.*.*.*.in.timer", "session.*.*.*.in.control",
-            "system.*.*.*.in.timer", "system.*.*.*.in.control",
+            "system.*.*.*.in.timer", "system.*.*.*.in.control", "system.*.*._mind.in.tick",
             *on_board("task", "row", "goal", "bulletin"), ANYBODY.slot(), "dead.scheduler.*.*.*",
         ),
         follows=("TIMERS", "SESSIONS", "SYSTEM", "BOARD", "SLOTS", "SIGNALS"),
@@ -294,11 +294,11 @@ ROLES: Final[dict[str, Role]] = {
         publishes=(
             "session.*.*.*.call.*", "session.*.*.*.in.tool_result", "session.*.*.*.in.control",
             "session.*.*.*.in.told.*", "system.*.*.*.call.*", "system.*.*.*.in.tool_result",
-            "system.*.*.*.in.control", EXECUTOR_CANCEL, "dead.executor.*.*.*",
-            *on_board("approval", "job", "task", "use", "row", "goal", "preference", "action"),
-            ANYBODY.slot(), UPLOADS_ALL, FILES_ALL, "board._._.circuit.*",  # no grant
-        ),
-        subscribes=(EXECUTOR_CANCEL, "rpc.executor.probe"), follows=("BOARD",),
+            "system.*.*.*.in.control", "system.*.*._mind.in.told.*", EXECUTOR_CANCEL,
+            "dead.executor.*.*.*", *on_board("use", "row", "goal", "preference", "action", "task"),
+            *on_board("approval", "job"), "board._._.circuit.*", ANYBODY.slot(),  # no grant
+            UPLOADS_ALL, FILES_ALL,
+        ), subscribes=(EXECUTOR_CANCEL, "rpc.executor.probe"), follows=("BOARD",),
         pulls=(EXECUTOR_TURNS, EXECUTOR_TURNS_SYSTEM),
         reads=("SESSIONS", "SYSTEM", "BOARD", "SLOTS", *ATTACHED),
         buckets_r=("CONFIG",),

@@ -121,7 +121,7 @@ async def test_lists_show_them_only_if_asked(gate: Gate) -> None:
     admin = await gate.person("root", is_admin=True)
     assert "bob:vigil:_worker-1" in await listed(admin, kind="worker")
     assert await listed(admin, kind="worker", user="bob") == ["bob:vigil:_worker-1"]
-    assert_problem(await ann.get("/api/sessions?kind=mind"), 422, "kind")
+    assert_problem(await ann.get("/api/sessions?kind=dream"), 422, "kind")
 
 
 async def listed(person: Any, **query: str) -> list[str]:

@@ -18,6 +18,8 @@ from tests.support.gateway import Gate, running_gateway, until
 from tests.support.programs import Program, admit, are_taken_in, connect
 from vigil.contracts import DeadLetter, External, State, decode_dead_letter, decode_event
 from vigil.errors import InvalidInput
+from vigil.settings.config import Config
+from vigil.settings.sections import Agent
 from vigil.topology import MIB
 
 pytestmark = pytest.mark.usefixtures("own_broker")
@@ -85,12 +87,12 @@ def test_it_is_for_ones_own_sessions_and_ones_teams(
 ) -> None:
     """X-4, L-17."""
     told = cloud_events.structured(event(subject=subject), LIMITS)
-    teams = {"desk": ("ann",)}
+    config = Config(agents={"desk": Agent(kind="team", members=("ann",))})
     if is_theirs:
-        assert str(events.session_for(told, user, teams)) == subject
+        assert str(events.session_for(told, user, config)) == subject
     else:
         with pytest.raises(InvalidInput, match="of another user"):
-            events.session_for(told, user, teams)
+            events.session_for(told, user, config)
 
 
 async def test_no_header_of_a_program_goes_any_further(gate: Gate, ci: Program) -> None:

@@ -32,8 +32,6 @@ from vigil.contracts import (
     ScheduleTimer,
     ScheduleTimerPayload,
     State,
-    TellPerson,
-    TellPersonPayload,
     TextBlock,
     TimerKind,
     ToldPayload,
@@ -49,6 +47,7 @@ from vigil.subjects import SessionKey
 from ..profiles import thinking
 from . import sway as sways
 from .context.inputs import Inputs
+from .mind import tidings
 from .policy import Moment, Policy, limited
 from .profile import Profile
 from .sway import Sway
@@ -334,7 +333,9 @@ class Draft:
         # With a state that could not be read went what tells who had a part in it.
         is_quotable = self.is_for_one and not (sway.is_outside or self.state.is_locked)
         title = job_record.line(job.skill or job.goal) if is_quotable else job.skill or ""
-        self.tell_home("job", job_record.last_words(job, is_quotable=is_quotable), title=title)
+        words = job_record.last_words(job, is_quotable=is_quotable)
+        self.tell_home("job", words, title=title)
+        tidings.tell_mind(self, "job", words, title=title)
 
     def tell_home(
         self,
@@ -345,12 +346,12 @@ class Draft:
         urgency: Urgency = "normal",
         is_ordered: bool = True,
         once: str = "",
+        sway: Sway = Sway.NONE,
     ) -> None:
-        """Have the person, or each member of the team, told where they are: this session belongs
-        to no conversation.
+        """Have the person, or each member of the team, told where they are.
 
         Args:
-            text: nothing of it may be from outside, since it is said as it stands.
+            sway: of the text, which is said as it stands.
             once: what is told once in a home, whoever tells it; empty: this.
         """
         key = SessionKey.parse(self.key)
@@ -361,12 +362,11 @@ class Draft:
             title=title,
             urgency=urgency,
             is_ordered=is_ordered,
+            is_tainted=sway.is_outside,
         )
         own = str(replace(key, thread=self.policy.home_thread))
         for home in self.policy.homes or (own,):
-            payload = TellPersonPayload(home=home, told=told, once=once)
-            effect, ordinal = self.next_id("tell_person", payload, home)
-            self.effects.append(TellPerson(id=effect, ordinal=ordinal, payload=payload))
+            tidings.tell(self, home, told, once)
 
     def _turn(self, turn_id: str, history_from: int) -> Turn:
         state = replace(

@@ -50,7 +50,7 @@ def receive(draft: Draft, cause: Cause, event: External) -> None:
 
 def consider(draft: Draft, cause: Cause, event: External) -> None:
     """Write down what it told; ask the model about it, or say why not."""
-    _write_down(draft, _block(event))
+    _write_down(draft, block_of(event))
     refusal, until = speech.gate(draft, is_ordered=False), speech.held_until(draft)
     if refusal is not None:
         draft.note(f"blocked_{refusal.code}", refusal.text, event.id)
@@ -67,7 +67,7 @@ def consider(draft: Draft, cause: Cause, event: External) -> None:
 
 def remember(draft: Draft, events: Sequence[External]) -> int:
     """Write down as many void events as fit into one turn; return how many."""
-    blocks = [_block(event) for event in events]
+    blocks = [block_of(event) for event in events]
     count = fitting(map(stored_size, blocks))
     for block in blocks[:count]:
         _write_down(draft, block)
@@ -82,7 +82,8 @@ def _write_down(draft: Draft, block: ExternalBlock) -> None:
         draft.note("content_cut", f"{block.left_out} characters are left out", block.event_id)
 
 
-def _block(event: External) -> ExternalBlock:
+def block_of(event: External) -> ExternalBlock:
+    """Return what a row holds of an event."""
     payload = event.payload
     return ExternalBlock(
         event_id=event.id,

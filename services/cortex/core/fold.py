@@ -149,6 +149,8 @@ def take(key: str, state: State, events: Sequence[Event], moment: Moment, policy
 
 def _take(draft: Draft, causes: Sequence[Cause], events: Sequence[Event]) -> int:
     """Take as many events as go into one turn; return how many."""
+    if draft.policy.profile.take is not None:
+        return draft.policy.profile.take(draft, causes, events)
     cause, event = causes[0], events[0]
     match event:
         case UserMessage():

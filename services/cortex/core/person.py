@@ -28,6 +28,7 @@ from . import gates, loops, speech
 from . import sway as sways
 from .context import sight
 from .draft import Draft
+from .mind import stop
 from .queue import QUEUE_MAX, enqueue, fitting, in_its_place, stored_size
 from .work import approvals, detached, spoken
 
@@ -70,12 +71,15 @@ def _let_pass(draft: Draft, cause: Cause) -> None:
 
 
 def _decides(draft: Draft, cause: Cause, event: UserMessage) -> bool:
-    """Take the message for a verdict, if it is one and nothing else; return whether it was."""
-    words = spoken.read(event.payload.text)
-    if words is None:
+    """Take the message for a verdict, or for the end of a goal, if it is that and nothing else;
+    return whether it was."""
+    words, stopped = spoken.read(event.payload.text), stop.read(event.payload.text)
+    if words is None and stopped is None:
         return False
     draft.cause = cause
-    if not spoken.decide(draft, words, by=event.payload.by or draft.key.partition(":")[0]):
+    by = event.payload.by or draft.key.partition(":")[0]
+    is_verdict = words is not None and spoken.decide(draft, words, by=by)
+    if not (is_verdict or (stopped is not None and stop.decide(draft, stopped))):
         return False
     _let_pass(draft, cause)
     draft.ended.append(cause.id)

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from vigil.contracts import SOCKET, Approval, Start, Tool
+from vigil.contracts.board import BoardPreference
 from vigil.goals.lifecycle import ReadGoal
 from vigil.grants.rule import Standing
 from vigil.settings.hours import NEVER, UNENDING
@@ -64,6 +65,10 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     coalesce_ms: int = 500
     channels: tuple[str, ...] = ()
     """Names of the ways out beside the socket."""
+    mind_tick_s: int = 30
+    """Shortest time between two looks of a mind."""
+    has_mind: bool = False
+    """Whether the agent has one that is on."""
     pause_s: int = 0
     """After so long without a word the model is asked what to remember; 0: never."""
     route: str = SOCKET
@@ -157,7 +162,7 @@ class Hours(msgspec.Struct, frozen=True, kw_only=True):
         return next_at(at.replace(microsecond=0), self.digest, self.zone)
 
 
-OnBoard = Literal["tasks", "goals"]
+OnBoard = Literal["tasks", "goals", "habits"]
 """What a tool may need to know of the board: fields of a `Moment`."""
 
 
@@ -186,6 +191,8 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     """What is on the board for the person and agent: read when a model called for it."""
     goals: tuple[ReadGoal, ...] = ()
     """As `tasks`."""
+    habits: tuple[BoardPreference, ...] = ()
+    """Preferences that were taught again and again in the last days; as `tasks`."""
     approvals: tuple[Approval, ...] = ()
     """Open requests of the owner's, in other sessions, too, that the message names: read when it's
     a verdict in words."""

@@ -8,14 +8,15 @@ or of the model it asks of the `Desk`, which is the open session's.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import msgspec
 
-from vigil.contracts import Cause, Risk, Row, Tool
+from vigil.contracts import Cause, Event, Risk, Row, Tool
 from vigil.contracts.arguments import Arguments
+from vigil.contracts.board import BoardAction, BoardGoal, BoardPreference
 from vigil.memory.operation import tools as memory_tools
 
 from .tools.declaration import declared
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from ..thought.model import Effort, ModelAnswer, ModelError, Tier, ToolSpec
     from .context.offers import Offer
     from .draft import Draft
+    from .policy import OnBoard
 
 MEMORY: Final = "memory"
 """Every tool of the memory."""
@@ -65,6 +67,16 @@ class ModelQuestion(NamedTuple):
     """None: as a step of any loop fails."""
 
 
+class OwnersBoard(NamedTuple):
+    """What stands on the board for a person and agent."""
+
+    goals: tuple[BoardGoal, ...] = ()
+    """Those that haven't ended, the more important first, and the last of the others."""
+    preferences: tuple[BoardPreference, ...] = ()
+    actions: tuple[BoardAction, ...] = ()
+    """The oldest first."""
+
+
 class Desk(Protocol):
     """What an open session does for its profile."""
 
@@ -89,6 +101,10 @@ class Desk(Protocol):
 
     def newest(self) -> tuple[Row, ...]:
         """Return the rows of the session that are known, oldest first."""
+        ...
+
+    async def board(self) -> OwnersBoard:
+        """Read what stands on the board now. Raises: Unavailable."""
         ...
 
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -134,6 +150,14 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """Goes on where a loop would end with its last words, which it's given; None: it ends."""
     keep_up: Callable[[Draft], None] | None = None
     """Called after every event while its loop is open."""
+    take: Callable[[Draft, Sequence[Cause], Sequence[Event]], int] | None = None
+    """Takes as much as it can of what is queued, and returns how many that are; None: as a
+    conversation does, one after the other."""
+    hear_end: Callable[[Draft, Cause, Event, str], None] | None = None
+    """Takes note that something ended which no loop waited for, by its id among the state's tasks;
+    None: as a conversation does."""
+    reads: tuple[OnBoard, ...] = ()
+    """What of the board is in the moment when something queued is taken, or a model answered."""
     give_way: Callable[[Draft, str], None] | None = None
     """Closes its loop for whatever comes in, which is then taken at once; None: that waits."""
     tools: tuple[str, ...] = ()

@@ -75,6 +75,8 @@ def head(state: State, policy: Policy) -> tuple[Queued, ...]:
     queue = state.queue
     if not queue:
         return ()
+    if policy.profile.take is not None:
+        return queue[:TOGETHER_MAX]
     if is_void(state, queue[0]):
         run = takewhile(lambda queued: is_void(state, queued), queue)
     elif queue[0].type == "user_message" and policy.double_text == "coalesce":

@@ -71,7 +71,7 @@ def take(draft: Draft, cause: Cause, event: ToldEvent) -> None:
     later = _later(draft, payload, name)
     if later is not None:
         why, due_at = later
-        draft.row("user", "task", _block(payload, event.id))
+        draft.row("user", "task", block_of(payload, event.id))
         _keep(draft, payload, name, due_at)
         draft.note("digested", why, event.id)
         draft.outcome = "held"
@@ -79,7 +79,7 @@ def take(draft: Draft, cause: Cause, event: ToldEvent) -> None:
         return
     draft.make_way("a report came in")
     sway = sways.of(payload)
-    draft.row("user", "task", _block(payload, event.id))
+    draft.row("user", "task", block_of(payload, event.id))
     _say(draft, cause, payload.text[:CONTENT_MAX], sway, payload)
     if payload.row:
         entry = _entry(draft, payload)
@@ -128,7 +128,8 @@ def _say(draft: Draft, cause: Cause, text: str, sway: Sway, payload: ToldPayload
     loops.end(draft, "answered")
 
 
-def _block(payload: ToldPayload, event_id: str) -> TaskBlock:
+def block_of(payload: ToldPayload, event_id: str) -> TaskBlock:
+    """Return what a row holds of it."""
     return TaskBlock(
         call_id=event_id,
         tool=payload.what or REPORTS,

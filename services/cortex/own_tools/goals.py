@@ -42,7 +42,7 @@ from ..core.tools import calls
 from ..core.tools.declaration import Answer, OwnCall, Result, tool
 from ..core.work.tasks import shortened
 
-PROFILES: Final = ("channel", "worker", "cron", "autonomy")
+PROFILES: Final = ("channel", "worker", "cron", "autonomy", "mind")
 SHOWN_LENGTH_MAX: Final = 300
 """Characters of each text in a list."""
 LISTED_MAX: Final = 50

@@ -65,7 +65,7 @@ def _obstacle(given: LearnPreference, call: OwnCall, draft: Draft) -> str | None
     return calls.refusal(draft, call.use.input)
 
 
-@tool(risk="write", profiles=("channel", "autonomy"), obstacle=_obstacle)
+@tool(risk="write", profiles=("channel", "autonomy", "mind"), obstacle=_obstacle)
 def learn_preference(given: LearnPreference, call: OwnCall, draft: Draft) -> Answer:
     """Hand in a lesson; what it adds to what is known is found when it's stored."""
     key, now = SessionKey.parse(draft.key), draft.moment.now

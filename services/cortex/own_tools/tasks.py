@@ -92,7 +92,7 @@ def _no_room(given: Arguments, call: OwnCall, draft: Draft) -> str | None:
     return calls.refusal(draft, call.use.input)
 
 
-@tool(risk="write", profiles=("channel", "worker", "cron", "autonomy"), obstacle=_no_room)
+@tool(risk="write", profiles=("channel", "worker", "cron", "autonomy", "mind"), obstacle=_no_room)
 def task_create(given: TaskCreate, call: OwnCall, draft: Draft) -> Answer:
     """Make a task; whether there is room for one more is found when it's stored."""
     key, now, loop = SessionKey.parse(draft.key), draft.moment.now, draft.loop
@@ -147,7 +147,7 @@ def _obstacle(given: TaskUpdate, call: OwnCall, draft: Draft) -> str | None:
 
 @tool(
     risk="write",
-    profiles=("channel", "worker", "cron", "autonomy"),
+    profiles=("channel", "worker", "cron", "autonomy", "mind"),
     obstacle=_obstacle,
     reads=("tasks",),
 )
@@ -182,7 +182,7 @@ def _changed(task: BoardTask, given: TaskUpdate, call: OwnCall, draft: Draft) ->
 # ---------------------------------------------------------------- task_list
 
 
-@tool(risk="read", profiles=("channel", "worker", "cron", "autonomy"), reads=("tasks",))
+@tool(risk="read", profiles=("channel", "worker", "cron", "autonomy", "mind"), reads=("tasks",))
 def task_list(given: TaskList, call: OwnCall, draft: Draft) -> Result:
     """Show the tasks; what comes from outside among them has its part in the loop from then on."""
     wanted = lifecycle.OPEN if given.status is None else (given.status,)

@@ -12,7 +12,7 @@ from vigil.contracts.made import SeenCut
 from .. import core
 from ..core import CompactionPlan, Draft, Window
 from ..core.context.offers import Offer
-from ..core.profile import Inquiry, ModelQuestion
+from ..core.profile import Inquiry, ModelQuestion, OwnersBoard
 from ..session.history import History
 from ..thought.model import ModelAnswer, ModelError, ToolSpec
 
@@ -70,6 +70,10 @@ class RecordedDesk:
     def newest(self) -> tuple[Row, ...]:
         """Return the rows of the session that were known."""
         return self._history.newest
+
+    async def board(self) -> OwnersBoard:
+        """Return nothing: it is only shown to a model."""
+        return OwnersBoard()
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """Return no tools: they are only shown to a model."""

@@ -7,7 +7,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from vigil import crash
-from vigil.board.kept import BULLETINS, KeptBoard
+from vigil.board.asked import read_goals
+from vigil.board.kept import ACTIONS, BULLETINS, KeptBoard
 from vigil.board.preferences import OwnersPreferences
 from vigil.bus.bus import Bus
 from vigil.clock import Clock
@@ -21,7 +22,7 @@ from .. import core
 from ..core import Draft, Policy
 from ..core.context.offers import Offer
 from ..core.policy import limited
-from ..core.profile import Inquiry, ModelQuestion
+from ..core.profile import Inquiry, ModelQuestion, OwnersBoard
 from ..profiles import profile_of
 from ..thought.accounts import Notice
 from ..thought.compactor import Compactor
@@ -65,6 +66,7 @@ class SessionDesk:
         self._toolbox = toolbox
         self._memory = memory
         self._bulletins = KeptBoard(bus, BULLETINS)
+        self._actions = KeptBoard(bus, ACTIONS)
         self._preferences = OwnersPreferences(bus, key.scope)
         self._policy = policy
         self._person = person
@@ -192,6 +194,18 @@ class SessionDesk:
     def newest(self) -> tuple[Row, ...]:
         """Return the rows that are known. See `Desk.newest`."""
         return self._loaded().history.newest
+
+    async def board(self) -> OwnersBoard:
+        """Read the owner's goals, preferences and actions. See `Desk.board`."""
+        whose = self._key.scope
+        goals, preferences, actions = await asyncio.gather(
+            read_goals(self._bus, whose), self._preferences.now(), self._actions.all(whose)
+        )
+        return OwnersBoard(
+            goals=tuple(one.goal for one in goals),
+            preferences=preferences,
+            actions=tuple(sorted((one.entity for one in actions), key=lambda one: one.number)),
+        )
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """Return all tools that there are. See `Desk.specs`."""

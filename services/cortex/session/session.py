@@ -14,7 +14,6 @@ import structlog
 from vigil import crash
 from vigil.board.asked import read_asked
 from vigil.board.grants import OwnersGrants
-from vigil.board.mirror import open_approvals
 from vigil.bus.bus import Bus, Message
 from vigil.bus.shared import SharedFollower
 from vigil.clock import Clock
@@ -32,7 +31,6 @@ from .. import core
 from ..core import Draft, Moment, Policy
 from ..core.profile import ModelQuestion
 from ..core.tools.declaration import read_by
-from ..core.work import spoken
 from ..policy import hours_of, routed
 from ..thought.model import ModelAnswer, ModelError
 from ..thought.recollector import LoopMemory, Recollector
@@ -45,6 +43,7 @@ from .inbox import Inbox
 from .progress import Progress
 from .turn_span import TurnSpan
 from .wakes import Wakes
+from .words import knowing_named
 
 log = structlog.get_logger("vigil.cortex")
 
@@ -146,18 +145,16 @@ class Session:
     async def _open(self, *, is_takeover: bool) -> None:
         await self._load()
         crash.point("cortex.state.loaded")
-        if is_takeover and await self._has_work():
+        if is_takeover and (core.owes(self._log.state) or self._incoming.has_any):
             await self._take_over()
         await self._wakes.settle()
 
     async def _load(self) -> None:
-        history = self._new_history()
-        self._log = await session_log.load(self._bus, self.key, self._clock, self._counts, history)
+        self._log = await session_log.load(
+            self._bus, self.key, self._clock, self._counts, self._new_history()
+        )
         self._span.begin(self._log.traceparent)
         await self._incoming.follow(self._log.state.position + 1)
-
-    async def _has_work(self) -> bool:
-        return core.owes(self._log.state) is not None or self._incoming.has_any
 
     async def _take_over(self) -> None:
         """Count the attempt before the step is tried, so that a step that kills is found."""
@@ -250,10 +247,7 @@ class Session:
             await self._switches.refresh(self.key.user)
         # A job's steps are called without asking a model anew.
         grants = () if self._log.state.job is None else await self._grants.now()
-        moment = self._moment(grants)
-        if isinstance(event, UserMessage) and (words := spoken.read(event.payload.text)):
-            named = await open_approvals(self._bus, (self.key.scope,), words.called)
-            moment = msgspec.structs.replace(moment, approvals=tuple(named))
+        moment = await knowing_named(self._bus, self.key.scope, self._moment(grants), event)
         sends = self._log.state.unheard
         if not sends or not (event is None or isinstance(event, UserMessage)):
             return moment
@@ -266,9 +260,14 @@ class Session:
         if call.exception() is not None or not isinstance(call.result(), ModelAnswer):
             return self._moment()
         names = [b.name for b in call.result().blocks if isinstance(b, ToolUseBlock)]
-        grants = await self._grants.now() if names or self._log.state.job is not None else ()
-        found = await read_asked(self._bus, self.key.scope, read_by(names))
-        return msgspec.structs.replace(self._moment(grants), **found)
+        is_calling = names or self._log.state.job is not None or self._policy.profile.reads
+        grants = await self._grants.now() if is_calling else ()
+        return await self._knowing(self._moment(grants), *names)
+
+    async def _knowing(self, moment: Moment, *names: str) -> Moment:
+        wanted = read_by(names) | frozenset(self._policy.profile.reads)
+        found = await read_asked(self._bus, self.key.scope, wanted, moment.now)
+        return msgspec.structs.replace(moment, **found)
 
     async def _poison(self, message: Message, reason: str) -> None:
         await session_log.bury(self._bus, self.key, message, reason, self._clock, self._counts)
@@ -289,7 +288,8 @@ class Session:
                 log.error("queued event lost", action="cortex.take", error=str(error))
                 await self._commit(core.give_up(str(self.key), state, self._moment(), self._policy))
                 return None
-        return core.take(str(self.key), state, events, self._moment(), self._policy)
+        moment = await self._knowing(self._moment())
+        return core.take(str(self.key), state, events, moment, self._policy)
 
     async def _queued_event(self, queued: Queued) -> Event:
         """Return what a queued entry points to. Raises: InvalidInput."""

@@ -1,23 +1,25 @@
-"""Tasks, goals and preferences on the board, changed for loops that ask for it (LOOPS L-15).
+"""Tasks, goals, preferences and actions on the board, changed for loops that ask (LOOPS L-15).
 
 A change is a compare-and-set on the revision that the loop read; something new is stored if there
 is room; a lesson is added to what is known. Whatever comes of it is the result of the loop's call,
-a conflict, too, so that it decides anew. The revision that a change made names the effect, so a
-repeat finds it in the history.
+a conflict, too, so that it decides anew; unless nobody waits for it. The revision that a change
+made names the effect, so a repeat finds it in the history.
 """
 
 from __future__ import annotations
 
+import contextlib
 from datetime import datetime
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from vigil import crash
+from vigil.actions import log as actions
 from vigil.board import goals, preferences
-from vigil.board.kept import GOALS, TASKS, KeptBoard, KeptKind, Revision
+from vigil.board.kept import ACTIONS, GOALS, TASKS, KeptBoard, KeptKind, Revision
 from vigil.contracts import BoardChange, BoardChangePayload, BoardTask, Change, encode
-from vigil.contracts.board import AskedEntity, BoardGoal, BoardPreference
+from vigil.contracts.board import AskedEntity, BoardAction, BoardGoal, BoardPreference
 from vigil.errors import InvalidInput, WrongLastSequence
 from vigil.observe import trace
 from vigil.preferences.confidence import confidence_at, level_of
@@ -57,12 +59,33 @@ class BoardDesk:
         except WrongLastSequence:
             text, is_error = await self._conflict(key, entity), True
         crash.point("executor.asked.changed")
+        if effect.payload.is_silent:
+            return
         event = turns.result_of(
             BOARD, key, effect.id, text, now=self._clock.now(), is_error=is_error
         )
         await self._bus.publish(
             key.in_event("tool_result"), encode(event), _headers(), msg_id=event.id
         )
+
+    async def note(self, key: SessionKey, effect: BoardChange, action: BoardAction) -> None:
+        """Note an action, or how it ended: what was told first of its end holds. May be repeated.
+
+        Raises:
+            InvalidInput: it's somebody else's.
+            Unavailable: try again later.
+        """
+        if (action.owner, action.agent) != (key.user, key.agent):
+            raise InvalidInput("action", f"{action.id} is not of the same person and agent")
+        board, now = KeptBoard(self._bus, ACTIONS), self._clock.now()
+        change = Change(by=key.agent, why=effect.payload.why, cause=effect.id)
+        among = holding(key.user, key.agent)
+        made = await board.create(lambda _: action, among, change, now)
+        ended = actions.ended(made.entity, action.outcome, now)
+        if ended != made.entity:
+            with contextlib.suppress(WrongLastSequence):  # whoever was faster told its end
+                await board.replace(made.number, ended, change, now)
+        crash.point("executor.asked.changed")
 
     async def _done(self, key: SessionKey, effect: BoardChange, entity: AskedEntity) -> str:
         """Return what the loop is told. Raises: WrongLastSequence, InvalidInput, Unavailable."""

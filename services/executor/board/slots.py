@@ -27,6 +27,8 @@ from vigil.contracts.board import (
     OpenRun,
 )
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
+from vigil.minds import KIND as MIND
+from vigil.minds import has_mind, mind_of
 from vigil.observe import trace
 from vigil.runtime import Context
 from vigil.settings.config import Config
@@ -120,12 +122,15 @@ class SlotDesk:
 
 
 def homes_for(config: Config, key: SessionKey, slot: SlotRun) -> tuple[SessionKey, ...]:
-    """Return which conversations are told: the one that the row names, or its owner's home.
+    """Return who is told: the conversation that the row names, or the mind, if there is one that is
+    on; else its owner's home.
 
     Raises:
         InvalidInput: it's none of the same person.
     """
-    if not slot.target or is_channel(slot.target):
+    if slot.target == MIND and has_mind(config, key.agent):
+        return (mind_of(key.scope),)
+    if slot.target == MIND or not slot.target or is_channel(slot.target):
         return homes_of(config, key)
     found = work.relative_of(key, slot.target)
     if found.is_system:

@@ -19,6 +19,7 @@ from vigil.contracts import (
     encode,
 )
 from vigil.errors import Unavailable, WrongLastSequence
+from vigil.minds import has_mind, mind_of
 from vigil.observe import trace
 from vigil.runtime import Context
 from vigil.settings.homes import homes_of
@@ -55,7 +56,8 @@ class TaskDesk:
         crash.point("executor.task.ended")
         if made is not None and is_end(key, made.entity):
             told = report_of(key, made.entity)
-            for home in homes_of(self._config, key):
+            mind = (mind_of(key.scope),) if has_mind(self._config, key.agent) else ()
+            for home in (*homes_of(self._config, key), *mind):
                 await self._tell(home, effect, told)
 
     async def _tell(self, home: SessionKey, effect: TellParent, told: ToldPayload) -> None:

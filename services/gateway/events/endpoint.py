@@ -1,6 +1,7 @@
 """POST /api/events: what another system tells a session, as a CloudEvent.
 
-The attribute `subject` is the session. The event is marked untrusted, whoever sent it: a token
+The attribute `subject` is the session; without it, it's the agent's mind (attribute `agentid`). The
+event is marked untrusted, whoever sent it: a token
 says who let it in, not who wrote it. Only a hook may be trusted, by the configuration.
 """
 
@@ -9,12 +10,15 @@ from __future__ import annotations
 from fastapi import Request, Response
 
 from vigil.errors import InvalidInput
+from vigil.memory.wire import DEFAULT_AGENT
+from vigil.minds import has_mind, mind_of
 from vigil.observe import metrics
+from vigil.settings.config import Config
 from vigil.settings.tokens import Principal
-from vigil.subjects import SessionKey
-from vigil.teams import Teams, may_act
+from vigil.subjects import Scope, SessionKey, check_part
+from vigil.teams import may_act, owner_of
 
-from ..access import own_session, plain_session
+from ..access import check_reach, own_session, plain_session
 from ..edge import Edge
 from ..http import body
 from ..http.decide import external_event_id
@@ -33,34 +37,40 @@ def limits_of(edge: Edge) -> EventLimits:
     )
 
 
-def session_of(told: OutsideEvent, principal: Principal) -> SessionKey:
+def session_of(told: OutsideEvent, principal: Principal, config: Config) -> SessionKey:
     """Return the session that an event of `principal` is for.
 
     Raises:
-        InvalidInput: it names none, one of the cortex itself, or an agent other than its own.
+        InvalidInput: it names one of the cortex itself, or an agent other than its own; or none,
+            and the agent has no mind.
         Problem: 404, it's somebody else's; 403, a team's.
     """
-    return _with_agent(told, own_session(_subject(told), principal))
+    if not told.subject:
+        mind = _mind(told, principal.user, config)
+        check_reach(principal, mind.user, mind.agent, "agentid")
+        return mind
+    return _with_agent(told, own_session(told.subject, principal))
 
 
-def session_for(told: OutsideEvent, user: str, teams: Teams) -> SessionKey:
+def session_for(told: OutsideEvent, user: str, config: Config) -> SessionKey:
     """Return the session that an event on the bus is for: one of `user`'s or of their team's.
 
     Raises:
         InvalidInput: it isn't, or as above.
     """
-    session = SessionKey.parse(_subject(told))
-    if not may_act(user, session.user, session.agent, teams):
+    session = SessionKey.parse(told.subject) if told.subject else _mind(told, user, config)
+    if not may_act(user, session.user, session.agent, config.teams):
         raise InvalidInput("subject", "is a session of another user than the credential's")
-    return _with_agent(told, plain_session(session))
+    return _with_agent(told, plain_session(session) if told.subject else session)
 
 
-def _subject(told: OutsideEvent) -> str:
-    if not told.subject:
-        raise InvalidInput(
-            "subject", "is required: the session, userId:agentId:threadId (agents have no mind yet)"
-        )
-    return told.subject
+def _mind(told: OutsideEvent, user: str, config: Config) -> SessionKey:
+    """Return the mind that an event without a subject is for. Raises: InvalidInput."""
+    agent = check_part("agentid", told.agent or DEFAULT_AGENT)
+    if not has_mind(config, agent):
+        why = "is required: the session, userId:agentId:threadId (the mind of this agent is off)"
+        raise InvalidInput("subject", why)
+    return mind_of(Scope(agent, owner_of(user, agent, config.teams)))
 
 
 def _with_agent(told: OutsideEvent, session: SessionKey) -> SessionKey:
@@ -102,7 +112,7 @@ async def post_event(request: Request, edge: Shared, caller: Caller) -> Response
     scope = request.scope
     data = await body.read(scope, request.receive, edge.config.body_bytes_max)
     told = cloud_events.of_http(scope["headers"], data, limits_of(edge))
-    session = session_of(told, caller)
+    session = session_of(told, caller, edge.context.settings.config)
     accepted = await take(
         edge, session, caller.user, told, source=f"api:{caller.user}", parent=parent_of(scope)
     )

@@ -117,7 +117,7 @@ class OutsideEvents:
             told = cloud_events.structured(message.data, self._limits)
             await events.take(
                 edge,
-                events.session_for(told, user, edge.teams),
+                events.session_for(told, user, edge.context.settings.config),
                 user,
                 told,
                 source=f"bus:{credential}",

@@ -30,7 +30,7 @@ from vigil.contracts import (
     TellPerson,
     Turn,
 )
-from vigil.contracts.board import BoardGoal, BoardPreference
+from vigil.contracts.board import BoardAction, BoardGoal, BoardPreference
 from vigil.subjects import SessionKey
 
 from .text import clip
@@ -173,7 +173,7 @@ def _to(told: TellParentPayload) -> Literal["parent", "task", "slot"]:
     return "task" if told.task_id else "parent"
 
 
-def _on_board(effect: BoardChange, at: datetime) -> Requested | Working | Put:
+def _on_board(effect: BoardChange, at: datetime) -> Requested | Working | Put | None:
     entity = effect.payload.entity
     match entity:
         case BoardTask():
@@ -182,6 +182,8 @@ def _on_board(effect: BoardChange, at: datetime) -> Requested | Working | Put:
             return _put(effect, entity, "goal", entity.description)
         case BoardPreference():
             return Put(id=effect.id, kind="preference", about=entity.id, title=entity.key)
+        case BoardAction():
+            return None  # its note tells of it
         case Job():
             return _working(entity, at)
         case Approval():

@@ -24,7 +24,7 @@ from vigil import crash
 from vigil.board.entries import STREAM as BOARD
 from vigil.board.kept import ROWS, KeptBoard
 from vigil.bus.bus import Message
-from vigil.contracts import Change, SlotEntry, encode
+from vigil.contracts import Change, SlotEntry, Start, Tick, encode
 from vigil.contracts.board import AfterSchedule, LastSeen, OpenRun, is_asked_first
 from vigil.errors import InvalidInput, VigilError, WrongLastSequence
 from vigil.runtime import Context
@@ -293,7 +293,21 @@ class TimetableClock:
         if prepared is None and kind.must_prepare(known.row, run):
             self._prepare(known, run)
             return
-        given = kind.start(known.row, run, prepared, self._present())
+        if kind.start is None:
+            await self._tell_time(events.tick_of(known.row, run, now))
+        else:
+            await self._start(
+                known, run, kind.start(known.row, run, prepared, self._present()), now
+            )
+        known.begun.add(run.session)
+        crash.point("scheduler.slot.begun")
+
+    async def _tell_time(self, tick: Tick) -> None:
+        """Tell a session that is there that it's time. It knows repeats."""
+        key = SessionKey.parse(tick.session_key)
+        await self._bus.publish(key.in_event("tick"), encode(tick), headers(), msg_id=tick.id)
+
+    async def _start(self, known: KnownRow, run: OpenRun, given: Start, now: datetime) -> None:
         key = SessionKey.parse(run.session)
         try:
             await self._bus.publish(
@@ -305,8 +319,6 @@ class TimetableClock:
             )
         except WrongLastSequence:
             log.info("started before", action="scheduler.slot", session=run.session)
-        known.begun.add(run.session)
-        crash.point("scheduler.slot.begun")
 
     def _prepare(self, known: KnownRow, run: OpenRun) -> None:
         """Have read what a run begins with, unless it is being read."""
@@ -366,4 +378,5 @@ def _fails_always(known: KnownRow) -> bool:
     ledger, row = known.last.ledger, known.row
     is_over = ledger.failures > 0 and ledger.failures % FAILURES_MAX == 0
     is_since = ledger.through is not None and ledger.through >= row.scheduled_at
-    return is_over and is_since and row.is_enabled and not row.is_removed
+    waits = kinds.kind_of(row.work).start is None
+    return is_over and is_since and row.is_enabled and not row.is_removed and not waits

@@ -32,7 +32,7 @@ KINDS: Final = (
     "task.shelved",
 )
 """What a cycle is told of."""
-OWN: Final = ("_autonomy", "_bulletin")
+OWN: Final = ("_autonomy", "_bulletin", "_mind")
 """Begin the threads of what the cortex does by itself."""
 OWN_SOURCE: Final = "cortex"
 READ_MAX: Final = 5_000

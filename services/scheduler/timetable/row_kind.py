@@ -38,8 +38,9 @@ class RowKind(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of row."""
 
     work: type[Work]
-    start: Callable[[TimetableRow, OpenRun, Any, Config], Start]
-    """Builds what a run begins with, of its row, the run, and what was prepared for it."""
+    start: Callable[[TimetableRow, OpenRun, Any, Config], Start] | None
+    """Builds what a run begins with, of its row, the run, and what was prepared for it. None: all
+    runs are of one session, which is told that it's time, and waits by itself after failures."""
     row: RowMaker | None = None
     """Each agent has such a row for each person whom it has talked with; None: people make them."""
     look: Callable[[LookMeans, KnownRow, SlotEntry, datetime], Awaitable[object]] | None = None

@@ -1,23 +1,27 @@
-"""An owner's tasks and goals, as the board has them: what a loop may ask to have changed."""
+"""An owner's tasks, goals and habits, as the board has them: what loops decide by."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import datetime
 from typing import Any, Final
 
 from ..bus.bus import Bus
 from ..goals import lifecycle as goals
 from ..goals.lifecycle import ReadGoal
+from ..preferences import habits
 from ..subjects import Scope
 from ..tasks.lifecycle import OPEN, ReadTask, rank
-from .kept import GOALS, TASKS, KeptBoard
+from .kept import GOALS, PREFERENCES, TASKS, KeptBoard
 
 ENDED_MAX: Final = 20
 """Of each kind, shown besides what is open: what ended last."""
 
 
-async def read_asked(bus: Bus, whose: Scope, what: Collection[str]) -> dict[str, Any]:
-    """Return what is wanted, `tasks` or `goals`, by that name.
+async def read_asked(
+    bus: Bus, whose: Scope, what: Collection[str], now: datetime
+) -> dict[str, Any]:
+    """Return what is wanted, `tasks`, `goals` or `habits`, by that name.
 
     Raises:
         Unavailable: the broker is away, or reading took too long.
@@ -27,6 +31,9 @@ async def read_asked(bus: Bus, whose: Scope, what: Collection[str]) -> dict[str,
         found["tasks"] = await read_tasks(bus, whose)
     if "goals" in what:
         found["goals"] = await read_goals(bus, whose)
+    if "habits" in what:
+        there = await KeptBoard(bus, PREFERENCES).all(whose)
+        found["habits"] = habits.recent([one.entity for one in there], now)
     return found
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from .base import SOCKET, Instant, Record
-from .board import AskedEntity, BoardEntity, BoardGoal, CycleReport, SlotRun
+from .board import AskedEntity, BoardAction, BoardEntity, BoardGoal, CycleReport, SlotRun
 from .events import AcceptedCall, ChildKind, Decision, TimerKind, ToldPayload
 from .memories import MemoryType, Stability
 from .tools import Risk
@@ -226,13 +226,15 @@ class SendVerdict(EffectEnvelope, frozen=True, kw_only=True, tag="send_verdict")
 
 
 class BoardChangePayload(Record, frozen=True, kw_only=True):
-    entity: BoardEntity | AskedEntity
+    entity: BoardEntity | AskedEntity | BoardAction
     """As it is now, whole; of a preference a lesson, which is added to what is known."""
     expect: int = 0
     """Of a task or a goal: the revision that was read; 0: it's new. The loop waits for the answer.
     An approval and a job are their session's own: of them the newer turn counts."""
     why: str = ""
     """Of what a loop asks for."""
+    is_silent: bool = False
+    """Whether nobody waits for what comes of it; of an action always."""
     parts: tuple[BoardGoal, ...] = ()
     """What a goal is split into; it stays as it was read."""
 

@@ -115,6 +115,8 @@ class ToolResultEvent(Envelope, frozen=True, kw_only=True, tag="tool_result"):
 
 class TickPayload(Record, frozen=True, kw_only=True):
     slot: Instant | None = None
+    run: SlotRun | None = None
+    """What of the timetable it is; who takes it tells its end."""
 
 
 class Tick(Envelope, frozen=True, kw_only=True, tag="tick"):

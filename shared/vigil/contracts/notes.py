@@ -162,6 +162,7 @@ NOTES: Final[dict[str, NoteWords]] = {
         "a standing grant let a call run that would have been asked about; which",
         "A standing grant ({about}) let it run: {text}.",
     ),
+    "habit_pursued": NoteWords("a habit becomes a goal, and why", "It's a habit: {text}."),
     "held": NoteWords("delayed, and until when", "{about} was held back by {text}.", "held"),
     "incomplete_calls": NoteWords(
         "the model's answer was cut off, so its tool calls were not run",
@@ -191,6 +192,10 @@ NOTES: Final[dict[str, NoteWords]] = {
         "The word of how it goes came too late: {text}.",
         "ignored",
     ),
+    "look_begun": NoteWords("a look of the mind begins, and at what", "The mind looks: {text}."),
+    "look_decided": NoteWords("what a look decided, how surely, and why", "It decided on {text}."),
+    "look_failed": NoteWords("a look of the mind failed", "The look failed: {text}.", "failed"),
+    "look_refused": NoteWords("an answer held no decisions", "It couldn't be used: {text}."),
     "model_away": NoteWords(
         "the fallback answered, and not the session's own model", "Another model thought: {text}."
     ),

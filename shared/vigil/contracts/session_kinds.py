@@ -45,6 +45,7 @@ SESSION_KINDS: Final[dict[str, SessionKind]] = {
     "planner": SessionKind(meaning="jobs"),
     "cron": SessionKind(meaning="runs of the timetable", is_due=True),
     "autonomy": SessionKind(meaning="cycles in which agents keep up by themselves", is_due=True),
+    "mind": SessionKind(meaning="what agents do between conversations"),
     "errand": SessionKind(
         meaning="calls that a person accepted after who asked had gone on",
         started="It had an accepted call run apart",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from .base import VERSION_2, EventType, Instant, Record
-from .board import Approval, Job
+from .board import Approval, Job, SlotRun
 from .effects import Effect, ToolService
 from .events import Cause, ChildKind, Fork, Start
 from .history import FollowUp, Row
@@ -196,6 +196,27 @@ class Digest(Record, frozen=True, kw_only=True):
     """How many more there were."""
 
 
+class MindState(Record, frozen=True, kw_only=True):
+    """Of a mind: what it looks at, and when it may look again."""
+
+    looked_at: Instant | None = None
+    """When the newest look began."""
+    wait_until: Instant | None = None
+    """It doesn't look before: of a budget that had no room."""
+    failures: int = 0
+    """Looks that failed, one after the other."""
+    chain: int = 0
+    """Looks since the last one at anything but results of its own calls."""
+    ticked_at: Instant | None = None
+    """The newest slot of the timetable that came in."""
+    taken: tuple[Queued, ...] = ()
+    """What the open look is at."""
+    goals: tuple[str, ...] = ()
+    """Goals that are due, which the open look is at."""
+    slots: tuple[SlotRun, ...] = ()
+    """Of the timetable: their end is told with that of the open look."""
+
+
 class State(Record, frozen=True, kw_only=True):
     """The small state of a session, carried whole by every turn."""
 
@@ -251,6 +272,7 @@ class State(Record, frozen=True, kw_only=True):
     """The open requests to the person, by id."""
     job: Job | None = None
     digest: Digest | None = None
+    mind: MindState = MindState()
     taint: Taint = msgspec.field(default=Taint(), name="is_swayed")
     """Whether untrusted content ever stood in what a model may be shown here. It stays, whatever
     becomes of the rows."""

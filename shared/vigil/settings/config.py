@@ -29,7 +29,7 @@ from .checks import check_agent, check_mcp, check_watch
 from .grants import GrantSection
 from .grants import mistakes as grant_mistakes
 from .hours import PARSED
-from .memory import MemorySection
+from .memory import MemorySection, MindSection
 from .models import ModelRow
 from .models.prices import Prices
 from .secrets import Secret
@@ -71,6 +71,7 @@ class Config(Section, frozen=True, kw_only=True):
     models: dict[str, ModelRow] = msgspec.field(default_factory=dict)
     budget: Caps = Caps()
     memory: MemorySection = MemorySection()
+    mind: MindSection = MindSection()
     nats: Nats = Nats()
     sessions: Sessions = Sessions()
     executor: Executor = Executor()

@@ -1,4 +1,4 @@
-"""What is remembered, and how it is found."""
+"""The sections on what is remembered, and on what an agent does between conversations."""
 
 from __future__ import annotations
 
@@ -60,3 +60,13 @@ class MemorySection(Section, frozen=True, kw_only=True):
     """How often new memories are associated."""
     maintenance_every_s: PositiveS = 6 * 3600.0
     """How often memories are pruned and merged."""
+
+
+class MindSection(Section, frozen=True, kw_only=True):
+    """What an agent does between conversations (SPEC G-1)."""
+
+    enabled: bool = True
+    """Whether it looks after goals and what comes in, where `autonomy.enabled` and
+    `agent.authority` let it."""
+    tick_seconds: Annotated[int, msgspec.Meta(ge=1, le=3600)] = 30
+    """Shortest time between two looks; what comes meanwhile is one look's."""

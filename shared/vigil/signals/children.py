@@ -1,4 +1,5 @@
-"""From a turn of a branch or a worker to the signals that it gives. Pure, and the same each time.
+"""From a turn of a branch, a worker or a mind to the signals that it gives. Pure, and the same each
+time.
 
 What they think and say isn't copied, and their single turns aren't told: how they begin, go on and
 end is. `subject` is the effect that started them, which leads to both ends of the story.
@@ -11,6 +12,7 @@ from typing import Final
 from ..contracts import SignalSource, Start, TellParent, Turn, decode_turn
 from ..contracts.session_kinds import SESSION_KINDS
 from ..errors import InvalidInput
+from ..minds import KIND as MIND
 from ..subjects import SessionKey
 from .draft import Signals
 
@@ -71,3 +73,28 @@ def _add(
         state=state,
         is_tainted=start.is_tainted or None,
     )
+
+
+_LOOKS: Final = {
+    "look_decided": ("mind.decided", "A look decided"),
+    "look_failed": ("mind.failed", "A look failed"),
+}
+"""Code of a note -> its signal, and how the sentence begins."""
+
+
+def looked(signals: Signals, turn: Turn) -> None:
+    """Tell what a look of the mind came to. What a model said isn't copied."""
+    if SessionKey.parse(turn.session_key).kind != MIND:
+        return
+    codes = [note.code for note in turn.notes]
+    for code, (kind, text) in _LOOKS.items():
+        if code in codes:
+            signals.add(
+                kind,
+                turn.created_at,
+                text,
+                caused_by=None if turn.event is None else turn.event.id,
+                subject=None,
+                decisions=codes.count(code) if code == "look_decided" else None,
+                is_tainted=turn.is_swayed or None,
+            )

@@ -53,6 +53,7 @@ _SAVED: Final = Giver("MEMORIES", MemorySaved, memories.saved)
 _MERGED: Final = Giver("MEMORIES", MemoriesMerged, memories.merged)
 _FORGOTTEN: Final = Giver("MEMORIES", (MemoryForgotten, MemoriesUndone), memories.forgotten)
 _CHILD: Final = Giver("SYSTEM", Turn, children.told)
+_LOOKED: Final = Giver("SYSTEM", Turn, children.looked)
 _ASKED: Final = Giver("BOARD", BoardEntry, board.asked)
 _WORKED: Final = Giver("BOARD", BoardEntry, board.worked)
 _USED: Final = Giver("BOARD", BoardEntry, board.used)
@@ -106,6 +107,8 @@ KINDS: Final[dict[str, Kind]] = {
     "branch.started": Kind("a conversation started a branch", (_CHILD,)),
     "branch.completed": Kind("a branch reported its result", (_CHILD,)),
     "branch.failed": Kind("a branch failed, ran out of time or was cancelled", (_CHILD,)),
+    "mind.decided": Kind("a look of the mind decided something", (_LOOKED,)),
+    "mind.failed": Kind("a look of the mind failed: nothing counts as looked at", (_LOOKED,)),
     "approval.requested": Kind("a call, or a question, waits for a person", (_ASKED,)),
     "approval.decided": Kind(
         "a person decided on a request, or it expired, was superseded or isn't needed", (_ASKED,)

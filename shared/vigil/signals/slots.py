@@ -11,7 +11,8 @@ from typing import Final
 from ..contracts import SignalSource, SlotEntry, decode_slot
 from ..contracts.board import SlotState
 from ..errors import InvalidInput
-from ..subjects import Scope
+from ..minds import KIND as MIND
+from ..subjects import Scope, SessionKey
 from ..timetable import cycles
 from .draft import Signals
 
@@ -42,6 +43,8 @@ def read(source: SignalSource, subject: str, data: bytes) -> tuple[Signals, Slot
 
 def told(signals: Signals, entry: SlotEntry) -> None:
     """Tell what became of a slot."""
+    if entry.session and SessionKey.parse(entry.session).kind == MIND:
+        return  # its looks give signals of their own
     kind, text = (CYCLES if cycles.is_row(entry) else RUNS).get(entry.state, ("", ""))
     if not kind:
         return

@@ -22,6 +22,7 @@ from ..contracts.board import (
     kind_of,
 )
 from ..errors import InvalidInput
+from ..minds import KIND as MIND
 from ..settings import models
 from ..settings.config import Config
 from ..skills.form import check_name as check_skill_name
@@ -129,10 +130,10 @@ def check_known(row: TimetableRow, before: TimetableRow | None, config: Config) 
 def is_channel(target: str) -> bool:
     """Whether a row is told through a channel.
 
-    >>> is_channel("mail"), is_channel("ann:vigil:news"), is_channel("")
-    (True, False, False)
+    >>> is_channel("mail"), is_channel("ann:vigil:news"), is_channel("mind"), is_channel("")
+    (True, False, False, False)
     """
-    return bool(target) and ":" not in target
+    return bool(target) and target != MIND and ":" not in target
 
 
 def _check_among(field: str, value: str, known: Sequence[str], what: str) -> None:
@@ -142,7 +143,7 @@ def _check_among(field: str, value: str, known: Sequence[str], what: str) -> Non
 
 
 def _check_target(row: TimetableRow, target: str) -> None:
-    if not target or is_channel(target):
+    if not target or target == MIND or is_channel(target):
         return
     key = SessionKey.parse(target)
     if (key.user, key.agent) != (row.owner, row.agent) or key.is_system:

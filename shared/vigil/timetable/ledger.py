@@ -17,11 +17,13 @@ from ..contracts.board import (
     CycleReport,
     Delivery,
     Ledger,
+    MindWork,
     OpenRun,
     SlotState,
     kind_of,
 )
-from ..subjects import SessionKey, token_of
+from ..minds import mind_of
+from ..subjects import Scope, SessionKey, token_of
 from . import cycles
 from .schedule import upcoming
 
@@ -108,11 +110,14 @@ def _run(entry: SlotEntry, told_seq: int) -> OpenRun:
 
 
 def session_of(row: TimetableRow, due_at: datetime, *, by_hand: str = "") -> SessionKey:
-    """Return the session that runs a slot: for a row and an instant always the same.
+    """Return the session that runs a slot: for a row and an instant always the same; of a mind it
+    is the one that it has.
 
     Args:
         by_hand: what orders a run beside the schedule, for which it is always the same.
     """
+    if isinstance(row.work, MindWork):
+        return mind_of(Scope(row.agent, row.owner))
     of = ("hand", row.id, by_hand) if by_hand else ("slot", row.id, due_at.isoformat())
     return SessionKey(row.owner, row.agent, "").of_kind(kind_of(row.work), token_of(*of))
 

@@ -99,7 +99,9 @@ class Inputs:
 def _may_be_long(made: Made) -> bool:
     moments = [moment for moment in (made.moment, made.after) if moment is not None]
     is_long = made.tools or made.failure or (made.answer is not None and made.answer.blocks)
-    return bool(is_long or any(m.grants or m.tasks or m.goals or m.approvals for m in moments))
+    return bool(
+        is_long or any(m.grants or m.tasks or m.goals or m.habits or m.approvals for m in moments)
+    )
 
 
 # ---------------------------------------------------------------- moments
@@ -136,6 +138,7 @@ def _seen(moment: Moment) -> SeenMoment:
         ),
         tasks=tuple(SeenTask(task=one.task, revision=one.revision) for one in moment.tasks),
         goals=tuple(SeenGoal(goal=one.goal, revision=one.revision) for one in moment.goals),
+        habits=moment.habits,
         approvals=moment.approvals,
     )
 
@@ -159,6 +162,7 @@ def moment_of(seen: SeenMoment, tools: Mapping[str, Tool]) -> Moment:
         ),
         tasks=tuple(ReadTask(task=one.task, revision=one.revision) for one in seen.tasks),
         goals=tuple(ReadGoal(goal=one.goal, revision=one.revision) for one in seen.goals),
+        habits=seen.habits,
         approvals=seen.approvals,
         is_history_tainted=seen.is_history_swayed,
         unsaid=frozenset(seen.unsaid),

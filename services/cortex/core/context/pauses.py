@@ -17,6 +17,7 @@ from ...profiles import profile_of
 from ...thought.model import ModelAnswer
 from .. import loops, speech
 from ..draft import INSTANT, PAUSE_TIMER, Draft
+from ..mind import tidings
 from .offers import Offer, save_all, things
 
 
@@ -81,6 +82,7 @@ def conclude(draft: Draft, answer: ModelAnswer, offer: Offer) -> None:
         draft.note("saved", f"{things(saved)} handed on")
     else:
         draft.note("nothing_to_save", "the model found nothing to remember")
+    tidings.tell_digest(draft, [r for c in offer.chunks if not c.is_tainted for r in c.rows])
     _end(draft, offer)
 
 

@@ -31,8 +31,12 @@ ONLY_THE_PERSON: Final = (
 )
 
 
-def route(draft: Draft, use: ToolUseBlock) -> Answer:
-    """Carry out one tool call of the open loop, or ask for it."""
+def route(draft: Draft, use: ToolUseBlock, doubt: str = "") -> Answer:
+    """Carry out one tool call of the open loop, or ask for it.
+
+    Args:
+        doubt: why a call of the executor's is asked for in any case, whatever was granted.
+    """
     name = use.name
     tool = draft.moment.tools.get(name)
     if not offers(draft.policy.profile, name, tool):
@@ -43,7 +47,7 @@ def route(draft: Draft, use: ToolUseBlock) -> Answer:
         return _starter(draft, use)
     if name in declared():
         return _own(draft, use, declared()[name])
-    return _unknown(name) if tool is None else _executor(draft, use, tool)
+    return _unknown(name) if tool is None else _executor(draft, use, tool, doubt)
 
 
 def _own(draft: Draft, use: ToolUseBlock, own: OwnTool) -> Answer:
@@ -95,7 +99,7 @@ def _misfit(name: str, given: dict[str, Any]) -> str | None:
     return None
 
 
-def _executor(draft: Draft, use: ToolUseBlock, tool: Tool) -> Answer:
+def _executor(draft: Draft, use: ToolUseBlock, tool: Tool, doubt: str) -> Answer:
     problem = calls.refusal(draft, use.input)
     if problem is not None:
         return problem, True
@@ -107,10 +111,10 @@ def _executor(draft: Draft, use: ToolUseBlock, tool: Tool) -> Answer:
     is_free = use.name in draft.policy.profile.free and tool.risk != "destructive"
     is_named = _is_configured(draft, use) or _is_named_tool(draft, use, tool)
     risk = "read" if is_named else tool.risk
-    reason = None if is_free else _reason_to_ask(draft, risk)
+    reason = doubt or (None if is_free else _reason_to_ask(draft, risk))
     if reason is None:
         return calls.call(draft, use, tool)
-    leave = _leave(draft, use, tool)
+    leave = None if doubt else _leave(draft, use, tool)
     if leave is None:
         return approvals.ask(draft, use, tool.risk, reason)
     text = (

@@ -86,6 +86,9 @@ def settle(draft: Draft, cause: Cause, event: Event, task_id: str, task: Task) -
 
 
 def _take_up(draft: Draft, cause: Cause, event: Event, task_id: str) -> None:
+    if draft.policy.profile.hear_end is not None:
+        draft.policy.profile.hear_end(draft, cause, event, task_id)
+        return
     task = draft.state.tasks[task_id]
     if speech.gate(draft, is_ordered=task.is_ordered) is None and speech.held_until(draft) is None:
         draft.make_way("a result came in")
@@ -105,7 +108,7 @@ def take(draft: Draft, cause: Cause, event: Event) -> None:
         draft.ended.append(cause.id)
         return
     task = draft.state.tasks[task_id]
-    block, files = _block(draft, task_id, event)
+    block, files = block_of(draft, task_id, event)
     draft.row("user", "task", block, *files)
     is_void = not task.is_ordered and cause.seq < draft.state.fence
     refusal, until = speech.gate(draft, is_ordered=task.is_ordered), speech.held_until(draft)
@@ -139,7 +142,7 @@ def take(draft: Draft, cause: Cause, event: Event) -> None:
         draft.outcome = "held"
 
 
-def _block(
+def block_of(
     draft: Draft, task_id: str, event: Event
 ) -> tuple[TaskBlock, tuple[AttachmentBlock, ...]]:
     """Return what became of a task, and the files that are shown with it."""

@@ -1,4 +1,5 @@
-"""What the rehearsal model does in a cycle of an agent, and how it reports on it (SPEC C-7). Pure.
+"""What the rehearsal model does in a cycle of an agent, and how it reports on it (SPEC C-7); and in
+a look of its mind (SPEC G-1). Pure.
 
 It looks at the board, decides nothing, and says that it rehearses: one sees when cycles begin, what
 they are told, and where their reports go.
@@ -49,3 +50,14 @@ def report(rows: Sequence[Row]) -> str:
     news = [f"New: {point}" for point in _NEWS.findall(text_of(rows[0]))][:LISTED_MAX]
     found = [REHEARSED, *news]
     return json.dumps({"checked": [BOARD], "found": found, "deferred": [], "recheck": []})
+
+
+def look() -> str:
+    """Return what a look of the mind decides: nothing, and that it rehearses.
+
+    >>> look()
+    '{"decisions": [{"type": "no_action", "because": "rehearsed", "confidence": 1.0}]}'
+    """
+    return json.dumps(
+        {"decisions": [{"type": "no_action", "because": "rehearsed", "confidence": 1.0}]}
+    )

@@ -80,6 +80,10 @@ def _report(request: ModelRequest) -> Reply:
     return cycles.report(request.rows), []
 
 
+def _look(request: ModelRequest) -> Reply:
+    return cycles.look(), []
+
+
 def _compact(request: ModelRequest) -> Reply:
     text = text_of(request.rows[-1])
     return summary(text), memories(text)
@@ -90,6 +94,7 @@ ROLES: Final[dict[str, Callable[[ModelRequest], Reply]]] = {
     "save": _save,
     "compact": _compact,
     "report": _report,
+    "mind": _look,
 }
 """What is answered to a question that is no step of a loop, by its purpose."""
 

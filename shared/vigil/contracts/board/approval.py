@@ -19,14 +19,14 @@ QUESTION: Final = "ask_user"
 """The tool by which a session asks the person something; there is nothing to run."""
 
 
-def short_name(id_: str) -> str:
-    """Return what a person calls a request; it follows from its id.
+def short_name(id_: str, letter: str = "a") -> str:
+    """Return what a person calls a request, or a goal (``g``); it follows from its id.
 
     >>> short_name("0123456789abcdef0123456789abcdef")
     'a7tr'
     """
     number = int.from_bytes(hashlib.sha256(id_.encode()).digest()[:2]) >> 1
-    return "a" + "".join(_LETTERS[number >> shift & 31] for shift in (10, 5, 0))
+    return letter + "".join(_LETTERS[number >> shift & 31] for shift in (10, 5, 0))
 
 
 class Approval(Record, frozen=True, kw_only=True, tag_field="kind", tag="approval"):

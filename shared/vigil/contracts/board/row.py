@@ -110,7 +110,7 @@ class CronWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="cron"):
     """Whether it is shown what earlier runs found, and what it finds is kept for later ones."""
     target: str = ""
     """Session key of the conversation that is told the result, or the name of a channel through
-    which the owner's home says it; empty: the home."""
+    which the owner's home says it; ``mind``: the agent's mind; empty: the home."""
     timeout_s: int = 120
     model: str = ""
     """Who answers its runs, as settings name models; empty: as with others of their kind."""
@@ -130,7 +130,17 @@ class AutonomyWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="aut
     """As of a `CronWork`."""
 
 
-Work = CronWork | AutonomyWork
+class MindWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="mind"):
+    """A look of the agent's mind at the goals that are due; its time is computed from them, and
+    nobody sets it (SPEC G-1)."""
+
+    timeout_s: int = 1800
+    model: str = ""
+    daily_tokens: int = 0
+    """As of a `CronWork`."""
+
+
+Work = CronWork | AutonomyWork | MindWork
 """What a row does; a new kind of row is a struct of its own, and one of this union."""
 
 

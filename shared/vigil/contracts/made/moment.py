@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import time
 
 from ..base import Instant, Record
-from ..board import Approval, BoardGoal, BoardTask
+from ..board import Approval, BoardGoal, BoardPreference, BoardTask
 from ..board.grant import Grant
 
 
@@ -55,4 +55,5 @@ class SeenMoment(Record, frozen=True, kw_only=True):
     grants: tuple[SeenGrant, ...] = ()
     tasks: tuple[SeenTask, ...] = ()
     goals: tuple[SeenGoal, ...] = ()
+    habits: tuple[BoardPreference, ...] = ()
     approvals: tuple[Approval, ...] = ()

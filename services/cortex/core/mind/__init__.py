@@ -1,0 +1,1 @@
+"""The mind: what an agent does between conversations, one look after the other."""

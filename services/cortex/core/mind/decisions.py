@@ -1,0 +1,218 @@
+"""What a look of the mind decides, as the model writes it down: JSON, held to a schema. Pure.
+
+An answer that isn't that is refused whole, with a reason for the model to read: of half an answer
+nothing is done.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from vigil.contracts import TaskPriority
+from vigil.contracts.board.preference import PreferenceCategory
+from vigil.errors import InvalidInput
+from vigil.goals.lifecycle import PARTS_MAX
+
+from ..tools import json_answer
+
+DECISIONS_MAX: Final = 20
+"""In one answer."""
+TEXT_LENGTH_MAX: Final = 4_000
+WHY_LENGTH_MAX: Final = 500
+
+Text = Annotated[str, msgspec.Meta(min_length=1, max_length=TEXT_LENGTH_MAX)]
+GoalStep = Literal["active", "paused", "completed", "failed", "archived"]
+
+
+class LookChoice(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
+    """One of them. What a model adds beside is passed over."""
+
+    confidence: Annotated[float, msgspec.Meta(ge=0, le=1)]
+    because: Annotated[str, msgspec.Meta(min_length=1, max_length=WHY_LENGTH_MAX)]
+    goal: str = ""
+    """The goal that it is about, or serves."""
+
+
+class RespondChoice(LookChoice, frozen=True, kw_only=True, tag="respond"):
+    """Tell the person something, where they are."""
+
+    text: Text
+    can_wait: bool = False
+    """Whether it is told with the next digest."""
+
+
+class CallChoice(LookChoice, frozen=True, kw_only=True, tag="tool_call"):
+    tool: Text
+    input: str = "{}"
+    """The arguments: a JSON object as a string."""
+
+    def arguments(self) -> dict[str, Any]:
+        """Raises: InvalidInput: they are none."""
+        given = json_answer.whole(self.input or "{}")
+        if not isinstance(given, dict):
+            raise InvalidInput("input", "must hold a JSON object, written as a string")
+        return given
+
+
+class GoalChoice(LookChoice, frozen=True, kw_only=True, tag="create_goal"):
+    description: Text
+    deadline_at: datetime | None = None
+    success_criteria: str = ""
+    check_interval_secs: int | None = None
+    priority: int | None = None
+
+
+class PursuitChoice(LookChoice, frozen=True, kw_only=True, tag="update_goal"):
+    goal: Text
+    status: GoalStep | None = None
+    strategy: str | None = None
+    priority: int | None = None
+    check_interval_secs: int | None = None
+    deadline_at: datetime | None = None
+
+
+class PartChoice(msgspec.Struct, frozen=True, kw_only=True):
+    description: Text
+    success_criteria: str = ""
+
+
+class SplitChoice(LookChoice, frozen=True, kw_only=True, tag="split_goal"):
+    goal: Text
+    parts: Annotated[tuple[PartChoice, ...], msgspec.Meta(min_length=1, max_length=PARTS_MAX)]
+
+
+class LearnChoice(LookChoice, frozen=True, kw_only=True, tag="learn_preference"):
+    category: PreferenceCategory
+    key: Text
+    value: str | bool | float
+
+
+class TaskChoice(LookChoice, frozen=True, kw_only=True, tag="create_task"):
+    title: Text
+    description: str = ""
+    priority: TaskPriority = "medium"
+
+
+class NoChoice(LookChoice, frozen=True, kw_only=True, tag="no_action"):
+    """There is nothing to be done."""
+
+
+AnyChoice = (
+    RespondChoice
+    | CallChoice
+    | GoalChoice
+    | PursuitChoice
+    | SplitChoice
+    | LearnChoice
+    | TaskChoice
+    | NoChoice
+)
+
+
+def read(text: str) -> tuple[AnyChoice, ...]:
+    """Read an answer.
+
+    Raises:
+        InvalidInput: it is none; the reason is for the model to read.
+
+    >>> said = '{"type": "no_action", "confidence": 1, "because": "all is well"}'
+    >>> read(f'{{"decisions": [{said}]}}')
+    (NoChoice(confidence=1.0, because='all is well', goal=''),)
+    """
+    given = json_answer.object_in(text, "decisions").get("decisions")
+    if not isinstance(given, list) or not given:
+        raise InvalidInput("decisions", "must be a list of one decision at least")
+    if len(given) > DECISIONS_MAX:
+        raise InvalidInput("decisions", f"are {len(given)}; {DECISIONS_MAX} are the most")
+    try:
+        found = msgspec.convert(given, tuple[AnyChoice, ...])
+    except msgspec.ValidationError as error:
+        raise InvalidInput("decisions", f"don't fit: {error}") from error
+    for one in found:
+        if isinstance(one, CallChoice):
+            one.arguments()
+    if "\\u0000" in json.dumps(given):
+        raise InvalidInput("decisions", "must not contain NUL")
+    return found
+
+
+# ---------------------------------------------------------------- the schema of an answer
+
+_TEXT: Final = {"type": "string"}
+_NUMBER: Final = {"type": ["integer", "null"]}
+_INSTANT: Final = {"type": ["string", "null"], "description": "RFC 3339, with its offset"}
+_FIELDS: Final[dict[str, dict[str, Any]]] = {
+    "respond": {"text": _TEXT, "can_wait": {"type": "boolean"}, "goal": _TEXT},
+    "tool_call": {"tool": _TEXT, "input": _TEXT, "goal": _TEXT},
+    "create_goal": {
+        "description": _TEXT,
+        "deadline_at": _INSTANT,
+        "success_criteria": _TEXT,
+        "check_interval_secs": _NUMBER,
+        "priority": _NUMBER,
+    },
+    "update_goal": {
+        "goal": _TEXT,
+        "status": {"enum": ["active", "paused", "completed", "failed", "archived", None]},
+        "strategy": {"type": ["string", "null"]},
+        "priority": _NUMBER,
+        "check_interval_secs": _NUMBER,
+        "deadline_at": _INSTANT,
+    },
+    "split_goal": {
+        "goal": _TEXT,
+        "parts": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"description": _TEXT, "success_criteria": _TEXT},
+                "required": ["description", "success_criteria"],
+                "additionalProperties": False,
+            },
+        },
+    },
+    "learn_preference": {
+        "category": {"enum": ["communication", "schedule", "code", "workflow"]},
+        "key": _TEXT,
+        "value": _TEXT,
+    },
+    "create_task": {
+        "title": _TEXT,
+        "description": _TEXT,
+        "priority": {"enum": ["critical", "high", "medium", "low"]},
+    },
+    "no_action": {},
+}
+
+
+def _schema_of(name: str, fields: dict[str, Any]) -> dict[str, Any]:
+    properties = {
+        "type": {"const": name},
+        "because": _TEXT,
+        "confidence": {"type": "number"},
+        **fields,
+    }
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "decisions": {
+            "type": "array",
+            "items": {"anyOf": [_schema_of(name, fields) for name, fields in _FIELDS.items()]},
+        }
+    },
+    "required": ["decisions"],
+    "additionalProperties": False,
+}
+"""Of an answer. Every object is closed, and names all that it has: providers want that."""

@@ -1,0 +1,270 @@
+"""What the mind's decisions do (SPEC G-4, G-5). Pure.
+
+Each is carried out by what exists for it: the tools that loops have for the board, the executor's
+tools under authority and grants, the person's home. Each is an entry of the log of actions, with
+how it ended. Below the confidence that its risk wants the person is asked first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, assert_never
+
+import msgspec
+from msgspec.structs import replace
+
+from vigil.actions.log import DESCRIPTION_LENGTH_MAX
+from vigil.contracts import (
+    BoardChange,
+    BoardChangePayload,
+    CallTool,
+    OpenCall,
+    Risk,
+    Task,
+    ToolUseBlock,
+)
+from vigil.contracts.board import BoardAction
+from vigil.contracts.board.action import ActionOutcome
+from vigil.memory.operation import tools as memory_tools
+from vigil.minds import KIND
+from vigil.subjects import SessionKey, token_of
+
+from ..draft import Draft
+from ..sway import Sway
+from ..tools import calls
+from ..tools.declaration import declared
+from ..tools.routing import route
+from ..work import detached
+from ..work.tasks import shortened
+from .decisions import (
+    AnyChoice,
+    CallChoice,
+    GoalChoice,
+    LearnChoice,
+    LookChoice,
+    NoChoice,
+    PursuitChoice,
+    RespondChoice,
+    SplitChoice,
+    TaskChoice,
+)
+
+GATE: Final[dict[Risk, float]] = {"read": 0.3, "write": 0.5, "external": 0.7, "destructive": 0.9}
+"""So sure a decision has to be (SPEC G-4). An unknown tool isn't called at all."""
+TITLE_LENGTH_MAX: Final = 300
+UNSURE: Final = "I'm only {confidence:.0%} sure of it"
+DOUBT: Final = (
+    "I'm not sure enough ({confidence:.0%}) to do this by myself: {what}. Why I thought of it: "
+    "{because}. If it's right, tell me."
+)
+
+
+def carry_out(draft: Draft, decisions: Iterable[AnyChoice]) -> None:
+    """Do what a look decided, in its order; but goals are split first, as they were read: whatever
+    else changes one would come between."""
+    for number, one in enumerate(
+        sorted(decisions, key=lambda one: not isinstance(one, SplitChoice))
+    ):
+        _carry_out(draft, one, number)
+
+
+def _carry_out(draft: Draft, one: AnyChoice, number: int) -> None:
+    match one:
+        case NoChoice():
+            draft.note("look_decided", f"nothing: {one.because}")
+        case RespondChoice():
+            _respond(draft, one, number)
+        case CallChoice():
+            _call(draft, one, number)
+        case GoalChoice():
+            fields = ("description", "deadline_at", "success_criteria", "priority")
+            given = _given(one, *fields, "check_interval_secs")
+            _on_board(draft, one, number, "goal_create", given, one.description)
+        case PursuitChoice():
+            pursued = ("status", "strategy", "priority", "check_interval_secs", "deadline_at")
+            given = _given(one, *pursued) | {"id": one.goal, "is_checked": True}
+            given["why"] = one.because
+            what = f"goal {one.goal[:8]}: {_changes(given)}"
+            _on_board(draft, one, number, "goal_update", given, what)
+        case SplitChoice():
+            parts = [msgspec.to_builtins(part) for part in one.parts]
+            given = {"id": one.goal, "parts": parts, "why": one.because}
+            _on_board(draft, one, number, "goal_split", given, f"goal {one.goal[:8]}")
+        case LearnChoice():
+            given = _given(one, "category", "key", "value") | {"because": one.because}
+            what = f"{one.key}: {one.value}"
+            _on_board(draft, one, number, "learn_preference", given, what)
+        case TaskChoice():
+            given = _given(one, "title", "description", "priority")
+            _on_board(draft, one, number, "task_create", given, one.title)
+        case _:
+            assert_never(one)
+
+
+def _given(one: LookChoice, *names: str) -> dict[str, Any]:
+    given = {name: getattr(one, name) for name in names}
+    return {name: msgspec.to_builtins(value) for name, value in given.items() if value is not None}
+
+
+def _changes(given: dict[str, Any]) -> str:
+    named = [
+        f"{name} {given[name]}" for name in ("status", "strategy", "priority") if name in given
+    ]
+    return ", ".join(named) or "looked at"
+
+
+# ---------------------------------------------------------------- to the person
+
+
+def tell(draft: Draft, text: str, *, can_wait: bool = False, what: str = KIND) -> None:
+    """Tell the person something where they are, by the gates and hours that hold there.
+
+    To a member's own agent what another member wrote for their team is from outside.
+    """
+    sway = draft.sway if draft.is_for_one else Sway.OUTSIDE
+    urgency: Any = "low" if can_wait else "normal"
+    draft.tell_home(what, text, urgency=urgency, is_ordered=False, sway=sway)
+
+
+def _respond(draft: Draft, one: RespondChoice, number: int) -> None:
+    tell(draft, one.text, can_wait=one.can_wait or one.confidence < GATE["read"])
+    log(draft, _id(draft, number), "respond", one.text, "success", one=one)
+
+
+def _ask_first(draft: Draft, one: LookChoice, number: int, tool: str, what: str) -> None:
+    """Ask about what the mind isn't sure of; the person's word is an order then."""
+    text = DOUBT.format(
+        confidence=one.confidence, what=f"{tool}, {shortened(what, 200)}", because=one.because
+    )
+    tell(draft, text, can_wait=True)
+    log(draft, _id(draft, number), tool, f"asked first: {what}", "unknown", one=one)
+
+
+# ---------------------------------------------------------------- tools
+
+
+def _call(draft: Draft, one: CallChoice, number: int) -> None:
+    is_of_memory = one.tool in memory_tools()
+    tool = draft.moment.tools.get(one.tool)
+    if one.tool in declared() or (tool is None and not is_of_memory):
+        problem = f"There is no tool named {one.tool[:64]!r} here."
+        log(draft, _id(draft, number), one.tool[:64], problem, "failed", one=one)
+        return
+    risk: Risk = "read" if tool is None else tool.risk
+    doubt = UNSURE.format(confidence=one.confidence) if one.confidence < GATE[risk] else ""
+    what = f"{one.tool} {one.input}"
+    if doubt and tool is None:
+        _ask_first(draft, one, number, one.tool, what)
+        return
+    use = ToolUseBlock(id=_use_id(draft, number), name=one.tool, input=one.arguments())
+    open_before = set(draft.state.approvals)
+    answer = route(draft, use, doubt)
+    if isinstance(answer, OpenCall):
+        _await(draft, answer, one, what)
+        return
+    asked = [id_ for id_ in draft.state.approvals if id_ not in open_before]
+    if asked:
+        log(draft, asked[0], one.tool, f"asked for leave: {what}", "pending", one=one)
+    else:
+        log(draft, _id(draft, number), one.tool, f"{what}: {answer[0]}", "failed", one=one)
+
+
+def _on_board(
+    draft: Draft, one: LookChoice, number: int, tool: str, given: dict[str, Any], what: str
+) -> None:
+    """Have something on the board made or changed, as a loop's tool does."""
+    if one.confidence < GATE["write"]:
+        _ask_first(draft, one, number, tool, what)
+        return
+    answer = route(draft, ToolUseBlock(id=_use_id(draft, number), name=tool, input=given))
+    if isinstance(answer, OpenCall):
+        _await(draft, answer, one, what)
+    else:
+        text, is_error = answer
+        outcome: ActionOutcome = "failed" if is_error else "success"
+        log(draft, _id(draft, number), tool, f"{what}: {text}", outcome, one=one)
+
+
+def _await(draft: Draft, call: OpenCall, one: LookChoice, what: str) -> None:
+    """Note what is under way: its end comes as an event of its own."""
+    title = shortened(f"{' '.join(what.split())} (because {one.because})", TITLE_LENGTH_MAX)
+    open_call(draft, call.effect_id, call.tool, title)
+    log(draft, call.effect_id, call.tool, title, "pending", one=one)
+
+
+def open_call(draft: Draft, effect_id: str, tool: str, title: str) -> None:
+    """Have the end of an effect come as an event of its own."""
+    due = {e.id: e.payload.due_at for e in draft.effects if isinstance(e, CallTool)}
+    task = Task(
+        tool=tool,
+        title=title,
+        due_at=due.get(effect_id, calls.due_at(draft, None)),
+        generation=draft.ordinal,
+        is_tainted=draft.sway.is_outside,
+        caused_by=draft.loop.cause.id,
+    )
+    detached.open(draft, effect_id, task)
+
+
+def _use_id(draft: Draft, number: int) -> str:
+    return f"mind_{draft.loop.cause.seq}_{number}"
+
+
+def _id(draft: Draft, number: int) -> str:
+    return token_of("action", draft.key, str(draft.ordinal), str(number))
+
+
+# ---------------------------------------------------------------- the log of actions
+
+
+def log(
+    draft: Draft,
+    id_: str,
+    tool: str,
+    what: str,
+    outcome: ActionOutcome,
+    *,
+    one: LookChoice | None = None,
+    sway: Sway | None = None,
+) -> None:
+    """Have an action noted, or how it ended: whoever told its end first is right.
+
+    Args:
+        id_: of the effect, if there is one.
+        sway: None: that of the open loop.
+    """
+    key, now = SessionKey.parse(draft.key), draft.moment.now
+    action = BoardAction(
+        id=id_,
+        owner=key.user,
+        agent=key.agent,
+        type=tool,
+        description=shortened(what.replace("\0", ""), DESCRIPTION_LENGTH_MAX),
+        goal="" if one is None else one.goal[:32],
+        outcome=outcome,
+        session_key=draft.key,
+        is_tainted=(sway or draft.sway).is_outside,
+        created_at=now,
+        ended_at=None if outcome == "pending" else now,
+    )
+    why = "" if one is None else one.because
+    draft.ask_board(BoardChangePayload(entity=action, why=why, is_silent=True))
+    if one is not None:
+        sure = f"{one.confidence:.0%} sure"
+        draft.note("look_decided", f"{tool} ({sure}, {outcome}): {one.because}", id_)
+
+
+def mark_checked(draft: Draft, ids: Iterable[str]) -> None:
+    """Note on the board that goals were looked at, unless this turn changes them anyway."""
+    changed = {
+        effect.payload.entity.id for effect in draft.effects if isinstance(effect, BoardChange)
+    }
+    for one in draft.moment.goals:
+        goal = one.goal
+        if goal.id in ids and goal.id not in changed and goal.status == "active":
+            checked = replace(goal, last_checked_at=draft.moment.now)
+            draft.ask_board(
+                BoardChangePayload(
+                    entity=checked, expect=one.revision, why="looked at", is_silent=True
+                )
+            )

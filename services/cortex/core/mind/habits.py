@@ -1,0 +1,120 @@
+"""Goals that nobody set in words: habits of the person, and how they are told of them (SPEC G-3).
+
+Pure. Whether something is a habit is counted, not guessed; a goal that is made of one, or that the
+agent set itself, is told with its reason and a word that stops it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from vigil.contracts import BoardChangePayload, Cause, Task
+from vigil.contracts.board import BoardGoal, BoardPreference
+from vigil.contracts.board.approval import short_name
+from vigil.contracts.board.preference import Lesson
+from vigil.goals.check import CHECK_INTERVAL_S
+from vigil.preferences import habits
+from vigil.preferences.check import id_of
+from vigil.preferences.confidence import taught
+from vigil.preferences.shown import told
+from vigil.subjects import SessionKey
+
+from .. import sway as sways
+from ..draft import Draft
+from ..sway import Sway
+from ..tools import calls
+from ..work import detached
+from . import deeds
+from .decisions import AnyChoice, LearnChoice
+
+GOAL: Final = "goal_create"
+WHY: Final = f"seen {habits.TIMES} times within a week, and sure"
+SET: Final = "I go after this from now on: {what}. To end it, say: stop {name}"
+PROPOSED: Final = (
+    "I would go after this: {what}. It waits for you: `vigil goals resume {id}` lets me."
+)
+
+
+def after(draft: Draft, decided: Iterable[AnyChoice]) -> tuple[BoardPreference, ...]:
+    """Return the habits as they will be with what a look has just learned."""
+    known = {one.key: one for one in draft.moment.habits}
+    key, now = SessionKey.parse(draft.key), draft.moment.now
+    for one in decided:
+        before = known.get(one.key) if isinstance(one, LearnChoice) else None
+        if isinstance(one, LearnChoice) and before is not None:
+            lesson = Lesson(how="observed", at=now, text=one.because, cause=draft.loop.cause.id)
+            new = BoardPreference(
+                id=id_of(key.scope, one.key),
+                owner=key.user,
+                agent=key.agent,
+                category=one.category,
+                key=one.key,
+                value=one.value,
+                confidence=0.0,
+                learned_from=(lesson,),
+                last_confirmed_at=now,
+                created_at=now,
+            )
+            known[one.key] = taught(before, new)
+    return tuple(known.values())
+
+
+def pursue(draft: Draft, cause: Cause, preferences: Sequence[BoardPreference]) -> None:
+    """Make a goal of each habit that isn't one yet. It's pursued if the agent may decide that."""
+    there = {one.goal.id for one in draft.moment.goals}
+    there |= set(draft.state.tasks) | set(_made(draft))
+    for one in preferences:
+        if not habits.is_habit(one, draft.moment.now) or habits.goal_id(one) in there:
+            continue
+        goal = _goal(draft, one)
+        effect_id = draft.ask_board(BoardChangePayload(entity=goal, why=WHY))
+        title = f"{goal.description} (because {WHY})"
+        task = Task(
+            tool=GOAL,
+            title=title,
+            due_at=calls.due_at(draft, None),
+            generation=draft.ordinal,
+            caused_by=cause.id,
+        )
+        detached.open(draft, effect_id, task)
+        deeds.log(draft, effect_id, GOAL, title, "pending", sway=Sway.NONE)
+        draft.note("habit_pursued", f"{one.key}: {WHY}", effect_id)
+
+
+def _made(draft: Draft) -> Iterable[str]:
+    """Yield the goals that this very turn makes."""
+    for effect in draft.effects:
+        entity = getattr(effect.payload, "entity", None)
+        if isinstance(entity, BoardGoal):
+            yield entity.id
+
+
+def _goal(draft: Draft, habit: BoardPreference) -> BoardGoal:
+    now = draft.moment.now
+    return BoardGoal(
+        id=habits.goal_id(habit),
+        owner=habit.owner,
+        agent=habit.agent,
+        description=f"Do what you are used to without being asked: {told(habit)}",
+        check_interval_s=CHECK_INTERVAL_S,
+        origin="inferred",
+        status="active" if draft.policy.authority in ("suggest", "act") else "paused",
+        session_key=draft.key,
+        created_at=now,
+        moved_at=now,
+    )
+
+
+def tell_of_goal(draft: Draft, task: Task, content: str) -> None:
+    """Tell the person of a goal that the mind set, once it is on the board.
+
+    Args:
+        content: what the executor says of it; it begins with the goal's id.
+    """
+    id_, _, rest = content.partition(" ")
+    form = SET if rest.startswith("is active") else PROPOSED if rest.startswith("is paused") else ""
+    if form:
+        what = "something from outside led to it" if sways.of(task).is_outside else task.title
+        text = form.format(what=what, name=short_name(id_, "g"), id=id_[:8])
+        draft.tell_home("goal", text, is_ordered=False)

@@ -1,0 +1,107 @@
+"""The situation report: what a look is shown, made anew from the board each time. Pure.
+
+It stays short, whatever is behind it: 50 goals of a line each, the newest actions, preferences that
+hold. Of actions and goals that content from outside had a part in it has no words, unless the look
+is at just that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from vigil.contracts import ExternalBlock, Row, TaskBlock
+from vigil.contracts.board import BoardAction, BoardGoal
+from vigil.goals import lifecycle
+from vigil.preferences.shown import shown
+
+from .. import sway as sways
+from ..profile import OwnersBoard
+from ..work.tasks import shortened
+
+GOALS_MAX: Final = 50
+ENDED_MAX: Final = 5
+"""Goals that ended, the newest."""
+ACTIONS_MAX: Final = 20
+LINE_LENGTH_MAX: Final = 300
+"""Characters of a text in a line."""
+INPUT_LENGTH_MAX: Final = 8_000
+"""Characters of one thing that came in."""
+
+
+def values(
+    board: OwnersBoard, due: Sequence[str], rows: Iterable[Row], now: datetime, *, is_swayed: bool
+) -> dict[str, Any]:
+    """Return what the template of a report is filled with.
+
+    Args:
+        due: ids of the goals that the look is at.
+        rows: what it took.
+        is_swayed: whether the look has content from outside in it.
+    """
+    goals = [one for one in board.goals if not sways.of(one).is_outside or one.id in due]
+    held = [one for one in goals if one.status in lifecycle.HELD][:GOALS_MAX]
+    return {
+        "due": [_goal(one, now) for one in held if one.id in due],
+        "others": [_goal(one, now) for one in held if one.id not in due],
+        "ended": [_goal(one, now) for one in goals if one.status not in lifecycle.HELD][:ENDED_MAX],
+        "hidden": sum(one.status in lifecycle.HELD for one in board.goals) - len(held),
+        "likes": shown(board.preferences, now, asks=True),
+        "actions": [_action(one) for one in board.actions[-ACTIONS_MAX:]],
+        "inputs": [_input(block) for row in rows for block in row.blocks],
+        "is_swayed": is_swayed,
+    }
+
+
+def _goal(goal: BoardGoal, now: datetime) -> str:
+    """
+    >>> from datetime import UTC
+    >>> at = datetime(2026, 11, 20, 9, tzinfo=UTC)
+    >>> _goal(BoardGoal(id="ab", owner="ann", agent="vigil", description="Clean inbox",
+    ...     check_interval_s=60, created_at=at, moved_at=at), at)
+    'ab: active, standing, priority 3, never looked at: Clean inbox'
+    """
+    until = "" if goal.deadline_at is None else f", until {goal.deadline_at:%Y-%m-%d %H:%M} UTC"
+    part = f", part of {goal.parent}" if goal.parent else ""
+    seen = goal.last_checked_at
+    looked = "never looked at" if seen is None else f"looked at {seen:%Y-%m-%d %H:%M} UTC"
+    text = (
+        f"{goal.id}: {goal.status}, {goal.goal_kind}, priority {goal.priority}{until}{part}, "
+        f"{looked}: {_line(goal.description)}"
+    )
+    if goal.success_criteria:
+        text += f" Reached when: {_line(goal.success_criteria)}"
+    if goal.strategy:
+        text += f" Strategy: {_line(goal.strategy)}"
+    return text
+
+
+def _action(action: BoardAction) -> str:
+    what = "from outside" if sways.of(action).is_outside else _line(action.description)
+    text = f"{action.created_at:%Y-%m-%d %H:%M} UTC, {action.type}, {action.outcome}: {what}"
+    if action.feedback is not None:
+        liked = "good" if action.feedback.is_good else "not good"
+        said = f": {_line(action.feedback.text)}" if action.feedback.text else ""
+        text += f" The person found it {liked}{said}"
+    return text
+
+
+def _input(block: Any) -> dict[str, Any]:
+    """Return one thing that came in: what it is, and its content, which goes behind bars."""
+    match block:
+        case ExternalBlock(event=event):
+            trust = "trusted" if event.is_trusted else "not trusted"
+            head = f"An event from {event.source} ({trust}), {event.kind or 'of no type'}"
+            return {"head": head, "content": event.content[:INPUT_LENGTH_MAX]}
+        case TaskBlock():
+            failed = ", which failed" if block.is_error else ""
+            title = f" ({_line(block.title)})" if block.title else ""
+            head = f"{block.tool}{title}{failed}"
+            return {"head": head, "content": block.content[:INPUT_LENGTH_MAX]}
+        case _:
+            return {"head": "Something that can't be shown", "content": ""}
+
+
+def _line(text: str) -> str:
+    return shortened(" ".join(text.split()), LINE_LENGTH_MAX)

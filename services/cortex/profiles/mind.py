@@ -1,0 +1,100 @@
+"""The mind: one session of a person and agent that looks after goals and what comes in. Pure.
+
+What stood in earlier looks is shown to no later one: each has a report that is made anew from the
+board, so content from outside sways the look that it is in, and no other.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from vigil.contracts import Row
+from vigil.memory.operation import tools as memory_tools
+from vigil.minds import KIND
+
+from ..core.draft import Draft
+from ..core.mind import look, report
+from ..core.mind.decisions import DECISIONS_MAX, SCHEMA
+from ..core.profile import (
+    MCP,
+    MEMORY,
+    Desk,
+    Inquiry,
+    ModelQuestion,
+    Profile,
+    TemplateRow,
+    offers,
+)
+from ..core.tools.declaration import declared
+from ..thought.model import ToolSpec
+
+TOOLS_MAX: Final = 40
+"""That a look is shown, those of memory and ours first."""
+
+
+async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:
+    """Ask what is to be done, with a report. None: what the look took is stored first."""
+    if draft.is_dirty:
+        return None
+    rows = [row for row in desk.newest() if row.at >= draft.loop.begun_at]
+    again = look.tries(rows)
+    taken: list[Row] = rows[: len(rows) - len(again)]
+    values = report.values(
+        await desk.board(),
+        draft.state.mind.goals,
+        taken,
+        draft.moment.now,
+        is_swayed=draft.sway.is_outside,
+    )
+    first = TemplateRow(template="mind_report.md.j2", values=values, at=draft.loop.begun_at)
+    asked = Inquiry(
+        purpose=KIND,
+        profile=PROFILE,
+        prompt=PROFILE.prompt,
+        values={"tools": _tools(desk, draft), "decisions_max": DECISIONS_MAX},
+        rows=(first, *again),
+        schema=SCHEMA,
+    )
+    return ModelQuestion(desk.ask(draft, asked), look.conclude, look.fail)
+
+
+def _tools(desk: Desk, draft: Draft) -> list[dict[str, Any]]:
+    offered = draft.inputs.began.tools  # what the model is shown decides nothing here
+    fit = [spec for spec in desk.specs() if _may_call(spec, draft, offered)]
+    return [
+        {
+            "name": spec.name,
+            "description": spec.description,
+            "schema": json.dumps(spec.input_schema, ensure_ascii=False),
+        }
+        for spec in fit[:TOOLS_MAX]
+    ]
+
+
+def _may_call(spec: ToolSpec, draft: Draft, offered: Any) -> bool:
+    if spec.name in declared():
+        return False  # of what those do there are decisions
+    tool = offered.get(spec.name)
+    is_there = tool is not None or spec.name in memory_tools()
+    return is_there and offers(draft.policy.profile, spec.name, tool)
+
+
+PROFILE = Profile(
+    name=KIND,
+    purpose=KIND,
+    prompt="mind.md.j2",
+    begins={"external": look.receive, "told": look.receive, "tick": look.receive},
+    question=question,
+    conclude=look.conclude,
+    take=look.take,
+    hear_end=look.hear_end,
+    reads=("goals", "habits"),
+    tools=(MEMORY, MCP, "http_get", "shell", "read_file", "write_file"),
+    calls_max=look.ASKED_MAX,
+    tier="cheap",
+    max_tokens=4096,
+    source="cortex:mind",
+    is_thread_shown=False,
+    asks_again=False,
+)

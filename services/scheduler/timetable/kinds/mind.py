@@ -1,0 +1,94 @@
+"""Looks of minds at the goals that are due; when, is computed from them: nothing is polled (SPEC
+G-1).
+
+The rows are kept by `services.scheduler.minds`, as goals change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from vigil.board.asked import read_goals
+from vigil.contracts import SlotEntry
+from vigil.contracts.board import BoardGoal, MindWork
+from vigil.goals import lifecycle
+
+from ..known import KnownRow
+from ..look_outcome import LookOutcome
+from ..row_kind import LookMeans, RowKind
+
+NOTHING_DUE: Final = "no goal is due"
+WAIT_MAX: Final = timedelta(hours=6)
+"""After looks that failed, one after the other."""
+
+
+class DueGoals(NamedTuple):
+    """How many goals a look has something to do with."""
+
+    number: int
+
+
+def is_missed(goal: BoardGoal, since: datetime | None) -> bool:
+    """Whether a goal wasn't reached by its deadline, and nobody looked since.
+
+    Args:
+        since: when the last look was due; None: there was none.
+    """
+    is_late = goal.deadline_at is not None and goal.moved_at >= goal.deadline_at
+    return goal.status == "failed" and is_late and (since is None or goal.moved_at > since)
+
+
+def due_of(goals: Iterable[BoardGoal], since: datetime | None, now: datetime) -> DueGoals:
+    """Count the goals that are due, and those that weren't reached in time."""
+    there = list(goals)
+    missed = sum(is_missed(one, since) for one in there)
+    return DueGoals(len(lifecycle.due(there, now)) + missed)
+
+
+def decided(entry: SlotEntry, due: DueGoals) -> SlotEntry:
+    """Decide about a slot that would be run: nothing is due, so nobody is asked."""
+    if due.number:
+        return entry
+    return replace(entry, state="skipped", reason=NOTHING_DUE, session="", is_late=False)
+
+
+def next_look_at(
+    goals: Iterable[BoardGoal],
+    last_at: datetime | None,
+    failures: int,
+    tick: timedelta,
+) -> datetime | None:
+    """Return when the next look is to be; None: no goal is pursued.
+
+    What is still due after a look waits for a moment: of a failed one the longer, the oftener.
+
+    Args:
+        last_at: when the last look ended, or was skipped; None: there was none.
+        failures: looks that failed since the last good one.
+    """
+    there = list(goals)
+    found = [at for one in there if (at := lifecycle.next_check_at(one)) is not None]
+    found += [one.moved_at for one in there if is_missed(one, last_at)]
+    if not found:
+        return None
+    soonest = min(found)
+    if last_at is None:
+        return soonest
+    wait: timedelta = min(tick * 2 ** min(failures, 20), max(WAIT_MAX, tick))
+    return max(soonest, last_at + wait)
+
+
+async def _look(means: LookMeans, known: KnownRow, _begun: SlotEntry, now: datetime) -> DueGoals:
+    there = await read_goals(means.bus, known.scope)
+    return due_of([one.goal for one in there], known.ledger.through, now)
+
+
+def _decide(known: KnownRow, begun: SlotEntry, seen: object, _now: datetime) -> LookOutcome | None:
+    return LookOutcome(decided(begun, seen)) if isinstance(seen, DueGoals) else None
+
+
+KIND: Final = RowKind(work=MindWork, start=None, look=_look, decide=_decide)
