@@ -13,9 +13,7 @@ from vigil.bus.bus import Bus, BusError
 from vigil.circuits import Circuits
 from vigil.clock import Clock
 from vigil.contracts import (
-    Block,
     ExternalBlock,
-    OpaqueBlock,
     Row,
     State,
     TaskBlock,
@@ -34,6 +32,7 @@ from vigil.teams import TEAM
 
 from ..core import Policy, speech
 from ..core.profile import Inquiry, Profile, TemplateRow
+from ..models import opaque
 from ..models.guard import guarded, unlooped
 from ..policy import routed
 from .accounts import KINDS, BudgetExceeded, PaidCall, kinds_of
@@ -183,7 +182,7 @@ class Thinker:
         parent: str,
     ) -> ModelAnswer:
         if chosen.is_fallback:
-            request = _without_opaque(request)
+            request = opaque.left_out(request)
         span = self._tracer.begin(parent)
         answer: ModelAnswer | None = None
         outcome = error_type = "cancelled"
@@ -192,7 +191,7 @@ class Thinker:
                 request, chosen, lambda shown: self._paid(shown, call, chosen, on_text)
             )
             outcome = "answered"
-            return _of_fallback(answer) if chosen.is_fallback else answer
+            return opaque.of_fallback(answer) if chosen.is_fallback else answer
         except ModelError as error:
             outcome = "retryable" if error.is_retryable else "failed"
             error_type = error.kind
@@ -380,21 +379,6 @@ def _under_way(state: State) -> tuple[str, ...]:
     """Name what the session has under way and doesn't wait for."""
     tasks = state.tasks.values()
     return tuple(f"{t.tool}: {t.title}" for t in tasks if not (t.is_awaited or t.told_seq))
-
-
-def _without_opaque(request: ModelRequest) -> ModelRequest:
-    """Leave out what is signed by the model that is away, and no other may get."""
-    rows = [msgspec.structs.replace(row, blocks=_open(row.blocks)) for row in request.rows]
-    return msgspec.structs.replace(request, rows=tuple(row for row in rows if row.blocks))
-
-
-def _of_fallback(answer: ModelAnswer) -> ModelAnswer:
-    """Mark an answer; what the fallback signed would be refused by the model that comes back."""
-    return msgspec.structs.replace(answer, blocks=_open(answer.blocks), is_fallback=True)
-
-
-def _open(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
-    return tuple(block for block in blocks if not isinstance(block, OpaqueBlock))
 
 
 def _tokens(usage: Usage | None) -> tuple[tuple[str, int], ...]:
