@@ -189,6 +189,17 @@ def test_a_swayed_loop_touches_only_what_is_marked() -> None:
         assert len(asked(driver)) == is_tainted, "and splits nothing"
 
 
+@pytest.mark.parametrize("use", [update(status="active"), split("Letters")])
+def test_what_outside_content_wants_pursued_begins_by_the_persons_hand_alone(use: Any) -> None:
+    """X-3: also in a loop that took in nothing, and whoever ordered it."""
+    for is_tainted in (False, True):
+        driver = driver_of(answer(use), answer("Done."))
+        on_board(driver, goal_of(status="paused", is_tainted=is_tainted))
+        driver.user("go on")
+        assert bool(asked(driver)) != is_tainted
+        assert not is_tainted or "Only the person" in told(driver)[0]
+
+
 # ---------------------------------------------------------------- preferences
 
 

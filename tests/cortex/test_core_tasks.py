@@ -190,6 +190,17 @@ def test_a_swayed_loop_touches_only_what_is_marked_as_it_is(is_tainted: bool) ->
     assert "Only the person" in told(driver)[-1]
 
 
+@pytest.mark.parametrize("is_tainted", [False, True])
+def test_what_outside_content_wants_done_begins_by_the_persons_hand_alone(is_tainted: bool) -> None:
+    """X-3: also where tasks need no leave, and the loop itself took in nothing."""
+    driver = driver_of(answer(update(status="ready")), answer("Done."))
+    driver.policy = FREE
+    on_board(driver, task_of("backlog", is_tainted=is_tainted))
+    driver.feed(driver.external("red", is_trusted=True))
+    assert bool(changes(driver)) != is_tainted
+    assert ("Only the person" in told(driver)[-1] if told(driver) else False) == is_tainted
+
+
 def test_a_loop_that_may_not_write_changes_nothing() -> None:
     driver = driver_of(answer(update(status="backlog")), answer("ok"))
     driver.policy = replace(FREE, authority="observe")

@@ -94,6 +94,19 @@ async def test_the_bound_holds_for_what_is_made_and_what_comes_back(stack: Stack
     assert await history(session.bus, task) == ["done"]
 
 
+async def test_outside_content_takes_half_of_the_room_at_most(stack: Stack) -> None:
+    """X-3: whoever has a model make tasks without end leaves the person room for theirs."""
+    session = await session_of(stack)
+    marked = (task_of("backlog", id=f"{n:032x}", is_tainted=True) for n in range(100))
+    await asyncio.gather(*(keep(session.bus, one) for one in marked))
+    wanted = {"is_ordered": False, "is_tainted": True}
+    refused, own = await told(
+        session, change(task_of(id="e" * 32, **wanted)), change(task_of(id="d" * 32), ordinal=2)
+    )
+    assert "100 that content from outside had a part in" in refused.payload.content
+    assert not own.payload.is_error
+
+
 async def test_somebody_elses_is_none(stack: Stack) -> None:
     """X-4: a turn names no other person's, nor another agent's."""
     session = await session_of(stack)

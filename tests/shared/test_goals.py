@@ -8,6 +8,7 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.support.examples import up_to
 from tests.support.goal_records import AT, goal_of
@@ -15,7 +16,7 @@ from vigil.contracts.board import BoardGoal
 from vigil.contracts.board.vocabulary import GoalStatus
 from vigil.errors import InvalidInput
 from vigil.goals import lifecycle
-from vigil.goals.check import DEPTH_MAX, PAUSED_MAX, check, fitted
+from vigil.goals.check import DEPTH_MAX, OUTSIDE_MAX, PAUSED_MAX, check, fitted
 
 DAY = timedelta(days=1)
 SOON = AT + DAY
@@ -141,3 +142,7 @@ def test_what_is_paused_is_bounded_too() -> None:
     fitted(goal_of(), paused)
     with pytest.raises(InvalidInput, match="200 goals are paused"):
         fitted(goal_of(status="paused"), paused)
+    marked = [replace(one, is_tainted=True) for one in paused[:OUTSIDE_MAX]]
+    fitted(goal_of(status="paused"), marked)
+    with pytest.raises(InvalidInput, match="100 that content from outside had a part in"):
+        fitted(goal_of(status="paused", is_tainted=True), marked)

@@ -199,7 +199,8 @@ def _obstacle(given: GoalUpdate | SplitGoal, call: OwnCall, draft: Draft) -> str
     if (reason := calls.may_not_change(draft)) is not None:
         return f"Not changed: {reason}."
     pursues = isinstance(given, SplitGoal) or given.status == "active"
-    if pursues and not _may_pursue(call, draft):
+    is_marked = sways.of(found.goal).is_outside
+    if pursues and (is_marked or not _may_pursue(call, draft)):
         return ONLY_THE_PERSON.format(id=given.id[:8])
     return calls.refusal(draft, call.use.input)
 

@@ -3,7 +3,7 @@
 What makes work begin is the person's to say: a task that the agent makes waits for them, unless the
 configuration lets it begin, and its words are never changed afterwards. A loop that content from
 outside has a part in never lets one begin, and touches only what is marked as it is itself; what it
-makes is marked, and whoever reads that is swayed.
+makes is marked, begins by the person's hand alone, and whoever reads that is swayed.
 """
 
 from __future__ import annotations
@@ -140,7 +140,8 @@ def _obstacle(given: TaskUpdate, call: OwnCall, draft: Draft) -> str | None:
         return NOT_YOURS.format(id=given.id[:8])
     if (reason := calls.may_not_change(draft)) is not None:
         return f"Not changed: {reason}."
-    if given.status == "ready" and not _may_begin(call, draft):
+    is_marked = sways.of(found.task).is_outside
+    if given.status == "ready" and (is_marked or not _may_begin(call, draft)):
         return ONLY_THE_PERSON.format(id=given.id[:8])
     return calls.refusal(draft, call.use.input)
 

@@ -25,6 +25,7 @@ from vigil.observe import trace
 from vigil.preferences.confidence import confidence_at, level_of
 from vigil.runtime import Context
 from vigil.subjects import SessionKey
+from vigil.tasks.check import admitted
 from vigil.teams import holding
 from vigil.worker import turns
 
@@ -131,7 +132,9 @@ class BoardDesk:
         board = KeptBoard(self._bus, kind)
         if not expect:
             among = holding(key.user, key.agent)
-            return await board.create(lambda _: _at(entity, now), among, change, now)
+            return await board.create(
+                lambda others: _new(_at(entity, now), others), among, change, now
+            )
         found = await board.find([key.scope], entity.id)
         made = None if found is None else await made_by(board, change.cause, found)
         if made is not None:
@@ -153,6 +156,11 @@ async def made_by(
     """Return the revision that an effect made of an entity; None: it made none that is kept."""
     history = await board.history(found)
     return next((one for one in history if one.change.cause == effect_id), None)
+
+
+def _new(entity: Any, others: list[Any]) -> Any:
+    """Return what may be made beside the owner's open ones. Raises: InvalidInput."""
+    return admitted(entity, others) if isinstance(entity, BoardTask) else entity
 
 
 def _at(entity: Any, now: datetime) -> Any:

@@ -25,6 +25,8 @@ END: Final = datetime(9990, 1, 1, tzinfo=UTC)
 """No deadline is as late; some sums of days fail soon after."""
 PAUSED_MAX: Final = 200
 """Of an owner's."""
+OUTSIDE_MAX: Final = 100
+"""Of them, those that content from outside had a part in."""
 DEPTH_MAX: Final = 5
 """Goals that are parts of each other."""
 
@@ -71,9 +73,13 @@ def fitted(goal: BoardGoal, others: Iterable[BoardGoal]) -> BoardGoal:
     """
     there = {one.id: one for one in others if one.id != goal.id and one.agent == goal.agent}
     _check_parents(goal, there)
-    paused = sum(one.status == "paused" for one in there.values())
-    if goal.status == "paused" and paused >= PAUSED_MAX:
-        raise InvalidInput("status", f"{paused} goals are paused already; archive one")
+    paused = [one for one in there.values() if one.status == "paused"]
+    marked = sum(one.is_tainted for one in paused)
+    if goal.status == "paused" and len(paused) >= PAUSED_MAX:
+        raise InvalidInput("status", f"{len(paused)} goals are paused already; archive one")
+    if goal.status == "paused" and goal.is_tainted and marked >= OUTSIDE_MAX:
+        reason = f"{marked} that content from outside had a part in are paused already; archive one"
+        raise InvalidInput("status", reason)
     return goal
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from ..contracts import BoardTask
@@ -10,6 +11,8 @@ from ..subjects import check_part
 
 TITLE_LENGTH_MAX: Final = 200
 DESCRIPTION_LENGTH_MAX: Final = 8_000
+OUTSIDE_MAX: Final = 100
+"""Of an owner's 200 open tasks, those that content from outside had a part in."""
 
 
 def check(task: BoardTask) -> BoardTask:
@@ -20,6 +23,16 @@ def check(task: BoardTask) -> BoardTask:
     if not title.strip() or not title.isprintable():
         raise InvalidInput("title", "must be one line that says something")
     check_text("description", task.description, DESCRIPTION_LENGTH_MAX)
+    return task
+
+
+def admitted(task: BoardTask, others: Iterable[BoardTask]) -> BoardTask:
+    """Return a new task that may be made beside the owner's open ones: content from outside takes
+    half of their room at most. Raises: InvalidInput."""
+    marked = sum(one.is_tainted for one in others)
+    if task.is_tainted and marked >= OUTSIDE_MAX:
+        reason = f"there are {marked} that content from outside had a part in; end some first"
+        raise InvalidInput("task", reason)
     return task
 
 
