@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -125,11 +127,39 @@ def test_it_decides_for_another_session() -> None:
         expires_at=driver.now, caused_by="m", is_tainted=True,
     )  # fmt: skip
     driver.named = (other,)
+    assert verdicts_of(driver.user(f"accept {NAME}")) == []
+    assert '| command: "ls"' in driver.texts[-1], "X-2: nobody accepts what they weren't told"
+    assert [*verdicts_of(driver.user(f"reject {NAME}"))], "but refuses it"
     (sent,) = verdicts_of(driver.user(f"accept {NAME}"))
     assert sent.payload.session_key == "ann:vigil:_worker-1"
-    (send,) = driver.sends
-    assert send.payload.is_tainted, "its arguments may be an outsider's"
-    assert driver.turns[-1].rows == (), "what is said of it is nothing that the model is shown"
+    assert all(one.payload.is_tainted for one in driver.sends), "it may be an outsider's"
+    rows = [row for turn in driver.turns for row in turn.rows]
+    assert rows == [], "what is said of it is nothing that the model is shown"
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_told"),
+    [
+        ({}, True),
+        ({"is_tainted": True}, False),
+        ({"input": {"command": "ls " + "x" * 100}}, False),
+        ({"is_tainted": True, "tool": "ask_user"}, True),
+    ],
+    ids=["whole", "counted", "cut", "question"],
+)
+def test_what_home_was_told_whole_is_accepted_by_one_word(
+    changes: dict[str, Any], is_told: bool
+) -> None:
+    """L-9: of what may be from outside it was told the number alone, and of long ones a part."""
+    driver = driver_of(answer("Hello."))
+    asked = Approval(**{
+        "id": ID, "session_key": "ann:vigil:_planner-1", "tool": "shell",
+        "input": {"command": "ls"}, "digest": "d" * 64, "risk": "external", "reason": "it acts",
+        "asked_at": driver.now, "expires_at": driver.now, "caused_by": "m", **changes,
+    })  # fmt: skip
+    driver.named = (asked,)
+    driver.user(f"accept {NAME}")
+    assert ("Nothing ran yet" in driver.texts[-1]) != is_told
 
 
 def test_a_name_that_nothing_has_is_a_message() -> None:

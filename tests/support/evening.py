@@ -17,6 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 
+from services.cortex.core.work import spoken
 from tests.support.messages_replies import Reply, said, says
 from tests.support.obedient import call, has_words, orders_in, texts_of
 from tests.support.pauses import pauses
@@ -247,8 +248,12 @@ class Evening:
         return self.request
 
     async def accept(self) -> None:
-        """Say yes at home, with the request's short name."""
-        await self.say(self.home, f"accept {self.request['name']}", "accept")
+        """Say yes at home, with the request's short name: a second time, once it was told there
+        what exactly that is, since it may be from outside."""
+        words = f"accept {self.request['name']}"
+        await self.say(self.home, words, "accept")
+        await self.said_at_home(spoken.UNREAD, self.request["id"], self.request["input"]["command"])
+        await self.say(self.home, words, "accept-again")
 
     async def done(self) -> dict[str, Any]:
         """Wait until the task that may go on is done."""

@@ -37,6 +37,10 @@ NOTES: Final[dict[str, NoteWords]] = {
         "A person decided on {about}: {text}.",
     ),
     "approval_expired": NoteWords("nobody decided in time", "{about} expired: {text}."),
+    "approval_shown": NoteWords(
+        "the person accepted what they weren't told the arguments of, and was told them first",
+        "They were told first what exactly {about} is: {text}.",
+    ),
     "approval_spoken": NoteWords(
         "the person decided on a request by a message",
         "Their message was a verdict on {about}: {text}.",

@@ -270,6 +270,9 @@ class State(Record, frozen=True, kw_only=True):
     """What is under way for this session, by the effect's id."""
     approvals: dict[str, Approval] = {}  # noqa: RUF012
     """The open requests to the person, by id."""
+    shown: tuple[str, ...] = ()
+    """Ids of the newest requests of other sessions whose exact arguments the person was told here:
+    those they may accept here."""
     job: Job | None = None
     digest: Digest | None = None
     mind: MindState = MindState()

@@ -20,6 +20,8 @@ SHOWN_MAX: Final = 4_000
 """Characters of the arguments that a message shows."""
 TEXT_LENGTH_MAX: Final = 16_000
 """Characters of a person's answer, or of their reason."""
+TITLE_LENGTH_MAX: Final = 100
+"""Characters of the line that names a call."""
 MEANING: Final[dict[Risk, str]] = {
     "read": "looks at something",
     "write": "changes what is the agent's own",
@@ -110,14 +112,23 @@ def question(approval: Approval) -> str:
     )
 
 
-def title(tool: str, given: dict[str, Any], length_max: int = 100) -> str:
+def title(tool: str, given: dict[str, Any], length_max: int = TITLE_LENGTH_MAX) -> str:
     """Name a call in a line.
 
     >>> title("shell", {"command": "ls"})
     'shell {"command": "ls"}'
     """
-    text = f"{visible(tool)} {visible(json.dumps(given, ensure_ascii=False))}"
+    text = _called(tool, given)
     return text if len(text) <= length_max else f"{text[: length_max - 1]}…"
+
+
+def is_in_title(tool: str, given: dict[str, Any]) -> bool:
+    """Whether the line that names a call has all of it."""
+    return len(_called(tool, given)) <= TITLE_LENGTH_MAX
+
+
+def _called(tool: str, given: dict[str, Any]) -> str:
+    return f"{visible(tool)} {visible(json.dumps(given, ensure_ascii=False))}"
 
 
 # ---------------------------------------------------------------- what the model reads

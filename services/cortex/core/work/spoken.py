@@ -29,6 +29,11 @@ _DONE: Final[dict[Verdict, str]] = {
     "reject": "Rejected",
     "answer": "Answered",
 }
+UNREAD: Final = (
+    "Nothing ran yet: you weren't told here what exactly this is. Read it, and say it once more."
+)
+SHOWN_MAX: Final = 20
+"""Requests that a conversation remembers to have told of."""
 _NAME: Final = f"({SHORT_NAME}|[0-9a-f]{{32}})"
 _WORD: Final = f"({'|'.join(VERDICTS)})"
 _BETWEEN: Final = "[ ,:]{1,2}"
@@ -84,6 +89,9 @@ def decide(draft: Draft, spoken: VerdictWords, *, by: str) -> bool:
         speech.say(draft, text, Sway.NONE, is_autonomous=False)
         return True
     approval = found[0]
+    if spoken.verdict == "accept" and not _is_known(draft, approval):
+        _show(draft, approval)
+        return True
     if _fits(approval, spoken.verdict):
         _send(draft, approval, spoken, by)
         text = f"{_DONE[spoken.verdict]}: {request_text.title(approval.tool, approval.input)}"
@@ -99,6 +107,31 @@ def _requests(draft: Draft, called: str) -> list[Approval]:
     own = [one for one in draft.state.approvals.values() if called in (one.name, one.id)]
     known = {one.id for one in own}
     return own + [one for one in draft.moment.approvals if one.id not in known]
+
+
+def _is_known(draft: Draft, approval: Approval) -> bool:
+    """Whether the person was told here what exactly they would let run: nobody accepts what only
+    a model, or who swayed it, says something about."""
+    state = draft.state
+    is_asked_here = approval.session_key == draft.key or approval.id in state.shown
+    is_passed_on = any(task.child == approval.session_key for task in state.tasks.values())
+    return (
+        is_asked_here or is_passed_on or approval.is_question or _is_told_at_home(draft, approval)
+    )
+
+
+def _is_told_at_home(draft: Draft, approval: Approval) -> bool:
+    """Whether the message at home that asks for it holds all of its arguments."""
+    is_quoted = draft.is_for_one and not sways.of(approval).is_outside
+    return is_quoted and request_text.is_in_title(approval.tool, approval.input)
+
+
+def _show(draft: Draft, approval: Approval) -> None:
+    """Tell the person, and no model, what exactly they are about to accept."""
+    draft.update(shown=(*draft.state.shown, approval.id)[-SHOWN_MAX:])
+    draft.note("approval_shown", approval.tool, approval.id)
+    text = f"{UNREAD}\n\n{request_text.request(approval)}"
+    speech.say(draft, text, sways.of(approval), is_autonomous=False)
 
 
 def _fits(approval: Approval, verdict: Verdict) -> bool:
