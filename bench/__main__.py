@@ -31,6 +31,7 @@ from bench import (
     retrieval,
     shares,
     signals,
+    slots,
     system,
     timers,
     tools,
@@ -164,6 +165,7 @@ PARTS: dict[str, Callable[[Path], Awaitable[None]]] = {
     "adapters": adapters.measure,
     "replaying": replaying.measure,
     "watching": watching.measure,
+    "slots": slots.measure,
     "month": month.measure,
 }
 IN_ROUNDS: dict[str, Callable[[Path, int], Awaitable[None]]] = {
