@@ -86,6 +86,7 @@ async def test_what_is_due_is_run_and_told_at_home(world: World) -> None:
     assert (row["when"], row["made_by"]) == ("every 1 h", "person")
     first = await until(ann.http, row, "running", "ran")
     assert [one["delivery"] for one in first] == ["", "told"]
+    assert [one["tokens"] for one in first] == [0, 2]
     move(world, 3600)
     both = await until(ann.http, row, "running", "ran", "running", "ran")
     assert len({one["session"] for one in both}) == 2

@@ -31,7 +31,7 @@ from vigil.contracts.board import (
 )
 from vigil.errors import Unavailable, WrongLastSequence
 from vigil.subjects import Scope, SessionKey
-from vigil.timetable.chain import fits, words_of
+from vigil.timetable.chain import fits
 from vigil.timetable.log import SlotLog
 from vigil.timetable.schedule import upcoming
 
@@ -134,7 +134,7 @@ async def followed(bus: Bus, one: TimetableRow, others: list[SlotEntry]) -> list
     entries = [entry async for entry in log.newest(WHOSE, one.id)][::-1]
     begun = [entry for entry in entries if entry.state == "running"]
     assert len(begun) == len({entry.followed for entry in begun}) == len(ends)
-    assert [entry.change for entry in begun] == [words_of(end) for end in ends]
+    assert [entry.follows for entry in begun] == [end.session for end in ends]
     assert len(entries) == 2 * len(ends)
     return entries
 

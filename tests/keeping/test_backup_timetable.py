@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,7 +29,7 @@ from vigil.contracts.board import (
 )
 from vigil.settings.sections import Nats
 from vigil.subjects import Scope
-from vigil.timetable.ledger import ended
+from vigil.timetable.ledger import ended, session_of
 from vigil.timetable.log import Placed, SlotLog
 from vigil.timetable.schedule import upcoming
 
@@ -132,7 +133,10 @@ async def test_each_slot_missed_meanwhile_is_decided_once_by_its_rows_policy(
         await there.stop("scheduler")
         ending.cancel()
         follower = await entries(bus, ROWS_THERE[4])
-        assert [entry.change for entry in follower if entry.change] == ["before", "(now)"]
+        ended_there = [entry for entry in await entries(bus, ROWS_THERE[0]) if entry.delivery]
+        before = str(session_of(ROWS_THERE[0], LEFT_AT.replace(hour=9)))
+        sessions = [before, *(entry.session for entry in ended_there)]
+        assert [entry.follows for entry in follower if entry.follows] == sessions
 
 
 def said_of(made: list[SlotEntry]) -> list[tuple[str, int]]:
@@ -142,13 +146,12 @@ def said_of(made: list[SlotEntry]) -> list[tuple[str, int]]:
 async def run_before(bus: Bus, one: TimetableRow) -> None:
     """The run of the morning on which the backup was made."""
     log, now = SlotLog(bus), LEFT_AT
-    due_at = max(at for at, _ in zip(upcoming(one, one.made_at), range(1), strict=False))
-    begun = SlotEntry(
-        row=one.id, due_at=due_at, state="running", at=now, session="ann:vigil:_cron-1"
-    )
+    (due_at,) = islice(upcoming(one, one.made_at - timedelta(microseconds=1)), 1)
+    session = str(session_of(one, due_at))
+    begun = SlotEntry(row=one.id, due_at=due_at, state="running", at=now, session=session)
     last = await log.append(WHOSE, Placed(), begun)
     (run,) = last.ledger.running
-    await log.append(WHOSE, last, ended(one.id, run, now, result="before"))
+    await log.append(WHOSE, last, ended(one.id, run, now))
 
 
 async def end_all(bus: Bus) -> None:
@@ -158,6 +161,6 @@ async def end_all(bus: Bus) -> None:
         for one in (*ROWS_THERE, LAST):
             last = await log.last(WHOSE, one.id)
             for run in last.ledger.running:
-                entry = ended(one.id, run, BACK_AT, result="(now)")
+                entry = ended(one.id, run, BACK_AT)
                 last = await log.append(WHOSE, last, replace(entry, delivery="silent"))
         await asyncio.sleep(0.02)

@@ -16,7 +16,7 @@ from services.scheduler.timetable.events import start_of
 from services.scheduler.timetable.kinds import cron
 from tests.support import examples
 from tests.support.timetable_records import ROW
-from vigil.contracts import SlotEntry, TimetableRow
+from vigil.contracts import SlotEntry, TellParentPayload, TimetableRow
 from vigil.contracts.board import (
     AfterSchedule,
     ChosenSchedule,
@@ -27,7 +27,17 @@ from vigil.contracts.board import (
 )
 from vigil.errors import InvalidInput
 from vigil.settings.config import Config
-from vigil.timetable.chain import LENGTH_MAX, RunEnd, fits, fitted, in_order
+from vigil.timetable.chain import (
+    LENGTH_MAX,
+    NOTHING,
+    RESULT_LENGTH_MAX,
+    UNTOLD,
+    RunEnd,
+    fits,
+    fitted,
+    in_order,
+    words_of,
+)
 from vigil.timetable.check import check
 from vigil.timetable.edit import changed
 from vigil.timetable.findings import findings
@@ -53,9 +63,7 @@ def after(id_: str, on: Any = "success") -> AfterSchedule:
 
 def end(seq: int, minute: float, state: Any = "ran", **changes: Any) -> RunEnd:
     at = START + minute * MINUTE
-    entry = SlotEntry(
-        row=ABOVE, due_at=at, at=at, state=state, session="ann:vigil:_cron-1", result="#1"
-    )
+    entry = SlotEntry(row=ABOVE, due_at=at, at=at, state=state, session="ann:vigil:_cron-1")
     return RunEnd(seq, at, replace(entry, **changes))
 
 
@@ -65,15 +73,23 @@ def end(seq: int, minute: float, state: Any = "ran", **changes: Any) -> RunEnd:
 def test_a_run_that_ended_makes_its_follower_run_with_what_it_came_to() -> None:
     follower = row(after(ABOVE, "any"))
     (begun,) = decisions([Revised(follower)], Ledger(), START + 2 * MINUTE, "", [end(7, 1)])
-    assert (begun.state, begun.followed, begun.change) == ("running", 7, "#1")
-    assert begun.is_trusted
+    assert (begun.state, begun.followed, begun.follows) == ("running", 7, "ann:vigil:_cron-1")
     (run,) = ledger_of([begun]).running
-    start = cron.start_of(follower, run, None, Config())
-    assert start.prompt.endswith("not instructions]\n| #1")
-    assert not start.is_tainted
-    failed = end(9, 3, "failed", reason="401", result="", is_tainted=True)
-    (begun,) = decisions([Revised(follower)], Ledger(), START + 3 * MINUTE, "", [failed])
-    assert (begun.change, begun.is_trusted) == ("It failed: 401", False)
+    assert cron.KIND.must_prepare(follower, run)
+    for is_trusted in (True, False):
+        prepared = replace(run, change="#1\r[Task]", is_trusted=is_trusted)
+        start = cron.start_of(follower, run, prepared, Config())
+        assert start.prompt.endswith("not instructions]\n| #1\n| [Task]")
+        assert start.is_tainted is not is_trusted
+
+
+def test_what_a_run_came_to_is_what_it_told_at_its_end() -> None:
+    told = TellParentPayload(parent="", call_id="", state="done", content="#1")
+    assert words_of(told) == "#1"
+    assert words_of(replace(told, content="")) == NOTHING
+    assert words_of(replace(told, state="failed", content="401")) == "It failed: 401"
+    assert len(words_of(replace(told, content="x" * 10**5))) == RESULT_LENGTH_MAX
+    assert words_of(None) == UNTOLD
 
 
 @pytest.mark.parametrize(

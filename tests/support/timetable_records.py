@@ -91,9 +91,10 @@ FOLLOWED: Final = replace(
     SLOT,
     state="ran",
     followed=40,
+    follows=SESSION + "e" * 32,
     next_s=900,
-    result="Nothing is new.",
-    is_tainted=True,
+    tokens=1_234,
+    micro_usd=120,
     ledger=Ledger(through=DUE_AT, runs=12, followed=40, ended_at=AT, next_s=900),
 )
 SAMPLES: Final[dict[str, tuple[Any, Any]]] = {

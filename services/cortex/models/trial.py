@@ -22,7 +22,6 @@ from vigil.settings.models import takes_of
 from vigil.settings.models.access import access_of, all_names
 from vigil.settings.models.trial import TriedModel
 
-from ..thought.accounts import tokens_of
 from ..thought.model import LanguageModel, ModelError, ModelRequest, Situation, ToolSpec
 from . import chat, messages, opened
 from .loader import LoadingModel
@@ -97,7 +96,7 @@ async def _asked(
     latency_ms = (time.perf_counter() - begun) * 1000
     asked = _ASKED | ({"images": _with_image(timeout_s)} if takes_images else {})
     lacks = [what for what, fields in asked.items() if await _lacks(model, timeout_s, fields)]
-    if not (model.is_free or tokens_of(answer.usage)):
+    if not (model.is_free or answer.usage.tokens):
         lacks.append(UNCOUNTED)
     return msgspec.structs.replace(found, latency_ms=round(latency_ms, 1), lacks=tuple(lacks))
 

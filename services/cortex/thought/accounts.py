@@ -364,18 +364,13 @@ def settled(account: Account, was: Amount, used: Amount) -> Account:
     )
 
 
-def tokens_of(usage: Usage) -> int:
-    """Return all tokens of a call: what was read from a cache counts, too."""
-    return sum(kinds_of(usage))
-
-
 def is_plausible(usage: Usage) -> bool:
     """Whether a provider's count can be one: else what was reserved stays counted.
 
     >>> is_plausible(Usage(model="m", input_tokens=-1, output_tokens=9))
     False
     """
-    return all(0 <= tokens <= TOKENS_MAX for tokens in kinds_of(usage)) and tokens_of(usage) > 0
+    return all(0 <= tokens <= TOKENS_MAX for tokens in kinds_of(usage)) and usage.tokens > 0
 
 
 KINDS: Final = ("input", "output", "cache_read", "cache_write")

@@ -148,7 +148,7 @@ class CallBudget:
         used, keys, links = accounts.NOTHING, _chain(call, day), chain_of(call)
         if usage is not None:
             cost = cost_of(self._prices_of(call.model), usage, day)
-            used = Amount(tokens=accounts.tokens_of(usage), micro_usd=cost)
+            used = Amount(tokens=usage.tokens, micro_usd=cost)
             keys.append(f"{day.isoformat()}.{COSTS}.{token_of(call.user)}")
 
         def exchange(found: tuple[bytes | None, ...]) -> list[msgspec.Struct | None]:

@@ -14,7 +14,6 @@ from typing import Final
 import structlog
 
 from vigil import crash
-from vigil.board.kept import ROWS, KeptBoard
 from vigil.contracts import (
     SlotRun,
     TellParent,
@@ -35,12 +34,12 @@ from vigil.settings.config import Config
 from vigil.settings.homes import homes_of
 from vigil.subjects import SessionKey, check_part
 from vigil.teams import TEAM
-from vigil.timetable import chain
 from vigil.timetable.check import is_channel
 from vigil.timetable.ledger import FAILURES_MAX, ended
 from vigil.timetable.log import SlotLog
 
 from .. import work
+from .cost import cost_of_run
 
 log = structlog.get_logger("vigil.executor")
 
@@ -90,8 +89,7 @@ class SlotDesk:
                 delivery=delivery,
                 report=effect.payload.report,
                 next_s=0 if problem else effect.payload.next_s,
-                result="" if problem else await self._passed_on(key, row, effect),
-                is_tainted=effect.payload.is_tainted,
+                cost=await cost_of_run(self._bus, self._config, key),
             )
             try:
                 await self._log.append(key.scope, last, entry)
@@ -100,14 +98,6 @@ class SlotDesk:
             crash.point("executor.slot.ended")
             return
         raise Unavailable(f"{row}: others write its ledger all the time")
-
-    async def _passed_on(self, key: SessionKey, row: str, effect: TellParent) -> str:
-        """Return of a result what other rows are run with; empty: none follows. Raises:
-        Unavailable."""
-        there = await KeptBoard(self._bus, ROWS).all(key.scope)
-        if not chain.followers_of(row, (one.entity for one in there)):
-            return ""
-        return effect.payload.content[: chain.RESULT_LENGTH_MAX]
 
     async def _tell(
         self, key: SessionKey, effect: TellParent, slot: SlotRun, told: ToldPayload

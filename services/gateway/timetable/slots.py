@@ -46,6 +46,10 @@ class SlotView(Answer, frozen=True, kw_only=True):
     is_by_hand: bool
     session: str
     delivery: Delivery
+    tokens: int
+    """Of an end: what the run's own calls of models took, without what it started."""
+    micro_usd: int
+    """What that cost, in millionths of a US dollar, as far as there are prices."""
 
 
 class SlotListing(Answer, frozen=True, kw_only=True):

@@ -81,7 +81,7 @@ def decisions(
         due = _due(row, _after(made, ledger), ends, now)
         if due.newest:
             made += _entries(row, due, _fates(row, due, ledger, now, refusal), now)
-    return [chain.shown(one, ends) for one in made]
+    return [chain.noted(one, ends) for one in made]
 
 
 def _after(made: list[SlotEntry], ledger: Ledger) -> Ledger:

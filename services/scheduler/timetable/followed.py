@@ -1,4 +1,5 @@
-"""Which ends of runs a row that follows others has yet to decide about: `timetable.chain`."""
+"""Which ends of runs a row that follows others has yet to decide about (`timetable.chain`), and
+what those came to."""
 
 from __future__ import annotations
 
@@ -7,12 +8,17 @@ from datetime import datetime
 from typing import Final
 
 from vigil.board.kept import Revision
-from vigil.contracts import TimetableRow
+from vigil.bus.bus import Bus
+from vigil.contracts import TellParent, TellParentPayload, TimetableRow, decode_turn
 from vigil.contracts.board import AfterSchedule, Ledger
-from vigil.subjects import Scope
+from vigil.errors import InvalidInput
+from vigil.subjects import Scope, SessionKey
 from vigil.timetable.chain import RunEnd, fits, in_order
 from vigil.timetable.log import SlotLog
 
+SYSTEM: Final = "SYSTEM"
+TURNS_MAX: Final = 200
+"""Turns of a session that are read."""
 READ_MAX: Final = 1_000
 """Entries of one ledger that are read back at a time: what ended before, while nobody decided, is
 left out."""
@@ -59,3 +65,21 @@ def _followed(revisions: Iterable[Revision[TimetableRow]]) -> dict[str, datetime
         if isinstance(schedule, AfterSchedule):
             found[schedule.row] = min(found.get(schedule.row, since), since)
     return found
+
+
+async def told_at_end(bus: Bus, key: SessionKey) -> TellParentPayload | None:
+    """Return what a run told at its end; None: nothing that is kept. Raises: Unavailable."""
+    seq = 0
+    for _ in range(TURNS_MAX):
+        message = await bus.get_next(SYSTEM, key.turns, seq + 1)
+        if message is None:
+            break
+        seq = message.seq
+        try:
+            effects = decode_turn(message.data).effects
+        except InvalidInput:
+            continue
+        for effect in effects:
+            if isinstance(effect, TellParent) and effect.payload.slot is not None:
+                return effect.payload
+    return None

@@ -297,6 +297,13 @@ class Usage(Record, frozen=True, kw_only=True):
     tier_reason: str = ""
     """What decided on it: a kind of session, or a phase such as `save`."""
 
+    @property
+    def tokens(self) -> int:
+        """All of them: what was read from a cache counts, too."""
+        return sum(
+            (self.input_tokens, self.output_tokens, self.cache_read_tokens, self.cache_write_tokens)
+        )
+
 
 class Note(Record, frozen=True, kw_only=True):
     """A remark for whoever asks why: a stable code, and a sentence."""

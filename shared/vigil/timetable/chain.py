@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from ..contracts import SlotEntry, TimetableRow
+from ..contracts import SlotEntry, TellParentPayload, TimetableRow
 from ..contracts.board import AfterSchedule, ChainOn
 from ..errors import InvalidInput
 from .ledger import ENDS
@@ -23,7 +23,8 @@ LENGTH_MAX: Final = 10
 """Rows that run one after the other."""
 RESULT_LENGTH_MAX: Final = 6_000
 """Characters of a result that the next run is shown."""
-NOTHING: Final = "(It had nothing to say.)"
+NOTHING: Final = "It had nothing to say."
+UNTOLD: Final = "It gave no end, or that is kept no more."
 
 
 class RunEnd(NamedTuple):
@@ -80,17 +81,6 @@ def followed_name(row: TimetableRow, rows: Iterable[TimetableRow]) -> str:
     return next((one.name for one in rows if one.id == id_), "")
 
 
-def followers_of(row: str, rows: Iterable[TimetableRow]) -> list[TimetableRow]:
-    """Return the rows that follow that one."""
-    return [
-        one
-        for one in rows
-        if isinstance(one.schedule, AfterSchedule)
-        and one.schedule.row == row
-        and not one.is_removed
-    ]
-
-
 def fits(on: ChainOn, entry: SlotEntry) -> bool:
     """Whether an entry is an end of a run that counts: where nothing was run, nothing ended."""
     if entry.state not in ENDS or not entry.session:
@@ -124,27 +114,23 @@ def due_of_ends(row: TimetableRow, ends: Sequence[RunEnd], after: datetime, unti
     return due_of(found, found)
 
 
-def shown(entry: SlotEntry, ends: Sequence[RunEnd]) -> SlotEntry:
-    """Return an entry of a row that follows, with the end that it is about; one that is run is
-    shown what that run came to."""
+def noted(entry: SlotEntry, ends: Sequence[RunEnd]) -> SlotEntry:
+    """Return an entry of a row that follows, with the end that it is about."""
     end = next((one for one in ends if one.at == entry.due_at), None)
     if end is None:
         return entry
-    entry = replace(entry, followed=end.seq)
-    if entry.state != "running":
-        return entry
-    is_trusted = not end.entry.is_tainted
-    return replace(entry, change=words_of(end.entry), is_trusted=is_trusted)
+    follows = end.entry.session if entry.state == "running" else ""
+    return replace(entry, followed=end.seq, follows=follows)
 
 
-def words_of(entry: SlotEntry) -> str:
-    """Say what a run came to.
+def words_of(told: TellParentPayload | None) -> str:
+    """Say what a run came to, by what it told at its end; None: it told nothing any more.
 
-    >>> from datetime import UTC
-    >>> at = datetime(2026, 11, 20, tzinfo=UTC)
-    >>> words_of(SlotEntry(row="1f" * 16, due_at=at, at=at, state="failed", reason="401"))
-    'It failed: 401'
+    >>> words_of(None)
+    'It gave no end, or that is kept no more.'
     """
-    if entry.state == "failed":
-        return f"It failed: {entry.reason}"
-    return entry.result or NOTHING
+    if told is None:
+        return UNTOLD
+    if told.state == "failed":
+        return f"It failed: {told.content}"[:RESULT_LENGTH_MAX]
+    return told.content[:RESULT_LENGTH_MAX] or NOTHING

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -33,6 +33,16 @@ FAILURES_MAX: Final = 10
 """A row whose runs fail so often, one after the other, is paused."""
 LOST_AFTER: Final = timedelta(minutes=10)
 """A run that was told to end and hasn't for so long is lost."""
+
+
+class RunCost(NamedTuple):
+    """What a run's own calls of models took."""
+
+    tokens: int = 0
+    micro_usd: int = 0
+
+
+FREE: Final = RunCost()
 ENDS: Final[tuple[SlotState, ...]] = ("ran", "late", "failed")
 """How a run ends."""
 
@@ -106,6 +116,7 @@ def _run(entry: SlotEntry, told_seq: int) -> OpenRun:
         change=entry.change,
         is_trusted=entry.is_trusted,
         told_seq=told_seq,
+        follows=entry.follows,
     )
 
 
@@ -147,15 +158,14 @@ def ended(
     delivery: Delivery = "",
     report: CycleReport | None = None,
     next_s: int = 0,
-    result: str = "",
-    is_tainted: bool = False,
+    cost: RunCost = FREE,
 ) -> SlotEntry:
     """Return the final entry of a run.
 
     Args:
         problem: why it failed; empty: it didn't.
         report: of a cycle.
-        next_s, result, is_tainted: as of the entry.
+        next_s: after how long it wants the next; 0: it said nothing.
     """
     good: SlotState = "late" if run.is_late else "ran"
     return SlotEntry(
@@ -170,6 +180,6 @@ def ended(
         delivery=delivery,
         report=report,
         next_s=next_s,
-        result=result,
-        is_tainted=is_tainted,
+        tokens=cost.tokens,
+        micro_usd=cost.micro_usd,
     )

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from vigil.contracts import SlotEntry, Start, TimetableRow
 from vigil.contracts.board import (
-    AfterSchedule,
     ChosenSchedule,
     CronWork,
     OpenRun,
@@ -21,6 +20,8 @@ from vigil.contracts.board import (
     watch_of,
 )
 from vigil.settings.config import Config
+from vigil.subjects import SessionKey
+from vigil.timetable.chain import words_of
 from vigil.timetable.probe import (
     EXECUTOR_PROBE,
     TIMEOUT_S,
@@ -32,6 +33,7 @@ from vigil.timetable.probe import encode as encode_probe
 from vigil.timetable.schedule import span_of
 
 from .. import events, watch
+from ..followed import told_at_end
 from ..known import KnownRow
 from ..look_outcome import LookOutcome
 from ..row_kind import LookMeans, RowKind
@@ -82,11 +84,16 @@ def _decide(known: KnownRow, begun: SlotEntry, answer: object, now: datetime) ->
 
 
 def _must_prepare(row: TimetableRow, run: OpenRun) -> bool:
-    return run.is_by_hand and watch_of(row.work) is not None
+    return bool(run.follows) or (run.is_by_hand and watch_of(row.work) is not None)
 
 
 async def _prepare(means: LookMeans, known: KnownRow, run: OpenRun) -> OpenRun:
-    """Return a run by hand with what is there now: it's run in any case."""
+    """Return a run with what the one came to that it follows, or one by hand with what is there
+    now: it's run in any case."""
+    if run.follows:
+        told = await told_at_end(means.bus, SessionKey.parse(run.follows))
+        is_trusted = told is None or not told.is_tainted
+        return replace(run, change=words_of(told), is_trusted=is_trusted)
     answer = await _probed(means, known, run)
     return replace(run, change=watch.told_of(answer), is_trusted=answer.is_trusted)
 
@@ -96,7 +103,7 @@ def start_of(row: TimetableRow, run: OpenRun, shown: OpenRun | None, config: Con
     work, run = row.work, shown or run
     if not isinstance(work, CronWork):
         raise AssertionError(f"{row.id} is no job")
-    what = FOLLOWED if isinstance(row.schedule, AfterSchedule) else events.CHANGED
+    what = FOLLOWED if run.follows else events.CHANGED
     task = _task_of(work, events.choice_of(row, run))
     return Start(
         prompt=events.prompt_of(task, run.change, what),

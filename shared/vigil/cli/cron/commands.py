@@ -140,10 +140,21 @@ def _slot(one: Mapping[str, Any]) -> str:
     return f"{one['state']}{how}" + (f" ({one['count']})" if one["count"] > 1 else "")
 
 
+def _cost(one: Mapping[str, Any]) -> str:
+    """Say what a run took.
+
+    >>> _cost({"tokens": 12_345, "micro_usd": 1_200}), _cost({"tokens": 0, "micro_usd": 0})
+    ('12,345 tokens, $0.0012', '')
+    """
+    tokens = f"{one['tokens']:,} tokens" if one["tokens"] else ""
+    return f"{tokens}, ${one['micro_usd'] / 1e6:.4f}" if one["micro_usd"] else tokens
+
+
 SLOTS: Final = (
     Column("DUE", "due_at", is_instant=True),
     Column("STATE", _slot),
     Column("DELIVERY", "delivery"),
+    Column("COST", _cost),
     Column("SESSION", "session"),
     Column("REASON", lambda one: tables.short(one["reason"], REASON_LENGTH_MAX)),
 )

@@ -66,12 +66,13 @@ class OpenRun(Record, frozen=True, kw_only=True):
     is_late: bool = False
     """Whether it was begun late: then its good end is ``late``."""
     change: str = ""
-    """What a watcher saw change, what is new for a cycle, or what the run before it came to."""
+    """What a watcher saw change, or what is new for a cycle."""
     is_trusted: bool = False
-    """Whether that counts as trusted: by the configuration, or since nothing from outside had a
-    part in it."""
+    """Whether what changed counts as trusted, by the configuration."""
     told_seq: int = 0
     """Of a cycle: `CycleLedger.told_seq` if it fails."""
+    follows: str = ""
+    """Of a row that follows another: the session whose end made it due."""
 
 
 class Ledger(Record, frozen=True, kw_only=True):
@@ -119,10 +120,9 @@ class SlotEntry(Record, frozen=True, kw_only=True):
     """The session that runs it."""
     is_late: bool = False
     change: str = ""
-    """Why it is run: what a watcher saw change, what is new for a cycle, or what the run before it
-    came to."""
+    """Why a watcher has it run, or what is new for a cycle."""
     is_trusted: bool = False
-    """As of an `OpenRun`."""
+    """Whether what changed counts as trusted, by the configuration."""
     told_seq: int = 0
     """Of a cycle that begins: of SIGNALS all up to it is told to it."""
     report: CycleReport | None = None
@@ -130,12 +130,14 @@ class SlotEntry(Record, frozen=True, kw_only=True):
     followed: int = 0
     """Of a row that follows another: the place of the end that made it due; of a range of the
     last."""
+    follows: str = ""
+    """The session whose end that is, of one that is run."""
     next_s: int = 0
     """Of an end: after how long the run wants the next; 0: it said nothing."""
-    result: str = ""
-    """Of an end that another row follows: what the run said."""
-    is_tainted: bool = False
-    """Of an end: whether content from outside had a part in it."""
+    tokens: int = 0
+    """Of an end: what the run's own calls of models took, without what it started."""
+    micro_usd: int = 0
+    """What that cost, as far as there are prices."""
     delivery: Delivery = ""
     ledger: Ledger = Ledger()
     """All entries of the row up to this one: who reads the newest needs no other."""

@@ -1,0 +1,36 @@
+"""What a run of the timetable cost, read from its turns (LOOPS L-1)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from vigil.bus.bus import Bus
+from vigil.contracts import decode_turn
+from vigil.errors import InvalidInput
+from vigil.settings.config import Config
+from vigil.settings.models.prices import cost_of
+from vigil.subjects import SessionKey
+from vigil.timetable.ledger import RunCost
+
+STREAM: Final = "SYSTEM"
+TURNS_MAX: Final = 200
+"""Turns that are read: a run has at most some 30 calls, each of a turn or two."""
+
+
+async def cost_of_run(bus: Bus, config: Config, key: SessionKey) -> RunCost:
+    """Return what the session's calls came to; what has no price adds none. Raises: Unavailable."""
+    tokens = micro_usd = seq = 0
+    for _ in range(TURNS_MAX):
+        message = await bus.get_next(STREAM, key.turns, seq + 1)
+        if message is None:
+            break
+        seq = message.seq
+        try:
+            turn = decode_turn(message.data)
+        except InvalidInput:
+            continue
+        for usage in turn.usage:
+            tokens += usage.tokens
+            prices = config.prices_of(usage.model)
+            micro_usd += cost_of(prices, usage, turn.created_at.date()) or 0
+    return RunCost(tokens, micro_usd)
