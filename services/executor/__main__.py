@@ -51,8 +51,10 @@ async def serve(context: Context, limits: ExecutorLimits | None = None) -> None:
     replicas = context.settings.config.nats.replicas
     presence = Presence(
         Leases(context.bus, context.instance, replicas=replicas),
-        work.SERVICE, context.instance, context.clock,
-    )  # fmt: skip
+        work.SERVICE,
+        context.instance,
+        context.clock,
+    )
     registry = Registry(context.bus, context.clock)
     switches = await Switches.watch(context.bus)
     try:

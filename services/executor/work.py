@@ -82,9 +82,10 @@ def quick_of(turn: Turn) -> list[Quick]:
     found = [e for e in turn.effects if isinstance(e, Quick)]
     newest = {_place_of(e): e.id for e in found if isinstance(e, BoardChange)}
     return [
-        e for e in found
+        e
+        for e in found
         if not isinstance(e, BoardChange) or newest[_place_of(e)] == e.id or is_asked(e)
-    ]  # fmt: skip
+    ]
 
 
 def is_asked(change: BoardChange) -> bool:

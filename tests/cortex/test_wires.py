@@ -177,6 +177,13 @@ async def test_a_text_at_the_limit_is_whole(api: MessagesApi, model: LanguageMod
     assert answer.stop_reason == "end_turn"
 
 
+async def test_ten_megabytes_of_one_token_are_cut(api: MessagesApi, model: LanguageModel) -> None:
+    api.replies.append(says("x" * 10_000_000, chunk=10_000_000))
+    answer = await ask(model)
+    assert answer.stop_reason == "max_tokens"
+    assert 170_000 < len(text_of(answer)) < 180_000
+
+
 async def test_one_huge_delta_is_cut_too(api: MessagesApi, model: LanguageModel) -> None:
     api.replies.append(says("\n" * 1_000_000, chunk=1_000_000))
     answer = await ask(model)

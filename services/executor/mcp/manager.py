@@ -119,8 +119,10 @@ class Servers:
         except (ConfigError, OSError) as error:
             log.error(
                 "the configuration is not usable; the servers stay as they were",
-                action="mcp.config_refused", file=str(self._file), error=str(error),
-            )  # fmt: skip
+                action="mcp.config_refused",
+                file=str(self._file),
+                error=str(error),
+            )
             return
         log.info("configuration read", action="mcp.config", servers=sorted(read.config.mcp))
         await self.apply(read.config.mcp)

@@ -54,9 +54,11 @@ class Pinning:
             pass  # what is stored is read back
         else:
             log.info(
-                "pinned at first sight", action="mcp.pinned", server=pins.server,
+                "pinned at first sight",
+                action="mcp.pinned",
+                server=pins.server,
                 tools=sorted(pins.tools),
-            )  # fmt: skip
+            )
         entry = await self._bucket.get(pins.server)
         if entry is None:
             raise Unavailable(f"the pins of {pins.server} are not stored yet")

@@ -120,8 +120,10 @@ async def _try(sandbox: Sandbox) -> str:
         outcome = await run(
             sandbox.argv_of(command, workspace=box, limits=CommandLimits(), uid=uid),
             environment_of(workspace=box),
-            kind=sandbox.kind, timeout_s=TRY_S, output_bytes_max=4096,
-        )  # fmt: skip
+            kind=sandbox.kind,
+            timeout_s=TRY_S,
+            output_bytes_max=4096,
+        )
         if outcome.exit_code == 0 and not (box / "probe").exists():
             return "what is written in it is lost"
     if outcome.ended == "timeout":

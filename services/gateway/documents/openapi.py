@@ -192,8 +192,10 @@ def event_stream(kind: type) -> dict[str, Any]:
     """Return the description of Server-Sent Events whose data is a `kind` in JSON."""
     schema = {"type": "string", "contentMediaType": "application/json"}
     content = schema | {"contentSchema": {"$ref": REF.format(name=kind.__name__)}}
-    return {"description": "Events, until either side ends",
-            "content": {"text/event-stream": {"schema": content}}}  # fmt: skip
+    return {
+        "description": "Events, until either side ends",
+        "content": {"text/event-stream": {"schema": content}},
+    }
 
 
 def request_body(
@@ -310,7 +312,7 @@ def document(app: FastAPI, extra_paths: dict[str, Any]) -> bytes:
     """Return the whole document; `extra_paths` are routes that FastAPI doesn't know."""
     made = get_openapi(
         title="Vigil", version=app.version, description=DESCRIPTION, routes=app.routes
-    )  # fmt: skip
+    )
     paths = made["paths"] | extra_paths
     _, schemas = msgspec.json.schema_components(_components(), ref_template=REF)
     return msgspec.json.encode(

@@ -108,9 +108,7 @@ def _of_person(message: Message) -> TranscriptMessage:
 
 async def timeline(bus: Bus, session: SessionKey, after: int, limit: int) -> Timeline:
     """Return every record after sequence `after`, as it's stored."""
-    found, has_more = await read_page(
-        bus, session.stream, [session.everything], after + 1, limit
-    )  # fmt: skip
+    found, has_more = await read_page(bus, session.stream, [session.everything], after + 1, limit)
     return Timeline(
         session_key=str(session),
         records=tuple(_record(session, message) for message in found),

@@ -176,9 +176,11 @@ def cause_of(telling: Telling, turn: Fact, body: TurnFact) -> Asking[Fact | None
 def _trail(telling: Telling, key: SessionKey, effect_id: str) -> Asking[tuple[Fact, ...]]:
     """Return what delivery wrote about a send, and the dead letters about it."""
     subjects = (
-        key.out_said(effect_id), key.receipt(effect_id), key.send(effect_id),
+        key.out_said(effect_id),
+        key.receipt(effect_id),
+        key.send(effect_id),
         key.attempt(effect_id),
-    )  # fmt: skip
+    )
     found: FoundFacts = yield All(subjects)
     letters: FoundFacts = yield LettersAbout(effect_id=effect_id)
     return telling.take(found) + telling.take(letters)

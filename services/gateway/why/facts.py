@@ -206,9 +206,11 @@ def _body(tokens: list[str], data: bytes) -> Body:
 
 
 _DELIVERY: Final[dict[str, Callable[[bytes], Receipt | Dispatch | Attempt | CallClaim]]] = {
-    "receipt": decode_receipt, "send": decode_dispatch, "attempt": decode_attempt,
+    "receipt": decode_receipt,
+    "send": decode_dispatch,
+    "attempt": decode_attempt,
     "call": decode_call_claim,
-}  # fmt: skip
+}
 _NOT_TOLD: Final = ("_call", "_pause", "_child", "_approval")
 """Names of deadlines that end no wait for a model: nobody asks when they are."""
 

@@ -223,7 +223,7 @@ class Reader:
 
         await scan(
             self._bus, self._stream, [self._key.turns], visit, after=ask.after, before=ask.before
-        )  # fmt: skip
+        )
         return found.found()
 
     async def _turn_with(self, ask: TurnWith) -> Fact | None:
@@ -240,7 +240,7 @@ class Reader:
             start = max(end - span, 1)
             await scan(
                 self._bus, self._stream, [self._key.turns], visit, after=start - 1, before=end
-            )  # fmt: skip
+            )
             span, end = span * 8, start
         return found.facts[0] if found.facts else None
 

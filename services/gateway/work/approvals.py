@@ -96,8 +96,9 @@ async def decide_approval(
         raise Problem(403, f"only {key.user} may decide that")
     decision = decision_of(approval, told, caller.user)
     if decision.digest != approval.digest:
-        raise Problem(409, "that is the digest of other arguments; read the request again",
-                      field="digest")  # fmt: skip
+        raise Problem(
+            409, "that is the digest of other arguments; read the request again", field="digest"
+        )
     accepted = await _decide(edge, approval, decision, parent_of(request.scope))
     log.info(
         "decided", action="gateway.approval", approval=id_, session=str(key),

@@ -82,9 +82,7 @@ class JobChange(RequestBody, frozen=True, kw_only=True):
     status: Literal["cancelled", "queued"]
 
 
-class JobLook(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename=_NAMES
-):  # fmt: skip
+class JobLook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename=_NAMES):
     """The query of ``GET /api/jobs``."""
 
     user_id: PartText | None = None

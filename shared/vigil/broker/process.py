@@ -206,9 +206,11 @@ class Broker:
                     await asyncio.sleep(ROOM_INTERVAL_S)
                     continue
                 log.warning(
-                    "broker stuck", action="broker.restart", pid=self.pid,
+                    "broker stuck",
+                    action="broker.restart",
+                    pid=self.pid,
                     streams=sorted(self._log.broken),
-                )  # fmt: skip
+                )
                 failed = 0
                 await self._end()
                 await self._respawn()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from .base import VERSION_1, Instant, Record
 
 
@@ -36,5 +38,5 @@ class Signal(Record, frozen=True, kw_only=True):
     """The timer, effect or event it's about: what `vigil why` takes."""
     text: str = ""
     """A sentence for a person."""
-    data: dict[str, Any] = {}  # noqa: RUF012 - msgspec gives each its own
+    data: dict[str, Any] = msgspec.field(default_factory=dict)
     v: int = VERSION_1

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
+import msgspec
+
 from .base import VERSION_1, Instant, Record
 
 Risk = Literal["read", "write", "external", "destructive"]
@@ -58,7 +60,7 @@ class Shelf(Record, frozen=True, kw_only=True):
     held: tuple[HeldTool, ...] = ()
     problem: str = ""
     """Why it offers less than it could, in words; empty: all is well."""
-    facts: dict[str, str] = {}  # noqa: RUF012 - msgspec gives each its own
+    facts: dict[str, str] = msgspec.field(default_factory=dict)
     """What a person wants to know of it: the sandbox's kind, a server's version."""
     v: int = VERSION_1
 
@@ -78,6 +80,6 @@ class Pins(Record, frozen=True, kw_only=True):
     """What was approved of one MCP server (a KV record of bucket PINS, key = its name)."""
 
     server: str
-    tools: dict[str, Pin] = {}  # noqa: RUF012 - msgspec gives each its own
+    tools: dict[str, Pin] = msgspec.field(default_factory=dict)
     """By the name under which a tool is offered."""
     v: int = VERSION_1

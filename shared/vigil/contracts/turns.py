@@ -234,7 +234,7 @@ class State(Record, frozen=True, kw_only=True):
     """Through which the person's newest message came; empty: a client of the API."""
     last_send: str | None = None
     counters: Counters = Counters()
-    follow_ups: dict[str, FollowUp] = {}  # noqa: RUF012 - msgspec gives each its own
+    follow_ups: dict[str, FollowUp] = msgspec.field(default_factory=dict)
     loop: Loop | None = None
     queue: tuple[Queued, ...] = ()
     history_from: int = 0
@@ -266,9 +266,9 @@ class State(Record, frozen=True, kw_only=True):
     """Of a conversation that was forked from another."""
     told_ms: int = 0
     """When it last told its parent how it goes, in epoch ms."""
-    tasks: dict[str, Task] = {}  # noqa: RUF012
+    tasks: dict[str, Task] = msgspec.field(default_factory=dict)
     """What is under way for this session, by the effect's id."""
-    approvals: dict[str, Approval] = {}  # noqa: RUF012
+    approvals: dict[str, Approval] = msgspec.field(default_factory=dict)
     """The open requests to the person, by id."""
     shown: tuple[str, ...] = ()
     """Ids of the newest requests of other sessions whose exact arguments the person was told here:

@@ -114,9 +114,10 @@ def mend(store: Path, user: str) -> int:
     for path in sorted(store.rglob("*.blk")):
         key = key_of(path)
         theirs = [
-            r for r in records(path)
+            r
+            for r in records(path)
             if pattern.match(r.subject) or shared.match(r.data, HEADER.size)
-        ]  # fmt: skip
+        ]
         found = [r for r in theirs if r.is_sound(key)]
         if found:
             _overwrite(path, found, key)

@@ -150,9 +150,11 @@ def _address_of(text: str) -> Address | None:
 
 
 _V4_PRIVATE: Final = tuple(
-    map(IPv4Network, ("10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "172.16.0.0/12",
-                      "192.168.0.0/16"))
-)  # fmt: skip
+    map(
+        IPv4Network,
+        ("10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"),
+    )
+)
 _V4_NEVER: Final = tuple(
     map(IPv4Network, (
         "0.0.0.0/8", "169.254.0.0/16", "192.0.0.0/24", "192.0.2.0/24", "192.31.196.0/24",
@@ -169,7 +171,7 @@ _V6_PRIVATE: Final = tuple(map(IPv6Network, ("::1/128", "fc00::/7")))
 _V6_PUBLIC: Final = IPv6Network("2000::/3")
 _V6_NEVER: Final = tuple(
     map(IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20"))
-)  # fmt: skip
+)
 """Inside of what is public: protocol assignments with Teredo, documentation, 6to4, AS112."""
 
 

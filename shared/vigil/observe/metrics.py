@@ -67,17 +67,23 @@ def _histogram(
 
 READY: Final = _watched("vigil_ready", ALL, "1 if the replica is ready", "version")
 BUS_RECONNECTS: Final = _watched(
-    "vigil_bus_reconnects_total", ALL, "Reconnections to the broker",
+    "vigil_bus_reconnects_total",
+    ALL,
+    "Reconnections to the broker",
     kind="counter",
-)  # fmt: skip
+)
 BUS_UNKNOWN: Final = _watched(
-    "vigil_bus_unknown_outcomes_total", ALL, "Requests to the broker that timed out",
+    "vigil_bus_unknown_outcomes_total",
+    ALL,
+    "Requests to the broker that timed out",
     kind="counter",
-)  # fmt: skip
+)
 BUS_VIOLATIONS: Final = _watched(
-    "vigil_bus_violations_total", ALL, "Permission violations reported by the broker",
+    "vigil_bus_violations_total",
+    ALL,
+    "Permission violations reported by the broker",
     kind="counter",
-)  # fmt: skip
+)
 DEAD_LETTERS: Final = _counter("vigil_dead_letters_total", ALL, "Dead letters stored")
 
 # ---------------------------------------------------------------- gateway
@@ -92,21 +98,27 @@ CONNECTIONS: Final = _watched(
 SSE_READERS: Final = _watched("vigil_sse_readers", "gateway", "Open streams of signals")
 ACCEPTED: Final = _counter("vigil_events_accepted_total", "gateway", "Events stored", "type")
 REFUSED: Final = _counter(
-    "vigil_events_refused_total", "gateway", "Events not stored: invalid, busy, unavailable",
+    "vigil_events_refused_total",
+    "gateway",
+    "Events not stored: invalid, busy, unavailable",
     "reason",
-)  # fmt: skip
+)
 OUTSIDE: Final = _counter(
-    "vigil_outside_events_total", "gateway",
-    "External events accepted: api, hook, channel, bus", "via",
-)  # fmt: skip
+    "vigil_outside_events_total",
+    "gateway",
+    "External events accepted: api, hook, channel, bus",
+    "via",
+)
 
 # ---------------------------------------------------------------- cortex
 
 TURNS: Final = _counter("vigil_turns_total", "cortex", "Turns committed", "outcome")
 TURN_SECONDS: Final = _histogram(
-    "vigil_turn_seconds", "cortex", "From an event read, or a step begun, to its turn committed",
+    "vigil_turn_seconds",
+    "cortex",
+    "From an event read, or a step begun, to its turn committed",
     MODEL_S,
-)  # fmt: skip
+)
 CONFLICTS: Final = _counter(
     "vigil_commit_conflicts_total", "cortex", "Turns discarded: another replica was first"
 )
@@ -130,9 +142,11 @@ RECALL_SECONDS: Final = _histogram(
     "Recalls before an answer: found, nothing, degraded, failed", REQUEST_S, "outcome",
 )  # fmt: skip
 BUDGET: Final = _watched(
-    "vigil_budget_tokens", "cortex",
-    "Tokens of the day, all replicas: used, reserved, limit", "state",
-)  # fmt: skip
+    "vigil_budget_tokens",
+    "cortex",
+    "Tokens of the day, all replicas: used, reserved, limit",
+    "state",
+)
 SIGNALS: Final = _counter("vigil_signals_total", "cortex", "Signals projected", "kind")
 SIGNAL_LAG: Final = _histogram(
     "vigil_signal_lag_seconds", "cortex", "From a record stored to its signal stored", LAG_S
@@ -165,17 +179,21 @@ CHANNEL_SECONDS: Final = _histogram(
 )  # fmt: skip
 
 CHANNEL_RECEIPTS: Final = _counter(
-    "vigil_channel_receipts_total", "delivery",
+    "vigil_channel_receipts_total",
+    "delivery",
     "Closed channel messages: delivered, failed, dropped, ambiguous",
-    "channel", "outcome",
-)  # fmt: skip
+    "channel",
+    "outcome",
+)
 
 # ---------------------------------------------------------------- memory
 
 MEMORIES_SAVED: Final = _counter(
-    "vigil_memories_saved_total", "memory",
-    "Memories stored: rpc, call (a tool), turn", "via",
-)  # fmt: skip
+    "vigil_memories_saved_total",
+    "memory",
+    "Memories stored: rpc, call (a tool), turn",
+    "via",
+)
 MEMORY_RECALL_SECONDS: Final = _histogram(
     "vigil_memory_recall_seconds", "memory",
     "Recalls answered: whole, or degraded (without vectors)",
@@ -195,10 +213,12 @@ MEMORY_CALLS: Final = _counter(
 # ---------------------------------------------------------------- executor
 
 EXECUTOR_CALLS: Final = _counter(
-    "vigil_executor_calls_total", "executor",
+    "vigil_executor_calls_total",
+    "executor",
     "Tool calls: answered, failed, ambiguous, cancelled, closed (no longer awaited)",
-    "tool", "outcome",
-)  # fmt: skip
+    "tool",
+    "outcome",
+)
 EXECUTOR_SECONDS: Final = _histogram(
     "vigil_executor_call_seconds", "executor", "From a tool begun to its end", MODEL_S, "tool"
 )

@@ -93,7 +93,7 @@ class BusClient:
         id_ = event_id or str(uuid.uuid4())
         event = cloud_event(
             session_key, kind, data, source=source, id_=id_, occurred_at=occurred_at
-        )  # fmt: skip
+        )
         try:
             answer = await self._nc.request(
                 self._credential.publish, msgspec.json.encode(event), timeout=TIMEOUT_S

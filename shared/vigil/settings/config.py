@@ -79,18 +79,18 @@ class Config(Section, frozen=True, kw_only=True):
     jobs: Jobs = Jobs()
     tasks: Tasks = Tasks()
     search: SearchSection = SearchSection()
-    mcp: dict[str, McpServer] = {}  # noqa: RUF012 - msgspec gives each its own
+    mcp: dict[str, McpServer] = msgspec.field(default_factory=dict)
     sites: dict[str, Site] = msgspec.field(default_factory=dict)
     grants: tuple[GrantSection, ...] = ()
     person: Person = Person()
     """What holds for people without a section of their own."""
-    people: dict[str, Person] = {}  # noqa: RUF012 - msgspec gives each its own
+    people: dict[str, Person] = msgspec.field(default_factory=dict)
     agent: Agent = Agent()
     """What holds for agents without a section of their own."""
-    agents: dict[str, Agent] = {}  # noqa: RUF012 - msgspec gives each its own
+    agents: dict[str, Agent] = msgspec.field(default_factory=dict)
     watch: dict[str, WatchSection] = msgspec.field(default_factory=dict)
-    hooks: dict[str, Hook] = {}  # noqa: RUF012 - msgspec gives each its own
-    channels: dict[str, Channel] = {}  # noqa: RUF012 - msgspec gives each its own
+    hooks: dict[str, Hook] = msgspec.field(default_factory=dict)
+    channels: dict[str, Channel] = msgspec.field(default_factory=dict)
     health: HealthSection = HealthSection()
     retention: Retention = Retention()
     metrics: MetricsSection = MetricsSection()

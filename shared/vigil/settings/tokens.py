@@ -96,9 +96,7 @@ async def create(
     """
     check_user(user)
     text = PREFIX + secrets.token_urlsafe(32)
-    token = Token(
-        user=user, created_at=now, is_admin=is_admin, name=name, expires_at=expires_at
-    )  # fmt: skip
+    token = Token(user=user, created_at=now, is_admin=is_admin, name=name, expires_at=expires_at)
     await KeyValue(bus, BUCKET).put(token_id_of(text), msgspec.json.encode(token))
     return text
 

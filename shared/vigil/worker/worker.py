@@ -151,9 +151,11 @@ class Worker(Generic[E]):
         key = _session_of(message.subject)
         if key is None:
             log.error(
-                "names no session", action=f"{self._effects.service}.unusable",
-                subject=message.subject, seq=message.seq,
-            )  # fmt: skip
+                "names no session",
+                action=f"{self._effects.service}.unusable",
+                subject=message.subject,
+                seq=message.seq,
+            )
             await self._done(message)
             return
         lane = self._effects.lane_of(message)
@@ -275,9 +277,11 @@ class Worker(Generic[E]):
                 await self._effects.give_up(turn, effect, cause)
         except VigilError as error:
             log.error(
-                "can't be given up", action=f"{self._effects.service}.stuck",
-                seq=turn.message.seq, error=str(error),
-            )  # fmt: skip
+                "can't be given up",
+                action=f"{self._effects.service}.stuck",
+                seq=turn.message.seq,
+                error=str(error),
+            )
             return False
         await self._bury(turn, cause)
         await self._done(turn.message)

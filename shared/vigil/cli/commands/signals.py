@@ -133,9 +133,7 @@ def _table(rows: tuple[tuple[str, ...], ...], reason: str) -> Any:
     )  # fmt: skip
     for name, ratio in (("AT (UTC)", 0), ("KIND", 0), ("SESSION", 2), ("WHAT", 4), ("ABOUT", 2)):
         width = {"AT (UTC)": 19, "KIND": 17}.get(name)
-        table.add_column(
-            name, no_wrap=True, overflow="ellipsis", ratio=ratio or None, width=width
-        )  # fmt: skip
+        table.add_column(name, no_wrap=True, overflow="ellipsis", ratio=ratio or None, width=width)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     return table

@@ -38,9 +38,11 @@ def sandbox(settings: Settings) -> Check | None:
     try:
         told = subprocess.run(
             [sys.executable, "-m", "services.executor.sandbox"],
-            capture_output=True, timeout=TRY_S, check=True,
+            capture_output=True,
+            timeout=TRY_S,
+            check=True,
             env=environ.of_service(os.environ, "executor") | {"VIGIL_HOME": str(settings.home)},
-        ).stdout  # fmt: skip
+        ).stdout
         found = msgspec.json.decode(told, type=_Found)
     except (OSError, subprocess.SubprocessError, msgspec.DecodeError) as error:
         return fail(f"can't be tried: {error}", INSTALL)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from ..base import Instant, Record
 from ..vocabulary import JobStatus
 
@@ -12,7 +14,7 @@ class Step(Record, frozen=True, kw_only=True):
     """A step of a plan: one call of a tool."""
 
     tool: str
-    input: dict[str, Any] = {}  # noqa: RUF012 - msgspec gives each its own
+    input: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class Plan(Record, frozen=True, kw_only=True):
