@@ -105,6 +105,8 @@ class Draft:
         self._job_before = state.job
         self.last_words = ""
         """What a session that is no conversation said last: its parent is told."""
+        self.acting_for = ""
+        """The goal that a decision serves: of those that the look is at."""
         self.report: CycleReport | None = None
         """What came of a cycle that ends."""
 
@@ -129,8 +131,8 @@ class Draft:
 
     @property
     def goal(self) -> str:
-        """The goal that the session acts for; empty: none."""
-        return "" if self.state.start is None else self.state.start.goal
+        """The goal that is acted for, by what the core knows; empty: none."""
+        return self.acting_for or ("" if self.state.start is None else self.state.start.goal)
 
     @property
     def wants_call(self) -> bool:
@@ -175,7 +177,8 @@ class Draft:
     @property
     def source(self) -> str:
         """Of what the session has memory keep."""
-        return source.of(self.policy.profile, SessionKey.parse(self.key), self.state.start)
+        key = SessionKey.parse(self.key)
+        return source.of(self.policy.profile, key, self.state.start, self.acting_for)
 
     @property
     def is_overtaken(self) -> bool:

@@ -65,7 +65,9 @@ def carry_out(draft: Draft, decisions: Iterable[AnyChoice]) -> None:
     for number, one in enumerate(
         sorted(decisions, key=lambda one: not isinstance(one, SplitChoice))
     ):
+        draft.acting_for = one.goal if one.goal in draft.state.mind.goals else ""
         _carry_out(draft, one, number)
+    draft.acting_for = ""
 
 
 def _carry_out(draft: Draft, one: AnyChoice, number: int) -> None:

@@ -116,5 +116,7 @@ def tell_of_goal(draft: Draft, task: Task, content: str) -> None:
     form = SET if rest.startswith("is active") else PROPOSED if rest.startswith("is paused") else ""
     if form:
         what = "something from outside led to it" if sways.of(task).is_outside else task.title
+        if not draft.is_for_one:  # what members wrote orders nothing in another's own conversation
+            what = f"`vigil goals show {id_[:8]}`"
         text = form.format(what=what, name=short_name(id_, "g"), id=id_[:8])
         draft.tell_home("goal", text, is_ordered=False)

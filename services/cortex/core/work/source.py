@@ -12,12 +12,15 @@ from vigil.subjects import SessionKey
 from ..profile import Profile
 
 
-def of(profile: Profile, key: SessionKey, start: Start | None) -> str:
+def of(profile: Profile, key: SessionKey, start: Start | None, goal: str = "") -> str:
     """Return the source of all that a session has memory keep.
 
     Args:
         start: with which it began; None: it is a conversation, or has not begun.
+        goal: that a look of the mind acts for, by its id; empty: none.
     """
+    if goal:
+        return f"goal:{goal}"
     if profile.source:
         id_ = key.thread.partition("-")[2] if key.is_system else key.thread
         return profile.source.format(id=id_)
