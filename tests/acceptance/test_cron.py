@@ -86,6 +86,8 @@ async def test_what_is_due_is_run_and_told_at_home(world: World) -> None:
     assert (row["when"], row["made_by"]) == ("every 1 h", "person")
     first = await until(ann.http, row, "running", "ran")
     assert [one["delivery"] for one in first] == ["", "told"]
+    await world.at_rest()
+    assert [one["arrival"] for one in await slots(ann.http, row)] == ["", "said"]
     assert [one["tokens"] for one in first] == [0, 2]
     move(world, 3600)
     both = await until(ann.http, row, "running", "ran", "running", "ran")
@@ -156,6 +158,8 @@ async def test_one_that_always_fails_is_told_once_and_paused_at_last(world: Worl
     assert {one["reason"] for one in found[1::2]} == {"401"}
     first, *others = await said(world, dan)
     assert first == "The job 'levitate' failed: 401."
+    arrivals = [one["arrival"] for one in await slots(dan.http, row)][1::2]
+    assert (arrivals[0], arrivals[1], arrivals[-1]) == ("said", "digest", "said")
     paused = "It failed 10 times, one after the other, so it's paused now."
     # Depending on the time of day, the hour of the digest comes in between, or last.
     digests = [text for text in others if not text.endswith(paused)]

@@ -48,7 +48,7 @@ async def test_a_row_is_made_changed_looked_over_and_exported(tmp_path: Path) ->
             "'5 days' is no span" in (await ann("edit", "briefing", "--every", "5 days", code=2))[1]
         )
         chained = await ann("add", "mend", "Mend it", "--after", "briefing", "--on", "failure")
-        assert "after each run of 'briefing' that fails; nothing is due ahead" in "".join(chained)
+        assert "after each run of 'briefing' that fails. Its id is" in "".join(chained)
         circle = await ann("edit", "briefing", "--after", "mend", code=2)
         assert "that is a circle" in circle[1]
         await ann("edit", "briefing", "--latest", "1h")

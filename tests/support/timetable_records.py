@@ -95,6 +95,8 @@ FOLLOWED: Final = replace(
     next_s=900,
     tokens=1_234,
     micro_usd=120,
+    told="f" * 32,
+    told_to="ann:vigil:news",
     ledger=Ledger(through=DUE_AT, runs=12, followed=40, ended_at=AT, next_s=900),
 )
 SAMPLES: Final[dict[str, tuple[Any, Any]]] = {

@@ -77,8 +77,9 @@ class SlotDesk:
             now = self._clock.now()
             problem = _problem(effect, slot, run, now)
             told = report_of(key, effect, slot, problem, last.ledger)
+            homes = () if told is None else homes_for(self._config, key, slot)
             if told is not None:
-                await self._tell(key, effect, slot, told)
+                await self._tell(homes, effect, told)
             crash.point("executor.slot.told")
             delivery: Delivery = "silent" if told is None else "told"
             entry = ended(
@@ -90,6 +91,8 @@ class SlotDesk:
                 report=effect.payload.report,
                 next_s=0 if problem else effect.payload.next_s,
                 cost=await cost_of_run(self._bus, self._config, key),
+                told=effect.id if homes else "",
+                told_to=str(homes[0]) if len(homes) == 1 else "",
             )
             try:
                 await self._log.append(key.scope, last, entry)
@@ -100,10 +103,10 @@ class SlotDesk:
         raise Unavailable(f"{row}: others write its ledger all the time")
 
     async def _tell(
-        self, key: SessionKey, effect: TellParent, slot: SlotRun, told: ToldPayload
+        self, homes: tuple[SessionKey, ...], effect: TellParent, told: ToldPayload
     ) -> None:
         """Tell the conversation that the row names, or the owner's home."""
-        for home in homes_for(self._config, key, slot):
+        for home in homes:
             event = work.told_of(home, effect.id, told, now=self._clock.now())
             with contextlib.suppress(WrongLastSequence):  # told before
                 await self._bus.publish(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import heapq
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -29,6 +30,7 @@ from ..access import listed
 from ..http.problem import Problem
 from ..http.routes import Caller, Json, Shared, User
 from ..http.wire import Answer
+from .arrival import Arrival, arrival_of
 
 
 class SlotView(Answer, frozen=True, kw_only=True):
@@ -46,6 +48,8 @@ class SlotView(Answer, frozen=True, kw_only=True):
     is_by_hand: bool
     session: str
     delivery: Delivery
+    arrival: Arrival
+    """What became of what was told: it is `waiting` there, or in the next `digest`, `said`, …"""
     tokens: int
     """Of an end: what the run's own calls of models took, without what it started."""
     micro_usd: int
@@ -74,6 +78,8 @@ class FindingListing(Answer, frozen=True, kw_only=True):
     findings: tuple[FindingView, ...]
 
 
+ARRIVALS_AT_ONCE: Final = 16
+"""Of how many results it's looked at a time what became of them."""
 LOOKED_AT: Final = 20
 """Entries of a ledger that are looked at."""
 SEARCHED_MAX: Final = 5_000
@@ -132,14 +138,22 @@ async def list_slots(
         SlotLog(edge.bus).newest(Scope(one.entity.agent, one.entity.owner), one.entity.id)
         for one in there
     ]
-    slots: list[SlotView] = []
+    entries: list[SlotEntry] = []
     left = SEARCHED_MAX
     async for entry in _merged(walks):
         if state is None or entry.state == state:
-            slots.append(view_of_slot(entry))
+            entries.append(entry)
         left -= 1
-        if len(slots) >= limit or not left:
+        if len(entries) >= limit or not left:
             break
+    owners = {one.entity.id: one.entity.owner for one in there}
+    room = asyncio.Semaphore(ARRIVALS_AT_ONCE)
+
+    async def view(entry: SlotEntry) -> SlotView:
+        async with room:
+            return view_of_slot(entry, await arrival_of(edge.bus, owners[entry.row], entry))
+
+    slots = await asyncio.gather(*(view(entry) for entry in entries))
     return Json(SlotListing(slots=tuple(slots)))
 
 
@@ -158,9 +172,8 @@ async def _merged(walks: list[AsyncIterator[SlotEntry]]) -> AsyncIterator[SlotEn
             heapq.heappush(heads, (-following.at.timestamp(), number, following))
 
 
-def view_of_slot(entry: SlotEntry) -> SlotView:
+def view_of_slot(entry: SlotEntry, arrival: Arrival = "") -> SlotView:
     """Return an entry as it is shown."""
-    same = {
-        name: getattr(entry, name) for name in SlotView.__struct_fields__ if name != "decided_at"
-    }
-    return SlotView(**same, decided_at=entry.at)
+    names = (name for name in SlotView.__struct_fields__ if name not in ("decided_at", "arrival"))
+    same = {name: getattr(entry, name) for name in names}
+    return SlotView(**same, decided_at=entry.at, arrival=arrival)

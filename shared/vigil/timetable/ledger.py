@@ -159,6 +159,8 @@ def ended(
     report: CycleReport | None = None,
     next_s: int = 0,
     cost: RunCost = FREE,
+    told: str = "",
+    told_to: str = "",
 ) -> SlotEntry:
     """Return the final entry of a run.
 
@@ -166,6 +168,7 @@ def ended(
         problem: why it failed; empty: it didn't.
         report: of a cycle.
         next_s: after how long it wants the next; 0: it said nothing.
+        told, told_to: as of the entry.
     """
     good: SlotState = "late" if run.is_late else "ran"
     return SlotEntry(
@@ -182,4 +185,6 @@ def ended(
         next_s=next_s,
         tokens=cost.tokens,
         micro_usd=cost.micro_usd,
+        told=told,
+        told_to=told_to,
     )

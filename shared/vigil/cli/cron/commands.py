@@ -153,7 +153,7 @@ def _cost(one: Mapping[str, Any]) -> str:
 SLOTS: Final = (
     Column("DUE", "due_at", is_instant=True),
     Column("STATE", _slot),
-    Column("DELIVERY", "delivery"),
+    Column("DELIVERY", lambda one: one["arrival"] or one["delivery"]),
     Column("COST", _cost),
     Column("SESSION", "session"),
     Column("REASON", lambda one: tables.short(one["reason"], REASON_LENGTH_MAX)),
@@ -340,9 +340,9 @@ def _changed(id_: str, why: str, **changes: Any) -> Result:
 
 def _sentence(row: Mapping[str, Any]) -> str:
     """Repeat in words when a row is due."""
-    following = _next(row)
-    ahead = f"next: {following}" if following else "nothing is due ahead"
-    return f"{row['name']!r} is {_state(row)}: {row['when']}; {ahead}."
+    following, is_following = _next(row), row["schedule"]["kind"] == "after"
+    ahead = f"; next: {following}" if following else "; nothing is due ahead"
+    return f"{row['name']!r} is {_state(row)}: {row['when']}{'' if is_following else ahead}."
 
 
 def _find(client: Client, id_: str) -> dict[str, Any]:

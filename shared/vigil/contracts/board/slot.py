@@ -139,6 +139,10 @@ class SlotEntry(Record, frozen=True, kw_only=True):
     micro_usd: int = 0
     """What that cost, as far as there are prices."""
     delivery: Delivery = ""
+    told: str = ""
+    """The effect by which the result was told: the id of the event of whoever was."""
+    told_to: str = ""
+    """The session key of who was told; empty: nobody, or several members of a team."""
     ledger: Ledger = Ledger()
     """All entries of the row up to this one: who reads the newest needs no other."""
     before: int = 0
