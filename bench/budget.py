@@ -13,7 +13,7 @@ from services.cortex.thought.budget import CallBudget, Estimate
 from tests.support.stack import running_stack
 from vigil.clock import SystemClock, new_id
 from vigil.contracts import Usage
-from vigil.settings.budget import Caps
+from vigil.settings.models.caps import Caps
 from vigil.settings.models.prices import PriceBand
 
 CALLS: Final = 200

@@ -19,8 +19,8 @@ from vigil.clock import Clock
 from vigil.errors import InvalidInput, Unavailable
 from vigil.observe.trace import HEADER
 from vigil.settings.config import Config
+from vigil.settings.cortex import Cortex
 from vigil.settings.hours import pause_of
-from vigil.settings.sections import Cortex
 from vigil.settings.switches import Switches
 from vigil.worker.lanes import Lanes
 

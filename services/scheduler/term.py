@@ -24,7 +24,7 @@ from vigil.worker.requeue import answering
 from vigil.worker.worker import Worker
 
 from . import decide
-from .bulletins.keeper import BulletinKeeper
+from .bulletins.keeper import ForgetfulKeeper
 from .config import SchedulerLimits
 from .decide import Changes
 from .goals import GoalDeadlines
@@ -79,11 +79,8 @@ class Term:
             group.create_task(GoalDeadlines(self._context, self._pause).run())
             group.create_task(TimetableClock(self._context, self._pause, self._gate).run())
             group.create_task(MindKeeper(self._context, self._pause).run())
-            rows = RowKeeper(self._context, self._pause)
-            group.create_task(rows.run())
-            group.create_task(
-                BulletinKeeper(self._context, self._pause, self._gate, rows.known).run()
-            )
+            group.create_task(RowKeeper(self._context, self._pause).run())
+            group.create_task(ForgetfulKeeper(self._context, self._pause, self._gate).run())
             await switches.mark_caps(self._bus, self._config.caps_digest, self._context.clock.now())
             promoter = self._promoter(group)
             await self._collect(promoter)

@@ -9,7 +9,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
-import httpx2
 import pytest
 import pytest_asyncio
 
@@ -19,10 +18,12 @@ from services.scheduler.timetable.kinds.autonomy import FIRST_AFTER
 from services.scheduler.timetable.news import OWN_SOURCE
 from tests.support.agent import Agent, ask
 from tests.support.cli import Cli
+from tests.support.due import row_of, slots
 from tests.support.scripted_model import say
 from tests.support.world import Person, StoppedClock, World, running_world
 from vigil.contracts import ToolUseBlock, Usage, decode_signal
 from vigil.subjects import signals_of
+from vigil.timetable.cycles import KIND
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -83,27 +84,6 @@ def using(calls: list[tuple[str, dict[str, Any]]]) -> ModelAnswer:
     return ModelAnswer(blocks=blocks, stop_reason="tool_use", usage=usage)
 
 
-async def row_of(http: httpx2.AsyncClient) -> dict[str, Any]:
-    """The row by which the agent keeps up for whoever asks."""
-    async with asyncio.timeout(PATIENCE_S):
-        while True:
-            rows = (await http.get("/api/cron", params={"all": True})).json()["rows"]
-            for row in rows:
-                if row["kind"] == "autonomy":
-                    return dict(row)
-            await asyncio.sleep(0.02)
-
-
-async def until(http: httpx2.AsyncClient, row: dict[str, Any], count: int) -> list[Any]:
-    """Wait until the ledger of a row has so many entries; the oldest first."""
-    found: list[Any] = []
-    async with asyncio.timeout(PATIENCE_S):
-        while len(found) < count:
-            await asyncio.sleep(0.02)
-            found = (await http.get("/api/slots", params={"row": row["id"]})).json()["slots"]
-    return found[::-1]
-
-
 def move(world: World, seconds: float) -> None:
     assert isinstance(world.clock, StoppedClock)
     world.clock.move(seconds)
@@ -132,7 +112,7 @@ async def begun(world: World, user: str) -> tuple[Person, dict[str, Any], Night]
     night = Night(world, user)
     person = await world.person(f"{user}:vigil:main", has_socket=False)
     await person.exchange("Hello")
-    return person, await row_of(person.http), night
+    return person, await row_of(person.http, KIND), night
 
 
 async def test_cycles_find_look_again_and_cost_nothing_when_nothing_is_new(world: World) -> None:
@@ -146,7 +126,7 @@ async def test_cycles_find_look_again_and_cost_nothing_when_nothing_is_new(world
     night.reports = [{"checked": ["CI"], "found": ["CI is red"],
                       "recheck": [{"what": "CI of main", "at": again}]}]  # fmt: skip
     move(world, FIRST_AFTER.total_seconds())
-    first = await until(ann.http, row, 2)
+    first = await slots(ann.http, row, 2)
     assert [one["state"] for one in first] == ["running", "ran"]
     assert first[1]["delivery"] == "silent"
     assert night.tasks == ["This is your first cycle."]
@@ -157,22 +137,22 @@ async def test_cycles_find_look_again_and_cost_nothing_when_nothing_is_new(world
     assert [said.text for said in ann.talk.said] == ["re: Hello"]  # it writes to nobody
 
     move(world, INTERVAL_S)
-    await until(ann.http, row, 4)
+    await slots(ann.http, row, 4)
     assert "To look at again now:\n- CI of main" in night.tasks[1]
     assert "found: CI is red" in night.tasks[1]
     assert "memory.saved" not in night.tasks[1]  # that was of its own making
     asked = len(night.asked)
     move(world, 3 * INTERVAL_S)
-    entry = (await until(ann.http, row, 5))[-1]
+    entry = (await slots(ann.http, row, 5))[-1]
     assert entry["state"] in ("skipped", "coalesced")
     move(world, INTERVAL_S)
-    last = (await until(ann.http, row, 6))[-1]
+    last = (await slots(ann.http, row, 6))[-1]
     assert (last["state"], last["reason"]) == ("skipped", NOTHING_NEW)
     assert len(night.asked) == asked
 
     await remember(world, ann, "I am away on Friday.")
     move(world, INTERVAL_S)
-    await until(ann.http, row, 8)
+    await slots(ann.http, row, 8)
     assert "- 1 memory.saved (chat)" in night.tasks[2]
     found = (await ann.http.get("/api/memories", params={"source": "cortex:autonomy"})).json()
     contents = [one["content"] for one in found["memories"]]
@@ -187,7 +167,7 @@ async def test_a_report_that_is_none_is_asked_for_once_more_and_then_done_withou
     bob, row, night = await begun(world, "bob")
     night.reports = ["I looked around.", {"found": ["All is calm"]}]
     move(world, FIRST_AFTER.total_seconds())
-    assert (await until(bob.http, row, 2))[-1]["state"] == "ran"
+    assert (await slots(bob.http, row, 2))[-1]["state"] == "ran"
     assert [one.purpose for one in night.asked] == ["answer", "report", "report"]
     refused = Agent.text_of(night.asked[-1])
     assert "I looked around." in refused
@@ -196,14 +176,14 @@ async def test_a_report_that_is_none_is_asked_for_once_more_and_then_done_withou
     night.reports = ["no", "no again"]
     await remember(world, bob, "My bicycle is red.")
     move(world, INTERVAL_S)
-    entries = await until(bob.http, row, 4)
+    entries = await slots(bob.http, row, 4)
     assert entries[-1]["state"] == "ran"
     assert "found: All is calm" in night.tasks[1]
 
     night.reports = [ModelError("401", is_retryable=False)]
     await remember(world, bob, "My boat is blue.")
     move(world, INTERVAL_S)
-    entries = await until(bob.http, row, 6)
+    entries = await slots(bob.http, row, 6)
     assert entries[-1]["state"] == "ran"
     assert "found: That was all." in night.tasks[2]  # what it said last stands for a report
 
@@ -224,20 +204,20 @@ async def test_cycles_that_fail_pause_and_what_was_new_is_told_later(world: Worl
     await remember(world, cid, "The lamp is green.")
     move(world, FIRST_AFTER.total_seconds())
     count = 2
-    await until(cid.http, row, count)
+    await slots(cid.http, row, count)
     for _ in range(2):
         move(world, INTERVAL_S)
         count += 2
-        entries = await until(cid.http, row, count)
+        entries = await slots(cid.http, row, count)
     assert [one["state"] for one in entries] == ["running", "failed"] * 3
     asked = len(night.asked)
     move(world, INTERVAL_S)
-    entry = (await until(cid.http, row, count + 1))[-1]
+    entry = (await slots(cid.http, row, count + 1))[-1]
     assert (entry["state"], len(night.asked)) == ("skipped", asked)
     assert entry["reason"].startswith("its cycles failed, one after the other; one is tried at")
     is_away = False
     move(world, INTERVAL_S)
-    entries = await until(cid.http, row, count + 3)
+    entries = await slots(cid.http, row, count + 3)
     assert entries[-1]["state"] == "ran"
     assert "- 1 memory.saved (chat)" in night.tasks[0]
 
@@ -259,11 +239,11 @@ async def test_what_a_cycle_took_in_from_outside_is_shown_to_no_other_unasked(
     again = {"what": order, "at": "2000-01-01T00:00:00Z"}
     night.reports = [{"checked": [order], "found": [order], "recheck": [again]}]
     move(world, FIRST_AFTER.total_seconds())
-    assert (await until(dan.http, row, 2))[-1]["state"] == "ran"
+    assert (await slots(dan.http, row, 2))[-1]["state"] == "ran"
     await remember(world, dan, "I like tea.")
     night.calls = [[("research", {"task": "And now?"})]]
     move(world, INTERVAL_S)
-    assert (await until(dan.http, row, 4))[-1]["state"] == "ran"
+    assert (await slots(dan.http, row, 4))[-1]["state"] == "ran"
     assert "- 1 memory.saved (chat)" in night.tasks[0]  # a count, and not a word of it
     shown = night.tasks[1]
     assert "IGNORE" not in shown
@@ -290,7 +270,7 @@ async def test_it_is_set_without_a_restart(world: World) -> None:
 
     async def until_row(**wanted: Any) -> None:
         async with asyncio.timeout(PATIENCE_S):
-            while {**(row := await row_of(eve.http)), **wanted} != row:
+            while {**(row := await row_of(eve.http, KIND)), **wanted} != row:
                 await asyncio.sleep(0.02)
 
     move(world, 1)  # the clock of a test stands still, and a new row is due at once
@@ -312,7 +292,7 @@ async def test_it_is_set_without_a_restart(world: World) -> None:
     assert answer.status_code == 202, answer.text
     entries: list[Any] = []
     while not entries or entries[-1]["state"] != "ran":  # the pause has an entry, too
-        entries = await until(eve.http, row, len(entries) + 1)
+        entries = await slots(eve.http, row, len(entries) + 1)
     assert [one["state"] for one in entries if one["is_by_hand"]] == ["running", "ran"]
     assert [request.purpose for request in night.asked] == ["answer", "report"]  # one call is all
     (cycle,) = (await eve.http.get(path)).json()["cycles"]
@@ -325,7 +305,7 @@ async def test_it_is_shown_and_set_on_the_command_line(world: World, tmp_path: P
     fay, row, night = await begun(world, "fay")
     night.reports = [{"checked": ["CI"], "found": ["CI is green\x1b[31m"]}]
     move(world, FIRST_AFTER.total_seconds())
-    await until(fay.http, row, 2)
+    await slots(fay.http, row, 2)
     url = f"http://127.0.0.1:{world.gate.port}"
     root = await world.gate.token("root", is_admin=True)
 

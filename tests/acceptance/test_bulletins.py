@@ -11,7 +11,9 @@ import httpx2
 import pytest
 import pytest_asyncio
 
+from services.scheduler.timetable.kinds.bulletin import UNCHANGED
 from tests.support.agent import ask
+from tests.support.due import row_of, slots, until_newer
 from tests.support.remembering import save
 from tests.support.world import StoppedClock, World, running_world
 from vigil.erasure import mark as erasure
@@ -21,6 +23,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PATIENCE_S: Final = 40.0
 HOUR_S: Final = 3601
+FIRST_S: Final = 61
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -52,12 +55,16 @@ async def test_the_next_conversation_knows_what_is_known_and_waits(world: World)
     assert isinstance(world.clock, StoppedClock)
     ann = await world.person("ann:vigil:t1", has_socket=False)
     await ann.exchange("hi")
+    row = await row_of(ann.http, "bulletin")
+    world.clock.move(FIRST_S)
     assert (await until_told(ann.http, "Nothing is known yet"))["is_empty"]
     await ann.exchange("hi again")
     assert blocks(world) == []
 
     oats = await save(ann.http, "Ann's horse is called Oats", type="fact")
     await ann.http.post("/api/tasks", json={"title": "Fix the red CI", "status": "backlog"})
+    await until_newer(world, "ann", "task.shelved", 0)
+    await until_newer(world, "ann", "memory.saved", 0)
     world.clock.move(HOUR_S)
     told = await until_told(ann.http, "Oats")
     assert "Fix the red CI" in told["text"]
@@ -74,7 +81,10 @@ async def test_the_next_conversation_knows_what_is_known_and_waits(world: World)
     await asyncio.sleep(0)
     bob = await world.person("bob:vigil:t1", has_socket=False)
     await bob.exchange("hi")
+    await row_of(bob.http, "bulletin")
+    world.clock.move(FIRST_S)
     assert (await until_told(bob.http, "Nothing is known yet"))["owner"] == "bob"
+    assert (await slots(ann.http, row, 3))[-1]["reason"] == UNCHANGED
     again = await until_told(ann.http, "Oats")
     assert again["revision"] == told["revision"], "what says the same isn't written again"
     assert (await bob.http.get("/api/bulletin", params={"user": "ann"})).status_code == 403
@@ -94,9 +104,13 @@ async def test_what_an_outsider_wrote_is_in_no_bulletin(world: World) -> None:
         ("memory_save", {"content": evil, "type": "fact"}),
         ("task_create", {"title": evil, "description": evil}),
     )
+    await eve.exchange("hi")
+    await row_of(eve.http, "bulletin")
     await eve.talk.ended(await eve.talk.outside(calls))
+    await until_newer(world, "eve", "memory.saved", 0)
+    await until_newer(world, "eve", "task.proposed", 0)
     world.clock.move(HOUR_S)
-    told = await until_told(eve.http, "From outside in the last 24 hours")
+    told = await until_told(eve.http, "From outside since")
     assert evil not in told["text"]
     other = await world.person("eve:vigil:t2", has_socket=False)
     await other.exchange("hello")
@@ -109,6 +123,8 @@ async def test_who_was_erased_is_named_by_none(world: World) -> None:
     assert isinstance(world.clock, StoppedClock)
     fay = await world.person("fay:vigil:t1", has_socket=False)
     await fay.exchange("hi")
+    await row_of(fay.http, "bulletin")
+    world.clock.move(FIRST_S)
     await until_told(fay.http, "Nothing is known yet")
     await save(fay.http, "Fay's boat is called Gale", type="fact")
     eraser = Eraser(world.admin, "fay", world.clock, lambda step, count: None)
@@ -117,5 +133,7 @@ async def test_who_was_erased_is_named_by_none(world: World) -> None:
     world.clock.move(HOUR_S)
     gus = await world.person("gus:vigil:t1", has_socket=False)
     await gus.exchange("hi")
+    await row_of(gus.http, "bulletin")
+    world.clock.move(FIRST_S)
     await until_told(gus.http, "Nothing is known yet")
     assert await eraser.left() == {}

@@ -30,7 +30,7 @@ from vigil.subjects import Scope
 
 WINDOW = 20_000
 """Tokens: room for some twenty messages of a kilobyte or three."""
-DUE = ("cron.", "autonomy.")
+DUE = ("cron.", "autonomy.", "bulletin.")
 UNLUCKY = ("gil", "guy", "gus")
 NOBODY = "nobody"
 """Whose sessions make the scheduler look at a clock that the test moved."""

@@ -30,7 +30,7 @@ from vigil.contracts import (
     decode_event,
 )
 from vigil.errors import Unavailable, WrongLastSequence
-from vigil.settings.sections import Cortex
+from vigil.settings.cortex import Cortex
 from vigil.subjects import Scope, SessionKey
 from vigil.timetable import ledger
 from vigil.timetable.log import SlotLog

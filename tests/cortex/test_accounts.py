@@ -25,7 +25,7 @@ from services.cortex.thought.accounts import (
 from services.cortex.thought.ledger import ROWS_MAX, entered
 from vigil.contracts import Start, Usage
 from vigil.contracts.costs import OTHER, Account, DayOfCosts
-from vigil.settings.budget import Caps
+from vigil.settings.models.caps import Caps
 from vigil.subjects import SessionKey
 
 NOW = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)

@@ -20,7 +20,7 @@ from vigil.contracts import Row, TextBlock, Usage
 from vigil.contracts.costs import Account, DayOfCosts
 from vigil.erasure.erase import filters_of
 from vigil.errors import OutcomeUnknown, Unavailable
-from vigil.settings.budget import Caps
+from vigil.settings.models.caps import Caps
 from vigil.settings.models.prices import PriceBand
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

@@ -261,6 +261,8 @@ def test_what_is_learned_and_done_is_told_without_its_words() -> None:
     judged = replace(ended, feedback=goal_records.ACTION.feedback)
     done = [of_kept(one, "3")[0] for one in (action, ended, judged)]
     assert [one.kind for one in done] == ["action.taken", "action.ended", "action.judged"]
+    (fresh,) = of_kept(goal_records.WORDED)
+    assert (fresh.kind, fresh.data["made_by"]) == ("bulletin.refreshed", "model")
     assert "CANARY" not in str((told, done))
     assert "ask first" not in str(done)
     with pytest.raises(InvalidInput):

@@ -53,6 +53,7 @@ def test_what_nobody_ran_is_told_of_cycles_only() -> None:
     """A watcher that saw nothing new, or a row outside its hours, is no news."""
     assert told("skipped", "", reason="nothing has changed") == []
     assert told("coalesced", "") == []
+    assert told("failed", CRON.replace("cron", "bulletin"), kind="bulletin") == []
 
 
 def test_an_entry_on_another_rows_subject_is_refused() -> None:

@@ -94,6 +94,7 @@ PLAIN: Final = frozenset({
     "watch.command", "watch.tool", "watch.arguments",
     "autonomy_enabled", "autonomy_interval_secs", "autonomy_max_turns", "autonomy_max_workers",
     "autonomy_tasks_require_approval", "autonomy_timeout_s",
+    "history", "bulletin_interval_secs", "bulletin_max_words", "bulletin_synthesis",
 })  # fmt: skip
 """Fields that name nothing that may be somebody else's: a thread or an agent is one's own, a ticket
 is a secret, and a cursor only goes on in a list."""

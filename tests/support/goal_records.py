@@ -6,6 +6,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from vigil import contracts
 from vigil.contracts import BoardEntry, Change
 from vigil.contracts.board import BoardAction, BoardBulletin, BoardGoal, BoardPreference
@@ -118,6 +120,14 @@ BULLETIN: Final = BoardBulletin(
     is_empty=True,
     made_at=AT,
 )
+WORDED: Final = replace(
+    BULLETIN,
+    text="Ann keeps her inbox clean.",
+    status="Tasks:\n- ready, 1: Look into CI",
+    is_empty=False,
+    made_by="model",
+    digest="d" * 64,
+)
 
 
 def _entry(entity: BoardGoal | BoardPreference | BoardAction | BoardBulletin) -> BoardEntry:
@@ -130,4 +140,5 @@ SAMPLES: Final[dict[str, tuple[Callable[[bytes], Any], Any]]] = {
     "board.preference": (contracts.decode_board, _entry(PREFERENCE)),
     "board.action": (contracts.decode_board, _entry(ACTION)),
     "board.bulletin": (contracts.decode_board, _entry(BULLETIN)),
+    "board.bulletin.worded": (contracts.decode_board, _entry(WORDED)),
 }

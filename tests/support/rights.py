@@ -153,7 +153,7 @@ EVERY_SUBJECT: Final[dict[str, set[str]]] = {
     KEY.board("row", "1f"): {"executor", "gateway", "scheduler"},
     KEY.board("goal", "1f"): {"executor", "gateway", "scheduler"},
     KEY.board("preference", "1f"): {"executor", "gateway"},
-    KEY.board("bulletin", "current"): {"scheduler"},
+    KEY.board("bulletin", "current"): {"scheduler", "executor"},
     KEY.board("action", "1"): {"executor", "gateway"},
     SCOPE.slot("1f"): {"gateway", "scheduler", "executor"},
     f"upload.ann.{64 * 'a'}.0": {"gateway", "executor"},

@@ -27,8 +27,9 @@ def settings_of(
     raw: dict[str, Any] = {
         "gateway": {"port": 0, "disk_free_bytes_min": 0},
         "autonomy": {"enabled": True},
-        "cortex": {"autonomy_enabled": False},  # but where it is the subject
-        "mind": {"enabled": False},  # likewise
+        # Off, but where they are the subject.
+        "cortex": {"autonomy_enabled": False, "bulletin_synthesis": False},
+        "mind": {"enabled": False},
         "model": {"main": "rehearsal", "rehearsal_word_ms": 0},
         # Off, but for the tests that are about it.
         "memory": {"recall_tokens": 0, "pause_s": 0, "warm_wait_s": 0},

@@ -19,6 +19,7 @@ from vigil.contracts.board import (
     ChosenSchedule,
     CronSchedule,
     CronWork,
+    CycleLedger,
     Ledger,
     OpenRun,
 )
@@ -99,6 +100,16 @@ FOLLOWED: Final = replace(
     told_to="ann:vigil:news",
     ledger=Ledger(through=DUE_AT, runs=12, followed=40, ended_at=AT, next_s=900),
 )
+NEEDLESS: Final = SlotEntry(
+    row=ROW.id,
+    kind="bulletin",
+    due_at=DUE_AT,
+    state="skipped",
+    reason="only numbers changed, and those need no model",
+    at=DUE_AT,
+    told_seq=41,
+    ledger=Ledger(through=DUE_AT, cycles=CycleLedger(told_seq=41)),
+)
 SAMPLES: Final[dict[str, tuple[Any, Any]]] = {
     "board.row": (
         contracts.decode_board,
@@ -114,5 +125,6 @@ SAMPLES: Final[dict[str, tuple[Any, Any]]] = {
     ),
     "slot": (contracts.decode_slot, SLOT),
     "slot.followed": (contracts.decode_slot, FOLLOWED),
+    "slot.needless": (contracts.decode_slot, NEEDLESS),
 }
 """Name of the golden file -> (what decodes it, what it says)."""

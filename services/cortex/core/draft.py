@@ -40,7 +40,7 @@ from vigil.contracts import (
     Usage,
     effect_id,
 )
-from vigil.contracts.board import CycleReport
+from vigil.contracts.board import CycleReport, MadeText
 from vigil.contracts.made import StepKind
 from vigil.subjects import SessionKey
 
@@ -109,6 +109,8 @@ class Draft:
         """The goal that a decision serves: of those that the look is at."""
         self.report: CycleReport | None = None
         """What came of a cycle that ends."""
+        self.bulletin: MadeText | None = None
+        """The text that a session made which ends."""
 
     @property
     def moment(self) -> Moment:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 import msgspec
 
@@ -183,6 +183,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     to nobody but their parent, and wait for all that they ask for."""
     is_thread_shown: bool = True
     """Whether the model sees the thread: then all of it has a part in what is decided (`sway`)."""
+    bulletin: Literal["", "short", "whole"] = ""
+    """How much it is shown of what is known and to be done (SPEC C-2)."""
     knows_person: bool = True
     """Whether it is told who the agent and the person are, and what memory has."""
     free: tuple[str, ...] = ()

@@ -22,6 +22,7 @@ PROFILE = Profile(
     conclude=conclusion.conclude,
     wrap_up=cycle.wrap_up,
     tools=(MEMORY, MCP, "spawn_worker", "research"),
+    bulletin="whole",
     calls_max=15,
     tier="cheap",
     children_max=3,

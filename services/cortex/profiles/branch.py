@@ -30,6 +30,7 @@ PROFILE = Profile(
     question=converse,
     conclude=conclusion.conclude,
     tools=(MEMORY, MCP, "spawn_worker"),
+    bulletin="short",
     calls_max=10,
     timeout_s=60.0,
     children_max=3,

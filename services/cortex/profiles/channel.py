@@ -12,6 +12,7 @@ PROFILE = Profile(
     question=converse,
     conclude=conclusion.conclude,
     tools=(MEMORY, MCP, "branch", "spawn_worker", "research"),
+    bulletin="whole",
     calls_max=10,
     children_max=5,
     settings={"calls_max": "model.calls_max", "children_max": "sessions.children_max"},

@@ -16,6 +16,7 @@ PROFILE = Profile(
     question=converse,
     conclude=conclusion.conclude,
     tools=(MEMORY, MCP),
+    bulletin="whole",
     calls_max=30,
     tier="cheap",
 )

@@ -128,9 +128,8 @@ class SessionDesk:
         return KnownAtStart(memories=memories, preferences=preferences, bulletin=bulletin)
 
     async def _bulletin(self) -> BoardBulletin | None:
-        """Return what conversations and their branches are shown of it; nothing says nothing."""
-        profile = self._policy.profile
-        if not (profile.is_conversation or profile.is_heir):
+        """Return what the session is shown of, if its kind is; nothing says nothing."""
+        if not self._policy.profile.bulletin:
             return None
         found = await self._bulletins.find([self._key.scope], CURRENT)
         return None if found is None or found.entity.is_empty else found.entity

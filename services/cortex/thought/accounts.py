@@ -18,7 +18,7 @@ import msgspec
 from vigil.contracts import Start, Usage
 from vigil.contracts.costs import Account
 from vigil.errors import VigilError
-from vigil.settings.budget import Caps
+from vigil.settings.models.caps import Caps
 from vigil.subjects import SessionKey, token_of
 
 WARNED_AT: Final = 0.8

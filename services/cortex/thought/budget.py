@@ -25,7 +25,7 @@ from vigil.clock import Clock
 from vigil.contracts import Usage
 from vigil.contracts.costs import COSTS, Account, DayOfCosts
 from vigil.errors import Unavailable, WrongLastSequence
-from vigil.settings.budget import Caps
+from vigil.settings.models.caps import Caps
 from vigil.settings.models.prices import Prices, cost_of, worst_cost_of
 from vigil.subjects import token_of
 

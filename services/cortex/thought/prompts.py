@@ -17,6 +17,7 @@ import jinja2
 
 from vigil.contracts import ExternalBlock, FollowUp, Row, TaskBlock, TextBlock
 from vigil.contracts.board import BoardBulletin
+from vigil.contracts.board.bulletin import whole
 from vigil.memory.questions import Hit
 from vigil.preferences.shown import shown
 
@@ -100,7 +101,7 @@ class Prompts:
         """Render the bulletin: the last of the system prompt, since it alone changes at times."""
         return self._render(
             "bulletin",
-            text=bulletin.short if is_short else bulletin.text,
+            text=bulletin.short if is_short else whole(bulletin),
             made_at=instant(bulletin.made_at, UTC),
         ).strip()
 

@@ -319,7 +319,7 @@ class Thinker:
         )
         if known.bulletin is None:
             return stable
-        return *stable, self._prompts.bulletin(known.bulletin, is_short=profile.is_heir)
+        return *stable, self._prompts.bulletin(known.bulletin, is_short=profile.bulletin == "short")
 
     def _present(self, situation: Situation, profile: Profile) -> str:
         if not profile.knows_person:

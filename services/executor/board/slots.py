@@ -39,6 +39,7 @@ from vigil.timetable.ledger import FAILURES_MAX, ended
 from vigil.timetable.log import SlotLog
 
 from .. import work
+from .bulletins import BulletinShelf
 from .cost import cost_of_run
 
 log = structlog.get_logger("vigil.executor")
@@ -47,6 +48,8 @@ TRIES_MAX: Final = 20
 REASON_LENGTH_MAX: Final = 500
 """Characters that the ledger keeps of why a run failed."""
 TOO_LONG: Final = "it took longer than the {timeout_s} s that it has"
+BULLETIN: Final = "bulletin"
+"""The kind of sessions of which nobody is told: without a new text the one before serves."""
 WHAT: Final = "cron"
 """What its result is, where it is told."""
 
@@ -59,6 +62,7 @@ class SlotDesk:
         self._clock = context.clock
         self._config = context.settings.config
         self._log = SlotLog(context.bus)
+        self._bulletins = BulletinShelf(context)
 
     async def end(self, key: SessionKey, effect: TellParent, slot: SlotRun) -> None:
         """Tell what came of a run and write down its end; may be repeated.
@@ -76,6 +80,9 @@ class SlotDesk:
                 return
             now = self._clock.now()
             problem = _problem(effect, slot, run, now)
+            if effect.payload.bulletin is not None and not problem:
+                problem = await self._bulletins.put(key, effect, effect.payload.bulletin)
+                crash.point("executor.bulletin.stored")
             told = report_of(key, effect, slot, problem, last.ledger)
             homes = () if told is None else homes_for(self._config, key, slot)
             if told is not None:
@@ -161,7 +168,7 @@ def report_of(
     something.
     """
     payload = effect.payload
-    if not problem and not payload.content:
+    if key.kind == BULLETIN or (not problem and not payload.content):
         return None
     is_for_one = key.user != TEAM or bool(slot.target and not channel_of(slot))
     if problem:

@@ -69,7 +69,7 @@ class Spoken(msgspec.Struct, frozen=True):
 
 
 _ORDERS: Final = ("control", "start", "cancel", "status", "approval", "fork")
-_ROWS: Final = ("board.row.chosen", "board.row.after")
+_OTHERS: Final = ("board.row.chosen", "board.row.after", "board.bulletin.worded")
 _TURNS: Final = ("remembering", "working", "paid", "fallback", "made", "attached")
 MESSAGES: Final[dict[str, Spoken]] = {
     "cloudEvent": Spoken(CloudEvent, "Something happened outside", ("cloud_event",)),
@@ -98,10 +98,12 @@ MESSAGES: Final[dict[str, Spoken]] = {
     "boardEntry": Spoken(
         BoardEntry,
         "A state of a request, a job, a standing grant or its uses, a task, a goal …",
-        (*(f"board.{kind}" for kind in get_args(BoardKind)), *_ROWS),
+        (*(f"board.{kind}" for kind in get_args(BoardKind)), *_OTHERS),
     ),
     "slot": Spoken(
-        SlotEntry, "What became of a time at which a row was due", ("slot", "slot.followed")
+        SlotEntry,
+        "What became of a time at which a row was due",
+        ("slot", "slot.followed", "slot.needless"),
     ),
     "shelf": Spoken(Shelf, "What one source of tools offers", ("shelf",)),
     "pins": Spoken(Pins, "What was approved of an MCP server", ("pins",)),

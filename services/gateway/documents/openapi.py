@@ -18,7 +18,7 @@ from vigil.observe.health import Alive
 from vigil.sdk.formats.cloud_event import CloudEvent
 
 from ..board.actions import ActionListing, ActionView, FeedbackBody
-from ..board.bulletins import BulletinListing, BulletinView
+from ..board.bulletins import BulletinListing, BulletinRevision, BulletinView
 from ..board.goals import GoalBody, GoalChange, GoalDetail, GoalListing, GoalSplit
 from ..board.preferences import (
     PreferenceBody,
@@ -79,7 +79,7 @@ from .asyncapi import AsyncApi
 REF: Final = "#/components/schemas/{name}"
 _COMPONENTS: Final[tuple[Any, ...]] = (
     Accepted, ActionListing, ActionView, Alive, ApprovalList, ApprovalView, AsyncApi, Attachment,
-    BrowserList, BrowserView, BulletinListing, BulletinView,
+    BrowserList, BrowserView, BulletinListing, BulletinRevision, BulletinView,
     ChatAnswer, ChatPending, ChatRequest, CircuitReset, CircuitView,
     ClientFrame, CloudEvent, ConsoleLink, Costs,
     DeadLetterDetail, DeadLetterPage,

@@ -85,6 +85,9 @@ class AutonomyChange(RequestBody, frozen=True, kw_only=True):
     autonomy_max_workers: int | UnsetType | None = UNSET
     autonomy_tasks_require_approval: bool | UnsetType | None = UNSET
     autonomy_timeout_s: int | UnsetType | None = UNSET
+    bulletin_interval_secs: int | UnsetType | None = UNSET
+    bulletin_synthesis: bool | UnsetType | None = UNSET
+    bulletin_max_words: int | UnsetType | None = UNSET
 
 
 async def get_autonomy(edge: Shared, caller: Caller, user: User = None) -> Response:

@@ -270,7 +270,7 @@ class TimetableClock:
             raise AssertionError(f"{begun.row}: nothing has to be new for it")
         try:
             async with self._probes:
-                known.answer = await look(self._means(), known, begun, now)
+                known.answer = await look(self._means(known), known, begun, now)
             crash.point("scheduler.slot.looked")
         except VigilError as error:
             log.info("can't look", action="scheduler.look", row=begun.row, error=str(error))
@@ -332,7 +332,7 @@ class TimetableClock:
             raise AssertionError(f"{known.row.id}: nothing is to be read for it")
         try:
             async with self._probes:
-                known.prepared[run.session] = await prepare(self._means(), known, run)
+                known.prepared[run.session] = await prepare(self._means(known), known, run)
             self._agenda.put(known.row.id, self._clock.now())
         except VigilError as error:
             log.info("can't look", action="scheduler.look", row=known.row.id, error=str(error))
@@ -340,8 +340,9 @@ class TimetableClock:
             self._agenda.put(known.row.id, self._clock.now() + timedelta(seconds=LOOK_S))
         self._news.set()
 
-    def _means(self) -> LookMeans:
-        return LookMeans(self._bus, self._present())
+    def _means(self, known: KnownRow) -> LookMeans:
+        id_ = known.row.id
+        return LookMeans(self._bus, self._present(), lambda: self._known.get(id_) is known)
 
     def _present(self) -> Config:
         """Return the configuration as it holds now."""
@@ -378,5 +379,5 @@ def _fails_always(known: KnownRow) -> bool:
     ledger, row = known.last.ledger, known.row
     is_over = ledger.failures > 0 and ledger.failures % FAILURES_MAX == 0
     is_since = ledger.through is not None and ledger.through >= row.scheduled_at
-    waits = kinds.kind_of(row.work).start is None
-    return is_over and is_since and row.is_enabled and not row.is_removed and not waits
+    may = row.is_enabled and not row.is_removed and not row.is_of_system  # those wait by themselves
+    return is_over and is_since and may

@@ -23,6 +23,7 @@ from vigil.contracts.board import (
     Ledger,
     OpenRun,
     SlotState,
+    kind_of,
 )
 from vigil.timetable import chain, reasons, schedule
 from vigil.timetable.chain import RunEnd
@@ -232,6 +233,7 @@ def _range(
     late = now - last - schedule.jitter_of(row, last)
     return SlotEntry(
         row=row.id,
+        kind=kind_of(row.work),
         due_at=last,
         state=state,
         reason=reason,

@@ -27,6 +27,8 @@ class KnownRow:
         """What it saw last; None: what the ledger has."""
         self.answer: object = None
         """What came of its look, if nothing is decided by it yet."""
+        self.looked_seq = 0
+        """Of SIGNALS: up to there nothing is new for it, beside what the ledger knows of."""
         self.is_looking = False
         self.followed = FollowedEnds()
         """Of a row that follows others."""

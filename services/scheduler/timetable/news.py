@@ -1,12 +1,13 @@
 """What is new for an agent, counted from its signals (SPEC C-7, LOOPS L-3).
 
-No model is asked, and no text of anybody's is read: signals are counted by kind. What cycles and
-bulletins did themselves isn't news to them.
+No model is asked, and no text of anybody's is read: signals are counted by kind. What cycles did
+themselves isn't news to them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from vigil.bus.bus import Bus, Message
@@ -32,7 +33,7 @@ KINDS: Final = (
     "task.shelved",
 )
 """What a cycle is told of."""
-OWN: Final = ("_autonomy", "_bulletin", "_mind")
+OWN: Final = ("_autonomy", "_mind")
 """Begin the threads of what the cortex does by itself."""
 OWN_SOURCE: Final = "cortex"
 READ_MAX: Final = 5_000
@@ -48,15 +49,33 @@ class News(NamedTuple):
     """By kind, and of memories by where they come from."""
 
 
-async def read(bus: Bus, whose: Scope, since: int) -> News:
+async def read(
+    bus: Bus,
+    whose: Scope,
+    since: int,
+    kinds: Sequence[str] = KINDS,
+    *,
+    name: Callable[[Message], str] | None = None,
+) -> News:
     """Count what is new, of all kinds in one pass: what is stored meanwhile is for the next look.
 
-    Raises: Unavailable.
+    Args:
+        since: all up to there was told.
+        name: says as what one counts, empty: not at all; None: as cycles count.
+
+    Raises:
+        Unavailable: the broker is away.
     """
-    filters = [signals_of(whose.owner, agent=whose.agent, kind=kind) for kind in KINDS]
+    newest = await bus.get_last(STREAM, signals_of(whose.owner, agent=whose.agent))
+    if newest is None or newest.seq <= since:
+        return News(since)
+    filters = [signals_of(whose.owner, agent=whose.agent, kind=kind) for kind in kinds]
     signals = await bus.read(STREAM, filters, since + 1, limit=READ_MAX)
-    found = Counter(name for name in map(name_of, signals) if name)
-    return News(signals[-1].seq if signals else since, tuple(sorted(found.items())))
+    found = Counter(each for each in map(name or name_of, signals) if each)
+    through = signals[-1].seq if signals else since
+    if len(signals) < READ_MAX:
+        through = max(through, newest.seq)
+    return News(through, tuple(sorted(found.items())))
 
 
 def name_of(message: Message) -> str:

@@ -38,7 +38,7 @@ class RowKeeper:
         self._pause = pause
         self._board = KeptBoard(context.bus, ROWS)
         self._done: set[Scope] = set()
-        self.known: set[Scope] = set()
+        self._known: set[Scope] = set()
         """Who has talked with an agent."""
 
     async def run(self) -> None:
@@ -58,13 +58,13 @@ class RowKeeper:
                 continue
             settings = self._pause.cortex
             self._done.clear()
-            for whose in tuple(self.known):
+            for whose in tuple(self._known):
                 await self._keep(whose)
 
     def _forget_erased(self) -> None:
         """Forget who is being erased, or what is kept for all would name them again afterwards."""
-        erased = {whose for whose in self.known if self._pause.is_erasing(whose.owner)}
-        self.known -= erased
+        erased = {whose for whose in self._known if self._pause.is_erasing(whose.owner)}
+        self._known -= erased
         self._done -= erased
 
     async def _follow_people(self) -> None:
@@ -87,8 +87,8 @@ class RowKeeper:
         """Have a person's rows as they are to be; what can't be done is tried again."""
         if self._pause.is_erasing(whose.owner):
             return
-        self.known.add(whose)
-        while whose in self.known and whose not in self._done:
+        self._known.add(whose)
+        while whose in self._known and whose not in self._done:
             try:
                 await self._bring_up(whose)
                 self._done.add(whose)

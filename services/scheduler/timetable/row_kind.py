@@ -28,6 +28,8 @@ class LookMeans(NamedTuple):
     bus: Bus
     config: Config
     """As it holds now."""
+    stands: Callable[[], bool]
+    """Whether the row is still known: of who is erased nothing is written any more."""
 
 
 RowMaker = Callable[[Config, Scope, str, datetime], TimetableRow]

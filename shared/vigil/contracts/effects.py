@@ -8,7 +8,15 @@ from typing import Any, Literal
 import msgspec
 
 from .base import SOCKET, Instant, Record
-from .board import AskedEntity, BoardAction, BoardEntity, BoardGoal, CycleReport, SlotRun
+from .board import (
+    AskedEntity,
+    BoardAction,
+    BoardEntity,
+    BoardGoal,
+    CycleReport,
+    MadeText,
+    SlotRun,
+)
 from .events import AcceptedCall, ChildKind, Decision, TimerKind, ToldPayload
 from .memories import MemoryType, Stability
 from .tools import Risk
@@ -191,6 +199,8 @@ class TellParentPayload(Record, frozen=True, kw_only=True):
     """Of a cycle: what came of it."""
     next_s: int = 0
     """Of a run of the timetable: after how long it wants the next; 0: it said nothing."""
+    bulletin: MadeText | None = None
+    """Of a session that made the text of one."""
     until: Instant | None = None
     """Of a status: when there may be more to tell, if it waits for an instant."""
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from .base import VERSION_1, EventType, Instant, Record
-from .board import Job, SlotRun, Verdict
+from .board import BulletinBasis, Job, SlotRun, Verdict
 from .tools import Risk
 
 
@@ -212,6 +212,8 @@ class Start(Record, frozen=True, kw_only=True):
     """Who answers, as settings name models; empty: as with others of its kind."""
     limits: SessionLimits | None = None
     """None: as configured for its kind."""
+    bulletin: BulletinBasis | None = None
+    """Of a session that makes the text of one: of what."""
 
 
 class Fork(Record, frozen=True, kw_only=True):

@@ -46,6 +46,7 @@ SESSION_KINDS: Final[dict[str, SessionKind]] = {
     "cron": SessionKind(meaning="runs of the timetable", is_due=True),
     "autonomy": SessionKind(meaning="cycles in which agents keep up by themselves", is_due=True),
     "mind": SessionKind(meaning="what agents do between conversations"),
+    "bulletin": SessionKind(meaning="texts of bulletins", is_due=True),
     "errand": SessionKind(
         meaning="calls that a person accepted after who asked had gone on",
         started="It had an accepted call run apart",
@@ -67,7 +68,7 @@ def started_kinds() -> tuple[str, ...]:
     """Return the kinds that begin with a start that names who is told their end.
 
     >>> started_kinds()[-3:]
-    ('cron', 'autonomy', 'errand')
+    ('autonomy', 'bulletin', 'errand')
     """
     return tuple(name for name, kind in SESSION_KINDS.items() if kind.started or kind.is_due)
 

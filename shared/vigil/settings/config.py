@@ -24,20 +24,20 @@ from ..subjects import SessionKey, check_part
 from ..teams import TEAM, Teams
 from ..topology import DAY_S
 from . import models, secrets, sites
-from .budget import Caps
 from .checks import check_agent, check_mcp, check_watch
+from .cortex import BulletinSection, Cortex
 from .grants import GrantSection
 from .grants import mistakes as grant_mistakes
 from .hours import PARSED
 from .memory import MemorySection, MindSection
 from .models import ModelRow
+from .models.caps import Caps
 from .models.prices import Prices
 from .secrets import Secret
 from .sections import (
     Agent,
     Approvals,
     Autonomy,
-    Cortex,
     Executor,
     Gateway,
     HealthSection,
@@ -67,6 +67,7 @@ class Config(Section, frozen=True, kw_only=True):
     gateway: Gateway = Gateway()
     autonomy: Autonomy = Autonomy()
     cortex: Cortex = Cortex()
+    bulletin: BulletinSection = BulletinSection()
     model: Model = Model()
     models: dict[str, ModelRow] = msgspec.field(default_factory=dict)
     budget: Caps = Caps()

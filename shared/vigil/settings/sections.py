@@ -15,11 +15,6 @@ PositiveS = Annotated[float, msgspec.Meta(gt=0)]
 NotNegativeF = Annotated[float, msgspec.Meta(ge=0)]
 
 
-CYCLE_S_MIN: Final = 300
-"""A cycle oftener costs more than it finds (SPEC C-7)."""
-CYCLE_S_MAX: Final = 7 * 86_400
-
-
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of the sections: an unknown key is an error, so a typing mistake can't hide."""
 
@@ -85,22 +80,6 @@ class Autonomy(Section, frozen=True, kw_only=True):
     """Upper limit of every `agent.authority`."""
     follow_ups_max: Positive = 100
     """Open follow-ups per session."""
-
-
-class Cortex(Section, frozen=True, kw_only=True):
-    autonomy_enabled: bool = True
-    """Whether agents keep up with the world by themselves, where `autonomy.enabled` and
-    `agent.authority` let them."""
-    autonomy_interval_secs: Annotated[int, msgspec.Meta(ge=CYCLE_S_MIN, le=CYCLE_S_MAX)] = 1800
-    """How often it's looked whether there is anything new; without, no model is asked."""
-    autonomy_max_turns: Annotated[int, msgspec.Meta(ge=1, le=100)] = 15
-    """Model calls of a cycle."""
-    autonomy_max_workers: Annotated[int, msgspec.Meta(ge=0, le=20)] = 3
-    """Workers and readers of a cycle at a time."""
-    autonomy_tasks_require_approval: bool = True
-    """Tasks that a cycle makes wait for the person, whatever `tasks.approval` says."""
-    autonomy_timeout_s: Annotated[int, msgspec.Meta(ge=60, le=3600)] = 1800
-    """How long a cycle may take."""
 
 
 class Model(Section, frozen=True, kw_only=True):

@@ -16,9 +16,10 @@ from ..erasure import mark
 from ..erasure.mark import Erasure
 from ..errors import InvalidInput, WrongLastSequence
 from . import own
+from .cortex import Cortex
 from .hours import NEVER
 from .own import OwnSettings
-from .sections import Cortex, Person
+from .sections import Person
 
 log = structlog.get_logger("vigil.switches")
 

@@ -37,8 +37,6 @@ def read(source: SignalSource, subject: str, data: bytes) -> tuple[Signals, Boar
     entity = entry.entity
     if isinstance(entity, Grant):
         raise InvalidInput("subject", "a grant is not told of before it's used")
-    if isinstance(entity, BoardBulletin):
-        raise InvalidInput("subject", "a bulletin is not told of: it's made of what was")
     if isinstance(entity, BoardTask):
         return _of_kept(source, subject, entity, entity.worker or entity.session_key), entry
     if isinstance(entity, BoardGoal):
@@ -49,7 +47,7 @@ def read(source: SignalSource, subject: str, data: bytes) -> tuple[Signals, Boar
     if isinstance(entity, BoardAction):
         place = actions.place_of(entity)
         return _of_kept(source, subject, entity, entity.session_key, place), entry
-    if isinstance(entity, Circuit):
+    if isinstance(entity, Circuit | BoardBulletin):
         return _of_kept(source, subject, entity, ""), entry
     key = SessionKey.parse(entity.session_key)
     if subject != key.board(str(entity.__struct_config__.tag), entity.id):
@@ -60,7 +58,7 @@ def read(source: SignalSource, subject: str, data: bytes) -> tuple[Signals, Boar
 def _of_kept(
     source: SignalSource,
     subject: str,
-    entity: BoardTask | BoardGoal | BoardPreference | BoardAction | Circuit,
+    entity: BoardTask | BoardGoal | BoardPreference | BoardAction | Circuit | BoardBulletin,
     session_key: str,
     place: str = "",
 ) -> Signals:
@@ -194,6 +192,22 @@ def learned(signals: Signals, entry: BoardEntry) -> None:
         how=how,
         confidence=preference.confidence,
         by=_by(entry),
+    )
+
+
+def refreshed(signals: Signals, entry: BoardEntry) -> None:
+    """Tell that a bulletin says something else."""
+    bulletin = entry.entity
+    if not isinstance(bulletin, BoardBulletin):
+        return
+    signals.add(
+        "bulletin.refreshed",
+        entry.at,
+        "A bulletin says something new",
+        caused_by=_cause(entry),
+        subject=bulletin.id,
+        made_by=bulletin.made_by,
+        is_empty=bulletin.is_empty or None,
     )
 
 

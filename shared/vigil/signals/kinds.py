@@ -62,6 +62,7 @@ _DUE: Final = Giver("SLOTS", SlotEntry, slots.told)
 _PURSUED: Final = Giver("BOARD", BoardEntry, board.pursued)
 _LEARNED: Final = Giver("BOARD", BoardEntry, board.learned)
 _ACTED: Final = Giver("BOARD", BoardEntry, board.acted)
+_REFRESHED: Final = Giver("BOARD", BoardEntry, board.refreshed)
 _TRIPPED: Final = Giver("BOARD", BoardEntry, board.tripped)
 
 KINDS: Final[dict[str, Kind]] = {
@@ -144,6 +145,7 @@ KINDS: Final[dict[str, Kind]] = {
     "autonomy.started": Kind("the agent began a cycle", (_DUE,)),
     "autonomy.finished": Kind("a cycle of the agent's ended, or failed", (_DUE,)),
     "autonomy.skipped": Kind("there was nothing for a cycle to do, and why", (_DUE,)),
+    "bulletin.refreshed": Kind("a bulletin says something new, and who put it so", (_REFRESHED,)),
     "circuit.opened": Kind(
         "a model, server or channel failed again and again, and isn't asked for a while",
         (_TRIPPED,),

@@ -12,7 +12,7 @@ from ..contracts import SignalSource, SlotEntry, decode_slot
 from ..contracts.board import SlotState
 from ..errors import InvalidInput
 from ..minds import KIND as MIND
-from ..subjects import Scope, SessionKey
+from ..subjects import Scope
 from ..timetable import cycles
 from .draft import Signals
 
@@ -30,6 +30,13 @@ CYCLES: Final[dict[SlotState, tuple[str, str]]] = {
     "failed": ("autonomy.finished", "A cycle of the agent's failed"),
     "skipped": ("autonomy.skipped", "There was nothing for a cycle to do"),
 }
+WORDS: Final[dict[str, dict[SlotState, tuple[str, str]]]] = {
+    cycles.KIND: CYCLES,
+    "bulletin": {},
+    MIND: {},
+}
+"""Kind of row -> what is told of its slots; of all others as of a job. Bulletins and looks of a
+mind give signals of their own."""
 
 
 def read(source: SignalSource, subject: str, data: bytes) -> tuple[Signals, SlotEntry]:
@@ -43,9 +50,7 @@ def read(source: SignalSource, subject: str, data: bytes) -> tuple[Signals, Slot
 
 def told(signals: Signals, entry: SlotEntry) -> None:
     """Tell what became of a slot."""
-    if entry.session and SessionKey.parse(entry.session).kind == MIND:
-        return  # its looks give signals of their own
-    kind, text = (CYCLES if cycles.is_row(entry) else RUNS).get(entry.state, ("", ""))
+    kind, text = WORDS.get(cycles.kind_of(entry), RUNS).get(entry.state, ("", ""))
     if not kind:
         return
     report = entry.report

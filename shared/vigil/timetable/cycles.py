@@ -1,7 +1,7 @@
-"""What the cycles of an agent come to, one after the other (SPEC C-7). Pure.
+"""What the runs of a row of the system come to, one after the other (SPEC C-7). Pure.
 
-A cycle that failed leaves everything as it was: what was new is told to the next one, and what was
-to be looked at again is still to be.
+A run that failed leaves everything as it was: what was new is told to the next one, and of a cycle
+what was to be looked at again is still to be.
 """
 
 from __future__ import annotations
@@ -24,23 +24,20 @@ FAILURES_MAX: Final = 3
 PAUSE_MAX: Final = timedelta(hours=6)
 
 
-def is_cycle(entry: SlotEntry) -> bool:
-    """Whether an entry is of a cycle."""
-    return bool(entry.session) and SessionKey.parse(entry.session).kind == KIND
+def kind_of(entry: SlotEntry) -> str:
+    """Return of what kind of row an entry is."""
+    if entry.kind or not entry.session:
+        return entry.kind or ("cron" if entry.ledger.cycles is None else KIND)
+    return SessionKey.parse(entry.session).kind
 
 
-def is_row(entry: SlotEntry) -> bool:
-    """Whether an entry is of a row of cycles, once it had one."""
-    return is_cycle(entry) or entry.ledger.cycles is not None
-
-
-def begun(cycles: CycleLedger, entry: SlotEntry) -> CycleLedger:
-    """Return what stands once a cycle began: what is new is told to it."""
+def told(cycles: CycleLedger, entry: SlotEntry) -> CycleLedger:
+    """Return what stands once a run began, or wasn't needed: what is new is told."""
     return replace(cycles, told_seq=max(cycles.told_seq, entry.told_seq))
 
 
 def ended(cycles: CycleLedger, run: OpenRun, entry: SlotEntry) -> CycleLedger:
-    """Return what stands once a cycle ended."""
+    """Return what stands once a run ended."""
     if entry.state == "failed":
         return replace(cycles, told_seq=run.told_seq, failed_at=entry.at)
     report = entry.report or CycleReport()

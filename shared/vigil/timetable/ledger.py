@@ -33,6 +33,8 @@ FAILURES_MAX: Final = 10
 """A row whose runs fail so often, one after the other, is paused."""
 LOST_AFTER: Final = timedelta(minutes=10)
 """A run that was told to end and hasn't for so long is lost."""
+CRON: Final = "cron"
+"""The kind of the rows that people make: of them nobody looks what is new by signals."""
 
 
 class RunCost(NamedTuple):
@@ -72,12 +74,12 @@ def is_busy(row: TimetableRow, ledger: Ledger) -> bool:
 
 
 def _with_cycle(ledger: Ledger, entry: SlotEntry) -> Ledger:
-    if not cycles.is_cycle(entry):
+    if cycles.kind_of(entry) == CRON:
         return ledger
     before = ledger.cycles or CycleLedger()
     run = next((one for one in ledger.running if is_of(one, entry)), None)
-    if entry.state == "running":
-        return replace(ledger, cycles=cycles.begun(before, entry))
+    if entry.state == "running" or entry.told_seq:
+        return replace(ledger, cycles=cycles.told(before, entry))
     if entry.state in ENDS and run is not None:
         return replace(ledger, cycles=cycles.ended(before, run, entry))
     return ledger
@@ -141,6 +143,7 @@ def begun(row: TimetableRow, now: datetime, order: str = "") -> SlotEntry:
     """
     return SlotEntry(
         row=row.id,
+        kind=kind_of(row.work),
         due_at=now,
         state="running",
         at=now,
@@ -173,6 +176,7 @@ def ended(
     good: SlotState = "late" if run.is_late else "ran"
     return SlotEntry(
         row=row,
+        kind=SessionKey.parse(run.session).kind if run.session else "",
         due_at=run.due_at,
         state="failed" if problem else good,
         reason=problem,

@@ -90,7 +90,7 @@ def _unreported(draft: Draft) -> CycleReport:
 
 
 def _end(draft: Draft, report: CycleReport) -> None:
-    findings.save(draft, reports.words_of(report), draft.sway)
+    findings.save(draft, reports.words_of(report), draft.sway, type_="summary")
     draft.report = report
     loops.end(draft, "silent")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
-from vigil.contracts import SaveMemoryPayload, SlotRun
+from vigil.contracts import MemoryType, SaveMemoryPayload, SlotRun
 
 from ..context.offers import cut
 from ..draft import Draft
@@ -24,14 +24,14 @@ def keep(draft: Draft, slot: SlotRun, text: str, sway: Sway) -> None:
         save(draft, text, sway)
 
 
-def save(draft: Draft, text: str, sway: Sway) -> None:
+def save(draft: Draft, text: str, sway: Sway, *, type_: MemoryType = "observation") -> None:
     """Have memory keep a finding for a while."""
     found = cut(text.replace("\0", ""), KEPT_BYTES_MAX).strip()
     if not found:
         return
     payload = SaveMemoryPayload(
         content=found,
-        type="observation",
+        type=type_,
         stability="volatile",
         expires_at=draft.moment.now + KEPT,
         thread=draft.key.rpartition(":")[2],

@@ -207,6 +207,7 @@ def tell_end(
         content=shortened(content, TOLD_LENGTH_MAX),
         report=draft.report,
         next_s=next_s,
+        bulletin=draft.bulletin,
     )
     tell_parent(draft, payload, sway)
 

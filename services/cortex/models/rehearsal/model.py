@@ -18,7 +18,7 @@ import msgspec
 from vigil.contracts import Block, TextBlock, ToolUseBlock, Usage
 
 from ...thought.model import ModelAnswer, ModelRequest
-from . import cycles
+from . import bulletins, cycles
 from .conversation import reply
 from .plans import plan
 from .reflection import memories, summary
@@ -84,6 +84,10 @@ def _look(request: ModelRequest) -> Reply:
     return cycles.look(), []
 
 
+def _bulletin(request: ModelRequest) -> Reply:
+    return bulletins.text(text_of(request.rows[0])), []
+
+
 def _compact(request: ModelRequest) -> Reply:
     text = text_of(request.rows[-1])
     return summary(text), memories(text)
@@ -95,6 +99,7 @@ ROLES: Final[dict[str, Callable[[ModelRequest], Reply]]] = {
     "compact": _compact,
     "report": _report,
     "mind": _look,
+    "bulletin": _bulletin,
 }
 """What is answered to a question that is no step of a loop, by its purpose."""
 

@@ -45,7 +45,10 @@ def is_on(config: Config, agent: str) -> bool:
 
 async def _look(means: LookMeans, known: KnownRow, _begun: SlotEntry, _now: datetime) -> News:
     cycles = known.ledger.cycles or CycleLedger()
-    return await news.read(means.bus, known.scope, cycles.told_seq)
+    found = await news.read(means.bus, known.scope, max(cycles.told_seq, known.looked_seq))
+    if not found.counts:
+        known.looked_seq = found.through
+    return found
 
 
 def _decide(known: KnownRow, begun: SlotEntry, seen: object, now: datetime) -> LookOutcome | None:

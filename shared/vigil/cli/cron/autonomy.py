@@ -18,6 +18,8 @@ app = CommandLine(
     help="How agents keep up by themselves: list, show, on, off, set, run. Default: list.",
 )
 AGENT: Final = "vigil"
+OWN: Final = ("autonomy_", "bulletin_")
+"""Begin the names of what can be set; the first needn't be written."""
 Agent = Annotated[str, typer.Option("--agent", help="Of which agent.")]
 
 
@@ -97,6 +99,10 @@ def set_(
     ask: Annotated[
         bool | None, typer.Option("--ask/--no-ask", help="Whether its tasks wait for you.")
     ] = None,
+    bulletin: Annotated[
+        str | None,
+        typer.Option("--bulletin", metavar="SPAN", help="How often bulletins are looked at: 1h."),
+    ] = None,
     reset: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="A setting: as configured again.")
     ] = None,
@@ -107,13 +113,17 @@ def set_(
         "autonomy_max_turns": turns,
         "autonomy_max_workers": workers,
         "autonomy_tasks_require_approval": ask,
+        "bulletin_interval_secs": times.seconds("--bulletin", bulletin),
     }
     wanted: dict[str, Any] = {name: one for name, one in named.items() if one is not None}
-    for name in reset or ():
-        wanted["autonomy_" + name.removeprefix("autonomy_").replace("-", "_")] = None
+    wanted |= {_full(name.replace("-", "_")): None for name in reset or ()}
     if not wanted:
         raise InvalidInput("set", "say what is to be set; see `vigil autonomy set --help`")
     return _set(wanted, "It holds from the next cycle on.")
+
+
+def _full(name: str) -> str:
+    return name if name.startswith(OWN) else f"{OWN[0]}{name}"
 
 
 def _set(wanted: Mapping[str, Any], sentence: str) -> Result:

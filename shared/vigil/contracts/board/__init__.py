@@ -13,7 +13,7 @@ from typing import Literal
 from ..base import VERSION_1, Instant, Record
 from .action import BoardAction
 from .approval import QUESTION, SHORT_NAME, Approval, Verdict, short_name
-from .bulletin import BoardBulletin
+from .bulletin import BoardBulletin, BulletinBasis, MadeText
 from .circuit import Circuit, CircuitState
 from .cycle import CycleLedger, CycleReport, Recheck
 from .goal import BoardGoal
@@ -23,6 +23,7 @@ from .preference import BoardPreference
 from .row import (
     AfterSchedule,
     AutonomyWork,
+    BulletinWork,
     ChainOn,
     ChosenSchedule,
     CronSchedule,
@@ -119,6 +120,8 @@ __all__ = [
     "BoardKind",
     "BoardPreference",
     "BoardTask",
+    "BulletinBasis",
+    "BulletinWork",
     "ChainOn",
     "Change",
     "ChosenSchedule",
@@ -139,6 +142,7 @@ __all__ = [
     "KeptEntity",
     "LastSeen",
     "Ledger",
+    "MadeText",
     "MindWork",
     "Misfire",
     "OnceSchedule",

@@ -29,10 +29,10 @@ class CycleReport(Record, frozen=True, kw_only=True):
 
 
 class CycleLedger(Record, frozen=True, kw_only=True):
-    """What the cycles of a row come to."""
+    """What the runs of a row of the system come to: cycles, and others, which leave no report."""
 
     told_seq: int = 0
-    """Of SIGNALS: all up to it was told to a cycle that didn't fail."""
+    """Of SIGNALS: all up to it was told to a run that didn't fail, or needed none."""
     ended_at: Instant | None = None
     """When the last one ended that didn't fail."""
     failed_at: Instant | None = None

@@ -140,7 +140,17 @@ class MindWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="mind"):
     """As of a `CronWork`."""
 
 
-Work = CronWork | AutonomyWork | MindWork
+class BulletinWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="bulletin"):
+    """A look at what is known of a person, and the text of their bulletin, if that changed (SPEC
+    C-2)."""
+
+    timeout_s: int = 600
+    model: str = ""
+    daily_tokens: int = 0
+    """As of a `CronWork`."""
+
+
+Work = CronWork | AutonomyWork | MindWork | BulletinWork
 """What a row does; a new kind of row is a struct of its own, and one of this union."""
 
 

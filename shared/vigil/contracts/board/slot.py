@@ -70,7 +70,7 @@ class OpenRun(Record, frozen=True, kw_only=True):
     is_trusted: bool = False
     """Whether what changed counts as trusted, by the configuration."""
     told_seq: int = 0
-    """Of a cycle: `CycleLedger.told_seq` if it fails."""
+    """Of a row of the system: `CycleLedger.told_seq` if it fails."""
     follows: str = ""
     """Of a row that follows another: the session whose end made it due."""
 
@@ -89,7 +89,7 @@ class Ledger(Record, frozen=True, kw_only=True):
     seen: LastSeen | None = None
     """Of a watcher; None: it never looked."""
     cycles: CycleLedger | None = None
-    """Of the cycles of an agent; None: there was none."""
+    """Of a row of the system; None: nothing was new for it yet."""
     followed: int = 0
     """Of a row that follows another: the place of that one's newest end that is decided about."""
     ended_at: Instant | None = None
@@ -105,6 +105,8 @@ class SlotEntry(Record, frozen=True, kw_only=True):
     """
 
     row: str
+    kind: str = ""
+    """Of the row; empty in entries of older versions."""
     due_at: Instant
     """Of a range the last. Of a run by hand: when it was asked for."""
     state: SlotState
@@ -124,7 +126,8 @@ class SlotEntry(Record, frozen=True, kw_only=True):
     is_trusted: bool = False
     """Whether what changed counts as trusted, by the configuration."""
     told_seq: int = 0
-    """Of a cycle that begins: of SIGNALS all up to it is told to it."""
+    """Of a row of the system: of SIGNALS all up to it is told to the run that begins, or needs
+    none; 0: as before."""
     report: CycleReport | None = None
     """Of a cycle that ended: what came of it."""
     followed: int = 0

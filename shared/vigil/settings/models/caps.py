@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from .sections import NotNegative, NotNegativeF, Section
+from ..sections import NotNegative, NotNegativeF, Section
 
 Share = Annotated[float, msgspec.Meta(gt=0, le=1)]
 

@@ -1,0 +1,59 @@
+"""What agents do by themselves: cycles (SPEC C-7), and bulletins (C-2)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import msgspec
+
+from .sections import Section
+
+CYCLE_S_MIN: Final = 300
+"""A cycle oftener costs more than it finds (SPEC C-7)."""
+CYCLE_S_MAX: Final = 7 * 86_400
+Shown = Annotated[int, msgspec.Meta(ge=0, le=200)]
+
+
+class Cortex(Section, frozen=True, kw_only=True):
+    autonomy_enabled: bool = True
+    """Whether agents keep up with the world by themselves, where `autonomy.enabled` and
+    `agent.authority` let them."""
+    autonomy_interval_secs: Annotated[int, msgspec.Meta(ge=CYCLE_S_MIN, le=CYCLE_S_MAX)] = 1800
+    """How often it's looked whether there is anything new; without, no model is asked."""
+    autonomy_max_turns: Annotated[int, msgspec.Meta(ge=1, le=100)] = 15
+    """Model calls of a cycle."""
+    autonomy_max_workers: Annotated[int, msgspec.Meta(ge=0, le=20)] = 3
+    """Workers and readers of a cycle at a time."""
+    autonomy_tasks_require_approval: bool = True
+    """Tasks that a cycle makes wait for the person, whatever `tasks.approval` says."""
+    autonomy_timeout_s: Annotated[int, msgspec.Meta(ge=60, le=3600)] = 1800
+    """How long a cycle may take."""
+    bulletin_interval_secs: Annotated[int, msgspec.Meta(ge=CYCLE_S_MIN, le=CYCLE_S_MAX)] = 3600
+    """How often it's looked whether a bulletin has to say something else."""
+    bulletin_synthesis: bool = True
+    """Whether a model makes a text of what is known when that changed; else it's listed."""
+    bulletin_max_words: Annotated[int, msgspec.Meta(ge=50, le=5000)] = 1500
+    """Words of that text."""
+
+
+class BulletinSection(Section, frozen=True, kw_only=True):
+    """How much of each kind is in a bulletin, or given to the model that makes its text."""
+
+    identity: Shown = 15
+    """Memories of who the person is."""
+    preferences: Shown = 10
+    """Of how they like things."""
+    decisions: Shown = 10
+    """Of what was decided."""
+    important: Shown = 10
+    """Others, the most important first."""
+    facts: Shown = 15
+    """Of facts."""
+    events: Shown = 10
+    """Of what happened."""
+    observations: Shown = 5
+    """Of what comes up again and again."""
+    recent: Shown = 15
+    """The newest of those that are in none of the above."""
+    goals: Shown = 10
+    """Goals that are pursued, the most important first."""

@@ -1,0 +1,299 @@
+"""A night of 18 cycles and the morning after it: scenarios 1, 2 and 3 of seed 000 (SPEC C-2, C-7).
+
+Everything is real but the model's mind, which is a script behind the Messages API, and the clock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from services.executor.own_tools.http_get import Fetcher
+from services.executor.tools import builtin
+from services.scheduler.timetable import clock as timetable
+from services.scheduler.timetable.cycle import NOTHING_NEW
+from services.scheduler.timetable.kinds.autonomy import FIRST_AFTER
+from services.scheduler.timetable.kinds.bulletin import UNCHANGED
+from tests.support.agent import Agent
+from tests.support.due import newest, row_of, slots
+from tests.support.evening import Web, running_web
+from tests.support.executing import has_offered
+from tests.support.gateway import Gate
+from tests.support.messages_api import MessagesApi, messages_api
+from tests.support.messages_replies import Reply, said, says
+from tests.support.obedient import call, has_words, texts_of
+from tests.support.stack import running_stack
+from tests.support.world import SERVICES, Person, StoppedClock, World
+from vigil.net.ssrf import Rules
+
+CYCLES: Final = 18
+HALF_HOUR_S: Final = 1800
+ISSUES: Final = "2 new issues on spacebot: #423 memory leak, #424 docs"
+FAILURE: Final = "CI of main fails since abc123: test_memory_search"
+TASK: Final = "Investigate the CI failure: test_memory_search"
+ALICE: Final = "Alice wrote that her contract ends on Friday"
+MAILS: Final = (ALICE, "Bob moves the API meeting to Tuesday", "A review of PR 420 is asked for",
+                "Newsletter: 20 % off", "Newsletter: tips of the week")  # fmt: skip
+MARKS: Final = {
+    "cycle": "You keep up with the world",
+    "report": "A cycle of yours is over",
+    "bulletin": "You write down, for an agent",
+    "reader": "You look things up on the web",
+    "worker": "You are a worker",
+    "job": "You run a job of the timetable",
+}
+"""By which words of its prompt a request is told."""
+
+
+class Mind:
+    """What the model thinks of in that night."""
+
+    def __init__(self, clock: StoppedClock, look: str) -> None:
+        self._clock = clock
+        self._look = look
+        self.cycles = 0
+        self.shown: list[tuple[str, str]] = []
+        """Kind of each request, of a cycle with its number, and all that it was shown."""
+        self.told: list[str] = []
+        """What each cycle began with."""
+
+    def reply(self, body: dict[str, Any]) -> Reply:
+        prompt = "\n".join(part["text"] for part in body["system"])
+        messages = said(body)
+        words = "\n".join(text for message in messages for text in texts_of(message))
+        kind = next((kind for kind, mark in MARKS.items() if mark in prompt), "talk")
+        done = sum(message["role"] == "assistant" for message in messages)
+        if kind == "cycle" and not done:
+            self.cycles += 1
+            self.told.append(words)
+        name = f"{kind} {self.cycles}" if kind in ("cycle", "report") else kind
+        self.shown.append((name, f"{prompt}\n{words}"))
+        asked = "\n".join(texts_of([one for one in messages if has_words(one)][-1]))
+        notes = [line[4:] for line in words.splitlines() if line.startswith("| - ")]
+        answers: dict[str, Callable[[], Reply]] = {
+            "cycle": lambda: self._work(body, done),
+            "report": lambda: says(json.dumps(self._report())),
+            "bulletin": lambda: says("\n".join(notes), chunk=400),
+            "reader": lambda: says(words) if done else call(body, [_get(self._look)]),
+            "worker": lambda: says(FAILURE if "Check CI" in asked else "It passes again."),
+            "job": lambda: _brief(body, messages),
+            "talk": lambda: _talk(body, messages, asked),
+        }
+        return answers[kind]()
+
+    def _work(self, body: dict[str, Any], done: int) -> Reply:
+        """Look at the issues first, find the failure in the seventh cycle, mails in the tenth."""
+        steps: dict[int, list[list[tuple[str, Any]]]] = {
+            1: [[("research", {"task": self._look})], [_save(ISSUES, "event")]],
+            7: [
+                [("spawn_worker", {"task": "Check CI"})],
+                [
+                    _save(FAILURE, "event"),
+                    ("task_create", {"title": TASK, "description": FAILURE, "priority": "high"}),
+                ],
+            ],
+            10: [
+                [("list_memory", {"source": "chat:mail"})],
+                [_save(f"5 mails, 1 urgent: {ALICE}. 2 newsletters", "observation")],
+            ],
+        }
+        wanted = steps.get(self.cycles, [[("task_list", {})]])
+        return call(body, wanted[done]) if done < len(wanted) else says("That was it.")
+
+    def _report(self) -> dict[str, Any]:
+        again = (self._clock.now() + timedelta(minutes=25)).isoformat()
+        is_last = self.cycles == CYCLES
+        return {
+            "checked": ["CI of main"],
+            "found": [] if self.cycles in (1, 7, 10) else ["CI is looked at"],
+            "deferred": ["the docs"],
+            "recheck": [] if is_last else [{"what": "CI of main", "at": again}],
+        }
+
+
+def _get(look: str) -> tuple[str, Any]:
+    return "http_get", {"url": look}
+
+
+def _save(content: str, kind: str) -> tuple[str, Any]:
+    return "memory_save", {"content": content, "type": kind}
+
+
+def _brief(body: dict[str, Any], messages: list[dict[str, Any]]) -> Reply:
+    """Read what was found, and tell it."""
+    if not any("cortex:autonomy" in json.dumps(one["content"]) for one in messages):
+        return call(body, [("list_memory", {"source": "cortex:autonomy", "limit": 50})])
+    results = "\n".join(texts_of(messages[-1]))
+    found = [one for one in (ISSUES, FAILURE, ALICE) if one in results]
+    return says(f"Good morning. {'. '.join(found)}.")
+
+
+def _talk(body: dict[str, Any], messages: list[dict[str, Any]], asked: str) -> Reply:
+    results = "\n".join(texts_of(messages[-1])) if not has_words(messages[-1]) else ""
+    if "[Outside event]" in asked:
+        mail = next(one for one in MAILS if one in asked)
+        is_kept = not results and "Newsletter" not in mail
+        return call(body, [_save(mail, "event")]) if is_kept else Reply()
+    if "approve" in asked:
+        found = re.search(r"([0-9a-f]{32}) pending_approval", results)
+        if found is not None:
+            return call(body, [("task_update", {"task_id": found[1], "status": "ready"})])
+        return says("It begins.") if results else call(body, [("task_list", {})])
+    if "emails" in asked:
+        if not results:
+            return call(body, [("list_memory", {"source": "cortex:autonomy"})])
+        return says("One: " + (ALICE if ALICE in results else "none"))
+    return says("I see.")
+
+
+@asynccontextmanager
+async def running(
+    home: Path, patch: pytest.MonkeyPatch
+) -> AsyncIterator[tuple[World, Mind, MessagesApi]]:
+    patch.setattr(timetable, "LOOK_S", 0.05)
+    clock = StoppedClock()
+    midnight = clock.now().replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+    clock.move((midnight - clock.now()).total_seconds())
+    services = (*SERVICES, "executor")
+    async with running_web(has_pages=True) as web:
+        look = f"{web.url}/page/issues"
+        patch.setattr(Web, "_answer", lambda *_: ("text/plain", ISSUES.encode()))
+        mind = Mind(clock, look)
+        rules = Rules(ports=(web.port,), allow_private=True)
+        # All of http_get is as it is, but for where it may go: this page is on this machine.
+        patch.setattr(builtin, "Fetcher", lambda _, **more: Fetcher(rules, **more))
+        async with messages_api(mind.reply) as api:
+            sections: dict[str, Any] = {
+                "model": {"main": "claude-test"},
+                "budget": {"daily_tokens": 10**12},
+                "cortex": {"autonomy_enabled": True, "bulletin_synthesis": True},
+                "agent": {"looks": [look]},
+            }
+            async with running_stack(home, services, clock, api.url, **sections) as stack:
+                gate = Gate(stack, await stack.bus("admin"), await stack.bus("operator"))
+                world = World(gate, Agent(), clock, services)
+                following = asyncio.create_task(world.follow())
+                await has_offered(gate.admin)
+                try:
+                    yield world, mind, api
+                finally:
+                    following.cancel()
+                    await gate.close()
+
+
+async def mails_come(world: World) -> None:
+    """Five mails come in; what matters is kept, and known to be."""
+    talk = world.talk("ann:vigil:mail")
+    for mail in MAILS:
+        before = await newest(world, "ann", "memory.saved")
+        await talk.ended(await talk.outside(mail))
+        async with asyncio.timeout(40):
+            while "Newsletter" not in mail and await newest(world, "ann", "memory.saved") == before:
+                await asyncio.sleep(0.02)
+
+
+async def the_night(world: World, person: Person) -> dict[str, Any]:
+    """18 cycles, one each half hour; return their row."""
+    assert isinstance(world.clock, StoppedClock)
+    row = await row_of(person.http, "autonomy")
+    await row_of(person.http, "bulletin")
+    world.clock.move(FIRST_AFTER.total_seconds())
+    for number in range(1, CYCLES + 1):
+        ended = (await slots(person.http, row, 2 * number))[-1]
+        assert ended["state"] == "ran", ended
+        if number == 9:
+            await mails_come(world)
+        if number < CYCLES:
+            world.clock.move(HALF_HOUR_S)
+    return row
+
+
+async def test_a_night_is_worked_through_and_told_in_the_morning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running(tmp_path, monkeypatch) as (world, mind, api):
+        assert isinstance(world.clock, StoppedClock)
+        ann = await world.person("ann:vigil:main", has_socket=False)
+        await ann.exchange("Hello")
+        job = {"name": "briefing", "prompt": "Brief me on the night.", "cron": "0 9 * * *",
+               "zone": "UTC", "is_stateful": True}  # fmt: skip
+        assert (await ann.http.post("/api/cron", json=job)).status_code == 201
+        row = await the_night(world, ann)
+
+        # Each cycle knows what the one before put off, and what is to be looked at again.
+        assert "This is your first cycle." in mind.told[0]
+        assert "content from outside had a part in" in mind.told[1]
+        for told in mind.told[2:7]:
+            assert "To look at again now:\n- CI of main" in told
+            assert "put off: the docs" in told
+        assert "- 3 memory.saved (chat)" in mind.told[9]
+
+        # What was found is a task that waits, and is known to every conversation.
+        (task,) = (await ann.http.get("/api/tasks")).json()["tasks"]
+        assert (task["title"], task["status"], task["priority"]) == (
+            TASK, "pending_approval", "high",
+        )  # fmt: skip
+        world.clock.move(HALF_HOUR_S)  # 9:01:30
+        bulletin = (await ann.http.get("/api/bulletin")).json()["bulletins"][0]
+        assert f"- pending_approval, 1: {TASK}" in bulletin["text"]
+        assert FAILURE in bulletin["text"]
+        assert ALICE not in bulletin["text"]
+        assert ISSUES not in bulletin["text"]
+        assert "3 chat:mail, 2 cortex:autonomy" in bulletin["text"]
+        assert ALICE in bulletin["from_outside"]
+
+        # Nine o'clock.
+        await world.until(lambda: any("Good morning." in one.text for one in ann.talk.said))
+        (briefing,) = (one.text for one in ann.talk.said if "Good morning." in one.text)
+        assert all(one in briefing for one in (ISSUES, FAILURE, ALICE))
+
+        # The next conversation knows, and lets it begin by a word.
+        desk = await world.person("ann:vigil:desk", has_socket=False)
+        await desk.exchange("What is going on?")
+        kind, shown = mind.shown[-1]
+        assert kind == "talk"
+        assert f"pending_approval, 1: {TASK}" in shown
+        await desk.exchange("Then approve it.")
+        async with asyncio.timeout(40):
+            while (await ann.http.get(f"/api/tasks/{task['id']}")).json()["status"] != "done":
+                await asyncio.sleep(0.02)
+        query = await world.person("ann:vigil:query", has_socket=False)
+        await query.exchange("Any important emails?")
+        assert query.talk.said[-1].text == f"One: {ALICE}"
+
+        # What others wrote was shown to those who asked for it, and to nobody else.
+        assert {kind for kind, text in mind.shown if ALICE in text} <= {
+            "talk", "cycle 10", "report 10", "job",
+        }  # fmt: skip
+        assert {kind for kind, text in mind.shown if "#424" in text} <= {
+            "talk", "cycle 1", "report 1", "reader", "job",
+        }  # fmt: skip
+        assert not any(ALICE in one.text for one in desk.talk.said)
+
+        # And then nothing happens any more: nothing is asked, and each slot says why.
+        await quiet(world, ann, row, api)
+
+
+async def quiet(world: World, person: Person, row: dict[str, Any], api: MessagesApi) -> None:
+    """A day goes by on which the cortex is not needed; once it has settled, nothing is asked."""
+    assert isinstance(world.clock, StoppedClock)
+    bulletins = await row_of(person.http, "bulletin")
+    for _ in range(3):
+        await world.advance(3600)
+    before = len(api.requests)
+    known = [len(await slots(person.http, one, 1)) for one in (row, bulletins)]
+    for _ in range(4):
+        await world.advance(3600)
+    for one, count, reason in zip((row, bulletins), known, (NOTHING_NEW, UNCHANGED), strict=True):
+        new = (await slots(person.http, one, count + 3))[count:]
+        assert {entry["state"] for entry in new} <= {"skipped", "coalesced", "missed"}
+        assert reason in {entry["reason"] for entry in new}
+    assert len(api.requests) == before

@@ -1,0 +1,47 @@
+"""Rows of the timetable that the system makes, and their slots, as a person sees them over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+import httpx2
+
+from tests.support.world import World
+from vigil.subjects import signals_of
+
+PATIENCE_S: Final = 40.0
+
+
+async def row_of(http: httpx2.AsyncClient, kind: str) -> dict[str, Any]:
+    """Wait for the row of a kind that the agent `vigil` has for whoever asks."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            rows = (await http.get("/api/cron", params={"all": True})).json()["rows"]
+            for row in rows:
+                if row["kind"] == kind:
+                    return dict(row)
+            await asyncio.sleep(0.02)
+
+
+async def slots(http: httpx2.AsyncClient, row: dict[str, Any], count: int) -> list[Any]:
+    """Wait until the ledger of a row has so many entries; the oldest first."""
+    found: list[Any] = []
+    async with asyncio.timeout(PATIENCE_S):
+        while len(found) < count:
+            await asyncio.sleep(0.02)
+            found = (await http.get("/api/slots", params={"row": row["id"]})).json()["slots"]
+    return found[::-1]
+
+
+async def newest(world: World, user: str, kind: str) -> int:
+    """Return the place of the newest signal of a kind that tells of them; 0: there is none."""
+    found = await world.admin.get_last("SIGNALS", signals_of(user, agent="vigil", kind=kind))
+    return 0 if found is None else found.seq
+
+
+async def until_newer(world: World, user: str, kind: str, before: int) -> None:
+    """Wait until there is a newer signal of that kind: what isn't told is news to nobody."""
+    async with asyncio.timeout(PATIENCE_S):
+        while await newest(world, user, kind) == before:
+            await asyncio.sleep(0.02)
