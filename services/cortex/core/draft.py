@@ -61,8 +61,7 @@ SERVICES: Final = ("memory", "executor", "board")
 PAUSE_TIMER: Final = "_pause"
 OUTSIDE: Final = "_outside"
 """Begins the ids of follow-ups that an event from outside caused, not a plan of the agent's."""
-INSTANT: Final = "%Y-%m-%d %H:%M:%S UTC"
-"""How a note names an instant: people read it."""
+INSTANT: Final = "%Y-%m-%d %H:%M:%S UTC"  # as people read notes
 
 
 class Draft:
@@ -108,9 +107,8 @@ class Draft:
         self.acting_for = ""
         """The goal that a decision serves: of those that the look is at."""
         self.report: CycleReport | None = None
-        """What came of a cycle that ends."""
         self.bulletin: MadeText | None = None
-        """The text that a session made which ends."""
+        """What came of a cycle that ends, and the text for a bulletin that a session made."""
 
     @property
     def moment(self) -> Moment:
@@ -203,8 +201,8 @@ class Draft:
 
     def row(self, role: Any, source: Any, *blocks: Block, by: str = "") -> None:
         if blocks:
-            row = Row(role=role, source=source, blocks=blocks, at=self.moment.now, by=by)
-            self.rows.append(row)
+            at = self.moment.now
+            self.rows.append(Row(role=role, source=source, blocks=blocks, at=at, by=by))
             self.is_dirty = True
 
     def row_text(self, role: Any, source: Any, text: str, by: str = "") -> None:
