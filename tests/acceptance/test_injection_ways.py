@@ -141,7 +141,7 @@ async def _child(arena: Arena, number: int, tool: str) -> None:
     await talk.ended(await talk.say(f"do: {tool} {json.dumps({'task': page})}"))
     # It ends, or it asked for what the text orders, and the conversation passed that on.
     await talk.until(
-        lambda: has_result(talk) or any("your leave" in text for text in talk.texts),
+        lambda: has_result(talk) or any("your approval" in text for text in talk.texts),
         patience_s=ENDED,
     )
     await talk.ended(await talk.say("thank you"))

@@ -20,7 +20,6 @@ from services.cortex.thought.accounts import (
     key_of,
     reserved,
     settled,
-    tokens_of,
 )
 from services.cortex.thought.ledger import ROWS_MAX, entered
 from vigil.contracts import Start, Usage
@@ -67,16 +66,13 @@ def test_no_account_ever_holds_more_than_its_cap(
 @pytest.mark.parametrize(
     ("config", "words"),
     [
-        (
-            {},
-            r"1000 tokens is reached \(0 tokens taken, 1001 tokens needed\).*budget\.daily_tokens",
-        ),
+        ({}, r"1000 tokens is reached \(0 tokens used or reserved, 1001 tokens needed\)"),
         ({"share_per_user": 0.5}, "500 tokens for one person.*or budget.share_per_user raises it"),
         ({"share_per_agent": 0.5}, "500 tokens for one agent.*budget.share_per_agent"),
         ({"share_per_session": 0.5}, "500 tokens for one session.*budget.share_per_session"),
         (
             {"daily_tokens": 2000, "daily_usd": 1.5},
-            r"1\.5000 USD is reached \(0\.0000 USD taken, 2\.0000 USD needed\).*budget\.daily_usd",
+            r"1\.5000 USD is reached \(0\.0000 USD used or reserved, 2\.0000 USD needed\)",
         ),
     ],
 )
@@ -86,7 +82,7 @@ def test_a_refusal_says_which_cap_when_it_ends_and_what_raises_it(
     config = {"daily_tokens": 1000, "share_per_user": 1.0} | config
     with pytest.raises(BudgetExceeded, match=words) as caught:
         reserve(Amount(tokens=1001, micro_usd=2_000_000), **config)
-    assert "00:00 UTC" in str(caught.value)
+    assert "it resets at 00:00 UTC, and budget.daily_" in str(caught.value)
     assert caught.value.again_at.isoformat() == "2026-11-24T00:00:00+00:00"
 
 
@@ -132,7 +128,7 @@ def test_each_account_has_one_notice_of_its_own_for_each_level() -> None:
         reserved(accounts, Amount(tokens=100), budget, ANN, NOW)
     texts = [one.text for one in told]
     assert texts == [
-        f"{share} of the daily limit for one session is taken; at 100 % no model is asked"
+        f"{share} of the daily limit for one session is used; at 100 % model calls stop"
         for share in ("80%", "100%")
     ]
     assert len({one.id for one in told}) == 1, "it is told once"
@@ -260,7 +256,7 @@ def test_every_token_counts() -> None:
     usage = Usage(
         model="m", input_tokens=1, output_tokens=20, cache_read_tokens=300, cache_write_tokens=4000
     )
-    assert tokens_of(usage) == 4321
+    assert usage.tokens == 4321
 
 
 def test_a_thousand_causes_make_a_bounded_record_and_right_sums() -> None:

@@ -325,7 +325,7 @@ def not_once(seed: int, double_text: str) -> dict[str, int]:
     """Return the reminders of a life that were not said once, and how often they were."""
     life = Life(seed, double_text)
     life.live()
-    texts = [text for text in life.driver.texts if not text.startswith("I need your leave")]
+    texts = [text for text in life.driver.texts if not text.startswith("I need your approval")]
     counts = {n: sum(r in text for text in texts) for n, r in life.reasons.items()}
     return {name: count for name, count in counts.items() if count != 1}
 

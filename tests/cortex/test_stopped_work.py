@@ -111,5 +111,5 @@ async def test_ten_workers_with_room_for_three(tmp_path: Path) -> None:
         assert chat.texts[1:] == ["Done: one", "Done: two"]
         assert sorted(asked(api)) == sorted(["one", "two", *(f"job {n}" for n in range(10))])
         assert home.notes.count("budget_warned") == 4
-        assert sum("at 100 % no model is asked" in text for text in home.texts) == 2
+        assert sum("at 100 % model calls stop" in text for text in home.texts) == 2
         assert sum("the daily limit of 110000 tokens is reached" in one for one in home.texts) == 2

@@ -320,8 +320,8 @@ def _granted(
         if whole > cap.most or cap.most == 0:
             reason = (
                 f"the daily limit of {shown(cap.most)}{link.whose} is reached "
-                f"({shown(held + spent)} taken, {shown(needed)} needed); "
-                f"it starts anew at 00:00 UTC, and {cap.setting} raises it"
+                f"({shown(held + spent)} used or reserved, {shown(needed)} needed); "
+                f"it resets at 00:00 UTC, and {cap.setting} raises it"
             )
             again_at = _again_at(now, is_held=0 < spent + needed <= cap.most)
             raise BudgetExceeded(_notice(key, "stopped", reason), again_at)
@@ -332,7 +332,7 @@ def _granted(
     # home stores it once.
     caller = token_of(call.user, call.agent)
     changed = msgspec.structs.replace(changed, warned=account.warned or caller)
-    text = f"{used:.0%} of the daily limit{link.whose} is taken; at 100 % no model is asked"
+    text = f"{used:.0%} of the daily limit{link.whose} is used; at 100 % model calls stop"
     return Granted(changed, _notice(key, "warned", text) if changed.warned == caller else None)
 
 

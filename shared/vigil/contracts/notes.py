@@ -91,7 +91,7 @@ NOTES: Final[dict[str, NoteWords]] = {
     ),
     "budget_warned": NoteWords(
         "a limit of the day is nearly reached, or reached: told once for each account and day",
-        "Of the budget it was told: {text}.",
+        "A budget warning was given: {text}.",
         signal=("budget.warned", "A limit of the day"),
     ),
     "calls_max": NoteWords(
@@ -193,7 +193,7 @@ NOTES: Final[dict[str, NoteWords]] = {
     ),
     "late_status": NoteWords(
         "a report of a child that is over, or isn't this session's",
-        "The word of how it goes came too late: {text}.",
+        "The status report came too late: {text}.",
         "ignored",
     ),
     "look_begun": NoteWords("a look of the mind begins, and at what", "The mind looks: {text}."),
@@ -234,7 +234,7 @@ NOTES: Final[dict[str, NoteWords]] = {
     ),
     "no_channel": NoteWords(
         "what it was to go over is not configured any more; it goes where it else would",
-        "It went another way: {text}.",
+        "It was sent another way: {text}.",
     ),
     "no_plan": NoteWords(
         "the model's answer was no plan, twice: the job failed", "The job failed: {text}.", "failed"
@@ -303,7 +303,7 @@ NOTES: Final[dict[str, NoteWords]] = {
     ),
     "recall_degraded": NoteWords(
         "memory could not be asked, or only in part, and why",
-        "Its memory was not whole: {text}.",
+        "Memory was incomplete: {text}.",
     ),
     "recalled": NoteWords(
         "how many memories the model was given, and the ids of the best",

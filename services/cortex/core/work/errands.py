@@ -91,7 +91,7 @@ def _why(draft: Draft, approval: Approval) -> str:
     job = draft.state.job
     whose = "" if job is None else f" for the job {job_record.line(job.skill or job.goal)!r}"
     return (
-        f"You asked for leave to call {visible(approval.tool)}{whose}; the reason: "
+        f"You asked for approval to call {visible(approval.tool)}{whose}; the reason: "
         f"{visible(approval.reason)[:REASON_MAX]}. The person accepted it."
     )
 

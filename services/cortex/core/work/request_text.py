@@ -55,7 +55,7 @@ def request(approval: Approval) -> str:
         )
     risk = f"{approval.risk}: {MEANING[approval.risk]}"
     return (
-        f"I need your leave to call {visible(approval.tool)} ({risk}).\n"
+        f"I need your approval to call {visible(approval.tool)} ({risk}).\n"
         f"Why I ask: {visible(approval.reason)}.\n"
         f"With exactly these arguments:\n{shown}\n"
         f"To decide, say: accept {approval.name}, or: reject {approval.name}\n"
@@ -75,7 +75,7 @@ def at_home(approval: Approval, *, is_quotable: bool) -> str:
     if is_quotable:
         of = f": {title(approval.tool, approval.input)}"
     return (
-        f"I need your leave to call {visible(approval.tool)} ({approval.risk}: "
+        f"I need your approval to call {visible(approval.tool)} ({approval.risk}: "
         f"{MEANING[approval.risk]}){of}. I went on without it. "
         f"To decide, say: accept {approval.name}, or: reject {approval.name} "
         f"(all of it: vigil approvals show {approval.id})"
