@@ -107,24 +107,31 @@ async def measure_signals(home: Path) -> None:
 
 
 async def measure_retrieval(home: Path) -> None:
-    """Quality on held-out conversations, latency by size, saves and rebuild, by HTTP."""
+    """Quality on both families of conversations, latency by size, saves and rebuild, by HTTP."""
     async with system.running(home) as running:
-        found = await retrieval.measure_quality(running)
-        more = {"questions": found.questions, "turns": found.turns}
-        for k in retrieval.KS:
-            for mode, name in (("text", "fts"), ("vector", "vector"), ("hybrid", "hybrid")):
-                report(f"recall{k}_{name}", found.recall[mode][k], "% of the evidence", **more)
-        report("multi_hop10", found.multi_hop10, "% of the evidence", **more)
-        report("identifiers_first_pct", found.identifiers_first_pct, "%", aim="100")
-        report("languages_first_pct", found.languages_first_pct, "%")
-        prompted = found.prompted
-        sizes = {"tokens": round(prompted.tokens), "memories": round(prompted.memories, 1)}
-        report("evidence_in_prompt_pct", prompted.evidence_pct, "%", **sizes)
+        _report_quality(await retrieval.measure_quality(running, "tuning"), "_tuning")
+        found = await retrieval.measure_quality(running, "held_out")
+        _report_quality(found)
+        report("languages_first_pct", await retrieval.measure_languages(running), "%")
         report("saves_per_s", found.saves_per_s, "1/s", connections=retrieval.CONNECTIONS)
         await _report_latency(running, 1_000, "1k", questions=150)
         await _report_latency(running, 10_000, "10k", questions=200)
         report("rebuild_10k_s", await retrieval.measure_rebuild(running), "s")
         await _report_latency(running, 100_000, "100k", questions=100)
+
+
+def _report_quality(found: retrieval.Quality, family: str = "") -> None:
+    more = {"questions": found.questions, "turns": found.turns}
+    for k in retrieval.KS:
+        for mode, name in (("text", "fts"), ("vector", "vector"), ("hybrid", "hybrid")):
+            value = found.recall[mode][k]
+            report(f"recall{k}_{name}{family}", value, "% of the evidence", **more)
+    report(f"multi_hop10{family}", found.multi_hop10, "% of the evidence", **more)
+    report(f"linked5{family}", found.linked5, "% of the evidence")
+    report(f"identifiers_first_pct{family}", found.identifiers_first_pct, "%", aim="100")
+    prompted = found.prompted
+    sizes = {"tokens": round(prompted.tokens), "memories": round(prompted.memories, 1)}
+    report(f"evidence_in_prompt_pct{family}", prompted.evidence_pct, "%", **sizes)
 
 
 async def _report_latency(running: system.System, size: int, name: str, *, questions: int) -> None:

@@ -100,17 +100,18 @@ FAMILIES: Final[dict[Family, _Phrases]] = {
 
 def build(seed: int, family: Family, *, sessions: int = SESSIONS) -> Conversation:
     """Build the conversation of a seed: some 600 turns and 130 questions."""
-    return _Builder(random.Random(f"{family}/{seed}"), FAMILIES[family], seed).build(sessions)
+    dice, name = random.Random(f"{family}/{seed}"), f"{family}-{seed}"
+    return _Builder(dice, FAMILIES[family], seed, name).build(sessions)
 
 
 class _Builder:
     """Talks: keeps the turns and events of one conversation in the making."""
 
-    def __init__(self, dice: random.Random, phrases: _Phrases, seed: int) -> None:
+    def __init__(self, dice: random.Random, phrases: _Phrases, seed: int, name: str) -> None:
         self._dice = dice
         self._phrases = phrases
         self._names = NAMES[seed % len(NAMES)]
-        self._name = f"talk-{seed}"
+        self._name = name
         self._turns: list[Turn] = []
         self._events: list[_Event] = []
         self._thread = ""

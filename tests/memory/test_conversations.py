@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
-from bench import identifiers, topics, topics_held_out
-from bench.conversations import build
+from bench import identifiers, links, topics, topics_held_out
+from bench.conversations import FAMILIES, build
 
 
 def test_a_seed_gives_the_same_conversation() -> None:
@@ -51,3 +52,16 @@ def test_a_name_of_its_own_stands_in_one_turn() -> None:
         others = [other.turn.text for other in named if other is not one]
         assert all(name in one.turn.text for name in names)
         assert not any(all(name in text for name in names) for text in others)
+
+
+def test_a_name_leads_from_one_turn_to_another() -> None:
+    """M-10: both turns that answer a question have a name, which the question hasn't."""
+    for family in FAMILIES:
+        linked = links.build(3, family)
+        assert linked == links.build(3, family)
+        for question in linked.questions:
+            one, other = (
+                set(re.findall(r"\w+", linked.turns[at].text)) for at in question.evidence
+            )
+            shared = (one & other) - set(re.findall(r"\w+", question.text))
+            assert any(word.istitle() for word in shared - set(links.SPEAKERS)), question

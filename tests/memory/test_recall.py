@@ -15,6 +15,7 @@ import pytest
 
 from services.memory.embedding import Vectors
 from services.memory.recall import lookups, terms
+from services.memory.recall.names import BEARERS_MAX
 from services.memory.recall.recall import POOL_TEXT
 from services.memory.store import counts
 from services.memory.vectors import Near, Where
@@ -108,6 +109,28 @@ async def test_an_association_lends_and_pulls_in(ann: Remembered) -> None:
     await ann.apply(associated, edge(int(one, 16), int(other, 16), 1.0))
     hits = (await ann.recall("what is the boat called?", limit=50)).hits
     assert next(hit for hit in hits if hit.memory.content == "xqv").parts.graph > 0
+
+
+async def test_a_name_leads_on_to_what_has_no_word_of_the_question(ann: Remembered) -> None:
+    """M-3, issue 19: who the cousin is says one memory, what that one plays another; a name that
+    many have leads nowhere, and nothing outside of the filters."""
+    others = [f"{name} plays the banjo in Ghent" for name in ("Bram", "Saskia", "Imke", "Freya")]
+    await ann.save(*SMALL_TALK, thread="t1")
+    for other in others:
+        await ann.save(other, thread=other[:3])
+    await ann.save("Noa: my cousin Tilda stayed with us in Ghent", thread="t2")
+    await ann.save("Tilda plays the oboe", thread="t3")
+    await ann.save(*(f"Ghent again, number {n}" for n in range(BEARERS_MAX)), thread="t4")
+    query = "which instrument does Noa's cousin play?"
+    parts = {hit.memory.content: hit.parts for hit in (await ann.recall(query, limit=60)).hits}
+    leading, led = (
+        parts["Noa: my cousin Tilda stayed with us in Ghent"],
+        parts["Tilda plays the oboe"],
+    )
+    assert leading.names == led.names > 0
+    assert parts["Ghent again, number 1"].names == 0
+    assert "Tilda plays the oboe" in await ann.found(query, limit=2)
+    assert "Tilda plays the oboe" not in await ann.found(query, thread="t2")
 
 
 async def test_scripts_are_found_by_their_own_words(ann: Remembered) -> None:

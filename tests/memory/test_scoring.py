@@ -33,6 +33,8 @@ def candidates(count: int, **columns: Any) -> Candidates:
         "is_speaker": np.zeros(count, dtype=np.bool_),
         "is_tainted": np.zeros(count, dtype=np.bool_),
         "is_question": np.zeros(count, dtype=np.bool_),
+        "substance": np.ones(count),
+        "names": np.zeros(count),
         "on_date": np.zeros(count),
         "threads": np.full(count, ""),
     }
@@ -70,16 +72,34 @@ def test_a_neighbour_lends_what_it_says_itself_only() -> None:
         scores.rank(some, WEIGHTS, "hybrid", NOW, 4), key=lambda each: each.at
     )
     assert one.parts.neighbours == 0
-    assert two.parts.neighbours == pytest.approx(WEIGHTS.weight_neighbours)
-    assert three.parts.neighbours == pytest.approx(0.5 * WEIGHTS.weight_neighbours)
+    assert two.parts.neighbours == pytest.approx(WEIGHTS.weight_text * WEIGHTS.weight_neighbours)
+    assert three.parts.neighbours == pytest.approx(
+        0.5 * WEIGHTS.weight_text * WEIGHTS.weight_neighbours
+    )
     assert four.parts.neighbours == 0
+
+
+def test_neighbours_lend_by_the_square_of_what_they_say() -> None:
+    """Issue 19: many that fit a little don't bury the one that has a name of its own."""
+    alone = lending((1, 0, 1.0), (3, 2, 1.0))
+    some = candidates(4, text=[10.0, 0.0, 5.0, 0.0], neighbours=alone)
+    found = {one.at: one.parts.neighbours for one in scores.rank(some, WEIGHTS, "hybrid", NOW, 4)}
+    assert found[1] == pytest.approx(WEIGHTS.weight_text * WEIGHTS.weight_neighbours)
+    assert found[3] == pytest.approx(WEIGHTS.weight_text * WEIGHTS.weight_neighbours / 4)
+
+
+def test_what_says_little_is_seldom_an_answer() -> None:
+    some = candidates(3, text=[5.0, 5.0, 5.0], substance=[0.0, 0.4, 1.0])
+    found = {one.at: one.parts.brief for one in scores.rank(some, WEIGHTS, "hybrid", NOW, 3)}
+    assert ranked(some) == [3, 2, 1]
+    assert [found[at] for at in range(3)] == [-WEIGHTS.weight_brief, pytest.approx(-0.6), 0.0]
 
 
 def test_the_best_of_a_conversation_lends_to_all_of_it() -> None:
     """M-3: an answer that has no word of the question stands where others have them."""
     some = candidates(4, text=[10.0, 0.0, 0.0, 0.0], threads=["a", "a", "b", ""])
     found = {one.at: one.parts.thread for one in scores.rank(some, WEIGHTS, "hybrid", NOW, 4)}
-    assert found[0] == found[1] == pytest.approx(WEIGHTS.weight_thread)
+    assert found[0] == found[1] == pytest.approx(WEIGHTS.weight_text * WEIGHTS.weight_thread)
     assert found[2] == found[3] == 0
 
 
@@ -94,7 +114,7 @@ def test_many_associations_are_no_merit() -> None:
     associations = lending((2, 0, 0.9), (2, 1, 0.8), (3, 0, 0.9))
     some = candidates(4, text=[10.0, 10.0, 0.0, 0.0], associations=associations)
     found = {one.at: one.parts.graph for one in scores.rank(some, WEIGHTS, "hybrid", NOW, 4)}
-    assert found[2] == found[3] == pytest.approx(0.9 * WEIGHTS.weight_graph)
+    assert found[2] == found[3] == pytest.approx(0.9 * WEIGHTS.weight_text * WEIGHTS.weight_graph)
 
 
 def test_small_terms_decide_among_equals() -> None:

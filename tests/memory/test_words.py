@@ -8,7 +8,8 @@ import tracemalloc
 
 import pytest
 
-from services.memory.recall.words import ASKED_MAX, Frequencies, Words
+from services.memory.recall.frequencies import Frequencies
+from services.memory.recall.words import ASKED_MAX, Words
 
 MEBIBYTE = 1024 * 1024
 

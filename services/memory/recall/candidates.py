@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -23,8 +23,15 @@ from .words import Tokens, Words, times
 SPREADING: Final = 40
 """Of the best candidates, the neighbours and associations become candidates, too."""
 ASSOCIATIONS_MAX: Final = 400
-FARTHER: Final = 0.5
+FARTHER: Final = 0.8
 """What a neighbour two turns away lends, of what one turn away does."""
+
+
+_COLUMNS: Final = tuple(
+    name
+    for name in Candidates.__struct_fields__
+    if name not in ("cosine", "neighbours", "associations")
+)
 
 
 class Sought(NamedTuple):
@@ -54,26 +61,26 @@ def gather(
     spreads: bool,
 ) -> Candidates:
     """Return the candidates `rows`, with those next to the best of them if it `spreads`."""
-    known = _known(rows, sought, words)
-    if not spreads or not len(known.nums):
-        return known
-    best = _best(known, weights)
+    found = known(rows, sought, words)
+    if not spreads or not len(found.nums):
+        return found
+    best = _best(found, weights)
     pairs = sorted(lookups.nearby(db, narrowed, best))
     edges = lookups.associated(db, narrowed, best, ASSOCIATIONS_MAX)
     named = {num for one, other, _ in (*pairs, *edges) for num in (one, other)}
-    named.difference_update(known.nums.tolist())
+    named.difference_update(found.nums.tolist())
     if named:
-        added = _known(lookups.rows(db, narrowed, sorted(named)), sought, words)
-        known = _both(known, added)
-    at = {num: index for index, num in enumerate(known.nums.tolist())}
+        found = both(found, known(lookups.rows(db, narrowed, sorted(named)), sought, words))
+    at = {num: index for index, num in enumerate(found.nums.tolist())}
     return msgspec.structs.replace(
-        known,
+        found,
         neighbours=_lending(at, ((p.one, p.other, FARTHER ** (p.distance - 1)) for p in pairs)),
         associations=_lending(at, edges),
     )
 
 
-def _known(rows: Sequence[Row], sought: Sought, words: Words) -> Candidates:
+def known(rows: Sequence[Row], sought: Sought, words: Words) -> Candidates:
+    """Return memories as candidates, compared with the question."""
     columns = list(zip(*rows, strict=True)) or [()] * lookups.ROW_COLUMNS
     nums, happened_at, importance, is_tainted, beginnings, asking, threads, *rest = columns
     tokens, vectors = rest
@@ -84,35 +91,30 @@ def _known(rows: Sequence[Row], sought: Sought, words: Words) -> Candidates:
         cosine=_cosine(vectors, sought.vector),
         words=compared.words,
         gist=compared.gist,
+        substance=compared.substance,
         is_speaker=_speaks(beginnings, sought.words),
         is_question=np.array(asking, dtype=np.bool_),
         threads=np.array(threads, dtype=np.str_),
         on_date=_on_date(happened_at, sought.days),
+        names=np.zeros(len(nums)),
         happened_at=np.array(happened_at, dtype=np.float64) / 1e6,
         importance=np.array(importance, dtype=np.float64),
         is_tainted=np.array(is_tainted, dtype=np.bool_),
     )
 
 
-def _both(one: Candidates, other: Candidates) -> Candidates:
-    """Return two lots of candidates as one; both were compared with the same question."""
+def both(one: Candidates, other: Candidates) -> Candidates:
+    """Return two lots of candidates as one; both were compared with the same question.
+
+    What the first lend one another stays.
+    """
     cosine = None
     if one.cosine is not None and other.cosine is not None:
         cosine = np.concatenate((one.cosine, other.cosine))
-    return Candidates(
-        nums=np.concatenate((one.nums, other.nums)),
-        text=np.concatenate((one.text, other.text)),
-        cosine=cosine,
-        words=np.concatenate((one.words, other.words)),
-        gist=np.concatenate((one.gist, other.gist)),
-        is_speaker=np.concatenate((one.is_speaker, other.is_speaker)),
-        is_question=np.concatenate((one.is_question, other.is_question)),
-        threads=np.concatenate((one.threads, other.threads)),
-        on_date=np.concatenate((one.on_date, other.on_date)),
-        happened_at=np.concatenate((one.happened_at, other.happened_at)),
-        importance=np.concatenate((one.importance, other.importance)),
-        is_tainted=np.concatenate((one.is_tainted, other.is_tainted)),
-    )
+    columns: dict[str, Any] = {
+        name: np.concatenate((getattr(one, name), getattr(other, name))) for name in _COLUMNS
+    }
+    return msgspec.structs.replace(one, cosine=cosine, **columns)
 
 
 def _cosine(vectors: Sequence[bytes | None], asked: bytes | None) -> Floats | None:

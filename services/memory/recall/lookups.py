@@ -31,6 +31,8 @@ SOURCES_MAX: Final = 500
 """Sources that the index is asked for by name."""
 _MERGED_INTO: Final = "EXISTS (SELECT 1 FROM merges g WHERE g.summary = {of}.num)"
 """A summary repeats its members, which are found themselves; what fits one of them fits it less."""
+_HAVING: Final = "SELECT rowid FROM {text} WHERE {text} MATCH ? LIMIT ?"
+"""Of a place's own table."""
 _OF_KIND: Final = """SELECT DISTINCT source FROM memories
     WHERE scope = :scope AND source >= :source AND source < :source_end LIMIT :limit"""
 
@@ -105,7 +107,7 @@ def sources(db: sqlite3.Connection, place: Place | None, question: Recall) -> tu
 
 def telling(db: sqlite3.Connection, place: Place, words: Sequence[str], most: int) -> list[str]:
     """Return the words that at most so many memories have; all, if every word has more."""
-    stands = f"SELECT 1 FROM {place.text} WHERE {place.text} MATCH ? LIMIT ?"  # noqa: S608 - our own
+    stands = _HAVING.format(text=place.text)
     count = f"SELECT count(*) FROM ({stands})"  # noqa: S608
     found = [
         word
@@ -237,6 +239,22 @@ def newest(db: sqlite3.Connection, narrowed: Narrowed, nums: Iterable[int]) -> d
     ).fetchall()
     found = passing(db, narrowed, {num for _, num in chain}) if chain else set()
     return {old: num for old, num in chain if num in found}
+
+
+def contents(db: sqlite3.Connection, narrowed: Narrowed, nums: Iterable[int]) -> dict[int, str]:
+    """Return what those say that fulfil the condition."""
+    return dict(_of(db, narrowed, nums, "m.num, m.content"))
+
+
+def bearers(db: sqlite3.Connection, narrowed: Narrowed, name: str, most: int) -> list[int]:
+    """Return the memories whose text has a name; none, if there are more than `most`.
+
+    Some of them may fail filters that full text doesn't know.
+    """
+    having = _HAVING.format(text=narrowed.place.text)
+    match = terms.match(terms.any_of([name]), narrowed.facets)
+    rows = db.execute(having, (match, most + 1)).fetchall()
+    return [num for (num,) in rows] if len(rows) <= most else []
 
 
 def shown(

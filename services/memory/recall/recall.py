@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
@@ -29,16 +27,17 @@ from vigil.memory.questions import ANSWER_BYTES_MAX, DEGRADED_VECTORS, Hit, Memo
 from vigil.subjects import Scope
 
 from ..embedding import Embedder
-from ..store import counts, places
+from ..store import places
 from ..store.places import Place
 from ..store.store import Store
 from ..vectors import Near, Where
-from . import candidates, dates, lookups, precedence, selection, terms
+from . import candidates, dates, lookups, names, precedence, selection, terms
 from . import scores as scoring
 from .candidates import Sought
+from .frequencies import SCOPES_MAX, KnownFrequencies
 from .lookups import Narrowed, Row
-from .scores import Floats, Weights
-from .words import Frequencies, Words
+from .scores import Weights
+from .words import Words
 
 POOL_TEXT: Final = 400
 """Candidates of full text; twice as many as are asked for, if that is more. What it ranks lower and
@@ -49,8 +48,6 @@ question has no other: it would cost most of the time (of 10,000 memories, 3 of 
 little. In words and gist it counts."""
 POOL_VECTORS: Final = 200
 """Candidates of the vector index."""
-SCOPES_MAX: Final = 256
-"""Whose word frequencies are kept in memory (256 kB each)."""
 _HIT_BYTES: Final = 400
 """Of a hit as JSON, what is not the memory, at most."""
 
@@ -124,7 +121,7 @@ class Recaller:
         self._words = words
         self._weights = weights
         self._shown = shown
-        self._frequencies = _KnownFrequencies(words.size)
+        self._frequencies = KnownFrequencies(words.size)
         self._filled: set[Scope] = set()
         """Scopes in which something was saved; it may be gone."""
 
@@ -228,18 +225,17 @@ class Recaller:
         question = asked.question
         narrowed = lookups.narrow(place, question, asked.now)
         near = set(lookups.numbers(db, narrowed, [one.id for one in vectors.near or ()]).values())
+        sought = self._sought(db, place, asked, matched.scores, vectors.asked)
+        rows = [*matched.rows, *lookups.rows(db, narrowed, near - matched.scores.keys())]
         pool = candidates.gather(
-            db,
-            narrowed,
-            self._sought(db, place, asked, matched.scores, vectors.asked),
-            self._words,
-            self._weights,
-            [*matched.rows, *lookups.rows(db, narrowed, near - matched.scores.keys())],
-            spreads=asked.is_hybrid,
+            db, narrowed, sought, self._words, self._weights, rows, spreads=asked.is_hybrid
         )
         now = asked.now.timestamp()
         # As many again: what was updated may go.
         best = scoring.rank(pool, self._weights, question.mode, now, asked.enough)
+        if asked.is_hybrid and best and self._weights.weight_names:
+            pool = names.follow(db, narrowed, sought, self._words, pool, best)
+            best = scoring.rank(pool, self._weights, question.mode, now, asked.enough)
         ranked = {int(pool.nums[one.at]): one for one in best}
         newest = lookups.newest(db, narrowed, ranked) if asked.is_hybrid else {}
         views = {
@@ -273,58 +269,6 @@ class Recaller:
             self._words.asked(query),
             self._frequencies.rarity(db, asked.scope, place) if query else np.zeros(0),
         )
-
-
-class _KnownFrequencies:
-    """Word frequencies by scope, made as they are needed; readers on several threads share them.
-
-    A scope is counted by one of them at a time (300,000 memories take seconds), and nobody waits
-    for another's.
-    """
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._lock = threading.Lock()
-        self._known: OrderedDict[Scope, _Counted] = OrderedDict()
-
-    def rarity(self, db: sqlite3.Connection, scope: Scope, place: Place) -> Floats:
-        """Return how much each token weighs among all that was ever saved in a scope."""
-        counted = self._of(scope)
-        with counted.lock:
-            return _current(db, counted.frequencies, place).rarity()
-
-    def memories(self, db: sqlite3.Connection, scope: Scope, place: Place) -> int:
-        """Return how many memories were ever saved in a scope."""
-        counted = self._of(scope)
-        with counted.lock:
-            return _current(db, counted.frequencies, place).memories
-
-    def _of(self, scope: Scope) -> _Counted:
-        with self._lock:
-            known = self._known.get(scope) or _Counted(Frequencies(self._size), threading.Lock())
-            self._known[scope] = known
-            self._known.move_to_end(scope)
-            while len(self._known) > SCOPES_MAX:
-                self._known.popitem(last=False)
-            return known
-
-    def drop(self, scope: Scope) -> None:
-        with self._lock:
-            self._known.pop(scope, None)
-
-
-class _Counted(NamedTuple):
-    frequencies: Frequencies
-    lock: threading.Lock
-    """Held by whoever counts on."""
-
-
-def _current(db: sqlite3.Connection, known: Frequencies, place: Place) -> Frequencies:
-    if not known.through:
-        known.resume(counts.stored(db, place))
-    for num, stored in counts.tokens_after(db, place, known.through):
-        known.add(num, stored)
-    return known
 
 
 def _matching(

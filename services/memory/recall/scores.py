@@ -4,14 +4,18 @@
           + neighbours                       what was said just before and after
           + graph                            what it is associated with
           + thread                           the best that is said in its conversation
+          + names                            it has a name that the best have
           + speaker                          said by whom the question names
           + date - question                  on a day that the question names; itself a question
+          - brief                            it says little at all
           + recency + importance - taint     small terms
 
 Text (BM25), vector (cosine), words and gist are each stretched to 0..1 over the candidates, then
 weighted (`Memory.weight_*`): a sum of scores keeps by how much one is better than the next, which
 a fusion of ranks throws away (MEASURED.md). A neighbour and an associated memory lend a part of
-what they say themselves, never of what was lent to them, so nothing goes around in circles.
+what they say themselves, never of what was lent to them, so nothing goes around in circles. A
+neighbour lends by the square of its share of the best: one that fits half as well lends a quarter.
+Else four that fit a little are worth more than the one memory that has a number or name of its own.
 
 Ties go to what happened later, then to what was saved later: the same question gets the same
 answer.
@@ -49,7 +53,11 @@ class Weights(Protocol):
     @property
     def weight_question(self) -> float: ...
     @property
+    def weight_brief(self) -> float: ...
+    @property
     def weight_thread(self) -> float: ...
+    @property
+    def weight_names(self) -> float: ...
     @property
     def weight_neighbours(self) -> float: ...
     @property
@@ -83,6 +91,8 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True):
     """None: there is no vector of the question. NaN: there's none of that memory yet."""
     words: Floats
     gist: Floats
+    substance: Floats
+    """0 to 1: how much it says, whatever is asked."""
     is_speaker: npt.NDArray[np.bool_]
     """Whether it was said by somebody whom the question names."""
     is_question: npt.NDArray[np.bool_]
@@ -91,6 +101,8 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True):
     """Its conversation; empty: none."""
     on_date: Floats
     """1: on a day that the question names; 0.5: in such a month or year."""
+    names: Floats
+    """0 to 1: how much a name leads there that the best memories have, and the question hasn't."""
     happened_at: Floats
     """Epoch seconds."""
     importance: Floats
@@ -118,9 +130,11 @@ class _Columns(NamedTuple):
     neighbours: Floats
     graph: Floats
     thread: Floats
+    names: Floats
     speaker: Floats
     date: Floats
     question: Floats
+    brief: Floats
     recency: Floats
     importance: Floats
     taint: Floats
@@ -172,19 +186,21 @@ def rank(
 def _columns(candidates: Candidates, weights: Weights, mode: Mode, now: float) -> _Columns:
     none = np.zeros_like(candidates.text)
     if mode == "text":
-        return _Columns(candidates.text, *[none] * 12)
+        return _Columns(candidates.text, *[none] * 14)
     if mode == "vector":
         cosine = none if candidates.cosine is None else np.nan_to_num(candidates.cosine, nan=-1.0)
-        return _Columns(none, cosine, *[none] * 11)
+        return _Columns(none, cosine, *[none] * 13)
     said = own(candidates, weights)
     return _Columns(
         *_said(candidates, weights),
         weights.weight_neighbours * _of_neighbours(candidates, said),
         weights.weight_graph * _of_graph(candidates, said),
         weights.weight_thread * _of_thread(candidates, said),
+        weights.weight_names * candidates.names,
         weights.weight_speaker * candidates.is_speaker.astype(np.float64),
         weights.weight_date * candidates.on_date,
         -weights.weight_question * candidates.is_question.astype(np.float64),
+        -weights.weight_brief * (1.0 - candidates.substance),
         weights.weight_recency * _recency(candidates, weights, now),
         weights.weight_importance * candidates.importance,
         -weights.weight_taint * candidates.is_tainted.astype(np.float64),
@@ -212,7 +228,7 @@ def _of_neighbours(candidates: Candidates, said: Floats) -> Floats:
     """Return all that neighbours lend: there are four of them at most."""
     borrowers, lenders, shares = candidates.neighbours
     lent = np.zeros_like(said)
-    np.add.at(lent, borrowers, shares * said[lenders])
+    np.add.at(lent, borrowers, shares * (said * _of_best(said))[lenders])
     return lent
 
 

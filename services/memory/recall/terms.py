@@ -49,11 +49,13 @@ _SPEAKER: Final = re.compile(
 )
 _SPEAKER_LENGTH_MAX: Final = 150
 """``Name: ...``, ``Name said, ...``, perhaps after a date in brackets."""
+_IS_MIXED: Final = re.compile(r"(?=.*\d)(?=.*[^\W\d]).{3,}")
 _SUFFIX: Final = re.compile(r"['’]\w+$")
 _SMALL: Final = frozenset(
     "的了吗呢是在我你他她们和就都也很不有这那么什哪谁のはがをにでとも은는이가을를에"
 )
 """Single letters of those scripts that carry no topic."""
+_BETWEEN: Final = re.compile(f"[{''.join(sorted(_SMALL))}]+")
 
 
 def index_terms(text: str, happened_at: datetime | None = None) -> str:
@@ -91,13 +93,20 @@ def _searched(text: str) -> tuple[list[str], str]:
 
 
 def searched_as_written(text: str) -> list[str]:
-    """Return the same words as they are written, capitals and all; unspaced scripts by their runs.
+    """Return the same words as they are written, capitals and all; unspaced scripts by their runs
+    between the letters that carry no topic.
 
     >>> searched_as_written("What did Melanie's kids buy in the shop?")
     ['Melanie', 'kids', 'buy', 'shop']
+    >>> searched_as_written("弟の仕事は")
+    ['弟', '仕事']
     """
     kept = set(searched(text))
-    found = (_SUFFIX.sub("", token.group()) for token in _TOKEN.finditer(text))
+    found = (
+        word
+        for token in _TOKEN.finditer(text)
+        for word in _BETWEEN.split(_SUFFIX.sub("", token.group()))
+    )
     return [word for word in dict.fromkeys(found) if not kept.isdisjoint(_words(word))]
 
 
@@ -118,6 +127,21 @@ def _speaker(beginning: str) -> frozenset[str]:
     """Return the same of a beginning; those of a conversation are the same again and again."""
     found = _SPEAKER.match(beginning)
     return frozenset(_words(found["name"])) if found else frozenset()
+
+
+def names(text: str) -> frozenset[str]:
+    """Return the words of a memory that may be names: with a capital, or letters and digits.
+
+    Those of who speaks aren't among them.
+
+    >>> sorted(names("Ann: My cousin Tilda has the flat B12 in Bonn"))
+    ['b12', 'bonn', 'tilda']
+    """
+    normal = unicodedata.normalize("NFKC", text)
+    start = found.end() if (found := _SPEAKER.match(normal[:_SPEAKER_LENGTH_MAX])) else 0
+    words = (token.group() for token in _TOKEN.finditer(normal, start) if token["word"])
+    marked = (word for word in words if word != word.lower() or _IS_MIXED.fullmatch(word))
+    return frozenset(_words(" ".join(marked))) - english.STOP_WORDS
 
 
 def query(text: str, today: date | None = None) -> str:

@@ -23,7 +23,6 @@ import numpy.typing as npt
 import structlog
 
 from ..embedding.codebook import Codebook, NotInstalled, empty, load
-from ..store.counts import Counted
 from . import terms
 
 log = structlog.get_logger("vigil.memory")
@@ -41,6 +40,9 @@ TEXT_LENGTH_MAX: Final = 8000
 """Characters of a text whose tokens are kept; a longer one would be close to every word."""
 ASKED_MAX: Final = 256
 """Tokens of a question that are compared; 64 words have about 100, a pasted key thousands."""
+SUBSTANCE_FULL: Final = 10.0
+"""Tokens as rare as any; of more common ones, so many more. (Of the turns of the bench's
+conversations half have five or fewer, of those that answer a question not one in twenty.)"""
 _LENGTH: Final = 0.4
 """0.5 is the cosine, as if what is said at length said no more; 0 would favour the longest."""
 _TINY: Final = 1e-9
@@ -56,6 +58,8 @@ class Compared(NamedTuple):
     """0..1: the nearest words, by how rare the question's are."""
     gist: Floats
     """The weighted likeness over the length of the text to the power of `_LENGTH`; of no range."""
+    substance: Floats
+    """0..1: how much a text says by itself; 1 from so many rare words as `SUBSTANCE_FULL`."""
 
 
 class Words:
@@ -93,13 +97,18 @@ class Words:
             rarity: the weight of every token there is.
             texts: the stored tokens of each text.
         """
-        found = Compared(np.zeros(len(texts)), np.zeros(len(texts)))
+        found = Compared(*(np.zeros(len(texts)) for _ in range(3)))
         kept = [number for number, text in enumerate(texts) if text]
-        if not kept or not len(asked) or not rarity[asked].any():
+        if not kept or not len(rarity) or not rarity.any():
             return found
         flat = np.frombuffer(b"".join(texts[number] for number in kept), dtype=np.uint32)
         starts = np.cumsum([0, *(len(texts[number]) // 4 for number in kept[:-1])])
         distinct, inverse = self._distinct(flat)
+        rare = rarity[distinct]
+        said = np.add.reduceat(rare[inverse], starts) / max(rare.max(), _TINY)
+        found.substance[kept] = np.minimum(said / SUBSTANCE_FULL, 1.0)
+        if not len(asked) or not rarity[asked].any():
+            return found
         near = self._near(asked, distinct)
         for row, weight in zip(near, rarity[asked] / rarity[asked].sum(), strict=True):
             # One at a time: of all at once, long texts would take hundreds of megabytes.
@@ -166,35 +175,3 @@ def times(rows: Singles, one: Singles) -> Singles:
     """Return the product of each row with a vector, on this thread alone (see `_PRODUCTS_MAX`)."""
     products: Singles = np.einsum("ij,j->i", rows, one)
     return products
-
-
-class Frequencies:
-    """In how many memories of one scope each token stands; only ever added to."""
-
-    def __init__(self, size: int) -> None:
-        self._counts: Counts = np.zeros(size, dtype=np.int64)
-        self.memories = 0
-        """How many were counted."""
-        self._rarity: Floats | None = None
-        self.through = 0
-        """The last memory that is counted (`memories.num`)."""
-
-    def resume(self, counted: Counted) -> None:
-        """Begin with what was counted before."""
-        known = counted.tokens[: len(self._counts)]
-        self._counts[: len(known)] = known
-        self.memories, self.through = counted.memories, counted.through
-
-    def add(self, num: int, tokens: bytes) -> None:
-        """Count one more memory, if it says anything."""
-        self._counts[np.frombuffer(tokens, dtype=np.uint32)] += 1
-        self.memories += bool(tokens)
-        self._rarity = None
-        self.through = num
-
-    def rarity(self) -> Floats:
-        """Return the weight of every token, as BM25 has it but never below 0; not to be changed."""
-        if self._rarity is None:
-            missing = np.maximum(self.memories - self._counts, 0) + 0.5
-            self._rarity = np.log1p(missing / (self._counts + 0.5))
-        return self._rarity

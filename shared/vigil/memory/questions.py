@@ -132,9 +132,13 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """It happened on a day that the question names."""
     question: float = 0.0
     """Negative: what it lost for being a question itself."""
+    brief: float = 0.0
+    """Negative: what it lost for saying little."""
     neighbours: float = 0.0
     thread: float = 0.0
     """The best that is said in its conversation."""
+    names: float = 0.0
+    """It has a name that the best memories have, and the question hasn't."""
     graph: float = 0.0
     recency: float = 0.0
     importance: float = 0.0

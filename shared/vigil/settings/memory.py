@@ -28,24 +28,28 @@ class MemorySection(Section, frozen=True, kw_only=True):
     """`openai`: base URL including `/v1`."""
     qdrant_url: str = ""
     """A Qdrant server; empty: the local engine."""
-    weight_text: NotNegativeF = 1.0
+    weight_text: NotNegativeF = 0.9
     """Of full text. Only ratios of this and the next three matter."""
     weight_vector: NotNegativeF = 0.15
     """Of embedding similarity; with a sentence model use 1."""
-    weight_words: NotNegativeF = 1.0
+    weight_words: NotNegativeF = 0.5
     """Of words nearest to the question's."""
     weight_gist: NotNegativeF = 1.0
     """Of similarity in rare words."""
-    weight_neighbours: NotNegativeF = 0.3
-    """Of the adjacent turns' scores."""
+    weight_neighbours: NotNegativeF = 0.25
+    """Of the adjacent turns' scores, by the square of their share of the best."""
     weight_thread: NotNegativeF = 0.3
     """Of the best score in the same conversation."""
+    weight_names: NotNegativeF = 1.0
+    """Of a name in the best memories that only one other has."""
     weight_speaker: NotNegativeF = 1.0
     """If the question names the speaker."""
     weight_date: NotNegativeF = 1.0
     """If the question names the day; of a month or year half."""
     weight_question: NotNegativeF = 0.3
     """Penalty for a memory that is itself a question."""
+    weight_brief: NotNegativeF = 1.0
+    """Penalty for a memory of a few common words, and a share of it for one of a few rare ones."""
     weight_graph: NotNegativeF = 0.03
     """Along an association of weight 1."""
     weight_recency: NotNegativeF = 0.02

@@ -11,8 +11,8 @@ from ..tables import Column
 
 NODE_LENGTH_MAX: Final = 50
 PARTS: Final = (
-    "text", "vector", "words", "gist", "neighbours", "thread", "graph", "speaker", "date",
-    "question", "recency", "importance", "taint",
+    "text", "vector", "words", "gist", "neighbours", "thread", "graph", "names", "speaker",
+    "date", "question", "brief", "recency", "importance", "taint",
 )  # fmt: skip
 
 
