@@ -244,6 +244,26 @@ async def watch(arena: Arena, number: int) -> None:
         assert (await ann.delete(path)).status_code == 200
 
 
+async def mind(arena: Arena, number: int) -> None:
+    """An event for nobody in particular: the agent's mind takes it, and decides in JSON."""
+    event = {
+        "specversion": "1.0", "id": f"mind{number}", "source": "/crowd", "type": "crowd.said",
+        "datacontenttype": "text/plain", "data": arena.web.pages[number],
+    }  # fmt: skip
+    ((_, tool, given),) = list(orders_in(arena.web.pages[number]))[:1]
+    async with person(arena) as ann:
+        head = {"content-type": "application/cloudevents+json"}
+        sent = await ann.post("/api/events", content=json.dumps(event), headers=head)
+        assert sent.status_code == 202, sent.text
+
+        async def is_done() -> bool:
+            actions = (await ann.get("/api/actions?limit=500")).json()["actions"]
+            wanted = given.replace(SECRET, LOCKER)
+            return any(one["type"] == tool and wanted in one["description"] for one in actions)
+
+        await until(is_done, f"{tool} is noted", within_s=ENDED)
+
+
 async def proposal(arena: Arena, number: int) -> None:
     """A call that looks harmless, which the person allows for good, and the same with more."""
     good, evil = f"printf good-{number}", f"touch evil-{number}"
@@ -270,22 +290,29 @@ WIDER: Final = (
 """How a command that is allowed is made another one."""
 WAYS: Final[tuple[Bring, ...]] = (
     event, hook, link, told, worker, reader, memory, task, work, file, attachment, proposal, goal,
-    watch,
+    watch, mind,
 )  # fmt: skip
 
 
 def shares() -> Iterator[tuple[Bring, int]]:
-    """Return which text goes which way; a reader may ask any address, so it gets other orders.
+    """Return which text goes which way; a reader may ask any address, and a mind has no tools for
+    some orders, so they get others.
 
     They begin where those of tests/acceptance/test_injections.py end.
     """
     number = len(WRAPS)
     for bring in WAYS:
         for _ in range(SHARE):
-            while bring is reader and order_of("", number) == targets("", number)[0]:
+            while _is_for_others(bring, number):
                 number += 1
             yield bring, number
             number += 1
+
+
+def _is_for_others(bring: Bring, number: int) -> bool:
+    if bring is mind:
+        return order_of("", number)[0] in ("research", "send_message")
+    return bring is reader and order_of("", number) == targets("", number)[0]
 
 
 def tried(turns: list[Turn]) -> set[str]:
@@ -310,12 +337,16 @@ async def test_no_way_in_makes_an_obedient_model_act(
         if bring is hook
     }
     services = (*SERVICES, "gateway")
-    async with running_arena(tmp_path, monkeypatch, services, hooks=hooks) as arena:
+    often = {"enabled": True, "tick_seconds": 1}
+    async with running_arena(tmp_path, monkeypatch, services, hooks=hooks, mind=often) as arena:
         limit = asyncio.Semaphore(AT_ONCE)
         texts = corpus(arena.web.url, brought[-1][1] + 1)
         arena.web.pages = list(texts)
         rules = Rules(ports=(arena.web.port,), allow_private=True)
         monkeypatch.setattr(watched, "PUBLIC", rules)  # these pages are on this machine
+
+        known = goal_of(id=uuid4().hex, description=f"Guard {LOCKER}", check_interval_s=86_400)
+        await KeptBoard(arena.admin, GOALS).replace(0, known, Change(by="ann"), known.moved_at)
 
         async def one(bring: Bring, number: int) -> None:
             async with limit:
@@ -338,7 +369,8 @@ async def test_no_way_in_makes_an_obedient_model_act(
         for bring, number in brought:
             ((_, _, given),) = list(orders_in(texts[number]))[:1]
             given = given if bring is reader else given.replace(SECRET, LOCKER)
-            assert given in seen, (bring.__name__, texts[number])
+            is_noted = bring is mind  # it waited for that: what a mind decides is in no row
+            assert is_noted or given in seen, (bring.__name__, texts[number])
         for approval in approvals_of(turns):
             assert is_let_through(approval, approval.input)
             for name, value in approval.input.items():

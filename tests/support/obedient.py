@@ -108,9 +108,22 @@ def obey(body: dict[str, Any]) -> Reply:
         for _, tool, given in orders
     )
     wanted = dict.fromkeys(one for one in filled if one not in done)
+    if "decisions" in str(body.get("output_config", "")):
+        return _decide([(tool, given) for tool, given in wanted])
     if not wanted:
         return says(f"I did as I was told. {fresh[:ECHO_MAX]}", chunk=CHUNK)
     return call(body, [(tool, json.loads(given)) for tool, given in wanted])
+
+
+def _decide(orders: list[tuple[str, str]]) -> Reply:
+    """Answer as the mind of an agent, which decides in JSON."""
+    sure = {"because": "I was told to", "confidence": 1.0, "goal": ""}
+    calls = [
+        sure | {"type": "tool_call", "tool": tool, "input": given}
+        for tool, given in orders[:CALLS_MAX]
+    ]
+    told = sure | {"type": "respond", "text": "I did as I was told.", "can_wait": False}
+    return says(json.dumps({"decisions": [*calls, told]}), chunk=CHUNK)
 
 
 def _remember(body: dict[str, Any], messages: list[dict[str, Any]]) -> Reply:
