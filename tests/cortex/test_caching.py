@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from tests.support.long_talk import CHEAP, LongTalk, long_talk
+from tests.support.long_talk import CHEAP, LongTalk, long_talk, long_talk_with_openai
 from tests.support.messages_replies import SITUATION, situation
 from tests.support.prompt_cache import (
     LOOKBACK,
@@ -68,6 +68,25 @@ async def test_a_conversation_is_read_from_the_providers_cache(tmp_path: Path) -
         assert cached_share(await long.turn(103)) >= SHARE_MIN
 
 
+async def test_so_is_it_from_that_of_openais_newest_models(tmp_path: Path) -> None:
+    """L-23: those cache what ends at a breakpoint, by themselves one near the end, where what
+    changes with every call stands before it."""
+    async with long_talk_with_openai(tmp_path, "gpt-6-luna") as long:
+        for number in range(1, TURNS + 1):
+            used = await long.turn(number)
+        assert cached_share(used) >= SHARE_MIN
+        _check_situation(long)
+        bodies = [request.body for request in long.api.requests]
+        read = [long.api.wire.read(body) for body in bodies]
+        assert _share(read, lookback=1) >= SHARE_MIN
+        changed = copy.deepcopy(read)
+        block = changed[-1]["messages"][2]["content"][-1]
+        block["text"] = block["text"].replace("message", "Message", 1)
+        assert _share(changed, lookback=1) < SHARE_MIN
+        assert len({body["prompt_cache_key"] for body in bodies}) == 1
+        assert "ann" not in bodies[-1]["prompt_cache_key"]
+
+
 async def _fill(long: LongTalk) -> None:
     """Talk until the oldest part was summed up."""
     number = 31
@@ -92,9 +111,10 @@ def _check_tiers(long: LongTalk) -> None:
 def _check_situation(long: LongTalk) -> None:
     """It stands once in each request, last of all."""
     for request in long.api.requests:
-        last = request.body["messages"][-1]["content"][-1]["text"]
+        body = long.api.wire.read(request.body)
+        last = body["messages"][-1]["content"][-1]["text"]
         assert last.startswith(SITUATION)
-        assert situation(request.body) == last
+        assert situation(body) == last
     assert "in 2010 Ann went to the sea" in last
     assert "- id " in last
 
@@ -109,9 +129,9 @@ def _check_that_one_byte_matters(long: LongTalk) -> None:
     assert _share(changed) < SHARE_MIN
 
 
-def _share(bodies: list[dict[str, Any]]) -> float:
+def _share(bodies: list[dict[str, Any]], lookback: int = LOOKBACK) -> float:
     """Return what a fresh cache gives of the last request."""
-    cache = PromptCache(lambda: 0.0)
+    cache = PromptCache(lambda: 0.0, lookback=lookback)
     return cached_share([_usage(cache.usage_of(body)) for body in bodies][-1:])
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from services.cortex.models import openai
 from services.cortex.models.chat import name_of
 from services.cortex.models.openai import OpenAIModel
 from services.cortex.thought.model import ModelAnswer, ToolSpec
@@ -120,6 +121,22 @@ async def test_a_schema_is_sent_as_one(api: ChatApi, model: OpenAIModel) -> None
     await ask(model, schema=SCHEMA)
     schema = {"name": "answer", "schema": SCHEMA, "strict": True}
     assert api.last["response_format"] == {"type": "json_schema", "json_schema": schema}
+
+
+async def test_what_openai_refuses_of_its_cache_is_left_out(
+    api: ChatApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """L-23: a newer model may take less than its name says; nothing else is changed for that."""
+    monkeypatch.setattr(openai, "API_URL", api.url)
+    model = OpenAIModel("gpt-6-luna", api_key=KEY)
+    await ask(model, session_key="ann:vigil:t1")
+    assert "prompt_cache_breakpoint" in str(api.last["messages"])
+    api.style = Style(refuses=("prompt_cache_options",))
+    await ask(model)
+    assert "prompt_cache" not in str(api.last)
+    assert api.last["messages"][-1]["content"] == "hello"
+    assert len(api.requests) == 3
+    await model.close()
 
 
 # ---------------------------------------------------------------- answers

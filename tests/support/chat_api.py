@@ -170,7 +170,7 @@ def read(body: dict[str, Any]) -> dict[str, Any]:
     messages: list[dict[str, Any]] = found["messages"]
     for message in body["messages"]:
         if message["role"] == "system":
-            found["system"] = [{"type": "text", "text": message["content"]}]
+            found["system"] = [_text(part) for part in _parts_of(message)]
             continue
         role = "assistant" if message["role"] == "assistant" else "user"
         if not messages or messages[-1]["role"] != role:
@@ -193,20 +193,35 @@ def read(body: dict[str, Any]) -> dict[str, Any]:
 
 def _blocks(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
     content = message["content"] or ""
+    if message["role"] == "tool":
+        (part,) = _parts_of(message)
+        told, marks = part["text"], _marks(part)
+        result = {"type": "tool_result", "tool_use_id": message["tool_call_id"], **marks}
+        is_error = told.startswith(FAILED)
+        yield result | {"content": told.removeprefix(FAILED), "is_error": is_error}
+        return
     if isinstance(content, list):
         for part in content:
-            yield from [_file(part)] if part["type"] != "text" else _texts(part["text"])
-        return
-    if message["role"] == "tool":
-        result = {"type": "tool_result", "tool_use_id": message["tool_call_id"]}
-        is_error = content.startswith(FAILED)
-        yield result | {"content": content.removeprefix(FAILED), "is_error": is_error}
+            yield _text(part) if part["type"] == "text" else _file(part)
         return
     yield from _texts(content)
     for call in message.get("tool_calls", ()):
         given = json.loads(call["function"]["arguments"])
         name = call["function"]["name"]
         yield {"type": "tool_use", "id": call["id"], "name": name, "input": given}
+
+
+def _parts_of(message: dict[str, Any]) -> list[dict[str, Any]]:
+    content = message["content"]
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+def _marks(part: dict[str, Any]) -> dict[str, Any]:
+    return {"cache_control": {"type": "ephemeral"}} if "prompt_cache_breakpoint" in part else {}
+
+
+def _text(part: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "text", "text": part["text"], **_marks(part)}
 
 
 def _texts(content: str) -> Iterator[dict[str, Any]]:
@@ -221,5 +236,6 @@ def _file(part: dict[str, Any]) -> dict[str, Any]:
     head, _, data = url.partition(";base64,")
     source = {"type": "base64", "media_type": head.removeprefix("data:"), "data": data}
     if part["type"] == "image_url":
-        return {"type": "image", "source": source}
-    return {"type": "document", "source": source, "title": part["file"]["filename"]}
+        return {"type": "image", "source": source, **_marks(part)}
+    title = part["file"]["filename"]
+    return {"type": "document", "source": source, "title": title, **_marks(part)}

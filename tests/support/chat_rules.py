@@ -14,9 +14,10 @@ from typing import Any, Final
 _PARAMETERS: Final = frozenset(
     {
         "model", "messages", "max_tokens", "max_completion_tokens", "stream", "stream_options",
-        "tools", "response_format", "reasoning_effort",
+        "tools", "response_format", "reasoning_effort", "prompt_cache_key", "prompt_cache_options",
     }
 )  # fmt: skip
+BREAKPOINTS_MAX: Final = 4
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -36,7 +37,10 @@ def mistakes(body: dict[str, Any]) -> Iterator[str]:
         asked = body["response_format"]["json_schema"]
         if not {"name", "schema"} <= asked.keys():
             yield "response_format.json_schema: needs a name and a schema"
-    yield from _mistakes_in_messages(body.get("messages") or [])
+    messages, has_parts = body.get("messages") or [], "prompt_cache_options" in body
+    if str(messages).count("prompt_cache_breakpoint") > BREAKPOINTS_MAX * has_parts:
+        yield f"prompt_cache_breakpoint: at most {BREAKPOINTS_MAX}, by models that take them"
+    yield from _mistakes_in_messages(messages, has_parts=has_parts)
 
 
 def _mistakes_in_tool(tool: dict[str, Any]) -> Iterator[str]:
@@ -47,7 +51,7 @@ def _mistakes_in_tool(tool: dict[str, Any]) -> Iterator[str]:
         yield "tools: parameters must be of type object"
 
 
-def _mistakes_in_messages(messages: list[dict[str, Any]]) -> Iterator[str]:
+def _mistakes_in_messages(messages: list[dict[str, Any]], *, has_parts: bool) -> Iterator[str]:
     others = [one for one in messages[:1] if one["role"] != "system"] + messages[1:]
     if not others or others[0]["role"] != "user":
         yield "messages: the first after the system message must be the user's"
@@ -66,16 +70,18 @@ def _mistakes_in_messages(messages: list[dict[str, Any]]) -> Iterator[str]:
             yield f"{where}: calls {open_calls} need their results first"
         if role not in ("user", "assistant", "tool"):
             yield f"{where}: role {role}"
-        yield from _mistakes_in_content(message, where)
+        yield from _mistakes_in_content(message, where, has_parts=has_parts)
         open_calls += [call["id"] for call in message.get("tool_calls", [])]
         before = role
     if open_calls:
         yield f"messages: calls {open_calls} without results"
 
 
-def _mistakes_in_parts(role: str, parts: list[dict[str, Any]], where: str) -> Iterator[str]:
+def _mistakes_in_parts(
+    role: str, parts: list[dict[str, Any]], where: str, *, has_parts: bool
+) -> Iterator[str]:
     kinds = {part["type"] for part in parts}
-    if role != "user" or not kinds & {"image_url", "file"}:
+    if not has_parts and (role != "user" or not kinds & {"image_url", "file"}):
         yield f"{where}: content must be text, but beside files"
     if unknown := kinds - {"text", "image_url", "file"}:
         yield f"{where}: parts of the kind {min(unknown)}"
@@ -84,10 +90,10 @@ def _mistakes_in_parts(role: str, parts: list[dict[str, Any]], where: str) -> It
             yield f"{where}: a file needs a name"
 
 
-def _mistakes_in_content(message: dict[str, Any], where: str) -> Iterator[str]:
+def _mistakes_in_content(message: dict[str, Any], where: str, *, has_parts: bool) -> Iterator[str]:
     content, calls = message["content"], message.get("tool_calls")
     if isinstance(content, list):
-        yield from _mistakes_in_parts(message["role"], content, where)
+        yield from _mistakes_in_parts(message["role"], content, where, has_parts=has_parts)
     elif not (isinstance(content, str) and content.strip()) and not (content is None and calls):
         yield f"{where}: content must be text"
     if calls == []:

@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+import pytest
 
+from services.cortex.models import openai
+from tests.support.chat_api import chat_api
 from tests.support.messages_api import MessagesApi, Reply, fails, messages_api, says
 from tests.support.messages_replies import said
 from tests.support.prompt_cache import PromptCache, is_torn, signature_of
@@ -60,11 +63,36 @@ async def long_talk(home: Path, now: Callable[[], float]) -> AsyncIterator[LongT
         return msgspec.structs.replace(reply, blocks=(thought, *reply.blocks), usage=usage)
 
     model = {"main": "claude-sonnet-5-5", "cheap": CHEAP, "context_tokens": CONTEXT_TOKENS}
-    memory = {"recall_tokens": 1000}
+    async with messages_api(behave) as api, _talk(home, api, api.url, model=model) as found:
+        yield found
+
+
+@contextlib.asynccontextmanager
+async def long_talk_with_openai(home: Path, model: str) -> AsyncIterator[LongTalk]:
+    """Run the same by Chat Completions, with a server that takes the place of OpenAI's own."""
+    cache = PromptCache(lambda: 0.0, lookback=1)
+
+    def behave(body: dict[str, Any]) -> Reply:
+        usage = cache.usage_of(body) | {"output_tokens": 200}
+        return msgspec.structs.replace(_answer(body), usage=usage)
+
+    (home / "key").write_text("sk-test")
+    models = {"big": {"provider": "openai", "model": model, "api_key_file": "key"}}
+    async with chat_api(behave) as api:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(openai, "API_URL", api.url)
+            async with _talk(home, api, models=models, model={"main": "big"}) as found:
+                yield found
+
+
+@contextlib.asynccontextmanager
+async def _talk(
+    home: Path, api: MessagesApi, anthropic_url: str | None = None, **sections: Any
+) -> AsyncIterator[LongTalk]:
+    sections["memory"] = {"recall_tokens": 1000}
     async with (
-        messages_api(behave) as api,
         running_stack(
-            home, services=("cortex",), anthropic_base_url=api.url, model=model, memory=memory
+            home, services=("cortex",), anthropic_base_url=anthropic_url, **sections
         ) as stack,
         scripted_memory(stack) as scripted,
     ):

@@ -26,10 +26,17 @@ BYTES_PER_TOKEN: Final = 4
 class PromptCache:
     """What one provider keeps."""
 
-    def __init__(self, now: Callable[[], float], *, tokens_min: int = TOKENS_MIN) -> None:
-        """`now`: seconds of any clock that goes forward."""
+    def __init__(
+        self, now: Callable[[], float], *, tokens_min: int = TOKENS_MIN, lookback: int = LOOKBACK
+    ) -> None:
+        """
+        Args:
+            now: seconds of any clock that goes forward.
+            lookback: 1: as OpenAI's, which finds what ends exactly at a breakpoint.
+        """
         self._now = now
         self._tokens_min = tokens_min
+        self._lookback = lookback
         self._until: dict[str, float] = {}
         """Until when what begins so is kept."""
 
@@ -52,7 +59,7 @@ class PromptCache:
         }
 
     def _found(self, prefixes: list[tuple[str, int, bool]], mark: int) -> Iterator[int]:
-        for index in range(mark, max(mark - LOOKBACK, -1), -1):
+        for index in range(mark, max(mark - self._lookback, -1), -1):
             if self._until.get(prefixes[index][0], 0.0) > self._now():
                 self._until[prefixes[index][0]] = self._now() + TTL_S
                 yield index

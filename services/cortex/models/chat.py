@@ -21,15 +21,19 @@ from vigil.contracts import Block, TextBlock, ToolUseBlock, Usage
 from ..thought.model import ModelAnswer, ModelError, ModelRequest
 from . import answers
 from .answers import AnswerRoom, arguments, count, mend
-from .messages import EARLIER, ended, messages_of
+from .breakpoints import marked_messages, marked_system
+from .messages import CACHE, EARLIER, ended, messages_of
 from .parameters import in_words, unfenced
-from .versions import takes_reasoning_effort
+from .versions import takes_cache_breakpoints, takes_reasoning_effort
 
 TOOL_NAME_MAX: Final = 64
 PIECE_BYTES: Final = 60
 """What a piece of a tool call takes beside its words."""
 FAILED: Final = "Error: "
 """Before the result of a tool that failed: this wire has no mark for that."""
+BREAKPOINT: Final = {"mode": "explicit"}
+CACHE_OPTIONS: Final = "prompt_cache_options"
+CACHE_KEY: Final = "prompt_cache_key"
 SCHEMA: Final = "response_format"
 """The parameter that a schema goes out in."""
 _FILES: Final = ("image", "document")
@@ -57,9 +61,13 @@ def body_of(
         lacks: parameters that its server doesn't take.
     """
     limit = "max_tokens" if is_own and "max_tokens" not in lacks else "max_completion_tokens"
+    is_marked = not is_own and takes_cache_breakpoints(model) and CACHE_OPTIONS not in lacks
     body: dict[str, Any] = {
         "model": model,
-        "messages": [*_system(request, lacks), *chat_of(request)],
+        "messages": [
+            *_system(request, lacks, is_marked=is_marked),
+            *chat_of(request, is_marked=is_marked),
+        ],
         limit: request.max_tokens,
         "stream": True,
         "stream_options": {"include_usage": True},
@@ -81,7 +89,20 @@ def body_of(
         body[SCHEMA] = {"type": "json_schema", "json_schema": schema}
     if request.effort and takes_reasoning_effort(model):
         body["reasoning_effort"] = request.effort
+    if not is_own:
+        body[CACHE_KEY] = _cache_key(request.session_key)
+    if is_marked:
+        body[CACHE_OPTIONS] = BREAKPOINT
     return {name: value for name, value in body.items() if name not in lacks}
+
+
+def _cache_key(session_key: str) -> str:
+    """Return what OpenAI's servers keep the calls of a session together by, where what was sent
+    before is cached; it names nobody.
+
+    Source: the pages "Prompt caching" and "Create chat completion" of its documentation, 2026-11.
+    """
+    return hashlib.sha256(session_key.encode()).hexdigest()[:32]
 
 
 def name_of(tool: str) -> str:
@@ -108,25 +129,39 @@ def refused(said: str, body: dict[str, Any]) -> frozenset[str]:
     found = {name for name in _LEARNED if name in said}
     if re.search(r"\buse\W+max_completion_tokens", said, re.IGNORECASE):
         found.add("max_tokens")
+    if "prompt_cache_" in said:
+        found |= {CACHE_OPTIONS, CACHE_KEY}
     return frozenset(found & body.keys())
 
 
-def _system(request: ModelRequest, lacks: Collection[str]) -> Iterator[dict[str, Any]]:
+def _system(
+    request: ModelRequest, lacks: Collection[str], *, is_marked: bool
+) -> Iterator[dict[str, Any]]:
     parts = [part for part in request.system if part.strip()]
     if request.schema is not None and SCHEMA in lacks:
         parts.append(in_words(request.schema))
-    if parts:
+    if is_marked and parts:
+        blocks = marked_system([{"type": "text", "text": part} for part in parts])
+        yield {"role": "system", "content": [_part(block) for block in blocks]}
+    elif parts:
         yield {"role": "system", "content": "\n\n".join(parts)}
 
 
-def chat_of(request: ModelRequest) -> list[dict[str, Any]]:
-    """Turn history, and the situation after it, into messages."""
+def chat_of(request: ModelRequest, *, is_marked: bool = False) -> list[dict[str, Any]]:
+    """Turn history, and the situation after it, into messages.
+
+    Args:
+        is_marked: whether the server is told what of it to cache (`breakpoints`). Then all texts
+            but the model's are parts, so that one is the same whether it's marked or not.
+    """
     rows = messages_of(request.rows, request.files, has_thinking=False)
+    if is_marked:
+        rows = marked_messages(rows)
     history = ended(rows, request.present)
-    return [sent for message in history for sent in _sent(message)]
+    return [sent for message in history for sent in _sent(message, is_marked=is_marked)]
 
 
-def _sent(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _sent(message: dict[str, Any], *, is_marked: bool) -> Iterator[dict[str, Any]]:
     content = message["content"]
     text = "\n\n".join(block["text"] for block in content if block["type"] == "text")
     if message["role"] == "assistant":
@@ -134,23 +169,34 @@ def _sent(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
         return
     for block in content:
         if block["type"] == "tool_result":
-            told = (FAILED if block["is_error"] else "") + block["content"]
-            yield {"role": "tool", "tool_call_id": block["tool_use_id"], "content": told}
-    if any(block["type"] in _FILES for block in content):
-        parts = [_part(block) for block in content if block["type"] != "tool_result"]
-        yield {"role": "user", "content": parts}
+            yield _result(block, is_marked=is_marked)
+    others = [block for block in content if block["type"] != "tool_result"]
+    if others and (is_marked or any(block["type"] in _FILES for block in others)):
+        yield {"role": "user", "content": [_part(block) for block in others]}
     elif text:
         yield {"role": "user", "content": text}
 
 
+def _result(block: dict[str, Any], *, is_marked: bool) -> dict[str, Any]:
+    told = (FAILED if block["is_error"] else "") + block["content"]
+    parts = [_marked({"type": "text", "text": told}, block)]
+    content = parts if is_marked else told
+    return {"role": "tool", "tool_call_id": block["tool_use_id"], "content": content}
+
+
 def _part(block: dict[str, Any]) -> dict[str, Any]:
     if block["type"] == "text":
-        return block
+        return _marked({"type": "text", "text": block["text"]}, block)
     source = block["source"]
     url = f"data:{source['media_type']};base64,{source['data']}"
     if block["type"] == "image":
-        return {"type": "image_url", "image_url": {"url": url}}
-    return {"type": "file", "file": {"filename": block["title"], "file_data": url}}
+        return _marked({"type": "image_url", "image_url": {"url": url}}, block)
+    return _marked({"type": "file", "file": {"filename": block["title"], "file_data": url}}, block)
+
+
+def _marked(part: dict[str, Any], block: dict[str, Any]) -> dict[str, Any]:
+    """End what is cached at a part, if it does at the block that it's made of."""
+    return part | {"prompt_cache_breakpoint": BREAKPOINT} if CACHE in block else part
 
 
 def _answered(text: str, used: list[dict[str, Any]]) -> dict[str, Any]:

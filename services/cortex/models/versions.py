@@ -2,7 +2,8 @@
 
 A model of another name, on a server of one's own, has none of it.
 
-Source: the pages "Effort" and "Preserved thinking" of the Messages API's documentation, 2026-11.
+Source: the pages "Effort" and "Preserved thinking" of the Messages API's documentation, 2026-11,
+where no other is named.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ _EFFORT: Final[_Since] = {
     "haiku": (5, 5),
 }
 _REASONING: Final = re.compile(r"(openai/)?(o[1-9]|gpt-([5-9]|\d\d|oss))(?![a-z])")
+_GPT: Final = re.compile(r"gpt-(\d+)(?:\.(\d+))?(?=-|$)")
+_GPT_MARKED: Final = (5, 6)
 _BOUND: Final[_Since] = {
     "fable": (5, 1),
     "mythos": (5, 1),
@@ -59,6 +62,21 @@ def takes_reasoning_effort(model: str) -> bool:
     [False, False, False]
     """
     return _REASONING.match(model) is not None and "-chat" not in model
+
+
+def takes_cache_breakpoints(model: str) -> bool:
+    """Whether OpenAI's own server caches of a request only what ends at a breakpoint, which it
+    otherwise places by itself, near the end: there, what changes with every call stands before it.
+
+    Source: the page "Prompt caching" of OpenAI's documentation, 2026-11.
+
+    >>> [takes_cache_breakpoints(name) for name in ("gpt-5.6-sol", "gpt-6-luna", "gpt-6.2-sol")]
+    [True, True, True]
+    >>> [takes_cache_breakpoints(name) for name in ("gpt-5.5", "gpt-5", "gpt-oss-20b", "qwen3")]
+    [False, False, False, False]
+    """
+    found = _GPT.match(model)
+    return found is not None and (int(found[1]), int(found[2] or 0)) >= _GPT_MARKED
 
 
 def _is_since(model: str, since: _Since) -> bool:
