@@ -19,7 +19,8 @@ from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest
 from tests.support.agent import ask, ask_in_steps
 from tests.support.scripted_model import say
 from tests.support.world import Person, StoppedClock, World, running_world
-from vigil.contracts import ToolResultBlock, ToolUseBlock, Usage
+from vigil.contracts import Control, ToolResultBlock, ToolUseBlock, Usage, decode_event
+from vigil.subjects import SessionKey
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -338,9 +339,8 @@ async def test_a_run_chooses_when_the_next_is_and_outside_content_may_not_put_it
     behave = world.agent.behave
 
     def choose(request: ModelRequest) -> Any:
-        if not request.session_key.startswith("lea:vigil:_cron"):
+        if "next_look" not in {tool.name for tool in request.tools}:
             return behave(request)
-        assert "next_look" in {tool.name for tool in request.tools}
         asked = [b for r in request.rows for b in r.blocks if isinstance(b, ToolUseBlock)]
         if len(asked) < len(wanted):
             call = {"in_seconds": wanted[len(asked)], "reason": "it moves"}
@@ -350,7 +350,7 @@ async def test_a_run_chooses_when_the_next_is_and_outside_content_may_not_put_it
     world.agent.behave = choose
     limits = {"interval_s": 3600, "soonest_s": 600, "latest_s": DAY_S}
     wanted = [10 * DAY_S, DAY_S]
-    plain = await made(lea.http, "plain", runs_once=False, **limits)
+    plain = await made(lea.http, "plain", **limits)
     await until(lea.http, plain, "running", "ran")
     assert (await said(world, lea))[-1] == (
         f"in_seconds must be from 600 to {DAY_S}.\nIt runs again 1 d after this run ends."
@@ -358,16 +358,23 @@ async def test_a_run_chooses_when_the_next_is_and_outside_content_may_not_put_it
     assert await next_in(world, lea.http, plain) == DAY_S
     watch = {"kind": "files", "glob": "*.md"}
     watcher = await made(lea.http, "watcher", watch=watch, **limits)
+    follower = await made(lea.http, "follower", after=watcher["id"])
     await until(lea.http, watcher, "skipped")
     news.write_text("storm")
     wanted = [DAY_S, 900]
     move(world, 3600)
     await until(lea.http, watcher, "skipped", "running", "ran")
+    begun, _ = await until(lea.http, follower, "running", "ran")
     world.agent.behave = behave
-    refused, taken = (await said(world, lea))[-1].splitlines()
-    assert "may not put the next one off" in refused
-    assert taken == "It runs again 15 min after this run ends."
+    told = next(text for text in await said(world, lea) if "may not put" in text)
+    assert told.splitlines()[-1] == "It runs again 15 min after this run ends."
     assert await next_in(world, lea.http, watcher) == 900
+    subject = SessionKey.parse(begun["session"]).in_event("control")
+    (message,) = await world.admin.read("SYSTEM", [subject])
+    event = decode_event(message.data)
+    assert isinstance(event, Control)
+    assert event.payload.start is not None
+    assert event.payload.start.is_tainted  # what had a part in the one has in the next
 
 
 def called(tool: str, given: dict[str, Any], number: int) -> ModelAnswer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -181,8 +182,9 @@ class Chain:
                 return
             self.finish()
 
-    def finish(self) -> None:
-        self.entries += [ended(ROW.id, one, self.now) for one in self.ledger.running]
+    def finish(self, next_s: int = 0) -> None:
+        running = self.ledger.running
+        self.entries += [ended(ROW.id, one, self.now, next_s=next_s) for one in running]
 
     def happens(self, what: Any) -> None:
         before = self.revisions[-1][1]
@@ -194,6 +196,8 @@ class Chain:
                 self.is_up = what == "up"
             case "end":
                 self.finish()
+            case int(next_s):
+                self.finish(next_s)
             case "pause":
                 self.change(replace(before, is_enabled=False))
             case "resume" if not before.is_enabled:
@@ -246,6 +250,7 @@ def test_each_end_is_decided_about_once(misfire: Any, on: Any, events: list[Any]
 # ---------------------------------------------------------------- next looks
 
 
+EVERY = EverySchedule(interval_s=3600)
 CHOSEN = ChosenSchedule(interval_s=3600, soonest_s=600, latest_s=86_400)
 
 
@@ -294,6 +299,54 @@ def test_what_was_missed_of_chosen_looks_is_decided_once() -> None:
     entries += made
     entries.append(ran(made[-1], 571))
     assert decisions([Revised(chosen)], ledger_of(entries), now + 2 * MINUTE) == []
+
+
+@examples.up_to(1000)
+@given(
+    st.sampled_from(["skip", "latest", "all"]),
+    st.lists(
+        st.tuples(
+            st.integers(1, 40 * 3600),
+            st.one_of(
+                st.integers(0, 10**6),
+                st.sampled_from(["down", "up", "end", "look", "pause", "resume"]),
+            ),
+        ),
+        max_size=30,
+    ),
+)
+def test_whatever_runs_choose_each_look_is_decided_once(misfire: Any, events: list[Any]) -> None:
+    """L-4: slots lie apart, one runs at a time, and the next is never further than the limit."""
+    chosen = Chain(row(CHOSEN, misfire=misfire))
+    chosen.look()
+    for seconds, what in events:
+        chosen.now += timedelta(seconds=seconds)
+        chosen.happens(what)
+        ledger, present = chosen.ledger, chosen.revisions[-1][1]
+        assert len(ledger.running) <= 1
+        if chosen.is_up and present.is_enabled and not ledger.running:
+            next_at = decide.next_at(present, ledger, chosen.now)
+            assert next_at is not None
+            assert next_at - chosen.now <= timedelta(seconds=CHOSEN.latest_s)
+    chosen.change(replace(chosen.revisions[-1][1], is_removed=True))
+    chosen.finish()
+    chosen.look()
+    final = [one for one in chosen.entries if one.state != "running"]
+    spans = [(one.first_at or one.due_at, one.due_at) for one in final]
+    assert all(first <= last for first, last in spans)
+    assert all(before[1] < after[0] for before, after in pairwise(spans))
+
+
+def test_a_row_may_be_done_by_a_skill() -> None:
+    """J-2: then its prompt says what of it, or nothing."""
+    run = OpenRun(due_at=START, at=START, session="ann:vigil:_cron-1")
+    for prompt, end_ in (("", "as it says."), ("Of May.", "as it says.\n\nOf May.")):
+        work = CronWork(prompt=prompt, skill="draw-charts")
+        start = cron.start_of(check(row(EVERY, work=work)), run, None, Config())
+        assert "`draw-charts`" in start.prompt
+        assert start.prompt.endswith(end_)
+    with pytest.raises(InvalidInput, match="prompt"):
+        check(row(EVERY, work=CronWork(prompt=" ")))
 
 
 def test_a_run_is_told_that_it_may_choose_and_one_by_hand_is_not() -> None:
