@@ -19,7 +19,7 @@ from vigil.worker import requeue
 from vigil.worker.requeue import GONE, RequeueQuestion, RequeueReply
 from vigil.worker.worker import Worker
 
-from . import decide
+from . import decide, trials
 from .carrier import Carrier
 from .channels import OpenChannel, build
 from .config import DeliveryLimits
@@ -70,6 +70,7 @@ async def _deliver(
             turns.consuming(topology.DELIVERY_TURNS) as turns_in,
             sends.consuming(topology.DELIVERY_SENDS) as sends_in,
             requeue.answering(bus, decide.SERVICE, again),
+            trials.answering(bus, clock, context.new_id, channels),
             asyncio.TaskGroup() as group,
         ):
             group.create_task(turns.run(turns_in), name="delivery-turns")

@@ -236,11 +236,11 @@ ROLES: Final[dict[str, Role]] = {
         follows=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", "SIGNALS", "DEAD"),
         pulls=(OUTSIDE_EVENTS,),
         reads=("SESSIONS", "SYSTEM", "BOARD", "SLOTS", "MEMORIES", "SIGNALS", "DEAD", *ATTACHED),
-        buckets_r=("TOKENS", "CONFIG", "TOOLS", "BUDGETS"),
+        buckets_r=("TOKENS", "CONFIG", "TOOLS", "BUDGETS", "PINS"),
         buckets_w=("CURSORS", "IDEMPOTENCY", "CONFIG", "CONSOLE"),
         # STREAM.INFO lists which sessions and files of a user exist.
         raw=(
-            "rpc.health", "rpc.metrics", "rpc.requeue.*", "rpc.memory.>",
+            "rpc.health", "rpc.metrics", "rpc.requeue.*", "rpc.memory.>", "rpc.channel.try",
             *(f"$JS.API.STREAM.INFO.{one}" for one in (*all_names(LOG), "SYSTEM")), *ATTACHED_INFO,
         ),
     ),
@@ -311,7 +311,7 @@ ROLES: Final[dict[str, Role]] = {
             "session.*.*.*.out.said.*", "session.*.*.*.receipt.*", "session.*.*.*.send.*",
             "session.*.*.*.attempt.*", "dead.delivery.*.*.*", "board._._.circuit.*",
         ),
-        follows=("SESSIONS",),
+        subscribes=("rpc.channel.try",), follows=("SESSIONS",),
         pulls=(DELIVERY_TURNS, DELIVERY_SENDS),
         reads=("SESSIONS", "BOARD"),
         buckets_r=("CONFIG",),

@@ -130,6 +130,34 @@ async def test_a_fork_reads_back_as_it_grew(world: World) -> None:
     assert DONE not in shown(world)
 
 
+async def test_each_call_tells_what_filled_its_prompt(world: World) -> None:
+    """Parts by tokens, and the rows before the answer; of another's session nothing is told."""
+    ann = await world.person(has_socket=False)
+    for text in ("My horse is called Oats", "And now?"):
+        await ann.exchange(text)
+    found = (await ann.http.get(f"/api/sessions/{ann.key}/calls")).json()
+    newest, oldest = found["calls"]
+    assert found["next_before"] is None
+    parts = list(newest["shown"])
+    assert parts[:3] == ["tools", "instructions", "identity"]
+    assert parts[-1] == "situation"
+    assert oldest["shown"]["person"] < newest["shown"]["person"]
+    assert (newest["model"], newest["cached_share"], newest["micro_usd"]) == ("scripted", 0.0, None)
+    path = f"/api/sessions/{ann.key}/calls/{newest['turn_seq']}"
+    rows = (await ann.http.get(path)).json()["rows"]
+    assert [(row["source"], row["text"]) for row in rows] == [
+        ("person", "My horse is called Oats"), ("agent", "re: My horse is called Oats"),
+        ("person", "And now?"),
+    ]  # fmt: skip
+    (one,) = (await ann.http.get(f"/api/sessions/{ann.key}/calls", params={"limit": 1})).json()[
+        "calls"
+    ]
+    assert one == newest
+    bob = await world.person("bob:vigil:t1", has_socket=False)
+    assert (await bob.http.get(path)).status_code == 404
+    assert (await ann.http.get(f"/api/sessions/{ann.key}/calls/1")).status_code == 404
+
+
 def test_no_call_without_a_result_is_carried_along() -> None:
     def row(role: str, *blocks: TextBlock | ToolUseBlock) -> Row:
         return Row(role=role, blocks=blocks, at=AT, source="agent")  # type: ignore[arg-type]

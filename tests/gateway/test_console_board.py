@@ -155,10 +155,10 @@ async def test_cost_health_and_settings(gate: Gate) -> None:
         cause=HOSTILE, at=datetime.now(UTC), data=b"{",
     )  # fmt: skip
     await gate.admin.publish(key.dead("cortex"), encode(letter))
-    form = form_of(await eli.reader.page("/health"), id=letter.id)
-    assert (await eli.stranger.send("/health", **form | {"do": "discard"})).status_code == 404
-    await eli.reader.did("/health", **form | {"do": "discard"})
-    assert letter.id not in (await eli.reader.page("/health")).text
+    form = form_of(await eli.reader.page("/deliveries"), id=letter.id)
+    assert (await eli.stranger.send("/deliveries", **form | {"do": "discard"})).status_code == 404
+    await eli.reader.did("/deliveries", **form | {"do": "discard"})
+    assert letter.id not in (await eli.reader.page("/deliveries")).text
     refused = await eli.reader.send("/health", do="reset", name="model:m")
     assert refused.status_code == 403
     settings = form_of(await eli.reader.page("/settings"), quiet_hours="")

@@ -70,7 +70,8 @@ IDS: Final = {
 }
 """What `id` names, by how the path begins."""
 PLAIN: Final = frozenset({
-    "after", "agent", "agentId", "all", "agentid", "as_of", "by", "channel", "days", "digest_at",
+    "after", "agent", "agentId", "all", "agentid", "as_of", "before", "by", "channel", "days",
+    "digest_at", "seq", "turn",
     "language",
     "quiet_hours", "pause", "timezone", "ce-source", "ce-specversion", "ce-time",
     "ce-type", "client", "constraints", "content", "cursor", "data", "data_base64",

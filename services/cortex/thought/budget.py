@@ -12,6 +12,7 @@ high, and is never too low as long as the estimate covers the call.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, date
 from typing import Final, TypeVar
@@ -22,7 +23,7 @@ from vigil.bus.batches import TTL, Replacement, change_all
 from vigil.bus.bus import Bus
 from vigil.bus.kv import KeyValue
 from vigil.clock import Clock
-from vigil.contracts import Usage
+from vigil.contracts import Row, Usage
 from vigil.contracts.costs import COSTS, Account, DayOfCosts
 from vigil.errors import Unavailable, WrongLastSequence
 from vigil.settings.models.caps import Caps
@@ -30,11 +31,11 @@ from vigil.settings.models.prices import Prices, cost_of, worst_cost_of
 from vigil.subjects import token_of
 
 from ..core.context.sight import media_tokens
-from ..core.context.window import tokens_of_bytes
+from ..core.context.window import tokens_of_bytes, tokens_of_text
 from . import accounts
 from .accounts import AGAIN_AFTER, LINKS, Amount, BudgetExceeded, Notice, PaidCall, chain_of
 from .ledger import entered
-from .model import ModelRequest
+from .model import ModelAnswer, ModelRequest
 
 ATTEMPTS_MAX: Final = 200
 """Lost races before it gives up; in each somebody wins, so only replicas' number counts."""
@@ -42,6 +43,10 @@ REMEMBERED_MAX: Final = 10_000
 """Entries whose last state a replica remembers; more are looked up."""
 ACCOUNT_TTL: Final = "72h"
 """How long an account is kept; the sums of the ledger stay as long as the bucket says."""
+SYSTEM: Final = ("instructions", "identity", "bulletin")
+"""The blocks of a system prompt, in their order."""
+SOURCES: Final = {"system": "summary", "tool": "results", "external": "outside"}
+"""What a row of the history is called that isn't called by its source."""
 _T = TypeVar("_T", bound=msgspec.Struct)
 _Rewrite = Callable[[tuple[bytes | None, ...]], Sequence[msgspec.Struct | None]]
 """None: that entry stays as it is."""
@@ -132,8 +137,9 @@ class CallBudget:
             raise BudgetExceeded(error.notice, now + AGAIN_AFTER) from error
         return Reservation(call=call, day=day, amount=amount, notices=notices)
 
-    async def settle(self, reservation: Reservation, usage: Usage | None) -> None:
-        """Count what the call really took, on the day of its reservation.
+    async def settle(self, reservation: Reservation, usage: Usage | None) -> int | None:
+        """Count what the call really took, on the day of its reservation; return what it cost, in
+        micro-USD, None: there is no price.
 
         Args:
             usage: as the provider told it; None: the call was refused and took nothing. What
@@ -167,6 +173,7 @@ class CallBudget:
             return changed
 
         await self._change(keys, exchange)
+        return used.micro_usd
 
     async def _change(self, keys: Sequence[str], rewrite: _Rewrite) -> None:
         """Rewrite entries together, once. An unknown outcome is raised: repeating could apply it
@@ -246,3 +253,31 @@ def estimate(request: ModelRequest) -> Estimate:
     sent += sum(len(part.encode()) for part in (*request.system, request.present))
     tokens = tokens_of_bytes(sent) + media_tokens(request.rows)
     return Estimate(input_tokens=tokens, output_tokens=request.max_tokens)
+
+
+def parts_of(request: ModelRequest) -> dict[str, int]:
+    """Return the tokens of each part, in the order in which a model is shown them.
+
+    `person`, `agent`, `results` and the like are rows of the history by their source; `files` is
+    what attachments in them take.
+    """
+    parts: Counter[str] = Counter()
+    if request.tools:
+        parts["tools"] = tokens_of_bytes(len(msgspec.json.encode(request.tools)))
+    for name, text in zip(SYSTEM, request.system, strict=False):
+        parts[name] = tokens_of_text(text)
+    for row in request.rows:
+        parts[_name_of(row)] += tokens_of_bytes(len(msgspec.json.encode(row)))
+    parts["files"] = media_tokens(request.rows)
+    parts["situation"] = tokens_of_text(request.present)
+    return {name: tokens for name, tokens in parts.items() if tokens}
+
+
+def _name_of(row: Row) -> str:
+    return SOURCES.get(row.source, row.source)
+
+
+def telling(answer: ModelAnswer, request: ModelRequest) -> ModelAnswer:
+    """Have an answer's usage tell what the model was shown."""
+    used = msgspec.structs.replace(answer.usage, shown=parts_of(request))
+    return msgspec.structs.replace(answer, usage=used)

@@ -37,10 +37,16 @@ from ..models.guard import guarded, unlooped
 from ..policy import routed
 from .accounts import KINDS, BudgetExceeded, PaidCall, kinds_of
 from .attachments import ShownFiles
-from .budget import CallBudget, Reservation, estimate
+from .budget import CallBudget, Reservation, estimate, telling
 from .catalogue import Catalogue, ModelChoice
 from .identity import Identities
-from .model import KnownAtStart, ModelAnswer, ModelError, ModelRequest, Situation
+from .model import (
+    KnownAtStart,
+    ModelAnswer,
+    ModelError,
+    ModelRequest,
+    Situation,
+)
 from .prompts import Prompts
 from .token_stream import TokenStream
 from .toolbox import Toolbox
@@ -190,6 +196,7 @@ class Thinker:
             answer = await self._files.ask(
                 request, chosen, lambda shown: self._paid(shown, call, chosen, on_text)
             )
+            answer = telling(answer, request)
             outcome = "answered"
             return opaque.of_fallback(answer) if chosen.is_fallback else answer
         except ModelError as error:
@@ -270,17 +277,18 @@ class Thinker:
             error.notices = reservation.notices
             raise
         crash.point("cortex.budget.answered")
-        await self._settle(reservation, answer.usage)
+        cost = await self._settle(reservation, answer.usage)
         tier, why = request.tier, request.tier_reason
-        used = msgspec.structs.replace(answer.usage, tier=tier, tier_reason=why)
+        used = msgspec.structs.replace(answer.usage, tier=tier, tier_reason=why, micro_usd=cost)
         return msgspec.structs.replace(answer, usage=used, notices=reservation.notices)
 
-    async def _settle(self, reservation: Reservation, usage: Usage | None) -> None:
-        """Exchange what was reserved for what was used; without an answer it stays counted."""
+    async def _settle(self, reservation: Reservation, usage: Usage | None) -> int | None:
+        """Exchange what was reserved for what was used; return what that cost, if it's known."""
         try:
-            await self._budget.settle(reservation, usage)
+            return await self._budget.settle(reservation, usage)
         except (Unavailable, BusError) as error:
             log.warning("budget not settled", action="cortex.budget", error=str(error))
+        return None
 
     def _request(
         self,

@@ -7,6 +7,7 @@ with it. The bucket holds hashes, so what is read there lets nobody in.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import secrets
 from datetime import datetime, timedelta
@@ -25,6 +26,10 @@ LIFE: Final = timedelta(days=7)
 """After which one signs in again. The bucket forgets an entry then, too."""
 
 KNOWN_MAX: Final = 10_000
+VISIT: Final = timedelta(minutes=30)
+"""Who comes back within that is still on the same visit."""
+NOTED: Final = timedelta(minutes=5)
+"""A look isn't noted again within that."""
 
 
 class SignInLink(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +48,10 @@ class Browser(msgspec.Struct, frozen=True, kw_only=True):
     """What it is: "Firefox on Linux"."""
     created_at: Instant
     expires_at: Instant
+    seen_at: Instant | None = None
+    """When its person last looked at Today; None: not yet."""
+    away_since: Instant | None = None
+    """When they had looked before that visit; None: it's their first."""
 
 
 Entry = TypeVar("Entry", SignInLink, Browser)
@@ -105,6 +114,23 @@ class Browsers:
         else:
             self._learn(id_)
         return found
+
+    async def look(self, id_: str, now: datetime) -> datetime | None:
+        """Note that a person looks at Today; return when they were last here before this visit,
+        None: never."""
+        key = f"browser.{id_}"
+        found = await self._bucket.get(key)
+        one = _live(found, Browser, now)
+        if found is None or one is None:
+            return None
+        is_new_visit = one.seen_at is None or now - one.seen_at > VISIT
+        if one.seen_at is not None and now - one.seen_at < NOTED:
+            return one.away_since
+        since = one.seen_at if is_new_visit else one.away_since
+        seen = msgspec.structs.replace(one, seen_at=now, away_since=since)
+        with contextlib.suppress(WrongLastSequence):  # signed out, or noted by another page
+            await self._bucket.put(key, msgspec.json.encode(seen), expect=found.revision)
+        return since
 
     def _learn(self, id_: str) -> None:
         if len(self._known) < KNOWN_MAX:

@@ -1,4 +1,4 @@
-"""The stream that tells open pages that something changed, so that they ask for what they show."""
+"""Streams that open pages follow: that something changed, and an answer in the making."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from .decide import HEADERS, change_of
 from .inner_api import InnerApi
 
 
-class ChangeStream(Response):
-    """The reader's signals, without what is in them: a page shows that by its own request."""
+class InnerStream(Response):
+    """A stream of the API, as whoever is signed in reads it."""
 
-    def __init__(self, api: InnerApi, last_id: str | None) -> None:
+    def __init__(self, api: InnerApi, path: str, last_id: str | None = None) -> None:
         super().__init__()
         self._api = api
+        self._path = path
         self._last_id = last_id
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -24,6 +25,19 @@ class ChangeStream(Response):
                 more = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
                 await send({**message, "headers": [*message["headers"], *more]})
             else:
-                await send({**message, "body": change_of(message.get("body", b""))})
+                await send({**message, "body": self._shown(message.get("body", b""))})
 
-        await self._api.follow("/api/signals", self._last_id, receive, told)
+        await self._api.follow(self._path, self._last_id, receive, told)
+
+    def _shown(self, chunk: bytes) -> bytes:
+        return chunk
+
+
+class ChangeStream(InnerStream):
+    """The reader's signals, without what is in them: a page shows that by its own request."""
+
+    def __init__(self, api: InnerApi, last_id: str | None) -> None:
+        super().__init__(api, "/api/signals", last_id)
+
+    def _shown(self, chunk: bytes) -> bytes:
+        return change_of(chunk)

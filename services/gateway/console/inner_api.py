@@ -56,6 +56,10 @@ class InnerApi:
         answer = await self._ask(method, path, query or {}, data, revision)
         return msgspec.json.decode(answer or b"null")
 
+    async def upload(self, path: str, data: bytes, /, **query: Any) -> Any:
+        """Send bytes as they are."""
+        return msgspec.json.decode(await self._ask("POST", path, query, data))
+
     async def follow(self, path: str, last_id: str | None, receive: Any, send: Any) -> None:
         """Answer a request with a stream of the API, after `last_id` if given."""
         headers = [] if last_id is None else [(b"last-event-id", last_id.encode())]

@@ -32,6 +32,7 @@ def _environment() -> jinja2.Environment:
         "exact": text.as_json,
         "thread": text.thread_of,
         "agent": text.agent_of,
+        "epoch": text.epoch_of,
         "words": text.words,
         "at": jinja2.pass_context(lambda context, at: text.moment(at, context["zone"])),
     }

@@ -8,56 +8,63 @@ whoever is signed in (:mod:`.inner_api`), and the answer leads to a page that sh
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Any, Final
-from urllib.parse import parse_qsl
 
 from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 from starlette.routing import Route
 
 from ..edge import Edge
-from ..http import body
 from ..http.errors import EXPECTED
 from ..http.problem import Problem, of_error
 from . import entrance, look
-from .changes import ChangeStream
+from .changes import ChangeStream, InnerStream
 from .decide import HEADERS, PATH, is_of_console, is_own_form, policy_of
+from .forms import read_form
 from .pages import (
     browsers,
-    conversation,
-    conversations,
     cost,
+    deliveries,
+    graph,
     health,
     inbox,
     memories,
     memory,
-    record,
     settings,
     switch,
-    timeline,
     today,
     tools,
     why,
 )
 from .pages.board import autonomy, goal, goals, grants, row, task, tasks, timetable
+from .pages.sessions import (
+    conversation,
+    conversations,
+    prompt,
+    prompts,
+    record,
+    timeline,
+)
 from .visit import ConsolePage, Visit
 
 PAGES: Final = (
     ConsolePage("", "Today", today),
     ConsolePage("/inbox", "Inbox", inbox),
     ConsolePage("/conversations", "Conversations", conversations),
-    ConsolePage("/tasks", "Tasks", tasks),
+    ConsolePage("/tasks", "Tasks", tasks, begins=True),
     ConsolePage("/goals", "Goals", goals),
     ConsolePage("/timetable", "Timetable", timetable),
     ConsolePage("/autonomy", "Autonomy", autonomy),
-    ConsolePage("/memories", "Memory", memories),
+    ConsolePage("/memories", "Memory", memories, begins=True),
+    ConsolePage("/prompts", "Prompts", prompts),
     ConsolePage("/tools", "Tools", tools),
     ConsolePage("/grants", "Grants", grants),
+    ConsolePage("/deliveries", "Deliveries", deliveries, begins=True),
     ConsolePage("/cost", "Cost", cost),
     ConsolePage("/health", "Health", health),
-    ConsolePage("/why", "Why", why),
+    ConsolePage("/why", "Why", why, begins=True),
     ConsolePage("/settings", "Settings", settings),
     ConsolePage("/browsers", "Browsers", browsers),
 )
@@ -69,10 +76,11 @@ BELOW: Final = (
     ConsolePage("/tasks/{id}", "Tasks", task),
     ConsolePage("/goals/{id}", "Goals", goal),
     ConsolePage("/timetable/{id}", "Timetable", row),
+    ConsolePage("/memories/graph", "Memory", graph),
     ConsolePage("/memories/{id}", "Memory", memory),
+    ConsolePage("/prompts/{key}/{seq}", "Prompts", prompt),
 )
 """Pages of one thing, which others lead to."""
-FIELDS_MAX: Final = 100
 
 Answering = Callable[[Request], Awaitable[Response]]
 
@@ -124,6 +132,7 @@ class Console:
             _route(f"{PATH}/leave", self._leave, True),
             _route(f"{PATH}/pause", self._switch, True),
             _route(f"{PATH}/live", self._live, False),
+            _route(f"{PATH}/live/{{key}}", self._tokens, False),
             _route(f"{PATH}/files/{{hash}}", self._file, False),
             _route(f"{PATH}/static/{{version}}/{{name}}", _static, False),
         ]
@@ -161,27 +170,14 @@ class Console:
         if found is None:
             return None
         id_, reader = found
-        return Visit(self._edge, request, reader, id_, await self._form(request))
-
-    async def _form(self, request: Request) -> Mapping[str, str]:
-        """Return the fields of a form. Raises: TooLarge, InvalidInput."""
-        if request.method != "POST":
-            return {}
-        bytes_max = self._edge.config.body_bytes_max
-        data = await body.read(request.scope, request.receive, bytes_max)
-        try:
-            pairs = parse_qsl(
-                data.decode(), keep_blank_values=True, errors="strict", max_num_fields=FIELDS_MAX
-            )
-        except ValueError as error:
-            raise Problem(422, "this isn't a form of the console") from error
-        return dict(pairs)
+        form = await read_form(request, self._edge.config)
+        return Visit(self._edge, request, reader, id_, form)
 
     async def _enter(self, request: Request) -> Response:
         if request.method != "POST":
             return await entrance.offer(self._edge, request)
-        form = await self._form(request)
-        return await entrance.enter(self._edge, request, form.get("code", ""))
+        form = await read_form(request, self._edge.config)
+        return await entrance.enter(self._edge, request, form.fields.get("code", ""))
 
     async def _leave(self, request: Request) -> Response:
         visit = await self._visit(request)
@@ -194,6 +190,12 @@ class Console:
         if visit is None:
             return entrance.signed_out()
         return ChangeStream(visit.api, request.headers.get("last-event-id"))
+
+    async def _tokens(self, request: Request) -> Response:
+        visit = await self._visit(request)
+        if visit is None:
+            return entrance.signed_out()
+        return InnerStream(visit.api, f"/api/sessions/{visit.named('key')}/tokens")
 
     async def _file(self, request: Request) -> Response:
         visit = await self._visit(request)

@@ -107,6 +107,15 @@ def agent_of(session_key: str) -> str:
     return session_key.split(":")[1]
 
 
+def epoch_of(day: str) -> int:
+    """Return when a UTC day begins, in seconds since 1970.
+
+    >>> epoch_of("1970-01-02")
+    86400
+    """
+    return int(datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp())
+
+
 def words(name: str) -> str:
     """Return a name of code as words.
 

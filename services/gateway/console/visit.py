@@ -17,6 +17,7 @@ from vigil.teams import may_act
 from ..edge import Edge
 from ..http.problem import Problem
 from ..work.person import PersonView
+from .forms import Form
 from .inner_api import InnerApi
 
 DIGITS_MAX: Final = 16
@@ -26,13 +27,14 @@ class Visit:
     """What a page gets to know. What it shows or changes, it asks of `api`."""
 
     def __init__(
-        self, edge: Edge, request: Request, reader: Principal, browser: str, form: Mapping[str, str]
+        self, edge: Edge, request: Request, reader: Principal, browser: str, form: Form
     ) -> None:
         self.edge = edge
         self.reader = reader
         self.browser = browser
         """The id of the reader's browser."""
-        self.form = form
+        self.form = form.fields
+        self.file = form.file
         self.query: Mapping[str, str] = request.query_params
         self.path: str = request.url.path
         self.address = f"{self.path}?{request.url.query}" if request.url.query else self.path
@@ -44,6 +46,10 @@ class Visit:
     async def begin(self) -> None:
         """Read what holds for the reader. Raises: Problem."""
         self.person = await self.api.get(PersonView, "/api/person")
+
+    async def last_here(self) -> datetime | None:
+        """Return when the reader looked at Today before this visit; None: this is their first."""
+        return await self.edge.browsers.look(self.browser, self.now)
 
     @property
     def zone(self) -> ZoneInfo:
@@ -94,11 +100,13 @@ class ConsolePage:
         path: below the console's own.
         module: has `show`, which returns what the template of its name is filled with, and `act`
             if it has forms, which does what one says and returns where to go on.
+        begins: whether a group of the navigation begins with it.
     """
 
-    def __init__(self, path: str, title: str, module: ModuleType) -> None:
+    def __init__(self, path: str, title: str, module: ModuleType, *, begins: bool = False) -> None:
         self.path = path
         self.title = title
+        self.begins = begins
         self.template = f"{module.__name__.rpartition('.')[2]}.html"
         self.show: Callable[[Visit], Awaitable[dict[str, Any]]] = module.show
         self.act: Callable[[Visit], Awaitable[str]] | None = getattr(module, "act", None)

@@ -53,12 +53,15 @@ from ..http.wire import (
     TimerList,
     Transcript,
 )
+from ..insight.calls import ModelCallDetail, ModelCallList
+from ..insight.now import SessionNow
 from ..sessions.forks import ForkMade, ForkRequest
 from ..timetable.autonomy import AutonomyChange, AutonomyView
 from ..timetable.rows import RowBody, RowChange, RowDetail, RowListing
 from ..timetable.slots import FindingListing, SlotListing, SlotView
 from ..why.answer import WhyAnswer
 from ..work.cost import Costs
+from ..work.deliveries import ChannelList, ChannelTriedView, DeliveryList
 from ..work.grants import GrantBody, GrantList, GrantView
 from ..work.health import CircuitReset, CircuitView, HealthView
 from ..work.jobs import (
@@ -80,6 +83,7 @@ REF: Final = "#/components/schemas/{name}"
 _COMPONENTS: Final[tuple[Any, ...]] = (
     Accepted, ActionListing, ActionView, Alive, ApprovalList, ApprovalView, AsyncApi, Attachment,
     BrowserList, BrowserView, BulletinListing, BulletinRevision, BulletinView,
+    ChannelList, ChannelTriedView, DeliveryList,
     ChatAnswer, ChatPending, ChatRequest, CircuitReset, CircuitView,
     ClientFrame, CloudEvent, ConsoleLink, Costs,
     DeadLetterDetail, DeadLetterPage,
@@ -87,12 +91,12 @@ _COMPONENTS: Final[tuple[Any, ...]] = (
     GoalBody, GoalChange, GoalDetail, GoalListing, GoalSplit, GrantBody,
     GrantList, GrantView, HealthView,
     JobAccepted, JobBody, JobChange, JobDetail, JobList, JsonRpc, MaintainBody, MaintenanceDone,
-    Me,
+    Me, ModelCallDetail, ModelCallList,
     PauseState, PersonChange, PersonView, PostMessage, PreferenceBody, PreferenceChange,
     PreferenceDetail, PreferenceListing, ProblemBody, Readiness, Rebuild,
     RebuildStarted,
     AutonomyChange, AutonomyView, FindingListing, RowBody, RowChange, RowDetail, RowListing,
-    ServerFrame, SessionList, Signal, SkillList, SlotListing, SlotView, Status,
+    ServerFrame, SessionList, SessionNow, Signal, SkillList, SlotListing, SlotView, Status,
     TaskBody, TaskChange, TaskDetail, TaskListing, Ticket, TicketRequest, Timeline, TimerList,
     ToolList, Transcript, WhyAnswer,
 )  # fmt: skip

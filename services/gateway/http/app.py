@@ -27,6 +27,7 @@ from ..edge import Edge
 from ..endpoint import Endpoint
 from ..events import channels, hooks
 from ..events import endpoint as events
+from ..insight import calls, now, tokens
 from ..memory import mcp, memories
 from ..sessions import forks
 from ..sessions.messages import Messages
@@ -35,7 +36,7 @@ from ..signals import endpoint as signals
 from ..timetable import autonomy, cron, rows, slots
 from ..why import endpoint as explain
 from ..why.answer import WhyAnswer
-from ..work import approvals, cost, dead, grants, health, jobs, person, tools
+from ..work import approvals, cost, dead, deliveries, grants, health, jobs, person, tools
 from ..work.letters import DeadLetterDetail, DeadLetterPage
 from ..work.verdicts import ApprovalList, ApprovalView, Decide
 from . import routes, wire
@@ -183,7 +184,8 @@ def _of_memory() -> list[Endpoint]:
 
 def endpoints() -> tuple[Endpoint, ...]:
     """Return everything that is served here but what comes before the routes."""
-    added = (*health.ENDPOINTS, *console.ENDPOINTS, *forks.ENDPOINTS)
+    parts = (health, console, forks, calls, now, tokens, deliveries)
+    added = (one for part in parts for one in part.ENDPOINTS)
     return (*_of_memory(), *added, *_OWN, *on_board.ENDPOINTS)
 
 

@@ -32,7 +32,7 @@ log = structlog.get_logger("vigil.gateway")
 MEDIA_TYPE: Final = "text/event-stream"
 PAGE: Final = 500
 RETRY_MS: Final = 1000
-_HEAD: Final = {
+HEAD: Final = {
     "type": "http.response.start",
     "status": 200,
     "headers": [
@@ -126,7 +126,7 @@ class SignalStream(Response):
         try:
             tasks = [
                 asyncio.create_task(part, name="gateway-signal-stream")
-                for part in (self._serve(send), _until_gone(receive))
+                for part in (self._serve(send), until_gone(receive))
             ]
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -144,9 +144,9 @@ class SignalStream(Response):
         begin = self._feed.seq if self._after is None else self._after
         if self._after is None:
             self._feed.join(self._reader, begin)
-        await send(_HEAD)
+        await send(HEAD)
         # A place to come back to, also for those who are cut off before anything happened.
-        await _send_more(send, b"retry: %d\nid: %d\n\n" % (RETRY_MS, begin))
+        await send_more(send, b"retry: %d\nid: %d\n\n" % (RETRY_MS, begin))
         try:
             if self._after is not None:
                 await self._catch_up(send, self._after)
@@ -166,7 +166,7 @@ class SignalStream(Response):
                 STREAM, self._reader.selection.subjects, seen_to + 1, limit=PAGE
             )
             if page:
-                await _send_more(send, b"".join(map(_chunk_of, page)))
+                await send_more(send, b"".join(map(_chunk_of, page)))
                 seen_to = page[-1].seq
             if has_more:
                 continue
@@ -177,7 +177,7 @@ class SignalStream(Response):
     async def _read_along(self, send: Any) -> None:
         while self._may_go_on() and not self._reader.has_overflown:
             if chunk := await self._reader.take():
-                await _send_more(send, chunk)
+                await send_more(send, chunk)
 
     def _may_go_on(self) -> bool:
         edge = self._edge
@@ -193,10 +193,10 @@ def _chunk_of(message: Message) -> bytes:
         return HEARTBEAT
 
 
-async def _send_more(send: Any, body: bytes) -> None:
+async def send_more(send: Any, body: bytes) -> None:
     await send({"type": "http.response.body", "body": body, "more_body": True})
 
 
-async def _until_gone(receive: Any) -> None:
+async def until_gone(receive: Any) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -296,6 +296,11 @@ class Usage(Record, frozen=True, kw_only=True):
     """The tier that was asked, `main` or `cheap`; empty: it cost nothing, or an older record."""
     tier_reason: str = ""
     """What decided on it: a kind of session, or a phase such as `save`."""
+    micro_usd: int | None = None
+    """What it cost by the price of its day, in millionths of a dollar; None: there was no price, or
+    an older version asked."""
+    shown: dict[str, int] = msgspec.field(default_factory=dict)
+    """Tokens of each part that the model was shown, by estimate, in their order."""
 
     @property
     def tokens(self) -> int:

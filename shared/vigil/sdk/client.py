@@ -171,6 +171,26 @@ class Client(
         where = f"/api/why/{segment(id_)}" + query({"session": session})
         return self._object("GET", where, timeout_s=STORY_TIMEOUT_S)
 
+    def channels(self) -> list[dict[str, Any]]:
+        """Return the channels, and whether each is used at present."""
+        found: list[dict[str, Any]] = self._object("GET", "/api/channels")["channels"]
+        return found
+
+    def try_channel(self, name: str) -> dict[str, Any]:
+        """Send a test to a channel, once; return its `outcome` and `reason`."""
+        path = f"/api/channels/{segment(name)}/trials"
+        return self._object("POST", path, timeout_s=STORY_TIMEOUT_S)
+
+    def deliveries(self, *, state: str | None = None) -> list[dict[str, Any]]:
+        """Return what is carried over channels, the newest first.
+
+        Args:
+            state: only `waiting`, `delivered`, `ambiguous`, `failed` or `dropped`.
+        """
+        path = "/api/deliveries" + query({"state": state})
+        found: list[dict[str, Any]] = self._object("GET", path)["deliveries"]
+        return found
+
     def dead_letters(
         self, *, only_open: bool = True, service: str | None = None
     ) -> Iterator[dict[str, Any]]:

@@ -45,6 +45,23 @@ class SessionCalls(MethodGroup):
         """Return the session's records with a sequence above `after`."""
         return self._object("GET", f"/api/sessions/{segment(key)}/timeline?after={after}")
 
+    def now(self, key: str) -> dict[str, Any]:
+        """Return what the session is at, and what its gates let through at present."""
+        return self._object("GET", f"/api/sessions/{segment(key)}/now")
+
+    def calls(self, key: str, *, before: int = 0) -> dict[str, Any]:
+        """Return what models were asked in the session, the newest first: tokens, cost, and what
+        filled each prompt.
+
+        Args:
+            before: a `turn_seq`, `next_before` of the page before; 0: the newest.
+        """
+        return self._object("GET", f"/api/sessions/{segment(key)}/calls?before={before}")
+
+    def call(self, key: str, turn_seq: int) -> dict[str, Any]:
+        """Return the calls of one turn, with the rows that the model was shown."""
+        return self._object("GET", f"/api/sessions/{segment(key)}/calls/{turn_seq}")
+
     def timers(self, key: str) -> dict[str, Any]:
         return self._object("GET", f"/api/sessions/{segment(key)}/timers")
 

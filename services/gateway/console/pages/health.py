@@ -1,4 +1,4 @@
-"""Health: services, what isn't asked because it failed, and dead letters to be tried again."""
+"""Health: services, and what isn't asked for a while because it failed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 from ...http.wire import Readiness, Status
 from ...work.health import HealthView
 from ...work.letters import DeadLetterPage
-from ..visit import Visit, segment_of
+from ..visit import Visit
 
 LETTERS_MAX: Final = 50
 
@@ -25,18 +25,12 @@ async def show(visit: Visit) -> dict[str, Any]:
         "ready": ready,
         "status": status,
         "circuits": health.circuits,
-        "letters": letters.letters,
+        "letters": len(letters.letters),
         "has_more": letters.next_after is not None,
     }
 
 
 async def act(visit: Visit) -> str:
-    """Have a part asked again, or end a dead letter. Raises: Problem."""
-    match visit.wanted("do"):
-        case "reset":
-            name = {"name": visit.wanted("name")}
-            await visit.api.send("POST", "/api/health/reset", name)
-        case "requeue" | "discard" as what:
-            id_ = segment_of(visit.wanted("id"))
-            await visit.api.send("POST", f"/api/dead/{id_}/{what}")
+    """Have a part asked again. Raises: Problem, 403: an admin may."""
+    await visit.api.send("POST", "/api/health/reset", {"name": visit.wanted("name")})
     return "/health"

@@ -41,12 +41,15 @@ async def show(visit: Visit) -> dict[str, Any]:
             api.get(TimerList, f"/api/sessions/{home}/timers"),
         ),
     )
+    since = await visit.last_here()
     waiting = [one for one in asked.approvals if visit.may_decide(one.session_key)]
     return {
         "waiting": waiting[:SHOWN_MAX],
         "waiting_count": len(waiting),
         "actions": actions.actions,
         "home": str(home),
+        "since": since,
+        "is_new": lambda at: since is not None and at > since,
         "unasked": unasked(talk.messages)[:SHOWN_MAX],
         "timers": timers.timers[:SHOWN_MAX],
         "coming": coming(rows.rows)[:SHOWN_MAX],

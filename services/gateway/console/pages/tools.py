@@ -5,8 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from ...work.tools import ToolList
+from ..differences import differences
 from ..visit import Visit
 
 
 async def show(visit: Visit) -> dict[str, Any]:
-    return {"sources": (await visit.api.get(ToolList, "/api/tools")).sources}
+    found = await visit.api.get(ToolList, "/api/tools")
+    changed = {
+        (one.source, tool.name): differences(
+            found.approved[one.source][tool.name], tool.description
+        )
+        for one in found.sources
+        for tool in one.held
+    }
+    return {"sources": found.sources, "changed": changed, "approved": found.approved}

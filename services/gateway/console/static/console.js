@@ -41,7 +41,42 @@
     }
   });
 
+  // An answer in the making: shown as text until the message itself takes its place.
+  const follow = (place) => {
+    let attempt = "";
+    new EventSource(place.dataset.live).addEventListener("token", (event) => {
+      const told = JSON.parse(event.data);
+      const shown = document.getElementById("tokens");
+      if (shown === null) return;
+      if (attempt !== `${told.turn} ${told.attempt}` || shown.hidden) shown.textContent = "";
+      attempt = `${told.turn} ${told.attempt}`;
+      shown.textContent += told.text;
+      shown.hidden = false;
+    });
+  };
+
+  // A table of numbers by day, as a curve above it.
+  const draw = (table) => {
+    const rows = [...table.tBodies[0].rows].map((row) => [row.dataset.x, row.dataset.y].map(Number));
+    if (rows.length < 2 || rows.flat().some(Number.isNaN)) return;
+    const place = document.createElement("div");
+    place.className = "curve";
+    place.setAttribute("aria-hidden", "true");
+    const scroll = table.closest(".scroll");
+    scroll.before(place);
+    const ink = getComputedStyle(document.body).color;
+    const accent = getComputedStyle(document.documentElement).getPropertyValue("--accent");
+    const axis = { stroke: ink, grid: { show: false }, ticks: { show: false } };
+    new uPlot({
+      width: scroll.clientWidth, height: 180, legend: { show: false }, cursor: { show: false },
+      axes: [axis, { ...axis, values: (_, found) => found.map((one) => `$${one}`) }],
+      series: [{}, { stroke: accent, width: 2, fill: `${accent.trim()}22` }],
+    }, [rows.map((row) => row[0]), rows.map((row) => row[1])], place);
+  };
+
   document.addEventListener("DOMContentLoaded", () => {
+    document.querySelectorAll("#tokens").forEach(follow);
+    document.querySelectorAll("table[data-curve]").forEach(draw);
     const box = document.getElementById("keys-on");
     box.checked = !localStorage.getItem(OFF);
     box.addEventListener("change", () => {

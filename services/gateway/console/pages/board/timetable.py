@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import date, timedelta
 from typing import Any, Final, get_args
 
 from vigil.contracts.board.slot import SlotState
 
+from ....http.problem import Problem
 from ....timetable.rows import RowListing
 from ....timetable.slots import SlotListing
+from ...calendar import monday_of, week_of
 from ...visit import Visit, segment_of
 
-SLOTS_MAX: Final = 50
+SLOTS_MAX: Final = 100
+"""Each is an exchange with the broker."""
+WEEK: Final = timedelta(days=7)
+ROW: Final = ("name", "prompt", "cron", "zone")
+"""Fields of a row that the console makes; other kinds of schedules are the command's."""
 
 
 async def show(visit: Visit) -> dict[str, Any]:
@@ -20,17 +27,38 @@ async def show(visit: Visit) -> dict[str, Any]:
         visit.api.get(RowListing, "/api/cron", all=True),
         visit.api.get(SlotListing, "/api/slots", state=state, limit=SLOTS_MAX),
     )
+    first = monday_of(_day_of(visit))
     return {
         "rows": rows.rows,
         "slots": slots.slots,
         "names": {one.id: one.name for one in rows.rows},
         "state": state or "",
         "states": ("", *get_args(SlotState)),
+        "week": week_of(first, rows.rows, slots.slots, visit.now, visit.zone),
+        "before": (first - WEEK).isoformat(),
+        "after": (first + WEEK).isoformat(),
+        "own_zone": visit.person.timezone,
     }
 
 
+def _day_of(visit: Visit) -> date:
+    wanted = visit.query.get("week", "")
+    if not wanted:
+        return visit.now.astimezone(visit.zone).date()
+    try:
+        found = date.fromisoformat(wanted)
+    except ValueError as error:
+        raise Problem(422, "week must be a day, as 2026-11-25", field="week") from error
+    if not date(1971, 1, 1) < found < date(9000, 1, 1):
+        raise Problem(422, "week must be a day of this age", field="week")
+    return found
+
+
 async def act(visit: Visit) -> str:
-    """Run a row at once, pause it, or let it go on. Raises: Problem."""
+    """Make a row, run one at once, pause it, or let it go on. Raises: Problem."""
+    if visit.wanted("do") == "make":
+        made = await visit.api.send("POST", "/api/cron", {name: visit.wanted(name) for name in ROW})
+        return f"/timetable/{made['id']}"
     id_ = segment_of(visit.wanted("id"))
     if visit.wanted("do") == "run":
         await visit.api.send("POST", f"/api/cron/{id_}/runs")

@@ -8,8 +8,8 @@ from vigil.contracts.session_kinds import SESSION_KINDS
 from vigil.subjects import SessionKey
 from vigil.teams import TEAM
 
-from ...http.wire import Me, SessionList, SessionSummary
-from ..visit import Visit
+from ....http.wire import Me, SessionList, SessionSummary
+from ...visit import Visit
 
 
 async def show(visit: Visit) -> dict[str, Any]:

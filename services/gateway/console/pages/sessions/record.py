@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...http.problem import Problem
-from ...http.wire import Timeline
-from ..visit import Visit
+from ....http.problem import Problem
+from ....http.wire import Timeline
+from ...visit import Visit
 
 
 async def show(visit: Visit) -> dict[str, Any]:

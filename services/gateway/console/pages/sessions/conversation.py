@@ -1,4 +1,4 @@
-"""A conversation: what was said, what will be, and a word of one's own."""
+"""A conversation: what was said, what tools did, what will be, and a word of one's own."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from typing import Any, Final
 
 from vigil.subjects import SessionKey
 
-from ...http.problem import Problem
-from ...http.wire import Forked, TimerList, Transcript, TranscriptMessage
-from ..visit import Visit
+from ....http.problem import Problem
+from ....http.wire import Forked, Timeline, TimerList, Transcript, TranscriptMessage
+from ....insight.now import SessionNow
+from ...cards import ToolCard, cards_of
+from ...visit import Visit
 
 SHOWN_MAX: Final = 50
 BEGUN_MAX: Final = 6
 """Messages of the other conversation that the page of a fork shows."""
+RECORDS_MAX: Final = 400
+"""Records that are looked through for calls of tools."""
 CLIP: Final = 3_000
 """Characters of a message; one that is longer is whole on a page of its own."""
 
@@ -24,16 +28,17 @@ async def show(visit: Visit) -> dict[str, Any]:
     path = f"/api/sessions/{key}"
     after, before = visit.query.get("after"), visit.query.get("before")
     count = 1 if "whole" in visit.query else SHOWN_MAX
-    transcript, timers = await asyncio.gather(
+    transcript, timers, now = await asyncio.gather(
         visit.api.get(Transcript, path, after=after, before=before, limit=count),
         visit.api.get(TimerList, f"{path}/timers"),
+        visit.api.get(SessionNow, f"{path}/now"),
     )
     session = SessionKey.parse(key)
     origin = transcript.fork_of
     has_earlier = len(transcript.messages) == count and after != "0"
     return {
         "key": key,
-        "messages": transcript.messages,
+        "entries": await _entries(visit, path, transcript),
         "next_after": transcript.next_after if after is not None else None,
         "is_newest": after is None and before is None,
         "earlier": transcript.messages[0].seq if has_earlier else None,
@@ -41,11 +46,27 @@ async def show(visit: Visit) -> dict[str, Any]:
         "begun_with": [] if origin is None or has_earlier else await _until(visit, origin),
         "clip": None if "whole" in visit.query else CLIP,
         "timers": timers.timers,
+        "state": now,
         "may_speak": not session.is_system and visit.may_decide(key),
         "is_system": session.is_system,
         # So that a form that is sent twice says it once.
         "once": secrets.token_urlsafe(16),
     }
+
+
+async def _entries(
+    visit: Visit, path: str, transcript: Transcript
+) -> list[TranscriptMessage | ToolCard]:
+    """Return the messages with the calls of tools between them, in the order of the log."""
+    messages = transcript.messages
+    if not messages:
+        return []
+    found = await visit.api.get(
+        Timeline, f"{path}/timeline", after=messages[0].seq - 1, limit=RECORDS_MAX
+    )
+    last = messages[-1].seq if transcript.next_after else None
+    cards = [one for one in cards_of(found.records) if last is None or one.seq < last]
+    return sorted([*messages, *cards], key=lambda one: one.seq)
 
 
 async def _until(visit: Visit, origin: Forked) -> list[TranscriptMessage]:
@@ -68,7 +89,12 @@ async def act(visit: Visit) -> str:
     path = f"/api/sessions/{key}"
     match visit.wanted("do"):
         case "say":
-            body = {"text": visit.wanted("text"), "idempotency_key": visit.wanted("once")}
+            body: dict[str, Any] = {"text": visit.wanted("text")}
+            body["idempotency_key"] = visit.wanted("once")
+            if visit.file is not None:
+                name, data = visit.file
+                kept = await visit.api.upload("/api/attachments", data, name=name)
+                body["attachments"] = [kept["hash"]]
             await visit.api.send("POST", f"{path}/messages", body)
         case "stop":
             await visit.api.send("POST", f"{path}/stop")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ...http.wire import Timeline
-from ..tree import causes_of
-from ..visit import Visit
+from ....http.wire import Timeline
+from ...tree import causes_of
+from ...visit import Visit
 
 SHOWN_MAX: Final = 100
 

@@ -1,0 +1,46 @@
+"""Channels and deliveries: the ways out, what waits or is unclear, and what was given up."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final, get_args
+from urllib.parse import urlencode
+
+from ...work.deliveries import ChannelList, DeliveryList
+from ...work.letters import DeadLetterPage
+from ...work.outbox import DeliveryState
+from ..visit import Visit, segment_of
+
+LETTERS_MAX: Final = 50
+
+
+async def show(visit: Visit) -> dict[str, Any]:
+    state = visit.query.get("state") or None
+    channels, found, letters = await asyncio.gather(
+        visit.api.get(ChannelList, "/api/channels"),
+        visit.api.get(DeliveryList, "/api/deliveries", state=state),
+        visit.api.get(DeadLetterPage, "/api/dead", open=True, limit=LETTERS_MAX),
+    )
+    return {
+        "channels": channels.channels,
+        "deliveries": found.deliveries,
+        "letters": letters.letters,
+        "has_more": letters.next_after is not None,
+        "state": state or "",
+        "states": ("", *get_args(DeliveryState)),
+        "tried": {name: visit.query.get(name, "") for name in ("tried", "outcome", "reason")},
+    }
+
+
+async def act(visit: Visit) -> str:
+    """Try a channel, or end a dead letter. Raises: Problem."""
+    match visit.wanted("do"):
+        case "try":
+            path = f"/api/channels/{segment_of(visit.wanted('name'))}/trials"
+            went = await visit.api.send("POST", path)
+            told = {"tried": went["channel"], "outcome": went["outcome"], "reason": went["reason"]}
+            return f"/deliveries?{urlencode(told)}"
+        case "requeue" | "discard" as what:
+            id_ = segment_of(visit.wanted("id"))
+            await visit.api.send("POST", f"/api/dead/{id_}/{what}")
+    return "/deliveries"

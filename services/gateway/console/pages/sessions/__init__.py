@@ -1,0 +1,1 @@
+"""Conversations, and all that is to be seen of a session."""

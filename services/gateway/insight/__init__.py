@@ -1,0 +1,1 @@
+"""What is to be known of a session beside what was said: calls of models, its gates, its tokens."""

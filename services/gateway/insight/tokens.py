@@ -1,0 +1,85 @@
+"""GET /api/sessions/{key}/tokens: an answer in the making, as Server-Sent Events.
+
+What the WebSocket sends as frames of type `token`, for who only reads. Tokens are never stored: one
+that comes too fast is left out, and the committed message replaces them all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any, Final
+
+from fastapi import Response
+
+from vigil.settings.tokens import Principal
+from vigil.subjects import SessionKey
+
+from ..edge import Edge
+from ..endpoint import Endpoint
+from ..http.routes import Caller, Session, Shared
+from ..http.wire import TokenFrame
+from ..signals.endpoint import HEAD, MEDIA_TYPE, send_more, until_gone
+from ..signals.feed import HEARTBEAT
+
+QUEUE_MAX: Final = 500
+SILENCE_S: Final = 15.0
+"""After which a comment shows that the stream lives."""
+
+
+async def get_tokens(edge: Shared, caller: Caller, session: Session) -> Response:
+    """Follow the answers in the making of a conversation, as Server-Sent Events."""
+    return TokenEvents(edge, caller, session)
+
+
+class TokenEvents(Response):
+    """One open stream."""
+
+    def __init__(self, edge: Edge, principal: Principal, session: SessionKey) -> None:
+        super().__init__(media_type=MEDIA_TYPE)
+        self._edge = edge
+        self._principal = principal
+        self._session = session
+        self._frames: asyncio.Queue[str] = asyncio.Queue(QUEUE_MAX)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        with self._edge.places.hold(self._principal.user):
+            await self._edge.live.join(self._session, self._take)
+            serving = asyncio.create_task(self._serve(send), name="gateway-token-stream")
+            gone = asyncio.create_task(until_gone(receive), name="gateway-token-stream")
+            stopping = asyncio.create_task(self._edge.stopping.wait(), name="gateway-token-stream")
+            parts = (serving, gone, stopping)
+            try:
+                await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for part in parts:
+                    part.cancel()
+                await asyncio.gather(*parts, return_exceptions=True)
+                await self._edge.live.leave(self._session, self._take)
+
+    def _take(self, frame: str) -> None:
+        with contextlib.suppress(asyncio.QueueFull):
+            self._frames.put_nowait(frame)
+
+    async def _serve(self, send: Any) -> None:
+        await send(HEAD)
+        await send_more(send, HEARTBEAT)
+        while self._is_let_in():
+            try:
+                async with asyncio.timeout(SILENCE_S):
+                    frame = await self._frames.get()
+            except TimeoutError:
+                await send_more(send, HEARTBEAT)
+            else:
+                await send_more(send, f"event: token\ndata: {frame}\n\n".encode())
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    def _is_let_in(self) -> bool:
+        now = self._edge.clock.now()
+        return self._edge.tokens.find_id(self._principal.token_id, now) is not None
+
+
+_PATH: Final = "/api/sessions/{key}/tokens"
+ENDPOINTS: Final = (
+    Endpoint("GET", _PATH, get_tokens, {}, (404, 422, 429, 503), events=TokenFrame),
+)

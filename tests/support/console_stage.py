@@ -1,0 +1,129 @@
+"""A person whose pages of the console all have something to show, made as it would come about.
+
+Talk, follow-ups, requests, a row of the timetable and a channel that doesn't answer are real; what
+would take days, or a real model's bill, is written as the services would write it.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import httpx2
+import msgspec
+from msgspec.structs import replace
+
+from tests.support.agent import ask, follow_up, tell
+from tests.support.gateway import until
+from tests.support.goal_records import action_of
+from tests.support.hands_records import SHELF
+from tests.support.remembering import save
+from tests.support.world import Person, World
+from vigil.board.kept import ACTIONS, KeptBoard
+from vigil.bus.kv import KeyValue
+from vigil.contracts import Change, DeadLetter, encode
+from vigil.contracts.costs import CostRow, DayOfCosts
+from vigil.subjects import Scope, SessionKey, token_of
+
+KEY: Final = SessionKey("ann", "vigil", "plants")
+MAILS: Final = SessionKey("ann", "vigil", "mails")
+"""A thread that outside content came into, so that what it leads to needs leave."""
+TIERS: Final = (("main", "claude-sonnet", 310_000), ("cheap", "claude-haiku", 21_000))
+DAYS: Final = 14
+
+
+class Stage:
+    """Ann, in a running world."""
+
+    def __init__(self, world: World, ann: Person) -> None:
+        self.world = world
+        self.ann = ann
+        self.api: httpx2.AsyncClient = ann.http
+        self.letter = ""
+        self.ids: dict[str, str] = {}
+
+    async def _made(self, what: str, path: str, **body: Any) -> None:
+        answer = await self.api.post(path, json=body)
+        assert answer.status_code == 201, answer.text
+        self.ids[what] = answer.json()["id"]
+
+    async def fill(self) -> None:
+        """Let everything come about."""
+        await self._talk()
+        await self._plan()
+        await self._remember()
+        await self._write_down()
+
+    async def _talk(self) -> None:
+        say = self.ann.exchange
+        await say("My basil is called Bruno. It stands at the kitchen window.")
+        await say(ask(follow_up("water", 3600, keep=True, reason="Is Bruno's soil dry?")))
+        await say(ask(("memory_recall", {"query": "basil"})))
+        await say(ask(tell("The heating is on: Bruno may need more water.", "phone")))
+        mails = self.world.talk(str(MAILS))
+        await mails.ended(await mails.outside(ask(("shell", {"command": "df -h /var"}))))
+        await self.world.at_rest()
+        await until(self._is_asked, "it asks for leave")
+
+    async def _is_asked(self) -> bool:
+        found = (await self.api.get("/api/approvals")).json()["approvals"]
+        if found:
+            self.ids["request"] = found[0]["id"]
+        return bool(found)
+
+    async def _plan(self) -> None:
+        await self._made("task", "/api/tasks", title="Repot Bruno", description="Bigger pot, soil")
+        other = {"title": "Ask the neighbour about the balcony", "status": "backlog"}
+        await self._made("other", "/api/tasks", description="", **other)
+        await self._made("goal", "/api/goals", description="Keep every plant alive over winter")
+        row = {"name": "Morning weather", "cron": "0 7 * * *"}
+        await self._made("row", "/api/cron", prompt="Can the plants stay outside?", **row)
+        grant = {"tool": "shell", "constraints": [{"kind": "argv", "argv": ["df", "-h"]}]}
+        await self._made("grant", "/api/grants", **grant)
+
+    async def _remember(self) -> None:
+        basil = await save(self.api, "Ann's basil is called Bruno", type="fact", source="notes")
+        window = await save(self.api, "Bruno stands at the kitchen window", source="chat:plants")
+        await save(self.api, "Ann waters her plants in the evening", type="preference")
+        self.ids["memory"] = basil
+        link = {"from_id": window, "to_id": basil, "relation": "part_of"}
+        await self.api.post("/api/memories/associate", json=link)
+
+    async def _write_down(self) -> None:
+        """Write what would take days, or a model with a price."""
+        admin, now = self.world.admin, datetime.now(UTC)
+        bus = await self.world.stack.bus("cortex")
+        for back in range(DAYS):
+            rows = tuple(
+                CostRow(agent="vigil", cause="plants", tier=tier, model=model,
+                        calls=(back * 7) % 11 + 1, micro_usd=micro * ((back * 5) % 7 + 1),
+                        input_tokens=9_000, cache_read_tokens=41_000, output_tokens=2_100)
+                for tier, model, micro in TIERS
+            )  # fmt: skip
+            costs = DayOfCosts(user="ann", rows=rows)
+            name = f"{(now - timedelta(days=back)).date()}.costs.{token_of('ann')}"
+            await KeyValue(bus, "BUDGETS").put(name, msgspec.json.encode(costs))
+        await KeyValue(admin, "TOOLS").put("files", encode(replace(SHELF, source="files")))
+        board = KeptBoard(admin, ACTIONS)
+        for number, what in enumerate(("Looked whether it freezes tonight", "Turned the lamp on")):
+            action = action_of(id=f"{number}" * 32, description=what, created_at=now)
+            await board.create(lambda _, made=action: made, Scope("vigil", "ann"),
+                               Change(by="vigil"), now)  # fmt: skip
+        letter = DeadLetter(
+            id="cortex-SESSIONS-9", service="cortex", stream="SESSIONS", subject=KEY.in_user, seq=9,
+            cause="the message could not be read", at=now, data=b"{",
+        )  # fmt: skip
+        self.letter = letter.id
+        await admin.publish(KEY.dead("cortex"), encode(letter))
+
+
+async def set_up(world: World) -> Stage:
+    """Return Ann, with something on every page."""
+    stage = Stage(world, await world.person(str(KEY), has_socket=False))
+    await stage.fill()
+
+    async def is_memory_there() -> bool:
+        return bool((await stage.api.get("/api/memories")).json()["memories"])
+
+    await until(is_memory_there, "memories are there")
+    return stage
