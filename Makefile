@@ -63,7 +63,7 @@ down: ## Stop what `make up` started.
 
 # The checks run beside the tests, and say what they found when those are done: types alone take one of
 # two cores for as long as it takes to compile the tests.
-test: $(VENV)/.installed-node $(VENV)/.installed-mcp $(VENV)/.installed-sandbox $(VENV)/.installed-dev ## All checks and the whole test suite (ARGS="tests/docs -k why": a part of it).
+test: $(VENV)/.installed-node $(VENV)/.installed-mcp $(VENV)/.installed-system $(VENV)/.installed-dev ## All checks and the whole test suite (ARGS="tests/docs -k why": a part of it).
 	@{ { $(CHECK); } >$(CHECKED) 2>&1 || \
 		{ echo "make check failed: what it found follows after the tests" >&2; exit 1; }; } & checks=$$!; \
 	{ $(TESTS); } && tests=0 || tests=1; \
@@ -127,15 +127,17 @@ $(VENV)/.installed-peers: bench/peers/peers.lock | $(BIN)/python
 		--only-binary=:all: --require-hashes --requirement $<
 	@touch $@
 
-# Tests of the sandbox want bubblewrap, which is no Python package. Only root in a container or on a
-# machine for tests gets it installed; elsewhere, those tests are skipped and say so. Landlock, the
-# other sandbox, needs nothing.
-$(VENV)/.installed-sandbox: | $(BIN)/python
-	@if command -v bwrap >/dev/null; then touch $@; \
+# Tests of the sandbox want bubblewrap, those of the console a Chromium, which are no Python packages. Only root in
+# a container or on a machine for tests gets them installed; elsewhere, those tests are skipped and say so.
+# Landlock, the other sandbox, needs nothing.
+$(VENV)/.installed-system: | $(BIN)/python
+	@missing=; command -v bwrap >/dev/null || missing=bubblewrap; \
+	command -v chromium >/dev/null || missing="$$missing chromium"; \
+	if [ -z "$$missing" ]; then touch $@; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
 		{ apt-get update --quiet=2 && \
-		apt-get install --quiet=2 --yes --no-install-recommends bubblewrap; } >&2; then touch $@; \
-	else echo "No bubblewrap: its tests will be skipped." >&2; fi
+		apt-get install --quiet=2 --yes --no-install-recommends $$missing; } >&2; then touch $@; \
+	else echo "Not there: $$missing. Their tests will be skipped." >&2; fi
 
 # For the examples in JavaScript. Without npm their tests are skipped, and say so.
 $(VENV)/.installed-node: examples/node/package-lock.json
@@ -146,7 +148,8 @@ $(VENV)/.installed-node: examples/node/package-lock.json
 		touch $@; \
 	else echo "No npm: the examples for Node won't be tested." >&2; fi
 
-# The reference servers of MCP, which tests run unchanged. Without npm their tests are skipped.
+# The reference servers of MCP, and axe for the console's pages, which tests run unchanged. Without npm
+# those tests are skipped.
 $(VENV)/.installed-mcp: tests/mcp_servers/package-lock.json
 	@if command -v npm >/dev/null; then \
 		mkdir -p $(VENV)/mcp; \

@@ -1,8 +1,10 @@
-"""The console in a real Chromium: with scripts and without, live, by keyboard, light and dark."""
+"""The console in a real Chromium, driven as a person would: talk, decide, look, live, by keys."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
@@ -10,11 +12,16 @@ from typing import Any, Final
 import pytest
 import pytest_asyncio
 
-from tests.support import approvals, chromium
+from tests.support import approvals, chromium, console_stage
+from tests.support.agent import ask, follow_up
+from tests.support.channels import channel_of
 from tests.support.chromium import Tab
 from tests.support.console import link_of, pages, signal
-from tests.support.gateway import Gate, until
-from tests.support.remembering import running_memories
+from tests.support.console_stage import KEY, Stage
+from tests.support.gateway import until
+from tests.support.receiver import running_receiver, status
+from tests.support.world import running_world
+from vigil.clock import SystemClock
 from vigil.subjects import SessionKey
 
 pytestmark = [
@@ -23,52 +30,125 @@ pytestmark = [
 ]
 ANN: Final = SessionKey("ann", "vigil", "t1")
 HOSTILE: Final = "</textarea><script>window.isHurt = 1</script><img src=x onerror=window.isHurt=1>"
-AXE: Final = os.environ.get("VIGIL_AXE", "")
-"""The path of axe.min.js, of the package axe-core."""
+_ROOT: Final = Path(__file__).parents[2]
+AXE: Final = _ROOT / ".venv" / "mcp" / "node_modules" / "axe-core" / "axe.min.js"
+"""Of the packages in tests/mcp_servers; without npm it isn't there."""
+PICTURES: Final = Path(os.environ.get("VIGIL_PICTURES", _ROOT / ".venv" / "pictures"))
+"""Where pictures of the pages are kept."""
+RULES: Final = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
+_ID: Final = re.compile(r"[0-9a-f]{32}|:")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def gate(tmp_path_factory: Any) -> AsyncIterator[Gate]:
+async def stage(tmp_path_factory: Any) -> AsyncIterator[Stage]:
+    """All services; Ann has something on every page, and her phone doesn't answer."""
     home: Path = tmp_path_factory.mktemp("home")
-    async with running_memories(home) as gate:
-        yield gate
+    with pytest.MonkeyPatch.context() as patch:
+        async with running_receiver(status(400, "No")) as receiver:
+            options = {"channels": {"phone": channel_of(receiver)}, "autonomy": {"cooldown_ms": 0}}
+            clock = SystemClock()
+            async with running_world(home, patch, clock, has_hands=True, **options) as world:
+                yield await console_stage.set_up(world)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def tab(gate: Gate, tmp_path_factory: Any) -> AsyncIterator[Tab]:
+async def tab(stage: Stage, tmp_path_factory: Any) -> AsyncIterator[Tab]:
     """Ann is signed in: by the link, as `vigil console` opens it."""
     async with chromium.opened(tmp_path_factory.mktemp("profile")) as tab:
         await tab.look()
-        link = await link_of(gate, await gate.token("ann"))
-        await tab.go(f"http://127.0.0.1:{gate.port}{link}")
+        link = await link_of(stage.world.gate, stage.ann.token)
+        await tab.go(f"http://127.0.0.1:{stage.world.gate.port}{link}")
         await tab.press("form button")
         assert await tab.run("location.pathname") == "/console"
         yield tab
 
 
-def url(gate: Gate, path: str = "") -> str:
-    return f"http://127.0.0.1:{gate.port}/console{path}"
+def url(stage: Stage, path: str = "") -> str:
+    return f"http://127.0.0.1:{stage.world.gate.port}/console{path}"
 
 
-async def told(gate: Gate, tab: Tab, holds: str) -> None:
+async def fill(tab: Tab, selector: str, text: str) -> None:
+    """Put a text in the place of what a field holds."""
+    await tab.run(f"document.querySelector({json.dumps(selector)}).value = ''")
+    await tab.type(selector, text)
+
+
+async def shows(tab: Tab, text: str) -> None:
+    await tab.until(f"document.body.innerText.includes({json.dumps(text)})")
+
+
+async def test_a_person_talks_and_hears_live(stage: Stage, tab: Tab) -> None:
+    """The answer and a follow-up come by themselves; then the conversation is forked."""
+    await tab.go(url(stage, f"/conversations/{KEY}"))
+    await tab.type("textarea[name=text]", ask(follow_up("soil", 1, "Bruno is thirsty", keep=True)))
+    await tab.press("form[enctype] button")
+    await shows(tab, "Agent follow-up")
+    await tab.press("button[name=turn]")
+    assert "/conversations/ann:vigil:plants-fork-" in await tab.run("location.pathname")
+    text = await tab.text()
+    assert "My basil is called Bruno" in text
+    assert "follow-up" not in text
+    await tab.type("textarea[name=text]", "Where does it stand?")
+    await tab.press("form[enctype] button")
+    await shows(tab, "re: Where does it stand?")
+    assert tab.complaints == []
+
+
+async def test_a_person_decides_moves_and_undoes(stage: Stage, tab: Tab) -> None:
+    """From page to page, each by what it offers."""
+    await tab.go(url(stage))
+    await tab.press("#needs + ul a")
+    await tab.run("document.querySelector('details').open = true")
+    await fill(tab, "textarea[name=input]", '{"command": "df -h"}')
+    await tab.press("button[value=edit]")
+    assert "Nothing waits for you" in await tab.text()
+    (decided,) = (await stage.api.get("/api/approvals?state=edited")).json()["approvals"]
+    assert decided["edited"] == {"command": "df -h"}
+    await tab.go(url(stage, f"/tasks/{stage.ids['other']}"))
+    await tab.press("form button[name=status]")
+    await tab.go(url(stage, "/grants"))
+    await tab.press("main button.stop")
+    assert "Nothing is allowed" in await tab.text()
+    await tab.go(url(stage, f"/timetable/{stage.ids['row']}"))
+    await tab.press("button[value=pause]")
+    assert await tab.run("document.querySelector('button[value=resume]') !== null")
+    await tab.go(url(stage, "/deliveries"))
+    (letter,) = (await stage.api.get("/api/dead?service=delivery")).json()["letters"]
+    await tab.press(f"form:has([value='{letter['id']}']) button[value=requeue]")
+    assert letter["id"] not in await tab.text()
+    await tab.go(url(stage, "/memories"))
+    await tab.type("input[name=q]", "basil")
+    await tab.press("[role=search] button")
+    assert "called Bruno" in await tab.text()
+    await tab.run("document.querySelector('details').open = true")
+    await fill(tab, "details input[name=source]", "notes")
+    await tab.press("details button")
+    assert "called Bruno" not in await tab.text()
+    assert tab.complaints == []
+
+
+async def told(stage: Stage, tab: Tab, holds: str) -> None:
     """Tell that something happened, until the page has noticed: its stream may just begin."""
 
     async def is_noticed() -> bool:
-        await signal(gate, ANN)
+        await signal(stage.world.gate, ANN)
         return bool(await tab.run(holds))
 
     await until(is_noticed, holds, within_s=30)
 
 
-async def test_pages_change_by_themselves_and_never_under_ones_hands(gate: Gate, tab: Tab) -> None:
-    await tab.go(url(gate, "/inbox"))
+async def test_pages_change_by_themselves_and_never_under_ones_hands(
+    stage: Stage, tab: Tab
+) -> None:
+    gate = stage.world.gate
+    await tab.go(url(stage, "/inbox"))
     await approvals.ask(gate, approvals.request(ANN, "a" * 32, reason=HOSTILE))
-    await told(gate, tab, "document.body.innerText.includes('window.isHurt')")
+    await told(stage, tab, "document.body.innerText.includes('window.isHurt')")
     assert await tab.run("window.isHurt") is None
-    await tab.go(url(gate, f"/conversations/{ANN}"))
+    await tab.go(url(stage, f"/conversations/{ANN}"))
     await tab.type("textarea", "half a sentence")
     await gate.say(str(ANN), "news from the agent", effect_id="e1")
-    await told(gate, tab, "!document.getElementById('news').hidden")
+    await told(stage, tab, "!document.getElementById('news').hidden")
     assert await tab.run("document.querySelector('textarea').value") == "half a sentence"
     assert "news from the agent" not in await tab.text()
     await tab.press("#news a")
@@ -76,22 +156,22 @@ async def test_pages_change_by_themselves_and_never_under_ones_hands(gate: Gate,
     assert tab.complaints == []
 
 
-async def test_a_call_is_edited_and_let_run_without_scripts(gate: Gate, tab: Tab) -> None:
+async def test_a_call_is_edited_and_let_run_without_scripts(stage: Stage, tab: Tab) -> None:
+    gate = stage.world.gate
     await tab.look(script=False)
     await approvals.ask(gate, approvals.request(ANN, "b" * 32, reason="the disk is full"))
-    await tab.go(url(gate, f"/inbox/{'b' * 32}"))
+    await tab.go(url(stage, f"/inbox/{'b' * 32}"))
     await tab.run("document.querySelector('details').open = true")
-    await tab.run("document.querySelector('textarea').value = ''")
-    await tab.type("textarea", '{"command": "df -h"}')
+    await fill(tab, "textarea", '{"command": "df -h"}')
     await tab.press("button[value=edit]")
     assert await tab.run("location.pathname") == "/console/inbox"
-    (order,) = await gate.admin.read(ANN.stream, [ANN.in_event("control")])
-    assert b'"input":{"command":"df -h"}' in order.data
+    orders = await gate.admin.read(ANN.stream, [ANN.in_event("control")])
+    assert b'"input":{"command":"df -h"}' in orders[-1].data
     await tab.look()
 
 
-async def test_the_keyboard_leads_everywhere(gate: Gate, tab: Tab) -> None:
-    await tab.go(url(gate))
+async def test_the_keyboard_leads_everywhere(stage: Stage, tab: Tab) -> None:
+    await tab.go(url(stage))
     await tab.run("window.isOld = true")
     await tab.key("g")
     await tab.key("c")
@@ -109,46 +189,44 @@ async def test_the_keyboard_leads_everywhere(gate: Gate, tab: Tab) -> None:
     await tab.run("localStorage.clear()")
 
 
-@pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
-async def test_each_page_fits_and_is_for_everybody(gate: Gate, tab: Tab, is_dark: bool) -> None:
-    """Nothing is against the policy; at a phone's width nothing is cut; axe finds nothing."""
-    await tab.look(is_dark=is_dark, width=390)
-    below = (f"/conversations/{ANN}", f"/conversations/{ANN}/timeline", f"/inbox/{'a' * 32}")
-    wrong = []
-    for path in (*pages(), *below):
-        await tab.go(url(gate, path))
-        if await tab.run("document.documentElement.scrollWidth > innerWidth"):
-            wrong.append((path, "is wider than the screen"))
-        for one in await violations(tab):
-            wrong.append((path, *one))
+async def test_each_page_fits_and_is_for_everybody(stage: Stage, tab: Tab) -> None:
+    """On a desk in daylight and on a phone at night: nothing is cut, axe finds nothing, nothing is
+    against the policy. How each looks is kept."""
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    if AXE.exists():
+        await tab.call("Page.addScriptToEvaluateOnNewDocument", source=AXE.read_text())
+    wrong: list[tuple[str, ...]] = []
+    for path in (*pages(), *stage.below()):
+        await tab.look()
+        await tab.go(url(stage, path))
+        for kind, is_dark, width in (("desk", False, 1280), ("phone", True, 390)):
+            await tab.look(is_dark=is_dark, width=width)
+            if await tab.run("document.documentElement.scrollWidth > innerWidth"):
+                wrong.append((path, kind, "is wider than the screen"))
+            if AXE.exists():
+                rules = RULES if is_dark else {"type": "rule", "values": ["color-contrast"]}
+                found = await tab.run(
+                    f"axe.run({{runOnly: {json.dumps(rules)}, resultTypes: ['violations']}})"
+                    ".then(r => r.violations.map(v => [v.id, v.nodes[0].html]))"
+                )
+                wrong += [(path, kind, *one) for one in found]
+            name = _ID.sub("", path).strip("/").replace("/", "-") or "today"
+            await tab.picture(PICTURES / f"{name}-{kind}.png")
     assert not wrong
     assert tab.complaints == []
     await tab.look()
 
 
-async def violations(tab: Tab) -> list[list[str]]:
-    """Return what axe-core finds, if it's here."""
-    if not AXE:
-        return []
-    await tab.run(Path(AXE).read_text() + ";0")
-    tags = "['wcag2a','wcag2aa','wcag21a','wcag21aa','wcag22aa','best-practice']"
-    found: list[list[str]] = await tab.run(
-        f"axe.run({{runOnly: {tags}}}).then(r => r.violations.map(v => [v.id, v.nodes[0].html]))"
-    )
-    return found
-
-
-async def test_no_other_page_frames_it_or_sends_its_forms(gate: Gate, tab: Tab) -> None:
+async def test_no_other_page_frames_it_or_sends_its_forms(stage: Stage, tab: Tab) -> None:
     """From the same machine on another port, which is the same site to a browser."""
-    await tab.go(url(gate))
-    other = f"http://localhost:{gate.port}/openapi.json"
-    await tab.go(other)
+    await tab.go(url(stage))
+    await tab.go(f"http://localhost:{stage.world.gate.port}/openapi.json")
     await tab.run(
         f"""(() => {{
             document.body.innerHTML = '<iframe></iframe><form method=post></form>';
-            document.querySelector('iframe').src = '{url(gate)}';
+            document.querySelector('iframe').src = '{url(stage)}';
             const form = document.querySelector('form');
-            form.action = '{url(gate, "/pause")}';
+            form.action = '{url(stage, "/pause")}';
             for (const [name, value] of [['whose', 'mine'], ['to', 'on']]) {{
                 const field = document.createElement('input');
                 field.name = name; field.value = value; form.append(field);
@@ -163,5 +241,5 @@ async def test_no_other_page_frames_it_or_sends_its_forms(gate: Gate, tab: Tab) 
     await tab.run("window.isOld = true; document.querySelector('form').submit()")
     await tab.arrived()
     assert "this has to come from a page of the console itself" in await tab.text()
-    await tab.go(url(gate))
+    await tab.go(url(stage))
     assert "End my pause" not in await tab.text()

@@ -6,6 +6,7 @@ Only what the console's tests need. It has a profile of its own, and ends with t
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import itertools
 import json
@@ -24,6 +25,8 @@ from tests.support.pauses import pauses
 
 NAMES: Final = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 WAIT_S: Final = 30.0
+PICTURE_HEIGHT_MAX: Final = 2_000
+"""In pixels."""
 
 
 def binary() -> str | None:
@@ -113,6 +116,16 @@ class Tab:
         """Press a key that writes `text`."""
         await self.call("Input.dispatchKeyEvent", type="keyDown", key=text, text=text)
         await self.call("Input.dispatchKeyEvent", type="keyUp", key=text)
+
+    async def picture(self, file: Path) -> None:
+        """Keep how the page looks, down to `PICTURE_HEIGHT_MAX`."""
+        size = await self.run("[document.documentElement.scrollHeight, innerWidth]")
+        clip = {"x": 0, "y": 0, "width": size[1], "height": min(size[0], PICTURE_HEIGHT_MAX)}
+        shot = await self.call(
+            "Page.captureScreenshot", format="png", captureBeyondViewport=True,
+            clip=clip | {"scale": 1},
+        )  # fmt: skip
+        file.write_bytes(base64.b64decode(shot["data"]))
 
     async def text(self) -> str:
         return str(await self.run("document.body.innerText"))

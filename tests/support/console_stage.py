@@ -6,6 +6,7 @@ would take days, or a real model's bill, is written as the services would write 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -39,13 +40,27 @@ class Stage:
         self.world = world
         self.ann = ann
         self.api: httpx2.AsyncClient = ann.http
-        self.letter = ""
+        self.turn = 0
+        """Sequence of the turn of the last answer."""
+        self.said = ""
+        """The id of that answer."""
         self.ids: dict[str, str] = {}
 
     async def _made(self, what: str, path: str, **body: Any) -> None:
         answer = await self.api.post(path, json=body)
         assert answer.status_code == 201, answer.text
         self.ids[what] = answer.json()["id"]
+
+    def below(self) -> Iterator[str]:
+        """Yield the paths of pages of one thing."""
+        talk = f"/conversations/{KEY}"
+        yield from (talk, f"{talk}/timeline", f"{talk}/records/{self.turn}")
+        yield f"/prompts/{KEY}/{self.turn}"
+        yield from (f"/tasks/{self.ids['task']}", f"/goals/{self.ids['goal']}")
+        yield f"/timetable/{self.ids['row']}"
+        yield from (f"/memories/{self.ids['memory']}?agentId=vigil", "/memories/graph")
+        yield f"/inbox/{self.ids['request']}"
+        yield f"/why?id={self.said}&session={KEY}"
 
     async def fill(self) -> None:
         """Let everything come about."""
@@ -60,6 +75,8 @@ class Stage:
         await say(ask(follow_up("water", 3600, keep=True, reason="Is Bruno's soil dry?")))
         await say(ask(("memory_recall", {"query": "basil"})))
         await say(ask(tell("The heating is on: Bruno may need more water.", "phone")))
+        last = (await self.ann.transcript())[-1]
+        self.turn, self.said = last["turn_seq"], last["id"]
         mails = self.world.talk(str(MAILS))
         await mails.ended(await mails.outside(ask(("shell", {"command": "df -h /var"}))))
         await self.world.at_rest()
@@ -113,7 +130,6 @@ class Stage:
             id="cortex-SESSIONS-9", service="cortex", stream="SESSIONS", subject=KEY.in_user, seq=9,
             cause="the message could not be read", at=now, data=b"{",
         )  # fmt: skip
-        self.letter = letter.id
         await admin.publish(KEY.dead("cortex"), encode(letter))
 
 

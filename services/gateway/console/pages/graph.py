@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from vigil.memory.wire import MemoryGraph
 
-from ..graph import SIZE, placed
+from ..shapes.graph import SIZE, placed
 from ..visit import Visit
 
 SHOWN_MAX: Final = 300

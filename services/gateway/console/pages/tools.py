@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...work.tools import ToolList
-from ..differences import differences
+from ..shapes.differences import differences
 from ..visit import Visit
 
 

@@ -8,9 +8,12 @@ import msgspec
 
 from ...contracts import Edge
 from ..operation import McpTool, Operation, Route
-from ..questions import Id, Limit, MemoryView, Question, Reply, described
+from ..questions import Id, MemoryView, Question, Reply, described
 from ..view import Pick, picked
 from ..wire import MemoryGraph
+
+NODES_MAX: Final = 300
+"""More dots nobody tells apart on a page."""
 
 
 class GetGraph(Question, frozen=True, kw_only=True):
@@ -21,7 +24,7 @@ class GetGraph(Question, frozen=True, kw_only=True):
         described("The memory to begin with. Leave it out for the best connected."),
     ] = None
     depth: Annotated[int, msgspec.Meta(ge=1, le=3), described("How many steps away.")] = 1
-    limit: Annotated[Limit, described("How many at most.")] = 100
+    limit: Annotated[int, msgspec.Meta(ge=1, le=NODES_MAX), described("How many at most.")] = 100
 
 
 class Graph(Reply, frozen=True, kw_only=True):

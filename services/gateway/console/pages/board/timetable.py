@@ -11,7 +11,7 @@ from vigil.contracts.board.slot import SlotState
 from ....http.problem import Problem
 from ....timetable.rows import RowListing
 from ....timetable.slots import SlotListing
-from ...calendar import monday_of, week_of
+from ...shapes.calendar import monday_of, week_of
 from ...visit import Visit, segment_of
 
 SLOTS_MAX: Final = 100

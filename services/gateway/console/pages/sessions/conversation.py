@@ -11,7 +11,7 @@ from vigil.subjects import SessionKey
 from ....http.problem import Problem
 from ....http.wire import Forked, Timeline, TimerList, Transcript, TranscriptMessage
 from ....insight.now import SessionNow
-from ...cards import ToolCard, cards_of
+from ...shapes.cards import ToolCard, cards_of
 from ...visit import Visit
 
 SHOWN_MAX: Final = 50

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ....http.wire import Timeline
-from ...tree import causes_of
+from ...shapes.tree import causes_of
 from ...visit import Visit
 
 SHOWN_MAX: Final = 100

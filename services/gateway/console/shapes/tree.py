@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ..http.wire import TimelineRecord
+from ...http.wire import TimelineRecord
 
 _AT: Final = ("at", "created_at", "decided_at")
 _TOLD: Final = ("text", "content", "reason", "message", "data", "goal", "timer_id")

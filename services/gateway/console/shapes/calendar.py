@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from ..timetable.rows import RowView
-from ..timetable.slots import SlotView
+from ...timetable.rows import RowView
+from ...timetable.slots import SlotView
 
 SHOWN_MAX: Final = 12
 """Entries of one day."""

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from ..http.wire import TimelineRecord
-from .text import clip
+from ...http.wire import TimelineRecord
+from ..text import clip
 
 INPUT_MAX: Final = 3_000
 """Characters of arguments; the record itself has them whole."""

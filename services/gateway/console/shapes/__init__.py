@@ -1,0 +1,1 @@
+"""How things look, decided without I/O: a week, a graph, a tree of causes, cards, differences."""
