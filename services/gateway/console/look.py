@@ -32,6 +32,8 @@ def _environment() -> jinja2.Environment:
         "exact": text.as_json,
         "thread": text.thread_of,
         "agent": text.agent_of,
+        "weight": text.weight,
+        "tojson_start": text.start_of_json,
         "epoch": text.epoch_of,
         "words": text.words,
         "at": jinja2.pass_context(lambda context, at: text.moment(at, context["zone"])),

@@ -57,7 +57,9 @@ def shown(value: Any) -> Any:
 def short(value: Any) -> str:
     """Return a text for a list, in one line."""
     text = str(value)
-    return clip(" ".join(text[: 4 * SHORT].split()) if len(text) > SHORT else text, SHORT)
+    if len(text) > SHORT:
+        text = " ".join(text[: 4 * SHORT].split())
+    return clip(visible(text), SHORT)
 
 
 def moment(at: datetime | None, zone: ZoneInfo) -> Markup:
@@ -87,6 +89,20 @@ def as_json(value: Any) -> Markup:
     """
     made = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     return escape("\n".join(glyphs.visible(line) for line in made.split("\n")))
+
+
+def start_of_json(value: Any) -> str:
+    """Return what a value begins with, as JSON."""
+    return msgspec.json.encode(value)[:LENGTH_MAX].decode(errors="replace")
+
+
+def weight(value: Any) -> int:
+    """Return how many characters `as_json` writes for a value, about.
+
+    >>> weight({"a": 1})
+    7
+    """
+    return len(msgspec.json.encode(value))
 
 
 def thread_of(session_key: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Final, get_args
 from ...work.cost import By, Costs
 from ..visit import Visit
 
+LINES_MAX: Final = 400
 DIVIDED: Final[tuple[str, ...]] = get_args(By)
 
 
@@ -14,4 +15,12 @@ async def show(visit: Visit) -> dict[str, Any]:
     by = [one for one in DIVIDED if f"by_{one}" in visit.query] or ["day"]
     days = visit.query.get("days", "7")
     costs = await visit.api.get(Costs, "/api/cost", days=days, by=by)
-    return {"costs": costs, "by": by, "divided": DIVIDED, "days": days}
+    more = max(len(costs.lines) - LINES_MAX, 0)
+    return {
+        "lines": costs.lines[:LINES_MAX],
+        "more": more,
+        "costs": costs,
+        "by": by,
+        "divided": DIVIDED,
+        "days": days,
+    }

@@ -11,6 +11,7 @@ from ...work.letters import DeadLetterPage
 from ..visit import Visit
 
 LETTERS_MAX: Final = 50
+CIRCUITS_MAX: Final = 100
 
 
 async def show(visit: Visit) -> dict[str, Any]:
@@ -24,7 +25,7 @@ async def show(visit: Visit) -> dict[str, Any]:
     return {
         "ready": ready,
         "status": status,
-        "circuits": health.circuits,
+        "circuits": health.circuits[:CIRCUITS_MAX],
         "letters": len(letters.letters),
         "has_more": letters.next_after is not None,
     }

@@ -15,11 +15,15 @@ from vigil.subjects import SessionKey
 
 from ...http.problem import Problem
 from ...work.verdicts import ApprovalList, ApprovalView
+from ..text import as_json
 from ..visit import Visit, segment_of
 
 STATES: Final = ("open", *(one for one in get_args(ApprovalState) if one != "open"), "all")
 CHOSEN: Final = "chosen-"
 """How the fields of what is decided together begin; an id follows, and the digest is the value."""
+SHOWN_MAX: Final = 20
+LONG: Final = 1_500
+"""Characters of arguments that the list shows; longer ones are whole on a page of their own."""
 HOURS_MAX: Final = 24 * 366
 
 
@@ -30,7 +34,9 @@ async def show(visit: Visit) -> dict[str, Any]:
         state = "all"
     else:
         state = visit.query.get("state", "open")
-        asked = (await visit.api.get(ApprovalList, "/api/approvals", state=state)).approvals
+        asked = (
+            await visit.api.get(ApprovalList, "/api/approvals", state=state, limit=SHOWN_MAX)
+        ).approvals
     return {
         "asked": [_shown(visit, one) for one in asked],
         "state": state,
@@ -42,6 +48,7 @@ async def show(visit: Visit) -> dict[str, Any]:
 def _shown(visit: Visit, one: ApprovalView) -> dict[str, Any]:
     is_question = one.tool == QUESTION
     is_open = one.state == "open" and visit.may_decide(one.session_key)
+    is_shown = visit.is_named("id") or len(as_json([one.input, one.edited])) <= LONG
     grant = None
     if is_open and not is_question:
         grant = msgspec.to_builtins(constraints_of(one.tool, one.risk, one.input))
@@ -49,7 +56,9 @@ def _shown(visit: Visit, one: ApprovalView) -> dict[str, Any]:
         "request": one,
         "agent": SessionKey.parse(one.session_key).agent,
         "is_question": is_question,
-        "is_decidable": is_open,
+        "is_decidable": is_open and is_shown,
+        "is_shown": is_shown,
+        "is_open": is_open,
         "grant": grant,
     }
 

@@ -10,7 +10,7 @@ import msgspec
 from ...http.wire import TimelineRecord
 from ..text import clip
 
-INPUT_MAX: Final = 3_000
+INPUT_MAX: Final = 800
 """Characters of arguments; the record itself has them whole."""
 
 

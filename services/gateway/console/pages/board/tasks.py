@@ -9,14 +9,16 @@ from vigil.contracts import TaskPriority, TaskStatus
 from ....board.tasks import TaskListing
 from ...visit import Visit
 
+SHOWN_MAX: Final = 100
 _ORDER: Final = get_args(TaskStatus)
 
 
 async def show(visit: Visit) -> dict[str, Any]:
     status = visit.query.get("status") or None
-    found = await visit.api.get(TaskListing, "/api/tasks", status=status)
+    found = await visit.api.get(TaskListing, "/api/tasks", status=status, limit=SHOWN_MAX)
     groups = [(one, [task for task in found.tasks if task.status == one]) for one in _ORDER]
     return {
+        "is_full": len(found.tasks) == SHOWN_MAX,
         "groups": [(name, tasks) for name, tasks in groups if tasks],
         "status": status or "",
         "statuses": ("", *_ORDER),

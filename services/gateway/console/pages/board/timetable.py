@@ -14,8 +14,9 @@ from ....timetable.slots import SlotListing
 from ...shapes.calendar import monday_of, week_of
 from ...visit import Visit, segment_of
 
-SLOTS_MAX: Final = 100
+SLOTS_MAX: Final = 80
 """Each is an exchange with the broker."""
+ROWS_MAX: Final = 100
 WEEK: Final = timedelta(days=7)
 ROW: Final = ("name", "prompt", "cron", "zone")
 """Fields of a row that the console makes; other kinds of schedules are the command's."""
@@ -29,7 +30,8 @@ async def show(visit: Visit) -> dict[str, Any]:
     )
     first = monday_of(_day_of(visit))
     return {
-        "rows": rows.rows,
+        "rows": rows.rows[:ROWS_MAX],
+        "more_rows": max(len(rows.rows) - ROWS_MAX, 0),
         "slots": slots.slots,
         "names": {one.id: one.name for one in rows.rows},
         "state": state or "",

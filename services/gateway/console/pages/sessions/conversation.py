@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Sequence
 from typing import Any, Final
+
+from markupsafe import escape
 
 from vigil.subjects import SessionKey
 
@@ -12,6 +15,7 @@ from ....http.problem import Problem
 from ....http.wire import Forked, Timeline, TimerList, Transcript, TranscriptMessage
 from ....insight.now import SessionNow
 from ...shapes.cards import ToolCard, cards_of
+from ...text import visible
 from ...visit import Visit
 
 SHOWN_MAX: Final = 50
@@ -21,6 +25,11 @@ RECORDS_MAX: Final = 400
 """Records that are looked through for calls of tools."""
 CLIP: Final = 3_000
 """Characters of a message; one that is longer is whole on a page of its own."""
+SHORT: Final = 300
+"""Of those for which the page has no room."""
+ROOM: Final = 100_000
+"""Bytes of all messages of a page, the newest first."""
+CARDS_MAX: Final = 40
 
 
 async def show(visit: Visit) -> dict[str, Any]:
@@ -44,7 +53,7 @@ async def show(visit: Visit) -> dict[str, Any]:
         "earlier": transcript.messages[0].seq if has_earlier else None,
         "origin": origin,
         "begun_with": [] if origin is None or has_earlier else await _until(visit, origin),
-        "clip": None if "whole" in visit.query else CLIP,
+        "clips": {} if "whole" in visit.query else clips_of(transcript.messages),
         "timers": timers.timers,
         "state": now,
         "may_speak": not session.is_system and visit.may_decide(key),
@@ -66,7 +75,20 @@ async def _entries(
     )
     last = messages[-1].seq if transcript.next_after else None
     cards = [one for one in cards_of(found.records) if last is None or one.seq < last]
-    return sorted([*messages, *cards], key=lambda one: one.seq)
+    return sorted([*messages, *cards[-CARDS_MAX:]], key=lambda one: one.seq)
+
+
+def clips_of(messages: Sequence[TranscriptMessage]) -> dict[int, int]:
+    """Return how many characters are shown of each message that isn't shown whole, by its place."""
+    clips: dict[int, int] = {}
+    left = ROOM
+    for one in reversed(messages):
+        size = len(escape(visible(one.text[:CLIP])).encode("utf-8", "replace"))
+        length = CLIP if size <= left else SHORT
+        left -= size if size <= left else 0
+        if len(one.text) > length:
+            clips[one.seq] = length
+    return clips
 
 
 async def _until(visit: Visit, origin: Forked) -> list[TranscriptMessage]:

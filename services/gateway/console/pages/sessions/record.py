@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from ....http.problem import Problem
 from ....http.wire import Timeline
+from ...text import weight
 from ...visit import Visit
+
+LONG: Final = 100_000
+"""Bytes of a record that the page shows whole."""
 
 
 async def show(visit: Visit) -> dict[str, Any]:
@@ -17,4 +21,4 @@ async def show(visit: Visit) -> dict[str, Any]:
     found = await visit.api.get(Timeline, path, after=int(seq) - 1, limit=1)
     if not found.records or found.records[0].seq != int(seq):
         raise Problem(404, "there is no such record")
-    return {"key": key, "record": found.records[0]}
+    return {"key": key, "record": found.records[0], "is_long": weight(found.records[0].data) > LONG}
