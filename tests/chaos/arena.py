@@ -41,6 +41,7 @@ ENVIRONMENT: Final = {
     "VIGIL_MODEL__REHEARSAL_WORD_MS": "0",
     "VIGIL_AUTONOMY__ENABLED": "true",
     "VIGIL_CORTEX__AUTONOMY_ENABLED": "false",
+    "VIGIL_MIND__ENABLED": "false",
     "VIGIL_MEMORY__WARM_WAIT_S": "0",
     "VIGIL_AUTONOMY__MAX_CONSECUTIVE": str(RULES.max_consecutive),
     "VIGIL_AUTONOMY__COOLDOWN_MS": str(RULES.cooldown_ms),

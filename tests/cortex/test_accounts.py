@@ -22,7 +22,7 @@ from services.cortex.thought.accounts import (
     settled,
 )
 from services.cortex.thought.ledger import ROWS_MAX, entered
-from vigil.contracts import Start, Usage
+from vigil.contracts import Start, State, Usage
 from vigil.contracts.costs import OTHER, Account, DayOfCosts
 from vigil.settings.models.caps import Caps
 from vigil.subjects import SessionKey
@@ -150,7 +150,7 @@ def test_what_a_session_starts_counts_as_its_own_and_as_its_rows() -> None:
     """A conversation can't have more by having it done; nor can a row of the timetable."""
     start = Start(prompt="look", parent="ann:vigil:t1", row="briefing")
     key = SessionKey("ann", "vigil", "_worker-1f")
-    worker = PaidCall.of(key, start, "m", "cheap")
+    worker = PaidCall.of(key, State(start=start), "m", "cheap")
     keys = [key_of(link, worker, DAY) for link in chain_of(worker)]
     assert keys[1] == key_of(chain_of(ANN)[0], ANN, DAY)
     assert [one.split(".")[1] for one in keys] == [
@@ -164,7 +164,9 @@ def test_what_a_session_starts_counts_as_its_own_and_as_its_rows() -> None:
         with pytest.raises(BudgetExceeded, match=words) as caught:
             reserved(fresh, Amount(tokens=101, micro_usd=101), Caps(**config), worker, NOW)
         assert f"budget.{next(iter(config))} raises it" in str(caught.value)
-    pinned = PaidCall.of(key, msgspec.structs.replace(start, row_tokens=50), "m", "cheap")
+    pinned = PaidCall.of(
+        key, State(start=msgspec.structs.replace(start, row_tokens=50)), "m", "cheap"
+    )
     with pytest.raises(BudgetExceeded, match="50 tokens for one row of the timetable") as caught:
         reserved(fresh, Amount(tokens=51), Caps(daily_tokens_per_row=100), pinned, NOW)
     assert "vigil cron edit --tokens` raises it" in str(caught.value)
@@ -184,7 +186,8 @@ def test_what_serves_a_goal_counts_as_its_own() -> None:
     """C-9: whichever session does it, and whatever row of the timetable began that."""
     start = Start(prompt="look", task_id="9f" * 16, row="briefing", goal="1f" * 16)
     calls = [
-        PaidCall.of(SessionKey("ann", "vigil", f"_worker-{n}"), start, "m", "cheap") for n in (1, 2)
+        PaidCall.of(SessionKey("ann", "vigil", f"_worker-{n}"), State(start=start), "m", "cheap")
+        for n in (1, 2)
     ]
     kept = [{key_of(link, call, DAY) for link in chain_of(call)} for call in calls]
     assert {key.split(".")[1] for key in kept[0] & kept[1]} == {
@@ -208,7 +211,7 @@ def test_what_its_sessions_start_counts_as_the_first_ones_too() -> None:
     """However deep: a branch of a worker is its conversation's."""
     key = SessionKey("ann", "vigil", "_branch-2f")
     start = Start(prompt="look", parent="ann:vigil:_worker-1f", root="t1")
-    branch = PaidCall.of(key, start, "m")
+    branch = PaidCall.of(key, State(start=start), "m")
     keys = [key_of(link, branch, DAY) for link in chain_of(branch)]
     assert key_of(chain_of(ANN)[0], ANN, DAY) in keys
     assert len({one for one in keys if ".cause." in one}) == 3

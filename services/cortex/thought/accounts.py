@@ -15,7 +15,7 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from vigil.contracts import Start, Usage
+from vigil.contracts import Start, State, Usage
 from vigil.contracts.costs import Account
 from vigil.errors import VigilError
 from vigil.settings.models.caps import Caps
@@ -79,20 +79,20 @@ class PaidCall(msgspec.Struct, frozen=True, kw_only=True):
     """The goal that it all serves; empty: none."""
 
     @classmethod
-    def of(cls, key: SessionKey, start: Start | None, model: str, tier: str = "main") -> PaidCall:
-        """Return the call of a session, which began with `start` if another began it."""
-        parent = "" if start is None or not start.parent else SessionKey.parse(start.parent).thread
+    def of(cls, key: SessionKey, state: State, model: str, tier: str = "main") -> PaidCall:
+        """Return the call of a session in that state. A look at one goal is for that."""
+        start, due = state.start or Start(prompt=""), state.mind.goals
         return cls(
             user=key.user,
             agent=key.agent,
             cause=key.thread,
             model=model,
             tier=tier,
-            starter=parent,
-            root="" if start is None else start.root,
-            row="" if start is None else start.row,
-            row_tokens=0 if start is None else start.row_tokens,
-            goal="" if start is None else start.goal,
+            starter=SessionKey.parse(start.parent).thread if start.parent else "",
+            root=start.root,
+            row=start.row,
+            row_tokens=start.row_tokens,
+            goal=due[0] if len(due) == 1 else start.goal,
         )
 
 

@@ -242,7 +242,7 @@ def log(
         agent=key.agent,
         type=tool,
         description=shortened(what.replace("\0", ""), DESCRIPTION_LENGTH_MAX),
-        goal="" if one is None else one.goal[:32],
+        goal=_known(draft, one),
         outcome=outcome,
         session_key=draft.key,
         is_tainted=(sway or draft.sway).is_outside,
@@ -254,6 +254,12 @@ def log(
     if one is not None:
         sure = f"{one.confidence:.0%} sure"
         draft.note("look_decided", f"{tool} ({sure}, {outcome}): {one.because}", id_)
+
+
+def _known(draft: Draft, one: LookChoice | None) -> str:
+    """Return the goal that a decision says it is for, if there is such."""
+    there = {found.goal.id for found in draft.moment.goals}
+    return one.goal if one is not None and one.goal in there else ""
 
 
 def mark_checked(draft: Draft, ids: Iterable[str]) -> None:

@@ -21,6 +21,9 @@ from .reply import LISTED_MAX, Reply, text_of
 REHEARSED: Final = "Rehearsed: until a model is configured, a cycle only counts what is new."
 BOARD: Final = "the task board"
 DONE: Final = "I looked at the board."
+TOLD: Final = "Rehearsed: an event came in between conversations: {kind}."
+_EVENTS: Final = re.compile(r"^An event from .+ \((?:not )?trusted\), (.+):$", re.M)
+"""Its content stands behind bars, so nothing in it can pose as one."""
 _NEWS: Final = re.compile(r"^(?:\| )?- (\d+ [a-z]+\.[a-z_]+(?: \([^)\n]*\))?)$", re.M)
 """A count of what is new, behind the bars of a transcript or not."""
 
@@ -52,12 +55,14 @@ def report(rows: Sequence[Row]) -> str:
     return json.dumps({"checked": [BOARD], "found": found, "deferred": [], "recheck": []})
 
 
-def look() -> str:
-    """Return what a look of the mind decides: nothing, and that it rehearses.
+def look(rows: Sequence[Row]) -> str:
+    """Return what a look of the mind decides: to tell of each event that came in, and no more.
 
-    >>> look()
-    '{"decisions": [{"type": "no_action", "because": "rehearsed", "confidence": 1.0}]}'
+    Args:
+        rows: the first one is the report.
     """
-    return json.dumps(
-        {"decisions": [{"type": "no_action", "because": "rehearsed", "confidence": 1.0}]}
-    )
+    kinds = _EVENTS.findall(text_of(rows[0]))[:LISTED_MAX]
+    told = [{"type": "respond", "text": TOLD.format(kind=kind)} for kind in kinds]
+    decided = told or [{"type": "no_action"}]
+    sure = {"because": "It is rehearsed.", "confidence": 0.9}
+    return json.dumps({"decisions": [one | sure for one in decided]})

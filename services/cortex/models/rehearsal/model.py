@@ -81,7 +81,7 @@ def _report(request: ModelRequest) -> Reply:
 
 
 def _look(request: ModelRequest) -> Reply:
-    return cycles.look(), []
+    return cycles.look(request.rows), []
 
 
 def _bulletin(request: ModelRequest) -> Reply:
