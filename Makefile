@@ -23,10 +23,12 @@ INSTALL_LOCK = $(PIP) install $(2) --no-deps --require-hashes --requirement $(1)
 INSTALL_SELF := $(PIP) uninstall --yes vigil 2>/dev/null; \
 	$(PIP) install --no-deps --no-build-isolation --editable .
 # WordLlama has compiled code, and no wheel for a Python newer than 3.13. Vigil reads two data files of
-# it and imports nothing, so another Python gets the wheel for 3.13, by the hashes of the lock.
+# it and imports nothing, so another Python gets the wheel for 3.13, by the hashes of the lock; and any
+# machine the one for Linux on x86-64, whose data are the same.
 INSTALL_WEIGHTS := $(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("wordllama") is None)' || { \
 	sed -n '/^wordllama==/,/[^\\]$$/{s/ ;[^\\]*/ /;p}' requirements.lock >$(VENV)/weights.lock; \
-	$(PIP) install --no-deps --only-binary=:all: --python-version 3.13 --require-hashes \
+	$(PIP) install --no-deps --only-binary=:all: --python-version 3.13 --implementation cp \
+		--platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 --require-hashes \
 		--target "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" \
 		--requirement $(VENV)/weights.lock || \
 	echo "WordLlama can't be installed here: memory will find by full text alone." >&2; }

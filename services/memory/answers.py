@@ -50,6 +50,8 @@ from .store.writes import Log
 from .upkeep.accesses import Accesses
 from .upkeep.passes import Passes
 
+ROOMS_MAX: Final = 10_000
+"""Scopes that aren't looked up for each save; then it begins anew."""
 Via = Literal["rpc", "call", "turn"]
 """How somebody asks: over the bus, by a tool call, by a turn that doesn't wait."""
 
@@ -72,6 +74,8 @@ class Answering:
         self._accesses = accesses
         self._limits = limits
         self._passes: tuple[Store, Passes] | None = None
+        self._has_room: set[Scope] = set()
+        """Scopes that were found to be among those of their owner."""
         self.is_erasing: Callable[[str], bool] = lambda user: False
         """Whether a person is being erased: nothing of theirs is taken in any more."""
 
@@ -179,12 +183,25 @@ class Answering:
         return Saved(id=memory_id, seq=memory.seq, is_repeat=True)
 
     async def _check_room(self, scope: Scope) -> None:
-        """Refuse the first memory of yet another agent, beyond a bound. Raises: InvalidInput."""
+        """Refuse the first memory of yet another agent, beyond a bound. Raises: InvalidInput.
+
+        Looked up once for each scope: each save would wait for a reader of the database.
+        """
+        if scope in self._has_room:
+            return
         agents_max = self._limits.agents_per_owner_max
         async with self.replica.reading():
             agents = await self.replica.store.agents(scope.owner)
         if scope.agent not in agents and len(agents) >= agents_max:
             raise InvalidInput("agentId", f"would be the memory of more than {agents_max} agents")
+        if scope.agent in agents:
+            if len(self._has_room) >= ROOMS_MAX:
+                self._has_room.clear()
+            self._has_room.add(scope)
+
+    def look_for_room(self) -> None:
+        """Look again at each scope that something is saved in: some were erased."""
+        self._has_room.clear()
 
     async def _check_links(self, scope: Scope, save: Save) -> None:
         if not save.links:

