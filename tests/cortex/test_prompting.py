@@ -226,9 +226,10 @@ def test_what_was_recalled_is_part_of_the_situation() -> None:
     assert "- 2026-11-21, fact, chat:t1: Ann likes tea\n" in volatile
     assert volatile.endswith("- 2026-11-12, event, chat:t1: Ann moved")
     assert "What you remember" not in PROMPTS.situation(situation())
-    shown = memory("x", times=3, valid_to=NOW)
+    shown = memory("x", times=3, valid_from=told, valid_to=NOW)
     last = PROMPTS.situation(situation(memories=(shown,))).splitlines()[-1]
-    assert last == "- 2026-11-21, fact, chat:t1, 3 times, holds until 2026-11-21: x"
+    when = "holds from 2026-11-12, holds until 2026-11-21"
+    assert last == f"- 2026-11-21, fact, chat:t1, 3 times, {when}: x"
 
 
 @given(st.text(), st.text())

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from services.memory.recall.selection import LINE_BYTES, passage, selected
 from tests.support.scripted_memory import found, view
+from vigil.memory.answer_text import line
 from vigil.memory.questions import Hit
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -54,6 +55,12 @@ def test_what_holds_no_more_is_left_out() -> None:
     ended = hits("Ann works at Acme", valid_to=NOW - timedelta(days=1))
     until = hits("Ann is in Rome", valid_to=NOW + timedelta(days=1))
     assert texts(selected((*ended, *until), "Ann", NOW, 1000)) == ["Ann is in Rome"]
+
+
+def test_a_tool_tells_when_a_memory_holds() -> None:
+    """Issue 19: a search finds also what holds no more, or not yet."""
+    told = line(view(0, "Ann works at Acme", valid_from=NOW, valid_to=NOW + timedelta(days=1)))
+    assert "holds from 2026-11-23, holds until 2026-11-24]" in told
 
 
 def test_of_a_long_one_the_passage_that_answers() -> None:

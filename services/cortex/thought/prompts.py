@@ -208,6 +208,7 @@ def _remembered(hit: Hit, zone: ZoneInfo) -> dict[str, Any]:
         "source": memory.source,
         "content": hit.text or memory.content,
         "times": hit.times,
+        "since": "" if memory.valid_from is None else day(memory.valid_from, zone),
         "until": "" if memory.valid_to is None else day(memory.valid_to, zone),
     }
 

@@ -1,7 +1,7 @@
 """What a model is told by the memory tools, as text. Pure.
 
-A memory is shown with its kind, its day and its id. What descends from untrusted content is marked
-so in the same line, because a model reads lines (SPEC X-3).
+A memory is shown with its kind, its day, its id and when it holds. What descends from untrusted
+content is marked so in the same line, because a model reads lines (SPEC X-3).
 """
 
 from __future__ import annotations
@@ -56,6 +56,10 @@ def line(memory: MemoryView) -> str:
     """Return one memory as a line."""
     day = (memory.occurred_at or memory.created_at).date().isoformat()
     facts = [memory.type, day, f"id {memory.id}"]
+    if memory.valid_from is not None:
+        facts.append(f"holds from {memory.valid_from.date()}")
+    if memory.valid_to is not None:
+        facts.append(f"holds until {memory.valid_to.date()}")
     if memory.is_tainted:
         facts.append(TAINTED)
     if memory.ended is not None:
