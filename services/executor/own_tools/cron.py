@@ -107,7 +107,7 @@ class Cron(Arguments, frozen=True, kw_only=True):
             str,
             msgspec.Meta(
                 max_length=200,
-                description="Channel through which it is told, or USER:AGENT:THREAD",
+                description="Channel that the result is sent to, or USER:AGENT:THREAD",
             ),
         ]
         | None

@@ -40,7 +40,7 @@ def _show(found: dict[str, Any]) -> None:
         output.message("Nothing failed again and again.")
     for one in found["sessions"]:
         if "stuck_s" in one:
-            words = f"hangs for {one['stuck_s']} s, and is opened anew"
+            words = f"hangs for {one['stuck_s']} s, and is reopened"
         else:
             words = f"fills {one['fill']:.0%} of the context window"
         output.data(output.printable(f"session {one['session_key']} {words}"))

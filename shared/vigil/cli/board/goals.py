@@ -32,7 +32,7 @@ Status = Annotated[
 ]
 Priority = Annotated[int | None, typer.Option("--priority", help="1 to 5; 5 is critical.")]
 Every = Annotated[
-    int | None, typer.Option("--every", metavar="SECONDS", help="How often it's looked at.")
+    int | None, typer.Option("--every", metavar="SECONDS", help="How often the agent checks it.")
 ]
 Until = Annotated[
     str | None,
@@ -77,7 +77,7 @@ FIELDS: Final = (
     Column("kind", "kind"),
     Column("priority", "priority"),
     Column("deadline", "deadline_at", is_instant=True),
-    Column("looked at every", lambda one: f"{one['check_interval_secs']} s"),
+    Column("checked every", lambda one: f"{one['check_interval_secs']} s"),
     Column("last look", "last_checked_at", is_instant=True),
     Column("next look", "next_check_at", is_instant=True),
     Column("part of", "parent"),

@@ -51,7 +51,7 @@ def _show(found: Mapping[str, Any]) -> None:
     if found["reserved_tokens"]:
         usd = found["reserved_micro_usd"] / MICRO
         output.message(
-            f"Set aside and not settled: {found['reserved_tokens']} tokens, {usd:.4f} USD."
+            f"Reserved, not settled yet: {found['reserved_tokens']} tokens, {usd:.4f} USD."
         )
 
 

@@ -55,7 +55,9 @@ Hours = Annotated[
 ]
 Target = Annotated[
     str | None,
-    typer.Option("--target", metavar="KEY|CHANNEL", help="Where it is told. Default: your home."),
+    typer.Option(
+        "--target", metavar="KEY|CHANNEL", help="Where the result goes. Default: your home."
+    ),
 ]
 Timeout = Annotated[int | None, typer.Option("--timeout", metavar="SECONDS", help="Default: 120.")]
 Model = Annotated[

@@ -101,7 +101,7 @@ def set_(
     ] = None,
     bulletin: Annotated[
         str | None,
-        typer.Option("--bulletin", metavar="SPAN", help="How often bulletins are looked at: 1h."),
+        typer.Option("--bulletin", metavar="SPAN", help="How often bulletins are checked: 1h."),
     ] = None,
     reset: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="A setting: as configured again.")

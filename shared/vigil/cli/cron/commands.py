@@ -189,7 +189,7 @@ def _show(found: dict[str, Any]) -> None:
 @app.command()
 def add(
     name: Annotated[str, typer.Argument(help="What you call it.")],
-    prompt: Annotated[str, typer.Argument(help="What is to be done, each time anew.")] = "",
+    prompt: Annotated[str, typer.Argument(help="What to do, each time.")] = "",
     cron: Cron = None,
     every: Every = None,
     soonest: Soonest = None,
