@@ -6,17 +6,25 @@ import asyncio
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.examples import repeats
 from tests.support.stack import Stack, running_stack
-from vigil.board.kept import ROWS, KeptBoard
+from vigil.board.kept import ROWS, BoundReached, KeptBoard
 from vigil.bus.bus import Bus
-from vigil.contracts import Change, TimetableRow, decode_slot
+from vigil.contracts import (
+    Change,
+    TimetableRow,
+    UserMessage,
+    UserMessagePayload,
+    decode_slot,
+    encode,
+)
 from vigil.contracts.board import CronWork, OnceSchedule
-from vigil.subjects import ANYBODY
+from vigil.subjects import ANYBODY, SessionKey
 
 COUNT: Final = repeats(10_000, fast=400)
 OF_A_PERSON: Final = 100
@@ -52,6 +60,29 @@ async def make_all(bus: Bus, at: datetime) -> None:
     async with asyncio.TaskGroup() as group:
         for number in range(COUNT):
             group.create_task(make(number))
+
+
+async def test_who_has_all_rows_that_they_may_has_the_systems_too(tmp_path: Path) -> None:
+    """L-1, L-16: their own are counted, or nobody's would be made any more."""
+    autonomy = {"enabled": True}
+    sections: dict[str, Any] = {"memory": {"warm_wait_s": 0}, "autonomy": autonomy}
+    async with running_stack(tmp_path, services=(), **sections) as stack:
+        bus, now = await stack.bus("admin"), datetime.now(UTC)
+        board, key = KeptBoard(bus, ROWS), SessionKey("ann", "vigil", "main")
+        for number in range(OF_A_PERSON):
+            own = replace(row(number, now + timedelta(days=9)), owner="ann")
+            await board.replace(0, own, Change(by="ann"), now)
+        said = UserMessage(
+            id="e1", session_key=str(key), created_at=now, payload=UserMessagePayload(text="Hi")
+        )
+        await bus.publish(key.in_user, encode(said))
+        await stack.start("scheduler")
+        async with asyncio.timeout(PATIENCE_S):
+            while not (made := [r for r in await board.all(key.scope) if r.entity.is_of_system]):
+                await asyncio.sleep(0.05)
+        one_more = replace(made[0].entity, id="f" * 32, made_by="person")
+        with pytest.raises(BoundReached):
+            await board.create(lambda _: one_more, key.scope, Change(by="ann"), now)
 
 
 async def until_decided(bus: Bus, count: int) -> None:

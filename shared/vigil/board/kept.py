@@ -86,7 +86,12 @@ GRANTS: Final = KeptKind(
     ),
 )
 USES: Final = KeptKind(GrantUse, 200, lambda _one, _now: True)
-ROWS: Final = KeptKind(TimetableRow, 100, lambda one, _now: not one.is_removed, chain.fitted)
+ROWS: Final = KeptKind(
+    TimetableRow,
+    100,
+    lambda one, _now: not (one.is_removed or one.is_of_system),
+    chain.fitted,
+)
 CIRCUITS: Final = KeptKind(Circuit, 10_000, lambda one, _now: one.state != "closed")
 TASKS: Final = KeptKind(BoardTask, 200, lambda one, _now: is_open(one))
 GOALS: Final = KeptKind(BoardGoal, 50, lambda one, _now: is_active(one), fitted)

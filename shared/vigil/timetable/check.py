@@ -101,8 +101,9 @@ def check_schedule(schedule: Schedule) -> None:
 
 
 def check_name(row: TimetableRow, others: Iterable[TimetableRow]) -> None:
-    """Raises: InvalidInput: another row of the owner's has that name."""
-    if any(one.name == row.name and one.id != row.id for one in others):
+    """Raises: InvalidInput: another row of the owner's has that name; the system's don't count."""
+    theirs = (one for one in others if not one.is_of_system)
+    if any(one.name == row.name and one.id != row.id for one in theirs):
         raise InvalidInput("name", f"{row.name!r} is the name of another row already")
 
 
