@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pytest
 import pytest_asyncio
 
+from tests.support.delivery import Conversation, send_of
 from tests.support.gateway import Gate, running_gateway
-from vigil.timetable.ledger import RUNNING_MAX
+from vigil.contracts import Cause, Receipt, SlotEntry, decode_turn, encode
+from vigil.subjects import Scope, SessionKey
+from vigil.timetable.ledger import RUNNING_MAX, ended
+from vigil.timetable.log import Placed, SlotLog
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -111,6 +117,47 @@ async def test_by_hand_no_more_run_at_a_time_than_by_the_schedule(gate: Gate) ->
     row = (await fay.post(PATH, json=ROW | {"may_overlap": True})).json()
     answers = [await fay.post(f"{PATH}/{row['id']}/runs") for _ in range(RUNNING_MAX + 1)]
     assert [one.status_code for one in answers] == [202] * RUNNING_MAX + [409]
+
+
+async def test_what_became_of_a_result_is_told_and_what_reached_nobody_is_wrong(
+    gate: Gate,
+) -> None:
+    """J-4: execution and delivery are two things, and each is seen."""
+    gil = await gate.person("gil")
+    made = (await gil.post(PATH, json=ROW)).json()
+    log, bus, whose = SlotLog(gate.admin), gate.admin, Scope("vigil", "gil")
+    home, now = SessionKey("gil", "vigil", "main"), datetime.now(UTC)
+    begun = SlotEntry(row=made["id"], due_at=now, state="running", at=now, session="gil:vigil:_c-1")
+    last = await log.append(whose, Placed(), begun)
+    (run,) = last.ledger.running
+    end = ended(made["id"], run, now, delivery="told", told="e" * 32, told_to=str(home))
+    await log.append(whose, last, end)
+
+    async def arrival() -> str:
+        answer = await gil.get("/api/slots", params={"row": made["id"]})
+        newest = answer.json()["slots"][0]
+        assert (newest["state"], newest["delivery"]) == ("ran", "told")
+        return str(newest["arrival"])
+
+    async def untold() -> int:
+        found = (await gil.get("/api/slots/findings")).json()["findings"]
+        return [one["what"] for one in found].count("untold")
+
+    assert await arrival() == ""  # nothing of it is kept
+    seq = (await bus.publish(home.in_event(f"told.{end.told}"), b"{}")).seq
+    assert await arrival() == "waiting"
+    send = send_of(home, 1, fence=0, channel="mail")
+    decided = decode_turn(Conversation(bus, home).encoded(send))
+    turn = msgspec.structs.replace(decided, event=Cause(id="e", seq=seq, type="told"))
+    queued = msgspec.structs.replace(turn, outcome="queued", effects=())
+    await bus.publish(home.turn_for("s"), encode(queued))
+    assert await arrival() == "waiting"
+    await bus.publish(home.turn_for("s"), encode(turn))
+    await bus.publish(home.out_said(send.id), b"{}")
+    assert (await arrival(), await untold()) == ("said", 0)
+    receipt = Receipt(effect_id=send.id, session_key=str(home), outcome="failed", at=now)
+    await bus.publish(home.receipt(send.id), encode(receipt))
+    assert (await arrival(), await untold()) == ("failed", 1)
 
 
 async def test_nobody_reaches_anothers(gate: Gate) -> None:

@@ -23,6 +23,7 @@ from vigil.subjects import SessionKey
 Arrival = Literal["", "waiting", "digest", "taken"] | ReceiptOutcome
 """Nothing was told, or nothing is known any more; the conversation hasn't come to it; it waits for
 a digest; it was taken in, and nothing said. Else how its message ended."""
+NOT_ARRIVED: Final[tuple[Arrival, ...]] = ("failed", "dropped", "ambiguous")
 TURNS_MAX: Final = 50
 """Turns after it that are read: a busy conversation takes it in once it has done with others."""
 

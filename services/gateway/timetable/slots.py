@@ -11,6 +11,7 @@ from typing import Annotated, Final
 from fastapi import Query, Response
 
 from vigil.board.kept import ROWS, KeptBoard
+from vigil.bus.bus import Bus
 from vigil.contracts import (
     Instant,
     SlotEntry,
@@ -22,7 +23,7 @@ from vigil.contracts.board import (
     SlotState,
 )
 from vigil.subjects import Scope
-from vigil.timetable.findings import What, findings
+from vigil.timetable.findings import Finding, What, findings, untold
 from vigil.timetable.ledger import kept
 from vigil.timetable.log import SlotLog
 
@@ -30,7 +31,7 @@ from ..access import listed
 from ..http.problem import Problem
 from ..http.routes import Caller, Json, Shared, User
 from ..http.wire import Answer
-from .arrival import Arrival, arrival_of
+from .arrival import NOT_ARRIVED, Arrival, arrival_of
 
 
 class SlotView(Answer, frozen=True, kw_only=True):
@@ -97,12 +98,23 @@ async def list_findings(edge: Shared, caller: Caller, user: User = None) -> Resp
             continue
         entries = await _newest(SlotLog(edge.bus), row)
         ledger = kept(row, entries[0].ledger if entries else Ledger(), since)
+        wrong = findings(row, ledger, entries, now, rows)
+        wrong += await _untold(edge.bus, row, entries)
         found += [
             FindingView(row=row.id, owner=row.owner, name=row.name, what=what.what, text=what.text)
-            for what in findings(row, ledger, entries, now, rows)
+            for what in wrong
         ]
     found.sort(key=lambda one: (one.owner, one.name))
     return Json(FindingListing(findings=tuple(found)))
+
+
+async def _untold(bus: Bus, row: TimetableRow, entries: list[SlotEntry]) -> list[Finding]:
+    """Return whether the newest result of a row reached nobody. Raises: Unavailable."""
+    newest = next((entry for entry in entries if entry.told_to), None)
+    if newest is None:
+        return []
+    arrival = await arrival_of(bus, row.owner, newest)
+    return [untold(newest, arrival)] if arrival in NOT_ARRIVED else []
 
 
 async def _newest(log: SlotLog, row: TimetableRow) -> list[SlotEntry]:

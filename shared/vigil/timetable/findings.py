@@ -14,7 +14,7 @@ from .ledger import LOST_AFTER
 from .reasons import AWAY
 from .schedule import jitter_of, upcoming
 
-What = Literal["undecided", "no_end", "failing", "never_ran", "missed", "late", "cut_off"]
+What = Literal["undecided", "no_end", "failing", "never_ran", "missed", "late", "cut_off", "untold"]
 LOOKED_BACK: Final = timedelta(days=7)
 UNDECIDED_AFTER: Final = timedelta(minutes=2)
 """A scheduler decides within a second, and another takes over within some."""
@@ -114,6 +114,15 @@ def _cut_off(row: TimetableRow, others: Iterable[TimetableRow]) -> Iterator[Find
         yield Finding("cut_off", "the row that it follows was removed: it will never run")
     elif not above.is_enabled:
         yield Finding("cut_off", f"it follows {above.name!r}, which is paused")
+
+
+def untold(entry: SlotEntry, arrival: str) -> Finding:
+    """Return what is wrong with a result that nobody was told.
+
+    Args:
+        arrival: what became of it, in a word.
+    """
+    return Finding("untold", f"what its run of {_at(entry.due_at)} said was not told: {arrival}")
 
 
 def _at(at: datetime) -> str:
