@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import base64
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
 
+from services.cortex.core.cycles.report import SCHEMA as REPORT
+from services.cortex.core.mind.decisions import SCHEMA as DECISIONS
+from services.cortex.profiles.planner import schema_of as plan_schema
 from services.cortex.thought.model import LanguageModel, ToolSpec
 from tests.cortex.asked import ask, fail, row, text_of, user
 from tests.cortex.test_wires import SCHEMA, WAYS
@@ -59,6 +63,18 @@ async def test_it_answers_by_a_schema(model: LanguageModel) -> None:
     answers = [text_of(await ask(model, tools=(), schema=SCHEMA)) for _ in range(2)]
     assert answers[-1] == JSON
     assert answers[0] in (JSON, GREETING)
+
+
+@pytest.mark.parametrize(
+    "schema", [plan_schema([]), REPORT, DECISIONS], ids=["plan", "report", "mind"]
+)
+async def test_it_takes_the_schemas_of_ours(url: str, schema: dict[str, Any]) -> None:
+    """J-1, C-7, G-1: its grammar is made of them, so an answer begins as they say."""
+    model = WAYS["openai"].to(url + BASES["openai"])
+    answer = await ask(model, tools=(), schema=schema, max_tokens=20)
+    await model.close()
+    assert text_of(answer).startswith("{")
+    assert not answer.lacks
 
 
 async def test_what_it_refuses_is_of_the_request(model: LanguageModel) -> None:
