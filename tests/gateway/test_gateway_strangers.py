@@ -48,6 +48,7 @@ KINDS: Final = {
     "approval_id": "approval",
     "parent": "parent",
     "row": "row",
+    **dict.fromkeys(("seq", "turn"), "turn"),
     "target": "target",
     **dict.fromkeys(("from_id", "to_id", "links.to_id"), "memory"),
     **dict.fromkeys(("idempotency_key", "timer_id", "ce-id"), "label"),
@@ -71,7 +72,7 @@ IDS: Final = {
 """What `id` names, by how the path begins."""
 PLAIN: Final = frozenset({
     "after", "agent", "agentId", "all", "agentid", "as_of", "before", "by", "channel", "days",
-    "digest_at", "seq", "turn",
+    "digest_at",
     "language",
     "quiet_hours", "pause", "timezone", "ce-source", "ce-specversion", "ce-time",
     "ce-type", "client", "constraints", "content", "cursor", "data", "data_base64",
@@ -96,9 +97,12 @@ PLAIN: Final = frozenset({
     "autonomy_enabled", "autonomy_interval_secs", "autonomy_max_turns", "autonomy_max_workers",
     "autonomy_tasks_require_approval", "autonomy_timeout_s",
     "history", "bulletin_interval_secs", "bulletin_max_words", "bulletin_synthesis",
+    "after_on", "latest_s", "soonest_s",
 })  # fmt: skip
 """Fields that name nothing that may be somebody else's: a thread or an agent is one's own, a ticket
 is a secret, and a cursor only goes on in a list."""
+OF_OPERATIONS: Final = {("make_grant", "goal"): "goal"}
+"""Fields that name something in one operation, and nothing in others."""
 ADMINS: Final = frozenset({"rebuild_memories", "change_autonomy"})
 """For admins alone, who reach it all."""
 SIGNED: Final = frozenset({"post_hook", "post_channel"})
@@ -113,6 +117,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "change_person": {"language": "en"},
     "chat": {"message": "hi", "userId": "{user}"},
     "decide_approval": {"verdict": "accept"},
+    "fork_session": {},
     "give_ticket": {"session": "{session}"},
     "judge_action": {"is_good": True},
     "maintain_memories": {},
@@ -135,6 +140,8 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
 }  # fmt: skip
 """By operation, the least that it takes; ``{kind}`` is something of the asker's."""
 QUERIES: Final = {"get_signals": {"follow": "false"}, "needs_upgrade": {"session": "{session}"}}
+ENDLESS: Final = frozenset({"get_tokens"})
+"""What is answered with a stream that goes on."""
 EVENT_HEADERS: Final = {
     "ce-specversion": "1.0", "ce-id": "{new}", "ce-source": "urn:ci", "ce-type": "red",
     "ce-subject": "{session}",
@@ -146,17 +153,17 @@ REFUSALS: Final = {
             "action",
             "browser",
             "file",
-            "goal",
             "grant",
             "job",
             "letter",
             "preference",
             "story",
             "task",
+            "turn",
         ),
         (404,),
     ),
-    **dict.fromkeys(("approval", "memory", "row", "session"), (404, 422)),
+    **dict.fromkeys(("approval", "goal", "memory", "row", "session"), (404, 422)),
     **dict.fromkeys(("parent", "target"), (422,)),
     "user": (403,),
 }
@@ -181,7 +188,7 @@ class Asked(NamedTuple):
     @property
     def kind(self) -> str:
         if self.field != "id":
-            return KINDS[self.field]
+            return OF_OPERATIONS.get((self.operation, self.field)) or KINDS[self.field]
         return next(kind for start, kind in IDS.items() if self.path.startswith(start))
 
 
@@ -219,9 +226,14 @@ def asked(document: Any) -> list[Asked]:
     """Return the fields that name something; fail for one of which nobody said what it names."""
     fields = [one for one in fields_of(document) if one.operation not in SIGNED]
     rpc = {("post_mcp", "id"), ("rebuild_memories", "what"), ("make_preference", "key")}
-    named = [one for one in fields if one.field not in PLAIN and (one[0], one.field) not in rpc]
+    named = [
+        one for one in fields
+        if (one.field not in PLAIN and (one[0], one.field) not in rpc)
+        or (one[0], one.field) in OF_OPERATIONS
+    ]  # fmt: skip
     named = [one for one in named if not one.field.startswith("constraints.")]
-    unknown = [one for one in named if one.field != "id" and one.field not in KINDS]
+    known = {*KINDS, "id", *(field for _, field in OF_OPERATIONS)}
+    unknown = [one for one in named if one.field not in known]
     unknown += [one for one in named if one.field == "id" and not one.path.startswith((*IDS,))]
     assert not unknown, "say in KINDS, IDS or PLAIN what these name"
     bodies = {one.operation for one in fields if one.place == "body"} - ADMINS
@@ -239,6 +251,7 @@ async def things_of(
     key, id_, now = SessionKey(user, agent, "t1"), number * 32, datetime.now(UTC)
     whose = {"agentId": agent}
     said = await person.post(f"/api/sessions/{key}/messages", json={"text": f"I am {user}"})
+    turn = await gate.turn(str(key), State(turns=1))
     planner = key.of_kind("planner", id_)
     job = Job(id=id_, session_key=str(planner), status="running", created_at=now)
     await gate.turn(str(planner), State(turns=1))
@@ -276,6 +289,7 @@ async def things_of(
         "task": (task.json()["id"],),
         "row": (await made_row(person, **whose),),
         "target": (str(key),),
+        "turn": (str(turn.seq),),
         "letter": (letter.id,),
         "memory": (memories[0],),
         "memory2": (memories[1],),
@@ -300,6 +314,7 @@ NOWHERE: Final[Things] = {
     "task": ("9" * 32,),
     "row": ("9" * 32,),
     "target": ("nobody:vigil:t1",),
+    "turn": ("999999",),
     "letter": ("cortex-SESSIONS-99",),
     "memory": ("9" * 32,),
     "story": ("99999999-9999-4999-8999-999999999999",),
@@ -392,7 +407,9 @@ async def ask(
                       if (two.operation, two.field) == (one.operation, "agentId")}:  # fmt: skip
             given[place]["agentId"] = agent
     outer, _, inner = one.field.partition(".")
-    if one.field == "attachments":
+    if one.operation == "fork_session" and one.field == "turn":
+        given[one.place][outer] = int(value)
+    elif one.field == "attachments":
         given[one.place][outer] = [value]
     else:
         given[one.place][outer] = [{inner: value}] if inner else value
@@ -407,8 +424,11 @@ async def ask(
         options["json"] = given["body"]
         options["headers"] = MCP if one.operation == "post_mcp" else {}
     path = one.path.format(**{name: quote(part) for name, part in given["path"].items()})
-    answer = await people.clients[user].request(one.method, path, **options)
-    return answer.status_code, answer.text
+    async with people.clients[user].stream(one.method, path, **options) as answer:
+        if one.operation in ENDLESS and answer.status_code < 300:
+            return answer.status_code, ""
+        await answer.aread()
+        return answer.status_code, answer.text
 
 
 async def _upgraded(people: People, user: str, query: Mapping[str, str]) -> tuple[int, str]:
