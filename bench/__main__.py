@@ -23,6 +23,7 @@ from bench import (
     grants,
     groupings,
     homes,
+    mind,
     month,
     neighbours,
     partitions,
@@ -174,6 +175,7 @@ PARTS: dict[str, Callable[[Path], Awaitable[None]]] = {
     "watching": watching.measure,
     "slots": slots.measure,
     "month": month.measure,
+    "mind": mind.measure,
 }
 IN_ROUNDS: dict[str, Callable[[Path, int], Awaitable[None]]] = {
     "turns": turns.measure,

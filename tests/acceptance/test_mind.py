@@ -113,6 +113,12 @@ async def listed(person: Person, what: str, **of: Any) -> list[dict[str, Any]]:
     return found
 
 
+async def action_of(person: Person, tool: str) -> dict[str, Any]:
+    """The one action that called that tool."""
+    (found,) = [one for one in await listed(person, "actions") if one["type"] == tool]
+    return found
+
+
 async def ended(person: Person, count: int) -> list[dict[str, Any]]:
     """Wait until so many actions have ended; return them, the oldest first."""
     async with asyncio.timeout(PATIENCE_S):
@@ -249,6 +255,14 @@ async def test_what_comes_from_outside_teaches_nothing_and_sways_that_look_alone
     assert (goal["status"], goal["is_tainted"], goal["origin"]) == ("paused", True, "self")
     assert await listed(dan, "preferences") == []
     assert [one["tool"] for one in await listed(dan, "approvals")] == ["write_file"]
+    (asked,) = await listed(dan, "approvals")
+    verdict = {"verdict": "reject", "digest": asked["digest"], "text": "never"}
+    done = await dan.http.patch(f"/api/approvals/{asked['id']}", json=verdict)
+    assert done.status_code in (200, 202), done.text
+    async with asyncio.timeout(PATIENCE_S):
+        while (judged := (await action_of(dan, "write_file")))["feedback"] is None:
+            await asyncio.sleep(0.05)
+    assert (judged["outcome"], judged["feedback"]["text"]) == ("failed", "never")
     outcomes = [(one["type"], one["outcome"]) for one in await listed(dan, "actions")][::-1]
     assert outcomes[-1] == ("goal_update", "failed"), "of another's goal it knows nothing"
     assert ("learn_preference", "failed") in outcomes
@@ -303,3 +317,16 @@ async def digest(world: World, user: str, text: str) -> None:
         id=f"told-{uuid4().hex}", session_key=str(key), created_at=world.clock.now(), payload=told
     )
     await world.admin.publish(key.in_event(f"told.{uuid4().hex}"), encode(event), expect=0)
+
+
+async def test_a_watchers_result_is_the_minds_to_judge(world: World) -> None:
+    """G-1, L-12: a row with `--target mind` tells the mind, and that tells the person at home."""
+    fay = await world.person("fay:vigil:main", has_socket=False)
+    looks = Looks(world, "fay")
+    looks.answers = [[decision("respond", text="It has changed.")]]
+    row = {"name": "prices", "prompt": "What is new?", "interval_s": 3600, "target": "mind"}
+    made = await fay.http.post("/api/cron", json=row)
+    assert made.status_code == 201, made.text
+    await said(fay, "It has changed.")
+    assert "| re: What is new?" in looks.reports[0]
+    assert [one.text for one in fay.talk.said] == ["It has changed."], "nobody else told them"

@@ -12,6 +12,8 @@ from vigil.contracts import SlotRun, TellParent, TellParentPayload
 from vigil.contracts.board import Ledger
 from vigil.errors import InvalidInput
 from vigil.settings.config import Config
+from vigil.settings.memory import MindSection
+from vigil.settings.sections import Autonomy
 from vigil.subjects import SessionKey
 
 KEY = SessionKey("ann", "vigil", "_cron-1f")
@@ -39,3 +41,12 @@ def test_where_it_is_told(target: str, thread: str, channel: str) -> None:
 def test_nobody_else_is_told(target: str) -> None:
     with pytest.raises(InvalidInput):
         homes_for(Config(), KEY, replace(SLOT, target=target))
+
+
+def test_a_result_for_the_mind_is_its_own_if_it_is_on() -> None:
+    """G-1: a watcher's result goes to the mind; while that is off, home."""
+    config = Config(autonomy=Autonomy(enabled=True))
+    slot = replace(SLOT, target="mind")
+    assert homes_for(config, KEY, slot) == (SessionKey("ann", "vigil", "_mind"),)
+    off = Config(autonomy=Autonomy(enabled=True), mind=MindSection(enabled=False))
+    assert homes_for(off, KEY, slot) == (SessionKey("ann", "vigil", "main"),)

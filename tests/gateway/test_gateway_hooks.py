@@ -326,6 +326,7 @@ def test_secrets_from_a_file(tmp_path: Path) -> None:
         ({"secrets": ["hunter2"], "scheme": "github"}, "16 visible"),
         ({"secrets": ["hunter2 hunter2 hunter2"], "scheme": "github"}, "16 visible"),
         ({"secrets": [OLD], "thread": "_mind"}, "must not start with"),
+        ({"secrets": [OLD], "thread": ""}, "the mind of this agent is off"),
     ],
 )
 def test_a_hook_that_cannot_be_used_ends_the_start(
@@ -337,6 +338,13 @@ def test_a_hook_that_cannot_be_used_ends_the_start(
         load(tmp_path, **hook)
     assert reason in str(raised.value)
     assert "hunter2" not in str(raised.value)
+
+
+def test_a_hook_without_a_thread_tells_the_mind(tmp_path: Path) -> None:
+    """G-1."""
+    hooks = {"ci": {"user": "ann", "secrets": [OLD]}}
+    found = hook_sources.load(settings_of(tmp_path, hooks=hooks, mind={"enabled": True}))
+    assert str(found["ci"].session) == "ann:vigil:_mind"
 
 
 async def test_the_gateway_does_not_start_with_such_a_hook(tmp_path: Path) -> None:

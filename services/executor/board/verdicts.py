@@ -8,15 +8,21 @@ from __future__ import annotations
 
 import contextlib
 import json
+from datetime import datetime
 from typing import Final
 
 import structlog
 
+from vigil.actions import log as actions
 from vigil.board import preferences
+from vigil.board.kept import ACTIONS, KeptBoard
 from vigil.board.mirror import Board
 from vigil.contracts import Approval, Change, ToldPayload, encode
+from vigil.contracts.board import BoardAction
+from vigil.contracts.board.action import ActionFeedback
 from vigil.errors import InvalidInput, WrongLastSequence
 from vigil.glyphs import visible
+from vigil.minds import is_mind
 from vigil.observe import trace
 from vigil.preferences.verdicts import (
     EQUAL,
@@ -60,6 +66,8 @@ class VerdictDesk:
                 await preferences.learn(self._bus, lesson, change, now)
             except InvalidInput as error:  # there are as many as there may be
                 log.info("not learned", action="executor.verdict", error=str(error))
+        if is_mind(key):
+            await self._judge(key, approval, effect_id)
         if run_input(approval) is None:
             return
         equal = await Board(self._bus, Approval).newest(
@@ -67,6 +75,18 @@ class VerdictDesk:
         )
         if proposes(approval, [approval, *equal], now):
             await self._propose(key, approval, effect_id)
+
+    async def _judge(self, key: SessionKey, approval: Approval, effect_id: str) -> None:
+        """Note on the mind's action what the person said of it; what isn't run has failed."""
+        board, now = KeptBoard(self._bus, ACTIONS), self._clock.now()
+        found = await board.find([key.scope], approval.id)
+        if found is None or approval.state == "open":
+            return
+        action = judged_by(found.entity, approval, now)
+        if action != found.entity:
+            change = Change(by=approval.decided_by or key.agent, cause=effect_id)
+            with contextlib.suppress(WrongLastSequence):  # they said something of it meanwhile
+                await board.replace(found.number, action, change, now)
 
     async def _propose(self, key: SessionKey, approval: Approval, effect_id: str) -> None:
         told = proposal_of(key, approval)
@@ -80,6 +100,24 @@ class VerdictDesk:
                     {trace.HEADER: trace.passed_on(trace.current.get())},
                     expect=0,
                 )
+
+
+def judged_by(action: BoardAction, approval: Approval, now: datetime) -> BoardAction:
+    """Return an action of the mind's after a verdict on the request for it."""
+    if approval.state not in ("accepted", "edited"):
+        action = actions.ended(action, "failed", now)
+    if not approval.decided_by:
+        return action
+    text = approval.text
+    if approval.edited is not None:
+        text = f"changed to {json.dumps(approval.edited, ensure_ascii=False)}"
+    said = ActionFeedback(
+        is_good=approval.state == "accepted",
+        text=text[: actions.FEEDBACK_LENGTH_MAX],
+        by=approval.decided_by,
+        at=now,
+    )
+    return actions.judged(action, said)
 
 
 def proposal_of(key: SessionKey, approval: Approval) -> ToldPayload:

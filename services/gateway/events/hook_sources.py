@@ -11,11 +11,12 @@ from pathlib import Path
 import msgspec
 
 from vigil.errors import ConfigError, InvalidInput
+from vigil.minds import has_mind, mind_of
 from vigil.settings import secrets
-from vigil.settings.config import Settings
+from vigil.settings.config import Config, Settings
 from vigil.settings.secrets import Secret
 from vigil.settings.sections import Hook
-from vigil.subjects import SessionKey
+from vigil.subjects import Scope, SessionKey
 
 from . import signatures
 
@@ -41,17 +42,13 @@ def load(settings: Settings) -> dict[str, HookSource]:
     Raises:
         ConfigError: naming the hook and what is wrong with it, never a secret.
     """
-    return {
-        name: _source(name, hook, settings.home) for name, hook in settings.config.hooks.items()
-    }
+    return {name: _source(name, hook, settings) for name, hook in settings.config.hooks.items()}
 
 
-def _source(name: str, hook: Hook, home: Path) -> HookSource:
-    session = SessionKey.of(hook.user, hook.agent, hook.thread)
+def _source(name: str, hook: Hook, settings: Settings) -> HookSource:
     try:
-        if session.is_system:
-            raise ConfigError("thread must not start with '_'; such threads are the agent's own")
-        found = _secrets(hook, home)
+        session = _session(hook, settings.config)
+        found = _secrets(hook, settings.home)
         for secret in found:
             signatures.check_secret(hook.scheme, secret)
     except (ConfigError, InvalidInput) as error:
@@ -59,6 +56,18 @@ def _source(name: str, hook: Hook, home: Path) -> HookSource:
     return HookSource(
         name=name, scheme=hook.scheme, session=session, secrets=found, is_trusted=hook.is_trusted
     )
+
+
+def _session(hook: Hook, config: Config) -> SessionKey:
+    """Return whom a hook tells. Raises: ConfigError, InvalidInput."""
+    if hook.thread:
+        session = SessionKey.of(hook.user, hook.agent, hook.thread)
+        if session.is_system:
+            raise ConfigError("thread must not start with '_'; such threads are the agent's own")
+        return session
+    if not has_mind(config, hook.agent):
+        raise ConfigError("thread is required: the mind of this agent is off")
+    return mind_of(Scope.of(hook.agent, hook.user))
 
 
 def _secrets(hook: Hook, home: Path) -> tuple[Secret, ...]:

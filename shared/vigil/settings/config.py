@@ -347,7 +347,7 @@ def _check(raw: dict[str, Any]) -> list[str]:
         for name, agent in config.agents.items():
             check_agent(f"agents.{name}", agent)
         for hook in config.hooks.values():
-            SessionKey.of(hook.user, hook.agent, hook.thread)
+            SessionKey.of(hook.user, hook.agent, hook.thread or "main")
         for name, server in config.mcp.items():
             check_mcp(name, server)
         for name, row in config.models.items():

@@ -339,8 +339,8 @@ class Hook(Section, frozen=True, kw_only=True):
     """Signatures: Standard Webhooks or GitHub."""
     user: str
     """Of the target session."""
-    thread: str
-    """Of the target session; can't begin with `_`."""
+    thread: str = ""
+    """Of the target session; can't begin with `_`. Empty: the agent's mind."""
     agent: str = "vigil"
     """Of the target session."""
     secrets: tuple[str, ...] = ()

@@ -14,6 +14,8 @@ from typing import Final, Literal
 from msgspec.structs import replace
 
 from vigil.contracts import (
+    AcceptedCall,
+    BoardChangePayload,
     CancelCall,
     CancelCallPayload,
     Note,
@@ -26,6 +28,8 @@ from vigil.contracts import (
     TellParent,
     TellParentPayload,
 )
+from vigil.contracts.board import BoardAction
+from vigil.minds import mind_of
 from vigil.subjects import SessionKey
 
 from ..draft import Draft
@@ -198,6 +202,7 @@ def tell_end(
         is_quotable = draft.is_for_one and not sway.is_outside
         text = request_text.errand(start.call, content, draft.key, is_quotable=is_quotable)
         draft.tell_home("errand", text, title=start.call.tool)
+        _note_end(draft, start, start.call, is_done=state == "done")
     payload = TellParentPayload(
         parent=start.parent,
         task_id=start.task_id,
@@ -210,6 +215,25 @@ def tell_end(
         bulletin=draft.bulletin,
     )
     tell_parent(draft, payload, sway)
+
+
+def _note_end(draft: Draft, start: Start, call: AcceptedCall, *, is_done: bool) -> None:
+    """Note how an action of the mind ended that the person let run."""
+    key, now = SessionKey.parse(draft.key), draft.moment.now
+    if start.root != mind_of(key.scope).thread:
+        return
+    action = BoardAction(
+        id=call.approval_id,
+        owner=key.user,
+        agent=key.agent,
+        type=call.tool,
+        description=call.tool,
+        outcome="success" if is_done else "failed",
+        session_key=draft.key,
+        created_at=now,
+        ended_at=now,
+    )
+    draft.ask_board(BoardChangePayload(entity=action, is_silent=True))
 
 
 def ending(
