@@ -24,14 +24,15 @@ from tests.support.scripted_model import say
 from tests.support.world import Person, StoppedClock, World, running_world
 from vigil.actions.log import ended
 from vigil.board.kept import ACTIONS, ROWS, KeptBoard
-from vigil.contracts import Change, Signal
+from vigil.contracts import Change, Note, Signal, State, Turn, encode
+from vigil.minds import mind_of
 from vigil.signals.kinds import KINDS
 from vigil.subjects import Scope
 
 WINDOW = 20_000
 """Tokens: room for some twenty messages of a kilobyte or three."""
 DUE = ("cron.", "autonomy.", "bulletin.")
-UNLUCKY = ("gil", "guy", "gus")
+UNLUCKY = ("gil", "guy", "gus", "hal")
 NOBODY = "nobody"
 """Whose sessions make the scheduler look at a clock that the test moved."""
 
@@ -75,6 +76,7 @@ async def test_every_kind_is_told_once_for_its_cause(
             await _pursuits(world)
             await _compaction(world)
             await _timetable(world)
+            await _minds(world)
             await world.admin.publish("session.vigil.bob.t1.in.said.user", b"{")
             made = await _all_told(world)
             assert signals.wrong(await signals.expected(world.admin), made) == []
@@ -118,6 +120,23 @@ async def test_every_kind_is_told_once_for_its_cause(
     said = len(person.talk.said) + elsewhere
     assert counts["message.sent"] == said, "bob is told that it was lost"
     _tell_what_why_takes(made)
+
+
+async def _minds(world: World) -> None:
+    """A look that decided and one that failed; how they come about tries test_mind."""
+    key = mind_of(Scope("vigil", "hal"))
+    for ordinal, code in enumerate(("look_decided", "look_failed"), start=1):
+        turn = Turn(
+            id=code,
+            session_key=str(key),
+            ordinal=ordinal,
+            event=None,
+            outcome="silent",
+            state=State(turns=ordinal),
+            created_at=world.clock.now(),
+            notes=(Note(code=code, text="it is tried"),),
+        )
+        await world.admin.publish(key.turn_for(""), encode(turn))
 
 
 async def _timers(world: World, person: Person) -> None:
