@@ -20,6 +20,7 @@ from bench import (
     attacks,
     budget,
     caching,
+    console,
     grants,
     groupings,
     homes,
@@ -176,6 +177,7 @@ PARTS: dict[str, Callable[[Path], Awaitable[None]]] = {
     "slots": slots.measure,
     "month": month.measure,
     "mind": mind.measure,
+    "console": console.measure,
 }
 IN_ROUNDS: dict[str, Callable[[Path, int], Awaitable[None]]] = {
     "turns": turns.measure,

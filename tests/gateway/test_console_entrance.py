@@ -211,6 +211,21 @@ async def test_a_page_is_told_that_something_changed_and_not_what(shared_gate: G
     assert "secret" not in "".join([*found, *rest])
 
 
+async def test_an_answer_is_followed_while_it_is_made(shared_gate: Gate) -> None:
+    key = SessionKey("ida", "vigil", "t1")
+    ida = await signed_in(shared_gate, "ida")
+    async with ida.client.stream("GET", f"/console/live/{key}") as stream:
+        assert stream.headers["x-frame-options"] == "DENY"
+        lines = stream.aiter_lines()
+        await anext(lines)
+        token = {"turn": 1, "attempt": 0, "text": "Hel\nlo"}
+        await shared_gate.admin.send(key.live, msgspec.json.encode(token))
+        found = [await anext(lines) for _ in range(3)]
+    assert found[1] == "event: token"
+    told = msgspec.json.decode(found[2].removeprefix("data: "))
+    assert told == token | {"type": "token"}
+
+
 async def test_the_command_prints_a_link_and_signs_browsers_out(
     shared_gate: Gate, tmp_path: Path
 ) -> None:

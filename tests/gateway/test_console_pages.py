@@ -12,13 +12,22 @@ import pytest
 import pytest_asyncio
 
 from tests.support import approvals
-from tests.support.console import Reader, Shown, pages, signed_in
+from tests.support.console import HERE, Reader, Shown, pages, signed_in
 from tests.support.gateway import Gate, until
 from tests.support.goal_records import action_of
 from tests.support.pictures import png
 from tests.support.remembering import running_memories
 from vigil.board.kept import ACTIONS, KeptBoard
-from vigil.contracts import Change, FollowUp, State
+from vigil.contracts import (
+    Change,
+    FollowUp,
+    Row,
+    State,
+    ToolResultBlock,
+    ToolUseBlock,
+    Turn,
+    encode,
+)
 from vigil.subjects import Scope, SessionKey
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -259,6 +268,43 @@ async def test_a_file_of_a_conversation_is_its_persons(gate: Gate) -> None:
     assert got.content == png(1, 1)
     assert got.headers["content-disposition"].startswith("attachment")
     assert (await stranger.client.get(link)).status_code == 404
+    form = {"do": "say", "once": "y" * 22, "text": "and this"}
+    for name, data, status in (("b.png", png(2, 1), 303), ("b.png", b"no picture", 422)):
+        answer = await pat.client.post(
+            "/console/conversations/pat:vigil:t1",
+            data=form,
+            files={"file": (name, data, "image/png")},
+            headers=HERE,
+        )
+        assert answer.status_code == status, answer.text
+    shown = await pat.page("/conversations/pat:vigil:t1")
+    assert len([one for one in shown.links if one.startswith("/console/files/")]) == 2
+    assert "and this" in shown.text
+
+
+async def test_tools_and_their_results_stand_between_messages(gate: Gate) -> None:
+    """Also one without a result yet, and one whose texts want to be markup."""
+    key = SessionKey("pia", "vigil", "t1")
+    pia = await signed_in(gate, "pia")
+    await gate.say(str(key), "Let me look", effect_id="a" * 32)
+    at = datetime.now(UTC)
+    uses = [ToolUseBlock(id=id_, name="shell", input={"command": HOSTILE}) for id_ in "12"]
+    result = ToolResultBlock(tool_use_id="1", content=HOSTILE, is_error=True)
+    rows = (
+        Row(role="assistant", source="agent", blocks=tuple(uses), at=at),
+        Row(role="user", source="tool", blocks=(result,), at=at),
+    )
+    turn = Turn(
+        id="t", session_key=str(key), ordinal=1, event=None, outcome="continued",
+        state=State(turns=1), created_at=at, rows=rows,
+    )  # fmt: skip
+    await gate.admin.publish(key.turn_for(""), encode(turn))
+    page = await pia.page(f"/conversations/{key}")
+    assert page.strange() == []
+    assert page.text.count("used") >= 2
+    assert page.text.count("no result yet") == 1
+    assert page.text.count("alert(1)") == 3
+    assert "0 of at most 3 in a row" in page.text
 
 
 def nested(page: Shown) -> dict[str, int]:

@@ -77,6 +77,10 @@ class Stage:
         await say(ask(tell("The heating is on: Bruno may need more water.", "phone")))
         last = (await self.ann.transcript())[-1]
         self.turn, self.said = last["turn_seq"], last["id"]
+        home = await self.world.person("ann:vigil:main", has_socket=False)
+        news = "It freezes tonight: bring Bruno in from the balcony."
+        await home.exchange(ask(follow_up("frost", 1, news, keep=True)))
+        await self.world.until(lambda: home.followed_up)
         mails = self.world.talk(str(MAILS))
         await mails.ended(await mails.outside(ask(("shell", {"command": "df -h /var"}))))
         await self.world.at_rest()
@@ -95,6 +99,7 @@ class Stage:
         await self._made("goal", "/api/goals", description="Keep every plant alive over winter")
         row = {"name": "Morning weather", "cron": "0 7 * * *"}
         await self._made("row", "/api/cron", prompt="Can the plants stay outside?", **row)
+        await self.api.post(f"/api/cron/{self.ids['row']}/runs")
         grant = {"tool": "shell", "constraints": [{"kind": "argv", "argv": ["df", "-h"]}]}
         await self._made("grant", "/api/grants", **grant)
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from vigil.memory.wire import MemoryGraph
 
-from ..shapes.graph import SIZE, placed
+from ..shapes.graph import placed
 from ..visit import Visit
 
 SHOWN_MAX: Final = 300
@@ -24,12 +24,12 @@ async def show(visit: Visit) -> dict[str, Any]:
         agentId=agent,
         limit=SHOWN_MAX,
     )
-    nodes, lines = placed(found.nodes, found.edges)
+    nodes, lines, side = placed(found.nodes, found.edges)
     return {
         "agent": found.agent_id,
         "nodes": nodes,
         "lines": lines,
-        "size": SIZE,
+        "size": side,
         "around": around or "",
         "limit": SHOWN_MAX,
     }

@@ -53,8 +53,15 @@ def week_of(
     now: datetime,
     zone: ZoneInfo,
 ) -> list[CalendarDay]:
-    """Return the seven days from `first` on, each with its entries in their order."""
+    """Return the seven days from `first` on, each with its entries in their order.
+
+    Args:
+        slots: the newest first: of an instant the first one counts.
+    """
     known = {row.id: row for row in rows}
+    newest: dict[tuple[str, datetime], SlotView] = {}
+    for slot in slots:
+        newest.setdefault((slot.row, slot.due_at), slot)
     entries = [
         CalendarEntry(
             at=slot.due_at,
@@ -64,7 +71,7 @@ def week_of(
             reason=slot.reason,
             count=slot.count,
         )
-        for slot in slots
+        for slot in newest.values()
     ]
     entries += [
         CalendarEntry(at=at, row=row.id, name=row.name, state="")

@@ -15,8 +15,11 @@ import msgspec
 
 from vigil.memory.wire import ShownEdge, ShownMemory
 
-SIZE: Final = 900
-"""Of the square, in its own units."""
+RADIUS: Final = 420
+"""Of the circle that all stand in, in the picture's own units."""
+STEP_MAX: Final = 90.0
+"""Between a few that would stand far apart otherwise."""
+SIZE_MIN: Final = 320
 ANGLE: Final = math.pi * (3 - math.sqrt(5))
 """The golden angle."""
 MARGIN: Final = 30
@@ -46,15 +49,16 @@ class PlacedEdge(msgspec.Struct, frozen=True, kw_only=True):
 
 def placed(
     nodes: Sequence[ShownMemory], edges: Iterable[ShownEdge]
-) -> tuple[list[PlacedMemory], list[PlacedEdge]]:
-    """Return the memories with their places, and the lines between them."""
+) -> tuple[list[PlacedMemory], list[PlacedEdge], int]:
+    """Return the memories with their places, the lines between them, and the square's side."""
     known = {node.id: node for node in nodes}
     lines = [one for one in edges if one.from_id in known and one.to_id in known]
     near: dict[str, list[str]] = defaultdict(list)
     for one in lines:
         near[one.from_id].append(one.to_id)
         near[one.to_id].append(one.from_id)
-    step = (SIZE / 2 - MARGIN) / math.sqrt(max(len(known), 1))
+    step = min(RADIUS / math.sqrt(max(len(known), 1)), STEP_MAX)
+    side = max(int(2 * (step * math.sqrt(len(known)) + MARGIN)), SIZE_MIN)
     most = max((len(found) for found in near.values()), default=1)
     found: dict[str, PlacedMemory] = {}
     for number, id_ in enumerate(_order(known, near)):
@@ -62,11 +66,11 @@ def placed(
         share = len(near[id_]) / most
         found[id_] = PlacedMemory(
             memory=known[id_],
-            x=round(SIZE / 2 + distance * math.cos(angle), 1),
-            y=round(SIZE / 2 + distance * math.sin(angle), 1),
+            x=round(side / 2 + distance * math.cos(angle), 1),
+            y=round(side / 2 + distance * math.sin(angle), 1),
             radius=round(RADIUS_MIN + (RADIUS_MAX - RADIUS_MIN) * share, 1),
         )
-    return list(found.values()), [_line(one, found) for one in lines]
+    return list(found.values()), [_line(one, found) for one in lines], side
 
 
 def _order(known: Iterable[str], near: dict[str, list[str]]) -> list[str]:

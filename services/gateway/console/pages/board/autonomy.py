@@ -1,15 +1,21 @@
-"""Autonomy: how agents keep up by themselves, and what their cycles looked at and found."""
+"""Autonomy: how agents keep up by themselves, what their cycles found, and the bulletin."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+from ....board.bulletins import BulletinListing
 from ....timetable.autonomy import AutonomyView
 from ...visit import Visit
 
 
 async def show(visit: Visit) -> dict[str, Any]:
-    return {"autonomy": await visit.api.get(AutonomyView, "/api/autonomy")}
+    autonomy, found = await asyncio.gather(
+        visit.api.get(AutonomyView, "/api/autonomy"),
+        visit.api.get(BulletinListing, "/api/bulletin", history=1),
+    )
+    return {"autonomy": autonomy, "bulletins": found.bulletins}
 
 
 async def act(visit: Visit) -> str:
