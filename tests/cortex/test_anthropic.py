@@ -12,6 +12,7 @@ import pytest
 from services.cortex.models.anthropic import AnthropicModel
 from services.cortex.models.messages import EARLIER, NO_RESULT, messages_of
 from services.cortex.thought.model import ModelAnswer, StopReason
+from services.cortex.thought.tools import specs
 from tests.cortex.asked import KEY, ask, fail, row, text_of, user
 from tests.cortex.driver import Driver
 from tests.cortex.test_wires import SCHEMA
@@ -49,29 +50,7 @@ async def test_the_request_is_what_the_api_wants(api: MessagesApi, model: Anthro
         {"type": "text", "text": "You are kind.", "cache_control": {"type": "ephemeral"}},
         {"type": "text", "text": "You are Vigil.", "cache_control": {"type": "ephemeral"}},
     ]
-    assert [tool["name"] for tool in sent.body["tools"]] == [
-        "schedule_followup",
-        "cancel_followup",
-        "goal_create",
-        "goal_update",
-        "goal_split",
-        "goal_list",
-        "send_message",
-        "learn_preference",
-        "ask_user",
-        "task_create",
-        "task_update",
-        "task_list",
-        "list_memory",
-        "memory_recall",
-        "search",
-        "summarize",
-        "memory_save",
-        "remember",
-        "branch",
-        "research",
-        "spawn_worker",
-    ]
+    assert [tool["name"] for tool in sent.body["tools"]] == [spec.name for spec in specs()]
     assert all(tool["description"] for tool in sent.body["tools"])
 
 

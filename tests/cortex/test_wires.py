@@ -137,7 +137,7 @@ async def test_a_refusal_or_silence_may_be_empty(api: MessagesApi, model: Langua
 
 
 async def test_a_schema_that_a_server_ignores_is_given_in_words(
-    api: MessagesApi, model: LanguageModel
+    api: MessagesApi, model: LanguageModel, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """C-9: the answer that shows it is no JSON; who asks again gets it by words."""
     api.replies.extend([says("Sure: ok"), says('```json\n{"word": "ok"}\n```'), says("")])
@@ -151,6 +151,8 @@ async def test_a_schema_that_a_server_ignores_is_given_in_words(
     assert json.dumps(SCHEMA) in sent["system"][-1]["text"]
     assert not (await ask(model)).lacks - again.lacks
     assert "JSON Schema" not in str(api.last)
+    told = [line for line in capsys.readouterr().out.splitlines() if "cortex.lacks" in line]
+    assert len(told) == 1, "once for all"
 
 
 # ---------------------------------------------------------------- what is too much

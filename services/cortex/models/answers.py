@@ -120,6 +120,13 @@ def _cut(answer: ModelAnswer) -> ModelAnswer:
     )
 
 
+def lacking(model: str, known: frozenset[str], more: frozenset[str]) -> frozenset[str]:
+    """Return all that a model's server doesn't take; what is new of it is logged."""
+    if new := more - known:
+        log.warning("left out", action="cortex.lacks", model=model, parameters=sorted(new))
+    return known | more
+
+
 def received(blocks: Sequence[Block], usage: Usage, *, by: object) -> ModelAnswer:
     """Return an answer that isn't `ended` yet. Raises: ValueError: it can't be stored.
 

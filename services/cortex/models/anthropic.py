@@ -79,10 +79,10 @@ class AnthropicModel:
                 less = refused(str(error.api_message), body) if has_read else frozenset[str]()
                 if not less - lacks:
                     raise
-                self._lacks |= less
+                self._lacks = answers.lacking(self._name, self._lacks, less)
             else:
-                if self._is_own:
-                    self._lacks |= learned(answer, request, SCHEMA)
+                if self._is_own and (more := learned(answer, request, SCHEMA)):
+                    self._lacks = answers.lacking(self._name, self._lacks, more)
                 return msgspec.structs.replace(answer, lacks=lacks)
 
     async def _stream(

@@ -14,6 +14,7 @@ import msgspec
 from vigil.settings.models import server_of
 
 from ..thought.model import ModelAnswer, ModelError, ModelRequest
+from . import answers
 from .chat import SCHEMA, Gathered, body_of, refused
 from .failures import AskedModel, ServerWords, attempted, failure
 from .parameters import READ_STATUSES, learned
@@ -76,15 +77,15 @@ class OpenAIModel:
                 less = refused(str(error.message), body) if has_read else frozenset[str]()
                 if not less:
                     raise
-                self._lacks |= less
+                self._lacks = answers.lacking(self._name, self._lacks, less)
             except openai.APIError as error:
                 if type(error) is not openai.APIError:  # of the connection
                     raise
                 raise self._read(error) from error
             else:
                 answer = gathered.answer(self._name, request)
-                if self._is_own:
-                    self._lacks |= learned(answer, request, SCHEMA)
+                if self._is_own and (more := learned(answer, request, SCHEMA)):
+                    self._lacks = answers.lacking(self._name, self._lacks, more)
                 return msgspec.structs.replace(answer, lacks=lacks)
 
     async def _stream(
