@@ -28,6 +28,7 @@ from bench import (
     month,
     neighbours,
     partitions,
+    quiet,
     replaying,
     resting,
     retrieval,
@@ -178,6 +179,7 @@ PARTS: dict[str, Callable[[Path], Awaitable[None]]] = {
     "month": month.measure,
     "mind": mind.measure,
     "console": console.measure,
+    "quiet": quiet.measure,
 }
 IN_ROUNDS: dict[str, Callable[[Path, int], Awaitable[None]]] = {
     "turns": turns.measure,

@@ -259,6 +259,28 @@ async def test_what_a_cycle_took_in_from_outside_is_shown_to_no_other_unasked(
     assert [one["is_tainted"] for one in kept] == [True]
 
 
+async def test_a_night_without_the_cortex_is_one_cycle_when_it_is_back(world: World) -> None:
+    """C-7: what began meanwhile was given up, and what was new is told to the one that works."""
+    gil, row, night = await begun(world, "gil")
+    move(world, FIRST_AFTER.total_seconds())
+    await slots(gil.http, row, 2)
+    await remember(world, gil, "My train leaves at seven.")
+    asked = len(night.asked)
+    await world.stack.stop("cortex")
+    for hour in range(9):
+        move(world, 2 * INTERVAL_S)
+        entries = await slots(gil.http, row, 3 + hour)
+    assert "failed" in {entry["state"] for entry in entries}
+    await world.stack.start("cortex")
+    move(world, 12 * INTERVAL_S)  # whatever pause there is after failures, it's over
+    while (await slots(gil.http, row, len(entries)))[-1]["state"] != "ran":
+        entries = await slots(gil.http, row, len(entries) + 1)
+    sessions = [request.session_key for request in night.asked[asked:]]
+    assert len(set(sessions)) == 1, "one was worked"
+    assert len(sessions) == 2, "with its report"
+    assert "- 1 memory.saved (chat)" in night.tasks[-1]
+
+
 async def test_it_is_set_without_a_restart(world: World) -> None:
     """C-7: a hot switch, for all agents; only an admin may, and mistakes are named."""
     eve, row, night = await begun(world, "eve")

@@ -15,8 +15,9 @@ PATIENCE_S = 30.0
 
 
 async def _states(person: Person) -> list[str]:
+    own = {one["id"] for one in (await person.http.get("/api/cron")).json()["rows"]}
     found = (await person.http.get("/api/slots")).json()["slots"]
-    return [one["state"] for one in found[::-1]]
+    return [one["state"] for one in found[::-1] if one["row"] in own]
 
 
 async def _until(world: World, person: Person, count: int) -> list[str]:

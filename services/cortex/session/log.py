@@ -120,6 +120,16 @@ async def voided(bus: Bus, key: SessionKey, sends: Iterable[str]) -> frozenset[s
     return frozenset(effect for effect, said in found.items() if said is None)
 
 
+async def was_told_more(bus: Bus, key: SessionKey, state: State) -> bool:
+    """Whether a run of the timetable that has asked no model yet was told more than that it begins:
+    of what came while no cortex was there, its end counts first. Raises: Unavailable."""
+    start, loop = state.start, state.loop
+    if start is None or start.slot is None or loop is None or loop.calls or loop.retries:
+        return False
+    last = await bus.get_last(key.stream, key.in_all)
+    return last is not None and last.seq > state.position
+
+
 async def is_settled(bus: Bus, key: SessionKey, seq: int) -> bool:
     """Return whether the event `seq` needs no wake any more (ARCHITECTURE 3, wake)."""
     turn = await bus.get_last(key.stream, key.turns)

@@ -186,8 +186,7 @@ class Session:
         if core.owes(state) == "take":
             with contextlib.suppress(InvalidInput):
                 event = await self._queued_event(state.queue[0])
-        draft = core.give_up(str(self.key), state, self._moment(), self._policy, event)
-        await self._commit(draft)
+        await self._commit(core.give_up(str(self.key), state, self._moment(), self._policy, event))
 
     # ------------------------------------------------------------ one step
 
@@ -316,6 +315,10 @@ class Session:
     async def _think(self, draft: Draft, question: ModelQuestion) -> Draft | None:
         """Call the model while folding what comes in meanwhile (SPEC S-13)."""
         crash.point("cortex.model.before_call")
+        if await session_log.was_told_more(self._bus, self.key, draft.state):
+            question.answer.close()
+            _, draft = await self._meanwhile(draft, await self._incoming.next())
+            return draft if draft.is_dirty else None
         call = asyncio.ensure_future(question.answer)
         try:
             await asyncio.sleep(0)
@@ -323,8 +326,8 @@ class Session:
                 message = await self._incoming.during(call)
                 if message is None:
                     break
-                interrupted, draft = await self._meanwhile(draft, message)
-                if interrupted:
+                is_over, draft = await self._meanwhile(draft, message)
+                if is_over:
                     return draft if draft.is_dirty else None
             draft.moment = await self._moment_after(call)
             try:

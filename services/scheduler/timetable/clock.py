@@ -188,7 +188,10 @@ class TimetableClock:
         # The oldest that is known: what a newer revision is due at may be undecided.
         ledger = kept(known.revisions[0].entity, known.last.ledger, now - self._kept)
         known.last = known.last._replace(ledger=ledger)
+        runs = {run.session: run for run in known.last.ledger.running}
         for entry in decide.lost(known.row, known.last.ledger, now):
+            if kinds.kind_of(known.row.work).start is not None:
+                await self._end(known, runs[entry.session], now)  # or it would be worked in vain
             await self._append(known, entry)
         # Before any is told to end: one that is told so first would never begin, and have no end.
         await self._begin_all(known, now)
