@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 from zoneinfo import ZoneInfo
@@ -171,6 +171,34 @@ async def test_one_that_always_fails_is_told_once_and_paused_at_last(world: Worl
         while (shown := (await dan.http.get(f"{PATH}/{row['id']}")).json())["is_enabled"]:
             await asyncio.sleep(0.02)
     assert shown["history"][-1]["by"] == "scheduler"
+
+
+async def test_over_budget_is_no_failure(world: World) -> None:
+    """L-3, L-21: a day at the cap is skipped, told once by whose cap it is, and pauses no row."""
+    nan = await world.person("nan:vigil:t1", has_socket=False)
+    behave, reason = world.agent.behave, "the daily limit of 10 tokens is reached"
+
+    def stop(request: ModelRequest) -> Any:
+        if not request.session_key.startswith("nan:vigil:_cron"):
+            return behave(request)
+        tomorrow = world.clock.now() + timedelta(days=1)
+        raise ModelError(reason, is_retryable=False, budget_at=tomorrow)
+
+    world.agent.behave = stop
+    row = await made(nan.http, "hourly")
+    states = ["running", "skipped"]
+    for _ in range(11):
+        await until(nan.http, row, *states)
+        move(world, 3600)
+        states += ["running", "skipped"]
+    found = await until(nan.http, row, *states)
+    assert {one["reason"] for one in found[1::2]} == {reason}
+    assert await said(world, nan) == []
+    world.agent.behave = behave
+    move(world, 3600)
+    await until(nan.http, row, *states, "running", "ran")
+    shown = (await nan.http.get(f"{PATH}/{row['id']}")).json()
+    assert (shown["is_enabled"], shown["runs"], shown["failures"]) == (True, 1, 0)
 
 
 async def test_what_is_paused_is_skipped_and_says_so(world: World) -> None:

@@ -337,6 +337,22 @@ def test_whatever_runs_choose_each_look_is_decided_once(misfire: Any, events: li
     assert all(before[1] < after[0] for before, after in pairwise(spans))
 
 
+def test_a_run_that_a_cap_stopped_at_once_counts_as_nothing() -> None:
+    """L-3: neither as a failure nor as a run: a row that runs once still has it before it."""
+    (begun,) = decisions([Revised(row(EVERY))], Ledger(failures=2), START)
+    (run,) = ledger_of([begun]).running
+    over = ended(begun.row, run, START, problem="the daily limit is reached", is_skipped=True)
+    ledger = ledger_of([begun, over])
+    assert (over.state, over.reason) == ("skipped", "the daily limit is reached")
+    assert (ledger.runs, ledger.failures, ledger.running, ledger.through) == (0, 0, (), START)
+    assert not fits("any", over)
+    cycle = replace(begun, session="ann:vigil:_autonomy-1", kind="autonomy", told_seq=9)
+    stopped = replace(over, session=cycle.session, kind=cycle.kind)
+    cycles = ledger_of([cycle, stopped]).cycles
+    assert cycles is not None
+    assert cycles.told_seq == 0  # what was new is told to the next one
+
+
 def test_a_row_may_be_done_by_a_skill() -> None:
     """J-2: then its prompt says what of it, or nothing."""
     run = OpenRun(due_at=START, at=START, session="ann:vigil:_cron-1")

@@ -171,7 +171,7 @@ def fail(
             until it has waited for `UNASKED_MAX`. What can be said without a model isn't held up
             by that.
     """
-    if budget_at is not None and _may_wait(draft):
+    if budget_at is not None and _may_wait(draft, budget_at):
         _wait(draft, reason, budget_at)
         return
     loop, policy = draft.loop, draft.policy
@@ -211,9 +211,15 @@ def fail(
     loops.end(draft, "failed")
 
 
-def _may_wait(draft: Draft) -> bool:
+def _may_wait(draft: Draft, until: datetime) -> bool:
     """Whether the loop goes on by itself when the budget has room: a person's message, or what was
-    started, but for what a conversation waits for."""
+    started, but for what a conversation waits for, and a run of the timetable whose time is over
+    by then: its next one comes anyway."""
+    start = draft.state.start
+    if start is not None and start.slot is not None:
+        has_time = until <= draft.loop.begun_at + timedelta(seconds=start.slot.timeout_s)
+        if not has_time:
+            return False
     is_asked_for = draft.loop.is_direct or draft.state.start is not None
     is_young = draft.moment.now - draft.loop.begun_at < WAIT_MAX
     return is_asked_for and is_young and not (draft.is_aside or children.holds_up(draft))

@@ -101,7 +101,8 @@ def _tell_end(draft: Draft, loop: Loop, outcome: Outcome | None, sway: Sway) -> 
             content = draft.last_words  # without any, nobody is told anything (SPEC J-5)
             findings.keep(draft, draft.state.start.slot, content, sway)
         next_s = loop.next_s if state == "done" else 0
-        tasks.tell_end(draft, state, content, sway, next_s=next_s)
+        is_over = not loop.calls and any(note.code == "budget_exhausted" for note in draft.notes)
+        tasks.tell_end(draft, state, content, sway, next_s=next_s, is_over_budget=is_over)
 
 
 def take_in(draft: Draft, sway: Sway) -> None:

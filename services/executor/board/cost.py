@@ -7,8 +7,6 @@ from typing import Final
 from vigil.bus.bus import Bus
 from vigil.contracts import decode_turn
 from vigil.errors import InvalidInput
-from vigil.settings.config import Config
-from vigil.settings.models.prices import cost_of
 from vigil.subjects import SessionKey
 from vigil.timetable.ledger import RunCost
 
@@ -17,7 +15,7 @@ TURNS_MAX: Final = 200
 """Turns that are read: a run has at most some 30 calls, each of a turn or two."""
 
 
-async def cost_of_run(bus: Bus, config: Config, key: SessionKey) -> RunCost:
+async def cost_of_run(bus: Bus, key: SessionKey) -> RunCost:
     """Return what the session's calls came to; what has no price adds none. Raises: Unavailable."""
     tokens = micro_usd = seq = 0
     for _ in range(TURNS_MAX):
@@ -31,6 +29,5 @@ async def cost_of_run(bus: Bus, config: Config, key: SessionKey) -> RunCost:
             continue
         for usage in turn.usage:
             tokens += usage.tokens
-            prices = config.prices_of(usage.model)
-            micro_usd += cost_of(prices, usage, turn.created_at.date()) or 0
+            micro_usd += usage.micro_usd or 0
     return RunCost(tokens, micro_usd)

@@ -97,9 +97,10 @@ class SlotDesk:
                 delivery=delivery,
                 report=effect.payload.report,
                 next_s=0 if problem else effect.payload.next_s,
-                cost=await cost_of_run(self._bus, self._config, key),
+                cost=await cost_of_run(self._bus, key),
                 told=effect.id if homes else "",
                 told_to=str(homes[0]) if len(homes) == 1 else "",
+                is_skipped=effect.payload.is_over_budget,
             )
             try:
                 await self._log.append(key.scope, last, entry)
@@ -168,6 +169,8 @@ def report_of(
     something.
     """
     payload = effect.payload
+    if payload.is_over_budget:
+        return None  # whose cap it is was told that once
     if key.kind == BULLETIN or (not problem and not payload.content):
         return None
     is_for_one = key.user != TEAM or bool(slot.target and not channel_of(slot))

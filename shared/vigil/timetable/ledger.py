@@ -61,6 +61,8 @@ def after(ledger: Ledger, entry: SlotEntry) -> Ledger:
     elif entry.state in ENDS and counts:
         failures = ledger.failures + 1 if entry.state == "failed" else 0
         ledger = replace(ledger, failures=failures, ended_at=entry.at, next_s=entry.next_s)
+    elif entry.state == "skipped" and counts:
+        ledger = replace(ledger, runs=ledger.runs - 1)
     through = ledger.through
     if not entry.is_by_hand and (through is None or entry.due_at > through):
         through = entry.due_at
@@ -80,6 +82,8 @@ def _with_cycle(ledger: Ledger, entry: SlotEntry) -> Ledger:
     run = next((one for one in ledger.running if is_of(one, entry)), None)
     if entry.state == "running" or entry.told_seq:
         return replace(ledger, cycles=cycles.told(before, entry))
+    if entry.state == "skipped" and run is not None:
+        return replace(ledger, cycles=replace(before, told_seq=run.told_seq))
     if entry.state in ENDS and run is not None:
         return replace(ledger, cycles=cycles.ended(before, run, entry))
     return ledger
@@ -164,6 +168,7 @@ def ended(
     cost: RunCost = FREE,
     told: str = "",
     told_to: str = "",
+    is_skipped: bool = False,
 ) -> SlotEntry:
     """Return the final entry of a run.
 
@@ -172,13 +177,14 @@ def ended(
         report: of a cycle.
         next_s: after how long it wants the next; 0: it said nothing.
         told, told_to: as of the entry.
+        is_skipped: whether nothing was done after all, for that problem.
     """
     good: SlotState = "late" if run.is_late else "ran"
     return SlotEntry(
         row=row,
         kind=SessionKey.parse(run.session).kind if run.session else "",
         due_at=run.due_at,
-        state="failed" if problem else good,
+        state="skipped" if is_skipped else "failed" if problem else good,
         reason=problem,
         at=now,
         is_by_hand=run.is_by_hand,

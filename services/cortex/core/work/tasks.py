@@ -188,12 +188,14 @@ def tell_end(
     *,
     start: Start | None = None,
     next_s: int = 0,
+    is_over_budget: bool = False,
 ) -> None:
     """Tell the parent how this session ended, and of an errand the person.
 
     Args:
         start: which it would have begun with; None: which it began with.
         next_s: of a run of the timetable: after how long it wants the next; 0: it said nothing.
+        is_over_budget: whether no model was asked, since a cap was reached.
     """
     start = start or draft.state.start
     if start is None:
@@ -212,6 +214,7 @@ def tell_end(
         content=shortened(content, TOLD_LENGTH_MAX),
         report=draft.report,
         next_s=next_s,
+        is_over_budget=is_over_budget and start.slot is not None and state == "failed",
         bulletin=draft.bulletin,
     )
     tell_parent(draft, payload, sway)

@@ -29,7 +29,7 @@ SLOTS: Final[dict[str, str]] = {
     "late": "so did one that was begun late",
     "failed": "its run failed, or gave no end in time",
     "coalesced": "it was missed, and a newer one was run for it",
-    "skipped": "it was not to be run: a pause, its hours, the run before",
+    "skipped": "it was not to be run: a pause, its hours, the run before, a cap",
     "missed": "it was missed, and by its row's policy not run",
 }
 
