@@ -42,7 +42,7 @@ _FOLLOWERS: Final[dict[str, set[str]]] = {
     "KV_LEASES": {"cortex", "scheduler", "executor"},
     "KV_BUDGETS": {"gateway", "cortex"},
     "KV_TOOLS": {"gateway", "cortex", "executor", "operator"},
-    "KV_PINS": {"executor", "operator"},
+    "KV_PINS": {"executor", "gateway", "operator"},
 }
 """Who reads a stream: by consumers of their own, and single messages."""
 _SPECIAL: Final[dict[str, set[str]]] = {
