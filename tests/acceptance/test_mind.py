@@ -14,10 +14,12 @@ import pytest_asyncio
 
 from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest
 from tests.support.agent import Agent
+from tests.support.goal_records import goal_of
 from tests.support.pauses import pauses
 from tests.support.scripted_model import say
 from tests.support.world import Person, StoppedClock, World, running_world
-from vigil.contracts import ToldEvent, ToldPayload, Turn, decode_turn, encode
+from vigil.board.kept import GOALS, KeptBoard
+from vigil.contracts import Change, ToldEvent, ToldPayload, Turn, decode_turn, encode
 from vigil.minds import mind_of
 from vigil.subjects import Scope
 
@@ -330,3 +332,28 @@ async def test_a_watchers_result_is_the_minds_to_judge(world: World) -> None:
     await said(fay, "It has changed.")
     assert "| re: What is new?" in looks.reports[0]
     assert [one.text for one in fay.talk.said] == ["It has changed."], "nobody else told them"
+
+
+async def test_the_51st_goal_is_a_failed_action_of_which_the_next_look_is_told(
+    world: World,
+) -> None:
+    """G-2, X-6: with the reason, as any result; of 50 goals the report has a line each."""
+    gil = await world.person("gil:vigil:main", has_socket=False)
+    looks = Looks(world, "gil")
+    now = world.clock.now()
+    board = KeptBoard(world.admin, GOALS)
+    for number in range(50):
+        of = {"id": f"{number:032x}", "owner": "gil", "description": f"goal {number}"}
+        at = dict.fromkeys(("created_at", "moved_at", "last_checked_at"), now)
+        goal = goal_of(check_interval_s=86_400, **of, **at)
+        await board.replace(0, goal, Change(by="gil"), now)
+    looks.answers = [[decision("create_goal", description="One more")]]
+    await digest(world, "gil", "one more, please")
+    (action,) = await ended(gil, 1)
+    assert (action["type"], action["outcome"]) == ("goal_create", "failed")
+    await world.advance(TICK_S)
+    await looks.until(2)
+    assert "gil has 50 already" in looks.reports[1]
+    assert "goal_create (One more (because it helps)), which failed" in looks.reports[1]
+    assert all(f": goal {number}" in looks.reports[1] for number in range(50))
+    assert len(looks.reports[1]) < 10_000

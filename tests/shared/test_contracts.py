@@ -55,8 +55,11 @@ from vigil.contracts import (
     SendPayload,
     Signal,
     SignalSource,
+    SlotRun,
     State,
     TextBlock,
+    Tick,
+    TickPayload,
     TimerFired,
     TimerPayload,
     TimerRecord,
@@ -401,6 +404,16 @@ SAMPLES: dict[str, tuple[Callable[[bytes], Any], Any]] = {
         ToolResultEvent(
             payload=ToolResultPayload(
                 call_id="c" * 32, content="Remembered", is_error=True, is_tainted=True
+            ),
+            **ENVELOPE,
+        ),
+    ),
+    "event.tick": (
+        contracts.decode_event,
+        Tick(
+            payload=TickPayload(
+                slot=AT,
+                run=SlotRun(row="1" * 32, name="mind", due_at=AT, is_by_hand=True, timeout_s=600),
             ),
             **ENVELOPE,
         ),
