@@ -84,7 +84,7 @@ MESSAGES: Final[dict[str, Spoken]] = {
     "external": Spoken(External, "An event from outside, as it was let in", ("event.external",)),
     "toolResult": Spoken(ToolResultEvent, "What a tool answered", ("event.tool_result",)),
     "told": Spoken(ToldEvent, "What another session has to say to the person", ("event.told",)),
-    "tick": Spoken(Tick, "A loop's next round"),
+    "tick": Spoken(Tick, "Goals of a mind are due", ("event.tick",)),
     "turn": Spoken(
         Turn,
         "One atomic commit of a session",
