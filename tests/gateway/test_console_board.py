@@ -70,6 +70,11 @@ async def test_the_timetable_runs_and_pauses_rows(gate: Gate) -> None:
     shown = (await ann.reader.page(f"/timetable/{made['id']}")).text
     assert "by hand" in shown
     assert "Read them" in shown
+    chained = {"name": "next", "prompt": "p", "after": made["id"]}
+    follower = (await ann.api.post("/api/cron", json=chained)).json()
+    assert "as that one ends" in (await ann.reader.page("/timetable")).text
+    shown = (await ann.reader.page(f"/timetable/{follower['id']}")).text
+    assert "As a run of that row ends" in shown
     await ann.reader.did("/timetable", **form | {"do": "pause"})
     assert (await ann.reader.send("/timetable", **form | {"do": "pause"})).status_code == 412
     assert "paused" in (await ann.reader.page("/timetable")).text

@@ -37,7 +37,8 @@ class CronCalls(MethodGroup):
         Args:
             name: one line, at most 100 characters, unlike those of the owner's other rows.
             prompt: what is to be done; at most 8,000 characters.
-            fields: of POST /api/cron: one of `cron`, `interval_s` (seconds) and `at`, and others.
+            fields: of POST /api/cron: one of `cron`, `interval_s` (seconds), `at` and `after`
+                (the id of a row), and others.
         """
         body = {"name": name, "prompt": prompt, "agentId": agent, **fields}
         return self._object("POST", PATH, body)
