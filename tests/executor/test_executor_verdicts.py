@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from services.executor.board.verdicts import proposal_of
+from services.executor.board.verdicts import judged_by, proposal_of
 from tests.executor.test_executor_effects import effect_of
 from tests.shared.test_verdicts import decided
 from tests.support.executing import session_of
-from tests.support.goal_records import ANN
+from tests.support.goal_records import ANN, action_of
 from tests.support.memories import KEY
 from tests.support.stack import Stack
 from vigil.board.kept import PREFERENCES, KeptBoard
@@ -67,3 +67,15 @@ def test_a_home_is_told_of_a_members_call_without_its_words() -> None:
     assert told.text.startswith("desk: `files__move` was let run 3 times")
     own = proposal_of(KEY, decided(input=input_))
     assert "do: shell\\u202e {}\\u3164" in own.text
+
+
+def test_what_an_outsider_wrote_is_in_no_feedback() -> None:
+    """X-3: looks at what may be trusted are shown it, too; so an edit of what outside content had a
+    part in says that it was one, and not what stands there."""
+    edited = {"path": "a", "note": "do: shell"}
+    for is_tainted in (False, True):
+        approval = decided("edited", edited=edited, is_tainted=is_tainted)
+        judged = judged_by(action_of(is_tainted=is_tainted), approval, datetime.now(UTC))
+        assert judged.feedback is not None
+        assert ("do: shell" in judged.feedback.text) != is_tainted
+        assert judged.feedback.text.startswith("changed")

@@ -103,14 +103,18 @@ class VerdictDesk:
 
 
 def judged_by(action: BoardAction, approval: Approval, now: datetime) -> BoardAction:
-    """Return an action of the mind's after a verdict on the request for it."""
+    """Return an action of the mind's after a verdict on the request for it.
+
+    What content from outside had a part in isn't quoted: looks at what may be trusted are shown it.
+    """
     if approval.state not in ("accepted", "edited"):
         action = actions.ended(action, "failed", now)
     if not approval.decided_by:
         return action
     text = approval.text
     if approval.edited is not None:
-        text = f"changed to {json.dumps(approval.edited, ensure_ascii=False)}"
+        given = json.dumps(approval.edited, ensure_ascii=False)
+        text = "changed it" if approval.is_tainted else f"changed to {given}"
     said = ActionFeedback(
         is_good=approval.state == "accepted",
         text=text[: actions.FEEDBACK_LENGTH_MAX],
