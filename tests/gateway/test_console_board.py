@@ -21,7 +21,7 @@ from tests.support.remembering import running_memories, save
 from vigil.board.kept import ACTIONS, KeptBoard
 from vigil.bus.kv import KeyValue
 from vigil.contracts import Change, DeadLetter, encode
-from vigil.contracts.costs import CostRow, DayOfCosts
+from vigil.contracts.costs import Account, CostRow, DayOfCosts
 from vigil.subjects import Scope, SessionKey, token_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -153,6 +153,12 @@ async def test_cost_health_and_settings(gate: Gate) -> None:
     await bucket.put(f"{day}.costs.{token_of('eli')}", msgspec.json.encode(spent))
     assert "$4.20" in (await eli.reader.page("/cost", by_model="1", by_day="1")).text
     assert "$4.20" in (await eli.reader.page()).text
+    account = Account(used=700, used_micro_usd=4_200_000, reserved=9)
+    await bucket.put(f"{day}.owner.{token_of('eli')}", msgspec.json.encode(account))
+    left = (await eli.api.get("/api/budget")).json()
+    assert (left["tokens_used"], left["tokens_max"], left["micro_usd_max"]) == (700, 10**6, None)
+    assert "700 of 1000000 tokens, 9 more set aside" in (await eli.reader.page("/cost")).text
+    assert "700 of" not in (await eli.stranger.page("/cost")).text
     assert "$4.20" not in (await eli.stranger.page("/cost")).text
     key = SessionKey("eli", "vigil", "t1")
     letter = DeadLetter(

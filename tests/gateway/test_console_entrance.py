@@ -11,10 +11,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from services.gateway.console import site
+from services.gateway.console import look, site
 from services.gateway.console.site import PAGES
 from tests.support.cli import Cli
-from tests.support.console import HERE, Reader, browser, link_of, signal, signed_in
+from tests.support.console import HERE, Reader, Shown, browser, link_of, signal, signed_in
 from tests.support.gateway import Gate, running_gateway, until
 from vigil.settings import tokens
 from vigil.subjects import SessionKey
@@ -247,6 +247,31 @@ async def test_the_command_prints_a_link_and_signs_browsers_out(
     told = (await asyncio.to_thread(cli, "console", "--sign-out", one["id"][:8])).stderr
     assert "Signed Firefox on Linux out." in told
     assert (await client.get("/console")).status_code == 401
+
+
+async def test_whatever_somebody_writes_stays_text() -> None:
+    """200 texts, in the place of text and of an attribute: no tag, no handler, nothing unseen."""
+    ends = ("", '"', "'", "-->", "]]>", "</p>", "\x00", "\u2028", "{{ 7 * 7 }}", "%22%3E")
+    acts = (
+        "<script>x()</script>", "<img src=x onerror=x()>", "<svg/onload=x()>", "javascript:x()",
+        "<iframe srcdoc='<script>x()</script>'>", "<a href=//evil.example>", "&lt;script&gt;",
+        "\x1b]0;x\x07\x1b[2J", "\u202eevil\u2066", "<style>*{display:none}</style>", "\ud800<b",
+        "<base href=//evil.example>", "<meta http-equiv=refresh content=0>", "\U000e0041<x>",
+        "<form action=//evil.example>", "<math><mi//xlink:href='data:x'>", "\ufeff<!--",
+        "<" * 900, "\u200b\u200f<b onclick=x()>", "a" * 30_000,
+    )  # fmt: skip
+    texts = [end + act for end in ends for act in acts]
+    assert len(texts) == 200
+    for text in texts:
+        for template, names in (("refused", ("title", "detail")), ("enter", ("code", "user"))):
+            made, plain = (
+                bytes(look.html(f"{template}.html", dict.fromkeys(names, one)).body).decode()
+                for one in (text, "x")
+            )
+            shown = Shown(made)
+            assert [tag for tag, _ in shown.tags] == [tag for tag, _ in Shown(plain).tags], text
+            assert shown.strange() == []
+            assert not re.search("[\x00\x1b\u202e\u2066\u200b\ufeff]", made), text
 
 
 async def test_scripts_of_others_are_as_they_were_published() -> None:

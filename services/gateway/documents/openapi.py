@@ -53,6 +53,7 @@ from ..http.wire import (
     TimerList,
     Transcript,
 )
+from ..insight.budget import BudgetView
 from ..insight.calls import ModelCallDetail, ModelCallList
 from ..insight.now import SessionNow
 from ..sessions.forks import ForkMade, ForkRequest
@@ -82,7 +83,7 @@ from .asyncapi import AsyncApi
 REF: Final = "#/components/schemas/{name}"
 _COMPONENTS: Final[tuple[Any, ...]] = (
     Accepted, ActionListing, ActionView, Alive, ApprovalList, ApprovalView, AsyncApi, Attachment,
-    BrowserList, BrowserView, BulletinListing, BulletinRevision, BulletinView,
+    BrowserList, BrowserView, BudgetView, BulletinListing, BulletinRevision, BulletinView,
     ChannelList, ChannelTriedView, DeliveryList,
     ChatAnswer, ChatPending, ChatRequest, CircuitReset, CircuitView,
     ClientFrame, CloudEvent, ConsoleLink, Costs,

@@ -171,6 +171,13 @@ class Client(
         where = f"/api/why/{segment(id_)}" + query({"session": session})
         return self._object("GET", where, timeout_s=STORY_TIMEOUT_S)
 
+    def tokens(self, key: str) -> Iterator[dict[str, Any]]:
+        """Yield the pieces of answers in the making of a session, as they come: `turn`, `attempt`,
+        `text`. It ends when the gateway is away; close the iterator to end it."""
+        for event in self._stream(f"/api/sessions/{segment(key)}/tokens", None):
+            if event.data:
+                yield msgspec.json.decode(event.data)
+
     def channels(self) -> list[dict[str, Any]]:
         """Return the channels, and whether each is used at present."""
         found: list[dict[str, Any]] = self._object("GET", "/api/channels")["channels"]

@@ -30,6 +30,10 @@ class PersonCalls(MethodGroup):
         """
         return self._object("GET", f"{COST}?{urlencode({'by': by, 'days': days}, doseq=True)}")
 
+    def budget(self) -> dict[str, Any]:
+        """Return the caller's own account of today, and the caps as configured."""
+        return self._object("GET", "/api/budget")
+
     def console_link(self) -> dict[str, Any]:
         """Return the `path` of a link that signs one browser in to the console, as the caller, and
         when it `expires_at`."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final, get_args
 
+from ...insight.budget import BudgetView
 from ...work.cost import By, Costs
 from ..visit import Visit
 
@@ -14,12 +16,16 @@ DIVIDED: Final[tuple[str, ...]] = get_args(By)
 async def show(visit: Visit) -> dict[str, Any]:
     by = [one for one in DIVIDED if f"by_{one}" in visit.query] or ["day"]
     days = visit.query.get("days", "7")
-    costs = await visit.api.get(Costs, "/api/cost", days=days, by=by)
+    costs, budget = await asyncio.gather(
+        visit.api.get(Costs, "/api/cost", days=days, by=by),
+        visit.api.get(BudgetView, "/api/budget"),
+    )
     more = max(len(costs.lines) - LINES_MAX, 0)
     return {
         "lines": costs.lines[:LINES_MAX],
         "more": more,
         "costs": costs,
+        "budget": budget,
         "by": by,
         "divided": DIVIDED,
         "days": days,
