@@ -172,6 +172,14 @@ async def test_cost_health_and_settings(gate: Gate) -> None:
     assert letter.id not in (await eli.reader.page("/deliveries")).text
     refused = await eli.reader.send("/health", do="reset", name="model:m")
     assert refused.status_code == 403
+    assert "Who has a token" not in (await eli.reader.page("/settings")).text
+    assert (await eli.api.get("/api/tokens")).status_code == 403
+    token = await gate.token("root", is_admin=True, name=HOSTILE[:40])
+    root = await signed_in(gate, "root", is_admin=True)
+    shown = await root.page("/settings")
+    assert "eli" in shown.text
+    assert shown.strange() == []
+    assert token not in str(shown.tags) + shown.text
     settings = form_of(await eli.reader.page("/settings"), quiet_hours="")
     await eli.reader.did("/settings", **settings | {"timezone": "Asia/Tokyo"})
     assert (await eli.reader.send("/settings", **settings)).status_code == 412

@@ -56,6 +56,7 @@ from ..http.wire import (
 from ..insight.budget import BudgetView
 from ..insight.calls import ModelCallDetail, ModelCallList
 from ..insight.now import SessionNow
+from ..insight.people import TokenList
 from ..sessions.forks import ForkMade, ForkRequest
 from ..timetable.autonomy import AutonomyChange, AutonomyView
 from ..timetable.rows import RowBody, RowChange, RowDetail, RowListing
@@ -99,7 +100,7 @@ _COMPONENTS: Final[tuple[Any, ...]] = (
     AutonomyChange, AutonomyView, FindingListing, RowBody, RowChange, RowDetail, RowListing,
     ServerFrame, SessionList, SessionNow, Signal, SkillList, SlotListing, SlotView, Status,
     TaskBody, TaskChange, TaskDetail, TaskListing, Ticket, TicketRequest, Timeline, TimerList,
-    ToolList, Transcript, WhyAnswer,
+    TokenList, ToolList, Transcript, WhyAnswer,
 )  # fmt: skip
 DESCRIPTION: Final = """\
 Talk to agents that come back by themselves. Every call but the public ones carries a token:

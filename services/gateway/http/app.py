@@ -27,7 +27,7 @@ from ..edge import Edge
 from ..endpoint import Endpoint
 from ..events import channels, hooks
 from ..events import endpoint as events
-from ..insight import budget, calls, now, tokens
+from ..insight import budget, calls, now, people, tokens
 from ..memory import mcp, memories
 from ..sessions import forks
 from ..sessions.messages import Messages
@@ -184,7 +184,7 @@ def _of_memory() -> list[Endpoint]:
 
 def endpoints() -> tuple[Endpoint, ...]:
     """Return everything that is served here but what comes before the routes."""
-    parts = (health, console, forks, budget, calls, now, tokens, deliveries)
+    parts = (health, console, forks, budget, calls, now, people, tokens, deliveries)
     added = (one for part in parts for one in part.ENDPOINTS)
     return (*_of_memory(), *added, *_OWN, *on_board.ENDPOINTS)
 

@@ -30,6 +30,11 @@ class PersonCalls(MethodGroup):
         """
         return self._object("GET", f"{COST}?{urlencode({'by': by, 'days': days}, doseq=True)}")
 
+    def tokens_of_all(self) -> list[dict[str, Any]]:
+        """Return everybody's tokens that count, without what they are. Needs an admin token."""
+        found: list[dict[str, Any]] = self._object("GET", "/api/tokens")["tokens"]
+        return found
+
     def budget(self) -> dict[str, Any]:
         """Return the caller's own account of today, and the caps as configured."""
         return self._object("GET", "/api/budget")

@@ -154,6 +154,10 @@ class Tokens:
         token = self._tokens.get(token_id)
         return None if token is None else self._principal(token_id, token, now)
 
+    def live(self, now: datetime) -> dict[str, Token]:
+        """Return everybody's tokens that count at `now`, by their hash."""
+        return {id_: token for id_, token in self._tokens.items() if token.is_live(now)}
+
     async def find_fresh(self, text: str, now: datetime) -> Principal | None:
         """Ask the broker for a token that the watch hasn't shown yet: one made just now.
 
