@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.cortex.core import Policy
+from services.cortex.core import Draft, Policy
 from services.cortex.core.mind import decisions, look
 from services.cortex.core.mind.deeds import GATE
 from services.cortex.profiles import profile_of
+from services.cortex.thought.model import ModelError
 from tests.cortex.driver import START, Driver, answer
 from tests.cortex.test_core_readers import offered
 from tests.support.examples import up_to
@@ -316,3 +317,20 @@ def test_signals_tell_of_looks() -> None:
     ]
     assert [one.kind for one in made][:2] == ["mind.decided", "mind.failed"]
     assert made[0].data == {"decisions": 2}
+
+
+def test_a_look_waits_for_the_budget_and_loses_nothing() -> None:
+    """C-9: it isn't tried before there is room, and counts as no failure."""
+    driver = mind()
+    driver._begin(driver.fold(driver.external("red", is_trusted=True)))
+    room_at = START + timedelta(hours=1)
+    draft = Draft(driver.key, driver.state, driver.moment(), driver.policy)
+    look.fail(draft, ModelError("no room", is_retryable=False, budget_at=room_at))
+    driver.commit(draft)
+    assert (len(driver.state.queue), driver.state.mind.failures) == (1, 0)
+    assert driver.state.gathering is not None
+    assert driver.state.gathering.due_at == room_at
+    driver.gathered()
+    assert len(looks(driver)) == 2
+    assert driver.now == room_at
+    assert [id_ for turn in driver.turns for id_ in turn.ended] == ["e3"]

@@ -56,7 +56,7 @@ Hours = Annotated[
 Target = Annotated[
     str | None,
     typer.Option(
-        "--target", metavar="KEY|CHANNEL", help="Where the result goes. Default: your home."
+        "--target", metavar="KEY|CHANNEL|mind", help="Where the result goes. Default: your home."
     ),
 ]
 Timeout = Annotated[int | None, typer.Option("--timeout", metavar="SECONDS", help="Default: 120.")]
