@@ -131,6 +131,7 @@ async def test_a_name_leads_on_to_what_has_no_word_of_the_question(ann: Remember
     assert parts["Ghent again, number 1"].names == 0
     assert "Tilda plays the oboe" in await ann.found(query, limit=2)
     assert "Tilda plays the oboe" not in await ann.found(query, thread="t2")
+    assert await ann.found(query, limit=1) == (await ann.found(query, limit=60))[:1]
 
 
 async def test_scripts_are_found_by_their_own_words(ann: Remembered) -> None:

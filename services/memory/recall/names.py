@@ -37,9 +37,12 @@ def follow(
     pool: Candidates,
     best: Sequence[Scored],
 ) -> Candidates:
-    """Return the candidates and what the names of the best lead to, with how much they do."""
+    """Return the candidates and what the names of the best lead to, with how much they do; the same
+    candidates, if those lead nowhere."""
     followed = {int(pool.nums[one.at]): one.score for one in best[:FOLLOWED]}
     led = _led(db, narrowed, sought, followed)
+    if not led:
+        return pool
     news = led.keys() - set(pool.nums.tolist())
     if news:
         rows = lookups.rows(db, narrowed, sorted(news))
@@ -70,5 +73,6 @@ def _led(
             others = set(lookups.bearers(db, narrowed, name, BEARERS_MAX)) - {num}
             for other in others:
                 led[other] = max(led.get(other, 0.0), share / math.sqrt(len(others)))
-    led[next(iter(followed))] = max(led.values(), default=0.0)
+    if led:
+        led[next(iter(followed))] = max(led.values())
     return led

@@ -71,8 +71,9 @@ class _Asked(NamedTuple):
 
     @property
     def enough(self) -> int:
-        """How many candidates will do, some of which may not be shown."""
-        return 2 * self.question.limit
+        """How many candidates will do, some of which may not be shown; whatever the limit, the
+        same ones lead on."""
+        return max(2 * self.question.limit, names.FOLLOWED)
 
     @property
     def pool_text(self) -> int:
@@ -234,8 +235,10 @@ class Recaller:
         # As many again: what was updated may go.
         best = scoring.rank(pool, self._weights, question.mode, now, asked.enough)
         if asked.is_hybrid and best and self._weights.weight_names:
-            pool = names.follow(db, narrowed, sought, self._words, pool, best)
-            best = scoring.rank(pool, self._weights, question.mode, now, asked.enough)
+            followed = names.follow(db, narrowed, sought, self._words, pool, best)
+            if followed is not pool:
+                pool = followed
+                best = scoring.rank(pool, self._weights, question.mode, now, asked.enough)
         ranked = {int(pool.nums[one.at]): one for one in best}
         newest = lookups.newest(db, narrowed, ranked) if asked.is_hybrid else {}
         views = {
