@@ -82,7 +82,6 @@ class SlotDesk:
             problem = _problem(effect, slot, run, now)
             if effect.payload.bulletin is not None and not problem:
                 problem = await self._bulletins.put(key, effect, effect.payload.bulletin)
-                crash.point("executor.bulletin.stored")
             told = report_of(key, effect, slot, problem, last.ledger)
             homes = () if told is None else homes_for(self._config, key, slot)
             if told is not None:
