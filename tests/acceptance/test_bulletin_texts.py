@@ -202,3 +202,8 @@ async def test_a_text_of_what_was_forgotten_meanwhile_is_thrown_away(world: Worl
     assert [one["state"] for one in await writer.slot(EVERY_S, 2)] == ["running", "ran"]
     assert "swordfish" not in Agent.text_of(writer.asked[-1])
     assert (await writer.read())["text"] == "Cid is left-handed."
+
+    mine = [one for one in world.agent.requests if one.session_key.startswith("cid:")]
+    shown = "".join(Agent.text_of(one) + "".join(one.system) for one in (*mine, *writer.asked))
+    assert "Oats" not in shown, "nobody is shown what is known of others"
+    assert "Gale" not in shown

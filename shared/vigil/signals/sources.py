@@ -77,7 +77,17 @@ class Source(InStream, frozen=True, kw_only=True):
         return signals.made
 
 
-TOLD: Final = ("approval", "job", "use", "task", "goal", "preference", "action", "circuit")
+TOLD: Final = (
+    "approval",
+    "job",
+    "use",
+    "task",
+    "goal",
+    "preference",
+    "action",
+    "circuit",
+    "bulletin",
+)
 """What of the board gives signals."""
 SOURCES: Final = (
     Source(
