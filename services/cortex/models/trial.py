@@ -7,6 +7,7 @@ It makes up to four calls of a token, which no budget counts.
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 import time
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ import msgspec
 
 from vigil.contracts import Attachment, AttachmentBlock, Row, TextBlock
 from vigil.errors import ConfigError
+from vigil.observe import logs
 from vigil.settings import config
 from vigil.settings.config import Settings
 from vigil.settings.models import takes_of
@@ -50,7 +52,8 @@ UNCOUNTED: Final = "counts of tokens"
 
 
 def main() -> None:
-    """Print what was found as JSON, by name."""
+    """Print what was found as JSON, by name, and nothing else: what is lacking stands in it."""
+    logs.configure(level=logging.ERROR)
     found = asyncio.run(tried(config.load()))
     sys.stdout.buffer.write(msgspec.json.encode(found))
 
