@@ -20,8 +20,10 @@ from tests.support.scripted_model import say
 from tests.support.world import Person, StoppedClock, World, running_world
 from vigil.board.kept import GOALS, KeptBoard
 from vigil.contracts import Change, ToldEvent, ToldPayload, Turn, decode_turn, encode
+from vigil.contracts.board import MindWork
 from vigil.minds import mind_of
 from vigil.subjects import Scope
+from vigil.timetable.ledger import LOST_AFTER
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -357,3 +359,53 @@ async def test_the_51st_goal_is_a_failed_action_of_which_the_next_look_is_told(
     assert "goal_create (One more (because it helps)), which failed" in looks.reports[1]
     assert all(f": goal {number}" in looks.reports[1] for number in range(50))
     assert len(looks.reports[1]) < 10_000
+
+
+async def test_a_look_that_takes_long_is_not_told_to_end(world: World) -> None:
+    """L-2: the mind's session outlives each look; what the look took in would be gone with it."""
+    kim = await world.person("kim:vigil:main", has_socket=False)
+    await kim.exchange("Hello")
+    looks, may_answer = Looks(world, "kim"), asyncio.Event()
+    behave = looks._answer
+
+    async def slow(request: ModelRequest) -> ModelAnswer:
+        if request.session_key == looks._key:
+            await may_answer.wait()
+        return await behave(request)
+
+    world.agent.behave = slow
+    await kim.http.post("/api/goals", json={"description": "Ship it"})
+    async with asyncio.timeout(PATIENCE_S):
+        for pause_s in pauses():
+            if any(turn.state.loop is not None for turn in await looks.turns()):
+                break
+            await asyncio.sleep(pause_s)
+    bulletin, mind = await row_of(kim, "bulletin"), await row_of(kim, "mind")
+    move(world, MindWork().timeout_s + 1)
+    await slot_of(kim, bulletin)  # so the clock of the timetable has looked
+    move(world, LOST_AFTER.seconds)
+    await slot_of(kim, mind, "failed")
+    may_answer.set()
+    await looks.until(1)
+    assert "session_cancelled" not in await looks.notes()
+
+
+async def row_of(person: Person, kind: str) -> str:
+    """Wait for the row of that kind, and return its id."""
+    async with asyncio.timeout(PATIENCE_S):
+        for pause_s in pauses():
+            rows = (await person.http.get("/api/cron", params={"all": True})).json()["rows"]
+            if found := [str(one["id"]) for one in rows if one["kind"] == kind]:
+                return found[0]
+            await asyncio.sleep(pause_s)
+    raise AssertionError(kind)
+
+
+async def slot_of(person: Person, row: str, state: str = "") -> None:
+    """Wait until a slot of a row is in that state, or in any."""
+    async with asyncio.timeout(PATIENCE_S):
+        for pause_s in pauses():
+            slots = (await person.http.get("/api/slots", params={"row": row})).json()["slots"]
+            if any(state in ("", one["state"]) for one in slots):
+                return
+            await asyncio.sleep(pause_s)

@@ -189,14 +189,15 @@ class TimetableClock:
         ledger = kept(known.revisions[0].entity, known.last.ledger, now - self._kept)
         known.last = known.last._replace(ledger=ledger)
         runs = {run.session: run for run in known.last.ledger.running}
+        is_alone = kinds.kind_of(known.row.work).start is not None  # each run a session of its own
         for entry in decide.lost(known.row, known.last.ledger, now):
-            if kinds.kind_of(known.row.work).start is not None:
+            if is_alone:
                 await self._end(known, runs[entry.session], now)  # or it would be worked in vain
             await self._append(known, entry)
         # Before any is told to end: one that is told so first would never begin, and have no end.
         await self._begin_all(known, now)
         for run in decide.overdue(known.row, known.last.ledger, now):
-            if run.session in known.begun:
+            if is_alone and run.session in known.begun:
                 await self._end(known, run, now)
         await self._store_quiet(known, now)
         if not self._gate.is_open:
