@@ -169,7 +169,7 @@ async def _text_of(bus: Bus, order: Dispatch) -> str:
 
 
 _C: Final = "/api/channels"
-_TRIAL: Final = (404, 409, 503)
+_TRIAL: Final = (404, 409, 422, 503)
 ENDPOINTS: Final = (
     Endpoint("GET", _C, list_channels, {200: ChannelList}, (503,)),
     Endpoint("POST", f"{_C}/{{name}}/trials", try_channel, {200: ChannelTriedView}, _TRIAL),
