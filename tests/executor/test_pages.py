@@ -157,14 +157,14 @@ def test_links_start_from_the_base_and_only_those_of_the_web_are_shown() -> None
     assert seen(html) == "x (http://b.example/dir/x)js dbadc (http://c.example) f"
 
 
-async def test_a_page_of_a_hundred_thousand_links() -> None:
+async def test_a_page_of_many_links() -> None:
     """Its text is whole; the addresses are as many as there is room for."""
-    body = b"".join(b"<a href=/%d>n</a> " % n for n in range(100_000))
+    body = b"".join(b"<a href=/%d>n</a> " % n for n in range(20_000))
     async with running_receiver(page(body)) as receiver:
-        told, _ = await get(receiver, URL, bytes_max=2**23, offset=200_000)
+        told, _ = await get(receiver, URL, bytes_max=2**23, offset=40_000)
     last = LINKS_MAX - 1
     assert f"n (http://a.example/{last}) n n" in seen(body[:10_000].decode())
-    assert told.content.endswith(f" n\n\n[where {100_000 - LINKS_MAX} more links lead is left out]")
+    assert told.content.endswith(f" n\n\n[where {20_000 - LINKS_MAX} more links lead is left out]")
     long = "".join(f"<a href=/{n}{'x' * 400}>a</a>" for n in range(200))
     assert len(seen(long)) < LINKS_LENGTH_MAX + 2000
     assert seen(f"<a href=/{'x' * 5000}>a</a>").endswith("[where 1 more links lead is left out]")
