@@ -83,6 +83,7 @@ class Edge:
     async def close(self) -> None:
         """Write what is noted, end what runs."""
         await self.mcp.close()
+        await self.browsers.close()
         await self.said.close()
         await self.intake.close()
         with contextlib.suppress(TimeoutError):  # without a broker: clients get more than once

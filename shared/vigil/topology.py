@@ -236,12 +236,13 @@ ROLES: Final[dict[str, Role]] = {
         follows=("SESSIONS", "SYSTEM", "BOARD", "MEMORIES", "SIGNALS", "DEAD"),
         pulls=(OUTSIDE_EVENTS,),
         reads=("SESSIONS", "SYSTEM", "BOARD", "SLOTS", "MEMORIES", "SIGNALS", "DEAD", *ATTACHED),
-        buckets_r=("TOKENS", "CONFIG", "TOOLS", "BUDGETS", "PINS"),
-        buckets_w=("CURSORS", "IDEMPOTENCY", "CONFIG", "CONSOLE"),
-        # STREAM.INFO lists which sessions and files of a user exist.
+        buckets_r=("TOOLS", "BUDGETS"),
+        buckets_w=("CURSORS", "IDEMPOTENCY", "CONFIG", "CONSOLE", "TOKENS", "PINS"),  # ADR 39
+        # STREAM.INFO lists which sessions and files of a user exist, and how large streams are.
         raw=(
             "rpc.health", "rpc.metrics", "rpc.requeue.*", "rpc.memory.>", "rpc.channel.try",
-            *(f"$JS.API.STREAM.INFO.{one}" for one in (*all_names(LOG), "SYSTEM")), *ATTACHED_INFO,
+            *(f"$JS.API.STREAM.INFO.{name}" for one in STREAMS for name in all_names(one.name)),
+            *(f"$JS.API.CONSUMER.INFO.*.{one.name}" for one in CONSUMERS),
         ),
     ),
     "cortex": Role(
@@ -318,8 +319,7 @@ ROLES: Final[dict[str, Role]] = {
     ),
     # The command line: makes tokens, looks at the broker. Never a service.
     "operator": Role(
-        buckets_w=("TOKENS", "CONFIG", "PINS"),
-        buckets_r=("TOOLS",),
+        buckets_w=("TOKENS", "CONFIG", "PINS"), buckets_r=("TOOLS",),
         raw=("rpc.health", "$SRV.PING", "$SRV.*.memory", "$SRV.*.memory.*"),
     ),
 }  # fmt: skip

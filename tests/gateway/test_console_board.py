@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,14 +15,15 @@ import pytest_asyncio
 from msgspec.structs import replace
 
 from tests.support.console import Reader, Shown, pages, signed_in
-from tests.support.gateway import Gate
+from tests.support.gateway import Gate, until
 from tests.support.goal_records import action_of
 from tests.support.hands_records import SHELF
 from tests.support.remembering import running_memories, save
 from vigil.board.kept import ACTIONS, KeptBoard
 from vigil.bus.kv import KeyValue
-from vigil.contracts import Change, DeadLetter, encode
+from vigil.contracts import Change, DeadLetter, decode_pins, encode
 from vigil.contracts.costs import Account, CostRow, DayOfCosts
+from vigil.settings.tokens import token_id_of
 from vigil.subjects import Scope, SessionKey, token_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -84,11 +86,41 @@ async def test_the_timetable_runs_and_pauses_rows(gate: Gate) -> None:
     assert (await ann.stranger.client.get(f"/console/timetable/{made['id']}")).status_code == 404
 
 
+async def test_rows_are_made_edited_and_removed_by_forms(gate: Gate) -> None:
+    """Of three ways to say when, one; what a form leaves alone stays. Five instants are told."""
+    abe = await person(gate, "abe")
+    form = form_of(await abe.reader.page("/timetable"), do="make")
+    form |= {"name": "Plants", "prompt": "Water them", "zone": "Europe/Vienna"}
+    form["misfire"] = "latest"
+    for wrong in ({}, {"cron": "0 9 * * *", "interval_s": "60"}, {"at": "soon"},
+                  {"interval_s": "x"}):  # fmt: skip
+        assert (await abe.reader.send("/timetable", **form | wrong)).status_code == 422, wrong
+    where = await abe.reader.did("/timetable", **form | {"cron": "0 9 * * *"})
+    below = where.removeprefix("/console")
+    page = await abe.reader.page(below)
+    assert len((await abe.api.get(f"/api/cron{below[10:]}")).json()["next_at"]) == 5
+    form = form_of(page, do="change") | {"prompt": "Water them"}
+    assert (form["cron"], form["zone"]) == ("0 9 * * *", "Europe/Vienna")
+    edited = {"cron": "", "interval_s": "3600", "active_hours": "08:00-20:00"}
+    assert await abe.reader.did(below, **form | edited | {"misfire": "skip"}) == where
+    row = (await abe.api.get(f"/api/cron{below[10:]}")).json()
+    assert (row["schedule"], row["misfire"], row["prompt"]) == (
+        {"kind": "every", "interval_s": 3600}, "skip", "Water them",
+    )  # fmt: skip
+    late = form | edited | {"misfire": "all"}
+    assert (await abe.reader.send(below, **late)).status_code == 412
+    form = form_of(await abe.reader.page(below), do="remove")
+    assert (await abe.stranger.send(below, **form)).status_code == 404
+    assert await abe.reader.did(below, **form) == "/console/timetable"
+    assert where not in (await abe.reader.page("/timetable")).links
+
+
 async def test_tasks_and_goals_are_made_and_moved(gate: Gate) -> None:
     """As they were shown: who moved first wins, and whoever is late reads it again."""
     ben = await person(gate, "ben")
-    task = await ben.reader.did("/tasks", title="Water", description="all", priority="high")
-    goal = await ben.reader.did("/goals", description="Keep the plants alive")
+    made = {"title": "Water", "description": "all", "priority": "high"}
+    task = await ben.reader.did("/tasks", do="make", **made)
+    goal = await ben.reader.did("/goals", do="make", description="Keep the plants alive")
     for path, text, to in ((task, "Water", "backlog"), (goal, "plants alive", "paused")):
         below = path.removeprefix("/console")
         page = await ben.reader.page(below)
@@ -99,11 +131,18 @@ async def test_tasks_and_goals_are_made_and_moved(gate: Gate) -> None:
         assert to in (await ben.reader.page(below)).text
         assert (await ben.stranger.client.get(path)).status_code == 404
         assert (await ben.stranger.send(below, **form)).status_code == 404
-        assert path in (await ben.reader.page(below.rpartition("/")[0])).links
+        board, id_ = below.rpartition("/")[::2]
+        on_board = await ben.reader.page(board)
+        assert path in on_board.links
+        form = form_of(on_board, id=id_) | {"status": "ready" if to == "backlog" else "active"}
+        assert await ben.reader.did(board, **form) == f"/console{board}"
+        assert (await ben.reader.send(board, **form)).status_code == 412
+        assert (await ben.stranger.send(board, **form)).status_code == 404
     below = task.removeprefix("/console")
+    await ben.reader.did(below, **form_of(await ben.reader.page(below), status="backlog"))
     await ben.reader.did(below, **form_of(await ben.reader.page(below), do="remove"))
     assert task not in (await ben.reader.page("/tasks")).links
-    bad = await ben.reader.send("/tasks", title="", description="", priority="high")
+    bad = await ben.reader.send("/tasks", do="make", **made | {"title": ""})
     assert bad.status_code == 422
 
 
@@ -118,6 +157,15 @@ async def test_a_grant_is_ended(gate: Gate) -> None:
     assert page.strange() == []
     for text in ("files__read", "alert(1)", "files__write", "a tool is not what was approved"):
         assert text in page.text
+    assert not [one for one in page.forms if "digest" in one]
+    root = await signed_in(gate, "root", is_admin=True)
+    form = form_of(await root.page("/tools"), tool="files__write")
+    assert (await cat.reader.send("/tools", **form)).status_code == 403
+    assert (await root.send("/tools", **form | {"digest": "3" * 64})).status_code == 409
+    assert (await root.send("/tools", **form | {"tool": "files__x"})).status_code == 404
+    await root.did("/tools", **form)
+    (kept,) = (await gate.admin.read("KV_PINS", ["$KV.PINS.files"]))[-1:]
+    assert decode_pins(kept.data).tools["files__write"].digest == "1" * 64
     assert (await cat.stranger.send("/grants", id=made["id"])).status_code == 404
     await cat.reader.did("/grants", id=made["id"])
     assert "Nothing is allowed" in (await cat.reader.page("/grants")).text
@@ -180,12 +228,38 @@ async def test_cost_health_and_settings(gate: Gate) -> None:
     assert "eli" in shown.text
     assert shown.strange() == []
     assert token not in str(shown.tags) + shown.text
+    form = {"do": "make", "user": "zoe", "name": "phone", "days": "2"}
+    assert (await eli.reader.send("/settings", **form)).status_code == 403
+    for wrong in ({"user": "a b"}, {"days": "0"}, {"name": "a\u202e"}, {"user": ""}):
+        assert (await root.send("/settings", **form | wrong)).status_code == 422, wrong
+    made = await root.send("/settings", **form)
+    assert made.headers["cache-control"] == "no-store"
+    (text,) = set(re.findall(r"pat_[\w-]{43}", made.text))
+    zoe = await gate.http(text)
+    assert (await zoe.get("/api/me")).json()["user"] == "zoe"
+    assert text not in (await root.page("/settings")).text
+    ends = form_of(await root.page("/settings"), token=token_id_of(text)[:12])
+    assert (await eli.reader.send("/settings", **ends)).status_code == 403
+    await root.did("/settings", **ends)
+    await until(lambda: _refused(zoe), "the token ends")
+    assert (await root.send("/settings", **ends)).status_code == 404
+    health = (await root.page("/health")).text
+    for text in ("cortex-wake", "SESSIONS", "config", "GiB free"):
+        assert text in health
+    assert "cortex-wake" not in (await eli.reader.page("/health")).text
+    for path in ("/api/streams", "/api/doctor"):
+        assert (await eli.api.get(path)).status_code == 403
     settings = form_of(await eli.reader.page("/settings"), quiet_hours="")
+    assert settings["do"] == "set"
     await eli.reader.did("/settings", **settings | {"timezone": "Asia/Tokyo"})
     assert (await eli.reader.send("/settings", **settings)).status_code == 412
     kept = form_of(await eli.reader.page("/settings"), timezone="Asia/Tokyo")
     bad = await eli.reader.send("/settings", **kept | {"timezone": "Mars/Base"})
     assert bad.status_code == 422
+
+
+async def _refused(api: httpx2.AsyncClient) -> bool:
+    return (await api.get("/api/me")).status_code == 401
 
 
 async def test_autonomy_is_an_admins(gate: Gate) -> None:

@@ -221,9 +221,32 @@ async def test_an_answer_is_followed_while_it_is_made(shared_gate: Gate) -> None
         token = {"turn": 1, "attempt": 0, "text": "Hel\nlo"}
         await shared_gate.admin.send(key.live, msgspec.json.encode(token))
         found = [await anext(lines) for _ in range(3)]
-    assert found[1] == "event: token"
-    told = msgspec.json.decode(found[2].removeprefix("data: "))
-    assert told == token | {"type": "token"}
+        assert found[1] == "event: token"
+        told = msgspec.json.decode(found[2].removeprefix("data: "))
+        assert told == token | {"type": "token"}
+        await ida.did("/leave")
+        assert [line async for line in lines] == [""]  # it ends, though the token goes on
+
+
+async def test_whoever_signs_out_hears_no_more(shared_gate: Gate) -> None:
+    """From elsewhere, too: the stream of that browser ends at once, another's goes on."""
+    token = await shared_gate.token("kai")
+    clients = [await shared_gate.http() for _ in range(2)]
+    for client in clients:
+        code = (await link_of(shared_gate, token)).partition("=")[2]
+        await client.post("/console/enter", data={"code": code}, headers=HERE)
+    api = await shared_gate.http(token)
+    newest = (await api.get("/api/console/browsers")).json()["browsers"][0]["id"]
+    async with (
+        clients[0].stream("GET", "/console/live") as going_on,
+        clients[1].stream("GET", "/console/live") as ended,
+    ):
+        lines = going_on.aiter_lines()
+        await anext(lines)
+        await api.delete(f"/api/console/browsers/{newest}")
+        assert len([line async for line in ended.aiter_lines()]) == 3
+        seq = await signal(shared_gate, SessionKey("kai", "vigil", "t1"))
+        assert f"id: {seq}" in [await anext(lines) for _ in range(3)]
 
 
 async def test_the_command_prints_a_link_and_signs_browsers_out(

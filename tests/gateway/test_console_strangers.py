@@ -55,8 +55,10 @@ async def test_another_persons_ids_lead_nowhere(tmp_path: Path) -> None:
             ("/inbox", {"id": ids["approval"], "digest": approvals.DIGEST, "verdict": "accept"}),
             ("/deliveries", {"do": "requeue", "id": ids["letter"]}),
             ("/timetable", {"do": "run", "id": ids["row"]}),
-            (f"/timetable/{ids['row']}", {"name": "x", "prompt": "x", "zone": "UTC",
-                                          "active_hours": "", "revision": "1"}),
+            (f"/timetable/{ids['row']}", {"do": "remove", "revision": "1"}),
+            (f"/timetable/{ids['row']}", {"do": "change", "name": "x", "revision": "1"}),
+            *((board, {"do": "move", "id": ids[what], "status": to, "revision": "1"})
+              for board, what, to in (("/tasks", "task", "backlog"), ("/goals", "goal", "paused"))),
             (f"/tasks/{ids['task']}", {"do": "move", "status": "done", "revision": "1"}),
             (f"/goals/{ids['goal']}", {"status": "paused", "revision": "1"}),
             (f"/memories/{ids['memory']}", {"agentId": "vigil"}),

@@ -232,7 +232,7 @@ async def test_an_answer_gives_no_right(bare: Stack) -> None:
     """A question that names a foreign subject for its answer: even whoever asks and hears it
     themselves may not publish there."""
     gateway, admin = await bare.bus("gateway"), await bare.bus("admin")
-    targets = [KEY.turn, "$KV.TOKENS.abc", "$JS.API.STREAM.PURGE.SESSIONS"]
+    targets = [KEY.turn, "$KV.LEASES.abc", "$JS.API.STREAM.PURGE.SESSIONS"]
     asked: list[str] = []
 
     async def answer(message: object) -> None:

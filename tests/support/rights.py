@@ -46,13 +46,14 @@ _FOLLOWERS: Final[dict[str, set[str]]] = {
 }
 """Who reads a stream: by consumers of their own, and single messages."""
 _SPECIAL: Final[dict[str, set[str]]] = {
+    # How large each is.
+    **{f"STREAM.INFO.{stream.name}": {"gateway"} for stream in STREAMS},
     "STREAM.INFO.SESSIONS": {"gateway", "scheduler"},
     f"STREAM.INFO.{PARTITION}": {"gateway", "scheduler"},
     # In how many partitions the log is.
     "STREAM.INFO.KV_CONFIG": _ALL,
-    "STREAM.INFO.SYSTEM": {"gateway"},
-    "STREAM.INFO.SIGNALS": {"cortex"},
-    "STREAM.INFO.MEMORIES": {"memory"},
+    "STREAM.INFO.SIGNALS": {"cortex", "gateway"},
+    "STREAM.INFO.MEMORIES": {"memory", "gateway"},
     # Memory and executor read a session's newest turn, and follow none; the executor, too, what is
     # on the board.
     "STREAM.MSG.GET.SESSIONS": _OF_LOG | {"memory", "executor"},
@@ -104,8 +105,9 @@ def _api() -> dict[str, set[str]]:
         for verb in _CONSUMER_VERBS:
             found[f"CONSUMER.{verb}.{where}"] = {owner} if verb == "MSG.NEXT" else set()
         found[f"CONSUMER.CREATE.{where}.{one.filters[0]}"] = set()
+        found[f"CONSUMER.INFO.{where}"] = {"gateway"}  # what waits
         if one.name.startswith("scheduler-turns"):  # up to where the one before got
-            found[f"CONSUMER.INFO.{where}"] = {owner}
+            found[f"CONSUMER.INFO.{where}"] |= {owner}
     return found | _SPECIAL
 
 
@@ -174,7 +176,7 @@ EVERY_SUBJECT: Final[dict[str, set[str]]] = {
     KEY.due("t", 1): {"scheduler"},
     KEY.live: {"cortex"},
     "$KV.LEASES.a": {"cortex", "scheduler", "executor"},
-    "$KV.TOKENS.a": {"operator"},
+    "$KV.TOKENS.a": {"gateway", "operator"},
     "$KV.BUDGETS.a": {"cortex"},
     "$KV.CURSORS.a": {"gateway"},
     "$KV.IDEMPOTENCY.a": {"gateway"},
@@ -182,7 +184,7 @@ EVERY_SUBJECT: Final[dict[str, set[str]]] = {
     "$KV.CONFIG.a": {"gateway", "operator"},
     "$KV.CONFIG.rearm": {"gateway", "operator", "scheduler"},
     "$KV.TOOLS.a": {"executor"},
-    "$KV.PINS.a": {"executor", "operator"},
+    "$KV.PINS.a": {"executor", "gateway", "operator"},
     **{f"$JS.API.{verb}": roles for verb, roles in _API.items()},
     **{f"$JS.ACK.{c.stream}.{c.name}.1.1.1.1.1": {c.name.partition("-")[0]} for c in DURABLES},
     **{f"$JS.ACK.{name}.x.1.1.1.1.1": set() for name in _NAMES},

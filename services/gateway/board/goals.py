@@ -118,6 +118,8 @@ class GoalView(Answer, frozen=True, kw_only=True):
     created_at: Instant
     moved_at: Instant
     revision: int
+    moves: tuple[GoalStatus, ...]
+    """Where it may go."""
 
 
 class GoalRevision(RevisionView, frozen=True, kw_only=True):
@@ -127,9 +129,8 @@ class GoalRevision(RevisionView, frozen=True, kw_only=True):
 
 
 class GoalDetail(GoalView, frozen=True, kw_only=True):
-    """A goal, where it may go, and how it came to be as it is."""
+    """A goal, and how it came to be as it is."""
 
-    moves: tuple[GoalStatus, ...]
     history: tuple[GoalRevision, ...]
     """The oldest first; of more than 64 the newest."""
 
@@ -143,7 +144,12 @@ class GoalListing(Answer, frozen=True, kw_only=True):
 def _facts(found: Revision[BoardGoal]) -> dict[str, Any]:
     goal = found.entity
     same = {_RENAMED.get(name, name): getattr(goal, name) for name in BoardGoal.__struct_fields__}
-    return {**same, "next_check_at": lifecycle.next_check_at(goal), "revision": found.number}
+    return {
+        **same,
+        "next_check_at": lifecycle.next_check_at(goal),
+        "revision": found.number,
+        "moves": lifecycle.moves_of(goal),
+    }
 
 
 # ---------------------------------------------------------------- endpoints
@@ -276,6 +282,5 @@ async def _shown(edge: Edge, found: Revision[BoardGoal], status: int = 200) -> R
         GoalRevision(status=goal.status, **msgspec.structs.asdict(one))
         for goal, one in await DESK.history(edge, found)
     )
-    moves = lifecycle.moves_of(found.entity)
-    answer = GoalDetail(**_facts(found), moves=moves, history=history)
+    answer = GoalDetail(**_facts(found), history=history)
     return preconditions.tagged(Json(answer, status), found.number)

@@ -87,6 +87,8 @@ class TaskView(Answer, frozen=True, kw_only=True):
     moved_at: Instant
     is_removed: bool
     revision: int
+    moves: tuple[TaskStatus, ...]
+    """Where a person may move it."""
 
 
 class TaskRevision(RevisionView, frozen=True, kw_only=True):
@@ -96,9 +98,8 @@ class TaskRevision(RevisionView, frozen=True, kw_only=True):
 
 
 class TaskDetail(TaskView, frozen=True, kw_only=True):
-    """A task, where it may go, and how it came to be as it is."""
+    """A task, and how it came to be as it is."""
 
-    moves: tuple[TaskStatus, ...]
     history: tuple[TaskRevision, ...]
     """The oldest first; of more than 64 the newest."""
 
@@ -116,7 +117,8 @@ def _facts(found: Revision[BoardTask]) -> dict[str, Any]:
         for name in BoardTask.__struct_fields__
         if name not in ("agent", "is_ordered", "row", "row_tokens")
     }
-    return {**same, "agent_id": task.agent, "revision": found.number}
+    moves = () if task.is_removed else lifecycle.moves_of(task)
+    return {**same, "agent_id": task.agent, "revision": found.number, "moves": moves}
 
 
 # ---------------------------------------------------------------- endpoints
@@ -221,7 +223,5 @@ async def _shown(edge: Edge, found: Revision[BoardTask], status: int = 200) -> R
         TaskRevision(status=task.status, **msgspec.structs.asdict(one))
         for task, one in await DESK.history(edge, found)
     )
-    moves = lifecycle.MOVES[found.entity.status] if not found.entity.is_removed else ()
-    moves = tuple(to for to in moves if to != "in_progress")
-    answer = TaskDetail(**_facts(found), moves=moves, history=history)
+    answer = TaskDetail(**_facts(found), history=history)
     return preconditions.tagged(Json(answer, status), found.number)

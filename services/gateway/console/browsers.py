@@ -7,16 +7,19 @@ with it. The bucket holds hashes, so what is read there lets nobody in.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import secrets
+from collections import defaultdict
+from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
 import msgspec
 
 from vigil.bus.bus import Bus
-from vigil.bus.kv import KeyEntry, KeyValue
+from vigil.bus.kv import KeyEntry, KeyValue, Watch
 from vigil.contracts import Instant
 from vigil.errors import WrongLastSequence
 
@@ -69,6 +72,43 @@ class Browsers:
         self._bus = bus
         self._bucket = KeyValue(bus, BUCKET)
         self._known: set[str] = set()
+        self._ends: defaultdict[str, set[asyncio.Event]] = defaultdict(set)
+        self._watch: Watch | None = None
+        self._beginning = asyncio.Lock()
+
+    async def follow(self) -> None:
+        """From now on hear of browsers that are signed out; harmless if it does already."""
+        async with self._beginning:
+            if self._watch is None:
+                self._watch = await self._bucket.watch(self._on_change)
+
+    async def close(self) -> None:
+        if self._watch is not None:
+            await self._watch.close()
+
+    def _on_change(self, key: str, value: bytes | None) -> None:
+        if value is None:
+            for end in self._ends.get(key.removeprefix("browser."), ()):
+                end.set()
+
+    @contextlib.asynccontextmanager
+    async def end_of(self, id_: str, now: datetime) -> AsyncIterator[asyncio.Event]:
+        """Yield what is set once that browser isn't signed in any more, wherever that was done; it
+        has to be followed."""
+        end = asyncio.Event()
+        self._ends[id_].add(end)
+        timer: asyncio.TimerHandle | None = None
+        try:
+            found = await self.find(id_, now)
+            life_s = 0.0 if found is None else (found.expires_at - now).total_seconds()
+            timer = asyncio.get_running_loop().call_later(life_s, end.set)
+            yield end
+        finally:
+            if timer is not None:
+                timer.cancel()
+            self._ends[id_].discard(end)
+            if not self._ends[id_]:
+                del self._ends[id_]
 
     def is_known(self, id_: str) -> bool:
         """Return whether that browser was found before: looking for it again is no guess."""

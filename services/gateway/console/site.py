@@ -142,11 +142,15 @@ class Console:
             visit = await self._visit(request)
             if visit is None:
                 return entrance.signed_out()
+            told: dict[str, Any] = {}
             if request.method == "POST" and page.act is not None:
-                return _go(await page.act(visit))
+                outcome = await page.act(visit)
+                if isinstance(outcome, str):
+                    return _go(outcome)
+                told = outcome
             await visit.begin()
             found = await page.show(visit)
-            return look.html(page.template, self._frame(visit, page) | found)
+            return look.html(page.template, self._frame(visit, page) | found | told)
 
         return answer
 
@@ -189,13 +193,15 @@ class Console:
         visit = await self._visit(request)
         if visit is None:
             return entrance.signed_out()
-        return ChangeStream(visit.api, request.headers.get("last-event-id"))
+        await self._edge.browsers.follow()
+        return ChangeStream(visit, request.headers.get("last-event-id"))
 
     async def _tokens(self, request: Request) -> Response:
         visit = await self._visit(request)
         if visit is None:
             return entrance.signed_out()
-        return InnerStream(visit.api, f"/api/sessions/{visit.named('key')}/tokens")
+        await self._edge.browsers.follow()
+        return InnerStream(visit, f"/api/sessions/{visit.named('key')}/tokens")
 
     async def _file(self, request: Request) -> Response:
         visit = await self._visit(request)

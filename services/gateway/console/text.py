@@ -105,6 +105,15 @@ def weight(value: Any) -> int:
     return len(msgspec.json.encode(value))
 
 
+def bytes_of(text: str) -> int:
+    """Return how many bytes a page needs for a text.
+
+    >>> bytes_of("<")
+    4
+    """
+    return len(escape(visible(text)).encode("utf-8", "replace"))
+
+
 def thread_of(session_key: str) -> str:
     """Return the thread of a session key.
 

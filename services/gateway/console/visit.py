@@ -76,6 +76,11 @@ class Visit:
             raise Problem(422, f"{name} must be a whole number", field=name)
         return int(text)
 
+    async def move(self, path: str) -> None:
+        """Move a task or a goal where the form says. Raises: Problem, 412: it was changed since."""
+        status, revision = self.wanted("status"), self.number("revision")
+        await self.api.send("PATCH", path, {"status": status}, revision=revision)
+
     def may_decide(self, session_key: str) -> bool:
         """Return whether what a session asks is for the reader to decide, and not for another."""
         key = SessionKey.parse(session_key)
@@ -99,7 +104,8 @@ class ConsolePage:
     Args:
         path: below the console's own.
         module: has `show`, which returns what the template of its name is filled with, and `act`
-            if it has forms, which does what one says and returns where to go on.
+            if it has forms, which does what one says and returns where to go on; or what the page
+            itself shows once, beside all else.
         begins: whether a group of the navigation begins with it.
     """
 
@@ -109,4 +115,5 @@ class ConsolePage:
         self.begins = begins
         self.template = f"{module.__name__.rpartition('.')[2]}.html"
         self.show: Callable[[Visit], Awaitable[dict[str, Any]]] = module.show
-        self.act: Callable[[Visit], Awaitable[str]] | None = getattr(module, "act", None)
+        self.act: Callable[[Visit], Awaitable[str | dict[str, Any]]] | None
+        self.act = getattr(module, "act", None)

@@ -38,6 +38,8 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
         "accept": {"verdict": "accept"},
         "reject": {"verdict": "reject", "text": "not on a Friday"},
     },
+    "TokenBody": {"for a laptop": {"user": "ann", "name": "laptop", "expires_days": 90}},
+    "ToolApproval": {"one tool": {"tools": {"files__read": "4f2a"}}},
     "CircuitReset": {"a model": {"name": "model:main"}},
     "AutonomyChange": {
         "an hour apart": {"autonomy_interval_secs": 3600, "autonomy_max_turns": 10},

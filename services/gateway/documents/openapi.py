@@ -55,8 +55,10 @@ from ..http.wire import (
 )
 from ..insight.budget import BudgetView
 from ..insight.calls import ModelCallDetail, ModelCallList
+from ..insight.doctor import DoctorView
 from ..insight.now import SessionNow
-from ..insight.people import TokenList
+from ..insight.people import TokenBody, TokenList, TokenMade, TokenView
+from ..insight.streams import StreamList
 from ..sessions.forks import ForkMade, ForkRequest
 from ..timetable.autonomy import AutonomyChange, AutonomyView
 from ..timetable.rows import RowBody, RowChange, RowDetail, RowListing
@@ -76,7 +78,7 @@ from ..work.jobs import (
 )
 from ..work.letters import DeadLetterDetail, DeadLetterPage
 from ..work.person import PersonChange, PersonView
-from ..work.tools import ToolList
+from ..work.tools import ToolApproval, ToolList, ToolsApproved
 from ..work.verdicts import ApprovalList, ApprovalView, Decide
 from . import examples_http
 from .asyncapi import AsyncApi
@@ -89,7 +91,7 @@ _COMPONENTS: Final[tuple[Any, ...]] = (
     ChatAnswer, ChatPending, ChatRequest, CircuitReset, CircuitView,
     ClientFrame, CloudEvent, ConsoleLink, Costs,
     DeadLetterDetail, DeadLetterPage,
-    Decide, FeedbackBody, ForkMade, ForkRequest,
+    Decide, DoctorView, FeedbackBody, ForkMade, ForkRequest,
     GoalBody, GoalChange, GoalDetail, GoalListing, GoalSplit, GrantBody,
     GrantList, GrantView, HealthView,
     JobAccepted, JobBody, JobChange, JobDetail, JobList, JsonRpc, MaintainBody, MaintenanceDone,
@@ -100,7 +102,8 @@ _COMPONENTS: Final[tuple[Any, ...]] = (
     AutonomyChange, AutonomyView, FindingListing, RowBody, RowChange, RowDetail, RowListing,
     ServerFrame, SessionList, SessionNow, Signal, SkillList, SlotListing, SlotView, Status,
     TaskBody, TaskChange, TaskDetail, TaskListing, Ticket, TicketRequest, Timeline, TimerList,
-    TokenList, ToolList, Transcript, WhyAnswer,
+    StreamList, TokenBody, TokenList, TokenMade, TokenView, ToolApproval, ToolList, ToolsApproved,
+    Transcript, WhyAnswer,
 )  # fmt: skip
 DESCRIPTION: Final = """\
 Talk to agents that come back by themselves. Every call but the public ones carries a token:

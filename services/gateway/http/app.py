@@ -27,7 +27,7 @@ from ..edge import Edge
 from ..endpoint import Endpoint
 from ..events import channels, hooks
 from ..events import endpoint as events
-from ..insight import budget, calls, now, people, tokens
+from ..insight import budget, calls, doctor, now, people, streams, tokens
 from ..memory import mcp, memories
 from ..sessions import forks
 from ..sessions.messages import Messages
@@ -36,7 +36,17 @@ from ..signals import endpoint as signals
 from ..timetable import autonomy, cron, rows, slots
 from ..why import endpoint as explain
 from ..why.answer import WhyAnswer
-from ..work import approvals, cost, dead, deliveries, grants, health, jobs, person, tools
+from ..work import (
+    approvals,
+    cost,
+    dead,
+    deliveries,
+    grants,
+    health,
+    jobs,
+    person,
+    tools,
+)
 from ..work.letters import DeadLetterDetail, DeadLetterPage
 from ..work.verdicts import ApprovalList, ApprovalView, Decide
 from . import routes, wire
@@ -130,7 +140,6 @@ _OWN: Final = (
     Endpoint("GET", "/api/slots/findings", slots.list_findings, {200: slots.FindingListing},
              (403, 422, 503)),
     Endpoint("GET", "/api/slots", slots.list_slots, {200: slots.SlotListing}, (403, *_INPUT, 503)),
-    Endpoint("GET", "/api/tools", tools.list_tools, {200: tools.ToolList}, (503,)),
     Endpoint("GET", _M, memories.find_memories, {200: memory_wire.MemoryPage}, (403, 422, 503),
              query=memories.look().kind),
     Endpoint("POST", f"{_M}/rebuild", memories.rebuild_memories,
@@ -184,8 +193,8 @@ def _of_memory() -> list[Endpoint]:
 
 def endpoints() -> tuple[Endpoint, ...]:
     """Return everything that is served here but what comes before the routes."""
-    parts = (health, console, forks, budget, calls, now, people, tokens, deliveries)
-    added = (one for part in parts for one in part.ENDPOINTS)
+    parts = (health, streams, doctor, console, forks, budget, calls, now, people, tokens)
+    added = (one for part in (*parts, tools, deliveries) for one in part.ENDPOINTS)
     return (*_of_memory(), *added, *_OWN, *on_board.ENDPOINTS)
 
 

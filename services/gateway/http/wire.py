@@ -124,6 +124,14 @@ class JsonRpc(msgspec.Struct, frozen=True, kw_only=True):
     error: dict[str, Any] | None = None
 
 
+class Forked(Answer, frozen=True, kw_only=True):
+    """What a conversation was forked from."""
+
+    session_key: str
+    turn: int
+    """Sequence of the last turn of that conversation whose history this one began with."""
+
+
 class SessionSummary(Answer, frozen=True, kw_only=True):
     """A session that exists. `messages` counts what the person said."""
 
@@ -133,6 +141,8 @@ class SessionSummary(Answer, frozen=True, kw_only=True):
     """When the person last said something; of a session of the agent's own, its last turn."""
     kind: str = "channel"
     """`channel`: a conversation; `branch`, `worker`, `planner`: one of the agent's own."""
+    fork_of: Forked | None = None
+    """Of a conversation that was forked from another."""
 
 
 class SessionList(Answer, frozen=True, kw_only=True):
@@ -140,14 +150,6 @@ class SessionList(Answer, frozen=True, kw_only=True):
 
     sessions: tuple[SessionSummary, ...]
     next_after: str | None
-
-
-class Forked(Answer, frozen=True, kw_only=True):
-    """What a conversation was forked from."""
-
-    session_key: str
-    turn: int
-    """Sequence of the last turn of that conversation whose history this one began with."""
 
 
 class TranscriptMessage(Answer, frozen=True, kw_only=True):

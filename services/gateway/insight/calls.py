@@ -1,38 +1,18 @@
 """/api/sessions/{key}/calls: what models were asked, what filled their prompts, what it cost.
 
 The turns of the log have it: what each call took, and of each part of the prompt how many tokens.
-The rows that a model was shown are those of the turns before it; instructions and tools are what
-the installation has, and only their size is kept.
+The rows of the history that a model was shown are read back (:mod:`.shown`).
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
+import asyncio
 from typing import Annotated, Final
 
-import structlog
 from fastapi import Path, Query, Response
 
 from vigil.bus.bus import Bus, Message
-from vigil.contracts import (
-    AttachmentBlock,
-    Block,
-    ExternalBlock,
-    Instant,
-    OpaqueBlock,
-    Outcome,
-    Row,
-    TaskBlock,
-    TextBlock,
-    TimerBlock,
-    ToolResultBlock,
-    ToolUseBlock,
-    Turn,
-    Usage,
-    decode_turn,
-)
-from vigil.errors import InvalidInput
+from vigil.contracts import Instant, Outcome, Turn, Usage
 from vigil.subjects import SessionKey
 
 from ..endpoint import Endpoint
@@ -41,13 +21,11 @@ from ..http.routes import SEQ_MAX, Json, Readable, Shared
 from ..http.wire import Answer
 from ..sessions.counts import Stretch, start_of
 from ..sessions.history import read_page
-
-log = structlog.get_logger("vigil.gateway")
+from . import shown
+from .shown import ShownRow, read_turn
 
 ROWS_MAX: Final = 300
 """Rows of a prompt that are shown, the newest."""
-TEXT_MAX: Final = 4_000
-"""Characters of one row."""
 
 
 class ModelCall(Answer, frozen=True, kw_only=True, omit_defaults=False):
@@ -83,18 +61,6 @@ class ModelCallList(Answer, frozen=True, kw_only=True):
     next_before: int | None
 
 
-class ShownRow(Answer, frozen=True, kw_only=True):
-    """A row of the history that the model was shown, in words."""
-
-    turn_seq: int
-    role: str
-    source: str
-    text: str
-    at: Instant
-    left_out: int = 0
-    """Characters that are not shown here."""
-
-
 class ModelCallDetail(Answer, frozen=True, kw_only=True):
     """The calls of one turn, with the rows that stood before it."""
 
@@ -104,6 +70,9 @@ class ModelCallDetail(Answer, frozen=True, kw_only=True):
     """What stood for the part of the conversation before the rows; empty: nothing."""
     rows: tuple[ShownRow, ...]
     rows_left_out: int
+    before_seq: int
+    """Sequence of the turn before: the situation was made of the state that it left. 0: it was the
+    first."""
 
 
 async def list_calls(
@@ -135,24 +104,35 @@ async def get_call(
 ) -> Response:
     """Show the calls of one turn, and the rows of the history that the model was shown."""
     message = await edge.bus.get_of(session, seq)
-    turn = None if message is None or not session.is_turn(message.subject) else _turn(message)
+    turn = None if message is None or not session.is_turn(message.subject) else read_turn(message)
     if message is None or turn is None:
         raise Problem(404, f"{seq} is no turn of {session}")
-    rows = await _rows_before(edge.bus, session, message, turn)
-    left_out = max(len(rows) - ROWS_MAX, 0)
+    history, before = await asyncio.gather(
+        shown.history_of(edge.bus, session, seq, shown.before_answer(turn)),
+        _turn_before(edge.bus, session, seq),
+    )
+    left_out = max(len(history.rows) - ROWS_MAX, 0)
     return Json(
         ModelCallDetail(
             session_key=str(session),
             calls=tuple(_calls_of(message)),
-            summary=await _summary_of(edge.bus, session, turn),
-            rows=tuple(rows[left_out:]),
+            summary=history.summary,
+            rows=tuple(history.rows[left_out:]),
             rows_left_out=left_out,
+            before_seq=before,
         )
     )
 
 
+async def _turn_before(bus: Bus, session: SessionKey, seq: int) -> int:
+    stretch = Stretch(before=seq, limit=1)
+    start = await start_of(bus, session.stream, session.turns, stretch)
+    found, _ = await read_page(bus, session.stream, [session.turns], start, 1)
+    return found[0].seq if found and found[0].seq < seq else 0
+
+
 def _calls_of(message: Message) -> list[ModelCall]:
-    turn = _turn(message)
+    turn = read_turn(message)
     if turn is None:
         return []
     return [_call(message.seq, turn, number, used) for number, used in enumerate(turn.usage)]
@@ -176,79 +156,6 @@ def _call(seq: int, turn: Turn, number: int, used: Usage) -> ModelCall:
         micro_usd=used.micro_usd,
         shown=used.shown,
     )
-
-
-def _turn(message: Message) -> Turn | None:
-    try:
-        return decode_turn(message.data)
-    except InvalidInput as error:
-        log.warning("unreadable", action="gateway.unreadable", seq=message.seq, error=str(error))
-        return None
-
-
-# ---------------------------------------------------------------- rows
-
-
-async def _rows_before(
-    bus: Bus, session: SessionKey, message: Message, turn: Turn
-) -> list[ShownRow]:
-    """Return the rows of the history up to the turn, and of its own those before the answer."""
-    start = min(turn.state.history_from or message.seq, message.seq)
-    found, has_more = [], True
-    while has_more and start < message.seq:
-        page, has_more = await read_page(bus, session.stream, [session.turns], start, ROWS_MAX)
-        found += [one for one in page if one.seq < message.seq]
-        start = page[-1].seq + 1 if page else message.seq
-    turns = [(one.seq, each.rows) for one in found if (each := _turn(one)) is not None]
-    return list(_shown([*turns, (message.seq, _before_answer(turn))]))
-
-
-def _before_answer(turn: Turn) -> tuple[Row, ...]:
-    answers = [index for index, row in enumerate(turn.rows) if row.role == "assistant"]
-    return turn.rows[: answers[-1]] if answers else turn.rows
-
-
-def _shown(turns: Iterable[tuple[int, Iterable[Row]]]) -> Iterator[ShownRow]:
-    for seq, rows in turns:
-        for row in rows:
-            text = "\n".join(words for block in row.blocks if (words := words_of(block)))
-            yield ShownRow(
-                turn_seq=seq,
-                role=row.role,
-                source=row.source,
-                text=text[:TEXT_MAX],
-                at=row.at,
-                left_out=max(len(text) - TEXT_MAX, 0),
-            )
-
-
-def words_of(block: Block) -> str:
-    """Return what a block says, for a person; empty: only its provider can read it."""
-    words = ""
-    match block:
-        case TextBlock(text=words) | ToolResultBlock(content=words):
-            pass
-        case ToolUseBlock(name=name):
-            words = f"{name} {json.dumps(block.input, ensure_ascii=False)}"
-        case TimerBlock(follow_up=follow_up):
-            words = follow_up.reason
-        case ExternalBlock(event=event):
-            words = event.content
-        case TaskBlock(title=title, content=content):
-            words = f"{title}\n{content}"
-        case AttachmentBlock(file=file):
-            words = f"[{file.in_words}]"
-        case OpaqueBlock():
-            pass
-    return words
-
-
-async def _summary_of(bus: Bus, session: SessionKey, turn: Turn) -> str:
-    if not turn.state.summary_seq:
-        return ""
-    found = await bus.get_of(session, turn.state.summary_seq)
-    summed = None if found is None or not session.is_turn(found.subject) else _turn(found)
-    return "" if summed is None else summed.summary[:TEXT_MAX]
 
 
 _PATH: Final = "/api/sessions/{key}/calls"

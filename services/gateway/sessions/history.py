@@ -191,12 +191,15 @@ async def sessions(bus: Bus, whose: Iterable[Scope], after: str, limit: int) -> 
 
     async def summary(session: SessionKey) -> SessionSummary:
         async with gate:
-            newest = await bus.get_last(session.stream, session.in_user)
+            newest, fork_of = await asyncio.gather(
+                bus.get_last(session.stream, session.in_user), origin_of(bus, session)
+            )
         line = None if newest is None else _line(session, newest)
         return SessionSummary(
             session_key=str(session),
             messages=counts[session],
             last_at=None if line is None else line.at,
+            fork_of=fork_of,
         )
 
     return SessionList(

@@ -28,13 +28,10 @@ from vigil.contracts.board import (
 from vigil.subjects import PartText, Scope
 from vigil.timetable import edit
 from vigil.timetable.log import SlotLog
-from vigil.timetable.schedule import upcoming, words_of
+from vigil.timetable.schedule import INSTANTS_SHOWN, upcoming, words_of
 
 from ..edge import Edge
 from ..http.wire import Answer, RequestBody
-
-UPCOMING: Final = 3
-"""How many of the next instants are told."""
 
 
 class RowBody(RequestBody, frozen=True, kw_only=True, rename={"agent_id": "agentId"}):
@@ -135,7 +132,7 @@ class RowView(Answer, frozen=True, kw_only=True):
     when: str
     """The schedule, in words."""
     next_at: tuple[Instant, ...]
-    """The next three instants, without jitter: of a row whose runs choose them the next one, of one
+    """The next five instants, without jitter: of a row whose runs choose them the next one, of one
     that follows another none."""
     zone: str
     misfire: Misfire
@@ -237,7 +234,7 @@ async def _facts(edge: Edge, found: Revision[TimetableRow]) -> dict[str, Any]:
     row = found.entity
     last = await SlotLog(edge.bus).last(Scope(row.agent, row.owner), row.id)
     is_over = row.is_removed or not row.is_enabled or (row.runs_once and last.ledger.runs)
-    count = 1 if isinstance(row.schedule, ChosenSchedule) else UPCOMING
+    count = 1 if isinstance(row.schedule, ChosenSchedule) else INSTANTS_SHOWN
     ahead = upcoming(row, edge.clock.now(), last.ledger)
     following = () if is_over else tuple(islice(ahead, count))
     same = {name: getattr(row, name) for name in _SAME}

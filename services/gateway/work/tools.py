@@ -1,4 +1,5 @@
-"""GET /api/tools: what agents can be offered, as the executor publishes it (SPEC X-1).
+"""/api/tools: what agents can be offered, as the executor publishes it (SPEC X-1), and approving
+what is held back.
 
 One shelf for each source: the executor itself, and each MCP server. What a session is offered of
 it depends on its kind, and whether a call may run on who began it; that is decided elsewhere.
@@ -6,24 +7,27 @@ it depends on its kind, and whether a call may run on who began it; that is deci
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 import structlog
-from fastapi import Response
+from fastapi import Depends, Path, Response
 
+from vigil import pins
 from vigil.bus.bus import Bus
 from vigil.bus.kv import KeyValue
 from vigil.contracts import Shelf, decode_pins, decode_shelf
-from vigil.errors import InvalidInput
+from vigil.errors import InvalidInput, WrongLastSequence
+from vigil.subjects import check_part
 
-from ..http.routes import Caller, Json, Shared
-from ..http.wire import Answer
+from ..endpoint import Endpoint
+from ..http.problem import Problem
+from ..http.routes import Admin, Caller, Json, Shared, body_of
+from ..http.wire import PART_SCHEMA, Answer, RequestBody
 
 log = structlog.get_logger("vigil.gateway")
 
 STREAM: Final = "KV_TOOLS"
-PINS: Final = "PINS"
 _ALL: Final = "$KV.TOOLS.>"
 _OPERATION: Final = "KV-Operation"
 """On what is left of an entry that was deleted."""
@@ -39,6 +43,20 @@ class ToolList(Answer, frozen=True, kw_only=True):
     is new."""
 
 
+class ToolApproval(RequestBody, frozen=True, kw_only=True):
+    """Let tools that are held back be offered, as they are now."""
+
+    tools: Annotated[dict[str, str], msgspec.Meta(min_length=1)]
+    """The name of each -> the `digest` of what was read of it: nothing else is approved."""
+
+
+class ToolsApproved(Answer, frozen=True, kw_only=True):
+    """What of a server may be offered from now on."""
+
+    source: str
+    tools: tuple[str, ...]
+
+
 async def list_tools(edge: Shared, _: Caller) -> Response:
     """List the tools there are by source, with their risk; and what is held back, and why."""
     sources = await shelves(edge.bus)
@@ -48,13 +66,13 @@ async def list_tools(edge: Shared, _: Caller) -> Response:
 
 async def _approved(bus: Bus, shelf: Shelf) -> dict[str, str]:
     """Return what the tools of a source that are held back said when they were approved."""
-    entry = await KeyValue(bus, PINS).get(shelf.source)
+    entry = await KeyValue(bus, pins.BUCKET).get(shelf.source)
     try:
-        pins = {} if entry is None else decode_pins(entry.value).tools
+        known = {} if entry is None else decode_pins(entry.value).tools
     except InvalidInput as error:
         log.warning("unreadable", action="gateway.unreadable", seq=0, error=str(error))
-        pins = {}
-    said = {one.name: pins[one.name].description for one in shelf.held if one.name in pins}
+        known = {}
+    said = {one.name: known[one.name].description for one in shelf.held if one.name in known}
     return {one.name: said.get(one.name, "") for one in shelf.held}
 
 
@@ -71,3 +89,39 @@ async def shelves(bus: Bus) -> tuple[Shelf, ...]:
                 "unreadable", action="gateway.unreadable", seq=message.seq, error=str(error)
             )
     return tuple(sorted(found, key=lambda shelf: shelf.source))
+
+
+async def approve_tools(
+    edge: Shared,
+    caller: Admin,
+    source: Annotated[
+        str,
+        Path(alias="name", description="NAME of [mcp.NAME]", json_schema_extra=PART_SCHEMA),
+    ],
+    wanted: Annotated[ToolApproval, Depends(body_of(ToolApproval))],
+) -> Response:
+    """Approve what tools of an MCP server say of themselves now; 409 if it's something else than
+    was read. Needs an admin token."""
+    held = {one.name: one for one in await pins.held_of(edge.bus, check_part("source", source))}
+    if strange := sorted(wanted.tools.keys() - held.keys()):
+        raise Problem(404, f"nothing of that name is held back: {strange[0][:100]}", field="tools")
+    changed = sorted(name for name, digest in wanted.tools.items() if held[name].digest != digest)
+    if changed:
+        raise Problem(409, f"{changed[0]} has changed since it was read; read it again")
+    try:
+        await pins.approve(
+            edge.bus, source, (held[name] for name in wanted.tools), edge.clock.now()
+        )
+    except WrongLastSequence:
+        raise Problem(409, "somebody approved something of it at this very moment") from None
+    names = tuple(sorted(wanted.tools))
+    log.info("tools approved", action="gateway.pins", by=caller.user, source=source, tools=names)
+    return Json(ToolsApproved(source=source, tools=names))
+
+
+_APPROVALS: Final = "/api/tools/{name}/approvals"
+_REFUSED: Final = (403, 404, 409, 413, 422, 503)
+ENDPOINTS: Final = (
+    Endpoint("GET", "/api/tools", list_tools, {200: ToolList}, (503,)),
+    Endpoint("POST", _APPROVALS, approve_tools, {200: ToolsApproved}, _REFUSED, ToolApproval),
+)

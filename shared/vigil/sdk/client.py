@@ -146,6 +146,17 @@ class Client(
         found: list[dict[str, Any]] = self._object("GET", "/api/tools")["sources"]
         return found
 
+    def approve_tools(self, server: str, tools: Mapping[str, str]) -> dict[str, Any]:
+        """Let tools of an MCP server that are held back be offered as they are; an admin may.
+
+        Raises: ApiError with status 409, if one has changed since it was read.
+
+        Args:
+            tools: the name of each, and the `digest` of what was read of it.
+        """
+        path = f"/api/tools/{segment(server)}/approvals"
+        return self._object("POST", path, {"tools": dict(tools)})
+
     def publish_event(
         self,
         key: str,

@@ -24,6 +24,22 @@ class HealthCalls(MethodGroup):
         """
         return self._object("POST", f"{PATH}/reset", {"name": name})
 
+    def streams(self) -> list[dict[str, Any]]:
+        """Return the broker's streams: how large each is, and what waits for its `readers`.
+
+        Needs an admin token.
+        """
+        found: list[dict[str, Any]] = self._object("GET", "/api/streams")["streams"]
+        return found
+
+    def doctor(self) -> list[dict[str, Any]]:
+        """Return what the gateway finds on its machine: checks as of ``vigil doctor``.
+
+        Needs an admin token.
+        """
+        found: list[dict[str, Any]] = self._object("GET", "/api/doctor")["checks"]
+        return found
+
     def pause(self) -> None:
         """Pause everything proactive, for everybody. Needs an admin token."""
         self.request("PUT", "/api/pause")

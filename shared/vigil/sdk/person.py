@@ -35,6 +35,32 @@ class PersonCalls(MethodGroup):
         found: list[dict[str, Any]] = self._object("GET", "/api/tokens")["tokens"]
         return found
 
+    def make_token(
+        self,
+        user: str,
+        *,
+        name: str = "",
+        is_admin: bool = False,
+        expires_days: float | None = None,
+    ) -> dict[str, Any]:
+        """Make a token, which is told once: the `token` of what is returned. Needs an admin token.
+
+        Args:
+            user: whom it speaks for.
+            expires_days: 0.001..3660 until it ends; None: it is good until it is ended.
+        """
+        body = {"user": user, "name": name, "is_admin": is_admin}
+        if expires_days is not None:
+            body["expires_days"] = expires_days
+        return self._object("POST", "/api/tokens", body)
+
+    def end_token(self, id_: str) -> dict[str, Any]:
+        """End a token, by how its hash begins: 12 digits or more. Needs an admin token.
+
+        Raises: ApiError with status 404, there is none.
+        """
+        return self._object("DELETE", f"/api/tokens/{segment(id_)}")
+
     def budget(self) -> dict[str, Any]:
         """Return the caller's own account of today, and the caps as configured."""
         return self._object("GET", "/api/budget")

@@ -34,6 +34,11 @@ RESULT_LENGTH_MAX: Final = 2000
 """Characters that are kept of what a worker said last."""
 
 
+def moves_of(task: BoardTask) -> tuple[TaskStatus, ...]:
+    """Return where a person may move it: only a worker takes it in progress."""
+    return tuple(to for to in MOVES[task.status] if to != "in_progress")
+
+
 def check_move(before: TaskStatus, after: TaskStatus) -> None:
     """Raises: InvalidInput, naming both and what is allowed.
 

@@ -48,6 +48,8 @@ INTERVAL_S_MIN: Final = 1
 INTERVAL_S_MAX: Final = 366 * 86_400
 GRACE_S_MIN: Final = 120
 GRACE_S_MAX: Final = 7200
+INSTANTS_SHOWN: Final = 5
+"""How many of the next instants of a row are told, to people and models."""
 EXPRESSION_LENGTH_MAX: Final = 200
 END: Final = datetime(9990, 1, 1, tzinfo=UTC)
 """The calendar ends a little later, and zones are ahead of UTC."""
@@ -323,7 +325,12 @@ def span_of(seconds: int) -> str:
 
 
 def told_of(
-    row: TimetableRow, now: datetime, count: int = 3, *, ledger: Ledger = NEW, followed: str = ""
+    row: TimetableRow,
+    now: datetime,
+    count: int = INSTANTS_SHOWN,
+    *,
+    ledger: Ledger = NEW,
+    followed: str = "",
 ) -> str:
     """Say when a row is due, and the next instants of it on the clocks of its zone.
 
@@ -337,7 +344,7 @@ def told_of(
     ...     id="1" * 32, owner="ann", agent="vigil", name="briefing", made_at=now,
     ...     scheduled_at=now, work=CronWork(prompt="What is new?"), zone="Europe/Berlin",
     ...     schedule=CronSchedule(expression="0 9 * * 1-5", zone="Europe/Berlin"))
-    >>> print(told_of(row, now))
+    >>> print(told_of(row, now, 3))
     At 09:00 on Monday through Friday (Europe/Berlin); next: Fri 2026-11-20 09:00, \
 Mon 2026-11-23 09:00, Tue 2026-11-24 09:00 (Europe/Berlin)
     """

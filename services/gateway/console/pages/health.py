@@ -1,4 +1,4 @@
-"""Health: services, and what isn't asked for a while because it failed."""
+"""Health: services, what isn't asked because it failed, what hangs; for admins streams, doctor."""
 
 from __future__ import annotations
 
@@ -6,29 +6,46 @@ import asyncio
 from typing import Any, Final
 
 from ...http.wire import Readiness, Status
+from ...insight.doctor import DoctorView
+from ...insight.streams import StreamList
 from ...work.health import HealthView
 from ...work.letters import DeadLetterPage
 from ..visit import Visit
 
 LETTERS_MAX: Final = 50
 CIRCUITS_MAX: Final = 100
+SESSIONS_MAX: Final = 100
 
 
 async def show(visit: Visit) -> dict[str, Any]:
     api = visit.api
-    ready, status, health, letters = await asyncio.gather(
+    ready, status, health, letters, of_all = await asyncio.gather(
         api.checks(Readiness, "/readyz"),
         api.get(Status, "/api/status"),
         api.get(HealthView, "/api/health"),
         api.get(DeadLetterPage, "/api/dead", open=True, limit=LETTERS_MAX),
+        _of_all(visit),
     )
-    return {
+    shown: dict[str, Any] = {
         "ready": ready,
         "status": status,
         "circuits": health.circuits[:CIRCUITS_MAX],
+        "sessions": health.sessions[:SESSIONS_MAX],
+        "branches": health.branches,
         "letters": len(letters.letters),
         "has_more": letters.next_after is not None,
     }
+    return {**shown, **of_all}
+
+
+async def _of_all(visit: Visit) -> dict[str, Any]:
+    """Return what admins see."""
+    if not visit.reader.is_admin:
+        return {"streams": None, "checks": None}
+    streams, doctor = await asyncio.gather(
+        visit.api.get(StreamList, "/api/streams"), visit.api.get(DoctorView, "/api/doctor")
+    )
+    return {"streams": streams.streams, "checks": doctor.checks}
 
 
 async def act(visit: Visit) -> str:

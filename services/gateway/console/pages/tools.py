@@ -6,7 +6,7 @@ from typing import Any
 
 from ...work.tools import ToolList
 from ..shapes.differences import differences
-from ..visit import Visit
+from ..visit import Visit, segment_of
 
 
 async def show(visit: Visit) -> dict[str, Any]:
@@ -19,3 +19,12 @@ async def show(visit: Visit) -> dict[str, Any]:
         for tool in one.held
     }
     return {"sources": found.sources, "changed": changed, "approved": found.approved}
+
+
+async def act(visit: Visit) -> str:
+    """Approve what a tool that is held back was shown to say of itself. Raises: Problem, 409: it
+    says something else by now; 403: an admin may."""
+    path = f"/api/tools/{segment_of(visit.wanted('source'))}/approvals"
+    tools = {visit.wanted("tool"): visit.wanted("digest")}
+    await visit.api.send("POST", path, {"tools": tools})
+    return "/tools"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from vigil import distribution
-from vigil.contracts import HeldTool, Pin, Pins, Shelf, decode_pins, decode_shelf, encode
+from vigil.contracts import HeldTool, Pin, Pins, Shelf, decode_pins, decode_shelf
 from vigil.errors import ConfigError, VigilError
 from vigil.local import system
 from vigil.settings import config
@@ -205,27 +205,14 @@ def approve(
 
 
 async def _approve(bus: Bus, server: str, tool: str | None) -> list[HeldTool]:
-    from vigil.bus.kv import KeyValue
+    from vigil import pins
 
-    shelf = await KeyValue(bus, "TOOLS").get(check_part("server", server))
-    held = decode_shelf(shelf.value).held if shelf is not None else ()
+    held = await pins.held_of(bus, check_part("server", server))
     wanted = [one for one in held if tool in (None, one.name, one.name.partition("__")[2])]
     if not wanted:
         what = f"{tool} of {server}" if tool else f"nothing of {server}"
         raise exits.NotReady(f"{what} is held back; see `vigil mcp servers`")
-    bucket = KeyValue(bus, "PINS")
-    entry = await bucket.get(server)
-    pins = decode_pins(entry.value) if entry is not None else Pins(server=server)
-    now = datetime.now(UTC)
-    fresh = {
-        one.name: Pin(digest=one.digest, at=now, by="operator", description=one.description)
-        for one in wanted
-    }
-    data = encode(Pins(server=server, tools=pins.tools | fresh))
-    if entry is None:
-        await bucket.create(server, data)
-    else:
-        await bucket.put(server, data, expect=entry.revision)
+    await pins.approve(bus, server, wanted, datetime.now(UTC))
     return wanted
 
 

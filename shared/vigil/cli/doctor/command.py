@@ -14,7 +14,7 @@ import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -79,7 +79,19 @@ def examine() -> Iterator[Check]:
         advice = "correct vigil.toml or the environment"
         yield replace(fail(str(error), advice), name="config")
         return
-    for name, look in (CHECKS | channels.checks(settings) | teams.checks(settings)).items():
+    yield from _looked(settings, CHECKS | channels.checks(settings) | teams.checks(settings))
+
+
+def glance(settings: Settings) -> Iterator[Check]:
+    """Make those checks that start no program and ask nobody: a service may, too."""
+    yield replace(python_version(), name="python")
+    by_name = {name: CHECKS[name] for name in GLANCES} | channels.checks(settings)
+    del by_name["metrics"]  # the port is the service's own by now
+    yield from _looked(settings, by_name)
+
+
+def _looked(settings: Settings, looks: Mapping[str, channels.Look]) -> Iterator[Check]:
+    for name, look in looks.items():
         if (check := look(settings)) is not None:
             yield replace(check, name=name)
 
@@ -241,3 +253,5 @@ CHECKS: Final[dict[str, channels.Look]] = {
     "sandbox": sandbox.sandbox,
 }
 """What is looked at where there is a configuration, by the name that is shown, in that order."""
+GLANCES: Final = ("config", "home", "secrets", "disk")
+"""Those of them that start no program, ask nobody, and hold wherever a service runs."""

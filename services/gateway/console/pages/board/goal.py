@@ -14,6 +14,5 @@ async def show(visit: Visit) -> dict[str, Any]:
 
 async def act(visit: Visit) -> str:
     """Move it. Raises: Problem, 412: it isn't as it was shown."""
-    path, revision = f"/api/goals/{visit.named('id')}", visit.number("revision")
-    await visit.api.send("PATCH", path, {"status": visit.wanted("status")}, revision=revision)
+    await visit.move(f"/api/goals/{visit.named('id')}")
     return f"/goals/{visit.named('id')}"

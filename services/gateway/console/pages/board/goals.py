@@ -1,27 +1,48 @@
-"""Goals: what an agent pursues, and where each stands."""
+"""Goals on a board, a column for each status, to be moved; and a new one."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final, get_args
 
 from vigil.contracts.board.vocabulary import GoalStatus
+from vigil.goals.lifecycle import OF_TIMED
 
 from ....board.goals import GoalListing
-from ...visit import Visit
+from ...visit import Visit, segment_of
 
 SHOWN_MAX: Final = 100
-STATUSES: Final = ("", *get_args(GoalStatus))
+ENDED_MAX: Final = 10
+"""Of those that ended, in each way; those put away are shown by their status alone."""
+STATUSES: Final[tuple[str, ...]] = get_args(GoalStatus)
+COLUMNS: Final = tuple(one for one in STATUSES if one != "archived")
 
 
 async def show(visit: Visit) -> dict[str, Any]:
     status = visit.query.get("status") or None
-    found = await visit.api.get(GoalListing, "/api/goals", status=status, limit=SHOWN_MAX)
-    is_full = len(found.goals) == SHOWN_MAX
-    return {"is_full": is_full, "goals": found.goals, "status": status or "", "statuses": STATUSES}
+    ended = OF_TIMED if status is None else ()
+    wanted = [(status, SHOWN_MAX), *((one, ENDED_MAX) for one in ended)]
+    pages = await asyncio.gather(
+        *(
+            visit.api.get(GoalListing, "/api/goals", status=one, limit=count)
+            for one, count in wanted
+        )
+    )
+    found = [goal for page in pages for goal in page.goals]
+    shown = COLUMNS if status is None else (status,)
+    return {
+        "is_full": len(pages[0].goals) == SHOWN_MAX,
+        "columns": [(one, [goal for goal in found if goal.status == one]) for one in shown],
+        "status": status or "",
+        "statuses": ("", *STATUSES),
+    }
 
 
 async def act(visit: Visit) -> str:
-    """Set one. Raises: Problem."""
+    """Set one, or move one. Raises: Problem."""
+    if visit.wanted("do") == "move":
+        await visit.move(f"/api/goals/{segment_of(visit.wanted('id'))}")
+        return "/goals"
     goal = {"description": visit.wanted("description")}
     made = await visit.api.send("POST", "/api/goals", goal)
     return f"/goals/{made['id']}"

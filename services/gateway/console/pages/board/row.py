@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any, Final
 
-from vigil.contracts.board.row import CronSchedule
+from vigil.contracts.board.row import CronSchedule, EverySchedule, OnceSchedule, Schedule
 
 from ....timetable.rows import RowDetail
 from ....timetable.slots import SlotListing
 from ...visit import Visit
 
 SLOTS_MAX: Final = 50
-FIELDS: Final = ("name", "prompt", "zone", "active_hours")
+FIELDS: Final = ("name", "prompt", "zone", "active_hours", "target", "misfire")
+SCHEDULES: Final = ("cron", "interval_s", "at")
+"""Of which one is filled in; rows that follow others, or choose, are the command's."""
 
 
 async def show(visit: Visit) -> dict[str, Any]:
@@ -21,20 +24,53 @@ async def show(visit: Visit) -> dict[str, Any]:
         visit.api.get(RowDetail, f"/api/cron/{id_}"),
         visit.api.get(SlotListing, "/api/slots", row=id_, limit=SLOTS_MAX),
     )
-    cron = row.schedule.expression if isinstance(row.schedule, CronSchedule) else None
-    return {"row": row, "slots": slots.slots, "cron": cron}
+    return {"row": row, "slots": slots.slots, "schedule": written(row.schedule)}
 
 
 async def act(visit: Visit) -> str:
-    """Change what differs from what was shown. Raises: Problem, 412: it was changed since."""
-    id_ = visit.named("id")
-    row = await visit.api.get(RowDetail, f"/api/cron/{id_}")
+    """Change what differs from what was shown, or remove it. Raises: Problem, 412: it was changed
+    since."""
+    path, revision = f"/api/cron/{visit.named('id')}", visit.number("revision")
+    if visit.wanted("do") == "remove":
+        await visit.api.send("DELETE", path, revision=revision)
+        return "/timetable"
+    row = await visit.api.get(RowDetail, path)
     given = {name: visit.wanted(name).strip() for name in FIELDS}
-    change = {name: one for name, one in given.items() if one != getattr(row, name)}
-    cron = visit.form.get("cron", "").strip()
-    if cron and not (isinstance(row.schedule, CronSchedule) and row.schedule.expression == cron):
-        change["cron"] = cron
-    revision = visit.number("revision")
+    change: dict[str, Any] = {
+        name: one for name, one in given.items() if one != getattr(row, name)
+    } | schedule_of(visit, written(row.schedule))
     if change:
-        await visit.api.send("PATCH", f"/api/cron/{id_}", change, revision=revision)
-    return f"/timetable/{id_}"
+        await visit.api.send("PATCH", path, change, revision=revision)
+    return f"/timetable/{visit.named('id')}"
+
+
+def written(schedule: Schedule | None) -> dict[str, str]:
+    """Return what the fields of a schedule hold.
+
+    >>> written(EverySchedule(interval_s=60))
+    {'cron': '', 'interval_s': '60', 'at': ''}
+    """
+    shown = dict.fromkeys(SCHEDULES, "")
+    match schedule:
+        case CronSchedule(expression=expression):
+            shown["cron"] = expression
+        case EverySchedule(interval_s=interval_s):
+            shown["interval_s"] = str(interval_s)
+        case OnceSchedule(at=at):
+            shown["at"] = at.isoformat()
+        case _:
+            pass
+    return shown
+
+
+def schedule_of(visit: Visit, shown: Mapping[str, str]) -> dict[str, Any]:
+    """Return when a row is to be due, if a form says something else than was shown.
+
+    Raises:
+        Problem: 422, seconds must be a whole number.
+    """
+    given = {name: visit.wanted(name).strip() for name in SCHEDULES}
+    new: dict[str, Any] = {name: one for name, one in given.items() if one not in ("", shown[name])}
+    if "interval_s" in new:
+        new["interval_s"] = visit.number("interval_s")
+    return new

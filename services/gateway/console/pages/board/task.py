@@ -14,9 +14,9 @@ async def show(visit: Visit) -> dict[str, Any]:
 
 async def act(visit: Visit) -> str:
     """Move it, or remove it. Raises: Problem, 412: it isn't as it was shown."""
-    path, revision = f"/api/tasks/{visit.named('id')}", visit.number("revision")
+    path = f"/api/tasks/{visit.named('id')}"
     if visit.wanted("do") == "remove":
-        await visit.api.send("DELETE", path, revision=revision)
+        await visit.api.send("DELETE", path, revision=visit.number("revision"))
         return "/tasks"
-    await visit.api.send("PATCH", path, {"status": visit.wanted("status")}, revision=revision)
+    await visit.move(path)
     return f"/tasks/{visit.named('id')}"

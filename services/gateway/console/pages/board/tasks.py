@@ -1,33 +1,48 @@
-"""Tasks, by where they are, and a new one."""
+"""Tasks on a board, a column for each status, to be moved; and a new one."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final, get_args
 
 from vigil.contracts import TaskPriority, TaskStatus
+from vigil.tasks.lifecycle import OPEN
 
 from ....board.tasks import TaskListing
-from ...visit import Visit
+from ...visit import Visit, segment_of
 
 SHOWN_MAX: Final = 100
-_ORDER: Final = get_args(TaskStatus)
+ENDED_MAX: Final = 10
+"""Of those that ended, in each way."""
+STATUSES: Final[tuple[str, ...]] = get_args(TaskStatus)
 
 
 async def show(visit: Visit) -> dict[str, Any]:
     status = visit.query.get("status") or None
-    found = await visit.api.get(TaskListing, "/api/tasks", status=status, limit=SHOWN_MAX)
-    groups = [(one, [task for task in found.tasks if task.status == one]) for one in _ORDER]
+    ended = [one for one in STATUSES if one not in OPEN] if status is None else []
+    wanted = [(status, SHOWN_MAX), *((one, ENDED_MAX) for one in ended)]
+    pages = await asyncio.gather(
+        *(
+            visit.api.get(TaskListing, "/api/tasks", status=one, limit=count)
+            for one, count in wanted
+        )
+    )
+    found = [task for page in pages for task in page.tasks]
+    shown = STATUSES if status is None else (status,)
     return {
-        "is_full": len(found.tasks) == SHOWN_MAX,
-        "groups": [(name, tasks) for name, tasks in groups if tasks],
+        "is_full": len(pages[0].tasks) == SHOWN_MAX,
+        "columns": [(one, [task for task in found if task.status == one]) for one in shown],
         "status": status or "",
-        "statuses": ("", *_ORDER),
+        "statuses": ("", *STATUSES),
         "priorities": get_args(TaskPriority),
     }
 
 
 async def act(visit: Visit) -> str:
-    """Make one. Raises: Problem."""
+    """Make one, or move one. Raises: Problem."""
+    if visit.wanted("do") == "move":
+        await visit.move(f"/api/tasks/{segment_of(visit.wanted('id'))}")
+        return "/tasks"
     names = ("title", "description", "priority")
     made = await visit.api.send("POST", "/api/tasks", {name: visit.wanted(name) for name in names})
     return f"/tasks/{made['id']}"

@@ -13,13 +13,12 @@ from ....timetable.rows import RowListing
 from ....timetable.slots import SlotListing
 from ...shapes.calendar import monday_of, week_of
 from ...visit import Visit, segment_of
+from .row import FIELDS, schedule_of, written
 
 SLOTS_MAX: Final = 80
 """Each is an exchange with the broker."""
 ROWS_MAX: Final = 100
 WEEK: Final = timedelta(days=7)
-ROW: Final = ("name", "prompt", "cron", "zone")
-"""Fields of a row that the console makes; other kinds of schedules are the command's."""
 
 
 async def show(visit: Visit) -> dict[str, Any]:
@@ -59,7 +58,9 @@ def _day_of(visit: Visit) -> date:
 async def act(visit: Visit) -> str:
     """Make a row, run one at once, pause it, or let it go on. Raises: Problem."""
     if visit.wanted("do") == "make":
-        made = await visit.api.send("POST", "/api/cron", {name: visit.wanted(name) for name in ROW})
+        fields = {name: visit.wanted(name).strip() for name in FIELDS}
+        row = fields | schedule_of(visit, written(None))
+        made = await visit.api.send("POST", "/api/cron", row)
         return f"/timetable/{made['id']}"
     id_ = segment_of(visit.wanted("id"))
     if visit.wanted("do") == "run":

@@ -7,15 +7,13 @@ import secrets
 from collections.abc import Sequence
 from typing import Any, Final
 
-from markupsafe import escape
-
 from vigil.subjects import SessionKey
 
 from ....http.problem import Problem
 from ....http.wire import Forked, Timeline, TimerList, Transcript, TranscriptMessage
 from ....insight.now import SessionNow
 from ...shapes.cards import ToolCard, cards_of
-from ...text import visible
+from ...text import bytes_of
 from ...visit import Visit
 
 SHOWN_MAX: Final = 50
@@ -83,7 +81,7 @@ def clips_of(messages: Sequence[TranscriptMessage]) -> dict[int, int]:
     clips: dict[int, int] = {}
     left = ROOM
     for one in reversed(messages):
-        size = len(escape(visible(one.text[:CLIP])).encode("utf-8", "replace"))
+        size = bytes_of(one.text[:CLIP])
         length = CLIP if size <= left else SHORT
         left -= size if size <= left else 0
         if len(one.text) > length:

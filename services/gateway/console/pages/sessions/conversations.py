@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from vigil.contracts.session_kinds import SESSION_KINDS
 from vigil.subjects import SessionKey
@@ -11,11 +11,15 @@ from vigil.teams import TEAM
 from ....http.wire import Me, SessionList, SessionSummary
 from ...visit import Visit
 
+SHOWN_MAX: Final = 50
+
 
 async def show(visit: Visit) -> dict[str, Any]:
     kind, after = visit.query.get("kind", "channel"), visit.query.get("after", "")
     me = await visit.api.get(Me, "/api/me")
-    found = await visit.api.get(SessionList, "/api/sessions", kind=kind, after=after)
+    found = await visit.api.get(
+        SessionList, "/api/sessions", kind=kind, after=after, limit=SHOWN_MAX
+    )
     home = str(SessionKey(visit.reader.user, "vigil", me.home_thread))
     return {
         "sessions": sorted(found.sessions, key=lambda one: _place(one, home)),
