@@ -6,6 +6,7 @@ After an answer that never came the log is read; nothing remembered counts.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import partial
@@ -29,6 +30,7 @@ from vigil.contracts import (
     encode,
 )
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
+from vigil.minds import has_mind
 from vigil.observe import metrics, spans, trace
 from vigil.runtime import Context
 from vigil.subjects import SessionKey
@@ -37,7 +39,17 @@ from vigil.worker import dead_letters
 from . import decide, dispatch, orders
 from .channels import OpenChannel
 from .config import DeliveryLimits, patience_of
-from .dispatch import Bury, FindSpoken, Later, ReadLog, Sent, StoreAttempt, StoreReceipt, TrySend
+from .dispatch import (
+    Bury,
+    FindSpoken,
+    Later,
+    OrderNext,
+    ReadLog,
+    Sent,
+    StoreAttempt,
+    StoreReceipt,
+    TrySend,
+)
 from .orders import Order, Seen
 
 log = structlog.get_logger("vigil.delivery")
@@ -72,6 +84,7 @@ class Carrier:
         self._channels = channels
         self._limits = limits
         self._dice = dice
+        self._has_mind = partial(has_mind, context.settings.config)
         patience_s = max((one.terms.patience_s for one in channels.values()), default=0.0)
         self._circuits = Circuits.of(context, patience_s=patience_s)
         self.is_erasing: Callable[[str], bool] = lambda user: False
@@ -90,7 +103,7 @@ class Carrier:
         said = await self._bus.get_last(STREAM, key.out_said(send.id))
         if said is None:
             return  # void, or closed for another reason
-        record = orders.order_of(key, decode_said(said.data), said.seq, now=self._clock.now())
+        record = orders.order_of(key, send, decode_said(said.data), said.seq, now=self._clock.now())
         crash.point("delivery.dispatch.before")
         try:
             await self._bus.publish(key.send(send.id), encode(record), _headers(turn), expect=0)
@@ -196,7 +209,9 @@ class _Work:
         return await self._patience.run(partial(self._on_the_log, ask, own))
 
     async def _on_the_log(
-        self, ask: ReadLog | FindSpoken | StoreAttempt | StoreReceipt | Bury, own: str
+        self,
+        ask: ReadLog | FindSpoken | StoreAttempt | StoreReceipt | OrderNext | Bury,
+        own: str,
     ) -> Any:
         if isinstance(ask, ReadLog):
             return await self._carrier.seen(self._key, self._order)
@@ -206,7 +221,12 @@ class _Work:
             return await self._note(ask, own)
         if isinstance(ask, StoreReceipt):
             return await self._close(ask, own)
-        return await self._carrier.bury(self._key, self._order, self._message, ask.cause)
+        if isinstance(ask, OrderNext):
+            return await self._order_next(ask, own)
+        await self._carrier.bury(self._key, self._order, self._message, ask.cause)
+        if ask.is_lost:
+            await self._tell_mind()
+        return None
 
     # ------------------------------------------------------------ the log
 
@@ -241,6 +261,26 @@ class _Work:
             reason=close.reason,
         )  # fmt: skip
         return True
+
+    async def _order_next(self, ask: OrderNext, own: str) -> None:
+        now = self._carrier._clock.now()
+        record = orders.next_of(self._order, ask.channel, ask.otherwise, now=now)
+        subject = self._key.send(record.effect_id)
+        await self._store(subject, encode(record), self._order.seq, own)
+        crash.point("delivery.dispatch.next")
+        about = {"session": str(self._key), "effect": record.effect_id, "channel": record.channel}
+        log.info("goes over the next channel", action="delivery.next", **about)
+
+    async def _tell_mind(self) -> None:
+        """Tell the mind, once, of what was said unasked and reached nobody (SPEC G-6)."""
+        said, carrier = await self._said(), self._carrier
+        if said is None or not said.is_autonomous or not carrier._has_mind(self._key.agent):
+            return
+        event = orders.lost(self._key, said, now=carrier._clock.now())
+        subject = SessionKey.parse(event.session_key).in_event(f"told.{said.id}")
+        with contextlib.suppress(WrongLastSequence):
+            await self._bus.publish(subject, encode(event), {trace.HEADER: self._header}, expect=0)
+        crash.point("delivery.attempt.told")
 
     async def _store(self, subject: str, data: bytes, expect: int, own: str) -> int | None:
         """Publish with an expectation -> the sequence; None if another write came first.

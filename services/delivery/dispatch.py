@@ -1,10 +1,10 @@
 """How a message is carried over a channel: the protocol as a generator, and its policy. Pure.
 
-An order (a `Dispatch`) is closed by one receipt. Until then it is tried: `begun` is stored before
-each try and how it ended after it, so the log alone tells what was done. :func:`carry` yields
-what it needs to know or wants done, whoever drives it does that and sends the answer back. The
-same protocol runs against the broker and, in the property tests, against a modelled log with
-replicas, crashes, and answers that come late or never.
+An order (a `Dispatch`) is closed by one receipt, or by another order, for the next channel. Until
+then it is tried: `begun` is stored before each try and how it ended after it, so the log alone
+tells what was done. :func:`carry` yields what it needs to know or wants done, whoever drives it
+does that and sends the answer back. The same protocol runs against the broker and, in the property
+tests, against a modelled log with replicas, crashes, and answers that come late or never.
 
 Why two replicas never send the same try. Whoever sends has stored the `begun` of that try, and it
 was stored only if the subject's last sequence was the one that had been read. A `begun` that
@@ -87,13 +87,22 @@ class StoreReceipt(msgspec.Struct, frozen=True, kw_only=True):
     expect: int
 
 
+class OrderNext(msgspec.Struct, frozen=True, kw_only=True):
+    """Order it for another channel if this order is the last one. Answer: None."""
+
+    channel: str
+    otherwise: tuple[str, ...]
+
+
 class Bury(msgspec.Struct, frozen=True):
     """Store the order's dead letter, which may be there already. Answer: None."""
 
     cause: str
+    is_lost: bool
+    """Whether nobody has it: the agent is told, which may find another way."""
 
 
-Ask = ReadLog | FindSpoken | StoreAttempt | TrySend | StoreReceipt | Bury
+Ask = ReadLog | FindSpoken | StoreAttempt | TrySend | StoreReceipt | OrderNext | Bury
 
 
 class Later(msgspec.Struct, frozen=True):
@@ -125,7 +134,7 @@ def carry(order: Order, terms: Terms | None) -> Carrying:
             return None
         if terms is None:
             reason = f"no channel named {order.record.channel!r}"
-            yield StoreReceipt(outcome="failed", reason=reason, expect=seen.receipt_seq)
+            yield from _fail(order, seen, reason)
             continue
         later = yield from _step(order, terms, seen)
         if later is not None:
@@ -145,21 +154,39 @@ def _step(order: Order, terms: Terms, seen: Seen) -> Carrying:
         return (yield from _end(order, terms, seen, unclear))
     if last.next_at is None:
         outcome, reason = verdict(seen.attempts, terms)
-        yield StoreReceipt(outcome=outcome, reason=reason, expect=seen.receipt_seq)
+        if outcome == "failed":
+            yield from _fail(order, seen, reason)
+        else:
+            yield StoreReceipt(outcome=outcome, reason=reason, expect=seen.receipt_seq)
         return None
     return (yield from _again(order, terms, seen, last.next_at))
+
+
+def _fail(order: Order, seen: Seen, reason: str) -> Generator[Ask, Any, None]:
+    """Go over to the next channel, if the receiver surely has nothing of it; or close it."""
+    following = order.record.otherwise
+    may_have_it = any(attempt.state == "unknown" for attempt in seen.attempts)
+    if not following or may_have_it:
+        yield StoreReceipt(outcome="failed", reason=reason, expect=seen.receipt_seq)
+    elif not (yield from _drop_if_spoken(order, seen)):
+        yield OrderNext(channel=following[0], otherwise=following[1:])
+
+
+def _drop_if_spoken(order: Order, seen: Seen) -> Generator[Ask, Any, bool]:
+    """Close an order that the person has spoken after, if that voids it; return whether it did."""
+    spoke_seq: int = yield FindSpoken()
+    if spoke_seq:
+        reason = f"the person has spoken (sequence {spoke_seq}); {tally(seen.attempts)}"
+        yield StoreReceipt(outcome="dropped", reason=reason, expect=seen.receipt_seq)
+    return bool(spoke_seq)
 
 
 def _again(order: Order, terms: Terms, seen: Seen, next_at: datetime) -> Carrying:
     """Try once more when it's time, unless the person has spoken meanwhile."""
     if seen.now < next_at:
         return Later(next_at)
-    if order.record.requeued_by is None:
-        spoke_seq: int = yield FindSpoken()
-        if spoke_seq:
-            reason = f"the person has spoken (sequence {spoke_seq}); {tally(seen.attempts)}"
-            yield StoreReceipt(outcome="dropped", reason=reason, expect=seen.receipt_seq)
-            return None
+    if order.record.requeued_by is None and (yield from _drop_if_spoken(order, seen)):
+        return None
     return (yield from _try(order, terms, seen, number=seen.attempts[-1].number + 1))
 
 
@@ -227,7 +254,7 @@ def _note(end: End, *, expect: int) -> StoreAttempt:
 def _bury(outcome: ReceiptOutcome, reason: str) -> Generator[Ask, Any, None]:
     """What a person must see becomes a dead letter; may be repeated."""
     if outcome in ("failed", "ambiguous"):
-        yield Bury(f"{outcome}: {reason}")
+        yield Bury(f"{outcome}: {reason}", outcome == "failed")
 
 
 # ---------------------------------------------------------------- the policy

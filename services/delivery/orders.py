@@ -4,18 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from vigil.contracts import (
     Attempt,
     Dispatch,
     Receipt,
     Said,
+    SendMessage,
+    ToldEvent,
+    ToldPayload,
     decode_dispatch,
 )
 from vigil.errors import InvalidInput
+from vigil.minds import LOST_MESSAGE, mind_of
 from vigil.subjects import SessionKey
+
+TOLD: Final = (
+    "What you said at {at:%Y-%m-%d %H:%M} UTC in the thread {thread} reached the person over no "
+    "channel. They see it when they open that conversation: {text}"
+)
+TOLD_LENGTH_MAX: Final = 500
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +55,9 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """The last sequence on the subject of receipts, of whatever order."""
 
 
-def order_of(key: SessionKey, said: Said, said_seq: int, *, now: datetime) -> Dispatch:
+def order_of(
+    key: SessionKey, send: SendMessage, said: Said, said_seq: int, *, now: datetime
+) -> Dispatch:
     """Build the order that a turn gives."""
     return Dispatch(
         effect_id=said.id,
@@ -51,7 +65,28 @@ def order_of(key: SessionKey, said: Said, said_seq: int, *, now: datetime) -> Di
         channel=said.channel,
         said_seq=said_seq,
         at=now,
+        otherwise=send.payload.otherwise,
     )
+
+
+def next_of(order: Order, channel: str, otherwise: tuple[str, ...], *, now: datetime) -> Dispatch:
+    """Build the order for the channel that follows one that refused."""
+    before = order.record
+    return replace(before, channel=channel, at=now, otherwise=otherwise, instead_of=before.channel)
+
+
+def lost(key: SessionKey, said: Said, *, now: datetime) -> ToldEvent:
+    """Build what the mind is told of a message that no channel took. It stands in its
+    conversation; why it wasn't taken are others' words, and stay out."""
+    payload = ToldPayload(
+        origin=str(key),
+        text=TOLD.format(at=said.at, thread=key.thread, text=said.text[:TOLD_LENGTH_MAX]),
+        what=LOST_MESSAGE,
+        title=said.channel,
+        is_tainted=said.is_tainted,
+    )
+    mind = str(mind_of(key.scope))
+    return ToldEvent(id=f"lost-{said.id}", session_key=mind, created_at=now, payload=payload)
 
 
 def read_order(subject: str, seq: int, data: bytes) -> tuple[SessionKey, Order]:

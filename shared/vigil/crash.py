@@ -78,6 +78,10 @@ POINTS: Final = {
         "found said, ordered",
     ),
     "delivery.dispatch.after": ("the order is stored, the turn is open", "found said and ordered"),
+    "delivery.dispatch.next": (
+        "an order for the next channel is stored, the one before is open",
+        "that is found replaced",
+    ),
     "delivery.attempt.received": ("an order was delivered", "comes again after 8 s"),
     "delivery.attempt.begun": (
         "`begun` is stored, nothing sent",
@@ -90,6 +94,7 @@ POINTS: Final = {
     "delivery.attempt.ended": ("the end of an attempt is stored", "next attempt, or closed"),
     "delivery.attempt.closed": ("the receipt is stored", "a dead letter, if it failed"),
     "delivery.attempt.buried": ("the dead letter is stored", "the same letter again"),
+    "delivery.attempt.told": ("the mind is told, the order is open", "found told and closed"),
     "delivery.attempt.before_ack": ("the order is closed", "found closed"),
     "delivery.requeue.after_dispatch": (
         "a new order is stored",

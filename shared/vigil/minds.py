@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 KIND: Final = "mind"
 """Of its session; as a target of a row of the timetable, that it is told the result."""
+LOST_MESSAGE: Final = "lost message"
+"""What it is told of a message that no channel took."""
 DIGEST: Final = "digest"
 """What it is told of a conversation that pauses: what the person wrote."""
 

@@ -310,9 +310,9 @@ ROLES: Final[dict[str, Role]] = {
     "delivery": Role(
         publishes=(
             "session.*.*.*.out.said.*", "session.*.*.*.receipt.*", "session.*.*.*.send.*",
-            "session.*.*.*.attempt.*", "dead.delivery.*.*.*", "board._._.circuit.*",
-        ),
-        subscribes=("rpc.channel.try",), follows=("SESSIONS",),
+            "session.*.*.*.attempt.*", "dead.delivery.*.*.*", "system.*.*._mind.in.told.*",
+            "board._._.circuit.*",
+        ), subscribes=("rpc.channel.try",), follows=("SESSIONS",),
         pulls=(DELIVERY_TURNS, DELIVERY_SENDS),
         reads=("SESSIONS", "BOARD"),
         buckets_r=("CONFIG",),

@@ -13,7 +13,9 @@ import pytest
 import pytest_asyncio
 
 from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest
+from tests.executor.test_skill_folders import skill
 from tests.support.agent import Agent
+from tests.support.gateway import assert_problem
 from tests.support.goal_records import goal_of
 from tests.support.pauses import pauses
 from tests.support.scripted_model import say
@@ -22,6 +24,7 @@ from vigil.board.kept import GOALS, KeptBoard
 from vigil.contracts import Change, ToldEvent, ToldPayload, Turn, decode_turn, encode
 from vigil.contracts.board import MindWork
 from vigil.minds import mind_of
+from vigil.skills import folder
 from vigil.subjects import Scope
 from vigil.timetable.ledger import LOST_AFTER
 
@@ -362,7 +365,8 @@ async def test_the_51st_goal_is_a_failed_action_of_which_the_next_look_is_told(
 
 
 async def test_a_look_that_takes_long_is_not_told_to_end(world: World) -> None:
-    """L-2: the mind's session outlives each look; what the look took in would be gone with it."""
+    """L-2: the mind's session outlives each look; what the look took in would be gone with it. A
+    run by hand is refused beside one that is open; beside a look that outlived its run it waits."""
     kim = await world.person("kim:vigil:main", has_socket=False)
     await kim.exchange("Hello")
     looks, may_answer = Looks(world, "kim"), asyncio.Event()
@@ -381,13 +385,43 @@ async def test_a_look_that_takes_long_is_not_told_to_end(world: World) -> None:
                 break
             await asyncio.sleep(pause_s)
     bulletin, mind = await row_of(kim, "bulletin"), await row_of(kim, "mind")
+    runs = f"/api/cron/{mind}/runs"
+    refused = assert_problem(await kim.http.post(runs), 409)
+    assert refused["detail"] == "a run of it is still going on"
     move(world, MindWork().timeout_s + 1)
     await slot_of(kim, bulletin)  # so the clock of the timetable has looked
     move(world, LOST_AFTER.seconds)
     await slot_of(kim, mind, "failed")
+    assert (await kim.http.post(runs)).status_code == 202
     may_answer.set()
     await looks.until(1)
+    await world.advance(TICK_S)
+    await slot_of(kim, mind, "ran")
     assert "session_cancelled" not in await looks.notes()
+
+
+async def test_a_skill_is_read_in_one_look_and_followed_in_the_next(
+    world: World, tmp_path: Path
+) -> None:
+    """Progressive disclosure: names first, then what it says, then its files, a look each."""
+    folder.enable(world.gate.stack.settings.skills, folder.read(skill(tmp_path)))
+    lou = await world.person("lou:vigil:main", has_socket=False)
+    looks = Looks(world, "lou")
+    named = '{"name": "draw-charts"}'
+    looks.answers = [
+        [decision("tool_call", tool="skill_read", input="{}")],
+        [decision("tool_call", tool="skill_read", input=named)],
+        [decision("tool_call", tool="skill_copy", input=named)],
+    ]
+    await digest(world, "lou", "Please draw me a chart of each week")
+    for count in range(1, 5):
+        await ended(lou, min(count, 3))
+        await world.advance(TICK_S)
+        await looks.until(count)
+    came_in = [report.partition("What you did")[0] for report in looks.reports]
+    assert "draw-charts: Draws charts." in came_in[1]
+    assert "Run it." in came_in[2]
+    assert "Copied 2 files to skills/draw-charts." in came_in[3]
 
 
 async def row_of(person: Person, kind: str) -> str:

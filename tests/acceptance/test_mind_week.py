@@ -9,6 +9,8 @@ from typing import Final
 import pytest
 
 from tests.support.mind_week import BEGIN, PAGE, block, costs, live, running_week, told
+from vigil.contracts.session_kinds import SESSION_KINDS
+from vigil.minds import KIND
 
 HABIT: Final = "workflow, calendar.summary: each morning"
 
@@ -22,9 +24,14 @@ async def test_a_week(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             "Write the report": "failed",
             f"Do what you are used to without being asked: {HABIT}": "archived",
         }
-        assert [line[4:9] for line in week.lines if "vigil: " in line and "23:" in line[4:9]] == []
+        said = [line for line in week.lines if line[11:].startswith("vigil: ")]
+        assert all("07:00" <= line[4:9] < "22:00" for line in said), "nothing in quiet hours"
+        (held,) = [line for line in said if "The build on main failed." in line]
+        assert held[:8] == "Wed 07:0", "what they held comes at their end, once"
         taken = await costs(week.ann.http)
-        assert taken["_mind"][0] > 3, "looks at more than one goal are the mind's own"
+        assert taken[SESSION_KINDS[KIND].meaning][0] > 3, (
+            "looks at more than one goal are the mind's own"
+        )
         assert taken["Write the report"][0] or taken["Ship the release"][0], taken
         looks, asked = week.looks, len(week.api.requests)
         for day in (5, 8, 12):

@@ -45,6 +45,7 @@ from vigil.broker.process import Broker
 from vigil.bus.bus import Bus
 from vigil.contracts import DeadLetter, UserMessage, UserMessagePayload, encode
 from vigil.errors import VigilError
+from vigil.minds import mind_of
 from vigil.settings import config, credentials, tokens
 from vigil.subjects import SessionKey
 
@@ -53,18 +54,21 @@ pytestmark = [pytest.mark.chaos, pytest.mark.usefixtures("halved_times")]
 CARRYING: Final = (
     "delivery.dispatch.before",
     "delivery.dispatch.after",
+    "delivery.dispatch.next",
     "delivery.attempt.received",
     "delivery.attempt.begun",
     "delivery.attempt.sent",
     "delivery.attempt.ended",
     "delivery.attempt.closed",
     "delivery.attempt.buried",
+    "delivery.attempt.told",
     "delivery.attempt.before_ack",
 )
 REQUEUEING: Final = ("delivery.requeue.after_dispatch", "gateway.requeue.before_end")
 POINTS: Final = (*CARRYING, *REQUEUEING)
 
-BUSY_ONCE, GONE = "busy at first", "gone"
+BUSY_ONCE, GONE, MOVED = "busy at first", "gone", "moved"
+MIND: Final = mind_of(SessionKey("ann", "vigil", "t1").scope)
 
 
 class World:
@@ -76,7 +80,8 @@ class World:
         self.bus = bus
         self.receiver = receiver
         self.port = free_port()
-        environment = {"NATS_URL": broker.url, "VIGIL_PORT": str(self.port)}
+        thinks = {"VIGIL_MIND__ENABLED": "true", "VIGIL_AUTONOMY__ENABLED": "true"}
+        environment = {"NATS_URL": broker.url, "VIGIL_PORT": str(self.port), **thinks}
         self.processes = Processes(home, environment)
         self.said: list[tuple[Conversation, str]] = []
         """(session, effect) of everything that goes over the channel."""
@@ -86,7 +91,7 @@ class World:
 
     def _choose(self, request: Request, before: int) -> Behaviour:
         text = msgspec.json.decode(verified(request))["text"]
-        if text == GONE:
+        if text == GONE or (text == MOVED and before == 0):
             return status(410, "Gone")
         if text == BUSY_ONCE and before == 0:
             return status(503, "Busy")
@@ -97,8 +102,9 @@ class World:
         """Decide a message that goes over the channel, in a session of its own."""
         talk = conversation(self.bus, f"t{len(self.said)}")
         await talk.user()
-        send = talk.send(channel="ops")
-        payload = msgspec.structs.replace(send.payload, text=text)
+        send = talk.send(channel="ops", is_autonomous=True)
+        otherwise = ("spare",) if text == MOVED else ()
+        payload = msgspec.structs.replace(send.payload, text=text, otherwise=otherwise)
         send = msgspec.structs.replace(send, payload=payload)
         await talk.turn(send)
         self.said.append((talk, send.id))
@@ -116,7 +122,8 @@ class World:
         outcomes: Counter[str] = Counter()
         for talk, effect in self.said:
             assert await talk.said_ids() == [effect]
-            assert len(await orders(self.bus, talk.key, effect)) == 1
+            ways = [order.channel for order in await orders(self.bus, talk.key, effect)]
+            assert ways in (["ops"], ["ops", "spare"])
             (receipt,) = await receipts(self.bus, talk.key, effect)
             outcomes[receipt.outcome] += 1
             taken = self.taken[effect]
@@ -128,6 +135,8 @@ class World:
             assert len(bodies) == 1, f"{effect} came with different bodies"
         dead = {letter.effect_id for letter in await dead_letters(self.bus)}
         assert len(dead) == outcomes["failed"] + outcomes["ambiguous"]
+        told = await self.bus.read("SYSTEM", [MIND.in_event("told.*")])
+        assert len(told) == outcomes["failed"], "the mind is told once of what reached nobody"
         assert not self.processes.faults()
         print(f"\n{'idempotent' if is_idempotent else 'not idempotent'}: {dict(outcomes)}")
 
@@ -141,7 +150,8 @@ async def running_world(home: Path, *, is_idempotent: bool) -> AsyncIterator[Wor
         lines = [
             f"{name} = {msgspec.json.encode(value).decode()}" for name, value in channel.items()
         ]
-        settings.file.write_text("\n".join(["[channels.ops]", *lines]))
+        sections = [["[channels.ops]", *lines], ["[channels.spare]", *lines]]
+        settings.file.write_text("\n".join(line for section in sections for line in section))
         bus = await broker.admin()
         world = World(home, broker, bus, receiver)
         try:
@@ -153,7 +163,12 @@ async def running_world(home: Path, *, is_idempotent: bool) -> AsyncIterator[Wor
 
 def _prepared(world: World, point: str) -> Callable[[], Awaitable[None]]:
     """Return what says the message that brings delivery to `point`."""
-    text = {"delivery.attempt.ended": BUSY_ONCE, "delivery.attempt.buried": GONE}.get(point)
+    text = {
+        "delivery.attempt.ended": BUSY_ONCE,
+        "delivery.attempt.buried": GONE,
+        "delivery.attempt.told": GONE,
+        "delivery.dispatch.next": MOVED,
+    }.get(point)
 
     async def prepare() -> None:
         await world.say(text or "hello")

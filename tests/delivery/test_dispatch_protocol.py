@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,6 +19,7 @@ from services.delivery.dispatch import (
     Carrying,
     FindSpoken,
     Later,
+    OrderNext,
     ReadLog,
     Sent,
     StoreAttempt,
@@ -79,8 +81,14 @@ class Replica:
 class CarryMachine(RuleBasedStateMachine):
     """Every interleaving of replicas, crashes, a receiver, a person, and a forgetful broker."""
 
-    @initialize(is_idempotent=st.booleans(), is_voidable=st.booleans())
-    def a_turn_gives_an_order(self, is_idempotent: bool, is_voidable: bool) -> None:
+    @initialize(
+        is_idempotent=st.booleans(),
+        is_voidable=st.booleans(),
+        otherwise=st.sampled_from([(), ("sms",), ("sms", "mail")]),
+    )
+    def a_turn_gives_an_order(
+        self, is_idempotent: bool, is_voidable: bool, otherwise: tuple[str, ...] = ()
+    ) -> None:
         self.terms = terms_of(is_idempotent=is_idempotent)
         self.is_voidable = is_voidable
         self.spoke_seq = 0
@@ -94,14 +102,14 @@ class CarryMachine(RuleBasedStateMachine):
         """(order, what became of it) of every request that left."""
         self.replicas = [Replica() for _ in range(REPLICAS)]
         self.in_flight: list[tuple[Order, StoreAttempt | StoreReceipt]] = []
-        self._order(None)
-
-    def _order(self, by: str | None) -> None:
-        self.seq += 1
         record = Dispatch(
             effect_id="e", session_key="ann:vigil:t", channel="ops", said_seq=1, at=self.now,
-            requeued_by=by,
+            otherwise=otherwise,
         )  # fmt: skip
+        self._order(record)
+
+    def _order(self, record: Dispatch) -> None:
+        self.seq += 1
         self.orders.append(Order(seq=self.seq, record=record))
 
     # ------------------------------------------------------------ the log
@@ -170,6 +178,10 @@ class CarryMachine(RuleBasedStateMachine):
         elif isinstance(ask, TrySend):
             self.sent.append((order.seq, answer))
             replica.go_on(Sent(answer=ANSWERS[answer], now=self.now, dice=0.5))
+        elif isinstance(ask, OrderNext):
+            if how in ("ok", "no answer") and self.orders[-1].seq == order.seq:
+                self._order(orders.next_of(order, ask.channel, ask.otherwise, now=self.now))
+            replica.go_on(None)
         elif isinstance(ask, Bury):
             self.buried.add(order.seq)
             replica.go_on(None)
@@ -207,11 +219,14 @@ class CarryMachine(RuleBasedStateMachine):
         self.seq += 1
         self.spoke_seq = self.seq
 
-    @precondition(lambda self: self.orders[-1].seq in self.buried and len(self.orders) < 3)
+    @precondition(lambda self: self.orders[-1].seq in self.buried and len(self.orders) < 5)
     @rule()
     def a_person_requeues(self) -> None:
         assert orders.may_requeue(self.seen()) is None
-        self._order("ann")
+        record = msgspec.structs.replace(
+            self.orders[-1].record, requeued_by="ann", otherwise=(), instead_of=""
+        )
+        self._order(record)
 
     # ------------------------------------------------------------ what must hold
 
@@ -257,6 +272,16 @@ class CarryMachine(RuleBasedStateMachine):
                 if outcome == "ambiguous":
                     assert not self.terms.is_idempotent
 
+    @invariant()
+    def what_goes_on_is_nowhere_yet(self) -> None:
+        """G-6: another channel gets only what the one before surely refused, each once."""
+        for before, order in itertools.pairwise(self.orders):
+            if order.record.requeued_by is None:
+                became = {answer for seq, answer in self.sent if seq == before.seq}
+                assert not became & {*HAS_IT, "unclear"}, became
+        ways = [order.record.channel for order in self.orders if not order.record.requeued_by]
+        assert ways == ["ops", "sms", "mail"][: len(ways)]
+
     def _spans(self) -> list[tuple[int, int]]:
         starts = [order.seq for order in self.orders]
         return list(zip(starts, [*starts[1:], self.seq + 1], strict=True))
@@ -265,13 +290,15 @@ class CarryMachine(RuleBasedStateMachine):
         """Nothing is stuck: somebody who works in peace closes the order."""
         if not hasattr(self, "orders"):
             return
-        for _ in range(60):
-            replica = Replica()
-            replica.begin(self.orders[-1], self.terms)
+        for _ in range(90):
+            replica, order = Replica(), self.orders[-1]
+            replica.begin(order, self.terms)
             while replica.asks is not None:
                 self.step(replica, "ok", "refused")
-            if replica.later is None:
+            if replica.later is None and self.orders[-1] is order:
                 break
+            if replica.later is None:
+                continue
             self.now = max(self.now, replica.later.at)
         receipt = self.seen().receipt
         assert receipt is not None

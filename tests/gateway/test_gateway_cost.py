@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from services.gateway.work.cost import CostLine
 from tests.support.cli import Cli
 from tests.support.gateway import Gate, assert_problem
 from tests.support.stack import running_stack
@@ -83,11 +84,11 @@ async def test_each_sees_their_own_and_an_admin_all(tmp_path: Path) -> None:
         url = f"http://127.0.0.1:{gate.port}"
         cli = Cli(tmp_path / "home", VIGIL_URL=url, VIGIL_TOKEN=await gate.token("ann"))
         shown = (await asyncio.to_thread(cli, "cost", "--by", "cause")).stdout
-        assert "0.0015" in shown
-        assert "70%" in shown
-        assert "Keep the inbox clean" in shown
+        assert all(one in shown for one in ("0.0015", "70%", "Keep the inbox clean"))
         found = await asyncio.to_thread(cli, "cost", "--json", "--by", "cause", "--by", "person")
         assert json.loads(found.stdout) == mine
         text = (await asyncio.to_thread(cli, "cost", "--csv", "--by", "model")).stdout
-        assert text.splitlines()[1].endswith(",m,3,0,90,0,210,0,4500,0.7")
+        head, line = text.splitlines()
+        assert head.split(",") == list(CostLine.__struct_fields__)
+        assert line.endswith(",m,3,0,90,0,210,0,4500,0.7")
         await gate.close()

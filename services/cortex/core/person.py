@@ -34,6 +34,8 @@ from .work import approvals, detached, spoken
 
 KEYED_MAX: Final = 32
 """Ids of keyed messages that the state remembers; older repeats are the gateway's to catch."""
+CHANNELS_MAX: Final = 8
+"""Channels that the state remembers the person by."""
 COALESCE_TIMER: Final = "_coalesce"
 WINDOWS_MAX: Final = 10
 """For so many windows at most is a message held back because others follow it."""
@@ -48,7 +50,7 @@ def receive(draft: Draft, cause: Cause, event: UserMessage) -> None:
         return
     if event.payload.is_keyed:
         draft.update(keyed=(*state.keyed, event.id)[-KEYED_MAX:])
-    draft.update(is_locked=False, channel=event.payload.channel)
+    _come_through(draft, event.payload.channel)
     if _decides(draft, cause, event):
         return
     speak_first(draft, cause)
@@ -56,6 +58,14 @@ def receive(draft: Draft, cause: Cause, event: UserMessage) -> None:
         _interrupt(draft)
     _await_answer(draft, cause, event)
     draft.cause = cause
+
+
+def _come_through(draft: Draft, channel: str) -> None:
+    """Know by which channel the person is to be found now, and by which before."""
+    draft.update(is_locked=False, channel=channel)
+    if channel:
+        others = [one for one in draft.state.channels if one != channel]
+        draft.update(channels=(channel, *others)[:CHANNELS_MAX])
 
 
 def _let_pass(draft: Draft, cause: Cause) -> None:

@@ -198,6 +198,9 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     a verdict in words."""
     is_history_tainted: bool = False
     """Whether untrusted content stands in the history that the model is shown."""
+    present: str | None = None
+    """The channel of the person's newest message with this agent, in whatever thread; empty: a
+    client of the API. None: it wasn't looked at, and that of this thread counts."""
 
     unsaid: frozenset[str] = frozenset()
     """Of the sends that a user message may void, those that were not said before this one."""

@@ -39,12 +39,11 @@ def say(
     """Send `text`, unless the gates or the quiet hours say otherwise.
 
     `channel` None: autonomous messages go where the person wants them, others to the socket.
-    `sway`: of the text, which need not be the open loop's.
-    `is_firm`: nothing puts it off or voids it any more; who says it looked at the hours.
+    `sway`: of the text. `is_firm`: nothing puts it off or voids it; who says it saw the hours.
 
     Returns the refusal, if it was blocked. A message held back by quiet hours or a pause
-    becomes a timer with a fixed text, and counts as sent as far as the caller goes. A session
-    that is no conversation says nothing to the person: these are its last words.
+    becomes a timer with a fixed text, and counts as sent. A session that is no conversation says
+    nothing to the person: these are its last words.
     """
     if not draft.policy.profile.is_conversation:
         draft.last_words = text
@@ -70,7 +69,8 @@ def say(
         is_autonomous=is_autonomous,
         is_voidable=is_voidable,
         tag=tag,
-        channel=_channel(draft, channel, is_autonomous=is_autonomous),
+        channel=(to := _channel(draft, channel, is_autonomous=is_autonomous)),
+        otherwise=_otherwise(draft, to) if is_autonomous and channel is None else (),
         is_tainted=sway.is_outside,
     )
     effect, ordinal = draft.next_id("send_message", payload, payload.channel)
@@ -86,15 +86,32 @@ def say(
     return None
 
 
-def route_of(policy: Policy, state: State) -> str:
+def route_of(policy: Policy, state: State, present: str | None = None) -> str:
     """Return where goes what is said unasked: the channel that the person set, else the one of
     their newest message. One that there is no more isn't taken; at last it is the socket.
 
     Of a team, one member's channel is not the others'.
+
+    Args:
+        present: the channel of their newest message in any thread; None: that of this one counts.
     """
-    present = "" if policy.homes else state.channel
+    present = "" if policy.homes else state.channel if present is None else present
     there = (SOCKET, *policy.channels)
     return next((name for name in (policy.route, present) if name in there), SOCKET)
+
+
+def usual(draft: Draft) -> str:
+    """Return where goes what is said unasked now."""
+    return route_of(draft.policy, draft.state, draft.moment.present)
+
+
+def _otherwise(draft: Draft, channel: str) -> tuple[str, ...]:
+    """Return what follows if a channel refuses: those that the person themselves wrote through
+    here, so that nothing of theirs goes where others read it."""
+    if channel == SOCKET or draft.policy.homes:
+        return ()
+    used = draft.state.channels
+    return tuple(name for name in used if name in draft.policy.channels and name != channel)
 
 
 def _channel(draft: Draft, named: str | None, *, is_autonomous: bool) -> str:
@@ -102,7 +119,7 @@ def _channel(draft: Draft, named: str | None, *, is_autonomous: bool) -> str:
     if named is None and not is_autonomous:
         return SOCKET
     wanted, there = named or draft.policy.route, (SOCKET, *draft.policy.channels)
-    found = wanted if wanted in there else route_of(draft.policy, draft.state)
+    found = wanted if wanted in there else usual(draft)
     if wanted and found != wanted:
         draft.note("no_channel", f"there is no channel {wanted!r} any more; it goes to {found}")
     return found

@@ -31,7 +31,7 @@ class SayNow(Arguments, frozen=True, kw_only=True):
 
 
 def _chooses_channel(given: SayNow, draft: Draft) -> bool:
-    usual = SOCKET if draft.loop.is_direct else speech.route_of(draft.policy, draft.state)
+    usual = SOCKET if draft.loop.is_direct else speech.usual(draft)
     return given.channel not in (None, usual)
 
 

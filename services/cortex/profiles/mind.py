@@ -90,7 +90,10 @@ PROFILE = Profile(
     take=look.take,
     hear_end=look.hear_end,
     reads=("goals", "habits"),
-    tools=(MEMORY, MCP, "http_get", "shell", "read_file", "write_file"),
+    tools=(
+        *(MEMORY, MCP, "http_get", "shell", "read_file", "write_file"),
+        *("skill_read", "skill_copy"),
+    ),
     calls_max=look.ASKED_MAX,
     tier="cheap",
     max_tokens=4096,

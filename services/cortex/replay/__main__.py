@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 from collections.abc import AsyncIterator
 from datetime import datetime
@@ -12,6 +13,7 @@ import msgspec
 from vigil.backup import reach
 from vigil.bus.bus import Bus
 from vigil.errors import VigilError
+from vigil.observe import logs
 from vigil.settings import config
 from vigil.settings.config import Settings
 from vigil.subjects import SessionKey
@@ -32,7 +34,8 @@ class ReplayRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def main() -> None:
-    """Fold what is asked for."""
+    """Fold what is asked for. What is logged goes to the standard error: the other is JSON."""
+    logs.configure(level=logging.WARNING)
     try:
         asked = msgspec.json.decode(sys.stdin.buffer.read(), type=ReplayRequest)
         asyncio.run(_print(config.load(), asked))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -18,10 +17,12 @@ from vigil.contracts import (
     TURN_BYTES_MAX,
     CallTool,
     Control,
+    Event,
     Job,
     Start,
     State,
     Turn,
+    UserMessage,
     decode_board,
     decode_event,
     decode_turn,
@@ -110,12 +111,16 @@ def letters_of(turn: Turn) -> str:
     return "".join(letter for letter in _CARRIED if letter in letters)
 
 
-async def voided(bus: Bus, key: SessionKey, sends: Iterable[str]) -> frozenset[str]:
+async def voided(bus: Bus, key: SessionKey, state: State, event: Event | None) -> frozenset[str]:
     """Return which of the session's voidable sends are not said, and never will be.
 
-    To be asked when a newer user message is stored: no claim of theirs is accepted after it, so
-    what isn't in the transcript by then never comes into it.
+    That can be told when a newer user message is stored: no claim of theirs is accepted after it,
+    so what isn't in the transcript by then never comes into it.
+
+    Args:
+        event: what is folded next; None: what can't be read may be such a message.
     """
+    sends = state.unheard if event is None or isinstance(event, UserMessage) else ()
     found = {effect: await bus.get_last(key.stream, key.out_said(effect)) for effect in sends}
     return frozenset(effect for effect, said in found.items() if said is None)
 

@@ -17,7 +17,7 @@ from vigil.board.grants import OwnersGrants
 from vigil.bus.bus import Bus, Message
 from vigil.bus.shared import SharedFollower
 from vigil.clock import Clock
-from vigil.contracts import Event, Queued, State, ToolResultEvent, ToolUseBlock, UserMessage
+from vigil.contracts import Event, Queued, State, ToolResultEvent, ToolUseBlock
 from vigil.errors import InvalidInput
 from vigil.grants.rule import Standing
 from vigil.observe import metrics, trace
@@ -43,7 +43,7 @@ from .inbox import Inbox
 from .progress import Progress
 from .turn_span import TurnSpan
 from .wakes import Wakes
-from .words import knowing_named
+from .words import Whereabouts, knowing_named
 
 log = structlog.get_logger("vigil.cortex")
 
@@ -76,7 +76,7 @@ class Session:
         toolbox: Toolbox,
         on_rest: Callable[[], None] = lambda: None,
     ) -> None:
-        """`events`: of all sessions; `on_rest`: called when it holds no wake any more."""
+        """`events`: of all sessions; `on_rest`: called when no wake is held any more."""
         self.key = key
         self._bus = bus
         self._clock = clock
@@ -108,6 +108,7 @@ class Session:
             parent=lambda: self._span.header,
         )
         self._grants = OwnersGrants(bus, key.scope)
+        self._whereabouts = Whereabouts(bus, key.scope)
         self._wakes = Wakes(bus, key, lambda: self._log.state, on_rest)
         self.is_closing = False
         self.progress = Progress(context_tokens, lambda: self._wakes.held)
@@ -235,8 +236,7 @@ class Session:
         if isinstance(event, ToolResultEvent):
             self._memory.may_have_news()
         moment = await self._moment_of(event)
-        state, policy = self._log.state, self._policy
-        draft = core.fold(str(self.key), state, message.seq, event, moment, policy)
+        draft = core.fold(str(self.key), self._log.state, message.seq, event, moment, self._policy)
         self._log.history.take_out(draft.unsaid)  # the model is asked before the turn is stored
         return draft
 
@@ -244,13 +244,11 @@ class Session:
         """Return the moment, with what a message of the person's came before."""
         if core.is_early(event, self._clock.now()):
             await self._switches.refresh(self.key.user)
+        await self._whereabouts.look(self._policy, event)
         # A job's steps are called without asking a model anew.
         grants = () if self._log.state.job is None else await self._grants.now()
         moment = await knowing_named(self._bus, self.key.scope, self._moment(grants), event)
-        sends = self._log.state.unheard
-        if not sends or not (event is None or isinstance(event, UserMessage)):
-            return moment
-        unsaid = await session_log.voided(self._bus, self.key, sends)
+        unsaid = await session_log.voided(self._bus, self.key, self._log.state, event)
         return msgspec.structs.replace(moment, unsaid=unsaid)
 
     async def _moment_after(self, call: asyncio.Future[Any]) -> Moment:
@@ -287,6 +285,7 @@ class Session:
                 log.error("queued event lost", action="cortex.take", error=str(error))
                 await self._commit(core.give_up(str(self.key), state, self._moment(), self._policy))
                 return None
+        await self._whereabouts.look(self._policy, events[0])
         moment = await self._knowing(self._moment())
         return core.take(str(self.key), state, events, moment, self._policy)
 
@@ -397,4 +396,5 @@ class Session:
             tools=self._toolbox.tools,
             grants=grants,
             is_history_tainted=self._log.history.is_tainted,
+            present=self._whereabouts.channel,
         )

@@ -1,16 +1,21 @@
-"""What of the board a message of the person's names, if it is an order in a few words."""
+"""What is to be known of the person before an event is folded: what of the board their message
+names, if it is an order in a few words, and where they wrote last."""
 
 from __future__ import annotations
+
+import asyncio
+import contextlib
 
 from msgspec.structs import replace
 
 from vigil.board.asked import read_goals
 from vigil.board.mirror import open_approvals
 from vigil.bus.bus import Bus
-from vigil.contracts import Event, UserMessage
-from vigil.subjects import Scope
+from vigil.contracts import Event, TimerFired, ToldEvent, UserMessage, decode_event
+from vigil.errors import InvalidInput
+from vigil.subjects import Scope, SessionKey
 
-from ..core import Moment
+from ..core import Moment, Policy
 from ..core.mind import stop
 from ..core.work import spoken
 
@@ -29,3 +34,41 @@ async def knowing_named(bus: Bus, whose: Scope, moment: Moment, event: Event | N
     if stop.read(event.payload.text):
         return replace(moment, goals=await read_goals(bus, whose))
     return moment
+
+
+class Whereabouts:
+    """Through which channel a person wrote last to an agent, in whatever thread: where they are
+    (LOOPS L-14)."""
+
+    def __init__(self, bus: Bus, whose: Scope) -> None:
+        self._bus = bus
+        self._written = SessionKey(whose.owner, whose.agent, "*").in_user
+        self.channel: str | None = None
+        """Empty: a client of the API. None: nobody looked, and that of the session's own counts."""
+
+    async def look(self, policy: Policy, event: Event | None) -> None:
+        """Look before an event is folded on which something may be said unasked, if nothing else
+        decides where.
+
+        Raises:
+            Unavailable: the broker is away.
+        """
+        is_free = policy.profile.is_conversation and not (policy.route or policy.homes)
+        if policy.channels and is_free and isinstance(event, ToldEvent | TimerFired):
+            self.channel = await self._newest()
+        elif isinstance(event, UserMessage):
+            self.channel = None  # it's the newest itself
+
+    async def _newest(self) -> str | None:
+        logs = (await self._bus.layout()).logs
+        found = await asyncio.gather(*(self._bus.get_last(log, self._written) for log in logs))
+        written = [event for message in found if message and (event := _read(message.data))]
+        newest = max(written, key=lambda event: event.created_at, default=None)
+        return None if newest is None else newest.payload.channel
+
+
+def _read(data: bytes) -> UserMessage | None:
+    with contextlib.suppress(InvalidInput):
+        event = decode_event(data)
+        return event if isinstance(event, UserMessage) else None
+    return None

@@ -260,7 +260,8 @@ TEMPLATES: Final[dict[str, str]] = {
     "call.claimed": "The call of {tool} was claimed.",
     "send.said": "It was said in the transcript[, tagged {tag:q}][: {text:q}|.]",
     **{f"receipt.{outcome}": words.step + "[: {reason}]." for outcome, words in RECEIPTS.items()},
-    "channel.ordered": "[{requeued_by} requeued it|It was queued] for the channel {channel:q}.",
+    "channel.ordered": "[{requeued_by} requeued it|It was queued] for the channel {channel:q}"
+    "[, since {instead_of:q} had refused it].",
     "channel.begun": "Attempt {number} began.",
     "channel.refused": "Attempt {number} was refused" + _NEXT,
     "channel.unknown": "Whether attempt {number} arrived is not known" + _NEXT,

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from vigil.board.kept import GOALS, ROWS, KeptBoard
 from vigil.contracts.costs import COSTS, Account, DayOfCosts
+from vigil.contracts.session_kinds import SESSION_KINDS
 from vigil.settings.tokens import Principal
 from vigil.subjects import token_of
 
@@ -29,6 +30,7 @@ NAMED_MAX: Final = 500
 """Causes that a name is looked up for."""
 AT_ONCE: Final = 50
 NAME_LENGTH_MAX: Final = 80
+OWN_THREADS: Final = {f"_{kind}": known.meaning for kind, known in SESSION_KINDS.items()}
 _ID: Final = re.compile(r"[0-9a-f]{32}")
 By = Literal["day", "agent", "person", "cause", "tier", "model"]
 _SUMS: Final = (
@@ -52,7 +54,8 @@ class CostLine(Answer, frozen=True, kw_only=True, omit_defaults=False):
     """The goal, the row of the timetable, or the thread of the session that it was for; `other`: of
     those beyond a hundred a day."""
     cause_name: str = ""
-    """What that goal or row is called, if it is still there."""
+    """What that goal or row is called, if it is still there; of a thread of the agent's own, what
+    it is for."""
     tier: str
     model: str
     calls: int
@@ -123,13 +126,14 @@ def _seen(day: DayOfCosts, caller: Principal) -> DayOfCosts:
 
 
 async def _names(edge: Edge, caller: Principal, causes: Iterable[str]) -> dict[str, str]:
-    """Return what goals and rows of the timetable are called, by their ids."""
+    """Return what goals and rows of the timetable are called, by their ids, and what the threads
+    are for that agents have of their own."""
     ids = sorted(cause for cause in causes if _ID.fullmatch(cause))[:NAMED_MAX]
     found: list[str] = []
     for start in range(0, len(ids), AT_ONCE):
         some = ids[start : start + AT_ONCE]
         found += await asyncio.gather(*(_name(edge, caller, id_) for id_ in some))
-    return dict(zip(ids, found, strict=True))
+    return OWN_THREADS | dict(zip(ids, found, strict=True))
 
 
 async def _name(edge: Edge, caller: Principal, id_: str) -> str:

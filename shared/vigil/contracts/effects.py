@@ -43,6 +43,8 @@ class SendPayload(Record, frozen=True, kw_only=True):
     ``clear_policy = "all"`` a direct reply too."""
     tag: str | None = None
     channel: str = SOCKET
+    otherwise: tuple[str, ...] = ()
+    """The channels that follow, in this order, if that one refuses it for good (SPEC G-6)."""
     is_tainted: bool = False
     """Descends from untrusted content (SPEC X-3): show its links, never follow them."""
 

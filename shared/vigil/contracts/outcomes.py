@@ -39,8 +39,9 @@ class Receipt(Record, frozen=True, kw_only=True):
 class Dispatch(Record, frozen=True, kw_only=True):
     """An order to carry what was said over another channel than the socket.
 
-    Its subject holds one for each effect; a person who requeues a dead letter adds another, and
-    the attempts after the newest one are those that count.
+    Its subject holds one for each effect; a person who requeues a dead letter adds another, as does
+    a channel that refuses it if there is a next one. The attempts after the newest one are those
+    that count.
     """
 
     effect_id: str
@@ -51,6 +52,10 @@ class Dispatch(Record, frozen=True, kw_only=True):
     at: Instant
     requeued_by: str | None = None
     """The user who ordered it anew; None: the turn did."""
+    otherwise: tuple[str, ...] = ()
+    """The channels that follow if this one refuses it for good."""
+    instead_of: str = ""
+    """The channel that refused it before this one was asked; empty: none did."""
     v: int = VERSION_1
 
 

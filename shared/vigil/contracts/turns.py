@@ -232,6 +232,9 @@ class State(Record, frozen=True, kw_only=True):
     """Stream sequence of the last user message folded."""
     channel: str = ""
     """Through which the person's newest message came; empty: a client of the API."""
+    channels: tuple[str, ...] = ()
+    """Through which they ever wrote here, the newest first: what doesn't arrive over one goes over
+    the next. At most 8."""
     last_send: str | None = None
     counters: Counters = Counters()
     follow_ups: dict[str, FollowUp] = msgspec.field(default_factory=dict)

@@ -142,6 +142,7 @@ INFOS: Final = {
     "cortex.signals.lease": "the projector is no longer active here",
     "cortex.tools": "a source changed its tools",
     "delivery.attempt": "an attempt failed; when the next is",
+    "delivery.next": "a channel refused a message; it goes over the next",
     "delivery.closed": "a channel message is over",
     "delivery.failed": "a send failed",
     "delivery.requeued": "a person requeued a channel message",

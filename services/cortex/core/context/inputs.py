@@ -130,6 +130,7 @@ def _seen(moment: Moment) -> SeenMoment:
         ),
         hours_at=None if moment.hours_at == NEVER else moment.hours_at,
         is_paused=moment.is_paused,
+        present=moment.present,
         is_history_swayed=sways.recorded(moment),
         unsaid=tuple(sorted(moment.unsaid)),
         grants=tuple(
@@ -164,6 +165,7 @@ def moment_of(seen: SeenMoment, tools: Mapping[str, Tool]) -> Moment:
         goals=tuple(ReadGoal(goal=one.goal, revision=one.revision) for one in seen.goals),
         habits=seen.habits,
         approvals=seen.approvals,
+        present=seen.present,
         is_history_tainted=seen.is_history_swayed,
         unsaid=frozenset(seen.unsaid),
     )

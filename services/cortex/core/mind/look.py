@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import takewhile
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeGuard
 
 from msgspec.structs import replace
 
@@ -38,6 +38,8 @@ from vigil.contracts import (
 from vigil.contracts.board import BoardGoal
 from vigil.errors import InvalidInput
 from vigil.goals import lifecycle
+from vigil.minds import LOST_MESSAGE
+from vigil.subjects import token_of
 
 from ...thought.model import ModelAnswer, ModelError
 from .. import conclusion, external, loops, speech, told
@@ -80,6 +82,19 @@ def receive(draft: Draft, cause: Cause, event: Event) -> None:
         draft.note("queue_full", why, event.id)
         draft.ended.append(cause.id)
         return
+    if _is_lost_message(event):
+        text = f"{LOST_MESSAGE}: {event.payload.text}"
+        deeds.log(
+            draft,
+            token_of("action", draft.key, event.id),
+            "respond",
+            text,
+            "failed",
+            sway=sways.of(event.payload),
+        )
+        if state.mind.chain >= CHAIN_MAX:
+            draft.ended.append(cause.id)
+            return
     if isinstance(event, External):
         draft.update(told=(*state.told, event.id)[-external.TOLD_MAX :])
     if isinstance(event, Tick) and not _is_by_hand(event):
@@ -93,6 +108,10 @@ def _is_repeat(state: State, event: Event) -> bool:
         before, slot = state.mind.ticked_at, event.payload.slot
         return before is not None and slot is not None and slot <= before
     return isinstance(event, External) and event.id in state.told
+
+
+def _is_lost_message(event: Event) -> TypeGuard[ToldEvent]:
+    return isinstance(event, ToldEvent) and event.payload.what == LOST_MESSAGE
 
 
 def _is_by_hand(event: Tick) -> bool:
@@ -160,7 +179,7 @@ class _Input(NamedTuple):
     sway: Sway
     slot: SlotRun | None = None
     is_own: bool = False
-    """Whether it is the result of a call of its own."""
+    """Whether it is the result of a call of its own, or what became of its words."""
 
 
 def take(draft: Draft, causes: Sequence[Cause], events: Sequence[Event]) -> int:
@@ -182,7 +201,8 @@ def _input(draft: Draft, cause: Cause, event: Event) -> _Input:
             block = external.block_of(event)
             return _Input(cause, (block,), sways.of_event(event.payload))
         case ToldEvent():
-            return _Input(cause, (told.block_of(event.payload, event.id),), sways.of(event.payload))
+            blocks = (told.block_of(event.payload, event.id),)
+            return _Input(cause, blocks, sways.of(event.payload), is_own=_is_lost_message(event))
         case Tick():
             return _Input(cause, (), Sway.NONE, event.payload.run)
         case ToolResultEvent() | TimerFired():

@@ -26,6 +26,12 @@ COLUMNS: Final = (
     Column("USD", lambda line: f"{line['micro_usd'] / MICRO:.4f}"),
     Column("CACHED SHARE", lambda line: f"{line['cached_share']:.0%}"),
 )
+FIELDS: Final = (
+    *("day", "agent", "person", "cause", "cause_name", "tier", "model", "calls", "calls_unpriced"),
+    *("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "micro_usd"),
+    "cached_share",
+)
+"""Of CSV: the fields of a line as `GET /api/cost` has them, also if there is no line."""
 
 
 def cost(
@@ -57,10 +63,9 @@ def _show(found: Mapping[str, Any]) -> None:
 
 def _csv(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
     text = io.StringIO()
-    if found["lines"]:
-        writer = csv.DictWriter(text, list(found["lines"][0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({k: _cell(v) for k, v in line.items()} for line in found["lines"])
+    writer = csv.DictWriter(text, FIELDS, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({k: _cell(v) for k, v in line.items()} for line in found["lines"])
     output.data(text.getvalue().rstrip("\n"))
 
 

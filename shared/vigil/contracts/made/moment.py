@@ -49,6 +49,8 @@ class SeenMoment(Record, frozen=True, kw_only=True):
     """None: those of a person who set nothing."""
     hours_at: Instant | None = None
     is_paused: bool = False
+    present: str | None = None
+    """The channel of the person's newest message, wherever they wrote it; None: nobody looked."""
     is_history_swayed: bool = False
     """Whether untrusted content stood in what the model was shown."""
     unsaid: tuple[str, ...] = ()
