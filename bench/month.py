@@ -49,6 +49,11 @@ REPORTS: Final = {
     "ok": "Build of main passed: 412 tests, 6 min.",
     "failed": "Build of main failed: test_checkout times out after 30 s.",
 }
+GOALS: Final = (
+    {"description": "Keep the plan of the move to the new office in order"},
+    {"description": "Know each day what the review on Thursday still needs", "priority": 4},
+)
+NOTE: Final = "The lift was out of order at {hour}, and who came had to take the stairs."
 HEARD: Final = "Thank you, I look into it."
 MAIL: Final = "From: {who}\nSubject: {what}\n\nDear all, here is what we agreed upon. {what}."
 
@@ -90,7 +95,12 @@ def _to_monday(clock: StoppedClock) -> None:
 def _sections(url: str) -> dict[str, Any]:
     memory = MemorySection()
     return {
-        "cortex": {"autonomy_enabled": True},
+        "cortex": {
+            "autonomy_enabled": True,
+            "bulletin_synthesis": True,
+            "summary_rewriting": True,
+        },
+        "mind": {"enabled": True},
         "memory": {"recall_tokens": memory.recall_tokens, "pause_s": memory.pause_s},
         "model": {"main": "main", "cheap": "cheap"},
         "models": {
@@ -149,6 +159,10 @@ class Month:
             answer = await self._people["vigil"].http.post("/api/cron", json=row)
             if answer.status_code != 201:
                 raise RuntimeError(answer.text)
+        for goal in GOALS:
+            answer = await self._people["vigil"].http.post("/api/goals", json=goal)
+            if answer.status_code != 201:
+                raise RuntimeError(answer.text)
 
     async def step(self, number: int) -> None:
         """Let half an hour pass, and then happen what happens: at night nothing, and then only
@@ -159,8 +173,12 @@ class Month:
             return
         until = self._begun_at + timedelta(seconds=(number + 1) * STEP_S)
         await self._pass((until - self._world.clock.now()).total_seconds())
+        if hour == DAY_H[0]:  # what the scheduler has done every six hours of a clock that goes
+            await (await self._world.admin_client()).post("/api/maintenance")
         if is_workday and hour in (8.5, 13, 17):
             await self._talk("vigil", self._random.randint(2, 4))
+            note = {"content": NOTE.format(hour=hour), "stability": "volatile", "threadId": "log"}
+            await self._people["vigil"].http.post("/api/memories", json=note)
         if day % 7 in (0, 3) and hour == 10:
             await self._talk("ops", 2)
         if day % 7 in (1, 4) and hour == 11:
@@ -222,7 +240,12 @@ class Month:
             cause = names.get(line["cause"], line["cause"])
             _tell("month_cost_usd", [line], agent=line["agent"], cause=cause, tier=line["tier"])
         _tell("month_cost_usd_all", lines)
-        quiet = [row["name"] for row in listed if not row["runs"]]
+        merges = ("vigil", "maintenance")  # of the others nothing is merged
+        quiet = [
+            row["name"]
+            for row in listed
+            if not row["runs"] and (row["kind"] != merges[1] or row["agent_id"] == merges[0])
+        ]
         if quiet or not lines:
             raise RuntimeError(f"never ran: {', '.join(quiet) or 'anything'}")
 

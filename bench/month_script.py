@@ -17,6 +17,15 @@ SENTENCE: Final = "Of what is open, the review on Thursday matters most, and Ben
 LONG: Final = SENTENCE * 12
 SHORT: Final = SENTENCE * 4
 FACT: Final = "On that day the person said that the review takes place on Thursday, with Ben."
+DECISION: Final = {
+    "type": "no_action", "because": "Nothing of it needs the person today.", "confidence": 0.9,
+}  # fmt: skip
+TEXTS: Final = {
+    "You write down, for an agent": LONG * 2,
+    "You write down anew": SHORT,
+    "You look after things for": json.dumps({"decisions": [DECISION]}),
+}
+"""Of a bulletin, of a merged summary, and what a mind decides."""
 RECHECK_AFTER: Final = timedelta(hours=4)
 
 
@@ -30,6 +39,9 @@ class Script:
         prompt = "\n".join(block["text"] for block in body.get("system", []))
         if "A cycle of yours is over" in prompt:
             return says(self._cycle_report(body), chunk=400)
+        for begins, text in TEXTS.items():
+            if begins in prompt:
+                return says(text, chunk=400)
         if "has paused" in prompt:
             return _using(body, ("memory_save", {"content": FACT, "type": "fact"}))
         if "has grown too long" in prompt:

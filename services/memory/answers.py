@@ -15,12 +15,15 @@ from datetime import datetime
 from typing import Any, Final, Literal
 
 import msgspec
+import structlog
 
 from vigil import crash
 from vigil.contracts import (
     Edge,
     MemoriesAssociated,
+    MemoriesMerged,
     MemoriesUndone,
+    Memory,
     MemoryForgotten,
     MemoryRecord,
 )
@@ -38,17 +41,21 @@ from vigil.memory.operations.save import Save, Saved
 from vigil.memory.operations.stats import GetStats, Stats
 from vigil.memory.operations.undo import Undo, Undone
 from vigil.memory.questions import IDS_MAX, UNDONE_SHOWN_MAX, Question, Reply
+from vigil.memory.summaries import is_unwritten
 from vigil.observe import metrics
 from vigil.runtime import Context
-from vigil.subjects import Scope
+from vigil.subjects import Scope, token_of
 
 from . import checks
 from .config import Limits
 from .replica.rebuild import Replica
 from .store.store import Store
 from .store.writes import Log
+from .upkeep import merge
 from .upkeep.accesses import Accesses
 from .upkeep.passes import Passes
+
+log = structlog.get_logger("vigil.memory")
 
 ROOMS_MAX: Final = 10_000
 """Scopes that aren't looked up for each save; then it begins anew."""
@@ -159,6 +166,33 @@ class Answering:
             return found
         self._counts.count(metrics.MEMORIES_SAVED, via)
         return Saved(id=id_, seq=ack.seq, is_repeat=ack.is_duplicate)
+
+    async def rewrite(self, scope: Scope, summary: str, save: Save) -> None:
+        """Have a text take the place of a merged summary's, if that still stands as it was merged.
+
+        Raises:
+            Unavailable: not now.
+        """
+        merged = await self._unwritten(scope, summary)
+        if merged is None:
+            log.info("not there", action="memory.not_rewritten", memory=summary)
+            return
+        made = merge.rewritten(merged, save.content, is_tainted=save.is_tainted, now=self.now)
+        id_ = token_of(scope.agent, scope.owner, "merge", made.memory.id)  # a repeat's is the same
+        about = self._about(scope, save.by) | {"id": id_}
+        record = MemoriesMerged(**about, memory=made.memory, merged_ids=made.merged_ids)
+        await self._append(scope, record)
+
+    async def _unwritten(self, scope: Scope, summary: str) -> Memory | None:
+        """Return a summary that stands as it was merged; None: there is no such any more."""
+        await self.replica.fresh()
+        await self.replica.freshest()
+        async with self.replica.reading():
+            with contextlib.suppress(NotFound):
+                found = await self.replica.store.get(scope, summary, self.now)
+                if found.memory.ended is None and is_unwritten(found.memory):
+                    return found.memory
+        return None
 
     async def _repeated(self, scope: Scope, save: Save, memory_id: str, via: Via) -> Saved | None:
         """Return what a key stands for already, as far as this replica knows.

@@ -88,8 +88,11 @@ class Calls:
     async def _remember(self, key: SessionKey, effect: SaveMemory) -> None:
         save = checks.save_of(effect, str(key))
         checks.check_content(save.content)
-        with contextlib.suppress(Gone):  # a repeat, of what was forgotten since
-            await self._answering.remember(key.scope, save, via="turn")
+        if effect.payload.rewrites:
+            await self._answering.rewrite(key.scope, effect.payload.rewrites, save)
+        else:
+            with contextlib.suppress(Gone):  # a repeat, of what was forgotten since
+                await self._answering.remember(key.scope, save, via="turn")
         crash.point("memory.save.after")
 
     # ------------------------------------------------------------ calls

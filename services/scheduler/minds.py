@@ -28,6 +28,7 @@ from vigil.teams import holding
 from vigil.timetable.log import STREAM as SLOTS
 
 from .promotion import PauseSwitch
+from .timetable.agenda import QUIET_S
 from .timetable.kinds import mind as minds
 
 log = structlog.get_logger("vigil.scheduler")
@@ -72,7 +73,8 @@ class MindKeeper:
         follower = await self._bus.follow(stream, [where], 0)
         try:
             while True:
-                message = await follower.next_within(LOOK_S)
+                is_quiet = stream not in self._behind and not self._changed
+                message = await follower.next_within(QUIET_S if is_quiet else LOOK_S)
                 if message is not None:
                     self._take_in(stream, message)
                 if message is None or message.pending == 0:

@@ -5,21 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import httpx2
 import pytest
 import pytest_asyncio
 from msgspec.structs import replace
 
-from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest
+from services.cortex.thought.model import ModelError
 from services.executor.board.bulletins import OVERTAKEN
 from services.scheduler.timetable.kinds.bulletin import FIRST_AFTER, SAME_WORDS, UNCHANGED
 from tests.support.agent import Agent, ask
-from tests.support.due import newest, row_of, slots, until_newer
-from tests.support.remembering import save
+from tests.support.due import newest, until_newer
 from tests.support.scripted_model import say
-from tests.support.world import Person, StoppedClock, World, running_world
+from tests.support.world import StoppedClock, World, running_world
+from tests.support.writing import begin
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -34,65 +33,6 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
         cortex = {"bulletin_synthesis": True, "bulletin_interval_secs": EVERY_S}
         async with running_world(home, patch, has_hands=True, cortex=cortex) as running:
             yield running
-
-
-class Writer:
-    """Whoever writes one person's bulletins: each text in its turn."""
-
-    def __init__(self, world: World, person: Person) -> None:
-        self.world = world
-        self.http: httpx2.AsyncClient = person.http
-        self.user = person.key.partition(":")[0]
-        self.row: dict[str, Any] = {}
-        self.told = 0
-        """Entries of the row that were looked at."""
-        self.texts: list[str | ModelError | ModelAnswer] = []
-        self.asked: list[ModelRequest] = []
-        self.begun, self.gate = asyncio.Event(), asyncio.Event()
-        self.gate.set()
-        self._behave = world.agent.behave
-        world.agent.behave = self._answer
-
-    async def _answer(self, request: ModelRequest) -> ModelAnswer:
-        if not request.session_key.startswith(f"{self.user}:vigil:_bulletin-"):
-            return await self._behave(request)  # type: ignore[misc, no-any-return]
-        self.asked.append(request)
-        self.begun.set()
-        await self.gate.wait()
-        text = self.texts.pop(0)
-        if isinstance(text, ModelError):
-            raise text
-        return text if isinstance(text, ModelAnswer) else say(text)
-
-    async def slot(self, seconds: float, entries: int = 1) -> list[Any]:
-        """Let time pass until a slot is due; return so many new entries."""
-        assert isinstance(self.world.clock, StoppedClock)
-        if not self.row:
-            self.row = await row_of(self.http, "bulletin")
-        self.world.clock.move(seconds)
-        return await self.entries(entries)
-
-    async def entries(self, count: int) -> list[Any]:
-        found = await slots(self.http, self.row, self.told + count)
-        new, self.told = found[self.told :], len(found)
-        return new
-
-    async def remember(self, content: str) -> str:
-        before = await newest(self.world, self.user, "memory.saved")
-        id_ = await save(self.http, content, type="fact")
-        await until_newer(self.world, self.user, "memory.saved", before)
-        return id_
-
-    async def read(self, **query: Any) -> dict[str, Any]:
-        (found,) = (await self.http.get("/api/bulletin", params=query)).json()["bulletins"]
-        return dict(found)
-
-
-async def begin(world: World, user: str) -> tuple[Person, Writer]:
-    person = await world.person(f"{user}:vigil:main", has_socket=False)
-    writer = Writer(world, person)
-    await person.exchange("hi")
-    return person, writer
 
 
 async def test_it_is_written_once_for_what_changed_and_every_conversation_knows(
@@ -194,6 +134,7 @@ async def test_a_text_of_what_was_forgotten_meanwhile_is_thrown_away(world: Worl
     async with asyncio.timeout(40):
         while "swordfish" in (await writer.read())["text"]:
             await asyncio.sleep(0.02)
+    assert "swordfish" not in str(await writer.read(history=64)), "nor does the history show it"
     writer.gate.set()
     (ended,) = await writer.entries(1)
     assert (ended["state"], ended["reason"]) == ("failed", OVERTAKEN)

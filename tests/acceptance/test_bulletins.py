@@ -44,6 +44,14 @@ async def until_told(http: httpx2.AsyncClient, part: str, *, is_there: bool = Tr
             await asyncio.sleep(0.05)
 
 
+async def until_owed(http: httpx2.AsyncClient, count: int) -> None:
+    """Wait until readiness and status tell of so many people without a first bulletin (C-3)."""
+    async with asyncio.timeout(PATIENCE_S):
+        for path in ("/readyz", "/api/status"):
+            while (await http.get(path)).json()["bulletins_owed"] != count:
+                await asyncio.sleep(0.1)
+
+
 def blocks(world: World) -> list[str]:
     """The bulletins that the model was shown by the newest request."""
     system = world.agent.requests[-1].system
@@ -56,8 +64,10 @@ async def test_the_next_conversation_knows_what_is_known_and_waits(world: World)
     ann = await world.person("ann:vigil:t1", has_socket=False)
     await ann.exchange("hi")
     row = await row_of(ann.http, "bulletin")
+    await until_owed(ann.http, 1)
     world.clock.move(FIRST_S)
     assert (await until_told(ann.http, "Nothing is known yet"))["is_empty"]
+    await until_owed(ann.http, 0)
     await ann.exchange("hi again")
     assert blocks(world) == []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -52,15 +52,18 @@ WHOSE: Final = Scope("vigil", "ann")
 
 
 @asynccontextmanager
-async def killable(home: Path) -> AsyncIterator[tuple[Stack, Processes]]:
+async def killable(
+    home: Path, plan: Mapping[str, Sequence[str]] = PLAN, **settings: str
+) -> AsyncIterator[tuple[Stack, Processes]]:
     """The broker in this process, each service as one of its own, to end at its plan's points."""
     async with running_broker(home) as broker:
         broker.watch()
         stack = Stack(broker, settings_of(home))
         keeps_up = {"VIGIL_CORTEX__AUTONOMY_ENABLED": "true", "NATS_URL": broker.url}
-        processes = Processes(home, ENVIRONMENT | {"VIGIL_EXECUTOR__SANDBOX": "off"} | keeps_up)
+        given = ENVIRONMENT | {"VIGIL_EXECUTOR__SANDBOX": "off"} | keeps_up | settings
+        processes = Processes(home, given)
         try:
-            for service, points in PLAN.items():
+            for service, points in plan.items():
                 steps = [Step(point=one, passage=PASSAGES.get(one, 1)) for one in points]
                 processes.start(service, steps)
             yield stack, processes

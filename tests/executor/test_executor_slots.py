@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from services.executor.board.slots import homes_for, report_of
 from vigil.contracts import SlotRun, TellParent, TellParentPayload
-from vigil.contracts.board import Ledger
+from vigil.contracts.board import CycleLedger, Ledger
 from vigil.errors import InvalidInput
 from vigil.settings.config import Config
 from vigil.settings.memory import MindSection
@@ -50,3 +50,23 @@ def test_a_result_for_the_mind_is_its_own_if_it_is_on() -> None:
     assert homes_for(config, KEY, slot) == (SessionKey("ann", "vigil", "_mind"),)
     off = Config(autonomy=Autonomy(enabled=True), mind=MindSection(enabled=False))
     assert homes_for(off, KEY, slot) == (SessionKey("ann", "vigil", "main"),)
+
+
+@pytest.mark.parametrize(
+    ("thread", "called"),
+    [
+        ("_cron-1f", "The job 'look' failed"),
+        ("_autonomy-1f", "A cycle of vigil's failed"),
+        ("_mind", "A look of vigil's mind failed"),
+        ("_bulletin-1f", ""),
+        ("_maintenance-1f", ""),
+    ],
+)
+def test_what_failed_is_called_by_its_kind(thread: str, called: str) -> None:
+    """J-5: what serves until the next time is told to nobody; only a person's row is paused."""
+    key = SessionKey("ann", "vigil", thread)
+    ledger = Ledger(failures=9, cycles=None if thread == "_cron-1f" else CycleLedger())
+    told = report_of(key, DONE, SLOT, "401", ledger)
+    paused = " It failed 10 times, one after the other, so it's paused now."
+    text = "" if told is None else told.text
+    assert text == (f"{called}: 401.{paused * (thread == '_cron-1f')}" if called else "")

@@ -97,6 +97,7 @@ PLAIN: Final = frozenset({
     "autonomy_enabled", "autonomy_interval_secs", "autonomy_max_turns", "autonomy_max_workers",
     "autonomy_tasks_require_approval", "autonomy_timeout_s",
     "history", "bulletin_interval_secs", "bulletin_max_words", "bulletin_synthesis",
+    "summary_interval_secs", "summary_rewriting",
     "after_on", "latest_s", "soonest_s",
 })  # fmt: skip
 """Fields that name nothing that may be somebody else's: a thread or an agent is one's own, a ticket

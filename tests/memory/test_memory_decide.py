@@ -16,9 +16,9 @@ from services.memory.upkeep.decide import (
     Looked,
     associate,
     decayed,
-    merges,
     prunable,
 )
+from services.memory.upkeep.merge import merges
 from tests.support.memory_records import DAY, T0, ids, memory, memory_id
 from vigil.contracts import IMPORTANCE, Memory
 from vigil.memory.questions import CONTENT_BYTES_MAX

@@ -28,7 +28,11 @@ def settings_of(
         "gateway": {"port": 0, "disk_free_bytes_min": 0},
         "autonomy": {"enabled": True},
         # Off, but where they are the subject.
-        "cortex": {"autonomy_enabled": False, "bulletin_synthesis": False},
+        "cortex": {
+            "autonomy_enabled": False,
+            "bulletin_synthesis": False,
+            "summary_rewriting": False,
+        },
         "mind": {"enabled": False},
         "model": {"main": "rehearsal", "rehearsal_word_ms": 0},
         # Off, but for the tests that are about it.

@@ -25,6 +25,7 @@ from vigil.contracts.board import (
     Ledger,
     OpenRun,
 )
+from vigil.contracts.session_kinds import SESSION_KINDS
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.minds import KIND as MIND
 from vigil.minds import has_mind, mind_of
@@ -48,8 +49,6 @@ TRIES_MAX: Final = 20
 REASON_LENGTH_MAX: Final = 500
 """Characters that the ledger keeps of why a run failed."""
 TOO_LONG: Final = "it took longer than the {timeout_s} s that it has"
-BULLETIN: Final = "bulletin"
-"""The kind of sessions of which nobody is told: without a new text the one before serves."""
 WHAT: Final = "cron"
 """What its result is, where it is told."""
 
@@ -170,15 +169,15 @@ def report_of(
     payload = effect.payload
     if payload.is_over_budget:
         return None  # whose cap it is was told that once
-    if key.kind == BULLETIN or (not problem and not payload.content):
+    called = SESSION_KINDS[key.kind].run
+    if not called or (not problem and not payload.content):
         return None
+    name = called.format(name=slot.name, agent=key.agent)
     is_for_one = key.user != TEAM or bool(slot.target and not channel_of(slot))
     if problem:
-        text = _failure(slot, "" if payload.is_tainted or not is_for_one else problem, ledger)
+        text = _failure(name, slot, "" if payload.is_tainted or not is_for_one else problem, ledger)
     else:
-        text = (
-            payload.content if is_for_one else f"The job {_name(slot)} has a result{_where(slot)}"
-        )
+        text = payload.content if is_for_one else f"{name} has a result{_where(slot)}"
     is_whole = is_for_one and not problem
     return ToldPayload(
         origin=str(key),
@@ -192,17 +191,14 @@ def report_of(
     )
 
 
-def _failure(slot: SlotRun, problem: str, ledger: Ledger) -> str:
+def _failure(name: str, slot: SlotRun, problem: str, ledger: Ledger) -> str:
     why = f": {problem.rstrip('.')}." if problem else _where(slot)
     count = ledger.failures + 1
-    if slot.is_by_hand or count % FAILURES_MAX:
-        return f"The job {_name(slot)} failed{why}"
+    is_of_system = ledger.cycles is not None  # those wait by themselves
+    if slot.is_by_hand or count % FAILURES_MAX or is_of_system:
+        return f"{name} failed{why}"
     last = f" It failed {count} times, one after the other, so it's paused now."
-    return f"The job {_name(slot)} failed{why}{last}"
-
-
-def _name(slot: SlotRun) -> str:
-    return repr(slot.name)
+    return f"{name} failed{why}{last}"
 
 
 def _where(slot: SlotRun) -> str:

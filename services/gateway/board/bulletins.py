@@ -94,6 +94,9 @@ async def _view(
 ) -> BulletinView:
     there = found.entity
     before = await board.history(found) if history else []
+    since = there.shown_since
+    if since is not None:  # what was said before may name what was forgotten
+        before = [one for one in before if one.at >= since or one.number == found.number]
     return BulletinView(
         owner=there.owner,
         agent_id=there.agent,

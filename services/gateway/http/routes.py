@@ -299,7 +299,8 @@ def own_of(caller: Principal, replica: Health, name: str) -> list[dict[str, Any]
 
 async def get_status(edge: Shared, caller: Caller) -> Response:
     """Tell what runs, and whether it's paused."""
-    replicas = tuple(shown_to(caller, one) for one in await edge.readiness.replicas())
+    there = await edge.readiness.replicas()
+    replicas = tuple(shown_to(caller, one) for one in there)
     models = (one.facts["model"] for one in replicas if "model" in one.facts)
     return Json(
         Status(
@@ -307,6 +308,7 @@ async def get_status(edge: Shared, caller: Caller) -> Response:
             paused=edge.switches.paused,
             model=next(models, None),
             warmth=warmth.of(replicas),
+            bulletins_owed=warmth.owed(there),
             at=edge.clock.now(),
         )
     )
@@ -347,6 +349,10 @@ async def readyz(edge: Shared) -> Response:
     replicas = await edge.readiness.replicas()
     warnings = sorted({one for replica in replicas for one in replica.warnings})
     answer = Readiness(
-        ready=is_ready, checks=checks, warnings=tuple(warnings), warmth=warmth.of(replicas)
+        ready=is_ready,
+        checks=checks,
+        warnings=tuple(warnings),
+        warmth=warmth.of(replicas),
+        bulletins_owed=warmth.owed(replicas),
     )
     return Json(answer, 200 if is_ready else 503)

@@ -257,6 +257,8 @@ class Status(Answer, frozen=True, kw_only=True):
     """What the cortex says about the model in use."""
     warmth: Warmth
     """How far memory is after a start: what begins unasked waits until it's warm or degraded."""
+    bulletins_owed: int
+    """People whose first bulletin isn't written yet; it's before their first cycle."""
     at: datetime
 
 
@@ -269,6 +271,8 @@ class Readiness(Answer, frozen=True, kw_only=True):
     """What services can't do all the same, commands on a full disk, say."""
     warmth: Warmth
     """How far memory is after a start."""
+    bulletins_owed: int
+    """People whose first bulletin isn't written yet."""
 
 
 # ---------------------------------------------------------------- socket: from the client

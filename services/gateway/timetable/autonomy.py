@@ -88,6 +88,8 @@ class AutonomyChange(RequestBody, frozen=True, kw_only=True):
     bulletin_interval_secs: int | UnsetType | None = UNSET
     bulletin_synthesis: bool | UnsetType | None = UNSET
     bulletin_max_words: int | UnsetType | None = UNSET
+    summary_interval_secs: int | UnsetType | None = UNSET
+    summary_rewriting: bool | UnsetType | None = UNSET
 
 
 async def get_autonomy(edge: Shared, caller: Caller, user: User = None) -> Response:

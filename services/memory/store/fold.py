@@ -6,9 +6,9 @@ so a rebuild comes to the same rows as living through it, however the log is cut
 * A save with an id that exists in its scope changes nothing.
 * A merge is void unless every memory that it names stands, and if its summary's id exists.
 * What somebody asked to forget is hidden for good, whatever else became of it: its content, text
-  and vector go, and no question about the past finds it. A summary contains its members word for
-  word, so forgetting one forgets them, and forgetting a member forgets the summary; the other
-  members stand again.
+  and vector go, and no question about the past finds it. A summary contains its members, word for
+  word or in a model's words, so forgetting one forgets them, and forgetting a member forgets the
+  summary; the other members stand again.
 * An observation quotes a member: it is void unless all of them stand, and forgetting one of them
   forgets it.
 * An end other than that applies only to what stands.

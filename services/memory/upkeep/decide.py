@@ -1,4 +1,4 @@
-"""What becomes of memories with time: decay, pruning, merging, associating, undoing. Pure.
+"""What becomes of memories with time: decay, pruning, associating, undoing. Pure.
 
 Nothing here reads a clock or a table: facts come in as arguments, and what comes out is a plan that
 the passes write to MEMORIES. All of it depends on stored instants only, never on how often a pass
@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from datetime import datetime, timedelta
-from itertools import groupby
 from typing import Final, TypeVar
 
 import msgspec
 
-from vigil.contracts import IMPORTANCE, Edge, Memory, MemoryType, Relation
-from vigil.memory.questions import CONTENT_BYTES_MAX
-from vigil.subjects import token_of
+from vigil.contracts import Edge, MemoryType, Relation
 
 from ..store.instants import DAY, micros
 
@@ -31,10 +28,6 @@ OLD_LOSS: Final = 0.9
 
 PRUNE_BELOW: Final = 0.15
 PRUNE_AGE: Final = timedelta(days=30)
-
-MERGE_AGE: Final = timedelta(days=7)
-MERGE_MIN: Final = 3
-MERGE_BATCH: Final = 5
 
 NEAREST: Final = 10
 RELATED_FROM: Final = 0.85
@@ -120,95 +113,6 @@ def prunable(memories: Iterable[Kept], now: datetime) -> Prunable:
         elif is_faded(memory, now):
             faded.append(memory.id)
     return Prunable(tuple(sorted(expired)), tuple(sorted(faded)))
-
-
-# ---------------------------------------------------------------- merging (SPEC M-6)
-
-
-class Merge(msgspec.Struct, frozen=True):
-    """One summary, and what it takes the place of."""
-
-    memory: Memory
-    merged_ids: tuple[str, ...]
-
-
-def is_mergeable(memory: Memory, now: datetime) -> bool:
-    """Tell whether a memory that stands is an old volatile note."""
-    is_old = now - memory.created_at > MERGE_AGE
-    return memory.stability == "volatile" and is_old and not is_expired(memory.expires_at, now)
-
-
-def merges(notes: Iterable[Memory], now: datetime) -> list[Merge]:
-    """Return the merges of one scope's memories that stand, whatever order they come in.
-
-    Those of one source and conversation go together, by the time of what they tell, five to a
-    summary: so each can be found, and undone, by where it is from. What is left over stays unless
-    it is three at least, and so does what is too long for a summary together with two others.
-    Tainted notes are apart: with them, the person's own would not be given unasked again.
-    """
-    eligible = [note for note in notes if is_mergeable(note, now)]
-    eligible.sort(key=lambda note: (*_kind(note), _happened_at(note), note.id))
-    groups = (list(group) for _, group in groupby(eligible, _kind))
-    return [merge(batch, now) for group in groups for batch in _batches(group)]
-
-
-def _kind(note: Memory) -> tuple[bool, str, str]:
-    return note.is_tainted, note.source, note.thread
-
-
-def merge(batch: Sequence[Memory], now: datetime) -> Merge:
-    """Return the summary of a batch of one kind: its contents, each with its day."""
-    ids = tuple(note.id for note in batch)
-    is_tainted, source, thread = _kind(batch[0])
-    summary = Memory(
-        id=token_of("merge", *sorted(ids)),
-        content="\n".join(map(_line, batch)),
-        created_at=now,
-        type="summary",
-        importance=IMPORTANCE["summary"],
-        source=source,
-        stability="stable",
-        thread=thread,
-        occurred_at=max(map(_happened_at, batch)),
-        expires_at=_bound([note.expires_at for note in batch], max),
-        valid_from=_bound([note.valid_from for note in batch], min),
-        valid_to=_bound([note.valid_to for note in batch], max),
-        provenance=ids,
-        is_tainted=is_tainted,
-    )
-    return Merge(summary, ids)
-
-
-def _batches(notes: Sequence[Memory]) -> list[list[Memory]]:
-    """Cut notes into batches of five, fewer if the text would be too long, never below three."""
-    batches: list[list[Memory]] = []
-    batch: list[Memory] = []
-    size = 0
-    for note in notes:
-        length = len(_line(note).encode()) + 1
-        if batch and (len(batch) == MERGE_BATCH or size + length > CONTENT_BYTES_MAX):
-            batches.append(batch)
-            batch, size = [], 0
-        batch.append(note)
-        size += length
-    batches.append(batch)
-    return [batch for batch in batches if len(batch) >= MERGE_MIN]
-
-
-def _line(note: Memory) -> str:
-    return f"{_happened_at(note):%Y-%m-%d}: {note.content}"
-
-
-def _happened_at(note: Memory) -> datetime:
-    return note.created_at if note.occurred_at is None else note.occurred_at
-
-
-def _bound(
-    ends: Sequence[datetime | None], pick: Callable[[Iterable[datetime]], datetime]
-) -> datetime | None:
-    """Return the widest end of ranges; one that is open leaves it open."""
-    known = [end for end in ends if end is not None]
-    return pick(known) if len(known) == len(ends) else None
 
 
 # ---------------------------------------------------------------- associating (SPEC M-5)

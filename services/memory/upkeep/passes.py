@@ -31,7 +31,8 @@ from ..store.places import Place
 from ..store.store import Store
 from ..vectors import VectorIndex, Where
 from . import decide, recurrence, work
-from .decide import Associations, Looked, Merge, Prunable
+from .decide import Associations, Looked, Prunable
+from .merge import Merge, merges
 from .work import Unlooked
 
 BY: Final = "maintenance"
@@ -106,17 +107,17 @@ class Passes:
                 return []
             gone = decide.prunable(work.fading(db, place, now), now)
             notes = work.notes(db, place, (*gone.expired, *gone.decayed), now)
-            merges = decide.merges(notes, now)
+            found = merges(notes, now)
             # One that was undone isn't made again.
-            known = work.existing(db, place, [merge.memory.id for merge in merges])
-            return [merge for merge in merges if merge.memory.id not in known]
+            known = work.existing(db, place, [merge.memory.id for merge in found])
+            return [merge for merge in found if merge.memory.id not in known]
 
-        merges = await self._store.read(plan)
-        for merge in merges:
+        planned = await self._store.read(plan)
+        for merge in planned:
             about = self._about(scope, "merge", merge.memory.id)
             record = MemoriesMerged(**about, memory=merge.memory, merged_ids=merge.merged_ids)
             await self._append(scope, record)
-        return len(merges)
+        return len(planned)
 
     async def _observe(self, scope: Scope) -> int:
         now = self._clock.now()

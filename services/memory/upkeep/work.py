@@ -14,7 +14,7 @@ from vigil.contracts import Memory, MemoryType
 from ..store import views
 from ..store.instants import DAY, instant, instant_or_none, micros
 from ..store.places import Place
-from . import decide, recurrence
+from . import decide, merge, recurrence
 from .decide import Kept
 from .recurrence import Remark
 
@@ -133,7 +133,7 @@ def notes(
         ORDER BY m.happened_at, m.id LIMIT :limit""",  # noqa: S608 - columns of ours
         {
             "scope": place.number,
-            "old": micros(now) - decide.MERGE_AGE.days * DAY,
+            "old": micros(now) - merge.MERGE_AGE.days * DAY,
             "pruned": _json(list(pruned)),
             "limit": NOTES_MAX,
         },

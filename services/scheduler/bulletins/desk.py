@@ -61,6 +61,7 @@ class BulletinDesk:
         shown: BulletinSection,
         *,
         keeps_text: bool,
+        forgotten_at: datetime | None = None,
         stands: Callable[[], bool] = lambda: True,
     ) -> BroughtUp:
         """Store what a bulletin is now, if it's another.
@@ -68,6 +69,7 @@ class BulletinDesk:
         Args:
             keeps_text: whether a model's text of before stays until there is a new one; else what
                 is known is listed.
+            forgotten_at: something was forgotten by then: what it said before is shown no more.
             stands: whether there is still such a person, asked before it's stored.
 
         Raises:
@@ -82,7 +84,8 @@ class BulletinDesk:
         if found is not None:
             is_same_text = bulletin.text == found.entity.text
             made_at = found.entity.made_at if is_same_text else bulletin.made_at
-            bulletin = replace(bulletin, made_at=made_at)
+            cuts = [at for at in (found.entity.shown_since, forgotten_at) if at is not None]
+            bulletin = replace(bulletin, made_at=made_at, shown_since=max(cuts, default=None))
             if bulletin == found.entity:
                 return BroughtUp(said, found, now)
         if not stands():

@@ -8,7 +8,7 @@ All else is the timetable's (`timetable.kinds.bulletin`).
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 import structlog
 
@@ -33,6 +33,14 @@ AGAIN: Final = timedelta(seconds=30)
 LOOK_S: Final = 5.0
 
 
+class ForgottenBy(NamedTuple):
+    """Whose bulletin is to be listed anew."""
+
+    due_at: datetime
+    at: datetime | None = None
+    """By then memory has certainly forgotten what was asked for; None: nothing was."""
+
+
 class ForgetfulKeeper:
     """Lists bulletins anew of which something was forgotten, for one term."""
 
@@ -43,7 +51,7 @@ class ForgetfulKeeper:
         self._gate = gate
         self._shown = context.settings.config.bulletin
         self._desk = BulletinDesk(context.bus)
-        self._due: dict[Scope, datetime] = {}
+        self._due: dict[Scope, ForgottenBy] = {}
 
     async def run(self) -> None:
         """Do so until cancelled. Raises: Unavailable, BusError."""
@@ -63,36 +71,45 @@ class ForgetfulKeeper:
         """List what is known of a person, if their bulletin is older than what they forgot."""
         _, agent, owner, *_ = message.subject.split(".")
         whose = Scope(agent, owner)
+        now, by = self._clock.now(), None
         try:
             signal = decode_signal(message.data)
+            if signal.data.get("reason") not in REASONS:
+                return
+            by = signal.at + AGAIN
             there = await self._desk.find(whose)
         except VigilError as error:
             log.info("not now", action="scheduler.bulletin", owner=owner, error=str(error))
-            self._due[whose] = self._clock.now()
+            self._due[whose] = ForgottenBy(now, by)
             return
-        if signal.data.get("reason") not in REASONS or there is None:
+        if there is None:
             return
-        if there.made_at <= signal.at + AGAIN:
-            await self._list(whose)
-            self._due[whose] = self._clock.now() + AGAIN
+        if there.made_at <= by or there.shown_since is None or there.shown_since < by:
+            await self._list(whose, by)
+            self._due[whose] = ForgottenBy(now + AGAIN, by)
 
     async def _look(self) -> None:
         now = self._clock.now()
-        for whose in [whose for whose, at in self._due.items() if at <= now]:
-            if await self._list(whose):
+        for whose, forgotten in [one for one in self._due.items() if one[1].due_at <= now]:
+            if await self._list(whose, forgotten.at):
                 del self._due[whose]
             else:
-                self._due[whose] = now + AGAIN
+                self._due[whose] = forgotten._replace(due_at=now + AGAIN)
 
-    async def _list(self, whose: Scope) -> bool:
-        """List what is known of a person; whether that could be done."""
+    async def _list(self, whose: Scope, by: datetime | None) -> bool:
+        """List what is known of a person; whether that could be done.
+
+        Args:
+            by: when memory has forgotten what was asked for, at the latest.
+        """
         if self._pause.is_erasing(whose.owner):
             return True
         trace.current.set(trace.new())
         try:
             if await self._desk.find(whose) is None:
                 return True  # erased meanwhile
-            await self._desk.bring_up(whose, self._clock.now(), self._shown, keeps_text=False)
+            now = self._clock.now()
+            await self._desk.bring_up(whose, now, self._shown, keeps_text=False, forgotten_at=by)
         except VigilError as error:
             log.info("not now", action="scheduler.bulletin", owner=whose.owner, error=str(error))
             return False

@@ -6,6 +6,8 @@ import heapq
 from datetime import datetime
 from typing import Final
 
+QUIET_S: Final = 60.0
+"""How long the next record of a log is waited for that is read to its end: nothing is polled."""
 STALE_MAX: Final = 64
 """Entries that hold no more, beside as many as there are that do."""
 

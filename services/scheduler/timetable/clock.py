@@ -27,6 +27,7 @@ from vigil.bus.bus import Message
 from vigil.contracts import Change, SlotEntry, Start, Tick, encode
 from vigil.contracts.board import AfterSchedule, LastSeen, OpenRun, is_asked_first
 from vigil.errors import InvalidInput, VigilError, WrongLastSequence
+from vigil.observe import warmth
 from vigil.runtime import Context
 from vigil.settings.config import Config
 from vigil.subjects import ANYBODY, SessionKey, board_of
@@ -37,7 +38,7 @@ from vigil.timetable.probe import CONCURRENCY_MAX
 from ..promotion import PauseSwitch
 from ..warmth import WarmGate
 from . import decide, events, kinds, quiet
-from .agenda import RowAgenda
+from .agenda import QUIET_S, RowAgenda
 from .known import KnownRow
 from .look_outcome import LookOutcome
 from .row_kind import LookMeans
@@ -65,6 +66,9 @@ class TimetableClock:
         self._kept = timedelta(days=context.settings.config.retention.slots_days)
         self._board = KeptBoard(context.bus, ROWS)
         self._log = SlotLog(context.bus)
+        self._facts = context.facts
+        self._unlooked: set[str] = set()
+        """Rows of bulletins at which it was never looked: those people have none yet."""
         self._known: dict[str, KnownRow] = {}
         self._followers: dict[str, set[str]] = {}
         """Of each row those that follow it, or did."""
@@ -77,15 +81,18 @@ class TimetableClock:
 
     async def run(self) -> None:
         """Follow rows and ledger, and decide, until cancelled. Raises: Unavailable, BusError."""
-        async with self._group as group:
-            rows = board_of(ANYBODY, ROWS.name)
-            group.create_task(self._follow(BOARD, rows, 1, self._take_row))
-            group.create_task(self._follow(STREAM, ANYBODY.slot(), 0, self._take_entry))
-            group.create_task(self._look_once_warm())
-            while True:
-                await self._wait()
-                if not self._behind:
-                    await self._look()
+        rows = board_of(ANYBODY, ROWS.name)
+        try:
+            async with self._group as group:
+                group.create_task(self._follow(BOARD, rows, 1, self._take_row))
+                group.create_task(self._follow(STREAM, ANYBODY.slot(), 0, self._take_entry))
+                group.create_task(self._look_once_warm())
+                while True:
+                    await self._wait()
+                    if not self._behind:
+                        await self._look()
+        finally:
+            self._facts.pop(warmth.OWED, None)
 
     async def _follow(
         self, stream: str, where: str, start: int, take: Callable[[Message], str]
@@ -93,7 +100,8 @@ class TimetableClock:
         follower = await self._bus.follow(stream, [where], start)
         try:
             while True:
-                message = await follower.next_within(LOOK_S)
+                is_quiet = stream not in self._behind
+                message = await follower.next_within(QUIET_S if is_quiet else LOOK_S)
                 if message is not None:
                     self._agenda.put(take(message), self._clock.now())
                 if message is None or message.pending == 0:
@@ -140,6 +148,7 @@ class TimetableClock:
         for id_, known in list(self._known.items()):
             if known.revisions and self._pause.is_erasing(known.row.owner):
                 del self._known[id_]
+                self._unlooked.discard(id_)
                 self._agenda.forget(id_)
 
     # ------------------------------------------------------------ the agenda
@@ -181,6 +190,12 @@ class TimetableClock:
             at = again
         if at is not None:
             self._agenda.put(id_, max(at, again) if at <= now else at)
+        self._tell_owed(id_, known)
+
+    def _tell_owed(self, id_: str, known: KnownRow) -> None:
+        """Tell of how many people the first bulletin isn't written yet (SPEC C-3)."""
+        (self._unlooked.add if known.lacks_bulletin else self._unlooked.discard)(id_)
+        self._facts[warmth.OWED] = len(self._unlooked)
 
     # ------------------------------------------------------------ one row
 
@@ -209,7 +224,7 @@ class TimetableClock:
             await self._append(known, entry, seen)
         await self._store_quiet(known, now)
         await self._begin_all(known, now)
-        if _fails_always(known):
+        if known.fails_always:
             row = replace(known.row, is_enabled=False)
             change = Change(by="scheduler", why=WHY_PAUSED)
             await self._board.replace(known.revisions[-1].number, row, change, now)
@@ -376,12 +391,3 @@ def _next_of(known: KnownRow, now: datetime) -> datetime | None:
     found = [at + timedelta(milliseconds=1) for at in ends if at >= now]
     due_at = decide.next_at(known.row, known.ledger, now, known.followed.undecided)
     return min([*found, *([] if due_at is None else [due_at])], default=None)
-
-
-def _fails_always(known: KnownRow) -> bool:
-    """Whether a row is to be paused; one that was resumed has as many runs again."""
-    ledger, row = known.last.ledger, known.row
-    is_over = ledger.failures > 0 and ledger.failures % FAILURES_MAX == 0
-    is_since = ledger.through is not None and ledger.through >= row.scheduled_at
-    may = row.is_enabled and not row.is_removed and not row.is_of_system  # those wait by themselves
-    return is_over and is_since and may

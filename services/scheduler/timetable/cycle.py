@@ -13,10 +13,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from vigil.contracts import SlotEntry, TimetableRow
-from vigil.contracts.board import CycleLedger, CycleReport, EverySchedule, Ledger
+from vigil.contracts.board import CycleLedger, CycleReport, Ledger
 from vigil.timetable.cycles import due_rechecks, paused_until
 
 from .news import News
+from .system_rows import interval_of
 
 NOTHING_NEW: Final = "nothing is new, and nothing is to be looked at again"
 FAILING: Final = "its cycles failed, one after the other; one is tried at {at:%H:%M} UTC"
@@ -35,8 +36,7 @@ def decided(
         entry: says ``running``.
     """
     cycles = ledger.cycles or CycleLedger()
-    interval_s = row.schedule.interval_s if isinstance(row.schedule, EverySchedule) else 1800
-    until = paused_until(cycles, ledger.failures, timedelta(seconds=interval_s))
+    until = paused_until(cycles, ledger.failures, interval_of(row))
     if until is not None and now < until:
         return _skipped(entry, FAILING.format(at=until))
     is_first = cycles.ended_at is None

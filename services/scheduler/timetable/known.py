@@ -6,8 +6,9 @@ from msgspec.structs import replace
 
 from vigil.board.kept import Revision
 from vigil.contracts import SlotEntry, TimetableRow
-from vigil.contracts.board import LastSeen, Ledger
+from vigil.contracts.board import BulletinWork, LastSeen, Ledger
 from vigil.subjects import Scope
+from vigil.timetable.ledger import FAILURES_MAX
 from vigil.timetable.log import Placed
 
 from .decide import Revised
@@ -63,6 +64,21 @@ class KnownRow:
     @property
     def scope(self) -> Scope:
         return Scope(self.row.agent, self.row.owner)
+
+    @property
+    def fails_always(self) -> bool:
+        """Whether it is to be paused; one that was resumed has as many runs again."""
+        ledger, row = self.last.ledger, self.row
+        is_over = ledger.failures > 0 and ledger.failures % FAILURES_MAX == 0
+        is_since = ledger.through is not None and ledger.through >= row.scheduled_at
+        may = row.is_enabled and not row.is_removed and not row.is_of_system  # those wait anyway
+        return is_over and is_since and may
+
+    @property
+    def lacks_bulletin(self) -> bool:
+        """Whether it is a bulletin's, at which it was never looked: there is none yet."""
+        is_on = self.row.is_enabled and not self.row.is_removed
+        return isinstance(self.row.work, BulletinWork) and is_on and self.ledger.through is None
 
     def pieces(self) -> list[Revised]:
         """Return the revisions that something may be undecided of."""

@@ -53,6 +53,13 @@ def made(
     )
 
 
+def interval_of(row: TimetableRow) -> timedelta:
+    """Return how often such a row is due."""
+    if not isinstance(row.schedule, EverySchedule):
+        raise AssertionError(f"{row.id} has another schedule than it was made with")
+    return timedelta(seconds=row.schedule.interval_s)
+
+
 def as_wanted(row: TimetableRow, wanted: TimetableRow, now: datetime) -> TimetableRow | None:
     """Return a row as it is to be; None: it is so. A new schedule holds from now on."""
     if all(getattr(row, name) == getattr(wanted, name) for name in FIELDS):

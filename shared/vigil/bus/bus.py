@@ -60,6 +60,8 @@ MSG_ID: Final = "Nats-Msg-Id"
 EXPECT_SEQ: Final = "Nats-Expected-Last-Subject-Sequence"
 EXPECT_SUBJECT: Final = "Nats-Expected-Last-Subject-Sequence-Subject"
 UNDER_WAY_WAIT_S: Final = 0.005
+SWEEP_S: Final = 0.5
+"""How often it's looked whether a request has had its time, while any is open."""
 LISTEN_TIMEOUT_S: Final = 10.0
 _ACK: Final = "$JS.ACK."
 """What the reply subject of a delivery begins with."""
@@ -90,7 +92,8 @@ class Bus(Reads):
         self._consumers: dict[tuple[str, str], Callable[[Message, int], None]] = {}
         self._restarts: dict[str, Callable[[], None]] = {}
         self._silent: dict[str, float] = {}
-        self._sweeper: asyncio.Task[None] | None = None
+        self._sweeper: asyncio.TimerHandle | None = None
+        """None: nothing is waited for, and nothing wakes."""
         self._loop = asyncio.get_running_loop()
         self.violations: list[str] = []
         """Permission errors the broker reported; any is a fault of the deployment."""
@@ -160,7 +163,6 @@ class Bus(Reads):
         return bus
 
     async def _begin(self) -> None:
-        self._sweeper = asyncio.create_task(self._sweep(), name=f"bus-sweeper-{self.role}")
         if self.role in (*SERVICES, ADMIN):
             with contextlib.suppress(VigilError):  # then whoever needs it asks again
                 await self.layout()
@@ -457,6 +459,8 @@ class Bus(Reads):
         future: asyncio.Future[bytes | None] = self._loop.create_future()
         self._futures[token] = future
         heapq.heappush(self._deadlines, (self._loop.time() + timeout, token))
+        if self._sweeper is None:
+            self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
         try:
             await self._nc.publish(subject, data, f"{self._inbox}.{token}", headers)
             answer = await future
@@ -488,16 +492,21 @@ class Bus(Reads):
         if handler is not None:
             handler(reply, headers_of(headers))
 
-    async def _sweep(self) -> None:
-        """Give up on requests that nobody answered; one timer for all of them."""
-        while True:
-            await asyncio.sleep(0.5)
-            now = self._loop.time()
-            while self._deadlines and self._deadlines[0][0] <= now:
-                future = self._futures.get(heapq.heappop(self._deadlines)[1])
-                if future is not None and not future.done():
-                    self.unknown_outcomes += 1
-                    future.set_exception(OutcomeUnknown("the broker did not answer in time"))
+    def _sweep(self) -> None:
+        """Give up on requests that nobody answered; one timer for all of them, while there are."""
+        now = self._loop.time()
+        while self._deadlines:
+            deadline, token = self._deadlines[0]
+            future = self._futures.get(token)
+            is_over = future is None or future.done()
+            if not is_over and deadline > now:
+                break
+            heapq.heappop(self._deadlines)
+            if future is not None and not is_over:
+                self.unknown_outcomes += 1
+                future.set_exception(OutcomeUnknown("the broker did not answer in time"))
+        is_done = not self._deadlines
+        self._sweeper = None if is_done else self._loop.call_later(SWEEP_S, self._sweep)
 
     def _fail_futures(self, error: VigilError) -> None:
         for future in list(self._futures.values()):

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 log = structlog.get_logger("vigil.bus")
 
 HEARTBEAT_S: Final = 5.0
+HEARTBEAT_ALONE_S: Final = 10.0
+"""Of a broker that stands alone: an idle system does little but take them in."""
 HEARTBEAT_MIN_S: Final = 1.0
 HEARTBEATS_PER_S: Final = 500.0
 """What one connection of a cluster takes in of them, at most, as long as they are all idle."""
@@ -48,10 +50,10 @@ def heartbeat_s(open_now: int, *, is_cluster: bool) -> float:
     >>> [heartbeat_s(n, is_cluster=True) for n in (0, 1000, 10_000)]
     [1.0, 2.0, 5.0]
     >>> heartbeat_s(0, is_cluster=False)
-    5.0
+    10.0
     """
     if not is_cluster:
-        return HEARTBEAT_S
+        return HEARTBEAT_ALONE_S
     return min(max(open_now / HEARTBEATS_PER_S, HEARTBEAT_MIN_S), HEARTBEAT_S)
 
 

@@ -128,6 +128,9 @@ class SaveMemoryPayload(Record, frozen=True, kw_only=True):
     occurred_at: Instant | None = None
     provenance: tuple[str, ...] = ()
     is_tainted: bool = False
+    rewrites: str = ""
+    """The merged summary whose text this is, written anew: it takes that one's place, and all else
+    of it is as it was. Empty: it is a memory by itself."""
 
 
 class SaveMemory(EffectEnvelope, frozen=True, kw_only=True, tag="save_memory"):

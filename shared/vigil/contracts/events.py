@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from .base import VERSION_1, EventType, Instant, Record
-from .board import BulletinBasis, Job, SlotRun, Verdict
+from .board import BulletinBasis, Job, MergedSummary, SlotRun, Verdict
 from .tools import Risk
 
 
@@ -214,6 +214,8 @@ class Start(Record, frozen=True, kw_only=True):
     """None: as configured for its kind."""
     bulletin: BulletinBasis | None = None
     """Of a session that makes the text of one: of what."""
+    summaries: tuple[MergedSummary, ...] = ()
+    """Of a session that writes them anew, one after the other."""
 
 
 class Fork(Record, frozen=True, kw_only=True):

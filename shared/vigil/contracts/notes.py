@@ -323,6 +323,9 @@ NOTES: Final[dict[str, NoteWords]] = {
         "an answer was no report of a cycle; the model is asked once more",
         "What it said was no report: {text}.",
     ),
+    "rewriting_refused": NoteWords(
+        "an answer was no text for a merged summary", "{about} stays as merged: {text}."
+    ),
     "save_cut": NoteWords(
         "at a pause: there was more than fits into one call; the rest follows",
         "The conversation had paused: {text}.",
@@ -363,9 +366,7 @@ NOTES: Final[dict[str, NoteWords]] = {
     "stopped": NoteWords(
         "who stopped the loop, if they said so", "It was stopped: {text}.", "stopped"
     ),
-    "taken_over": NoteWords(
-        "which attempt this is", "The process that worked on it was gone; {text}."
-    ),
+    "taken_over": NoteWords("which attempt it is", "Who worked on it was gone; {text}."),
     "truncated": NoteWords(
         "the model stopped before the end of its answer, which is marked",
         "The answer is not whole: {text}.",

@@ -21,6 +21,9 @@ class SessionKind(msgspec.Struct, frozen=True, kw_only=True):
     """What a turn did that starts one, as a sentence; empty: no turn does, so it has no parent."""
     is_due: bool = False
     """The timetable starts it, and no turn: its thread is made of what is due."""
+    run: str = ""
+    """What a run is called where it's told that it failed, with the row's `{name}` and the
+    `{agent}`; empty: nobody is told."""
     signals: tuple[str, ...] = ()
     """The second halves of the signals that tell of it (`worker.started`)."""
 
@@ -43,10 +46,17 @@ SESSION_KINDS: Final[dict[str, SessionKind]] = {
         signals=("started", "completed", "failed"),
     ),
     "planner": SessionKind(meaning="jobs"),
-    "cron": SessionKind(meaning="runs of the timetable", is_due=True),
-    "autonomy": SessionKind(meaning="cycles in which agents keep up by themselves", is_due=True),
-    "mind": SessionKind(meaning="what agents do between conversations"),
+    "cron": SessionKind(meaning="runs of the timetable", is_due=True, run="The job {name!r}"),
+    "autonomy": SessionKind(
+        meaning="cycles in which agents keep up by themselves",
+        is_due=True,
+        run="A cycle of {agent}'s",
+    ),
+    "mind": SessionKind(
+        meaning="what agents do between conversations", run="A look of {agent}'s mind"
+    ),
     "bulletin": SessionKind(meaning="texts of bulletins", is_due=True),
+    "maintenance": SessionKind(meaning="merged memories, written anew", is_due=True),
     "errand": SessionKind(
         meaning="calls that a person accepted after who asked had gone on",
         started="It had an accepted call run apart",
@@ -68,7 +78,7 @@ def started_kinds() -> tuple[str, ...]:
     """Return the kinds that begin with a start that names who is told their end.
 
     >>> started_kinds()[-3:]
-    ('autonomy', 'bulletin', 'errand')
+    ('bulletin', 'maintenance', 'errand')
     """
     return tuple(name for name, kind in SESSION_KINDS.items() if kind.started or kind.is_due)
 

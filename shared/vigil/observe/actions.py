@@ -187,6 +187,7 @@ INFOS: Final = {
     "memory.caught_up": "the database has the log up to `position`",
     "memory.claimed": "a call was claimed before",
     "memory.erase": "progress of `vigil erase`; `left` empty: done",
+    "memory.not_rewritten": "a summary was forgotten, or rewritten, before its text came",
     "memory.rebuild": "a rebuild of the database begins",
     "memory.rebuilt": "it is done",
     "memory.vectors_fill": "all vectors are made again",

@@ -18,6 +18,8 @@ from .health import Health
 Warmth = Literal["cold", "warming", "warm", "degraded"]
 FACT: Final = "warmth"
 """Of the health of a replica of memory."""
+OWED: Final = "bulletins_owed"
+"""Of the health of the active scheduler: people whose first bulletin isn't written yet."""
 _BEST_FIRST: Final[tuple[Warmth, ...]] = ("warm", "degraded", "warming")
 
 
@@ -30,3 +32,13 @@ def of(replicas: Iterable[Health]) -> Warmth:
     """
     found = {one.facts.get(FACT, "warming") for one in replicas if one.service == "memory"}
     return next((one for one in _BEST_FIRST if one in found), "cold")
+
+
+def owed(replicas: Iterable[Health]) -> int:
+    """Return of how many people the first bulletin is still to be written.
+
+    >>> here = Health(service="scheduler", instance="", pid=1, version="", ready=True)
+    >>> owed([here])
+    0
+    """
+    return max((one.facts.get(OWED, 0) for one in replicas), default=0)

@@ -1,4 +1,4 @@
-"""What agents do by themselves: cycles (SPEC C-7), and bulletins (C-2)."""
+"""What agents do by themselves: cycles (SPEC C-7), bulletins (C-2), summaries (M-6)."""
 
 from __future__ import annotations
 
@@ -34,6 +34,10 @@ class Cortex(Section, frozen=True, kw_only=True):
     """Whether a model makes a text of what is known when that changed; else it's listed."""
     bulletin_max_words: Annotated[int, msgspec.Meta(ge=50, le=5000)] = 1500
     """Words of that text."""
+    summary_interval_secs: Annotated[int, msgspec.Meta(ge=CYCLE_S_MIN, le=CYCLE_S_MAX)] = 3600
+    """How often it's looked whether memory merged notes into summaries."""
+    summary_rewriting: bool = True
+    """Whether a model writes such summaries anew; else they stay notes, one below the other."""
 
 
 class BulletinSection(Section, frozen=True, kw_only=True):

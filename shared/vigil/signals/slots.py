@@ -33,10 +33,11 @@ CYCLES: Final[dict[SlotState, tuple[str, str]]] = {
 WORDS: Final[dict[str, dict[SlotState, tuple[str, str]]]] = {
     cycles.KIND: CYCLES,
     "bulletin": {},
+    "maintenance": {},
     MIND: {},
 }
-"""Kind of row -> what is told of its slots; of all others as of a job. Bulletins and looks of a
-mind give signals of their own."""
+"""Kind of row -> what is told of its slots; of all others as of a job. Bulletins, looks of a
+mind and what maintenance writes give signals of their own."""
 
 
 def read(source: SignalSource, subject: str, data: bytes) -> tuple[Signals, SlotEntry]:

@@ -18,7 +18,7 @@ import msgspec
 from vigil.contracts import Block, TextBlock, ToolUseBlock, Usage
 
 from ...thought.model import ModelAnswer, ModelRequest
-from . import bulletins, cycles
+from . import bulletins, cycles, summaries
 from .conversation import reply
 from .plans import plan
 from .reflection import memories, summary
@@ -88,6 +88,10 @@ def _bulletin(request: ModelRequest) -> Reply:
     return bulletins.text(text_of(request.rows[0])), []
 
 
+def _rewriting(request: ModelRequest) -> Reply:
+    return summaries.joined(text_of(request.rows[0])), []
+
+
 def _compact(request: ModelRequest) -> Reply:
     text = text_of(request.rows[-1])
     return summary(text), memories(text)
@@ -100,6 +104,7 @@ ROLES: Final[dict[str, Callable[[ModelRequest], Reply]]] = {
     "report": _report,
     "mind": _look,
     "bulletin": _bulletin,
+    "rewriting": _rewriting,
 }
 """What is answered to a question that is no step of a loop, by its purpose."""
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import datetime, timedelta
 from typing import Final
 
 from vigil.contracts import SlotEntry, Start, TimetableRow
 from vigil.contracts.board import AutonomyWork, CycleLedger, EverySchedule, OpenRun
 from vigil.contracts.events import SessionLimits
+from vigil.errors import WrongLastSequence
 from vigil.settings.config import Config
 from vigil.subjects import Scope
 from vigil.timetable import named_looks
 
+from ...bulletins.desk import BulletinDesk
 from .. import cycle, news, system_rows
 from ..known import KnownRow
 from ..look_outcome import LookOutcome
@@ -57,6 +60,16 @@ def _decide(known: KnownRow, begun: SlotEntry, seen: object, now: datetime) -> L
     return LookOutcome(cycle.decided(known.row, begun, known.ledger, seen, now))
 
 
+async def _prepare(means: LookMeans, known: KnownRow, run: OpenRun) -> bool:
+    """See that there is a bulletin: a cycle is shown one from the first on (SPEC C-3)."""
+    desk = BulletinDesk(means.bus)
+    if await desk.find(known.scope) is None:
+        shown = means.config.bulletin
+        with contextlib.suppress(WrongLastSequence):  # its own row's look wrote it
+            await desk.bring_up(known.scope, run.at, shown, keeps_text=True, stands=means.stands)
+    return True
+
+
 def start_of(row: TimetableRow, run: OpenRun, _prepared: object, config: Config) -> Start:
     """Begin with what is new, and with what is to be kept up with."""
     cortex = config.cortex
@@ -76,5 +89,7 @@ KIND: Final = RowKind(
     start=start_of,
     look=_look,
     decide=_decide,
+    must_prepare=lambda _row, _run: True,
+    prepare=_prepare,
     quiet=(cycle.NOTHING_NEW,),
 )

@@ -72,6 +72,8 @@ def _show_status(url: str, run: RunFile | None, found: dict[str, Any]) -> None:
     output.data(f"model {output.printable(found.get('model') or 'unknown')}")
     if (warmth := found.get("warmth", "warm")) != "warm":
         output.data(f"memory {warmth.upper()}: after a start cycles and jobs wait for it a while")
+    if owed := found.get("bulletins_owed", 0):
+        output.data(f"first bulletins still to be written, before a first cycle: {owed}")
     _show_memory(found["services"])
     _show_hanging(found["services"])
     _show_tools(found["services"])

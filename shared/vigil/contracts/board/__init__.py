@@ -29,6 +29,7 @@ from .row import (
     CronSchedule,
     CronWork,
     EverySchedule,
+    MaintenanceWork,
     MindWork,
     Misfire,
     OnceSchedule,
@@ -47,6 +48,7 @@ from .row import (
     watch_of,
 )
 from .slot import Delivery, LastSeen, Ledger, OpenRun, SlotEntry, SlotRun, SlotState
+from .summary import SUMMARIES_MAX, MergedSummary
 from .task import BoardTask, TaskMaker, TaskPriority, TaskResult
 
 BoardEntity = Approval | Job
@@ -105,6 +107,7 @@ class BoardEntry(Record, frozen=True, kw_only=True):
 __all__ = [
     "QUESTION",
     "SHORT_NAME",
+    "SUMMARIES_MAX",
     "Address",
     "AfterSchedule",
     "AnyConstraint",
@@ -143,6 +146,8 @@ __all__ = [
     "LastSeen",
     "Ledger",
     "MadeText",
+    "MaintenanceWork",
+    "MergedSummary",
     "MindWork",
     "Misfire",
     "OnceSchedule",

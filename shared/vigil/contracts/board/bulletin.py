@@ -33,6 +33,9 @@ class BoardBulletin(Record, frozen=True, kw_only=True, tag_field="kind", tag="bu
     made_by: Maker = "rules"
     digest: str = ""
     """SHA-256 of what the text was made of; empty: of an older version."""
+    shown_since: Instant | None = None
+    """What it said before is shown to nobody any more: something of it may have been forgotten.
+    None: nothing was."""
 
 
 class BulletinBasis(Record, frozen=True, kw_only=True):

@@ -150,7 +150,16 @@ class BulletinWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="bul
     """As of a `CronWork`."""
 
 
-Work = CronWork | AutonomyWork | MindWork | BulletinWork
+class MaintenanceWork(Record, frozen=True, kw_only=True, tag_field="kind", tag="maintenance"):
+    """The texts of summaries that memory merged since the last time, written anew (SPEC M-6)."""
+
+    timeout_s: int = 600
+    model: str = ""
+    daily_tokens: int = 0
+    """As of a `CronWork`."""
+
+
+Work = CronWork | AutonomyWork | MindWork | BulletinWork | MaintenanceWork
 """What a row does; a new kind of row is a struct of its own, and one of this union."""
 
 
