@@ -17,6 +17,7 @@ import uvloop
 
 from bench import (
     adapters,
+    ageing,
     attacks,
     budget,
     caching,
@@ -24,6 +25,7 @@ from bench import (
     grants,
     groupings,
     homes,
+    memory_speed,
     mind,
     month,
     neighbours,
@@ -40,6 +42,7 @@ from bench import (
     tools,
     tracing,
     turns,
+    upkeep,
     voiding,
     watching,
 )
@@ -109,49 +112,6 @@ async def measure_signals(home: Path) -> None:
         report("sse_fanout_per_s", handed_out["per_s"], "1/s", readers=signals.READERS)
 
 
-async def measure_retrieval(home: Path) -> None:
-    """Quality on both families of conversations, latency by size, saves and rebuild, by HTTP."""
-    async with system.running(home) as running:
-        _report_quality(await retrieval.measure_quality(running, "tuning"), "_tuning")
-        found = await retrieval.measure_quality(running, "held_out")
-        _report_quality(found)
-        report("languages_first_pct", await retrieval.measure_languages(running), "%")
-        report("saves_per_s", found.saves_per_s, "1/s", connections=retrieval.CONNECTIONS)
-        await _report_latency(running, 1_000, "1k", questions=150)
-        await _report_latency(running, 10_000, "10k", questions=200)
-        report("rebuild_10k_s", await retrieval.measure_rebuild(running), "s")
-        await _report_latency(running, 100_000, "100k", questions=100)
-
-
-def _report_quality(found: retrieval.Quality, family: str = "") -> None:
-    more = {"questions": found.questions, "turns": found.turns}
-    for k in retrieval.KS:
-        for mode, name in (("text", "fts"), ("vector", "vector"), ("hybrid", "hybrid")):
-            value = found.recall[mode][k]
-            report(f"recall{k}_{name}{family}", value, "% of the evidence", **more)
-    report(f"multi_hop10{family}", found.multi_hop10, "% of the evidence", **more)
-    report(f"linked5{family}", found.linked5, "% of the evidence")
-    report(f"identifiers_first_pct{family}", found.identifiers_first_pct, "%", aim="100")
-    prompted = found.prompted
-    sizes = {"tokens": round(prompted.tokens), "memories": round(prompted.memories, 1)}
-    report(f"evidence_in_prompt_pct{family}", prompted.evidence_pct, "%", **sizes)
-
-
-async def _report_latency(running: system.System, size: int, name: str, *, questions: int) -> None:
-    first_ms, found = await retrieval.measure_latency(running, size, questions)
-    report(f"first_recall_{name}_ms", first_ms, "ms")
-    aims = {"recall_10k_p99_ms": "< 50"}
-    for (mode, is_filtered), latency in found.items():
-        kind = ("" if mode == "hybrid" else f"_{mode}") + ("_source" if is_filtered else "")
-        for what, value in latency._asdict().items():
-            full = f"recall{kind}_{name}_{what}"
-            aim = {"aim": aims[full]} if full in aims else {}
-            report(full, value, "ms", **aim)
-    slower = max(found["text", False].p50_ms, found["vector", False].p50_ms)
-    aim = {"aim": "<= 2"} if name == "10k" else {}
-    report(f"hybrid_vs_slower_{name}", found["hybrid", False].p50_ms / slower, "ratio", **aim)
-
-
 async def measure_neighbours(home: Path) -> None:
     """A quiet person beside one who attacks, with the limits that the system ships with."""
     settings = {**neighbours.SETTINGS, **attacks.SETTINGS}
@@ -164,7 +124,10 @@ PARTS: dict[str, Callable[[Path], Awaitable[None]]] = {
     "voiding": measure_voiding,
     "tools": measure_tools,
     "signals": measure_signals,
-    "retrieval": measure_retrieval,
+    "retrieval": retrieval.measure,
+    "memory": memory_speed.measure,
+    "upkeep": upkeep.measure,
+    "ageing": ageing.measure,
     "resting": measure_resting,
     "neighbours": measure_neighbours,
     "shares": shares.measure,
@@ -195,7 +158,7 @@ IN_ROUNDS: dict[str, Callable[[Path, int], Awaitable[None]]] = {
     "sockets_2000_mb": sockets.measure,
 }
 """Parts that compare, and how often is to be chosen."""
-ON_REQUEST = {"peers", "growth", "partitions_cluster", "month"}
+ON_REQUEST = {"peers", "growth", "partitions_cluster", "month", "upkeep"}
 """Parts that only run when they are named: they need more, or take long."""
 
 

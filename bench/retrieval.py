@@ -1,114 +1,57 @@
-"""How well and how fast memories are found, through the HTTP API of a real `vigil up`.
+"""How well memories are found, through the HTTP API of a real `vigil up`.
 
-Quality: conversations of each family (`bench.conversations`) are posted turn by turn, and each of
-their questions is asked three ways; evidence recall@k is the share of the turns that answer a
-question which are among the first k. Speed: 1,000, 10,000 and 100,000 memories of one owner, each
-question asked all three ways in turn, with and without a filter for a source that 10 of them have.
-
-The many memories are written to the log itself, as the memory service writes them: by HTTP, 100,000
-would take minutes that measure nothing.
+Conversations of each family (`bench.conversations`) are posted turn by turn, and each of their
+questions is asked three ways; evidence recall@k is the share of the turns that answer a question
+which are among the first k. How fast that is: `bench.memory_speed`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
-import json
 import random
-import time
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple
-from urllib.parse import quote, urlsplit
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
 
-from bench import identifiers, languages, links
+from bench import identifiers, languages, links, system
 from bench.conversations import FIRST_DAY, Conversation, Family, Question, Turn, build
-from bench.load import Http, connect_http
-from bench.numbers import percentile
+from bench.memory_api import CONNECTIONS, Client, bus_of, clients
+from bench.numbers import report
 from bench.system import System
 from services.cortex.thought.recollector import MEMORIES_MAX
 from services.memory.recall.selection import BYTES_PER_TOKEN, LINE_BYTES
-from vigil.bus.bus import Bus
-from vigil.contracts import Memory, MemorySaved, encode
 from vigil.memory.client import MemoryClient
 from vigil.memory.operations.recall import Recall, Recalled
-from vigil.settings import credentials
 from vigil.settings.memory import MemorySection
-from vigil.subjects import Scope, token_of
+from vigil.subjects import Scope
 
 MODES: Final = ("text", "vector", "hybrid")
 KS: Final = (5, 10, 25, 50)
 SEEDS: Final = (11, 12, 13)
 """Of each family."""
-CONNECTIONS: Final = 32
 QUESTIONS: Final = 400
-RARE: Final = "rare"
-RARE_COUNT: Final = 10
-PATIENCE_S: Final = 240.0
 
 
-class Client:
-    """One connection that asks as a program of the owner would."""
-
-    def __init__(self, system: System, http: Http) -> None:
-        self._http = http
-        self._headers = (
-            f" HTTP/1.1\r\nhost: {urlsplit(system.url).netloc}\r\n"
-            f"authorization: Bearer {system.token}\r\ncontent-type: application/json\r\n"
-        )
-
-    async def call(self, method: str, path: str, body: bytes = b"") -> Any:
-        head = f"{method} {path}{self._headers}".encode()
-        status, answer = await self._http.post(head, body)
-        if status not in (200, 201, 202):
-            raise RuntimeError(f"{method} {path}: {status}: {answer!r}")
-        return json.loads(answer)
-
-    async def save(self, agent: str, turn: Turn) -> str:
-        """Post a turn; return the memory's id."""
-        body = {
-            "content": turn.text,
-            "occurredAt": turn.at.isoformat(),
-            "agentId": agent,
-        }
-        if turn.thread:
-            body["threadId"] = turn.thread
-        return str((await self.call("POST", "/api/memories", json.dumps(body).encode()))["id"])
-
-    async def recall(
-        self, agent: str, text: str, mode: str, limit: int, source: str = ""
-    ) -> list[str]:
-        """Return the ids of what is found."""
-        path = f"/api/memories?agentId={agent}&mode={mode}&limit={limit}&source={source}"
-        found = await self.call("GET", f"{path}&q={quote(text)}")
-        return [memory["id"] for memory in found["memories"]]
-
-    async def stats(self) -> dict[str, Any]:
-        found: dict[str, Any] = await self.call("GET", "/api/memories/stats")
-        return found
-
-    async def until_found(self) -> None:
-        """Wait until everything that is stored is in both indexes."""
-        async with asyncio.timeout(PATIENCE_S):
-            while True:
-                found = await self.stats()
-                if found["rebuild"] is None and found["vectors_position"] >= found["position"]:
-                    return
-                await asyncio.sleep(0.05)
+async def measure(home: Path) -> None:
+    """Report the evidence that is found, of both families, and what of other languages is."""
+    async with system.running(home) as running:
+        _report(await measure_quality(running, "tuning"), "_tuning")
+        _report(await measure_quality(running, "held_out"))
+        report("languages_first_pct", await measure_languages(running), "%")
 
 
-@asynccontextmanager
-async def clients(system: System, count: int) -> AsyncIterator[list[Client]]:
-    connections = [await connect_http(system.url) for _ in range(count)]
-    try:
-        yield [Client(system, http) for http in connections]
-    finally:
-        for http in connections:
-            http.close()
-
-
-# ---------------------------------------------------------------- quality
+def _report(found: Quality, family: str = "") -> None:
+    more = {"questions": found.questions, "turns": found.turns}
+    for k in KS:
+        for mode, name in (("text", "fts"), ("vector", "vector"), ("hybrid", "hybrid")):
+            value = found.recall[mode][k]
+            report(f"recall{k}_{name}{family}", value, "% of the evidence", **more)
+    report(f"multi_hop10{family}", found.multi_hop10, "% of the evidence", **more)
+    report(f"linked5{family}", found.linked5, "% of the evidence")
+    report(f"identifiers_first_pct{family}", found.identifiers_first_pct, "%", aim="100")
+    prompted = found.prompted
+    sizes = {"tokens": round(prompted.tokens), "memories": round(prompted.memories, 1)}
+    report(f"evidence_in_prompt_pct{family}", prompted.evidence_pct, "%", **sizes)
 
 
 class Prompted(NamedTuple):
@@ -120,7 +63,7 @@ class Prompted(NamedTuple):
 
 
 class Quality(NamedTuple):
-    """Evidence recall in %, by mode and k; and how fast the turns were saved."""
+    """Evidence recall in %, by mode and k."""
 
     recall: dict[str, dict[int, float]]
     multi_hop10: float
@@ -132,16 +75,13 @@ class Quality(NamedTuple):
     prompted: Prompted
     questions: int
     turns: int
-    saves_per_s: float
 
 
 async def measure_quality(system: System, family: Family, seeds: Sequence[int] = SEEDS) -> Quality:
     """Post conversations and ask their questions. Each has an agent and a memory of its own."""
     talks = [build(seed, family) for seed in seeds]
     async with clients(system, CONNECTIONS) as some:
-        begun_at = time.perf_counter()
         numbers = [await _post(some, talk) for talk in talks]
-        took_s = time.perf_counter() - begun_at
         await some[0].until_found()
         asked = [
             (talk.name, ids, question)
@@ -169,7 +109,6 @@ async def measure_quality(system: System, family: Family, seeds: Sequence[int] =
         prompted=prompted,
         questions=len(found),
         turns=turns,
-        saves_per_s=turns / took_s,
     )
 
 
@@ -188,7 +127,7 @@ async def _prompted(
     """Ask as a cortex does before an answer."""
     tokens = MemorySection().recall_tokens
     found: list[tuple[float, float, float]] = []
-    async with _bus_of(system, "cortex") as bus:
+    async with bus_of(system, "cortex") as bus:
         memory = MemoryClient(bus)
         for agent, numbers, question in asked:
             query = Recall(query=question.text, limit=MEMORIES_MAX, tokens=tokens, counts=False)
@@ -259,141 +198,9 @@ async def measure_languages(system: System) -> float:
     found: list[bool] = []
     async with clients(system, 1) as (client,):
         for language, pairs in languages.PAIRS.items():
-            turns = [Turn(at, "", FIRST_DAY, told) for at, (told, _) in enumerate(pairs)]
-            ids = [await client.save(language, turn) for turn in turns]
+            told = [*(text for text, _ in pairs), *languages.others(language)]
+            ids = [await client.save(language, Turn(0, "", FIRST_DAY, text)) for text in told]
             await client.until_found()
-            for id_, (_, question) in zip(ids, pairs, strict=True):
+            for id_, (_, question) in zip(ids, pairs, strict=False):
                 found.append(await client.recall(language, question, "hybrid", 1) == [id_])
     return 100 * sum(found) / len(found)
-
-
-# ---------------------------------------------------------------- speed
-
-
-class Latency(NamedTuple):
-    p50_ms: float
-    p99_ms: float
-
-
-async def measure_latency(
-    system: System, size: int, questions: int
-) -> tuple[float, dict[tuple[str, bool], Latency]]:
-    """Fill a memory of so many; return the milliseconds of the first recall of all, and the latency
-    by mode, and whether a source was asked for."""
-    agent = f"many-{size}"
-    turns, texts = _many(size)
-    await _fill(system, agent, turns)
-    async with clients(system, 1) as (client,):
-        await client.until_found()
-        begun_at = time.perf_counter()
-        await client.recall(agent, texts[0], "hybrid", 10)
-        first_ms = (time.perf_counter() - begun_at) * 1000
-        for text in texts[1:5]:
-            await client.recall(agent, text, "hybrid", 10)
-        found: dict[tuple[str, bool], Latency] = {}
-        for source in ("", RARE):
-            for mode, times in (await _times(client, agent, texts[:questions], source)).items():
-                found[mode, bool(source)] = Latency(percentile(times, 50), percentile(times, 99))
-    return first_ms, found
-
-
-async def _times(
-    client: Client, agent: str, texts: Sequence[str], source: str
-) -> dict[str, list[float]]:
-    times: dict[str, list[float]] = {mode: [] for mode in MODES}
-    for text in texts:
-        for mode in MODES:
-            begun_at = time.perf_counter()
-            ids = await client.recall(agent, text, mode, 10, source)
-            times[mode].append((time.perf_counter() - begun_at) * 1000)
-            if source and mode != "text" and len(ids) != RARE_COUNT:
-                raise RuntimeError(f"a rare source gave {len(ids)} of its {RARE_COUNT}")
-    return times
-
-
-def _many(size: int) -> tuple[list[Turn], list[str]]:
-    """Return so many turns of long conversations, and questions about them in random order."""
-    turns: list[Turn] = []
-    questions: list[str] = []
-    for talk in _endless():
-        turns += talk.turns
-        questions += [question.text for question in talk.questions]
-        if len(turns) >= size:
-            break
-    random.Random(size).shuffle(questions)
-    return turns[:size], questions
-
-
-def _endless() -> Iterator[Conversation]:
-    for seed in itertools.count(100):
-        yield build(seed, "tuning" if seed % 2 else "held_out", sessions=100)
-
-
-async def _fill(system: System, agent: str, turns: Sequence[Turn]) -> None:
-    """Write memories to the log; the service takes them in as it does those of any replica."""
-    now = datetime.now(UTC)
-    scope = Scope(agent, "me")
-    every = len(turns) // RARE_COUNT
-    waiting = iter(enumerate(turns))
-    async with _bus_of(system, "memory") as bus:
-
-        async def write() -> None:
-            for number, turn in waiting:
-                source = RARE if number % every == 0 else "api"
-                record = _record(scope, number, turn, source, now)
-                await bus.publish(scope.record("save"), encode(record), msg_id=record.id)
-
-        await asyncio.gather(*(write() for _ in range(4 * CONNECTIONS)))
-    async with clients(system, 1) as (client,):
-        path = f"/api/memories/stats?agentId={agent}"
-        async with asyncio.timeout(PATIENCE_S):
-            while (await client.call("GET", path))["memories"] < len(turns):
-                await asyncio.sleep(0.1)
-
-
-@asynccontextmanager
-async def _bus_of(system: System, role: str) -> AsyncIterator[Bus]:
-    """Connect to the system's broker as one of its services."""
-    seed = credentials.load(system.home / "nkeys", role)
-    bus = await Bus.connect(system.nats_url, role=role, seed=seed)
-    try:
-        yield bus
-    finally:
-        await bus.close()
-
-
-def _record(scope: Scope, number: int, turn: Turn, source: str, now: datetime) -> MemorySaved:
-    memory_id = token_of("bench", scope.agent, str(number))
-    return MemorySaved(
-        id=f"save-{memory_id}",
-        agent=scope.agent,
-        owner=scope.owner,
-        at=now,
-        by="user:me",
-        memory=Memory(
-            id=memory_id,
-            content=turn.text,
-            created_at=now,
-            occurred_at=turn.at,
-            source=source,
-            thread=turn.thread,
-        ),
-    )
-
-
-async def measure_rebuild(system: System) -> float:
-    """Make all indexes anew from the log; return the seconds for 10,000 records."""
-    async with clients(system, 1) as (client,):
-        records = int((await client.stats())["position"])
-        begun_at = time.perf_counter()
-        await client.call("POST", "/api/memories/rebuild", b"{}")
-        await _until_rebuilt(client)
-    return (time.perf_counter() - begun_at) * 10_000 / records
-
-
-async def _until_rebuilt(client: Client) -> None:
-    """Wait until a rebuild was seen to run, and then to have ended."""
-    async with asyncio.timeout(PATIENCE_S):
-        while (await client.stats())["rebuild"] is None:
-            await asyncio.sleep(0.01)
-    await client.until_found()

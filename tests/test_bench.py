@@ -43,6 +43,10 @@ def test_help_names_every_part() -> None:
         "timers",
         "resting",
         "month",
+        "retrieval",
+        "memory",
+        "upkeep",
+        "ageing",
         "--rounds",
     ):
         assert part in shown.stdout

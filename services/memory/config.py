@@ -35,10 +35,15 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Records of the log that go into SQLite in one transaction..."""
     batch_bytes: int = 2 * 1024 * 1024
     """...or so many bytes."""
+    gather_s: float = 0.02
+    """How soon after one transaction the next one begins, unless somebody waits for it: what is
+    saved meanwhile goes in together."""
     idle_s: float = 1.0
     """Without a record for so long before the end is reached, it's asked where the end is."""
     vectors_batch: int = 256
     """Memories that are embedded and handed to the index at once."""
+    vectors_gather_s: float = 0.1
+    """How soon after one round of those the next one begins."""
     vectors_flush_every: int = 16
     """Batches after which the index makes them last, while there are more to come."""
     again: Backoff = Backoff(0.1, 10.0)

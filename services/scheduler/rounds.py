@@ -15,6 +15,9 @@ FIRST_S: Final = 5.0
 """After becoming active (SPEC M-6)."""
 AGAIN_S: Final = 60.0
 """After a round that nobody answered, unless it comes sooner anyway."""
+REST: Final = 9.0
+"""While there is a backlog: so it takes a tenth of a core at most."""
+REST_S_MIN: Final = 1.0
 
 
 class Round(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,17 +55,30 @@ def wait_s(rounds: Sequence[Round], now_s: float) -> float:
 
 
 def after(
-    rounds: Sequence[Round], done: Round, now_s: float, *, was_answered: bool
+    rounds: Sequence[Round],
+    done: Round,
+    now_s: float,
+    *,
+    was_answered: bool,
+    more_after_s: float | None = None,
 ) -> tuple[Round, ...]:
     """Return the rounds after one of them was tried.
+
+    Args:
+        more_after_s: how long it took, if there is more to do than it did: then it comes again
+            after `REST` times as long.
 
     >>> rounds = begin(0.0, maintenance_s=1000.0, association_s=10.0)
     >>> [one.next_s for one in after(rounds, rounds[0], 7.0, was_answered=True)]
     [1007.0, 10.0]
     >>> [one.next_s for one in after(rounds, rounds[0], 7.0, was_answered=False)]
     [67.0, 10.0]
+    >>> [one.next_s for one in after(rounds, rounds[1], 7.0, was_answered=True, more_after_s=0.5)]
+    [5.0, 11.5]
     """
     pause_s = done.every_s if was_answered else min(done.every_s, AGAIN_S)
+    if more_after_s is not None:
+        pause_s = min(done.every_s, max(REST * more_after_s, REST_S_MIN))
     return tuple(
         msgspec.structs.replace(one, next_s=now_s + pause_s) if one.what == done.what else one
         for one in rounds

@@ -16,7 +16,7 @@ from vigil.bus.bus import Bus
 from vigil.clock import Clock
 from vigil.errors import VigilError
 from vigil.memory.client import MemoryClient
-from vigil.memory.operations.maintain import Maintain
+from vigil.memory.operations.maintain import Maintain, Maintained
 from vigil.observe import trace
 from vigil.settings.memory import MemorySection
 
@@ -52,11 +52,19 @@ class Upkeep:
             one = rounds.due(ahead, self._clock.monotonic())
             if one is None:
                 continue
-            was_answered = await self._ask(one)
+            begun_s = self._clock.monotonic()
+            done = await self._ask(one)
             now_s = self._clock.monotonic()
-            ahead = rounds.after(ahead, one, now_s, was_answered=was_answered)
+            ahead = rounds.after(
+                ahead,
+                one,
+                now_s,
+                was_answered=done is not None,
+                more_after_s=now_s - begun_s if done is not None and done.has_more else None,
+            )
 
-    async def _ask(self, one: Round) -> bool:
+    async def _ask(self, one: Round) -> Maintained | None:
+        """Ask for a pass; return what it did, if somebody answered."""
         trace.current.set(trace.new())
         try:
             done = await self._client.maintain_all(
@@ -64,9 +72,9 @@ class Upkeep:
             )
         except (VigilError, msgspec.MsgspecError) as error:
             log.info("no pass", action="scheduler.upkeep", what=one.what, error=str(error))
-            return False
+            return None
         log.info(
             "looked after", action="scheduler.upkeep", what=one.what, pruned=done.pruned,
             merged=done.merged, associated=done.associated,
         )  # fmt: skip
-        return True
+        return done

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from datetime import datetime, timedelta
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench.conversations import Conversation, Family, Question, build
-from services.memory.upkeep import merge
-from tests.support.memory_records import ANN, DAY, forgotten, memory_id, undone
+from bench import ageing
+from bench.conversations import Family, build
+from tests.support.memory_records import DAY, forgotten, memory_id, undone
 from tests.support.remembered import NOW, Remembered, remembered
-from vigil.contracts import MemoriesMerged
 from vigil.memory.answer_text import line
-from vigil.memory.operations.list import ListMemories
-from vigil.memory.summaries import is_unwritten
 
-DAYS = 400
 OLD = NOW - 10 * DAY
 NOTES = ("The plumber rang about the boiler", "The parcel went to number nine", "Gil fed the cat")
 
@@ -108,51 +103,22 @@ async def test_what_faded_is_found_by_asking_for_it(ann: Remembered) -> None:
 
 
 @pytest.mark.parametrize("family", ["held_out", "tuning"])
-async def test_a_year_of_maintenance_loses_no_evidence(ann: Remembered, family: Family) -> None:
-    """M-6, M-10: of old notes as much is found at 10 as before, and every one by its own words,
-    whatever a model made of their summaries."""
+async def test_a_year_of_upkeep_loses_no_evidence(
+    tmp_path: Path, ann: Remembered, family: Family
+) -> None:
+    """M-6, M-10: of old notes as much is found at 10 as without it, and every one by its own words,
+    whatever a model made of their summaries; the long form is `make bench ARGS=ageing`."""
     talk = build(21, family, sessions=8)
-    await _save(ann, talk)
-    before = await _evidence(ann, talk.questions, NOW)
-    rewritten = 0
-    for day in range(10, DAYS, 30):
-        await ann.maintain(NOW + timedelta(days=day))
-        rewritten += await _rewrite(ann, NOW + timedelta(days=day))
-    assert rewritten > len(talk.turns) // 10
-    end = NOW + timedelta(days=DAYS)
-    assert await _evidence(ann, talk.questions, end) >= before - 1
+    async with remembered(tmp_path / "without") as kept:
+        await ageing.save(kept, talk.turns)
+        without = await ageing.evidence(kept, talk)
+    done = await ageing.live(ann, talk)
+    assert done.rewritten > len(talk.turns) // 10
+    assert await ageing.evidence(ann, talk) >= without - 1
     labelled = sorted({number for question in talk.questions for number in question.evidence})
     for number in labelled:
         turn = talk.turns[number]
-        hits = (await ann.recall(turn.text, now=end, limit=5, thread=turn.thread)).hits
+        hits = (
+            await ann.recall(turn.text, now=ageing.end_of(talk), limit=5, thread=turn.thread)
+        ).hits
         assert memory_id(number + 1) in [hit.memory.id for hit in hits]
-
-
-async def _rewrite(ann: Remembered, now: datetime) -> int:
-    """Have a model that loses everything write all merged summaries anew; return how many."""
-    listed = await ann.store.list(ANN, ListMemories(types=("summary",), limit=200), now)
-    unwritten = [one for one in listed.memories if is_unwritten(one)]
-    for number, summary in enumerate(unwritten):
-        made = merge.rewritten(summary, f"Nothing of note, {number}.", is_tainted=False, now=now)
-        record = MemoriesMerged(
-            id=made.memory.id, agent=ANN.agent, owner=ANN.owner, at=now, by="session:x",
-            memory=made.memory, merged_ids=made.merged_ids,
-        )  # fmt: skip
-        await ann.append(ANN, record)
-    return len(unwritten)
-
-
-async def _save(ann: Remembered, talk: Conversation) -> None:
-    given: dict[str, Any] = {"created_at": NOW, "stability": "volatile"}
-    for turn in talk.turns:
-        await ann.save(turn.text, thread=turn.thread, occurred_at=turn.at, **given)
-
-
-async def _evidence(ann: Remembered, questions: Sequence[Question], now: datetime) -> float:
-    """Return how much of the evidence is among the first ten, in percent."""
-    shares = []
-    for question in questions:
-        hits = (await ann.recall(question.text, now=now, limit=10)).hits
-        found = {int(hit.memory.id, 16) - 1 for hit in hits}
-        shares.append(len(found & set(question.evidence)) / len(question.evidence))
-    return 100 * sum(shares) / len(shares)

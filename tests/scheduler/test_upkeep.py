@@ -28,6 +28,7 @@ class Memory:
         self.asked: list[str] = []
         self.at_once = self.most_at_once = 0
         self.takes_s = 0.0
+        self.has_more = False
         self._heard = asyncio.Condition()
 
     async def listen(self, stack: Stack) -> None:
@@ -45,7 +46,10 @@ class Memory:
             self._heard.notify_all()
         await asyncio.sleep(self.takes_s)
         self.at_once -= 1
-        await self._bus.send(msg.reply, msgspec.json.encode(Maintained(pruned=1)))
+        await self._bus.send(msg.reply, msgspec.json.encode(self._done()))
+
+    def _done(self) -> Maintained:
+        return Maintained(pruned=1, has_more=self.has_more)
 
     async def until(self, what: str, count: int) -> None:
         async with asyncio.timeout(20), self._heard:
@@ -74,6 +78,33 @@ async def test_both_passes_are_asked_for_again_and_again(tmp_path: Path) -> None
 
 
 @pytest.mark.usefixtures("fast")
+async def test_a_backlog_is_gone_on_with_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """M-5: after a rest by how long the pass took, not after all of the time between two."""
+    told: list[float | None] = []
+    after = rounds.after
+
+    def noted(*args: Any, more_after_s: float | None, **kwargs: Any) -> tuple[rounds.Round, ...]:
+        told.append(more_after_s)
+        return after(*args, more_after_s=more_after_s, **kwargs)
+
+    monkeypatch.setattr(rounds, "after", noted)
+    often = {"maintenance_every_s": 3600.0, "association_every_s": 0.1}
+    async with running_stack(tmp_path, (), memory=often) as stack:
+        memory = Memory()
+        memory.takes_s = 0.01
+        await memory.listen(stack)
+        await stack.start("scheduler")
+        await memory.until("association", 2)
+        memory.has_more = True
+        seen = len(memory.asked)
+        await memory.until("association", seen + 2)
+    assert told[0] is None
+    assert (told[-1] or 0.0) >= memory.takes_s
+
+
+@pytest.mark.usefixtures("fast")
 async def test_only_the_active_one_asks(tmp_path: Path) -> None:
     """M-6: of two schedulers, the one with the lease."""
     rare = {"maintenance_every_s": 3600.0, "association_every_s": 3600.0}
@@ -98,19 +129,26 @@ async def test_without_memory_the_scheduler_goes_on(tmp_path: Path) -> None:
         assert stack.contexts["scheduler"].health().ready
 
 
-@given(st.lists(st.tuples(st.floats(0.0, 500.0), st.booleans()), max_size=50))
-def test_rounds_are_never_lost_and_never_pile_up(steps: list[tuple[float, bool]]) -> None:
+@given(
+    st.lists(
+        st.tuples(st.floats(0.0, 500.0), st.booleans(), st.none() | st.floats(0.0, 60.0)),
+        max_size=50,
+    )
+)
+def test_rounds_are_never_lost_and_never_pile_up(
+    steps: list[tuple[float, bool, float | None]],
+) -> None:
     """M-5, M-6: whatever the pauses and answers are, each kind has one next time, and it comes."""
     now = 0.0
     ahead = rounds.begin(now, maintenance_s=100.0, association_s=10.0)
-    for pause_s, was_answered in steps:
+    for pause_s, was_answered, more_after_s in steps:
         now += pause_s
         one = rounds.due(ahead, now)
         assert (one is None) is (rounds.wait_s(ahead, now) > 0)
         if one is None:
             continue
         assert one.next_s == min(other.next_s for other in ahead)
-        ahead = rounds.after(ahead, one, now, was_answered=was_answered)
+        ahead = rounds.after(ahead, one, now, was_answered=was_answered, more_after_s=more_after_s)
         assert sorted(other.what for other in ahead) == ["association", "maintenance"]
         assert all(other.next_s <= now + other.every_s for other in ahead)
         assert rounds.due(ahead, now) is not one

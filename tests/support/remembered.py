@@ -74,7 +74,14 @@ class Remembered:
 
     async def maintain(self, now: datetime, scope: Scope = ANN) -> Maintained:
         """Run a pass at a moment."""
-        return await Passes(self.store, self.index, self.append, Still(now)).maintain([scope])
+        return await self._passes(now).maintain([scope])
+
+    async def associate(self, now: datetime, scope: Scope = ANN) -> Maintained:
+        """Run a pass of association at a moment."""
+        return await self._passes(now).associate([scope])
+
+    def _passes(self, now: datetime) -> Passes:
+        return Passes(self.store, self.index, self.append, Still(now))
 
     def _entry(self, content: str, scope: Scope, fields: dict[str, Any]) -> Entry:
         self._seq += 1

@@ -55,7 +55,6 @@ _SMALL: Final = frozenset(
     "的了吗呢是在我你他她们和就都也很不有这那么什哪谁のはがをにでとも은는이가을를에"
 )
 """Single letters of those scripts that carry no topic."""
-_BETWEEN: Final = re.compile(f"[{''.join(sorted(_SMALL))}]+")
 
 
 def index_terms(text: str, happened_at: datetime | None = None) -> str:
@@ -93,21 +92,17 @@ def _searched(text: str) -> tuple[list[str], str]:
 
 
 def searched_as_written(text: str) -> list[str]:
-    """Return the same words as they are written, capitals and all; unspaced scripts by their runs
-    between the letters that carry no topic.
+    """Return the same words as they are written, capitals and all, but none of unspaced scripts.
 
     >>> searched_as_written("What did Melanie's kids buy in the shop?")
     ['Melanie', 'kids', 'buy', 'shop']
-    >>> searched_as_written("弟の仕事は")
-    ['弟', '仕事']
+    >>> searched_as_written("Marigold はどこ")
+    ['Marigold']
     """
     kept = set(searched(text))
-    found = (
-        word
-        for token in _TOKEN.finditer(text)
-        for word in _BETWEEN.split(_SUFFIX.sub("", token.group()))
-    )
-    return [word for word in dict.fromkeys(found) if not kept.isdisjoint(_words(word))]
+    spaced = (token.group() for token in _TOKEN.finditer(text) if not token["unspaced"])
+    found = dict.fromkeys(_SUFFIX.sub("", token) for token in spaced)
+    return [word for word in found if not kept.isdisjoint(_words(word))]
 
 
 def speaker(text: str) -> frozenset[str]:

@@ -58,6 +58,9 @@ class Projector:
         self._clock = clock
         self._counts = counts
         self._moved = asyncio.Condition()
+        self._awaited = asyncio.Event()
+        """Set while somebody waits for what comes in."""
+        self._waiting = 0
         self.total: int | None = None
         """The last sequence of the log when it began to read; None: not known yet."""
         self.caught_up = asyncio.Event()
@@ -95,11 +98,23 @@ class Projector:
             await follower.close()
 
     async def _follow(self, follower: Follower) -> None:
+        loop = asyncio.get_running_loop()
+        begun_at = 0.0
         while True:
             if not self.caught_up.is_set() and not await self._has_more(follower):
                 continue
             await follower.arrived()
+            if self.caught_up.is_set():
+                await self._gather(begun_at + self._limits.gather_s - loop.time())
+            begun_at = loop.time()
             await self._apply(self._batch(follower))
+
+    async def _gather(self, pause_s: float) -> None:
+        """Let more come in, shortly after another batch, unless somebody waits for this one."""
+        if pause_s > 0:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause_s):
+                    await self._awaited.wait()
 
     async def _has_more(self, follower: Follower) -> bool:
         """Tell, on the way to the end of the log, whether something arrived; find the end."""
@@ -169,11 +184,17 @@ class Projector:
         """Wait until everything up to `seq` is in; return whether it is."""
         if self.position >= seq:
             return True
+        self._waiting += 1
+        self._awaited.set()
         try:
             async with asyncio.timeout(timeout_s), self._moved:
                 await self._moved.wait_for(lambda: self.position >= seq)
         except TimeoutError:
             return False
+        finally:
+            self._waiting -= 1
+            if not self._waiting:
+                self._awaited.clear()
         return True
 
 

@@ -93,13 +93,16 @@ class Vectorizer:
     async def run(self) -> None:
         """Work until cancelled. Raises only what is a fault of ours."""
         failures = 0
+        loop = asyncio.get_running_loop()
         while True:
+            begun_at = loop.time()
             try:
                 if not self._is_open:
                     await self._open()
                 if not await self._work_off():
                     failures = 0
                     await self._awake.wait()
+                    await asyncio.sleep(begun_at + self._limits.vectors_gather_s - loop.time())
             except Unavailable as error:
                 self._is_open = False
                 is_known, self.problem = self.problem == str(error), str(error)

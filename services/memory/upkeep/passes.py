@@ -13,6 +13,8 @@ import sqlite3
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, Final, Literal
 
+import msgspec
+
 from vigil.clock import Clock
 from vigil.contracts import (
     MemoriesAssociated,
@@ -148,16 +150,19 @@ class Passes:
                 written by then stands.
         """
         deadline = self._clock.monotonic() + ASSOCIATION_S
-        associated = 0
+        associated, has_more = 0, False
         for scope in self._in_turn(scopes):
             self._next = scope
             if self._clock.monotonic() >= deadline:
+                has_more = True
                 break
-            associated += await self._associate(scope, deadline)
+            found = await self._associate(scope, deadline)
+            associated += len(found.edges)
+            has_more |= found.is_full
         else:
             self._next = None
         message = f"{_counted(associated, 'association', 'associations')} made."
-        return Maintained(associated=associated, message=message)
+        return Maintained(associated=associated, has_more=has_more, message=message)
 
     def _in_turn(self, scopes: Sequence[Scope]) -> list[Scope]:
         """Return all scopes, beginning where the last pass had no time left."""
@@ -165,10 +170,10 @@ class Passes:
         first = ordered.index(self._next) if self._next in ordered else 0
         return ordered[first:] + ordered[:first]
 
-    async def _associate(self, scope: Scope, deadline: float) -> int:
+    async def _associate(self, scope: Scope, deadline: float) -> Associations:
         place = await self._store.place(scope)
         if place is None:
-            return 0
+            return Associations((), 0)
         before = await self._store.read(lambda db: work.looked_through(db, place))
         found = await self._look(scope, place, before, deadline)
         if found.through > before:
@@ -176,19 +181,25 @@ class Passes:
             about = self._about(scope, "associate", str(found.through), *edges)
             record = MemoriesAssociated(**about, edges=found.edges, through=found.through)
             await self._append(scope, record)
-        return len(found.edges)
+        return found
 
     async def _look(self, scope: Scope, place: Place, before: int, deadline: float) -> Associations:
         """Look at memories until there are edges enough, or nothing more to look at."""
         looked: list[Looked] = []
         found = Associations((), before)
-        while not found.is_full and len(looked) < LOOKED_PER_PASS:
+        while not found.is_full:
             batch = await self._unlooked(place, max(before, found.through))
+            if not batch:
+                break
+            edges = len(found.edges)
             for memory in batch:
                 looked.append(await self._look_at(scope, place, memory))
+                edges += len(looked[-1].near)
+                if edges >= decide.EDGES_PER_PASS:
+                    break  # each is a search; those whose edges don't fit would be for nothing
             found = decide.associate(looked, before)
-            if not batch or self._clock.monotonic() >= deadline:
-                break
+            if len(looked) >= LOOKED_PER_PASS or self._clock.monotonic() >= deadline:
+                found = msgspec.structs.replace(found, is_full=True)
         return found
 
     async def _unlooked(self, place: Place, after: int) -> list[Unlooked]:

@@ -23,6 +23,8 @@ class Maintained(Reply, frozen=True, kw_only=True):
     observed: int = 0
     """Observations that were made of what comes up again and again."""
     associated: int = 0
+    has_more: bool = False
+    """There is more to associate than one pass takes."""
     message: str = ""
 
 

@@ -1,0 +1,90 @@
+"""Memory as a program of the owner asks for it, over HTTP, and as a service does, on the bus."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+from bench.conversations import Turn
+from bench.load import Http, connect_http
+from bench.system import System
+from vigil.bus.bus import Bus
+from vigil.settings import credentials
+
+CONNECTIONS: Final = 32
+PATIENCE_S: Final = 240.0
+
+
+class Client:
+    """One connection that asks as a program of the owner would."""
+
+    def __init__(self, system: System, http: Http) -> None:
+        self._http = http
+        self._headers = (
+            f" HTTP/1.1\r\nhost: {urlsplit(system.url).netloc}\r\n"
+            f"authorization: Bearer {system.token}\r\ncontent-type: application/json\r\n"
+        )
+
+    async def call(self, method: str, path: str, body: bytes = b"") -> Any:
+        head = f"{method} {path}{self._headers}".encode()
+        status, answer = await self._http.post(head, body)
+        if status not in (200, 201, 202):
+            raise RuntimeError(f"{method} {path}: {status}: {answer!r}")
+        return json.loads(answer)
+
+    async def save(self, agent: str, turn: Turn) -> str:
+        """Post a turn; return the memory's id."""
+        body = {
+            "content": turn.text,
+            "occurredAt": turn.at.isoformat(),
+            "agentId": agent,
+        }
+        if turn.thread:
+            body["threadId"] = turn.thread
+        return str((await self.call("POST", "/api/memories", json.dumps(body).encode()))["id"])
+
+    async def recall(
+        self, agent: str, text: str, mode: str, limit: int, source: str = ""
+    ) -> list[str]:
+        """Return the ids of what is found."""
+        path = f"/api/memories?agentId={agent}&mode={mode}&limit={limit}&source={source}"
+        found = await self.call("GET", f"{path}&q={quote(text)}")
+        return [memory["id"] for memory in found["memories"]]
+
+    async def stats(self) -> dict[str, Any]:
+        found: dict[str, Any] = await self.call("GET", "/api/memories/stats")
+        return found
+
+    async def until_found(self) -> None:
+        """Wait until everything that is stored is in both indexes."""
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                found = await self.stats()
+                if found["rebuild"] is None and found["vectors_position"] >= found["position"]:
+                    return
+                await asyncio.sleep(0.05)
+
+
+@asynccontextmanager
+async def clients(system: System, count: int) -> AsyncIterator[list[Client]]:
+    connections = [await connect_http(system.url) for _ in range(count)]
+    try:
+        yield [Client(system, http) for http in connections]
+    finally:
+        for http in connections:
+            http.close()
+
+
+@asynccontextmanager
+async def bus_of(system: System, role: str) -> AsyncIterator[Bus]:
+    """Connect to the system's broker as one of its services."""
+    seed = credentials.load(system.home / "nkeys", role)
+    bus = await Bus.connect(system.nats_url, role=role, seed=seed)
+    try:
+        yield bus
+    finally:
+        await bus.close()
