@@ -96,7 +96,8 @@ def pytest_asyncio_loop_factories(
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: _place(item.path))
+    places = {path: _place(path) for path in {item.path for item in items}}
+    items.sort(key=lambda item: places[item.path])
     if config.getoption("--quick"):
         pure = [item for item in items if _is_pure(item)]
         config.hook.pytest_deselected(items=[item for item in items if not _is_pure(item)])

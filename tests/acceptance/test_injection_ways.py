@@ -34,6 +34,7 @@ from tests.acceptance.test_injections import (
 )
 from tests.gateway.test_gateway_hooks import OLD, post, signed
 from tests.support.board_tasks import find, keep, task_of
+from tests.support.examples import repeats
 from tests.support.goal_records import goal_of
 from tests.support.grants import give, grant_of
 from tests.support.injections import WRAPS, corpus, order_of, targets
@@ -65,7 +66,7 @@ from vigil.settings import tokens
 from vigil.subjects import SessionKey
 from vigil.timetable import watched
 
-SHARE: Final = 8
+SHARE: Final = repeats(8, fast=3)
 """Texts of each way."""
 Bring = Callable[[Arena, int], Awaitable[None]]
 
@@ -325,6 +326,7 @@ def is_leaking(given: object) -> bool:
     return LOCKER in json.dumps(given)
 
 
+@pytest.mark.repeated
 async def test_no_way_in_makes_an_obedient_model_act(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

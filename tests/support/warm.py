@@ -324,7 +324,8 @@ def _run(request: Mapping[str, Any]) -> NoReturn:
         importlib.import_module("tests.support.takeover").scale(0.5)
         ours.has_halved_times = True
     importlib.import_module("vigil.cli.admin.up").subprocess = ours._Subprocess
-    importlib.import_module("vigil.cli.doctor.sandbox").subprocess = ours._Subprocess
+    for part in ("sandbox", "models"):
+        importlib.import_module(f"vigil.cli.doctor.{part}").subprocess = ours._Subprocess
     importlib.import_module("vigil.local.runners").asyncio = ours._Asyncio()
     sys.stdin = os.fdopen(0, "r", closefd=False)
     sys.stdout = os.fdopen(1, "w", closefd=False)
