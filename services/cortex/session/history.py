@@ -66,6 +66,9 @@ class History:
         self._context_tokens = context_tokens
         self._chunks: list[Chunk] = []
         self._tokens = 0
+        self._rows = 0
+        self._is_swayed = False
+        """Whether anything of the chunks is (`swayed`)."""
         self._measured: Measured | None = None
         self.summary = ""
         self._summary: Row | None = None
@@ -120,7 +123,9 @@ class History:
             chunk = chunk_of(turn_seq, turn)
             self._chunks.append(chunk)
             self._tokens += chunk.tokens
-            if length(self._chunks) > self._limit:
+            self._rows += len(chunk.rows)
+            self._is_swayed = self._is_swayed or swayed([chunk])
+            if self._rows > self._limit and length(self._chunks) > self._limit:
                 self._keep(newest(self._chunks, self._kept))
         self._measured = measure(turn, self._row_tokens) or self._measured
 
@@ -132,6 +137,8 @@ class History:
     def _keep(self, chunks: Iterable[Chunk]) -> None:
         self._chunks = list(chunks)
         self._tokens = sum(chunk.tokens for chunk in self._chunks)
+        self._rows = sum(len(chunk.rows) for chunk in self._chunks)
+        self._is_swayed = swayed(self._chunks)
 
     # ------------------------------------------------------------ what the model sees
 
@@ -158,7 +165,9 @@ class History:
         room = window.room(FILL_MAX) - taken - tokens_of_rows(task)
         is_fitting = self._row_tokens - taken + tokens_of_rows(more) <= room
         shown = trim([*known, *more], None if is_fitting else room)
-        if not any(row.source == "task" and isinstance(row.blocks[0], TextBlock) for row in shown):
+        if task and not any(
+            row.source == "task" and isinstance(row.blocks[0], TextBlock) for row in shown
+        ):
             shown = [*task, *shown]
         summaries = [row for row in (inherited.summary, self._summary) if row is not None]
         return (*summaries, *shown)
@@ -167,7 +176,7 @@ class History:
     def is_tainted(self) -> bool:
         """Whether untrusted content stands in what the model is shown (SPEC X-3)."""
         is_inheritance_tainted = self.inherited is not None and self.inherited.is_tainted
-        return self._is_summary_tainted or is_inheritance_tainted or swayed(self._chunks)
+        return self._is_summary_tainted or is_inheritance_tainted or self._is_swayed
 
     @property
     def newest(self) -> tuple[Row, ...]:

@@ -52,7 +52,7 @@ class ShownFiles:
         Raises:
             ModelError: no answer, or the files can't be read now.
         """
-        if not any(files_of(request.rows)):
+        if not files_of(request.rows):
             return await answer(request)
         shown = await with_files(self._bus, request, chosen.sight)
         taken = [hash_ for hash_ in shown.files if self._is_taken.get((chosen.name, hash_))]
@@ -119,7 +119,7 @@ def _taken(row: Row, sight: Sight) -> Row:
 
 
 def _fitting(rows: Sequence[Row]) -> list[Row]:
-    left_out = crowded_out(list(files_of(rows)))
+    left_out = crowded_out(files_of(rows))
     whys = iter([CROWDED] * left_out)
     return [_worded(row, [next(whys, "") for _ in files_of([row])]) for row in rows]
 

@@ -12,7 +12,6 @@ high, and is never too low as long as the estimate covers the call.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, date
 from typing import Final, TypeVar
@@ -35,7 +34,7 @@ from ..core.context.window import tokens_of_bytes, tokens_of_text
 from . import accounts
 from .accounts import AGAIN_AFTER, LINKS, Amount, BudgetExceeded, Notice, PaidCall, chain_of
 from .ledger import entered
-from .model import ModelAnswer, ModelRequest
+from .model import ModelAnswer, ModelRequest, ToolSpec
 
 ATTEMPTS_MAX: Final = 200
 """Lost races before it gives up; in each somebody wins, so only replicas' number counts."""
@@ -47,6 +46,9 @@ SYSTEM: Final = ("instructions", "identity", "bulletin")
 """The blocks of a system prompt, in their order."""
 SOURCES: Final = {"system": "summary", "tool": "results", "external": "outside"}
 """What a row of the history is called that isn't called by its source."""
+TOOLS_COUNTED_MAX: Final = 64
+_counted: Final[dict[int, tuple[tuple[ToolSpec, ...], int]]] = {}
+"""By the identity of a tuple of tools: that, and its bytes."""
 _T = TypeVar("_T", bound=msgspec.Struct)
 _Rewrite = Callable[[tuple[bytes | None, ...]], Sequence[msgspec.Struct | None]]
 """None: that entry stays as it is."""
@@ -249,10 +251,21 @@ def estimate(request: ModelRequest) -> Estimate:
 
     See `core.context.window` and `.sight` for why that is more than what most calls take.
     """
-    sent = len(msgspec.json.encode((request.rows, request.tools)))
+    sent = len(msgspec.json.encode(request.rows)) + bytes_of_tools(request.tools)
     sent += sum(len(part.encode()) for part in (*request.system, request.present))
     tokens = tokens_of_bytes(sent) + media_tokens(request.rows)
     return Estimate(input_tokens=tokens, output_tokens=request.max_tokens)
+
+
+def bytes_of_tools(tools: tuple[ToolSpec, ...]) -> int:
+    """Return how long tools are as JSON. Most requests have the very same ones: counted once."""
+    found = _counted.get(id(tools))
+    if found is None or found[0] is not tools:
+        if len(_counted) >= TOOLS_COUNTED_MAX:
+            _counted.clear()
+        found = tools, len(msgspec.json.encode(tools)) if tools else 0
+        _counted[id(tools)] = found
+    return found[1]
 
 
 def parts_of(request: ModelRequest) -> dict[str, int]:
@@ -261,20 +274,17 @@ def parts_of(request: ModelRequest) -> dict[str, int]:
     `person`, `agent`, `results` and the like are rows of the history by their source; `files` is
     what attachments in them take.
     """
-    parts: Counter[str] = Counter()
-    if request.tools:
-        parts["tools"] = tokens_of_bytes(len(msgspec.json.encode(request.tools)))
+    parts: dict[str, int] = {"tools": tokens_of_bytes(bytes_of_tools(request.tools))}
     for name, text in zip(SYSTEM, request.system, strict=False):
         parts[name] = tokens_of_text(text)
+    rows: dict[str, list[Row]] = {}
     for row in request.rows:
-        parts[_name_of(row)] += tokens_of_bytes(len(msgspec.json.encode(row)))
+        rows.setdefault(row.source, []).append(row)
+    for source, alike in rows.items():
+        parts[SOURCES.get(source, source)] = tokens_of_bytes(len(msgspec.json.encode(alike)))
     parts["files"] = media_tokens(request.rows)
     parts["situation"] = tokens_of_text(request.present)
     return {name: tokens for name, tokens in parts.items() if tokens}
-
-
-def _name_of(row: Row) -> str:
-    return SOURCES.get(row.source, row.source)
 
 
 def telling(answer: ModelAnswer, request: ModelRequest) -> ModelAnswer:

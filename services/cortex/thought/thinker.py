@@ -303,7 +303,12 @@ class Thinker:
         return ModelRequest(
             session_key=str(key),
             system=self._system(key, policy.profile, known),
-            rows=tuple([row if _is_as_it_is(row) else self._shown(row) for row in rows]),
+            rows=tuple(
+                [
+                    row if row.source in _AS_IT_IS and not row.by else self._shown(row)
+                    for row in rows
+                ]
+            ),
             tools=self._toolbox.specs(policy.profile),
             max_tokens=self._max_tokens(policy.profile),
             timeout_s=self._config.timeout_s,
@@ -377,10 +382,6 @@ class Thinker:
             case _:
                 return row
         return msgspec.structs.replace(row, blocks=(TextBlock(text=text), *row.blocks[1:]))
-
-
-def _is_as_it_is(row: Row) -> bool:
-    return row.source in _AS_IT_IS and not row.by
 
 
 def _under_way(state: State) -> tuple[str, ...]:

@@ -104,8 +104,11 @@ def decide(
         more: rows of the turn in the making.
         summary: what stands for all that was before.
     """
+    tokens = sum([chunk.tokens for chunk in chunks]) + tokens_of_rows(more)
+    fill = window.fill(tokens + summary_tokens(summary))
+    if fill < SUMMARISE_AT[-1][0]:
+        return None
     load = _Load(chunks, more, summary)
-    fill = window.fill(load.total)
     if fill >= DROP_AT:
         count = _drop(load, window)
         return None if count is None else CompactionPlan(kind="drop", count=count, fill=fill)

@@ -179,17 +179,21 @@ def trim(rows: Sequence[Row], tokens_max: int | None) -> list[Row]:
     to fit. The newest results are shown with their call, whatever they take: nothing of the
     exchange would be left otherwise.
     """
+    kept = list(rows) if tokens_max is None else _newest_within(rows, tokens_max)
+    while kept and any(isinstance(block, ToolResultBlock) for block in kept[0].blocks):
+        kept.pop(0)
+    return kept
+
+
+def _newest_within(rows: Sequence[Row], tokens_max: int) -> list[Row]:
     kept: list[Row] = []
     left = tokens_max
     for row in reversed(rows):
-        if left is not None:
-            left -= tokens_of_row(row)
-            if left < 0 and not _is_torn(kept):
-                break
+        left -= tokens_of_row(row)
+        if left < 0 and not _is_torn(kept):
+            break
         kept.append(row)
     kept.reverse()
-    while kept and any(isinstance(block, ToolResultBlock) for block in kept[0].blocks):
-        kept.pop(0)
     return kept
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -40,8 +41,9 @@ def query_of(loop: Loop, rows: Sequence[Row]) -> str:
     was held back for quiet hours names nothing to look for.
     """
     if loop.is_direct:
-        told = [_text(row) for row in rows if row.source == "person"]
-        return shortened("\n".join(told[-len(loop.joined) - 1 :]))
+        said = (_text(row) for row in reversed(rows) if row.source == "person")
+        newest = list(islice(said, len(loop.joined) + 1))
+        return shortened("\n".join(reversed(newest)))
     if loop.follow_up is not None:
         is_own = not (loop.timer_id or "").startswith(OUTSIDE)
         return shortened(loop.follow_up.reason) if is_own else ""

@@ -7,7 +7,7 @@ worker) may take less, and a request holds only so many: the others are named by
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -125,14 +125,14 @@ def parted(files: Iterable[Attachment], sight: Sight) -> tuple[list[str], list[A
 
 def media_tokens(rows: Iterable[Row]) -> int:
     """Return the estimate for all files that rows show."""
-    return sum(tokens_of(file) for file in files_of(rows))
+    return sum(map(tokens_of, files_of(rows)))
 
 
-def files_of(rows: Iterable[Row]) -> Iterator[Attachment]:
-    for row in rows:
-        for block in row.blocks:
-            if isinstance(block, AttachmentBlock):
-                yield block.file
+def files_of(rows: Iterable[Row]) -> list[Attachment]:
+    """Return the files that rows show, the oldest first."""
+    return [
+        block.file for row in rows for block in row.blocks if isinstance(block, AttachmentBlock)
+    ]
 
 
 def crowded_out(files: Sequence[Attachment]) -> int:
