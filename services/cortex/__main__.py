@@ -10,6 +10,8 @@ from collections.abc import Callable
 from functools import partial
 
 from vigil import runtime
+from vigil.board.followed import FollowedBoard
+from vigil.board.kept import BULLETINS, PREFERENCES
 from vigil.bus.lease import Leases
 from vigil.bus.shared import SharedFollower
 from vigil.circuits import Circuits
@@ -72,12 +74,14 @@ async def serve(context: Context) -> None:
     )
     careful = asyncio.Lock()
     events = SharedFollower(context.bus, lambda key: key.in_all)
+    board = FollowedBoard(context.bus, PREFERENCES, BULLETINS)
 
     def open_session(key: SessionKey, on_rest: Callable[[], None]) -> Session:
         return Session(
             key,
             bus=context.bus,
             events=events,
+            board=board,
             clock=context.clock,
             new_id=context.new_id,
             thinker=thinker,
@@ -122,6 +126,7 @@ async def serve(context: Context) -> None:
         asyncio.create_task(rounds.run(), name="cortex-rounds"),
         asyncio.create_task(SignalProjector(context).run(), name="cortex-signals"),
         asyncio.create_task(circuits.follow(), name="cortex-circuits"),
+        asyncio.create_task(board.follow(), name="cortex-board"),
     ]
     try:
         await engine.run(context.ready.set)

@@ -8,13 +8,12 @@ from typing import Any, Final
 
 from vigil import crash
 from vigil.board.asked import read_goals
-from vigil.board.kept import ACTIONS, BULLETINS, KeptBoard
-from vigil.board.preferences import OwnersPreferences
+from vigil.board.followed import FollowedBoard
+from vigil.board.kept import ACTIONS, BULLETINS, PREFERENCES, KeptBoard
 from vigil.bus.bus import Bus
 from vigil.clock import Clock
 from vigil.contracts import Loop, Row, State, TextBlock
 from vigil.contracts.board import BoardBulletin
-from vigil.contracts.board.bulletin import CURRENT
 from vigil.settings.sections import Person
 from vigil.subjects import SessionKey
 
@@ -48,6 +47,7 @@ class SessionDesk:
         key: SessionKey,
         *,
         bus: Bus,
+        board: FollowedBoard,
         clock: Clock,
         thinker: Thinker,
         toolbox: Toolbox,
@@ -65,9 +65,8 @@ class SessionDesk:
         self._thinker = thinker
         self._toolbox = toolbox
         self._memory = memory
-        self._bulletins = KeptBoard(bus, BULLETINS)
+        self._board = board
         self._actions = KeptBoard(bus, ACTIONS)
-        self._preferences = OwnersPreferences(bus, key.scope)
         self._policy = policy
         self._person = person
         self._context_tokens = context_tokens
@@ -122,17 +121,18 @@ class SessionDesk:
         """Return what memory has on what began the loop, and how the person likes things."""
         if not self._policy.profile.knows_person:
             return KnownAtStart()
-        memories, preferences, bulletin = await asyncio.gather(
-            self._memory.recall(loop, rows), self._preferences.now(), self._bulletin()
+        return KnownAtStart(
+            memories=await self._memory.recall(loop, rows),
+            preferences=await self._board.all(PREFERENCES, self._key.scope),
+            bulletin=await self._bulletin(),
         )
-        return KnownAtStart(memories=memories, preferences=preferences, bulletin=bulletin)
 
     async def _bulletin(self) -> BoardBulletin | None:
         """Return what the session is shown of, if its kind is; nothing says nothing."""
         if not self._policy.profile.bulletin:
             return None
-        found = await self._bulletins.find([self._key.scope], CURRENT)
-        return None if found is None or found.entity.is_empty else found.entity
+        there = await self._board.all(BULLETINS, self._key.scope)
+        return next((one for one in there if not one.is_empty), None)
 
     def _conclude(self, draft: Draft, answer: ModelAnswer) -> None:
         conclude = draft.profile.conclude
@@ -198,7 +198,9 @@ class SessionDesk:
         """Read the owner's goals, preferences and actions. See `Desk.board`."""
         whose = self._key.scope
         goals, preferences, actions = await asyncio.gather(
-            read_goals(self._bus, whose), self._preferences.now(), self._actions.all(whose)
+            read_goals(self._bus, whose),
+            self._board.all(PREFERENCES, whose),
+            self._actions.all(whose),
         )
         return OwnersBoard(
             goals=tuple(one.goal for one in goals),

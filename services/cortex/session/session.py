@@ -13,6 +13,7 @@ import structlog
 
 from vigil import crash
 from vigil.board.asked import read_asked
+from vigil.board.followed import FollowedBoard
 from vigil.board.grants import OwnersGrants
 from vigil.bus.bus import Bus, Message
 from vigil.bus.shared import SharedFollower
@@ -60,6 +61,7 @@ class Session:
         *,
         bus: Bus,
         events: SharedFollower,
+        board: FollowedBoard,
         clock: Clock,
         new_id: Callable[[], str],
         thinker: Thinker,
@@ -76,7 +78,7 @@ class Session:
         toolbox: Toolbox,
         on_rest: Callable[[], None] = lambda: None,
     ) -> None:
-        """`events`: of all sessions; `on_rest`: called when no wake is held any more."""
+        """`events`, `board`, `careful`: of all sessions; `on_rest`: called once no wake is held."""
         self.key = key
         self._bus = bus
         self._clock = clock
@@ -89,7 +91,6 @@ class Session:
         self._new_history = functools.partial(History, history_rows, context_tokens)
         self._idle_release_s = idle_release_s
         self._careful = careful
-        """Shared by the sessions of a replica: see `_take_over`."""
         self._incoming = Inbox(events, key)
         self._log = session_log.Loaded(state=State(), turn_seq=0, history=self._new_history())
         self._counts = counts
@@ -97,6 +98,7 @@ class Session:
         self._desk = SessionDesk(
             key,
             bus=bus,
+            board=board,
             clock=clock,
             thinker=thinker,
             toolbox=toolbox,
@@ -252,8 +254,7 @@ class Session:
         return msgspec.structs.replace(moment, unsaid=unsaid)
 
     async def _moment_after(self, call: asyncio.Future[Any]) -> Moment:
-        """Return the moment, with what is on the board that the model's answer calls for: what the
-        person allowed beforehand, their tasks and goals."""
+        """Return the moment, with what the model's answer calls for of the person's board."""
         if call.exception() is not None or not isinstance(call.result(), ModelAnswer):
             return self._moment()
         names = [b.name for b in call.result().blocks if isinstance(b, ToolUseBlock)]
@@ -321,10 +322,7 @@ class Session:
         call = asyncio.ensure_future(question.answer)
         try:
             await asyncio.sleep(0)
-            while not call.done():
-                message = await self._incoming.during(call)
-                if message is None:
-                    break
+            while not call.done() and (message := await self._incoming.during(call)) is not None:
                 is_over, draft = await self._meanwhile(draft, message)
                 if is_over:
                     return draft if draft.is_dirty else None

@@ -59,21 +59,3 @@ async def learn(
         except WrongLastSequence:
             continue
     raise Unavailable(f"{lesson.key}: others change it all the time")
-
-
-class OwnersPreferences:
-    """The preferences of one owner and agent, read again when there is news."""
-
-    def __init__(self, bus: Bus, whose: Scope) -> None:
-        self._board = KeptBoard(bus, PREFERENCES)
-        self._whose = whose
-        self._place = 0
-        self._found: tuple[BoardPreference, ...] = ()
-
-    async def now(self) -> tuple[BoardPreference, ...]:
-        """Return them as they are, removed ones, too. Raises: Unavailable."""
-        place = await self._board.last(self._whose)
-        if place != self._place:
-            self._found = tuple([one.entity for one in await self._board.all(self._whose)])
-            self._place = place
-        return self._found
