@@ -126,6 +126,7 @@ WARNINGS: Final = {
 }
 
 INFOS: Final = {
+    "board.unfollowed": "the board can't be followed: it's read for each answer until it can",
     "broker.moved": "older data was moved to its account",
     "broker.partitions": "the log keeps those it was begun with, whatever is set",
     "broker.ready": "the broker answers",
