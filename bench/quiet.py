@@ -1,5 +1,7 @@
 """What an hour costs in which nothing happens, for one person and for 50, and what a cycle adds.
 
+Each has an agent that keeps up by itself, and a mind with a goal that isn't due.
+
 All services run in this process, with a clock that is moved. CPU is that of an idle system, which
 is measured in real time, and of the looks of an hour, which are measured by moving it.
 """
@@ -26,9 +28,13 @@ from vigil.contracts import decode_slot
 
 HOURS: Final = 6
 HALF_HOUR_S: Final = 1800.0
+YEAR_S: Final = 31_536_000
 NOTICED_S: Final = 1.5
 """In which a clock that was moved is noticed, and what is due is looked at."""
-IDLE_S: Final = 15.0
+IDLE_S: Final = 30.0
+"""In it, CPU that is told in hundredths of a second comes to 1.2 s an hour."""
+RELEASED_S: Final = 12.0
+"""After which no session is open any more: see `sessions.idle_release_s`."""
 MANY: Final = 50
 RUNS: Final = 15
 WITHIN_S: Final = 60.0
@@ -40,7 +46,8 @@ async def measure(home: Path) -> None:
     clock = StoppedClock()
     with pytest.MonkeyPatch.context() as patch:
         cortex = {"autonomy_enabled": True, "bulletin_synthesis": True}
-        async with running_world(home, patch, clock, has_hands=True, cortex=cortex) as world:
+        sections = {"cortex": cortex, "mind": {"enabled": True}}
+        async with running_world(home, patch, clock, has_hands=True, **sections) as world:
             world.agent.behave = _answer
             quiet = Quiet(world, clock)
             await quiet.join(1)
@@ -51,6 +58,8 @@ async def measure(home: Path) -> None:
 
 
 def _answer(request: ModelRequest) -> ModelAnswer:
+    if request.purpose == "mind":
+        return say('{"decisions": [{"type": "no_action", "because": "fine", "confidence": 1}]}')
     if request.purpose == "report":
         return say('{"checked": [], "found": [], "deferred": [], "recheck": []}')
     return say("That is so.")
@@ -71,6 +80,8 @@ class Quiet:
             person = await self._world.person(f"u{number}:vigil:main", has_socket=False)
             await person.exchange("Hello")
             await save(person.http, f"Number {number} likes tea", type="fact")
+            goal = {"description": "Keep the tea warm", "check_interval_secs": YEAR_S}
+            (await person.http.post("/api/goals", json=goal)).raise_for_status()
             await row_of(person.http, "bulletin")
             self._people.append(person)
         asked = -1
@@ -79,6 +90,7 @@ class Quiet:
             for _ in range(4):
                 await self._pass()
             await self._world.at_rest()
+        await asyncio.sleep(RELEASED_S)
 
     @property
     def _agent(self) -> Agent:
