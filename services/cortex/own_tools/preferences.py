@@ -13,8 +13,7 @@ import msgspec
 
 from vigil.contracts import BoardChangePayload
 from vigil.contracts.arguments import Arguments
-from vigil.contracts.board import BoardPreference
-from vigil.contracts.board.preference import Lesson, PreferenceCategory
+from vigil.contracts.board.preference import PreferenceCategory
 from vigil.errors import InvalidInput
 from vigil.preferences.check import (
     KEY_LENGTH_MAX,
@@ -22,12 +21,10 @@ from vigil.preferences.check import (
     LEARNED_FROM_LENGTH_MAX,
     VALUE_BYTES_MAX,
     check,
-    id_of,
 )
-from vigil.subjects import SessionKey
 
 from ..core.draft import Draft
-from ..core.tools import calls
+from ..core.tools import calls, lesson
 from ..core.tools.declaration import Answer, OwnCall, tool
 
 NEVER_FROM_OUTSIDE: Final = (
@@ -68,25 +65,8 @@ def _obstacle(given: LearnPreference, call: OwnCall, draft: Draft) -> str | None
 @tool(risk="write", profiles=("channel", "autonomy", "mind"), obstacle=_obstacle)
 def learn_preference(given: LearnPreference, call: OwnCall, draft: Draft) -> Answer:
     """Hand in a lesson; what it adds to what is known is found when it's stored."""
-    key, now = SessionKey.parse(draft.key), draft.moment.now
-    lesson = Lesson(
-        how=given.how,
-        at=now,
-        text=given.because,
-        cause=draft.loop.cause.id,
-        session_key=draft.key,
-    )
-    preference = BoardPreference(
-        id=id_of(key.scope, given.key),
-        owner=key.user,
-        agent=key.agent,
-        category=given.category,
-        key=given.key,
-        value=given.value,
-        confidence=0.0,
-        learned_from=(lesson,),
-        last_confirmed_at=now,
-        created_at=now,
+    preference = lesson.taught_by(
+        draft, given.category, given.key, given.value, because=given.because, how=given.how
     )
     try:
         check(preference)

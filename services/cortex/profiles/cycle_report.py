@@ -6,6 +6,7 @@ from ..core.cycles import cycle
 from ..core.cycles.report import SCHEMA
 from ..core.draft import Draft
 from ..core.profile import Desk, Inquiry, ModelQuestion, Profile, TemplateRow
+from ..core.tools import formed_answer
 from ..thought.transcript import transcript
 
 ROWS_MAX = 60
@@ -17,7 +18,7 @@ async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:
     if draft.is_dirty:
         return None
     rows = [row for row in desk.newest() if row.at >= draft.loop.begun_at]
-    tries = cycle.tries(tuple(rows))
+    tries = formed_answer.refused_rows(rows)
     told = rows[: len(rows) - len(tries)][-ROWS_MAX:]
     first = TemplateRow(
         template="cycle_so_far.md.j2",
@@ -40,7 +41,7 @@ PROFILE = Profile(
     prompt="cycle_report.md.j2",
     begins={},
     question=question,
-    calls_max=cycle.ASKED_MAX,
+    calls_max=formed_answer.ASKED_MAX,
     tier="cheap",
     effort="low",
     max_tokens=2048,

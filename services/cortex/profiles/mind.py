@@ -26,6 +26,7 @@ from ..core.profile import (
     TemplateRow,
     offers,
 )
+from ..core.tools import formed_answer
 from ..core.tools.declaration import declared
 from ..thought.model import ToolSpec
 
@@ -38,7 +39,7 @@ async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:
     if draft.is_dirty:
         return None
     rows = [row for row in desk.newest() if row.at >= draft.loop.begun_at]
-    again = look.tries(rows)
+    again = formed_answer.refused_rows(rows)
     taken: list[Row] = rows[: len(rows) - len(again)]
     values = report.values(
         await desk.board(),
@@ -94,7 +95,7 @@ PROFILE = Profile(
         *(MEMORY, MCP, "http_get", "shell", "read_file", "write_file"),
         *("skill_read", "skill_copy"),
     ),
-    calls_max=look.ASKED_MAX,
+    calls_max=formed_answer.ASKED_MAX,
     tier="cheap",
     max_tokens=4096,
     source="cortex:mind",

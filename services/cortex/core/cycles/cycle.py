@@ -10,23 +10,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from vigil.contracts import Row, TextBlock
 from vigil.contracts.board import CycleReport
-from vigil.errors import InvalidInput
 
 from ...thought.model import ModelAnswer, ModelError
 from .. import conclusion, loops
-from ..context.offers import TRUNCATING, cut
 from ..draft import Draft
+from ..tools import formed_answer
+from ..tools.formed_answer import Unusable
 from ..work import findings
 from . import report as reports
 
 PURPOSE: Final = "report"
 """What the loop of a cycle is marked with once only its report is asked for."""
-ASKED_MAX: Final = 2
-"""How often the model is asked: a second time with what was wrong with the first."""
-ANSWER_BYTES_MAX: Final = 4 * 1024
-"""Of an answer that is none: it's shown to the model again."""
 
 
 def wrap_up(draft: Draft, text: str) -> None:
@@ -42,29 +37,14 @@ def wrap_up(draft: Draft, text: str) -> None:
 
 def conclude(draft: Draft, answer: ModelAnswer) -> None:
     """Take the answer as the report and end the cycle, or ask once more."""
-    draft.update_loop(calls=draft.loop.calls + 1, retries=0)
-    draft.usage.append(answer.usage)
-    sway = draft.sway
-    draft.was_swayed = draft.was_swayed or sway.is_outside
-    text = "".join(block.text for block in answer.blocks if isinstance(block, TextBlock))
-    try:
-        if answer.stop_reason == "refusal" or answer.stop_reason in TRUNCATING:
-            raise InvalidInput("report", f"the answer is none: {answer.stop_reason}")
-        report = reports.read(text, draft.moment.now, sway)
-    except InvalidInput as error:
-        _refuse(draft, text, error.reason)
+    now, sway = draft.moment.now, draft.sway
+    report = formed_answer.take(draft, answer, "report", lambda text: reports.read(text, now, sway))
+    if not isinstance(report, Unusable):
+        _end(draft, report)
         return
-    _end(draft, report)
-
-
-def _refuse(draft: Draft, text: str, reason: str) -> None:
-    draft.note("report_refused", reason)
-    if draft.loop.calls >= ASKED_MAX:
+    draft.note("report_refused", report.reason)
+    if report.is_last:
         _end(draft, _unreported(draft))
-        return
-    draft.row_text("assistant", "agent", cut(text.strip(), ANSWER_BYTES_MAX) or "(nothing)")
-    draft.row_text("user", "system", reason)
-    draft.outcome = "continued"
 
 
 def fail(draft: Draft, error: ModelError) -> None:
@@ -93,13 +73,3 @@ def _end(draft: Draft, report: CycleReport) -> None:
     findings.save(draft, reports.words_of(report), draft.sway, type_="summary")
     draft.report = report
     loops.end(draft, "silent")
-
-
-def tries(rows: tuple[Row, ...]) -> tuple[Row, ...]:
-    """Return the refused answer with its reason, if there is one: the newest rows are those.
-
-    Rows of a cycle are the model's, results of tools, and at the end what the core says of a
-    report; nothing else in it comes from the system.
-    """
-    is_refused = bool(rows) and rows[-1].source == "system" and rows[-1].role == "user"
-    return rows[-2:] if is_refused else ()

@@ -12,18 +12,15 @@ from typing import Final
 from vigil.contracts import BoardChangePayload, Cause, Task
 from vigil.contracts.board import BoardGoal, BoardPreference
 from vigil.contracts.board.approval import short_name
-from vigil.contracts.board.preference import Lesson
 from vigil.goals.check import CHECK_INTERVAL_S
 from vigil.preferences import habits
-from vigil.preferences.check import id_of
 from vigil.preferences.confidence import taught
 from vigil.preferences.shown import told
-from vigil.subjects import SessionKey
 
 from .. import sway as sways
 from ..draft import Draft
 from ..sway import Sway
-from ..tools import calls
+from ..tools import calls, lesson
 from ..work import detached
 from . import deeds
 from .decisions import AnyChoice, LearnChoice
@@ -39,23 +36,10 @@ PROPOSED: Final = (
 def after(draft: Draft, decided: Iterable[AnyChoice]) -> tuple[BoardPreference, ...]:
     """Return the habits as they will be with what a look has just learned."""
     known = {one.key: one for one in draft.moment.habits}
-    key, now = SessionKey.parse(draft.key), draft.moment.now
     for one in decided:
         before = known.get(one.key) if isinstance(one, LearnChoice) else None
         if isinstance(one, LearnChoice) and before is not None:
-            lesson = Lesson(how="observed", at=now, text=one.because, cause=draft.loop.cause.id)
-            new = BoardPreference(
-                id=id_of(key.scope, one.key),
-                owner=key.user,
-                agent=key.agent,
-                category=one.category,
-                key=one.key,
-                value=one.value,
-                confidence=0.0,
-                learned_from=(lesson,),
-                last_confirmed_at=now,
-                created_at=now,
-            )
+            new = lesson.taught_by(draft, one.category, one.key, one.value, because=one.because)
             known[one.key] = taught(before, new)
     return tuple(known.values())
 

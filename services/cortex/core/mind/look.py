@@ -25,18 +25,15 @@ from vigil.contracts import (
     External,
     Gathering,
     Queued,
-    Row,
     SlotRun,
     State,
     TellParentPayload,
-    TextBlock,
     Tick,
     TimerFired,
     ToldEvent,
     ToolResultEvent,
 )
 from vigil.contracts.board import BoardGoal
-from vigil.errors import InvalidInput
 from vigil.goals import lifecycle
 from vigil.minds import LOST_MESSAGE
 from vigil.subjects import token_of
@@ -44,17 +41,16 @@ from vigil.subjects import token_of
 from ...thought.model import ModelAnswer, ModelError
 from .. import conclusion, external, loops, speech, told
 from .. import sway as sways
-from ..context.offers import TRUNCATING, cut
 from ..draft import Draft
 from ..person import COALESCE_TIMER
 from ..queue import enqueue, fitting, result_of, stored_size
 from ..sway import Sway
+from ..tools import formed_answer
 from ..tools.declaration import declared
+from ..tools.formed_answer import Unusable
 from ..work import detached, tasks
 from . import decisions, deeds, habits
 
-ASKED_MAX: Final = 2
-"""How often the model is asked: a second time with what was wrong with the first answer."""
 TRIES_MAX: Final = 3
 """Looks that are tried for the same; then it is dropped, and says so."""
 CHAIN_MAX: Final = 3
@@ -62,8 +58,6 @@ CHAIN_MAX: Final = 3
 WAIT_MAX: Final = timedelta(hours=1)
 """After looks that failed."""
 PAUSE_LOOK_AGAIN: Final = timedelta(minutes=1)
-ANSWER_BYTES_MAX: Final = 4 * 1024
-"""Of an answer that is none: it's shown to the model again."""
 NOTHING: Final = "nothing came in that is to be decided, and no goal is due"
 
 
@@ -280,16 +274,11 @@ def failed_since(
 
 def conclude(draft: Draft, answer: ModelAnswer) -> None:
     """Do what the answer decides and end the look, or ask once more."""
-    draft.update_loop(calls=draft.loop.calls + 1, retries=0)
-    draft.usage.append(answer.usage)
-    draft.was_swayed = draft.was_swayed or draft.sway.is_outside
-    text = "".join(block.text for block in answer.blocks if isinstance(block, TextBlock))
-    try:
-        if answer.stop_reason == "refusal" or answer.stop_reason in TRUNCATING:
-            raise InvalidInput("decisions", f"the answer is none: {answer.stop_reason}")
-        decided = decisions.read(text)
-    except InvalidInput as error:
-        _refuse(draft, text, error.reason)
+    decided = formed_answer.take(draft, answer, "decisions", decisions.read)
+    if isinstance(decided, Unusable):
+        draft.note("look_refused", decided.reason)
+        if decided.is_last:
+            give_up(draft, f"the model's answer could not be used: {decided.reason}")
         return
     deeds.carry_out(draft, decided)
     if not draft.sway.is_outside:
@@ -298,16 +287,6 @@ def conclude(draft: Draft, answer: ModelAnswer) -> None:
     deeds.mark_checked(draft, mind.goals)
     draft.update(mind=replace(mind, failures=0))
     _end(draft, "")
-
-
-def _refuse(draft: Draft, text: str, reason: str) -> None:
-    draft.note("look_refused", reason)
-    if draft.loop.calls >= ASKED_MAX:
-        give_up(draft, f"the model's answer could not be used: {reason}")
-        return
-    draft.row_text("assistant", "agent", cut(text.strip(), ANSWER_BYTES_MAX) or "(nothing)")
-    draft.row_text("user", "system", reason)
-    draft.outcome = "continued"
 
 
 def fail(draft: Draft, error: ModelError) -> None:
@@ -367,9 +346,3 @@ def _tell_slots(draft: Draft, slots: Sequence[SlotRun], problem: str) -> None:
             parent="", call_id="", slot=slot, state="failed" if problem else "done", content=problem
         )
         tasks.tell_parent(draft, payload, Sway.NONE)
-
-
-def tries(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """Return the refused answer with its reason, if there is one: the newest rows are those."""
-    is_refused = bool(rows) and rows[-1].source == "system"
-    return tuple(rows[-2:]) if is_refused else ()

@@ -10,7 +10,6 @@ ends it as failed.
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Final
 
 from msgspec.structs import replace
 
@@ -19,64 +18,41 @@ from vigil.contracts import (
     OpenCall,
     SaveMemoryPayload,
     Step,
-    TextBlock,
     ToolResultBlock,
     ToolUseBlock,
 )
-from vigil.errors import InvalidInput
 
 from ...thought.model import ModelAnswer
 from .. import loops
 from .. import sway as sways
-from ..context.offers import TRUNCATING, cut
 from ..draft import Draft
 from ..sway import Sway
-from ..tools import calls
+from ..tools import calls, formed_answer
+from ..tools.formed_answer import Unusable
 from ..tools.routing import route
 from . import job_record, plans
-
-ASKED_MAX: Final = 2
-"""How often the model is asked for a plan: a second time with what was wrong with the first."""
-ANSWER_BYTES_MAX: Final = 8 * 1024
-"""Of an answer that is no plan: it is shown to the model again."""
 
 
 def conclude(draft: Draft, answer: ModelAnswer) -> None:
     """Take the model's answer as the plan, and begin with its first step."""
-    draft.update_loop(calls=draft.loop.calls + 1, retries=0)
-    draft.usage.append(answer.usage)
-    draft.was_swayed = draft.was_swayed or draft.sway.is_outside
-    text = "".join(block.text for block in answer.blocks if isinstance(block, TextBlock))
-    try:
-        plan = plans.read(_whole(answer, text), draft.policy.steps_max)
-    except InvalidInput as error:
-        _refuse(draft, text, error.reason)
+    most = draft.policy.steps_max
+    plan = formed_answer.take(draft, answer, "plan", lambda text: plans.read(text, most))
+    if isinstance(plan, Unusable):
+        _refuse(draft, plan)
         return
     draft.update(job=replace(_job(draft), plan=plan))
     draft.note("planned", f"{len(plan.steps)} steps: {', '.join(s.tool for s in plan.steps)[:500]}")
     _go_on(draft)
 
 
-def _whole(answer: ModelAnswer, text: str) -> str:
-    """Return the text of an answer that is one. Raises: InvalidInput."""
-    if answer.stop_reason == "refusal":
-        raise InvalidInput("plan", "the model declined to answer")
-    if answer.stop_reason in TRUNCATING:
-        raise InvalidInput("plan", "the answer was cut off; it must be shorter")
-    return text
-
-
-def _refuse(draft: Draft, text: str, reason: str) -> None:
-    """Ask once more, with what is wrong; after that, the job has failed."""
-    if draft.loop.calls >= ASKED_MAX:
-        said = job_record.line(text)
-        draft.note("no_plan", f"there is no plan: {reason}" + (f" ({said})" if said else ""))
-        loops.end(draft, "failed")
+def _refuse(draft: Draft, refused: Unusable) -> None:
+    """Note that it is asked once more; after that, the job has failed."""
+    if not refused.is_last:
+        draft.note("plan_refused", refused.reason)
         return
-    draft.row_text("assistant", "agent", cut(text.strip(), ANSWER_BYTES_MAX) or "(nothing)")
-    draft.row_text("user", "system", reason)
-    draft.note("plan_refused", reason)
-    draft.outcome = "continued"
+    said = job_record.line(refused.text)
+    draft.note("no_plan", f"there is no plan: {refused.reason}" + (f" ({said})" if said else ""))
+    loops.end(draft, "failed")
 
 
 # ---------------------------------------------------------------- steps
