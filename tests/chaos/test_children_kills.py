@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.chaos.arena import ENVIRONMENT
-from tests.chaos.processes import Processes, Step
-from tests.support.stack import Stack, running_broker, settings_of
+from tests.chaos.killable import killable, steps_of
 from tests.support.talk import Talk
 from tests.support.tree import Tree
 from vigil.contracts import SpawnSession, TaskBlock
@@ -30,27 +26,12 @@ PLAN: Final = {
     "executor": ("executor.spawn.after", "executor.tell.after"),
     "scheduler": ("scheduler.schedule.after", "scheduler.turn.before_ack"),
 }  # fmt: skip
+POINTS: Final = {point for points in PLAN.values() for point in points}
 TIMES: Final = {
     "VIGIL_EXECUTOR__SANDBOX": "off",
     "VIGIL_MODEL__TOOL_TIMEOUT_S": "100",
     "VIGIL_AUTONOMY__ORDERED_PER_HOUR": "1000",
 }
-
-
-@asynccontextmanager
-async def killable(home: Path) -> AsyncIterator[tuple[Stack, Processes]]:
-    """The broker in this process, each service as one of its own, to end at its plan's points."""
-    async with running_broker(home) as broker:
-        stack = Stack(broker, settings_of(home))
-        processes = Processes(home, ENVIRONMENT | TIMES | {"NATS_URL": broker.url})
-        try:
-            for service in ("cortex", "executor", "scheduler", "memory", "delivery"):
-                points = PLAN.get(service, ())
-                processes.start(service, [Step(point=point, passage=4) for point in points])
-            yield stack, processes
-        finally:
-            await processes.stop()
-            await stack.close()
 
 
 def order(number: int) -> str:
@@ -59,7 +40,9 @@ def order(number: int) -> str:
 
 async def test_workers_survive_a_kill_at_each_step(tmp_path: Path) -> None:
     """Each is started once and told of once, whoever died where."""
-    async with killable(tmp_path) as (stack, processes):
+    plan = {"memory": (), "delivery": ()} | PLAN
+    steps = steps_of(plan, dict.fromkeys(POINTS, 4))
+    async with killable(tmp_path, steps, TIMES) as (stack, processes):
         tree, talk = await Tree.watch(stack), await Talk.open(stack, "ann:vigil:t")
         number, over = 0, asyncio.create_task(processes.plans_over(PATIENCE_S * 2))
         while not over.done():
@@ -78,7 +61,7 @@ async def test_workers_survive_a_kill_at_each_step(tmp_path: Path) -> None:
         await talk.until(lambda: len(talk.said) == number * (1 + WORKERS), PATIENCE_S)
         assert talk.turns[-1].state.tasks == {}
         ends = {exit_.crash_at.partition(":")[0] for exit_ in processes.exits if exit_.is_crash}
-        assert ends == {point for points in PLAN.values() for point in points}
+        assert ends == POINTS
 
 
 def _results(talk: Talk) -> list[TaskBlock]:

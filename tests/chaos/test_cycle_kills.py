@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -15,10 +13,9 @@ import pytest
 from msgspec.structs import replace
 
 from services.scheduler.timetable.kinds.autonomy import FIRST_AFTER, row_of
-from tests.chaos.arena import ENVIRONMENT
-from tests.chaos.processes import Processes, Step
+from tests.chaos.killable import NO_SANDBOX, assert_each_was_killed, killable, steps_of
 from tests.support.memories import records
-from tests.support.stack import Stack, running_broker, settings_of
+from tests.support.stack import Stack
 from vigil.board.kept import ROWS, KeptBoard
 from vigil.bus.bus import Bus
 from vigil.contracts import (
@@ -47,29 +44,9 @@ PLAN: Final = {
 }
 PASSAGES: Final = {"cortex.commit.before": 2, "cortex.commit.after": 2}
 """Whoever goes on first commits that it does: a step that kills five in a row is given up."""
+SETTINGS: Final = {"VIGIL_CORTEX__AUTONOMY_ENABLED": "true", **NO_SANDBOX}
 PATIENCE_S: Final = 60.0
 WHOSE: Final = Scope("vigil", "ann")
-
-
-@asynccontextmanager
-async def killable(
-    home: Path, plan: Mapping[str, Sequence[str]] = PLAN, **settings: str
-) -> AsyncIterator[tuple[Stack, Processes]]:
-    """The broker in this process, each service as one of its own, to end at its plan's points."""
-    async with running_broker(home) as broker:
-        broker.watch()
-        stack = Stack(broker, settings_of(home))
-        keeps_up = {"VIGIL_CORTEX__AUTONOMY_ENABLED": "true", "NATS_URL": broker.url}
-        given = ENVIRONMENT | {"VIGIL_EXECUTOR__SANDBOX": "off"} | keeps_up | settings
-        processes = Processes(home, given)
-        try:
-            for service, points in plan.items():
-                steps = [Step(point=one, passage=PASSAGES.get(one, 1)) for one in points]
-                processes.start(service, steps)
-            yield stack, processes
-        finally:
-            await processes.stop()
-            await stack.close()
 
 
 async def due_soon(stack: Stack, bus: Bus) -> TimetableRow:
@@ -107,7 +84,7 @@ async def run_by_hand(bus: Bus, row: TimetableRow) -> None:
 
 async def test_each_cycle_is_reported_and_kept_once_whoever_dies(tmp_path: Path) -> None:
     """No finding is lost, and none is there twice, at whatever turn of a cycle a service dies."""
-    async with killable(tmp_path) as (stack, processes):
+    async with killable(tmp_path, steps_of(PLAN, PASSAGES), SETTINGS) as (stack, processes):
         admin = await stack.bus("admin")
         row = await due_soon(stack, admin)
         plans = asyncio.create_task(processes.plans_over(2 * PATIENCE_S))
@@ -120,17 +97,13 @@ async def test_each_cycle_is_reported_and_kept_once_whoever_dies(tmp_path: Path)
             count += 1
             await over(admin, row, count)
         await plans
-        passed = Counter(
-            exit_.crash_at.partition(":")[0] for exit_ in processes.exits if exit_.is_crash
-        )
-        assert passed == Counter(point for points in PLAN.values() for point in points)
+        assert_each_was_killed(processes, PLAN)
         entries = [entry async for entry in SlotLog(admin).newest(WHOSE, row.id)]
         ended = [entry for entry in entries if entry.state != "running"]
         assert {(entry.state, entry.reason) for entry in ended} == {("ran", "")}
         assert all(entry.report is not None and entry.report.found for entry in ended)
         await _check_sessions(admin, entries)
         await _check_kept(admin, ended)
-        assert not [fault for fault in processes.faults() if "Traceback" in fault]
 
 
 async def _check_sessions(bus: Bus, entries: list[SlotEntry]) -> None:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
 from typing import Final
 
 import pytest
 
-from tests.chaos.arena import ENVIRONMENT
-from tests.chaos.processes import Processes, Step
-from tests.support.stack import Stack, running_broker, settings_of
+from tests.chaos.killable import killable
+from tests.chaos.processes import Step
 from tests.support.talk import Talk
 from vigil.bus.bus import Bus
 from vigil.contracts import CallTool, MemorySaved, decode_memory
@@ -25,6 +22,7 @@ pytestmark = [pytest.mark.chaos, pytest.mark.usefixtures("halved_times")]
 CALLS: Final = 20
 SHORT_KILLS, LONG_KILLS = 4, 40
 PATIENCE_S: Final = 120.0
+SERVICES: Final = ("cortex", "memory", "scheduler", "delivery")
 TIMES: Final = {"VIGIL_MODEL__TOOL_TIMEOUT_S": "100"}
 """A turn comes back 8 s after its holder was killed: several times in 30 s would be bad luck."""
 
@@ -41,21 +39,6 @@ def order(number: int) -> str:
 async def saved(bus: Bus) -> list[MemorySaved]:
     records = [decode_memory(m.data) for m in await bus.read("MEMORIES", [MEMORIES_ALL])]
     return [record for record in records if isinstance(record, MemorySaved)]
-
-
-@asynccontextmanager
-async def killable(home: Path, **steps: list[Step]) -> AsyncIterator[tuple[Stack, Processes]]:
-    """The broker in this process; cortex, memory, scheduler, delivery as processes."""
-    async with running_broker(home) as broker:
-        stack = Stack(broker, settings_of(home))
-        processes = Processes(home, ENVIRONMENT | TIMES | {"NATS_URL": broker.url})
-        try:
-            for service in ("cortex", "memory", "scheduler", "delivery"):
-                processes.start(service, steps.get(service, []))
-            yield stack, processes
-        finally:
-            await processes.stop()
-            await stack.close()
 
 
 async def assert_each_once(talk: Talk, bus: Bus, numbers: int) -> None:
@@ -75,7 +58,7 @@ async def test_twenty_calls_survive_random_kills(tmp_path: Path, seed: int, is_l
     """S-12: the loop resumes at its last step; each save is in memory, once."""
     random = Random(seed)
     kills = LONG_KILLS if is_long else SHORT_KILLS
-    async with killable(tmp_path) as (stack, processes):
+    async with killable(tmp_path, dict.fromkeys(SERVICES, ()), TIMES) as (stack, processes):
         talk = await Talk.open(stack, "ann:vigil:t")
         number = 0
         await talk.say("hello")
@@ -111,7 +94,7 @@ async def test_twenty_calls_survive_a_kill_at_each_step(tmp_path: Path) -> None:
         "cortex": [Step(point=point, passage=7) for point in cortex],
         "memory": [Step(point=point, passage=1) for point in memory],
     }
-    async with killable(tmp_path, **plans) as (stack, processes):
+    async with killable(tmp_path, dict.fromkeys(SERVICES, ()) | plans, TIMES) as (stack, processes):
         talk = await Talk.open(stack, "ann:vigil:t")
         number, over = 0, asyncio.create_task(processes.plans_over(PATIENCE_S * 2))
         while not over.done():

@@ -5,9 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -15,11 +12,9 @@ from typing import Final
 import pytest
 
 from services.cortex.models.rehearsal.cycles import TOLD
-from tests.chaos.arena import ENVIRONMENT
-from tests.chaos.processes import Processes, Step
+from tests.chaos.killable import NO_SANDBOX, assert_each_was_killed, killable, steps_of
 from tests.support.examples import repeats
 from tests.support.goal_records import goal_of
-from tests.support.stack import Stack, running_broker, settings_of
 from vigil.board.kept import ACTIONS, GOALS, KeptBoard
 from vigil.bus.bus import Bus
 from vigil.contracts import Change, External, ExternalPayload, ToldEvent, decode_event, encode
@@ -47,32 +42,14 @@ PASSAGES: Final = {"cortex.commit.before": 2, "cortex.commit.after": 2}
 """Whoever goes on first commits that it does: a step that kills five in a row is given up."""
 PATIENCE_S: Final = 60.0
 WHOSE: Final = Scope("vigil", "ann")
+SETTINGS: Final = {
+    "VIGIL_MIND__ENABLED": "true",
+    "VIGIL_MIND__TICK_SECONDS": "1",
+    "VIGIL_AUTONOMY__ENABLED": "true",
+    **NO_SANDBOX,
+}
 MIND: Final = mind_of(WHOSE)
 HOME: Final = SessionKey("ann", "vigil", "main")
-
-
-@asynccontextmanager
-async def killable(home: Path) -> AsyncIterator[tuple[Stack, Processes]]:
-    """The broker in this process, each service as one of its own, to end at its plan's points."""
-    async with running_broker(home) as broker:
-        broker.watch()
-        stack = Stack(broker, settings_of(home))
-        thinks = {
-            "VIGIL_MIND__ENABLED": "true",
-            "VIGIL_MIND__TICK_SECONDS": "1",
-            "VIGIL_AUTONOMY__ENABLED": "true",
-            "VIGIL_EXECUTOR__SANDBOX": "off",
-            "NATS_URL": broker.url,
-        }
-        processes = Processes(home, ENVIRONMENT | thinks)
-        try:
-            for service, points in PLAN.items():
-                steps = [Step(point=one, passage=PASSAGES.get(one, 1)) for one in points]
-                processes.start(service, steps)
-            yield stack, processes
-        finally:
-            await processes.stop()
-            await stack.close()
 
 
 async def tell(bus: Bus, name: str) -> None:
@@ -106,7 +83,7 @@ async def until_told(bus: Bus, count: int) -> None:
 async def test_each_decision_is_applied_once_whoever_dies(tmp_path: Path) -> None:
     """Nothing that came in is lost, nothing is said or noted twice, and each goal that is due is
     looked at in the end."""
-    async with killable(tmp_path) as (stack, processes):
+    async with killable(tmp_path, steps_of(PLAN, PASSAGES), SETTINGS) as (stack, processes):
         admin = await stack.bus("admin")
         plans = asyncio.create_task(processes.plans_over(3 * PATIENCE_S))
         count = 0
@@ -120,10 +97,7 @@ async def test_each_decision_is_applied_once_whoever_dies(tmp_path: Path) -> Non
             if count == 2:
                 stack.broker.kill()
         await plans
-        passed = Counter(
-            exit_.crash_at.partition(":")[0] for exit_ in processes.exits if exit_.is_crash
-        )
-        assert passed == Counter(point for points in PLAN.values() for point in points)
+        assert_each_was_killed(processes, PLAN)
         wanted = [TOLD.format(kind=f"job-{number}") for number in range(1, count + 1)]
         await _settled(admin, count)
         assert sorted(await told(admin)) == sorted(wanted)
@@ -131,7 +105,6 @@ async def test_each_decision_is_applied_once_whoever_dies(tmp_path: Path) -> Non
         noted = [one.description for one in actions if one.type == "respond"]
         assert sorted(noted) == sorted(wanted)
         assert {one.outcome for one in actions} == {"success"}
-        assert not [fault for fault in processes.faults() if "Traceback" in fault]
 
 
 async def _settled(bus: Bus, count: int) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
@@ -13,9 +11,8 @@ import pytest
 
 from services.cortex.session import log as session_log
 from services.cortex.session.history import History
-from tests.chaos.arena import ENVIRONMENT
+from tests.chaos.killable import killable
 from tests.chaos.processes import Processes, Step
-from tests.support.stack import Stack, running_broker, settings_of
 from tests.support.talk import Talk
 from vigil.clock import SystemClock
 from vigil.contracts import SaveMemory
@@ -33,20 +30,6 @@ TIMES: Final = {
 }
 
 
-@asynccontextmanager
-async def killable(home: Path, steps: list[Step]) -> AsyncIterator[tuple[Stack, Processes]]:
-    async with running_broker(home) as broker:
-        stack = Stack(broker, settings_of(home))
-        processes = Processes(home, ENVIRONMENT | TIMES | {"NATS_URL": broker.url})
-        try:
-            processes.start("cortex", steps)
-            processes.start("scheduler", [])
-            yield stack, processes
-        finally:
-            await processes.stop()
-            await stack.close()
-
-
 def saved(talk: Talk) -> Counter[str]:
     effects = [e for t in talk.turns for e in t.effects if isinstance(e, SaveMemory)]
     facts = [re.findall(r"I like thing \d+", e.payload.content) for e in effects]
@@ -56,7 +39,7 @@ def saved(talk: Talk) -> Counter[str]:
 async def test_what_was_said_is_summed_up_and_saved_once(tmp_path: Path) -> None:
     """X-5: ends in the middle lose nothing, and nothing is handed to memory twice."""
     steps = [Step(point=point, passage=n) for n in (1, 2) for point in POINTS]
-    async with killable(tmp_path, steps) as (stack, processes):
+    async with killable(tmp_path, {"cortex": steps, "scheduler": ()}, TIMES) as (stack, processes):
         talk = await Talk.open(stack, "ann:vigil:t")
         number = 0
         while not _is_over(talk, processes, len(steps)):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 from pathlib import Path
@@ -14,10 +12,8 @@ from typing import Final
 import pytest
 from msgspec.structs import replace
 
-from tests.chaos.arena import ENVIRONMENT
-from tests.chaos.processes import Processes, Step
+from tests.chaos.killable import NO_SANDBOX, killable, steps_of
 from tests.support.examples import repeats
-from tests.support.stack import Stack, running_broker, settings_of
 from vigil.board.kept import ROWS, KeptBoard, Revision
 from vigil.bus.bus import Bus
 from vigil.contracts import Change, Control, SlotEntry, TimetableRow, decode_event
@@ -71,23 +67,6 @@ def row(
         made_at=now,
         scheduled_at=now,
     )
-
-
-@asynccontextmanager
-async def killable(home: Path) -> AsyncIterator[tuple[Stack, Processes]]:
-    """The broker in this process, each service as one of its own, to end at its plan's points."""
-    async with running_broker(home) as broker:
-        broker.watch()
-        stack = Stack(broker, settings_of(home))
-        environment = ENVIRONMENT | {"VIGIL_EXECUTOR__SANDBOX": "off", "NATS_URL": broker.url}
-        processes = Processes(home, environment)
-        try:
-            for service in ("cortex", "executor", "scheduler"):
-                processes.start(service, [Step(point=point) for point in PLAN[service]])
-            yield stack, processes
-        finally:
-            await processes.stop()
-            await stack.close()
 
 
 async def removed(bus: Bus, one: TimetableRow) -> Revision[TimetableRow]:
@@ -161,7 +140,7 @@ async def test_each_slot_ends_in_one_state_whoever_dies(tmp_path: Path) -> None:
     """J-4, L-2, L-12: each run begins once, each result is told once, nothing is left out; what is
     watched changes once and has one run, whoever had seen it (L-3)."""
     file = tmp_path / "workspaces" / "vigil" / "ann" / "news.md"
-    async with killable(tmp_path) as (stack, processes):
+    async with killable(tmp_path, steps_of(PLAN), NO_SANDBOX) as (stack, processes):
         watch = WatchedFiles(glob="*.md")
         admin = await stack.bus("admin")
         every, follows = EverySchedule(interval_s=1), AfterSchedule(row="a" * 32, on="any")

@@ -5,18 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.chaos.arena import ENVIRONMENT
-from tests.chaos.processes import Processes, Step
+from tests.chaos.killable import killable, steps_of
 from tests.support.board_tasks import task_of
-from tests.support.stack import Stack, running_broker, settings_of
 from vigil.board.kept import TASKS, KeptBoard, Revision
 from vigil.bus.bus import Bus
 from vigil.contracts import BoardTask, Change, Control, decode_event
@@ -40,22 +36,6 @@ TIMES: Final = {
     "VIGIL_MODEL__TOOL_TIMEOUT_S": "100",
     "VIGIL_MODEL__REHEARSAL_WORD_MS": "25",  # so that there is something to be cancelled
 }
-
-
-@asynccontextmanager
-async def killable(home: Path) -> AsyncIterator[tuple[Stack, Processes]]:
-    """The broker in this process, each service as one of its own, to end at its plan's points."""
-    async with running_broker(home) as broker:
-        broker.watch()
-        stack = Stack(broker, settings_of(home))
-        processes = Processes(home, ENVIRONMENT | TIMES | {"NATS_URL": broker.url})
-        try:
-            for service in ("cortex", "executor", "scheduler", "memory"):
-                processes.start(service, [Step(point=point) for point in PLAN.get(service, ())])
-            yield stack, processes
-        finally:
-            await processes.stop()
-            await stack.close()
 
 
 class Person:
@@ -116,7 +96,7 @@ async def revisions(bus: Bus) -> list[Revision[BoardTask]]:
 
 async def test_each_task_is_moved_and_told_once_whoever_dies(tmp_path: Path) -> None:
     """C-8, L-2, L-12, L-15: one worker for each move, one at a time, and the home is told once."""
-    async with killable(tmp_path) as (stack, processes):
+    async with killable(tmp_path, steps_of({"memory": ()} | PLAN), TIMES) as (stack, processes):
         admin = await stack.bus("admin")
         person, over = Person(admin), asyncio.create_task(processes.plans_over(PATIENCE_S * 3))
         while not over.done() or len(person.tasks) < 8:

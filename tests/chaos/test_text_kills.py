@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -13,7 +12,8 @@ import pytest
 
 from services.memory.upkeep.merge import merge
 from services.scheduler.timetable.kinds import bulletin, maintenance
-from tests.chaos.test_cycle_kills import PATIENCE_S, WHOSE, killable, over
+from tests.chaos.killable import NO_SANDBOX, assert_each_was_killed, killable, steps_of
+from tests.chaos.test_cycle_kills import PASSAGES, PATIENCE_S, WHOSE, over
 from tests.support.memories import Asking, until
 from tests.support.memory_records import about, saved
 from vigil.board.kept import BULLETINS, ROWS, KeptBoard
@@ -67,7 +67,7 @@ async def begun(bus: Bus) -> list[TimetableRow]:
 
 async def test_each_text_is_stored_once_whoever_dies(tmp_path: Path) -> None:
     """Neither a bulletin nor a summary is lost, or written twice."""
-    async with killable(tmp_path, PLAN, VIGIL_CORTEX__AUTONOMY_ENABLED="false") as (stack, running):
+    async with killable(tmp_path, steps_of(PLAN, PASSAGES), NO_SANDBOX) as (stack, running):
         admin = await stack.bus("admin")
         summary = await known(admin)
         plans = asyncio.create_task(running.plans_over(2 * PATIENCE_S))
@@ -75,8 +75,7 @@ async def test_each_text_is_stored_once_whoever_dies(tmp_path: Path) -> None:
         for row in rows:
             await over(admin, row, 1)
         await plans
-        passed = Counter(one.crash_at.partition(":")[0] for one in running.exits if one.is_crash)
-        assert passed == Counter(point for points in PLAN.values() for point in points)
+        assert_each_was_killed(running, PLAN)
         for row in rows:
             ends = [entry.state async for entry in SlotLog(admin).newest(WHOSE, row.id)]
             assert ends == ["ran", "running"], row.name
@@ -97,4 +96,3 @@ async def test_each_text_is_stored_once_whoever_dies(tmp_path: Path) -> None:
         (written,) = found
         assert written.id == rewritten_id(summary)
         assert all(note in written.content for note in NOTES)
-        assert not [fault for fault in running.faults() if "Traceback" in fault]

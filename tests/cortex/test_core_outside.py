@@ -440,6 +440,27 @@ def test_what_is_the_agents_own_goes_where_the_person_wrote_last(set_: str, goes
     assert driver.state.channel == "", "a client is no channel"
 
 
+@pytest.mark.parametrize(
+    ("more", "ways"),
+    [
+        ({"route": ""}, ("sms", "ops")),
+        ({"route": "fax"}, ("fax", "sms", "ops")),
+        ({"route": "socket"}, ("socket",)),
+        ({"route": "", "channels": ("ops", "fax")}, ("socket",)),
+    ],
+)
+def test_what_a_channel_refuses_goes_only_where_they_wrote_before(more: Any, ways: Any) -> None:
+    """G-6: never where others may read it, and nowhere but through a channel that there is."""
+    policy = Policy(autonomy_enabled=True, **{"channels": ("ops", "sms", "fax"), **more})
+    driver = Driver(policy=policy)
+    for channel in ("sms", "ops", "sms"):
+        driver.user(channel=channel)
+    driver.told("It is done.")
+    payload = driver.sends[-1].payload
+    assert (payload.channel, *payload.otherwise) == ways
+    assert driver.sends[0].payload.otherwise == (), "an answer goes to who asked"
+
+
 def test_what_would_go_over_a_channel_that_is_no_more_is_said_all_the_same() -> None:
     """Nothing is lost by a change of the configuration: a note says where it went."""
     driver = Driver(policy=WITH_CHANNELS)
