@@ -17,8 +17,13 @@ WORKERS ?= 5
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-# A lock, $(1), is installed; $(2): how. It names all that is needed, so nothing is resolved.
-INSTALL_LOCK = $(PIP) install $(2) --no-deps --require-hashes --requirement $(1)
+# A lock, $(1), is installed, a third by each of three pips, which wait for the network one package after the
+# other; $(2): how. It names all that is needed, so nothing is resolved.
+INSTALL_LOCK = awk '/^[^ ]/ { part = part % 3 + 1 } { print > ("$(VENV)/part-" part ".lock") }' $(1); pips=; \
+	for part in 1 2 3; do \
+		$(PIP) install $(2) --no-deps --require-hashes --requirement $(VENV)/part-$$part.lock & pips="$$pips $$!"; \
+	done; \
+	for pip in $$pips; do wait $$pip; done
 # The distribution was called `vigil` once: what is left of it would own the same command.
 INSTALL_SELF := $(PIP) uninstall --yes vigil 2>/dev/null; \
 	$(PIP) install --no-deps --no-build-isolation --editable .
@@ -34,11 +39,8 @@ INSTALL_WEIGHTS := $(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u
 	echo "WordLlama can't be installed here: memory will find by full text alone." >&2; }
 CHECK := $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/lint-imports && $(BIN)/mypy
 CHECKED := $(VENV)/check.log
-# First, all tests are compiled once. Else each worker does it at the start, 14 s of CPU each; what is wrong
-# with a test is told by the run itself.
 ifeq ($(ARGS),)
-TESTS := $(BIN)/python -m pytest --collect-only --quiet >/dev/null 2>&1 || true; \
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
+TESTS := $(BIN)/python -m pytest --forks $(WORKERS)
 else
 TESTS := $(BIN)/python -m pytest $(ARGS)
 endif

@@ -19,7 +19,17 @@ import structlog
 import uvloop
 from hypothesis import settings
 
-from tests.support import certificates, costs, engines, examples, lent, ports, takeover, warm
+from tests.support import (
+    certificates,
+    costs,
+    engines,
+    examples,
+    forks,
+    lent,
+    ports,
+    takeover,
+    warm,
+)
 from tests.support.stack import Stack, running_stack
 from vigil import runtime
 
@@ -73,11 +83,14 @@ _PROGRAM_STARTERS: Final = frozenset({"subprocess", "Cli", "ColdCli", "running_v
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="only tests that start nothing")
     parser.addoption("--costs", action="store_true", help="print the CPU that each file costs")
+    parser.addoption("--forks", type=int, default=0, help="how many processes run tests at once")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--costs"):
         config.pluginmanager.register(costs.Costs())
+    if count := config.getoption("--forks"):
+        config.pluginmanager.register(forks.Forks(count))
     warm.shared_address = getattr(config, "workerinput", {}).get(_WARM, "")
 
 
@@ -108,7 +121,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.freeze()
     gc.set_threshold(runtime.GARBAGE_MIN)
     gc.enable()
-    if not session.config.option.collectonly and not all(map(_is_pure, session.items)):
+    option = session.config.option
+    if option.collectonly or all(map(_is_pure, session.items)):
+        return
+    if not (option.costs and option.forks):  # then each process has one of its own
         warm.begin()
 
 

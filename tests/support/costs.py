@@ -47,6 +47,7 @@ class Costs:
 
     def __init__(self) -> None:
         warm.is_counted = True
+        self._pid = os.getpid()
         self._spent_s = 0.0
         self._unsaid: dict[str, float] = {}
         self._by_file: Counter[str] = Counter()
@@ -59,6 +60,15 @@ class Costs:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         if session.items:
+            warm.wait()
+            self._add(_START)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self) -> None:
+        """Begin to count in a process of :mod:`tests.support.forks`."""
+        if self._pid != os.getpid():
+            self._pid, self._spent_s, self._unsaid = os.getpid(), 0.0, {}
+            warm.begin()
             warm.wait()
             self._add(_START)
 
@@ -76,6 +86,7 @@ class Costs:
         self._by_file.update(getattr(report, "costs", {}))
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        self._by_file.update(self._unsaid)
         terminalreporter.section("CPU seconds by file, with all that it started")
         for name, seconds in [*self._by_file.most_common(), ("all", self._by_file.total())]:
             terminalreporter.write_line(f"{seconds:8.2f} {name}")

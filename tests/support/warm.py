@@ -323,15 +323,20 @@ def _run(request: Mapping[str, Any]) -> NoReturn:
     if request.get("has_halved_times"):
         importlib.import_module("tests.support.takeover").scale(0.5)
         ours.has_halved_times = True
-    importlib.import_module("vigil.cli.admin.up").subprocess = ours._Subprocess
-    for part in ("sandbox", "models"):
-        importlib.import_module(f"vigil.cli.doctor.{part}").subprocess = ours._Subprocess
+    for part in ("admin.up", "admin.replay", "doctor.sandbox", "doctor.models"):
+        importlib.import_module(f"vigil.cli.{part}").subprocess = ours._Subprocess
     importlib.import_module("vigil.local.runners").asyncio = ours._Asyncio()
     sys.stdin = os.fdopen(0, "r", closefd=False)
     sys.stdout = os.fdopen(1, "w", closefd=False)
     sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
     sys.argv = [request["module"], *request["args"]]
-    os._exit(_code_of(lambda: runpy.run_module(request["module"], run_name="__main__")))
+    os._exit(
+        _code_of(
+            functools.partial(
+                runpy.run_module, request["module"], run_name="__main__", alter_sys=True
+            )
+        )
+    )
 
 
 def _share(address: str) -> None:
@@ -379,18 +384,21 @@ class _Asyncio:
 
 
 class _Subprocess:
-    """For `vigil up --detach` and `vigil doctor`: what they start is forked as well."""
+    """For `vigil up --detach`, doctor, models and replay: what they start is forked as well."""
 
     DEVNULL: Final = subprocess.DEVNULL
     SubprocessError: Final = subprocess.SubprocessError
 
     @staticmethod
     def run(
-        command: Sequence[str], *, env: Mapping[str, str], timeout: float, **_: Any
-    ) -> subprocess.CompletedProcess[str]:
-        done = run(command[2], command[3:], env=env, stdin="", timeout_s=timeout)
-        done.check_returncode()
-        return done
+        command: Sequence[str], *, env: Mapping[str, str], timeout: float = 60.0, **more: Any
+    ) -> subprocess.CompletedProcess[bytes]:
+        stdin = more.get("input", b"").decode()
+        done = run(command[2], command[3:], env=env, stdin=stdin, timeout_s=timeout)
+        if more["check"]:
+            done.check_returncode()
+        out, err = done.stdout.encode(), done.stderr.encode()
+        return subprocess.CompletedProcess(done.args, done.returncode, out, err)
 
     class Popen:
         def __init__(self, command: Sequence[str], *, stdout: Any, **_: Any) -> None:

@@ -1,0 +1,180 @@
+"""Tests in several processes, each forked when all are collected: ``pytest --forks 5``.
+
+A worker of xdist imports and collects everything by itself, which is 8 s of CPU for each; here it
+is done once. A process takes the tests of one file after the other. One that dies fails the test
+that it ran, and another goes on with the rest of that file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import random
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import chain, groupby, pairwise
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkProcess
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.support import lent
+from vigil.broker.process import die_with_parent
+
+NAME: Final = "forks"
+_MORE: Final = "more"
+"""Asks for the next file."""
+_GONE: Final = "gone"
+_context: Final = multiprocessing.get_context("fork")
+
+
+class _Worker:
+    """One process, as the one that forked it sees it."""
+
+    def __init__(self, process: ForkProcess) -> None:
+        self.process = process
+        self.left: deque[int] = deque()
+        """The places of tests that it was told to run and hasn't told of."""
+
+
+class Forks:
+    """Has the collected tests run by `count` processes."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._started = 0
+        self._workers: dict[Connection, _Worker] = {}
+        self._files: deque[Sequence[int]] = deque()
+        """For each file the places of its tests."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        option = session.config.option
+        if option.collectonly or (session.testsfailed and not option.continue_on_collection_errors):
+            return None  # pytest says what is to be said
+        places = range(len(session.items))
+        grouped = groupby(places, key=lambda place: session.items[place].path)
+        self._files.extend([*group] for _, group in grouped)
+        try:
+            for _ in range(min(self._count, len(self._files))):
+                self._start(session)
+            while self._workers:
+                for pipe in wait(list(self._workers)):
+                    assert isinstance(pipe, Connection)
+                    self._hear(session, pipe)
+        finally:
+            for worker in self._workers.values():
+                worker.process.terminate()
+        return True
+
+    def _start(self, session: pytest.Session) -> None:
+        ours, theirs = _context.Pipe()
+        name = f"{NAME}-{self._started}"
+        self._started += 1
+        process = _context.Process(target=_work, args=(session, theirs, name), name=name)
+        process.start()
+        theirs.close()
+        self._workers[ours] = _Worker(process)
+
+    def _hear(self, session: pytest.Session, pipe: Connection) -> None:
+        """Hand out the next file, pass on what is told of a test, or clear up after an end."""
+        worker = self._workers[pipe]
+        heard: Any = _GONE
+        with contextlib.suppress(EOFError, ConnectionResetError):
+            heard = pipe.recv()
+        if heard == _GONE:
+            del self._workers[pipe]
+            self._end(session, worker)
+        elif heard == _MORE:
+            file = self._files.popleft() if self._files else ()
+            worker.left.extend(file)
+            with contextlib.suppress(BrokenPipeError):  # that it's gone is heard next
+                pipe.send(file)
+        else:
+            read = session.config.hook.pytest_report_from_serializable
+            reports = [read(config=session.config, data=data) for data in heard]
+            self._tell(session, worker.left.popleft(), reports)
+
+    def _end(self, session: pytest.Session, worker: _Worker) -> None:
+        worker.process.join()
+        if not worker.left:
+            return
+        place = worker.left.popleft()
+        item = session.items[place]
+        why = f"the process that ran it ended with exit code {worker.process.exitcode}"
+        report = pytest.TestReport(
+            item.nodeid, item.location, {}, outcome="failed", longrepr=why, when="call"
+        )
+        if worker.left:
+            self._files.appendleft(worker.left)
+        if self._files:
+            self._start(session)
+        self._tell(session, place, [report])
+
+    def _tell(
+        self, session: pytest.Session, place: int, reports: Sequence[pytest.TestReport]
+    ) -> None:
+        item, hook = session.items[place], session.config.hook
+        for report in reports:
+            hook.pytest_runtest_logreport(report=report)
+        hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        if session.shouldfail:
+            raise session.Failed(session.shouldfail)
+        if session.shouldstop:
+            raise session.Interrupted(session.shouldstop)
+
+
+# ---------------------------------------------------------------- in a process that was forked
+
+
+class _Reports:
+    """What is told of the test that runs."""
+
+    def __init__(self) -> None:
+        self.told: list[pytest.TestReport] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.told.append(report)
+
+
+def _work(session: pytest.Session, pipe: Connection, name: str) -> None:
+    """Run the tests of one file after the other, until there are none."""
+    die_with_parent()
+    random.seed()
+    config, reports = session.config, _Reports()
+    _be_alone(config, name)
+    config.pluginmanager.register(reports)
+    places: Iterator[int | None] = chain(_places(pipe), [None])
+    for place, following in pairwise(places):
+        assert place is not None
+        config.hook.pytest_runtest_protocol(
+            item=session.items[place],
+            nextitem=None if following is None else session.items[following],
+        )
+        told, reports.told = reports.told, []
+        to_data = config.hook.pytest_report_to_serializable
+        pipe.send([to_data(config=config, report=report) for report in told])
+    lent.end()
+
+
+def _places(pipe: Connection) -> Iterator[int]:
+    while True:
+        pipe.send(_MORE)
+        file: Sequence[int] = pipe.recv()
+        if not file:
+            return
+        yield from file
+
+
+def _be_alone(config: pytest.Config, name: str) -> None:
+    """Have nothing in common with the other processes: terminal, captured output, folder."""
+    config.pluginmanager.unregister(name="terminalreporter")
+    capture = config.pluginmanager.getplugin("capturemanager")
+    capture.stop_global_capturing()
+    capture.start_global_capturing()
+    capture.suspend_global_capture()
+    factory: Any = config._tmp_path_factory  # type: ignore[attr-defined]
+    folder: Path = factory.getbasetemp() / name
+    factory._given_basetemp, factory._basetemp = folder, None
