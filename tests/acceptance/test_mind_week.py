@@ -24,6 +24,7 @@ async def test_a_week(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             "Write the report": "failed",
             f"Do what you are used to without being asked: {HABIT}": "archived",
         }
+        assert any("memory_save, success" in line for line in week.lines), "it acts for a goal"
         said = [line for line in week.lines if line[11:].startswith("vigil: ")]
         assert all("07:00" <= line[4:9] < "22:00" for line in said), "nothing in quiet hours"
         (held,) = [line for line in said if "The build on main failed." in line]

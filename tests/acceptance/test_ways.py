@@ -3,13 +3,17 @@ the mind learns that nobody was reached (SPEC G-6, LOOPS L-14)."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.acceptance.test_mind import Looks, decision, outside, said
-from tests.support.world import Person, running_world
+from tests.acceptance.test_mind import outside, said
+from tests.support.messages_api import says
+from tests.support.messages_replies import Reply
+from tests.support.mind_week import decision, running_week, words_of
+from tests.support.world import Person
 from tests.toys.test_pager import SECTION, Station, install, running_station
 from vigil.contracts import Receipt
 
@@ -22,52 +26,65 @@ async def test_words_of_the_mind_find_the_person_where_they_were(
     """G-6, L-14: no conversation is open; the newest message counts, in whatever thread; a channel
     that refuses is followed by the one before; what reaches nobody is told to the next look."""
     install(tmp_path / "site", monkeypatch, pager="tests.toys.pager:Pager")
+    script = Script()
     async with running_station() as (near, near_port), running_station() as (far, far_port):
         common = SECTION | {"attempts_max": 1}
-        sections: dict[str, Any] = {
-            "channels": {"near": common | {"port": near_port}, "far": common | {"port": far_port}},
-            "mind": {"enabled": True, "tick_seconds": TICK_S},
-        }
-        async with running_world(
-            tmp_path / "home", monkeypatch, has_hands=True, **sections
-        ) as world:
-            ann = await world.person("ann:vigil:main", has_socket=False)
-            looks = Looks(world, "ann")
+        channels = {"near": common | {"port": near_port}, "far": common | {"port": far_port}}
+        async with running_week(
+            tmp_path / "home", monkeypatch, script, channels=channels, person={}
+        ) as week:
+            world, ann = week.world, week.ann
             await _write(ann, "far", "p1")
             await _write(ann, "near", "p2")
 
-            await _tell(ann, looks, "The build is red.")
+            await _tell(ann, script, "The build is red.")
             await _until(ann, near, "The build is red.")
 
             near.answers = ["busy 0\n"]
             await world.advance(TICK_S)
-            await _tell(ann, looks, "It is red again.")
+            await _tell(ann, script, "It is red again.")
             await _until(ann, far, "It is red again.")
             assert _texts(near).count("It is red again.") == 1, "it was asked first"
 
             other = await world.person("ann:vigil:t9", has_socket=False)
             await other.exchange("Hello from here")
             await world.advance(TICK_S)
-            await _tell(ann, looks, "It is green.")
+            await _tell(ann, script, "It is green.")
             await said(ann, "It is green.")
             assert "It is green." not in _texts(near) + _texts(far), "she is at her desk"
 
             await _write(ann, "far", "p3")
             near.answers, far.answers = ["busy 0\n"], ["busy 0\n"]
             await world.advance(TICK_S)
-            looks.answers.append([decision("respond", text="It is out.")])
-            looks.answers.append([decision("respond", text="Once more: it is out.")])
-            await outside(ann, "released", "e9")
+            await _tell(ann, script, "It is out.")
             await ann.talk.until(lambda: any(one.outcome == "failed" for one in ann.talk.receipts))
+            script.decisions.append(decision("respond", "Unheard.", text="It is out, again."))
             await world.advance(TICK_S)
-            await _until(ann, far, "Once more: it is out.")
-            assert "reached the person over no channel" in looks.reports[-1]
-            assert "It is out." in looks.reports[-1]
+            await _until(ann, far, "It is out, again.")
+            assert "reached the person over no channel" in script.reports[-1]
+            assert "It is out." in script.reports[-1]
             actions = (await ann.http.get("/api/actions")).json()["actions"]
             outcomes = [one["outcome"] for one in actions if one["type"] == "respond"]
             assert outcomes.count("failed") == 1
-            (told,) = [r for r in ann.talk.receipts if r.outcome == "failed"]
+            (told,) = [one for one in ann.talk.receipts if one.outcome == "failed"]
             await _is_explained(ann, told)
+
+
+class Script:
+    """What the model says: decisions of looks, one after the other, and a greeting to a person."""
+
+    def __init__(self) -> None:
+        self.decisions: list[Any] = []
+        self.reports: list[str] = []
+
+    def __call__(self, body: dict[str, Any]) -> Reply:
+        words = words_of(body)
+        if "[Report]" not in words:
+            return says("Hello.")
+        self.reports.append(words)
+        left = self.decisions
+        decided = left.pop(0) if left else decision("no_action", "Nothing needs attention.")
+        return says(json.dumps({"decisions": [decided]}))
 
 
 async def _write(ann: Person, channel: str, name: str) -> None:
@@ -81,9 +98,9 @@ async def _write(ann: Person, channel: str, name: str) -> None:
     await ann.world.at_rest()
 
 
-async def _tell(ann: Person, looks: Looks, text: str) -> None:
+async def _tell(ann: Person, script: Script, text: str) -> None:
     """Have something come in of which the mind tells her."""
-    looks.answers.append([decision("respond", text=text)])
+    script.decisions.append(decision("respond", "She waits for it.", text=text))
     await outside(ann, text, text)
 
 

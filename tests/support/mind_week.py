@@ -26,7 +26,7 @@ from services.scheduler import goals, minds
 from services.scheduler.timetable import clock as timetable
 from tests.support.agent import Agent
 from tests.support.gateway import Gate
-from tests.support.messages_api import MessagesApi, messages_api, says
+from tests.support.messages_api import Behave, MessagesApi, calls, messages_api, says
 from tests.support.messages_replies import Reply
 from tests.support.pauses import pauses
 from tests.support.sources import ROOT
@@ -42,7 +42,9 @@ PATIENCE_S: Final = 40.0
 PAUSE_S: Final = 600
 WHOSE: Final = Scope("vigil", "ann")
 PAGE: Final = ROOT / "docs" / "mind.md"
+RELEASE: Final = "I want to ship the release by Friday, 18:00. Keep an eye on it!"
 ANSWERS: Final = {
+    RELEASE: "I do, and tell you how it stands.",
     "What is in my calendar?": "Three meetings, the first at ten.",
     "The release is out!": "Congratulations!",
 }
@@ -66,6 +68,10 @@ def decided(report: str) -> list[dict[str, Any]]:
     if "is out" in came_in and "Ship the release" in goals:
         of = {"goal": goals["Ship the release"], "status": "completed"}
         found.append(decision("update_goal", "Ann wrote that it is out.", **of))
+    if "Ship the release" in goals and "memory_save" not in report:
+        of = {"tool": "memory_save", "input": '{"content": "The release is due on Friday."}'}
+        because = "Ann may ask how it stands."
+        found.append(decision("tool_call", because, goal=goals["Ship the release"], **of))
     if "build failed" in came_in:
         found.append(decision("respond", "Ann ships this week.", text="The build on main failed."))
     missed = "failed, timed" in report and "Write the report" in report
@@ -78,19 +84,29 @@ def decided(report: str) -> list[dict[str, Any]]:
 def behave(body: dict[str, Any]) -> Reply:
     """Answer whoever asks: the mind, a look back, a conversation."""
     text = json.dumps(body["messages"], ensure_ascii=False)
-    words = "\n".join(
-        block["text"]
-        for message in body["messages"]
-        for block in message["content"]
-        if isinstance(block, dict) and block.get("type") == "text"
-    )
+    words = words_of(body)
     usage = {"input_tokens": len(text) // 4, "output_tokens": 80}
     if "[Report]" in words:
         return says(json.dumps({"decisions": decided(words)}), usage=usage)
     if not any(tool["name"] == "send_message" for tool in body.get("tools", ())):
         return says("Nothing.", usage=usage)
-    asked = max((words.rfind(question), answer) for question, answer in ANSWERS.items())
-    return says(asked[1], usage=usage)
+    _, asked = max((words.rfind(question), question) for question in ANSWERS)
+    is_done = any(block.get("type") == "tool_result" for block in body["messages"][-1]["content"])
+    if asked == RELEASE and not is_done:
+        friday = MONDAY + timedelta(days=4, hours=18)
+        goal = {"description": "Ship the release", "deadline_at": friday.isoformat()}
+        return calls("goal_create", goal, usage=usage)
+    return says(ANSWERS[asked], usage=usage)
+
+
+def words_of(body: dict[str, Any]) -> str:
+    """Return the texts of a request's messages."""
+    return "\n".join(
+        block["text"]
+        for message in body["messages"]
+        for block in message["content"]
+        if isinstance(block, dict) and block.get("type") == "text"
+    )
 
 
 class Week:
@@ -141,7 +157,10 @@ class Week:
         state = None if found is None else decode_turn(found.data).state
         newest = await self.world.admin.get_last("SYSTEM", key.in_all)
         is_read = newest is None or (state is not None and state.position >= newest.seq)
-        return is_read and (state is None or not (state.loop or state.tasks))
+        if state is None or state.loop is not None:
+            return is_read and state is None
+        waits = state.gathering is not None and state.gathering.due_at > self._now
+        return is_read and (waits or not state.tasks)
 
     async def _write_down(self) -> None:
         actions = await KeptBoard(self.world.admin, ACTIONS).all(WHOSE)
@@ -151,6 +170,9 @@ class Week:
                 if one.type != "respond":
                     what = f"{one.type}, {one.outcome}: {one.description}"
                     self.tell("mind", what, one.ended_at)
+        self._write_said()
+
+    def _write_said(self) -> None:
         said = self.ann.talk.said
         for one in said[self._said :]:
             self.tell("vigil", one.text, one.at)
@@ -159,6 +181,7 @@ class Week:
     async def say(self, text: str) -> None:
         self.tell("ann", text)
         await self.ann.exchange(text)
+        self._write_said()
         await self._write_down()
 
     async def event(self, text: str) -> None:
@@ -185,8 +208,15 @@ class Week:
 
 
 @asynccontextmanager
-async def running_week(home: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Week]:
-    """All services, and Ann at home with an agent that has a mind."""
+async def running_week(
+    home: Path, monkeypatch: pytest.MonkeyPatch, script: Behave = behave, **more: Any
+) -> AsyncIterator[Week]:
+    """All services, and Ann at home with an agent that has a mind.
+
+    Args:
+        script: what the Messages API server answers.
+        more: sections of the configuration.
+    """
     importlib.import_module("anthropic")  # before there is anybody whom it holds up
     for module in (timetable, minds, goals):
         monkeypatch.setattr(module, "LOOK_S", 0.05)
@@ -198,9 +228,9 @@ async def running_week(home: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
         "mind": {"enabled": True},
         "memory": {"pause_s": PAUSE_S},
         "person": {"quiet_hours": "22:00-07:00", "digest_at": "08:00"},
-    }
+    } | more
     async with (
-        messages_api(behave) as api,
+        messages_api(script) as api,
         running_stack(home, services, clock, api.url, **sections) as stack,
     ):
         gate = Gate(stack, await stack.bus("admin"), await stack.bus("operator"))
@@ -219,8 +249,9 @@ async def live(week: Week) -> None:
     for day in range(4):
         await week.until(day, 9)
         if day == 0:
-            friday, noon = timedelta(days=4, hours=18), timedelta(days=2, hours=12)
-            await week.goal("Ship the release", deadline_at=(MONDAY + friday).isoformat())
+            noon = timedelta(days=2, hours=12)
+            await week.say(RELEASE)
+            await week.settled()
             await week.goal("Write the report", deadline_at=(MONDAY + noon).isoformat())
         await week.say("What is in my calendar?")
         await week.until(day, 9.5)
