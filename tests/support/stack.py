@@ -103,7 +103,7 @@ class Stack:
             )
             self._tasks[name] = task
             waiting = asyncio.create_task(ready.wait())
-            await asyncio.wait({task, waiting}, return_when="FIRST_COMPLETED", timeout=120)
+            await asyncio.wait({task, waiting}, return_when="FIRST_COMPLETED", timeout=15)
             waiting.cancel()
             if not ready.is_set():
                 if task.done():
