@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
@@ -17,6 +18,14 @@ from vigil.settings import credentials
 
 CONNECTIONS: Final = 32
 PATIENCE_S: Final = 240.0
+
+
+class Refused(RuntimeError):
+    """An answer that is an error."""
+
+    def __init__(self, what: str, status: int, answer: bytes) -> None:
+        super().__init__(f"{what}: {status}: {answer!r}")
+        self.status = status
 
 
 class Client:
@@ -33,7 +42,7 @@ class Client:
         head = f"{method} {path}{self._headers}".encode()
         status, answer = await self._http.post(head, body)
         if status not in (200, 201, 202):
-            raise RuntimeError(f"{method} {path}: {status}: {answer!r}")
+            raise Refused(f"{method} {path}", status, answer)
         return json.loads(answer)
 
     async def save(self, agent: str, turn: Turn) -> str:
@@ -60,13 +69,19 @@ class Client:
         return found
 
     async def until_found(self) -> None:
-        """Wait until everything that is stored is in both indexes."""
+        """Wait until everything that is stored is in both indexes, also of what is starting."""
         async with asyncio.timeout(PATIENCE_S):
-            while True:
-                found = await self.stats()
-                if found["rebuild"] is None and found["vectors_position"] >= found["position"]:
-                    return
+            while not await self._is_all_found():
                 await asyncio.sleep(0.05)
+
+    async def _is_all_found(self) -> bool:
+        try:
+            found = await self.stats()
+        except Refused as error:
+            if error.status != HTTPStatus.SERVICE_UNAVAILABLE:
+                raise
+            return False
+        return found["rebuild"] is None and found["vectors_position"] >= found["position"]
 
 
 @asynccontextmanager

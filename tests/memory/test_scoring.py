@@ -37,6 +37,7 @@ def candidates(count: int, **columns: Any) -> Candidates:
         "names": np.zeros(count),
         "on_date": np.zeros(count),
         "threads": np.full(count, ""),
+        "sayings": np.arange(count),
     }
     return Candidates(**(fields | given_ | others))
 
@@ -77,6 +78,16 @@ def test_a_neighbour_lends_what_it_says_itself_only() -> None:
         0.5 * WEIGHTS.weight_text * WEIGHTS.weight_neighbours
     )
     assert four.parts.neighbours == 0
+
+
+def test_what_says_the_very_same_is_below_what_says_something_else() -> None:
+    """Issue 19: the best of them keeps its place; text alone is as the index has it."""
+    some = candidates(4, text=[8.0, 9.0, 5.0, 8.5], sayings=[7, 7, 1, 7])
+    assert ranked(some) == [2, 3, 4, 1]
+    assert ranked(some, weight_repeat=0.0) == [2, 4, 1, 3]
+    assert ranked(some, "text") == [2, 4, 1, 3]
+    parts = {one.at: one.parts.repeat for one in scores.rank(some, WEIGHTS, "hybrid", NOW, 4)}
+    assert parts == {0: -1.0, 1: 0.0, 2: 0.0, 3: -1.0}
 
 
 def test_neighbours_lend_by_the_square_of_what_they_say() -> None:

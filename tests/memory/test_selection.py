@@ -51,6 +51,13 @@ def test_what_says_the_same_is_given_once_and_counted() -> None:
     ]
 
 
+def test_what_says_it_again_is_counted_after_the_budget_is_used_up() -> None:
+    """Recall ranks repeats below what says something else."""
+    some = hits("Ann: I moved to Berlin.", "Ann: I have a dog", "Ann: I moved to Berlin.")
+    (taken,) = selected(some, "where?", NOW, 20)
+    assert (taken.text, taken.times) == ("Ann: I moved to Berlin.", 2)
+
+
 def test_what_holds_no_more_is_left_out() -> None:
     ended = hits("Ann works at Acme", valid_to=NOW - timedelta(days=1))
     until = hits("Ann is in Rome", valid_to=NOW + timedelta(days=1))

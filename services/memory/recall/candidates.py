@@ -94,6 +94,7 @@ def known(rows: Sequence[Row], sought: Sought, words: Words) -> Candidates:
         substance=compared.substance,
         is_speaker=_speaks(beginnings, sought.words),
         is_question=np.array(asking, dtype=np.bool_),
+        sayings=_sayings(nums, beginnings, tokens),
         threads=np.array(threads, dtype=np.str_),
         on_date=_on_date(happened_at, sought.days),
         names=np.zeros(len(nums)),
@@ -134,6 +135,15 @@ def _speaks(beginnings: Sequence[str], words: frozenset[str]) -> npt.NDArray[np.
         return np.zeros(len(beginnings), dtype=np.bool_)
     speaks = [not words.isdisjoint(terms.speaker(beginning)) for beginning in beginnings]
     return np.array(speaks, dtype=np.bool_)
+
+
+def _sayings(
+    nums: Sequence[int], beginnings: Sequence[str], tokens: Sequence[bytes]
+) -> npt.NDArray[np.int64]:
+    """Return a number for what each says: of those with the same beginning and words the same."""
+    said = zip(nums, beginnings, tokens, strict=True)
+    numbers = [hash((beginning, words)) if words else num for num, beginning, words in said]
+    return np.array(numbers, dtype=np.int64)
 
 
 def _on_date(happened_at: Sequence[int], asked: frozenset[str]) -> Floats:

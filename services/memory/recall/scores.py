@@ -8,6 +8,7 @@
           + speaker                          said by whom the question names
           + date - question                  on a day that the question names; itself a question
           - brief                            it says little at all
+          - repeat                           a better one says the very same
           + recency + importance - taint     small terms
 
 Text (BM25), vector (cosine), words and gist are each stretched to 0..1 over the candidates, then
@@ -56,6 +57,8 @@ class Weights(Protocol):
     @property
     def weight_brief(self) -> float: ...
     @property
+    def weight_repeat(self) -> float: ...
+    @property
     def weight_thread(self) -> float: ...
     @property
     def weight_names(self) -> float: ...
@@ -98,6 +101,8 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it was said by somebody whom the question names."""
     is_question: npt.NDArray[np.bool_]
     """Whether it ends as a question: that seldom answers one."""
+    sayings: npt.NDArray[np.int64]
+    """Equal for those that say the very same."""
     threads: npt.NDArray[np.str_]
     """Its conversation; empty: none."""
     on_date: Floats
@@ -136,6 +141,7 @@ class _Columns(NamedTuple):
     date: Floats
     question: Floats
     brief: Floats
+    repeat: Floats
     recency: Floats
     importance: Floats
     taint: Floats
@@ -171,18 +177,36 @@ def rank(
     if not len(candidates.nums):
         return []
     columns = _columns(candidates, weights, mode, now)
+    order = _order(candidates, columns)
+    if mode == "hybrid":
+        repeats = _is_repeat(candidates, order).astype(np.float64)
+        columns = columns._replace(repeat=-weights.weight_repeat * repeats)
+        order = _order(candidates, columns)
     totals = _total(columns)
-    order = np.lexsort((-candidates.nums, -candidates.happened_at, -totals))
     return [_scored(columns, int(index), float(totals[index])) for index in order[:limit]]
+
+
+def _order(candidates: Candidates, columns: _Columns) -> npt.NDArray[np.int64]:
+    keys = (-candidates.nums, -candidates.happened_at, -_total(columns))
+    order: npt.NDArray[np.int64] = np.lexsort(keys)
+    return order
+
+
+def _is_repeat(candidates: Candidates, order: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Return which say the very same as one that comes before them."""
+    _, first = np.unique(candidates.sayings[order], return_index=True)
+    repeats = np.ones(len(order), dtype=np.bool_)
+    repeats[order[first]] = False
+    return repeats
 
 
 def _columns(candidates: Candidates, weights: Weights, mode: Mode, now: float) -> _Columns:
     none = np.zeros_like(candidates.text)
     if mode == "text":
-        return _Columns(candidates.text, *[none] * 14)
+        return _Columns(candidates.text, *[none] * 15)
     if mode == "vector":
         cosine = none if candidates.cosine is None else np.nan_to_num(candidates.cosine, nan=-1.0)
-        return _Columns(none, cosine, *[none] * 13)
+        return _Columns(none, cosine, *[none] * 14)
     parts = _said(candidates, weights)
     said = _total(parts)
     return _Columns(
@@ -195,6 +219,7 @@ def _columns(candidates: Candidates, weights: Weights, mode: Mode, now: float) -
         weights.weight_date * candidates.on_date,
         -weights.weight_question * candidates.is_question.astype(np.float64),
         -weights.weight_brief * (1.0 - candidates.substance),
+        none,
         weights.weight_recency * _recency(candidates, weights, now),
         weights.weight_importance * candidates.importance,
         -weights.weight_taint * candidates.is_tainted.astype(np.float64),

@@ -36,6 +36,7 @@ def selected(hits: Iterable[Hit], query: str, now: datetime, tokens: int) -> lis
     taken: list[Hit] = []
     said: list[frozenset[str]] = []
     left = tokens * BYTES_PER_TOKEN
+    is_full = False
     for hit in hits:
         memory = hit.memory
         if memory.valid_to is not None and memory.valid_to < now:
@@ -45,10 +46,13 @@ def selected(hits: Iterable[Hit], query: str, now: datetime, tokens: int) -> lis
         if at is not None:
             taken[at] = msgspec.structs.replace(taken[at], times=taken[at].times + 1)
             continue
+        if is_full:
+            continue  # what follows may still say again what was taken
         text = passage(memory.content, asked)
         left -= len(text.encode()) + LINE_BYTES
-        if taken and left < 0:
-            break
+        is_full = bool(taken) and left < 0
+        if is_full:
+            continue
         taken.append(msgspec.structs.replace(hit, text=text))
         said.append(words)
     return taken

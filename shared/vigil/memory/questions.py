@@ -134,6 +134,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Negative: what it lost for being a question itself."""
     brief: float = 0.0
     """Negative: what it lost for saying little."""
+    repeat: float = 0.0
+    """Negative: what it lost because a better one says the very same."""
     neighbours: float = 0.0
     thread: float = 0.0
     """The best that is said in its conversation."""

@@ -50,6 +50,8 @@ class MemorySection(Section, frozen=True, kw_only=True):
     """Penalty for a memory that is itself a question."""
     weight_brief: NotNegativeF = 1.0
     """Penalty for a memory of a few common words, and a share of it for one of a few rare ones."""
+    weight_repeat: NotNegativeF = 1.0
+    """Penalty for a memory that says the very same as a better one."""
     weight_graph: NotNegativeF = 0.03
     """Along an association of weight 1."""
     weight_recency: NotNegativeF = 0.02

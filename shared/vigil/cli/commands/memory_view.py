@@ -12,7 +12,7 @@ from ..tables import Column
 NODE_LENGTH_MAX: Final = 50
 PARTS: Final = (
     "text", "vector", "words", "gist", "neighbours", "thread", "graph", "names", "speaker",
-    "date", "question", "brief", "recency", "importance", "taint",
+    "date", "question", "brief", "repeat", "recency", "importance", "taint",
 )  # fmt: skip
 
 
