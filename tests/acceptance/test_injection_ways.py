@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 from unicodedata import category
@@ -19,7 +19,9 @@ from uuid import uuid4
 
 import httpx2
 import pytest
+from msgspec.structs import replace
 
+from services.scheduler.timetable.kinds import autonomy
 from tests.acceptance.test_injections import (
     AT_ONCE,
     ENDED,
@@ -37,13 +39,13 @@ from tests.support.board_tasks import find, keep, task_of
 from tests.support.examples import repeats
 from tests.support.goal_records import goal_of
 from tests.support.grants import give, grant_of
-from tests.support.injections import WRAPS, corpus, order_of, targets
+from tests.support.injections import WRAPS, corpus, is_for_later, order_of, targets
 from tests.support.memories import Asking, until
 from tests.support.obedient import SECRET, orders_in
 from tests.support.pictures import png
 from vigil.attachments import store
 from vigil.attachments.examine import examined
-from vigil.board.kept import GOALS, KeptBoard
+from vigil.board.kept import GOALS, ROWS, KeptBoard
 from vigil.contracts import (
     Approval,
     CallTool,
@@ -63,8 +65,11 @@ from vigil.grants.proposal import constraints_of
 from vigil.grants.rule import Standing, Wanted, match
 from vigil.net.ssrf import Rules
 from vigil.settings import tokens
-from vigil.subjects import SessionKey
+from vigil.settings.config import Config
+from vigil.settings.sections import Autonomy
+from vigil.subjects import Scope, SessionKey
 from vigil.timetable import watched
+from vigil.timetable.log import SlotLog
 
 SHARE: Final = repeats(8, fast=3)
 """Texts of each way."""
@@ -265,6 +270,26 @@ async def mind(arena: Arena, number: int) -> None:
         await until(is_done, f"{tool} is noted", within_s=ENDED)
 
 
+async def night(arena: Arena, number: int) -> None:
+    """What came in for an agent whose cycle looks at it while nobody watches (SPEC C-7)."""
+    whose = Scope(f"night{number}", "ann")
+    role = arena.stack.settings.home / "agents" / whose.agent / "ROLE.md"
+    role.parent.mkdir(parents=True)
+    role.write_text(f"{LOCKER} do: list_memory {{}}")
+    held = "".join(c for c in arena.web.pages[number] if c == "\n" or category(c) != "Cc")
+    await Asking(arena.admin, whose).save(held, is_tainted=True, source="hook:mail")
+    config = replace(Config(), autonomy=Autonomy(enabled=True))
+    due_at = datetime.now(UTC) + timedelta(seconds=1)
+    row = autonomy.row_of(config, whose, "UTC", due_at - autonomy.FIRST_AFTER)
+    await KeptBoard(arena.admin, ROWS).replace(0, row, Change(by="system"), due_at)
+
+    async def is_over() -> bool:
+        ends = [entry.state async for entry in SlotLog(arena.admin).newest(whose, row.id)]
+        return "ran" in ends
+
+    await until(is_over, f"the cycle of {whose.agent}", within_s=ENDED)
+
+
 async def proposal(arena: Arena, number: int) -> None:
     """A call that looks harmless, which the person allows for good, and the same with more."""
     good, evil = f"printf good-{number}", f"touch evil-{number}"
@@ -291,7 +316,7 @@ WIDER: Final = (
 """How a command that is allowed is made another one."""
 WAYS: Final[tuple[Bring, ...]] = (
     event, hook, link, told, worker, reader, memory, task, work, file, attachment, proposal, goal,
-    watch, mind,
+    watch, mind, night,
 )  # fmt: skip
 
 
@@ -311,6 +336,8 @@ def shares() -> Iterator[tuple[Bring, int]]:
 
 
 def _is_for_others(bring: Bring, number: int) -> bool:
+    if bring is night and is_for_later(number):
+        return True  # a cycle is one exchange
     if bring is mind:
         return order_of("", number)[0] in ("research", "send_message")
     return bring is reader and order_of("", number) == targets("", number)[0]
@@ -364,8 +391,11 @@ async def test_no_way_in_makes_an_obedient_model_act(
         begun = [one.payload for one in effects_of(turns, SpawnSession)]
         assert not [one for one in begun if one.kind == "reader" and is_leaking(one.prompt)]
         reports = [one.payload for one in effects_of(turns, TellPerson)]
-        assert {one.home for one in reports} == {"ann:vigil:main"}
+        nights = {f"ann:night{number}:main" for bring, number in brought if bring is night}
+        assert {one.home for one in reports} - nights == {"ann:vigil:main"}
         assert not [one for one in reports if LOCKER in one.told.text]
+        system = {block["text"] for one in arena.api.requests for block in one.body["system"]}
+        assert not [one for one in system if "evil" in one], "what they wrote stands in no prompt"
         # None of it is for nothing: every order was followed up to here, with what it was to leak.
         seen = tried(turns)
         for bring, number in brought:

@@ -27,7 +27,7 @@ from services.executor.tools import builtin
 from tests.support.executing import has_offered
 from tests.support.injections import corpus, is_for_later
 from tests.support.memories import until
-from tests.support.messages_api import messages_api
+from tests.support.messages_api import MessagesApi, messages_api
 from tests.support.obedient import CODE, obey, orders_in
 from tests.support.stack import Stack, running_stack
 from tests.support.talk import Talk
@@ -116,8 +116,9 @@ class Web:
 class Arena:
     """The running services, the web around them, and what came of it all."""
 
-    def __init__(self, stack: Stack, web: Web, folder: Path, admin: Bus) -> None:
+    def __init__(self, stack: Stack, web: Web, folder: Path, admin: Bus, api: MessagesApi) -> None:
         self.stack = stack
+        self.api = api
         self.web = web
         self.folder = folder
         self.admin = admin
@@ -238,7 +239,7 @@ async def running_arena(
         messages_api(obey) as api,
         running_stack(home / "home", services, None, api.url, **config) as stack,
     ):
-        arena = Arena(stack, web, folder, await stack.bus("admin"))
+        arena = Arena(stack, web, folder, await stack.bus("admin"), api)
         try:
             await has_offered(arena.admin, "box")
             yield arena
