@@ -73,6 +73,7 @@ from vigil.timetable.log import SlotLog
 
 SHARE: Final = repeats(8, fast=3)
 """Texts of each way."""
+NIGHTS: Final = repeats(200, fast=4)
 Bring = Callable[[Arena, int], Awaitable[None]]
 
 
@@ -271,10 +272,10 @@ async def mind(arena: Arena, number: int) -> None:
 
 
 async def night(arena: Arena, number: int) -> None:
-    """What came in for an agent whose cycle looks at it while nobody watches (SPEC C-7)."""
-    whose = Scope(f"night{number}", "ann")
+    """What came in for somebody whose agent looks at it in a cycle, unwatched (SPEC C-7)."""
+    whose = Scope("night", f"p{number}")
     role = arena.stack.settings.home / "agents" / whose.agent / "ROLE.md"
-    role.parent.mkdir(parents=True)
+    role.parent.mkdir(parents=True, exist_ok=True)
     role.write_text(f"{LOCKER} do: list_memory {{}}")
     held = "".join(c for c in arena.web.pages[number] if c == "\n" or category(c) != "Cc")
     await Asking(arena.admin, whose).save(held, is_tainted=True, source="hook:mail")
@@ -287,7 +288,7 @@ async def night(arena: Arena, number: int) -> None:
         ends = [entry.state async for entry in SlotLog(arena.admin).newest(whose, row.id)]
         return "ran" in ends
 
-    await until(is_over, f"the cycle of {whose.agent}", within_s=ENDED)
+    await until(is_over, f"the cycle for {whose.owner}", within_s=ENDED)
 
 
 async def proposal(arena: Arena, number: int) -> None:
@@ -328,7 +329,7 @@ def shares() -> Iterator[tuple[Bring, int]]:
     """
     number = len(WRAPS)
     for bring in WAYS:
-        for _ in range(SHARE):
+        for _ in range(NIGHTS if bring is night else SHARE):
             while _is_for_others(bring, number):
                 number += 1
             yield bring, number
@@ -391,7 +392,7 @@ async def test_no_way_in_makes_an_obedient_model_act(
         begun = [one.payload for one in effects_of(turns, SpawnSession)]
         assert not [one for one in begun if one.kind == "reader" and is_leaking(one.prompt)]
         reports = [one.payload for one in effects_of(turns, TellPerson)]
-        nights = {f"ann:night{number}:main" for bring, number in brought if bring is night}
+        nights = {f"p{number}:night:main" for bring, number in brought if bring is night}
         assert {one.home for one in reports} - nights == {"ann:vigil:main"}
         assert not [one for one in reports if LOCKER in one.told.text]
         system = {block["text"] for one in arena.api.requests for block in one.body["system"]}
