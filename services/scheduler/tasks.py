@@ -28,6 +28,7 @@ from vigil.tasks import lifecycle
 from vigil.tasks.lifecycle import ReadTask
 
 from .promotion import PauseSwitch
+from .timetable.agenda import QUIET_S
 
 log = structlog.get_logger("vigil.scheduler")
 
@@ -58,7 +59,7 @@ class Pickup:
         is_behind = False
         try:
             while True:
-                message = await follower.next_within(LOOK_S)
+                message = await follower.next_within(LOOK_S if self._tasks else QUIET_S)
                 if message is not None:
                     self._take_in(message)
                     is_behind = message.pending > 0

@@ -55,7 +55,8 @@ STEP_BYTES_MIN: Final = 64 * 1024
 FILL_BYTES_PER_S: Final = 8 * 1024**3
 """Faster than a machine fills its page cache: so often the disk has to be looked at."""
 PAUSE_S: Final = (0.002, 0.1)
-KEEP_S: Final = 1.0
+KEEP_S: Final = 5.0
+"""How often the reserve is thought of: a command that fills the disk has a guard of its own."""
 
 NO_ROOM: Final = "the disk was almost full"
 TOO_MUCH: Final = "its workspace may hold {limit} bytes"
