@@ -21,7 +21,7 @@ class SessionKind(msgspec.Struct, frozen=True, kw_only=True):
     """What a turn did that starts one, as a sentence; empty: no turn does, so it has no parent."""
     is_due: bool = False
     """The timetable starts it, and no turn: its thread is made of what is due."""
-    run: str = ""
+    run: str = "The job {name!r}"
     """What a run is called where it's told that it failed, with the row's `{name}` and the
     `{agent}`; empty: nobody is told."""
     signals: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ SESSION_KINDS: Final[dict[str, SessionKind]] = {
         signals=("started", "completed", "failed"),
     ),
     "planner": SessionKind(meaning="jobs"),
-    "cron": SessionKind(meaning="runs of the timetable", is_due=True, run="The job {name!r}"),
+    "cron": SessionKind(meaning="runs of the timetable", is_due=True),
     "autonomy": SessionKind(
         meaning="cycles in which agents keep up by themselves",
         is_due=True,
@@ -55,8 +55,8 @@ SESSION_KINDS: Final[dict[str, SessionKind]] = {
     "mind": SessionKind(
         meaning="what agents do between conversations", run="A look of {agent}'s mind"
     ),
-    "bulletin": SessionKind(meaning="texts of bulletins", is_due=True),
-    "maintenance": SessionKind(meaning="merged memories, written anew", is_due=True),
+    "bulletin": SessionKind(meaning="texts of bulletins", is_due=True, run=""),
+    "maintenance": SessionKind(meaning="merged memories, written anew", is_due=True, run=""),
     "errand": SessionKind(
         meaning="calls that a person accepted after who asked had gone on",
         started="It had an accepted call run apart",
