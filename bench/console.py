@@ -1,83 +1,86 @@
-"""The console: how soon a page's first byte comes, with nothing stored and with much, and live.
+"""The console: how soon each page's first byte comes and how large it is, with nothing stored and
+with much; and how soon an open page hears of a change.
 
 First bytes are of a gateway and a memory service in this process, over HTTP, by a browser's cookie.
-What is stored is written as the services write it; no cortex is there, which would answer ten
-thousand messages.
 """
 
 from __future__ import annotations
 
-import asyncio
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import httpx2
 
-from bench.numbers import percentile, report
-from tests.support.console import signed_in
+from bench.numbers import percentile, report, rounded
+from tests.support.console import pages, signed_in
+from tests.support.console_much import KEY, Much, below, fill
 from tests.support.remembering import running_memories
 from vigil.bus.bus import Bus
-from vigil.contracts import Said, Signal, SignalSource, UserMessage, UserMessagePayload, encode
-from vigil.subjects import SessionKey
+from vigil.contracts import Signal, SignalSource, encode
 
-LONG: Final = SessionKey("me", "vigil", "long")
-RECORDS: Final = 100_000
-SESSIONS: Final = 10_000
-LOOKS: Final = 20
+LOOKS: Final = 10
 CHANGES: Final = 100
-AT_ONCE: Final = 500
+AIM: Final = "<= 150 over the idle one"
+TALK: Final = f"/conversations/{KEY}"
+
+
+class Look(NamedTuple):
+    """A page, as a browser gets it."""
+
+    first_byte_ms: float
+    size: int
 
 
 async def measure(home: Path) -> None:
-    """Today and a timeline, idle and beside much; and how soon an open page hears of a change."""
+    """Each page, idle and beside much; the slowest beyond the idle one, and the largest."""
+    much = Much(is_hostile=False)
     async with running_memories(home) as gate:
-        client = (await signed_in(gate, LONG.user)).client
-        idle_ms = await first_byte_ms(client, "/console")
-        await _store(gate.admin)
-        today_ms = await first_byte_ms(client, "/console")
-        more = round(today_ms - idle_ms, 1)
-        report("console_today_ms", today_ms, "ms", aim="<= 150 over the idle one", over=more)
-        path = f"/console/conversations/{LONG}/timeline?after={RECORDS // 2}"
-        report("console_timeline_100k_ms", await first_byte_ms(client, path), "ms")
+        client = (await signed_in(gate, KEY.user)).client
+        idle = {path: await look_at(client, path) for path in pages()}
+        idle[TALK] = await look_at(client, TALK)
+        row = await fill(gate, await gate.person(KEY.user), much)
+        newest = await gate.admin.newest(KEY.stream, [KEY.everything])
+        found = {path: await look_at(client, path) for path in (*pages(), *below(row, newest))}
+        over = {path: one.first_byte_ms - idle_of(idle, path) for path, one in found.items()}
+        timeline = f"{TALK}/timeline?after={newest // 2}"
+        named = {"": "console_today_ms", timeline: "console_timeline_100k_ms"}
+        for path, one in found.items():
+            facts = {"page": path or "/", "kB": one.size // 1000, "over": rounded(over[path])}
+            name = named.get(path, "console_page_ms")
+            report(name, one.first_byte_ms, "ms", **facts, aim=AIM)
+        slowest = max(over, key=lambda path: over[path])
+        report("console_worst_over_ms", over[slowest], "ms", page=slowest or "/", aim=AIM)
+        largest = max(found, key=lambda path: found[path].size)
+        size = found[largest].size
+        report("console_largest_kb", size / 1000, "kB", page=largest or "/", aim="< 200")
         report("console_live_lag_p99_ms", await live_lag_p99_ms(gate.admin, client), "ms")
 
 
-async def first_byte_ms(client: httpx2.AsyncClient, path: str) -> float:
-    """Return the median time to the first byte of a page, in ms, once it is warm."""
-    found = []
+def idle_of(idle: dict[str, Look], path: str) -> float:
+    """Return how long such a page took with nothing stored: itself, the list that it belongs to, or
+    a conversation without a word."""
+    plain = path.partition("?")[0]
+    known = (
+        plain if plain in idle else TALK if plain.startswith(TALK) else f"/{plain.split('/')[1]}"
+    )
+    return idle[known].first_byte_ms
+
+
+async def look_at(client: httpx2.AsyncClient, path: str) -> Look:
+    """Return the median time to the first byte of a page, once it is warm, and its size."""
+    found_ms, size = [], 0
     for _ in range(LOOKS + 1):
         begun_at = time.perf_counter()
-        async with client.stream("GET", path) as answer:
-            assert answer.status_code == 200
-            await anext(answer.aiter_raw())
-            found.append((time.perf_counter() - begun_at) * 1000)
-    return percentile(found[1:], 50)
-
-
-async def _store(bus: Bus) -> None:
-    """Store many sessions, and many records in one."""
-    at = datetime.now(UTC)
-
-    async def said(number: int) -> None:
-        record = Said(
-            id=f"{number:032x}", session_key=str(LONG), text=f"record {number}", at=at,
-            caused_by="m", turn_seq=1,
-        )  # fmt: skip
-        await bus.publish(LONG.out_said(record.id), encode(record))
-
-    async def session(number: int) -> None:
-        key = SessionKey(LONG.user, "vigil", f"t{number}")
-        message = UserMessage(
-            id=f"m{number}", session_key=str(key), created_at=at,
-            payload=UserMessagePayload(text="hi"),
-        )  # fmt: skip
-        await bus.publish(key.in_user, encode(message))
-
-    for make, count in ((session, SESSIONS), (said, RECORDS)):
-        for start in range(0, count, AT_ONCE):
-            await asyncio.gather(*(make(number) for number in range(start, start + AT_ONCE)))
+        async with client.stream("GET", f"/console{path}") as answer:
+            assert answer.status_code == 200, path
+            pieces = answer.aiter_raw()
+            size = len(await anext(pieces))
+            found_ms.append((time.perf_counter() - begun_at) * 1000)
+            async for piece in pieces:
+                size += len(piece)
+    return Look(percentile(found_ms[1:], 50), size)
 
 
 async def live_lag_p99_ms(bus: Bus, client: httpx2.AsyncClient) -> float:
@@ -88,7 +91,7 @@ async def live_lag_p99_ms(bus: Bus, client: httpx2.AsyncClient) -> float:
         await anext(lines)
         for number in range(CHANGES):
             begun_at = time.perf_counter()
-            await bus.publish(LONG.signal("message.sent"), encode(_signal(number)))
+            await bus.publish(KEY.signal("message.sent"), encode(_signal(number)))
             while await anext(lines) != "event: changed":
                 pass
             lag_ms.append((time.perf_counter() - begun_at) * 1000)
@@ -97,7 +100,7 @@ async def live_lag_p99_ms(bus: Bus, client: httpx2.AsyncClient) -> float:
 
 def _signal(number: int) -> Signal:
     return Signal(
-        id=f"SESSIONS-{number}-message.sent", kind="message.sent", agent=LONG.agent,
-        owner=LONG.user, at=datetime.now(UTC),
-        source=SignalSource(stream="SESSIONS", seq=number + 1), session_key=str(LONG),
+        id=f"SESSIONS-{number}-message.sent", kind="message.sent", agent=KEY.agent,
+        owner=KEY.user, at=datetime.now(UTC),
+        source=SignalSource(stream="SESSIONS", seq=number + 1), session_key=str(KEY),
     )  # fmt: skip

@@ -7,12 +7,15 @@ list of characters that could hide something from them, for all places that show
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Final
 
 _BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """Letters, marks and signs that show nothing."""
 _PROSE: Final = frozenset("\n\t\u00a0\u200c\u200d\u202f\u3000\ufe0e\ufe0f")
 """What belongs into texts that people write: lines, blanks, joiners, and what picks a picture."""
+KNOWN_MAX: Final = 10_000
+"""Characters whose spelling is kept."""
 _SELECTORS: Final = frozenset("\ufe0e\ufe0f")
 
 
@@ -34,7 +37,24 @@ def visible(text: str) -> str:
     >>> print(visible("rm\u202e -rf\u200b\n"))
     rm\u202e -rf\u200b\n
     """
-    return "".join(json.dumps(char)[1:-1] if is_unseen(char) else char for char in text)
+    return text if text.isascii() and text.isprintable() else text.translate(_WRITTEN)
+
+
+class Spelling(dict[int, str]):
+    """By code point, how a character is shown: a table for `str.translate`, which fills itself."""
+
+    def __init__(self, spell: Callable[[str], str]) -> None:
+        super().__init__()
+        self._spell = spell
+
+    def __missing__(self, code: int) -> str:
+        spelt = self._spell(chr(code))
+        if len(self) < KNOWN_MAX:
+            self[code] = spelt
+        return spelt
+
+
+_WRITTEN: Final = Spelling(lambda char: json.dumps(char)[1:-1] if is_unseen(char) else char)
 
 
 def hidden_in(text: str) -> str:

@@ -36,6 +36,19 @@ AXE: Final = _ROOT / ".venv" / "mcp" / "node_modules" / "axe-core" / "axe.min.js
 PICTURES: Final = os.environ.get("VIGIL_PICTURES", "")
 """A folder: pictures of all pages are kept there, light and dark, of a desk and a phone."""
 RULES: Final = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
+BARE: Final = ("/enter?code=x", f"/tasks/{'f' * 32}")
+"""Pages that have nothing around them: of somebody who isn't signed in, and of what isn't there."""
+OF_ADMINS: Final = ("/health", "/settings", "/tools", "/autonomy", "")
+"""Pages on which an admin sees more."""
+NEEDS_SCRIPT: Final = """[
+    ...[...document.querySelectorAll("button")].filter(one => !one.form),
+    ...[...document.querySelectorAll("form")]
+        .filter(one => !["get", "post", "dialog"].includes(one.method)),
+    ...[...document.querySelectorAll("a")].filter(one => !one.hasAttribute("href")),
+    ...[...document.querySelectorAll("main [hidden]")].filter(one => one.id !== "tokens"),
+    ...(document.querySelector("h1") === null ? [document.body] : []),
+].map(one => one.outerHTML.slice(0, 200))"""
+"""What of a page does nothing, or isn't seen, without a script."""
 COLOURS: Final = {"type": "rule", "values": ["color-contrast"]}
 _NAMELESS: Final = re.compile(r"[0-9a-f]{32}|ann:vigil:plants")
 
@@ -78,6 +91,38 @@ async def shows(tab: Tab, text: str) -> None:
     await tab.until(f"document.body.innerText.includes({json.dumps(text)})")
 
 
+async def test_each_page_fits_and_is_for_everybody(stage: Stage, tab: Tab) -> None:
+    """On a phone at night, and the colours on a desk in daylight: nothing is cut, axe finds
+    nothing, nothing is against the policy."""
+    if AXE.exists():
+        await tab.call("Page.addScriptToEvaluateOnNewDocument", source=AXE.read_text())
+    wrong: list[tuple[str, ...]] = []
+    for path in (*pages(), *stage.below()):
+        await tab.look(is_dark=True, width=390)
+        await tab.go(url(stage, path))
+        if await tab.run("document.documentElement.scrollWidth > innerWidth"):
+            wrong.append((path, "is wider than the screen"))
+        wrong += [(path, "phone", *one) for one in await violations(tab, RULES)]
+        await tab.look()
+        wrong += [(path, "desk", *one) for one in await violations(tab, COLOURS)]
+        await keep_pictures(tab, path)
+        await tab.look(script=False)
+        await tab.go(url(stage, path))
+        wrong += [(path, "needs a script", one) for one in await tab.run(NEEDS_SCRIPT)]
+    assert not wrong
+    assert tab.complaints == []
+    await tab.look()
+    wrong = [(path, *one) for path in BARE for one in await looked(stage, tab, path)]
+    root = await stage.world.gate.token("root", is_admin=True)
+    await tab.go(f"http://127.0.0.1:{stage.world.gate.port}{await link_of(stage.world.gate, root)}")
+    wrong += [("enter", *one) for one in await violations(tab, RULES)]
+    await tab.press("form button")
+    for path in OF_ADMINS:
+        wrong += [(path, "admin", *one) for one in await looked(stage, tab, path)]
+        await keep_pictures(tab, f"{path or '/today'}-admin")
+    assert not wrong
+
+
 async def test_a_person_talks_and_hears_live(stage: Stage, tab: Tab) -> None:
     """The answer and a follow-up come by themselves; then the conversation is forked."""
     await tab.go(url(stage, f"/conversations/{KEY}"))
@@ -95,6 +140,20 @@ async def test_a_person_talks_and_hears_live(stage: Stage, tab: Tab) -> None:
     assert tab.complaints == []
 
 
+async def test_today_alone_tells_what_why_how_much_and_how_to_stop(stage: Stage, tab: Tab) -> None:
+    """What waits and what it cost without a click; why it wrote, and the stop, with one each."""
+    await tab.go(url(stage))
+    today = await tab.text()
+    for told in ("May it use shell?", "It freezes tonight", "Today (UTC)", "Pause my agents"):
+        assert told in today
+    await tab.press("#said + ul a")
+    assert "frost" in await tab.text()
+    await tab.press("header button[value=on]")
+    await shows(tab, "Your agents say and begin nothing unasked")
+    await tab.press("header button[value=off]")
+    assert tab.complaints == []
+
+
 async def test_a_person_decides_moves_and_undoes(stage: Stage, tab: Tab) -> None:
     """From page to page, each by what it offers."""
     await tab.go(url(stage))
@@ -105,10 +164,19 @@ async def test_a_person_decides_moves_and_undoes(stage: Stage, tab: Tab) -> None
     await shows(tab, "Nothing waits for you")
     (decided,) = (await stage.api.get("/api/approvals?state=edited")).json()["approvals"]
     assert decided["edited"] == {"command": "df -h"}
-    await tab.go(url(stage, f"/tasks/{stage.ids['other']}"))
-    await tab.press("form button[name=status]")
+    await tab.go(url(stage, "/tasks"))
+    card = f"form:has([value='{stage.ids['other']}'])"
+    await tab.press(f"{card} button[value=ready]")
+    moved = (await stage.api.get(f"/api/tasks/{stage.ids['other']}")).json()
+    assert ("ready", "ann") in {(one["status"], one["by"]) for one in moved["history"]}
+    asked = approvals.request(ANN, "c" * 32, input={"command": "du -sh"}, risk="external")
+    await approvals.ask(stage.world.gate, asked)
+    await tab.go(url(stage, f"/inbox/{asked.id}"))
+    await tab.press("button[value=always]")
     await tab.go(url(stage, "/grants"))
-    await tab.press("main button.stop")
+    assert '"du"' in await tab.text()
+    for _ in range(2):  # this one, and one that was there
+        await tab.press("main button.stop")
     assert "Nothing is allowed" in await tab.text()
     await tab.go(url(stage, f"/timetable/{stage.ids['row']}"))
     await tab.press("button[value=pause]")
@@ -190,23 +258,10 @@ async def test_the_keyboard_leads_everywhere(stage: Stage, tab: Tab) -> None:
     await tab.run("localStorage.clear()")
 
 
-async def test_each_page_fits_and_is_for_everybody(stage: Stage, tab: Tab) -> None:
-    """On a phone at night, and the colours on a desk in daylight: nothing is cut, axe finds
-    nothing, nothing is against the policy."""
-    if AXE.exists():
-        await tab.call("Page.addScriptToEvaluateOnNewDocument", source=AXE.read_text())
-    wrong: list[tuple[str, ...]] = []
-    for path in (*pages(), *stage.below()):
-        await tab.look(is_dark=True, width=390)
-        await tab.go(url(stage, path))
-        if await tab.run("document.documentElement.scrollWidth > innerWidth"):
-            wrong.append((path, "is wider than the screen"))
-        wrong += [(path, "phone", *one) for one in await violations(tab, RULES)]
-        await tab.look()
-        wrong += [(path, "desk", *one) for one in await violations(tab, COLOURS)]
-        await keep_pictures(tab, path)
-    assert not wrong
-    assert tab.complaints == []
+async def looked(stage: Stage, tab: Tab, path: str) -> list[list[str]]:
+    """Open a page, and return what axe-core finds."""
+    await tab.go(url(stage, path))
+    return await violations(tab, RULES)
 
 
 async def violations(tab: Tab, rules: Any) -> list[list[str]]:

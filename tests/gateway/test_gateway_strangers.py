@@ -84,7 +84,7 @@ PLAIN: Final = frozenset({
     "result", "service", "since", "skill", "sort", "source", "specversion", "stability", "state",
     "status", "text", "thread", "threadId", "ticket", "time", "title", "tool", "type", "types",
     "until",
-    "uses_max", "valid_from", "valid_to", "verdict", "vouch", "weight", "what", "why",
+    "turns", "uses_max", "valid_from", "valid_to", "verdict", "vouch", "weight", "what", "why",
     "with_ended",
     "with_pruned",
     "active_hours", "at", "cron", "grace_s", "interval_s", "is_enabled", "is_stateful", "jitter_s",

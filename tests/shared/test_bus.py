@@ -269,8 +269,10 @@ async def test_reading_ends_also_if_the_last_message_vanishes(
         await admin.publish(doomed.timer(f"t{n}", 1), b"x" * 100_000)
     follow = bus.follow
 
-    async def follow_and_purge(stream: str, filters: Sequence[str], start: int) -> Follower:
-        follower = await follow(stream, filters, start)
+    async def follow_and_purge(
+        stream: str, filters: Sequence[str], start: int, at_most: int = 0
+    ) -> Follower:
+        follower = await follow(stream, filters, start, at_most)
         take = follower.next_within
 
         async def take_and_purge(seconds: float) -> Message | None:
@@ -289,6 +291,27 @@ async def test_reading_ends_also_if_the_last_message_vanishes(
     assert [m.seq for m in messages][:10] == kept
     assert len(messages) < 110
     assert messages[-1].pending > 0
+
+
+async def test_a_page_has_no_more_sent_than_it_holds(
+    bare: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the middle of a long log, too: what comes after it stays with the broker."""
+    bus = await bare.bus("admin")
+    acks = [await bus.publish(KEY.in_user, b"%d" % n) for n in range(400)]
+    sent, deliver = [], Follower._deliver
+
+    def counted(self: Follower, message: Message, consumer_seq: int) -> None:
+        sent.append(message.seq)
+        deliver(self, message, consumer_seq)
+
+    monkeypatch.setattr(Follower, "_deliver", counted)
+    page, has_more = await bus.page("SESSIONS", [KEY.everything], acks[100].seq, limit=20)
+    await bus.get_last("SESSIONS", KEY.in_user)  # whatever was on its way is here by now
+    assert [one.seq for one in page] == sent == [ack.seq for ack in acks[100:120]]
+    assert has_more
+    whole, has_more = await bus.page("SESSIONS", [KEY.everything], acks[380].seq, limit=20)
+    assert (len(whole), has_more) == (20, False)
 
 
 async def test_closing_takes_no_cancellation_of_what_reconnected_for_its_own(bare: Stack) -> None:

@@ -26,6 +26,7 @@ _UNSEEN: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
 )
+_NAMED: Final = glyphs.Spelling(lambda char: f"⟨{ord(char):02X}⟩" if _UNSEEN.match(char) else char)
 
 
 def visible(text: str) -> str:
@@ -34,7 +35,9 @@ def visible(text: str) -> str:
     >>> visible("a\x1b[2J\u202eb\r\n")
     'a⟨1B⟩[2J⟨202E⟩b\n'
     """
-    return _UNSEEN.sub(lambda one: f"⟨{ord(one[0]):02X}⟩", text.replace("\r\n", "\n"))
+    if text.isascii() and text.isprintable():
+        return text
+    return text.replace("\r\n", "\n").translate(_NAMED)
 
 
 def clip(text: str, length: int = LENGTH_MAX) -> str:
@@ -55,11 +58,16 @@ def shown(value: Any) -> Any:
 
 
 def short(value: Any) -> str:
-    """Return a text for a list, in one line."""
+    """Return a text for a list; a long one in one line, cut.
+
+    >>> short(300 * "a")[-25:]
+    'aaa… (20 characters more)'
+    """
     text = str(value)
-    if len(text) > SHORT:
-        text = " ".join(text[: 4 * SHORT].split())
-    return clip(visible(text), SHORT)
+    if len(text) <= SHORT:
+        return clip(visible(text), SHORT)
+    seen = visible(" ".join(text[: 4 * SHORT].split())[:SHORT])
+    return f"{seen[:SHORT]}… ({len(text) - SHORT:,} characters more)"
 
 
 def moment(at: datetime | None, zone: ZoneInfo) -> Markup:

@@ -238,9 +238,11 @@ async def get_timeline(
     session: Readable,
     after: After = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 200,
+    turns: Annotated[bool, Query(description="Only turns")] = False,
 ) -> Response:
     """Read every record of a session, as stored."""
-    return Json(await history.timeline(edge.bus, session, after, limit))
+    wanted = session.turns if turns else session.everything
+    return Json(await history.timeline(edge.bus, session, wanted, after, limit))
 
 
 async def get_timers(edge: Shared, session: Readable) -> Response:

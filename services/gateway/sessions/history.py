@@ -106,9 +106,9 @@ def _of_person(message: Message) -> TranscriptMessage:
     )
 
 
-async def timeline(bus: Bus, session: SessionKey, after: int, limit: int) -> Timeline:
-    """Return every record after sequence `after`, as it's stored."""
-    found, has_more = await read_page(bus, session.stream, [session.everything], after + 1, limit)
+async def timeline(bus: Bus, session: SessionKey, wanted: str, after: int, limit: int) -> Timeline:
+    """Return the records on a filter after sequence `after`, as they are stored."""
+    found, has_more = await read_page(bus, session.stream, [wanted], after + 1, limit)
     return Timeline(
         session_key=str(session),
         records=tuple(_record(session, message) for message in found),
@@ -184,34 +184,40 @@ def _view(timer: OpenTimer) -> TimerView:
 async def sessions(bus: Bus, whose: Iterable[Scope], after: str, limit: int) -> SessionList:
     """Return a page of the sessions of those owners that follow key `after`."""
     counts = await _count_by_session(bus, whose)
-    # By key as text: that is what `after` is compared with.
-    keys = sorted((key for key in counts if str(key) > after), key=str)
+    keys = sorted(key for key in counts if key > after)
     page = keys[:limit]
     gate = asyncio.Semaphore(READS_AT_ONCE)
 
-    async def summary(session: SessionKey) -> SessionSummary:
+    async def summary(key: str) -> SessionSummary:
+        session = SessionKey.parse(key)
         async with gate:
             newest, fork_of = await asyncio.gather(
                 bus.get_last(session.stream, session.in_user), origin_of(bus, session)
             )
         line = None if newest is None else _line(session, newest)
         return SessionSummary(
-            session_key=str(session),
-            messages=counts[session],
+            session_key=key,
+            messages=counts[key],
             last_at=None if line is None else line.at,
             fork_of=fork_of,
         )
 
     return SessionList(
         sessions=tuple(await asyncio.gather(*(summary(session) for session in page))),
-        next_after=str(page[-1]) if len(keys) > limit else None,
+        next_after=page[-1] if len(keys) > limit else None,
     )
 
 
-async def _count_by_session(bus: Bus, whose: Iterable[Scope]) -> dict[SessionKey, int]:
-    """Ask the stream which sessions have user messages, and how many."""
+async def _count_by_session(bus: Bus, whose: Iterable[Scope]) -> dict[str, int]:
+    """Ask the stream which sessions have user messages, by key, and how many."""
     found: dict[str, int] = {}
     for one in whose:
         where = f"session.{one.agent}.{one.owner}.*.in.said.user"
         found |= await bus.subjects("SESSIONS", where)
-    return {SessionKey.of_subject(subject): number for subject, number in found.items()}
+    return {_key_of(subject): number for subject, number in found.items()}
+
+
+def _key_of(subject: str) -> str:
+    """Return the key of a session as text: of ten thousand no objects are made."""
+    _, agent, user, thread, _ = subject.split(".", 4)
+    return f"{user}:{agent}:{thread}"

@@ -346,12 +346,15 @@ class Bus(Reads):
 
     # ------------------------------------------------------------ read
 
-    async def follow(self, stream: str, filters: Sequence[str], start: int) -> Follower:
+    async def follow(
+        self, stream: str, filters: Sequence[str], start: int, at_most: int = 0
+    ) -> Follower:
         """Follow `filters` from sequence `start` on, in order, without gaps or repeats.
 
-        `start` 0 begins with the last message of each subject (for a bucket).
+        `start` 0 begins with the last message of each subject (for a bucket). With `at_most` no
+        more than so many come.
         """
-        follower = Follower(self, stream, filters, start)
+        follower = Follower(self, stream, filters, start, at_most)
         await follower.open()
         return follower
 

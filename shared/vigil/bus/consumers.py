@@ -174,11 +174,14 @@ class _Deliveries:
 class Follower(_Deliveries):
     """An ordered consumer: ephemeral, in memory, no acks; an async iterator of messages."""
 
-    def __init__(self, bus: Bus, stream: str, filters: Sequence[str], start: int) -> None:
+    def __init__(
+        self, bus: Bus, stream: str, filters: Sequence[str], start: int, at_most: int = 0
+    ) -> None:
         super().__init__(bus)
         self._stream = stream
         self._filters = list(filters)
         self._next_seq = start
+        self._at_most = at_most
         self._consumer = ""
         self._generation = 0
         self._expected = 1
@@ -221,6 +224,9 @@ class Follower(_Deliveries):
             # Where messages go once all have them, it must have as many as the stream: 0.
             "num_replicas": 0 if self._stream in CONSUMED else 1,
         }
+        if self._at_most and self._stream not in CONSUMED:
+            # Nothing is acknowledged, so the broker stops there; else it sends up to 2 MiB ahead.
+            config |= {"ack_policy": "explicit", "max_ack_pending": self._at_most}
         if self._next_seq == 0:
             config["deliver_policy"] = "last_per_subject"
             del config["opt_start_seq"]

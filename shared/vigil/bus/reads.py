@@ -14,6 +14,8 @@ from base64 import b64decode
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from ..errors import OutcomeUnknown, Unavailable
 from ..layout import LAYOUT_STREAM, LOG, LogLayout, filter_in, layout_of, named
 from ..subjects import SessionKey
@@ -48,13 +50,16 @@ class Reads(ABC):
         """Publish and wait for the answer. Raises: OutcomeUnknown, Unavailable."""
 
     @abstractmethod
-    async def follow(self, stream: str, filters: Sequence[str], start: int) -> Follower:
+    async def follow(
+        self, stream: str, filters: Sequence[str], start: int, at_most: int = 0
+    ) -> Follower:
         """Follow `filters` from sequence `start` on, in order, without gaps or repeats."""
 
     async def api(self, subject: str, request: dict[str, Any], timeout: float = 5.0) -> Any:
         """Call the JetStream API. Raises: BusError, Unavailable, OutcomeUnknown."""
         body = json.dumps(request).encode()
-        reply = json.loads(await self._request(f"$JS.API.{subject}", body, None, timeout))
+        answer = await self._request(f"$JS.API.{subject}", body, None, timeout)
+        reply = msgspec.json.decode(answer)
         if "error" in reply:
             error = reply["error"]
             code, description = error.get("err_code", 0), error.get("description", "")
@@ -205,7 +210,7 @@ async def _page(
     end = await bus.newest(stream, filters) if bus.is_cluster else None
     if end is not None and end < start:
         return [], False
-    follower = await bus.follow(stream, filters, start)
+    follower = await bus.follow(stream, filters, start, limit)
     messages: list[Message] = []
     size = 0
     try:

@@ -19,8 +19,8 @@ from ...visit import Visit
 SHOWN_MAX: Final = 50
 BEGUN_MAX: Final = 6
 """Messages of the other conversation that the page of a fork shows."""
-RECORDS_MAX: Final = 400
-"""Records that are looked through for calls of tools."""
+TURNS_MAX: Final = 200
+"""That are looked through for calls of tools."""
 CLIP: Final = 3_000
 """Characters of a message; one that is longer is whole on a page of its own."""
 SHORT: Final = 300
@@ -69,7 +69,7 @@ async def _entries(
     if not messages:
         return []
     found = await visit.api.get(
-        Timeline, f"{path}/timeline", after=messages[0].seq - 1, limit=RECORDS_MAX
+        Timeline, f"{path}/timeline", after=messages[0].seq - 1, limit=TURNS_MAX, turns=True
     )
     last = messages[-1].seq if transcript.next_after else None
     cards = [one for one in cards_of(found.records) if last is None or one.seq < last]
