@@ -247,6 +247,13 @@ async def test_whoever_signs_out_hears_no_more(shared_gate: Gate) -> None:
         assert len([line async for line in ended.aiter_lines()]) == 3
         seq = await signal(shared_gate, SessionKey("kai", "vigil", "t1"))
         assert f"id: {seq}" in [await anext(lines) for _ in range(3)]
+    # A page hears of what happened since it was made, though its stream began later.
+    page = Shown((await clients[0].get("/console")).text)
+    (live,) = [found["hx-sse:connect"] for _, found in page.tags if "hx-sse:connect" in found]
+    seq = await signal(shared_gate, SessionKey("kai", "vigil", "t1"))
+    async with clients[0].stream("GET", str(live)) as stream:
+        lines = stream.aiter_lines()
+        assert f"id: {seq}" in [await anext(lines) for _ in range(4)]
 
 
 async def test_the_command_prints_a_link_and_signs_browsers_out(

@@ -149,14 +149,16 @@ class Console:
                     return _go(outcome)
                 told = outcome
             await visit.begin()
+            seen = await self._edge.feed.newest()  # before anything is read
             found = await page.show(visit)
-            return look.html(page.template, self._frame(visit, page) | found | told)
+            return look.html(page.template, self._frame(visit, page, seen) | found | told)
 
         return answer
 
-    def _frame(self, visit: Visit, page: ConsolePage) -> dict[str, Any]:
-        """Return what every page shows around its own."""
+    def _frame(self, visit: Visit, page: ConsolePage, seen: int) -> dict[str, Any]:
+        """Return what every page shows around its own; after the signal `seen` it looks again."""
         return {
+            "seen": seen,
             "pages": PAGES,
             "page": page,
             "path": visit.path,
@@ -194,7 +196,8 @@ class Console:
         if visit is None:
             return entrance.signed_out()
         await self._edge.browsers.follow()
-        return ChangeStream(visit, request.headers.get("last-event-id"))
+        after = request.headers.get("last-event-id") or visit.query.get("after")
+        return ChangeStream(visit, after)
 
     async def _tokens(self, request: Request) -> Response:
         visit = await self._visit(request)

@@ -112,9 +112,17 @@ class Feed:
             await self.close()
             raise
 
-    async def _begin(self) -> None:
+    async def newest(self) -> int:
+        """Return the place of the newest signal, for whoever wants all that come after it.
+
+        Raises:
+            BusError, Unavailable: the broker can't tell.
+        """
         last = await self._bus.get_last(STREAM, SIGNALS_ALL)
-        self.seq = self._gone = 0 if last is None else last.seq
+        return 0 if last is None else last.seq
+
+    async def _begin(self) -> None:
+        self.seq = self._gone = await self.newest()
         self._recent.clear()
         follower = await self._bus.follow(STREAM, [SIGNALS_ALL], self.seq + 1)
 

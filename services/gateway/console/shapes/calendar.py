@@ -55,6 +55,8 @@ def week_of(
 ) -> list[CalendarDay]:
     """Return the seven days from `first` on, each with its entries in their order.
 
+    What the system keeps up by itself, each hour or so, is no part of what is to come.
+
     Args:
         slots: the newest first: of an instant the first one counts.
     """
@@ -76,7 +78,7 @@ def week_of(
     entries += [
         CalendarEntry(at=at, row=row.id, name=row.name, state="")
         for row in known.values()
-        if row.is_enabled
+        if row.is_enabled and row.made_by != "system"
         for at in row.next_at
     ]
     entries.sort(key=lambda one: one.at)
