@@ -91,7 +91,9 @@ def test_the_makefile_has_what_the_contract_names() -> None:
     shown = make()
     for target in ("up", "down", "test", "check", "bench", "chaos", "lock", "clean"):
         assert re.search(rf"make {target} +\S", shown), target
-    assert "--require-hashes --requirement requirements.lock" in make("-n", "-B", "up")
+    installs = make("-n", "-B", "up")
+    assert "requirements.lock; pips=" in installs
+    assert "--require-hashes --requirement .venv/part-$part.lock" in installs
     assert "pytest" in make("-n", "test")
     asked = make("-n", "-B", "test")
     assert "install --quiet=2 --yes --no-install-recommends $missing" in asked

@@ -66,7 +66,7 @@ class Forks:
                     self._hear(session, pipe)
         finally:
             for worker in self._workers.values():
-                worker.process.terminate()
+                worker.process.kill()
         return True
 
     def _start(self, session: pytest.Session) -> None:
