@@ -59,6 +59,7 @@ async def test_ready_means_that_a_message_would_be_answered(gate: Gate) -> None:
             "disk": True,
         },
         "warmth": "cold",
+        "bulletins_owed": 0,
     }
     for service in ("cortex", "scheduler", "delivery"):
         await _answer_health(gate, service)
