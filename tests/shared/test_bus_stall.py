@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from typing import Any
 
+import nats.errors
 import pytest
 
 from tests.support.stack import Stack
@@ -58,15 +59,22 @@ async def test_a_connection_that_nobody_reads_is_made_anew(
     bus = await bare.bus("admin")
     follower = await bus.follow("SESSIONS", [KEY.turn], 1)
 
-    async def fail(data: bytes) -> None:
+    def fail(data: bytes) -> bytes:
         monkeypatch.undo()
         raise RuntimeError("a fault in the parser")
 
-    monkeypatch.setattr(bus.connection._ps, "parse", fail)
-    async with asyncio.timeout(10):
-        await publish(bus, b"after")
-        assert (await anext(follower)).data == b"after"
-    assert bus.reconnects == 1
+    async def end(data: bytes) -> None:
+        fail(data)
+
+    for name, fault in (("take", fail), ("parse", end)):
+        monkeypatch.setattr(bus.connection._arrivals, name, fault)
+        before = bus.reconnects
+        with contextlib.suppress(nats.errors.Error, TimeoutError):
+            await bus.connection.flush(timeout=2)  # its pong is no message, and so is parsed
+        async with asyncio.timeout(10):
+            await publish(bus, name.encode())
+            assert (await anext(follower)).data == name.encode()
+        assert bus.reconnects == before + 1
 
 
 @pytest.mark.usefixtures("own_broker")

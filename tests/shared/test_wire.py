@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from typing import Any
 
 import nats.errors
@@ -11,6 +12,7 @@ import pytest
 from tests.support.stack import Stack
 from vigil.bus.bus import BusError
 from vigil.bus.connection import Connection
+from vigil.bus.wire import AtOnce
 from vigil.errors import Unavailable
 
 CAME = (
@@ -54,6 +56,49 @@ async def test_messages_are_parted_wherever_a_read_ends(size: int) -> None:
 async def test_what_is_no_protocol_is_told(line: bytes) -> None:
     with pytest.raises(nats.errors.ProtocolError):
         await listening([], [])._ps.parse(line)
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_what_comes_at_once_keeps_its_order(seed: int) -> None:
+    """Messages that are heard overtake nothing else, be it parsed already or not."""
+    chance = random.Random(seed)
+    came: list[tuple[str, bytes]] = []
+    connection = Connection()
+    connection.hearers[1] = lambda subject, reply, data, headers: came.append((subject, data))
+
+    async def ping() -> None:
+        await asyncio.sleep(0)
+        came.append(("PING", b""))
+
+    async def unheard(sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes) -> None:
+        await asyncio.sleep(0)
+        came.append((subject.decode(), data))
+
+    connection._process_ping = ping  # type: ignore[method-assign]
+    connection._process_msg = unheard  # type: ignore[assignment]
+    reader = asyncio.StreamReader()
+    socket = AtOnce(connection._arrivals, reader, asyncio.StreamReaderProtocol(reader))
+
+    async def parse() -> None:
+        while data := await reader.read(32):
+            await connection._arrivals.parse(data)
+
+    parsing = asyncio.create_task(parse())
+    sent = [(chance.choice(("heard", "PING", "unheard")), b"%d" % n) for n in range(60)]
+    whole = b"".join(
+        b"PING\r\n" if kind == "PING"
+        else b"MSG %s %d %d\r\n%s\r\n" % (kind.encode(), 1 + (kind == "unheard"), len(data), data)
+        for kind, data in sent
+    )  # fmt: skip
+    while whole:
+        size = chance.choice((1, 5, 20, 100, 300))
+        socket.data_received(whole[:size])
+        whole = whole[size:]
+        for _ in range(chance.choice((0, 0, 1, 5))):
+            await asyncio.sleep(0)
+    reader.feed_eof()
+    await parsing
+    assert came == [(kind, b"" if kind == "PING" else data) for kind, data in sent]
 
 
 async def test_what_came_in_part_is_forgotten_with_its_connection() -> None:

@@ -28,7 +28,7 @@ from nats.aio.client import Client
 from nats.aio.subscription import Subscription
 from nats.aio.transport import TcpTransport
 
-from .wire import Arrivals, Hear, publication
+from .wire import Arrivals, AtOnce, Hear, publication
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ class Connection(Client):
 
     def __init__(self) -> None:
         super().__init__()
-        self._ps = Arrivals(self)
+        self._ps = self._arrivals = Arrivals(self)
         self.hearers: dict[int, Hear] = {}
         """What takes the messages of a subscription at once, by its number."""
         self._is_write_due = False
@@ -165,12 +165,21 @@ class Connection(Client):
 
     async def _read_loop(self) -> None:
         """Read until the connection is closed or lost; connect again if it ended otherwise."""
+        self._hear_at_once()
         await super()._read_loop()
         # Whoever ends the reading on purpose has changed the state before.
         if self.is_connected and asyncio.current_task() is self._reading_task:
             error = ReadingEnded()
             await self._error_cb(error)
             await self._process_op_err(error)
+
+    def _hear_at_once(self) -> None:
+        """Have messages handed on when they come, and not by the task that reads all else."""
+        wire = self._transport
+        if isinstance(wire, TcpTransport) and wire._io_writer and wire._io_reader:
+            socket: Any = wire._io_writer.transport
+            before = socket.get_protocol()
+            socket.set_protocol(AtOnce(self._arrivals, wire._io_reader, before))
 
     async def end(self, subscription: Any, timeout: float) -> None:
         """End a subscription; what is on its way still comes, for at most `timeout` seconds."""

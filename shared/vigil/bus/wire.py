@@ -9,10 +9,11 @@ Source: https://docs.nats.io/reference/reference-protocols/nats-protocol, and NA
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import nats.errors
 from nats.protocol.parser import AWAITING_CONTROL_LINE, Parser
@@ -52,6 +53,10 @@ class Arrivals(Parser):
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._faults: list[Exception] = []
+        """Of who heard a message, to be told."""
+        self.is_parsing = False
+        """Whether `parse` is at something that comes before what is read meanwhile."""
         super().__init__(connection)
 
     def reset(self) -> None:
@@ -64,34 +69,68 @@ class Arrivals(Parser):
 
     async def parse(self, data: bytes = b"") -> None:
         """Take in what was read. Raises: ProtocolError."""
+        self.is_parsing = True
+        try:
+            resets, rest = self._resets, self.take(data)
+            await self._tell()
+            while rest:
+                rest = await self._pass_on(rest)
+                if resets != self._resets:
+                    return
+                rest = self.take(rest)
+                await self._tell()
+        finally:
+            self.is_parsing = False
+
+    def take(self, data: bytes) -> bytes:
+        """Hand messages on to who hears them; return what begins with something else, or nothing.
+
+        What came in part is kept until the rest of it comes.
+        """
         self._parts.append(data)
         self._held += len(data)
         if self._held < self._needed:
-            return
+            return b""
         whole = data if len(self._parts) == 1 else b"".join(self._parts)
-        resets = self._resets
+        hearers = self._connection.hearers
         begin = 0
-        while begin < len(whole) and resets == self._resets:
+        while begin < len(whole):
             end = whole.find(_LINE_END, begin)
             if end < 0:
                 self._keep(whole[begin:], 1)
-                return
-            line_end = end + 2
+                return b""
             words = whole[begin:end].split(b" ")
+            hear = None
             if words[0] in _MESSAGE:
-                line = _MessageLine(words)
-                stop = line_end + line.size + 2
+                try:
+                    line = _MessageLine(words)
+                except nats.errors.ProtocolError:
+                    break  # who parses it finds that out again
+                stop = end + 2 + line.size + 2
                 if stop > len(whole):
                     self._keep(whole[begin:], stop - len(whole))
-                    return
-                await self._message(line, whole[line_end : stop - 2])
-                begin = stop
-            else:
-                self.buf, self.state = bytearray(whole[begin:line_end]), AWAITING_CONTROL_LINE
-                await super().parse()
-                begin = line_end
-        if resets == self._resets:
-            self._keep(b"", 0)
+                    return b""
+                hear = hearers.get(line.sid)
+            if hear is None:
+                break
+            content = whole[end + 2 : stop - 2]
+            headers, body = content[: line.headers_size], content[line.headers_size :]
+            try:
+                hear(line.subject.decode(), line.reply.decode(), body, headers)
+            except Exception as error:  # as nats-py does: the next message is none the worse for it
+                self._faults.append(error)
+            begin = stop
+        self._keep(b"", 0)
+        return whole[begin:]
+
+    def faults(self) -> list[Exception]:
+        """Return what failed of who heard messages, to be told; each once."""
+        found, self._faults = self._faults, []
+        return found
+
+    async def _tell(self) -> None:
+        for error in self.faults():
+            await self.nc._error_cb(error)
 
     def _keep(self, rest: bytes, more: int) -> None:
         """Keep what came in part, until at least so many bytes more are there."""
@@ -99,16 +138,60 @@ class Arrivals(Parser):
         self._held = len(rest)
         self._needed = self._held + more
 
-    async def _message(self, line: _MessageLine, content: bytes) -> None:
+    async def _pass_on(self, rest: bytes) -> bytes:
+        """Hand the first of it on as nats-py does; return what comes after. Raises: ProtocolError.
+
+        It has a whole line, and the whole message if it is one.
+        """
+        line_end = rest.index(_LINE_END) + 2
+        words = rest[: line_end - 2].split(b" ")
+        if words[0] not in _MESSAGE:
+            self.buf, self.state = bytearray(rest[:line_end]), AWAITING_CONTROL_LINE
+            await super().parse()
+            return rest[line_end:]
+        line = _MessageLine(words)
+        stop = line_end + line.size
+        content = rest[line_end:stop]
         headers, data = content[: line.headers_size], content[line.headers_size :]
-        hear = self._connection.hearers.get(line.sid)
-        if hear is None:
-            await self.nc._process_msg(line.sid, line.subject, line.reply, data, headers)
-            return
-        try:
-            hear(line.subject.decode(), line.reply.decode(), data, headers)
-        except Exception as error:  # as nats-py does: the next message is none the worse for it
-            await self.nc._error_cb(error)
+        await self.nc._process_msg(line.sid, line.subject, line.reply, data, headers)
+        return rest[stop + 2 :]
+
+
+class AtOnce(asyncio.Protocol):
+    """Hands on what a socket brings in the moment it comes, as long as that is messages.
+
+    nats-py has a task that waits for each piece of it. What is anything else, and all that comes
+    before that is done, goes this way: to the protocol that was there before.
+    """
+
+    def __init__(self, arrivals: Arrivals, reader: asyncio.StreamReader, before: Any) -> None:
+        self._arrivals = arrivals
+        self._reader = reader
+        self._before = before
+        self._telling: set[asyncio.Future[None]] = set()
+
+    def data_received(self, data: bytes) -> None:
+        if not (self._arrivals.is_parsing or self._reader._buffer):  # type: ignore[attr-defined]
+            data = self._arrivals.take(data)
+            for error in self._arrivals.faults():
+                task = asyncio.ensure_future(self._arrivals.nc._error_cb(error))
+                self._telling.add(task)
+                task.add_done_callback(self._telling.discard)
+        if data:
+            self._before.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        is_kept_open: bool | None = self._before.eof_received()
+        return is_kept_open
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._before.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        self._before.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._before.resume_writing()
 
 
 def headers_of(raw: bytes) -> dict[str, str]:
