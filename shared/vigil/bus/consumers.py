@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import nats.errors
@@ -190,6 +190,8 @@ class Follower(_Deliveries):
         """How often it had to begin again: after a reconnect, a gap or silence."""
         self.waiting = 0
         """How many messages were stored when it was opened."""
+        self._take: Callable[[Message], None] | None = None
+        self._answering: asyncio.Future[None] | None = None
 
     async def open(self) -> None:
         try:
@@ -258,6 +260,28 @@ class Follower(_Deliveries):
                 self._put(stalled)
             elif int(headers.get("Nats-Last-Consumer", "0")) >= self._expected:
                 self.restart()
+
+    def hand_on(self, take: Callable[[Message], None]) -> None:
+        """Call `take` with each message as it comes, from now on, instead of having it waited for.
+
+        It must not wait, nor hold messages without a bound: nobody tells the broker to go slower.
+        """
+        self._take = take
+        waiting, self._queue = self._queue, deque()
+        for item in waiting:
+            self._put(item)
+
+    def _put(self, item: Message | str) -> None:
+        if self._take is None:
+            super()._put(item)
+        elif isinstance(item, Message):
+            self._take(item)
+        else:
+            self._answering = asyncio.ensure_future(self._answer(item))
+
+    async def _answer(self, flow_control: str) -> None:
+        with contextlib.suppress(VigilError):  # then it's silent, and begins again
+            await self._bus.send(flow_control, b"")
 
     def _deliver(self, message: Message, consumer_seq: int) -> None:
         self._last_seen = self._loop.time()

@@ -78,35 +78,30 @@ class _Log:
         self._members: dict[str, list[SessionFollower]] = {}
         self._lock = asyncio.Lock()
         self._follower: Follower | None = None
-        self._reading: asyncio.Task[None] | None = None
         self.seen = 0
         """Sequence of the last message that was handed out: all after it will be, too."""
 
     async def open(self) -> None:
         """Raises: BusError, Unavailable."""
-        if self._reading is not None:
+        if self._follower is not None:
             return
         async with self._lock:
-            if self._reading is None:
+            if self._follower is None:
                 last = await self._bus.get_last(self._stream, self._subject)
                 self.seen = 0 if last is None else last.seq
                 follower = await self._bus.follow(self._stream, [self._subject], self.seen + 1)
+                follower.hand_on(self._take)
                 self._follower = follower
-                self._reading = asyncio.create_task(self._read(follower), name="bus-shared")
 
     async def close(self) -> None:
-        if self._reading is not None:
-            self._reading.cancel()
-            await asyncio.gather(self._reading, return_exceptions=True)
         if self._follower is not None:
             await self._follower.close()
 
-    async def _read(self, follower: Follower) -> None:
-        async for message in follower:
-            self.seen = message.seq
-            root = ".".join(message.subject.split(".", 4)[:4])
-            for member in tuple(self._members.get(root, ())):
-                member.take(message)
+    def _take(self, message: Message) -> None:
+        self.seen = message.seq
+        root = ".".join(message.subject.split(".", 4)[:4])
+        for member in tuple(self._members.get(root, ())):
+            member.take(message)
 
     def join(self, root: str, member: SessionFollower) -> None:
         """Hand it what comes for that session from now on."""
