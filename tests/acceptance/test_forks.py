@@ -156,6 +156,22 @@ async def test_each_call_tells_what_filled_its_prompt(world: World) -> None:
     bob = await world.person("bob:vigil:t1", has_socket=False)
     assert (await bob.http.get(path)).status_code == 404
     assert (await ann.http.get(f"/api/sessions/{ann.key}/calls/1")).status_code == 404
+    other = await fork(ann)
+    await other.exchange("And here?")
+    again = await fork(other)
+    await again.exchange("And there?")
+    assert await _rows(again, again.key) == [
+        *((ann.key, row["text"]) for row in rows), (ann.key, "re: And now?"),
+        (other.key, "And here?"), (other.key, "re: And here?"), ("", "And there?"),
+    ]  # fmt: skip
+
+
+async def _rows(person: Person, key: str) -> list[tuple[str, str]]:
+    """Return the rows that the newest call of a session was shown, with whose they are."""
+    newest = (await person.http.get(f"/api/sessions/{key}/calls")).json()["calls"][0]
+    path = f"/api/sessions/{key}/calls/{newest['turn_seq']}"
+    found = (await person.http.get(path)).json()["rows"]
+    return [(row.get("session_key", ""), row["text"]) for row in found]
 
 
 def test_no_call_without_a_result_is_carried_along() -> None:

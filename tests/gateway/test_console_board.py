@@ -14,6 +14,7 @@ import pytest
 import pytest_asyncio
 from msgspec.structs import replace
 
+from tests.support import approvals
 from tests.support.console import Reader, Shown, pages, signed_in
 from tests.support.gateway import Gate, until
 from tests.support.goal_records import action_of
@@ -272,6 +273,35 @@ async def test_autonomy_is_an_admins(gate: Gate) -> None:
     await root.did("/autonomy", **sent)
     assert "7200" in (await root.page("/autonomy")).text
     assert (await root.send("/autonomy", **sent)).status_code == 412
+
+
+async def test_a_line_of_a_megabyte_breaks_no_page(gate: Gate) -> None:
+    """Each field refuses it and says which one is too long, or shows of it what a page holds."""
+    hal, line = await person(gate, "hal"), "<b>" + "x" * 1_000_000
+    key = SessionKey("hal", "vigil", "t1")
+    sent = {
+        "/api/tasks": {"title": "t", "description": line},
+        "/api/goals": {"description": line},
+        "/api/cron": ROW | {"prompt": line},
+        "/api/memories": {"content": line},
+        "/api/grants": {"tool": "x", "why": line,
+                        "constraints": [{"kind": "equal", "field": "f", "value": line}]},
+        f"/api/sessions/{key}/messages": {"text": line},
+    }  # fmt: skip
+    for path, body in sent.items():
+        answer = await hal.api.post(path, json=body)
+        assert answer.status_code in (413, 422), (path, answer.status_code)
+    # What services write may be as long as a record.
+    await gate.say(str(key), line[:900_000], effect_id="7" * 32)
+    asked = approvals.request(key, "6" * 32, reason=line[:100_000], input={"x": line[:600_000]})
+    await approvals.list_on_board(gate, asked, 1)
+    tool = replace(SHELF.tools[0], description=line[:900_000])
+    await KeyValue(gate.admin, "TOOLS").put("long", encode(replace(SHELF, tools=(tool,))))
+    for path in (*pages(), f"/conversations/{key}", f"/conversations/{key}/timeline"):
+        page = await hal.reader.page(path)
+        assert page.strange() == [], path
+        assert len(page.text) < 200_000, path
+    await KeyValue(gate.admin, "TOOLS").delete("long")
 
 
 async def test_what_others_wrote_is_text_on_each_page(gate: Gate) -> None:

@@ -22,7 +22,9 @@ from vigil.contracts import (
     Change,
     FollowUp,
     Row,
+    Start,
     State,
+    TextBlock,
     ToolResultBlock,
     ToolUseBlock,
     Turn,
@@ -305,6 +307,44 @@ async def test_tools_and_their_results_stand_between_messages(gate: Gate) -> Non
     assert page.text.count("no result yet") == 1
     assert page.text.count("alert(1)") == 3
     assert "0 of at most 3 in a row" in page.text
+
+
+async def test_a_branchs_prompt_shows_what_it_inherited(gate: Gate) -> None:
+    """What its parent was shown before the call that began it; each row leads to its record."""
+    parent, at = SessionKey("quy", "vigil", "t1"), datetime.now(UTC)
+    quy = await signed_in(gate, "quy")
+
+    def turn(key: SessionKey, ordinal: int, state: State, *rows: Row) -> bytes:
+        return encode(Turn(
+            id=f"t{ordinal}", session_key=str(key), ordinal=ordinal, event=None,
+            outcome="continued", state=state, created_at=at, rows=rows,
+        ))  # fmt: skip
+
+    def row(role: Any, source: Any, *blocks: Any) -> Row:
+        return Row(role=role, source=source, blocks=blocks, at=at)
+
+    said = row("user", "person", TextBlock(text=HOSTILE))
+    use = row("assistant", "agent", ToolUseBlock(id="1", name="branch", input={"prompt": "x"}))
+    first = await gate.admin.publish(
+        parent.turn_for(""), turn(parent, 1, State(turns=1), said, use)
+    )
+    await gate.admin.publish(parent.turn_for(""), turn(parent, 2, State(turns=2), use))  # later
+    branch = parent.of_kind("branch", "1f")
+    start = Start(prompt="x", parent=str(parent), parent_turn=first.seq)
+    own = (
+        row("user", "task", TextBlock(text="what if")),
+        row("assistant", "agent", TextBlock(text="then")),
+    )
+    made = await gate.admin.publish(
+        branch.turn_for(""), turn(branch, 1, State(turns=1, start=start), *own)
+    )
+    page = await quy.page(f"/prompts/{branch}/{made.seq}")
+    assert page.strange() == []
+    assert "inherited from quy:vigil:t1" in page.text
+    assert f"/console/conversations/{parent}/records/{first.seq}" in page.links
+    assert page.text.count("alert(1)") == 1
+    for text, is_shown in (("what if", True), ("then</p>", False), ('"prompt"', False)):
+        assert (text in page.text) is is_shown, text
 
 
 def nested(page: Shown) -> dict[str, int]:
