@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from services.executor.sandbox.choice import why_not
 from services.gateway.work import skills as jobs
+from tests.support.boxes import KINDS
 from tests.support.cli import Cli
-from tests.support.hands import Hands
+from tests.support.hands import Hands, choice_of
 from vigil.errors import InvalidInput, NotFound
 from vigil.skills import folder
 from vigil.skills.form import parse
@@ -138,6 +141,22 @@ async def test_it_is_read_step_by_step_and_only_as_it_was_enabled(tmp_path: Path
         jobs.find(home, "draw-charts")
     with pytest.raises(NotFound):
         jobs.find(home, "other")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_its_scripts_run_in_the_sandbox(tmp_path: Path, kind: Any) -> None:
+    """X-1: as any command: they see the workspace, and nothing of what lies beside it."""
+    if reason := await why_not(kind):
+        pytest.skip(reason)
+    hands, offered = Hands(tmp_path / "home", choice_of(kind)), skill(tmp_path)
+    peep = f"print('drawn')\nprint(open({str(offered / 'SKILL.md')!r}).read())"
+    (offered / "scripts" / "draw.py").write_text(peep)
+    folder.enable(hands.settings.skills, folder.read(offered))
+    await hands.call("skill_copy", name="draw-charts")
+    ran = await hands.call("shell", command="python3 skills/draw-charts/scripts/draw.py")
+    assert ran.content.startswith("drawn\n")
+    assert "Run it." not in ran.content
+    assert "Error" in ran.content
 
 
 def test_a_person_is_shown_it_before_it_is_enabled(tmp_path: Path) -> None:
