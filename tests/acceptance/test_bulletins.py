@@ -30,7 +30,9 @@ FIRST_S: Final = 61
 async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
     with pytest.MonkeyPatch.context() as patch:
         home: Path = tmp_path_factory.mktemp("home")
-        async with running_world(home, patch, has_hands=True) as running:
+        desk = {"kind": "team", "members": ["hal", "ida"]}
+        agents = {"desk": desk}
+        async with running_world(home, patch, has_hands=True, agents=agents) as running:
             yield running
 
 
@@ -126,6 +128,42 @@ async def test_what_an_outsider_wrote_is_in_no_bulletin(world: World) -> None:
     await other.exchange("hello")
     (shown,) = blocks(world)
     assert evil not in shown
+
+
+async def test_a_team_shares_one_and_nothing_of_a_members_own_is_in_it(world: World) -> None:
+    """L-17: each member is shown the team's beside their own; nobody else is."""
+    assert isinstance(world.clock, StoppedClock)
+    hal = await world.person("hal:vigil:t1", has_socket=False)
+    ida = await world.person("ida:vigil:t1", has_socket=False)
+    await hal.exchange("hi")
+    await save(hal.http, "Hal is seeing a doctor on Monday", type="fact")
+    await save(hal.http, "The desk moves to Graz in May", type="fact", agentId="desk")
+    said = await hal.http.post("/api/sessions/team:desk:t1/messages", json={"text": "Morning"})
+    assert said.status_code == 202, said.text
+    async with asyncio.timeout(PATIENCE_S):
+        while len({row["owner"] for row in await bulletin_rows(hal.http)}) < 2:
+            await asyncio.sleep(0.02)
+    world.clock.move(FIRST_S)
+    async with asyncio.timeout(PATIENCE_S):
+        while len(mine := await told_of(hal.http)) < 2:
+            await asyncio.sleep(0.05)
+    assert "doctor" in mine["hal"]
+    assert "Graz" in mine["team"]
+    assert "doctor" not in mine["team"]
+    assert await told_of(ida.http) == {"team": mine["team"]}
+    stranger = await world.person("joe:vigil:t1", has_socket=False)
+    assert await told_of(stranger.http) == {}
+
+
+async def bulletin_rows(http: httpx2.AsyncClient) -> list[dict[str, Any]]:
+    rows = (await http.get("/api/cron", params={"all": True})).json()["rows"]
+    return [row for row in rows if row["kind"] == "bulletin"]
+
+
+async def told_of(http: httpx2.AsyncClient) -> dict[str, str]:
+    """What one's bulletins say, by whose they are."""
+    found = (await http.get("/api/bulletin")).json()["bulletins"]
+    return {one["owner"]: one["text"] for one in found}
 
 
 async def test_who_was_erased_is_named_by_none(world: World) -> None:

@@ -123,6 +123,7 @@ def test_a_deleted_file_is_empty_text(
         (b"\xff\xfe\x00", "\ufffd\ufffd\x00"),
         (b"x" * FILE_BYTES_MAX, "x" * FILE_BYTES_MAX),
         (b"x" * (FILE_BYTES_MAX + 1), "x" * FILE_BYTES_MAX + CUT),
+        (b"x" * 1_000_000, "x" * FILE_BYTES_MAX + CUT),
         (b"x" * (FILE_BYTES_MAX - 1) + "é".encode(), "x" * (FILE_BYTES_MAX - 1) + CUT),
         ("€".encode() * 20_000, "€" * (FILE_BYTES_MAX // 3) + CUT),
     ],
