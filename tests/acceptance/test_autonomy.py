@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest
 from services.scheduler.timetable.cycle import NOTHING_NEW
@@ -220,6 +221,26 @@ async def test_cycles_that_fail_pause_and_what_was_new_is_told_later(world: Worl
     entries = await slots(cid.http, row, count + 3)
     assert entries[-1]["state"] == "ran"
     assert "- 1 memory.saved (chat)" in night.tasks[0]
+
+
+async def test_a_model_that_never_stops_is_asked_for_its_report_in_the_end(world: World) -> None:
+    """C-7: a cycle has so many calls, whatever the model does with them."""
+    ned, row, night = await begun(world, "ned")
+    answer = night._answer
+
+    async def behave(request: ModelRequest) -> ModelAnswer:
+        is_step = request.session_key.startswith("ned:vigil:_autonomy") and not request.schema
+        if not is_step:
+            return await answer(request)
+        night.asked.append(request)
+        call = ToolUseBlock(id=f"again_{len(night.asked)}", name="task_list", input={})
+        return replace(using([]), blocks=(call,))
+
+    world.agent.behave = behave
+    move(world, FIRST_AFTER.total_seconds())
+    entries = await slots(ned.http, row, 2)
+    assert [one["state"] for one in entries] == ["running", "ran"]
+    assert [one.purpose == "report" for one in night.asked] == [False] * 15 + [True]
 
 
 async def test_what_a_cycle_took_in_from_outside_is_shown_to_no_other_unasked(
