@@ -25,6 +25,7 @@ from vigil.memory.operations.list import ListMemories
 from vigil.memory.questions import MemoryView
 from vigil.memory.summaries import rewritten_id
 from vigil.settings.config import Config
+from vigil.subjects import signals_of
 from vigil.timetable.log import SlotLog
 
 pytestmark = [pytest.mark.chaos, pytest.mark.usefixtures("halved_times")]
@@ -50,6 +51,12 @@ async def known(bus: Bus) -> str:
     merged = merge(memories, now)
     record = MemoriesMerged(**about(9), memory=merged.memory, merged_ids=merged.merged_ids)
     await bus.publish(WHOSE.record("merge"), encode(record))
+
+    async def is_told() -> bool:
+        where = signals_of(WHOSE.owner, agent=WHOSE.agent, kind="memory.merged")
+        return await bus.get_last("SIGNALS", where) is not None
+
+    await until(is_told, "the merge is news", within_s=PATIENCE_S)
     return merged.memory.id
 
 
