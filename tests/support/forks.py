@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
 import random
+import tempfile
 from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import chain, groupby, pairwise
@@ -19,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from _pytest.capture import FDCapture
 
 from tests.support import lent
 from vigil.broker.process import die_with_parent
@@ -171,10 +174,12 @@ def _places(pipe: Connection) -> Iterator[int]:
 def _be_alone(config: pytest.Config, name: str) -> None:
     """Have nothing in common with the other processes: terminal, captured output, folder."""
     config.pluginmanager.unregister(name="terminalreporter")
-    capture = config.pluginmanager.getplugin("capturemanager")
-    capture.stop_global_capturing()
-    capture.start_global_capturing()
-    capture.suspend_global_capture()
+    # The same objects, as a library may hold the one that was `sys.stderr` when it was imported.
+    captured = config.pluginmanager.getplugin("capturemanager")._global_capturing
+    for one in (captured.out, captured.err):
+        if isinstance(one, FDCapture):
+            with tempfile.TemporaryFile() as own:
+                os.dup2(own.fileno(), one.tmpfile.fileno(), inheritable=False)
     factory: Any = config._tmp_path_factory  # type: ignore[attr-defined]
     folder: Path = factory.getbasetemp() / name
     factory._given_basetemp, factory._basetemp = folder, None
