@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Any, Final
@@ -18,6 +18,7 @@ from vigil.settings import credentials
 
 CONNECTIONS: Final = 32
 PATIENCE_S: Final = 240.0
+LOOK_S: Final = 0.05
 
 
 class Refused(RuntimeError):
@@ -70,18 +71,29 @@ class Client:
 
     async def until_found(self) -> None:
         """Wait until everything that is stored is in both indexes, also of what is starting."""
-        async with asyncio.timeout(PATIENCE_S):
-            while not await self._is_all_found():
-                await asyncio.sleep(0.05)
+        await self.until(
+            lambda found: (
+                found["rebuild"] is None and found["vectors_position"] >= found["position"]
+            )
+        )
 
-    async def _is_all_found(self) -> bool:
+    async def until(
+        self,
+        is_so: Callable[[dict[str, Any]], bool],
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        """Wait until figures are as wanted; a service that is busy or starting is asked again."""
+        async with asyncio.timeout(patience_s):
+            while not await self._is_so(is_so):
+                await asyncio.sleep(LOOK_S)
+
+    async def _is_so(self, is_so: Callable[[dict[str, Any]], bool]) -> bool:
         try:
-            found = await self.stats()
+            return is_so(await self.stats())
         except Refused as error:
             if error.status != HTTPStatus.SERVICE_UNAVAILABLE:
                 raise
             return False
-        return found["rebuild"] is None and found["vectors_position"] >= found["position"]
 
 
 @asynccontextmanager

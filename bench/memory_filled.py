@@ -50,20 +50,21 @@ async def fill(system: System, agent: str, turns: Sequence[Turn]) -> None:
     scope = Scope(agent, "me")
     every = len(turns) // RARE_COUNT
     waiting = iter(enumerate(turns))
+    last = 0
     async with bus_of(system, "memory") as bus:
 
         async def write() -> None:
+            nonlocal last
             for number, turn in waiting:
                 source = RARE if number % every == 0 else "api"
                 record = _record(scope, number, turn, source, now)
-                await bus.publish(scope.record("save"), encode(record), msg_id=record.id)
+                ack = await bus.publish(scope.record("save"), encode(record), msg_id=record.id)
+                last = max(last, ack.seq)
 
         await asyncio.gather(*(write() for _ in range(4 * CONNECTIONS)))
     async with clients(system, 1) as (client,):
-        path = f"/api/memories/stats?agentId={agent}"
-        async with asyncio.timeout(PATIENCE_S + len(turns) / LEAST_PER_S):
-            while (await client.call("GET", path))["memories"] < len(turns):
-                await asyncio.sleep(0.1)
+        patience_s = PATIENCE_S + len(turns) / LEAST_PER_S
+        await client.until(lambda found: found["position"] >= last, patience_s)
         await client.until_found()
 
 

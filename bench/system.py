@@ -155,6 +155,9 @@ async def _ready(home: Path, process: asyncio.subprocess.Process, apart: Sequenc
     async with asyncio.timeout(START_TIMEOUT_S):
         while True:
             run = await _run_file(home, process)
+            if not run["is_ready"]:  # /readyz doesn't wait for memory, what is measured does
+                await asyncio.sleep(0.1)
+                continue
             url, nats_url = str(run["url"]), str(run["nats_url"])
             with (
                 contextlib.suppress(OSError),

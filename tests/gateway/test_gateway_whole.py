@@ -21,6 +21,7 @@ from tests.support import warm
 from tests.support.gateway import Gate, assert_problem, frame_of, running_gateway, until
 from vigil.broker.ports import free_port
 from vigil.crash import EXIT_CODE
+from vigil.observe import warmth
 from vigil.observe.health import Health
 
 ANN = "ann:vigil:t1"
@@ -58,6 +59,7 @@ async def test_ready_means_that_a_message_would_be_answered(gate: Gate) -> None:
             "delivery": False,
             "disk": True,
         },
+        "warnings": [warmth.COLD],
         "warmth": "cold",
         "bulletins_owed": 0,
     }
@@ -70,7 +72,8 @@ async def test_ready_means_that_a_message_would_be_answered(gate: Gate) -> None:
         return (await anyone.get("/readyz")).status_code == 200
 
     await until(is_ready, "ready, within the second that an answer is kept")
-    assert (await anyone.get("/readyz")).json()["warnings"] == ["10 bytes free on the disk"]
+    warnings = (await anyone.get("/readyz")).json()["warnings"]
+    assert warnings == ["10 bytes free on the disk", warmth.COLD]
     status = (await (await gate.person("ann")).get("/api/status")).json()
     assert [one["service"] for one in status["services"]] == [
         "cortex", "cortex", "delivery", "executor", "gateway", "scheduler",

@@ -350,6 +350,8 @@ async def readyz(edge: Shared) -> Response:
     is_ready = all(checks.values())
     replicas = await edge.readiness.replicas()
     warnings = sorted({one for replica in replicas for one in replica.warnings})
+    if warmth.of(replicas) == "cold":
+        warnings.append(warmth.COLD)
     answer = Readiness(
         ready=is_ready,
         checks=checks,

@@ -16,6 +16,8 @@ from typing import Final, Literal
 from .health import Health
 
 Warmth = Literal["cold", "warming", "warm", "degraded"]
+COLD: Final = "memory does not answer: nothing is recalled, and nobody can save"
+"""What is told of that."""
 FACT: Final = "warmth"
 """Of the health of a replica of memory."""
 OWED: Final = "bulletins_owed"
