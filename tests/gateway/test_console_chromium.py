@@ -40,6 +40,8 @@ BARE: Final = ("/enter?code=x", f"/tasks/{'f' * 32}")
 """Pages that have nothing around them: of somebody who isn't signed in, and of what isn't there."""
 OF_ADMINS: Final = ("/health", "/settings", "/tools", "/autonomy", "")
 """Pages on which an admin sees more."""
+UNFOLD: Final = "document.querySelectorAll('details').forEach(one => one.open = true)"
+FOLD: Final = "document.querySelectorAll('details').forEach(one => one.open = false)"
 NEEDS_SCRIPT: Final = """[
     ...[...document.querySelectorAll("button")].filter(one => !one.form),
     ...[...document.querySelectorAll("form")]
@@ -104,11 +106,13 @@ async def test_each_page_fits_and_is_for_everybody(stage: Stage, tab: Tab) -> No
     for path in (*pages(), *stage.below()):
         await tab.look(is_dark=True, width=390)
         await tab.go(url(stage, path))
+        await tab.run(UNFOLD)
         if await tab.run("document.documentElement.scrollWidth > innerWidth"):
             wrong.append((path, "is wider than the screen"))
         wrong += [(path, "phone", *one) for one in await violations(tab, RULES)]
         await tab.look()
         wrong += [(path, "desk", *one) for one in await violations(tab, COLOURS)]
+        await tab.run(FOLD)
         await keep_pictures(tab, path)
         await tab.look(script=False)
         await tab.go(url(stage, path))
@@ -256,7 +260,10 @@ async def test_the_keyboard_leads_everywhere(stage: Stage, tab: Tab) -> None:
 async def looked(stage: Stage, tab: Tab, path: str) -> list[list[str]]:
     """Open a page, and return what axe-core finds."""
     await tab.go(url(stage, path))
-    return await violations(tab, RULES)
+    await tab.run(UNFOLD)
+    found = await violations(tab, RULES)
+    await tab.run(FOLD)
+    return found
 
 
 async def violations(tab: Tab, rules: Any) -> list[list[str]]:
