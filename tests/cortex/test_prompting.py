@@ -348,6 +348,7 @@ def test_every_template_is_used_and_plain() -> None:
     assert names == {
         "system.md.j2", "channel.md.j2", "rules.md.j2", "situation.md.j2", "timer_fired.md.j2",
         "external_event.md.j2", "compact.md.j2", "save.md.j2", "summary.md.j2",
+        "summary_notes.md.j2", "summary_text.md.j2",
         "branch.md.j2", "worker.md.j2", "reader.md.j2", "errand.md.j2", "task_result.md.j2",
         "cron.md.j2", "autonomy_loop.md.j2", "cycle_report.md.j2", "cycle_so_far.md.j2",
         "plan.md.j2", "plan_job.md.j2", "plan_again.md.j2", "clock.md.j2", "identity.md.j2",
