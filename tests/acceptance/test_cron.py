@@ -98,7 +98,7 @@ async def test_what_is_due_is_run_and_told_at_home(world: World) -> None:
     await ann.exchange("and now?")
     assert (await said(world, ann))[-1] == "re: and now?"
     shown = (await ann.http.get(f"{PATH}/{row['id']}")).json()
-    assert (shown["runs"], shown["running"], len(shown["next_at"])) == (2, 0, 3)
+    assert (shown["runs"], shown["running"], len(shown["next_at"])) == (2, 0, 5)
     for id_ in (row["id"], both[-1]["session"].rpartition("-")[2]):
         story = (await ann.http.get(f"/api/why/{id_}")).json()
         assert (story["verdict"], story["kind"]) == ("done", "cron"), story
