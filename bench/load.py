@@ -78,12 +78,13 @@ async def converse(
     With `seen`, a cursor, the socket isn't brought what was said until then.
     """
     key = f"me:vigil:{name}"
-    http = await connect_http(url)
     head = head_of(url, token, key)
     address = f"ws://{urlsplit(url).netloc}/api/ws?session={key}"
     address += "" if seen is None else f"&cursor={seen}"
     headers = {"Authorization": f"Bearer {token}"}
     async with connect(address, additional_headers=headers, compression=None) as socket:
+        # Not before: a connection that asks for nothing is closed, and 1,000 sockets take long.
+        http = await connect_http(url)
         for number in range(messages):
             begun_at = time.perf_counter()
             status, body = await http.post(head, b'{"text":"message %d"}' % number)
