@@ -87,7 +87,7 @@ async def test_each_cycle_is_reported_and_kept_once_whoever_dies(tmp_path: Path)
     async with killable(tmp_path, steps_of(PLAN, PASSAGES), SETTINGS) as (stack, processes):
         admin = await stack.bus("admin")
         row = await due_soon(stack, admin)
-        plans = asyncio.create_task(processes.plans_over(2 * PATIENCE_S))
+        plans = asyncio.create_task(processes.plans_over(4 * PATIENCE_S))
         count = 1
         await over(admin, row, count)
         while not plans.done() or count < 3:
