@@ -16,6 +16,7 @@ from vigil.contracts import SlotEntry, TimetableRow
 from vigil.contracts.board import CycleLedger, CycleReport, Ledger
 from vigil.timetable.cycles import due_rechecks, paused_until
 
+from .look_outcome import skipped
 from .news import News
 from .system_rows import interval_of
 
@@ -38,15 +39,11 @@ def decided(
     cycles = ledger.cycles or CycleLedger()
     until = paused_until(cycles, ledger.failures, interval_of(row))
     if until is not None and now < until:
-        return _skipped(entry, FAILING.format(at=until))
+        return skipped(entry, FAILING.format(at=until))
     is_first = cycles.ended_at is None
     if not (is_first or news.counts or due_rechecks(cycles, now)):
-        return _skipped(entry, NOTHING_NEW)
+        return skipped(entry, NOTHING_NEW)
     return replace(entry, change=told(cycles, news, now), told_seq=news.through)
-
-
-def _skipped(entry: SlotEntry, reason: str) -> SlotEntry:
-    return replace(entry, state="skipped", reason=reason, session="", is_late=False)
 
 
 def told(cycles: CycleLedger, news: News, now: datetime) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from vigil.contracts import SlotEntry
 from vigil.contracts.board import LastSeen
 
@@ -16,3 +18,10 @@ class LookOutcome(NamedTuple):
     """Of a watcher."""
     prepared: object = None
     """What the run begins with, if the look told that already."""
+
+
+def skipped(begun: SlotEntry, reason: str, told_seq: int = 0) -> SlotEntry:
+    """Return how a slot ends at which there was nothing to begin, and how far its news was read."""
+    return replace(
+        begun, state="skipped", reason=reason, session="", is_late=False, told_seq=told_seq
+    )

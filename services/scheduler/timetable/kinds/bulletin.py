@@ -30,7 +30,7 @@ from vigil.timetable.cycles import FAILURES_MAX
 from ...bulletins.desk import BroughtUp, BulletinDesk
 from .. import news, system_rows
 from ..known import KnownRow
-from ..look_outcome import LookOutcome
+from ..look_outcome import LookOutcome, skipped
 from ..news import News
 from ..row_kind import LookMeans, RowKind
 
@@ -122,9 +122,9 @@ def _decide(known: KnownRow, begun: SlotEntry, seen: object, now: datetime) -> L
     through, until = seen.news.through, paused_until(known.ledger)
     why = _why_none(seen)
     if why:
-        return LookOutcome(_skipped(begun, why, 0 if why == UNCHANGED else through))
+        return LookOutcome(skipped(begun, why, 0 if why == UNCHANGED else through))
     if until is not None and now < until:
-        return LookOutcome(_skipped(begun, FAILING.format(at=until)))
+        return LookOutcome(skipped(begun, FAILING.format(at=until)))
     return LookOutcome(replace(begun, told_seq=through), prepared=seen.brought)
 
 
@@ -146,12 +146,6 @@ def paused_until(ledger: Ledger) -> datetime | None:
         return None
     until: datetime = failed_at + PAUSE
     return until
-
-
-def _skipped(entry: SlotEntry, reason: str, told_seq: int = 0) -> SlotEntry:
-    return replace(
-        entry, state="skipped", reason=reason, session="", is_late=False, told_seq=told_seq
-    )
 
 
 async def _prepare(means: LookMeans, known: KnownRow, run: OpenRun) -> BroughtUp:

@@ -34,7 +34,7 @@ from vigil.timetable.cycles import paused_until
 
 from .. import news, system_rows
 from ..known import KnownRow
-from ..look_outcome import LookOutcome
+from ..look_outcome import LookOutcome, skipped
 from ..news import News
 from ..row_kind import LookMeans, RowKind
 
@@ -132,19 +132,13 @@ def _decide(known: KnownRow, begun: SlotEntry, seen: object, now: datetime) -> L
     cycles, interval = known.ledger.cycles or CycleLedger(), system_rows.interval_of(known.row)
     until = paused_until(cycles, known.ledger.failures, interval)
     if not seen.unwritten.summaries:
-        return LookOutcome(_skipped(begun, NOTHING_MERGED, seen.news.through))
+        return LookOutcome(skipped(begun, NOTHING_MERGED, seen.news.through))
     if not seen.has_model:
-        return LookOutcome(_skipped(begun, OFF))
+        return LookOutcome(skipped(begun, OFF))
     if until is not None and now < until:
-        return LookOutcome(_skipped(begun, FAILING.format(at=until)))
+        return LookOutcome(skipped(begun, FAILING.format(at=until)))
     outcome = replace(begun, told_seq=seen.news.through)
     return LookOutcome(outcome, prepared=seen.unwritten)
-
-
-def _skipped(entry: SlotEntry, reason: str, told_seq: int = 0) -> SlotEntry:
-    return replace(
-        entry, state="skipped", reason=reason, session="", is_late=False, told_seq=told_seq
-    )
 
 
 async def _prepare(means: LookMeans, known: KnownRow, _run: OpenRun) -> Unwritten:
