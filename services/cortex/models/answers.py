@@ -108,7 +108,7 @@ def _cut(answer: ModelAnswer) -> ModelAnswer:
 
     The core marks it for the reader, as it does what a provider cut.
     """
-    text = "".join(block.text for block in answer.blocks if isinstance(block, TextBlock))
+    text = answer.text
     spoken = len(text.encode()) // 3
     while (size := size_of(text)) > TEXT_MAX - MARK_BYTES:
         text = text[: min(len(text) - 1, len(text) * (TEXT_MAX - MARK_BYTES) // size)]

@@ -11,8 +11,6 @@ import json
 import re
 from typing import Any, Final
 
-from vigil.contracts import TextBlock
-
 from ..thought.model import ModelAnswer, ModelRequest
 
 READ_STATUSES: Final = (400, 422, 500)
@@ -43,9 +41,8 @@ def learned(answer: ModelAnswer, request: ModelRequest, parameter: str) -> froze
     came to its end is no JSON."""
     if request.schema is None or answer.stop_reason != "end_turn":
         return frozenset()
-    text = "".join(block.text for block in answer.blocks if isinstance(block, TextBlock))
     try:
-        json.loads(text or "{}")
+        json.loads(answer.text or "{}")
     except (ValueError, RecursionError):
         return frozenset([parameter])
     return frozenset()

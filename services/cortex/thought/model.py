@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
-from vigil.contracts import SOCKET, Block, FollowUp, Row, Usage
+from vigil.contracts import SOCKET, Block, FollowUp, Row, TextBlock, Usage
 from vigil.contracts.board import BoardBulletin, BoardPreference
 from vigil.errors import VigilError
 from vigil.memory.questions import Hit
@@ -122,6 +122,11 @@ class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it was asked instead of the model that is to think."""
     lacks: frozenset[str] = frozenset()
     """Parameters that the request was made without, since its server doesn't take them."""
+
+    @property
+    def text(self) -> str:
+        """What it says, without what else is in it."""
+        return "".join(block.text for block in self.blocks if isinstance(block, TextBlock))
 
 
 REFUSED_BY_CIRCUIT: Final = "circuit"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from vigil.contracts import TextBlock
 from vigil.contracts.board import BulletinBasis, MadeText
 
 from ...thought.model import ModelAnswer
@@ -27,14 +26,13 @@ def conclude(draft: Draft, answer: ModelAnswer) -> None:
     draft.update_loop(calls=draft.loop.calls + 1, retries=0)
     draft.usage.append(answer.usage)
     basis = basis_of(draft)
-    said = "".join(block.text for block in answer.blocks if isinstance(block, TextBlock))
-    text = bounded(said, basis.words_max)
+    text = bounded(answer.text, basis.words_max)
     if answer.stop_reason == "refusal":
         draft.note("refusal", "the model declined to answer")
     elif not text:
         draft.note("model_failed", "the answer holds no text")
     else:
-        if answer.stop_reason in TRUNCATING or len(text) < len(plain(said)):
+        if answer.stop_reason in TRUNCATING or len(text) < len(plain(answer.text)):
             draft.note("truncated", f"more than {basis.words_max} words, or than it may write")
         draft.bulletin = MadeText(text=text, basis=basis)
     loops.end(draft, "failed" if draft.bulletin is None else "silent")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from vigil.contracts import Cause, Control, SaveMemoryPayload, TextBlock
+from vigil.contracts import Cause, Control, SaveMemoryPayload
 from vigil.contracts.board import MergedSummary
 
 from ...thought.model import ModelAnswer
@@ -57,8 +57,7 @@ def conclude(draft: Draft, answer: ModelAnswer) -> None:
 
 def read(summary: MergedSummary, answer: ModelAnswer) -> tuple[str, str]:
     """Return the text that a summary has from now on, and why that is still its notes."""
-    said = "".join(block.text for block in answer.blocks if isinstance(block, TextBlock))
-    text = plain(said)
+    text = plain(answer.text)
     if answer.stop_reason == "refusal":
         return summary.text, "the model declined to answer"
     if not text:

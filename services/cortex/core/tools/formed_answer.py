@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeVar
 
-from vigil.contracts import Row, TextBlock
+from vigil.contracts import Row
 from vigil.errors import InvalidInput
 
 from ...thought.model import ModelAnswer
@@ -42,7 +42,7 @@ def take(draft: Draft, answer: ModelAnswer, field: str, read: Callable[[str], T]
     draft.update_loop(calls=draft.loop.calls + 1, retries=0)
     draft.usage.append(answer.usage)
     draft.was_swayed = draft.was_swayed or draft.sway.is_outside
-    text = "".join(block.text for block in answer.blocks if isinstance(block, TextBlock))
+    text = answer.text
     try:
         return read(_whole(answer, text, field))
     except InvalidInput as error:
