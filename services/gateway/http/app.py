@@ -36,17 +36,7 @@ from ..signals import endpoint as signals
 from ..timetable import autonomy, cron, rows, slots
 from ..why import endpoint as explain
 from ..why.answer import WhyAnswer
-from ..work import (
-    approvals,
-    cost,
-    dead,
-    deliveries,
-    grants,
-    health,
-    jobs,
-    person,
-    tools,
-)
+from ..work import approvals, cost, dead, deliveries, grants, health, jobs, person, tools
 from ..work.letters import DeadLetterDetail, DeadLetterPage
 from ..work.verdicts import ApprovalList, ApprovalView, Decide
 from . import routes, wire

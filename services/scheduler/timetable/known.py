@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from vigil.board.kept import Revision
 from vigil.contracts import SlotEntry, TimetableRow
-from vigil.contracts.board import BulletinWork, LastSeen, Ledger
+from vigil.contracts.board import BulletinWork, CycleLedger, LastSeen, Ledger
 from vigil.subjects import Scope
 from vigil.timetable.ledger import FAILURES_MAX
 from vigil.timetable.log import Placed
@@ -56,6 +56,12 @@ class KnownRow:
         if self.quiet is not None and (ledger.through or self.quiet.due_at) <= self.quiet.due_at:
             ledger = replace(ledger, through=self.quiet.due_at)
         return replace(ledger, seen=self.seen or ledger.seen)
+
+    @property
+    def read_seq(self) -> int:
+        """Of SIGNALS: all up to there is no news to it."""
+        cycles = self.ledger.cycles or CycleLedger()
+        return max(cycles.told_seq, self.looked_seq)
 
     @property
     def row(self) -> TimetableRow:

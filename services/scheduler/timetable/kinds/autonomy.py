@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from vigil.contracts import SlotEntry, Start, TimetableRow
-from vigil.contracts.board import AutonomyWork, CycleLedger, EverySchedule, OpenRun
+from vigil.contracts.board import AutonomyWork, EverySchedule, OpenRun
 from vigil.contracts.events import SessionLimits
 from vigil.errors import WrongLastSequence
 from vigil.settings.config import Config
@@ -47,8 +47,7 @@ def is_on(config: Config, agent: str) -> bool:
 
 
 async def _look(means: LookMeans, known: KnownRow, _begun: SlotEntry, _now: datetime) -> News:
-    cycles = known.ledger.cycles or CycleLedger()
-    found = await news.read(means.bus, known.scope, max(cycles.told_seq, known.looked_seq))
+    found = await news.read(means.bus, known.scope, known.read_seq)
     if not found.counts:
         known.looked_seq = found.through
     return found

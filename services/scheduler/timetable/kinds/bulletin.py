@@ -18,7 +18,6 @@ from vigil.contracts import SlotEntry, Start, TimetableRow
 from vigil.contracts.board import (
     BulletinBasis,
     BulletinWork,
-    CycleLedger,
     EverySchedule,
     Ledger,
     OpenRun,
@@ -90,8 +89,7 @@ def row_of(config: Config, whose: Scope, zone: str, now: datetime) -> TimetableR
 
 
 async def _look(means: LookMeans, known: KnownRow, _begun: SlotEntry, now: datetime) -> object:
-    cycles = known.ledger.cycles or CycleLedger()
-    since = max(cycles.told_seq, known.looked_seq)
+    since = known.read_seq
     found = await news.read(means.bus, known.scope, since, KINDS, name=_kind_of)
     if since and not found.counts:
         known.looked_seq = found.through

@@ -97,9 +97,7 @@ def chosen(memories: Iterable[Memory]) -> Unwritten:
 
 
 async def _look(means: LookMeans, known: KnownRow, _begun: SlotEntry, _now: datetime) -> MergedLook:
-    cycles = known.ledger.cycles or CycleLedger()
-    since = max(cycles.told_seq, known.looked_seq)
-    found = await news.read(means.bus, known.scope, since, KINDS, name=_kind_of)
+    found = await news.read(means.bus, known.scope, known.read_seq, KINDS, name=_kind_of)
     if not found.counts:
         known.looked_seq = found.through
         return MergedLook(found)

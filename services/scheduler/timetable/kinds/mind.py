@@ -10,15 +10,13 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from msgspec.structs import replace
-
 from vigil.board.asked import read_goals
 from vigil.contracts import SlotEntry
 from vigil.contracts.board import BoardGoal, MindWork
 from vigil.goals import lifecycle
 
 from ..known import KnownRow
-from ..look_outcome import LookOutcome
+from ..look_outcome import LookOutcome, skipped
 from ..row_kind import LookMeans, RowKind
 
 NOTHING_DUE: Final = "no goal is due"
@@ -53,7 +51,7 @@ def decided(entry: SlotEntry, due: DueGoals) -> SlotEntry:
     """Decide about a slot that would be run: nothing is due, so nobody is asked."""
     if due.number:
         return entry
-    return replace(entry, state="skipped", reason=NOTHING_DUE, session="", is_late=False)
+    return skipped(entry, NOTHING_DUE)
 
 
 def next_look_at(
