@@ -365,7 +365,7 @@ class Life(RuleBasedStateMachine):
                     assert turn.event.type == "user_message", "an answer, and nothing else"
                     assert payload.channel == SOCKET
                 if turn.event.type == "external":
-                    assert payload.fence < turn.event.seq, "the person has spoken since"
+                    assert not self._spoken(turn.event.seq, payload.fence)
             for follow_up in turn.state.follow_ups.values():
                 if follow_up.generation == turn.ordinal:
                     is_made = follow_up.held_from is None
@@ -375,6 +375,15 @@ class Life(RuleBasedStateMachine):
                 kept = {n: f for n, f in before.follow_ups.items() if f.keep and n != due}
                 assert kept.items() <= turn.state.follow_ups.items()
         assert max(reminders.values(), default=0) <= 1
+
+    def _spoken(self, after: int, until: int) -> set[int]:
+        """Return where the person said something within these; a repeat of a message says
+        nothing, and what goes on knows of it."""
+        first: dict[str, int] = {}
+        for seq, event in self.driver.events.items():
+            if isinstance(event, UserMessage):
+                first.setdefault(event.id, seq)
+        return {seq for seq in first.values() if after < seq <= until}
 
     def _due(self, before: State, cause: Cause) -> str | None:
         """Return the follow-up that this event is about, if it is open."""
