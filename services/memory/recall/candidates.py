@@ -82,7 +82,7 @@ def gather(
 def known(rows: Sequence[Row], sought: Sought, words: Words) -> Candidates:
     """Return memories as candidates, compared with the question."""
     columns = list(zip(*rows, strict=True)) or [()] * lookups.ROW_COLUMNS
-    nums, happened_at, importance, is_tainted, beginnings, asking, threads, *rest = columns
+    nums, _, happened_at, importance, is_tainted, beginnings, asking, threads, *rest = columns
     tokens, vectors = rest
     compared = words.compare(sought.tokens, sought.rarity, tokens)
     return Candidates(
@@ -95,7 +95,7 @@ def known(rows: Sequence[Row], sought: Sought, words: Words) -> Candidates:
         is_speaker=_speaks(beginnings, sought.words),
         is_question=np.array(asking, dtype=np.bool_),
         sayings=_sayings(nums, beginnings, tokens),
-        threads=np.array(threads, dtype=np.str_),
+        threads=np.array([hash(thread) if thread else 0 for thread in threads], dtype=np.int64),
         on_date=_on_date(happened_at, sought.days),
         names=np.zeros(len(nums)),
         happened_at=np.array(happened_at, dtype=np.float64) / 1e6,

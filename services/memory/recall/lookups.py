@@ -29,6 +29,11 @@ _BEGINNING: Final = "substr(m.content, 1, 160)"
 _IS_QUESTION: Final = "substr(rtrim(m.content), -1) IN ('?', '？', '؟')"
 SOURCES_MAX: Final = 500
 """Sources that the index is asked for by name."""
+_ROW: Final = (
+    f"m.num, m.id, m.happened_at, {views.DECAYED}, m.is_tainted, {_BEGINNING}, {_IS_QUESTION},"
+    " m.thread, f.words, f.vector"
+)
+_FEATURES: Final = "CROSS JOIN features f ON f.num = m.num"
 _MERGED_INTO: Final = "EXISTS (SELECT 1 FROM merges g WHERE g.summary = {of}.num)"
 """A summary repeats its members, which are found themselves; what fits one of them fits it less."""
 _HAVING: Final = "SELECT rowid FROM {text} WHERE {text} MATCH ? LIMIT ?"
@@ -50,11 +55,11 @@ class Narrowed(NamedTuple):
     """Whether most of what full text finds fulfils the rest, too: only what has ended doesn't."""
 
 
-Row = tuple[int, int, float, int, str, int, str, bytes, bytes | None]
-"""What scoring must know of a candidate: number, when it happened (microseconds), importance after
-decay, whether it is tainted, the beginning of its content (enough to tell who speaks), whether it
-ends as a question, its conversation, tokens, vector."""
-ROW_COLUMNS: Final = 9
+Row = tuple[int, str, int, float, int, str, int, str, bytes, bytes | None]
+"""What scoring must know of a candidate: number, id, when it happened (microseconds), importance
+after decay, whether it is tainted, the beginning of its content (enough to tell who speaks),
+whether it ends as a question, its conversation, tokens, vector."""
+ROW_COLUMNS: Final = 10
 
 
 class Neighbours(NamedTuple):
@@ -158,23 +163,20 @@ def passing(db: sqlite3.Connection, narrowed: Narrowed, nums: Iterable[int]) -> 
     return {num for (num,) in _of(db, narrowed, nums, "m.num")}
 
 
-def numbers(db: sqlite3.Connection, narrowed: Narrowed, ids: Sequence[str]) -> dict[str, int]:
-    """Return the numbers of those ids that fulfil the condition."""
-    rows = db.execute(
-        "SELECT m.id, m.num FROM json_each(:ids) w"  # noqa: S608 - our own condition
-        f" CROSS JOIN memories m ON m.scope = :scope AND m.id = w.value WHERE {narrowed.condition}",
-        {**narrowed.params, "ids": _json(ids)},
-    )
-    return dict(rows.fetchall())
-
-
 def rows(db: sqlite3.Connection, narrowed: Narrowed, nums: Iterable[int]) -> list[Row]:
     """Return what scoring must know of those that fulfil the condition."""
-    columns = (
-        f"m.num, m.happened_at, {views.DECAYED}, m.is_tainted, {_BEGINNING}, {_IS_QUESTION},"
-        " m.thread, f.words, f.vector"
+    return _of(db, narrowed, nums, _ROW, _FEATURES)
+
+
+def rows_of(db: sqlite3.Connection, narrowed: Narrowed, ids: Iterable[str]) -> list[Row]:
+    """Return the same of memories that are known by their ids."""
+    found = db.execute(
+        f"SELECT {_ROW} FROM json_each(:ids) w"  # noqa: S608 - our own condition
+        f" CROSS JOIN memories m ON m.scope = :scope AND m.id = w.value {_FEATURES}"
+        f" WHERE {narrowed.condition}",
+        {**narrowed.params, "ids": _json(ids)},
     )
-    return _of(db, narrowed, nums, columns, "CROSS JOIN features f ON f.num = m.num")
+    return found.fetchall()
 
 
 def nearby(db: sqlite3.Connection, narrowed: Narrowed, nums: Iterable[int]) -> set[Neighbours]:

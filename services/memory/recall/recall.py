@@ -225,9 +225,10 @@ class Recaller:
             return [], True
         question = asked.question
         narrowed = lookups.narrow(place, question, asked.now)
-        near = set(lookups.numbers(db, narrowed, [one.id for one in vectors.near or ()]).values())
         sought = self._sought(db, place, asked, matched.scores, vectors.asked)
-        rows = [*matched.rows, *lookups.rows(db, narrowed, near - matched.scores.keys())]
+        # What full text found and leaves out here isn't found by its id either: it fails a filter.
+        near = {one.id for one in vectors.near or ()}.difference(row[1] for row in matched.rows)
+        rows = [*matched.rows, *lookups.rows_of(db, narrowed, near)]
         pool = candidates.gather(
             db, narrowed, sought, self._words, self._weights, rows, spreads=asked.is_hybrid
         )

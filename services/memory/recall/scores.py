@@ -103,8 +103,8 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it ends as a question: that seldom answers one."""
     sayings: npt.NDArray[np.int64]
     """Equal for those that say the very same."""
-    threads: npt.NDArray[np.str_]
-    """Its conversation; empty: none."""
+    threads: npt.NDArray[np.int64]
+    """Equal for those of one conversation; 0: it's in none."""
     on_date: Floats
     """1: on a day that the question names; 0.5: in such a month or year."""
     names: Floats
@@ -269,7 +269,7 @@ def _of_thread(candidates: Candidates, said: Floats) -> Floats:
     _, place = np.unique(candidates.threads, return_inverse=True)
     best = np.zeros(len(said))
     np.maximum.at(best, place, said)
-    shares: Floats = np.where(candidates.threads != "", best[place], 0.0)
+    shares: Floats = np.where(candidates.threads != 0, best[place], 0.0)
     return shares
 
 

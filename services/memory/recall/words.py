@@ -71,12 +71,12 @@ class Words:
         Without WordLlama no word is close to another, and no text has a gist.
         """
         self._codebook = codebook or _known()
-        self._weights, self._squares, self._units = _space_of(self._codebook)
+        self._units, self._lengths = _space_of(self._codebook)
 
     @property
     def size(self) -> int:
         """How many tokens there are."""
-        return int(self._weights.shape[0])
+        return int(self._units.shape[0])
 
     def tokens(self, text: str) -> bytes:
         """Return the distinct tokens of a text, uint32[], as they are stored."""
@@ -114,13 +114,17 @@ class Words:
         found.substance[kept] = np.minimum(said / SUBSTANCE_FULL, 1.0)
         if not len(asked) or not rarity[asked].any():
             return found
-        near = self._near(asked, distinct)
+        *near, gist = self._near(asked, rarity, distinct)
         for row, weight in zip(near, rarity[asked] / rarity[asked].sum(), strict=True):
             # One at a time: of all at once, long texts would take hundreds of megabytes.
-            found.words[kept] += weight * np.maximum.reduceat(row[inverse], starts)
-        likeness, length = self._gist(asked, distinct, rarity)
-        lengths = np.add.reduceat(length[inverse], starts)
-        found.gist[kept] = np.add.reduceat(likeness[inverse], starts) / lengths**_LENGTH
+            close = np.where(row < CLOSE_FROM, 0.0, row)
+            found.words[kept] += weight * np.maximum.reduceat(close[inverse], starts)
+        # As if no two tokens of a text had anything in common: that needs no sum of vectors for
+        # each text, which took 20 times as long and found nothing more.
+        weights = rare * self._lengths[distinct]
+        squares = np.maximum(np.square(weights), _TINY)
+        lengths = np.add.reduceat(squares[inverse], starts)
+        found.gist[kept] = np.add.reduceat((weights * gist)[inverse], starts) / lengths**_LENGTH
         return found
 
     def _distinct(self, flat: Tokens) -> tuple[Counts, Counts]:
@@ -131,41 +135,33 @@ class Words:
         place[distinct] = np.arange(len(distinct))
         return distinct, place[flat]
 
-    def _near(self, asked: Tokens, others: Counts) -> Singles:
-        """Return the cosines of two lists of tokens, float32[asked, others]; 0 if not close."""
-        question = np.ascontiguousarray(self._units[asked].T)
-        near = np.empty((len(asked), len(others)), dtype=np.float32)
+    def _near(self, asked: Tokens, rarity: Floats, others: Counts) -> Singles:
+        """Return the cosines of the tokens asked for, and of what they say as a whole, with others.
+
+        float32[asked + 1, others].
+        """
+        weights = (rarity[asked] * self._lengths[asked]).astype(np.float32)
+        whole = weights @ self._units[asked]
+        whole /= max(float(np.linalg.norm(whole)), _TINY)
+        question = np.ascontiguousarray(np.vstack((self._units[asked], whole)).T)
+        near = np.empty((question.shape[1], len(others)), dtype=np.float32)
         step = max(1, _PRODUCTS_MAX // question.size)
         for start in range(0, len(others), step):
             some = others[start : start + step]
             near[:, start : start + step] = (self._units[some] @ question).T
-        near[near < CLOSE_FROM] = 0.0
         return near
-
-    def _gist(self, asked: Tokens, others: Counts, rarity: Floats) -> tuple[Floats, Floats]:
-        """Return of each token its share of a gist, and of the square of its text's length.
-
-        As if no two tokens of a text had anything in common: that needs no sum of vectors for each
-        text, which took 20 times as long and found nothing more.
-        """
-        question = (self._weights[asked] * rarity[asked, None].astype(np.float32)).sum(axis=0)
-        question /= max(float(np.linalg.norm(question)), _TINY)
-        weight = rarity[others]
-        likeness: Floats = weight * times(self._weights[others], question)
-        length: Floats = np.maximum(weight**2 * self._squares[others], _TINY)
-        return likeness, length
 
 
 @functools.lru_cache(maxsize=1)
-def _space_of(codebook: Codebook) -> tuple[Singles, Singles, Singles]:
-    """Return the vectors of the tokens, the squares of their lengths, and them of unit norm.
+def _space_of(codebook: Codebook) -> tuple[Singles, Singles]:
+    """Return the vectors of the tokens as of length 1, and their lengths.
 
-    33 MB, made once however often memory starts in a process; not to be changed.
+    17 MB, made once however often memory starts in a process; not to be changed.
     """
     weights = np.ascontiguousarray(codebook.weights[:, :DIMENSIONS], np.float32)
-    norms = np.linalg.norm(weights, axis=1, keepdims=True)
-    units = np.asarray(weights / np.maximum(norms, 1e-9), dtype=np.float32)
-    return weights, np.square(norms[:, 0]), units
+    lengths = np.linalg.norm(weights, axis=1)
+    units = np.asarray(weights / np.maximum(lengths, _TINY)[:, None], dtype=np.float32)
+    return units, lengths
 
 
 def _known() -> Codebook:
