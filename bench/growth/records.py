@@ -36,6 +36,7 @@ from vigil.contracts import (
     effect_id,
     encode,
 )
+from vigil.layout import name_of
 from vigil.observe import trace
 from vigil.settings.sections import Model, Nats
 from vigil.subjects import SessionKey
@@ -66,7 +67,7 @@ class Writer:
         state, kept = State(), deque[int](maxlen=HISTORY_TURNS)
         for _ in range(turns):
             state = await self._exchange(key, state, kept, text)
-        return self._sequences[key.stream]
+        return self._sequences[await self._bus.log_of(key)]
 
     async def _exchange(self, key: SessionKey, state: State, kept: deque[int], text: str) -> State:
         event = UserMessage(
@@ -74,19 +75,22 @@ class Writer:
             payload=UserMessagePayload(text=text),
         )  # fmt: skip
         traced = {trace.HEADER: trace.new()}
-        position = await self._put(key.stream, key.in_user, encode(event), traced)
+        position = await self._put(key, key.in_user, encode(event), traced)
         kept.append(position + 1)
         turn = _turn(key, event, position, state, kept[0])
         subject = key.turn_for(letters_of(turn))
         headers = headers_of(turn, traced[trace.HEADER])
-        seq = await self._put(key.stream, subject, encode(turn), headers)
+        seq = await self._put(key, subject, encode(turn), headers)
         (send,) = delivery.sends_of(turn)
         said = delivery.said(key, send, turn_seq=seq, now=self._at)
-        await self._put(key.stream, key.out_said(send.id), encode(said), traced)
+        await self._put(key, key.out_said(send.id), encode(said), traced)
         return turn.state
 
-    async def _put(self, stream: str, subject: str, data: bytes, headers: dict[str, str]) -> int:
+    async def _put(
+        self, key: SessionKey, subject: str, data: bytes, headers: dict[str, str]
+    ) -> int:
         """Publish one record; return the sequence that it gets."""
+        stream = await self._bus.log_of(key)
         if stream not in self._sequences:
             self._sequences[stream] = await last_sequence(self._bus, stream)
         self._sequences[stream] += 1
@@ -94,7 +98,8 @@ class Writer:
         self.records += 1
         self.bytes += len(data) + len(subject)
         if self.records % CONFIRMED_EVERY:
-            await self._bus.connection.publish(subject, data, headers=headers)
+            stored_as = (await self._bus.layout()).stored(subject)
+            await self._bus.connection.publish(stored_as, data, headers=headers)
         else:
             stored = (await self._bus.publish(subject, data, headers, timeout=60.0)).seq
             assert stored == expected, f"{stream} has {stored} where {expected} was to be"
@@ -107,7 +112,7 @@ class Writer:
                 while await last_sequence(self._bus, stream) < expected:
                     await asyncio.sleep(0.05)
             for consumer in CONSUMERS:
-                if consumer.stream == stream:
+                if consumer.stream == name_of(stream):
                     request = {"seq": expected + 1}
                     await self._bus.api(f"CONSUMER.RESET.{stream}.{consumer.name}", request, 60.0)
 

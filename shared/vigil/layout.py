@@ -11,7 +11,7 @@ Only the bus, and what looks after whole streams, knows that: everybody else say
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 from zlib import crc32
 
@@ -114,6 +114,18 @@ def layout_of(config: Mapping[str, Any]) -> LogLayout:
     (4, 1)
     """
     return LogLayout(int((config.get("metadata") or {}).get(_PARTITIONS, 1)))
+
+
+def layout_among(streams: Iterable[str], if_none: int) -> LogLayout:
+    """Return the layout of the logs among those streams, or one of so many partitions.
+
+    >>> [layout_among(names, 2).partitions for names in (["SESSIONS", "BOARD"], ["BOARD"])]
+    [1, 2]
+    >>> layout_among(["SESSIONS_0", "SESSIONS_1", "SESSIONS_2"], 2).partitions
+    3
+    """
+    logs = [name for name in streams if name_of(name) == LOG]
+    return LogLayout(len(logs) or if_none)
 
 
 def metadata_of(layout: LogLayout) -> dict[str, str]:

@@ -16,7 +16,7 @@ from vigil.bus.bus import Bus
 from vigil.contracts import Turn
 from vigil.errors import ConfigError
 from vigil.settings import config
-from vigil.settings.sections import Nats, Retention
+from vigil.settings.sections import Retention
 from vigil.topology import DAY_S, SECOND_NS
 
 DAY_NS = DAY_S * SECOND_NS
@@ -53,7 +53,7 @@ async def test_settings_become_ages_and_may_be_changed(bare: Stack) -> None:
 async def test_a_broker_that_restarts_keeps_the_ages(tmp_path: Path) -> None:
     """X-8: the watch provisions with the settings, too."""
     retention = Retention(sessions_days=3)
-    async with running_broker(tmp_path, Nats(), retention) as broker:
+    async with running_broker(tmp_path, retention=retention) as broker:
         broker.watch()
         admin = await broker.admin()
         broker.kill()

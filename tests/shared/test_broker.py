@@ -184,7 +184,7 @@ async def test_a_full_disk_loses_nothing_and_heals_by_itself(
 ) -> None:
     """RELIABILITY 0.8: no false ack; once there is room the watch restarts the broker."""
     monkeypatch.setattr(broker_module, "RESTART_PAUSE_S", 0.0)
-    async with running_broker(small_disk, Nats(max_file_bytes=1024**3)) as broker:
+    async with running_broker(small_disk, Nats(partitions=1, max_file_bytes=1024**3)) as broker:
         ballast = small_disk / "ballast"
         ballast.write_bytes(b"x" * 8_000_000)
         broker.watch()
@@ -226,7 +226,7 @@ async def test_every_stream_that_met_a_full_disk_is_told_and_heals(
 ) -> None:
     """The bucket that is probed stayed whole, and the log lay on the full disk itself."""
     monkeypatch.setattr(broker_module, "RESTART_PAUSE_S", 0.0)
-    async with running_broker(small_disk, Nats(max_file_bytes=1024**3)) as broker:
+    async with running_broker(small_disk, Nats(partitions=1, max_file_bytes=1024**3)) as broker:
         ballast = small_disk / "ballast"
         ballast.write_bytes(b"x" * 8_000_000)
         broker.watch()

@@ -177,6 +177,17 @@ async def test_a_log_of_before_partitions_stays_one_stream(tmp_path: Path) -> No
         await admin.close()
 
 
+async def test_a_log_whose_layout_was_lost_is_found_as_it_is(bus: Bus, broker: Broker) -> None:
+    """Without its bucket the log was begun anew beside the one that has what was said."""
+    await bus.publish(KEYS[0].in_user, b"kept")
+    await bus.api(f"STREAM.DELETE.{LAYOUT_STREAM}", {})
+    await provision(bus, nats=Nats(partitions=2))
+    other = await broker.admin()
+    assert (await other.layout()).partitions == PARTITIONS
+    assert await other.get_last("SESSIONS", KEYS[0].in_user) is not None
+    await other.close()
+
+
 # ---------------------------------------------------------------- services
 
 

@@ -14,6 +14,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.support.programs import admit, connect, tell
+from tests.support.provisioned import ONE_LOG
 from tests.support.stack import Stack, running_broker
 from vigil.broker import conf
 from vigil.broker.conf import configuration, users
@@ -163,7 +164,7 @@ async def test_streams_of_a_version_without_accounts_are_adopted(tmp_path: Path)
     """SPEC X-5: an upgrade loses nothing: messages, consumers and their place."""
     folder = tmp_path / "nats"
     publics = credentials.ensure(tmp_path / "nkeys")
-    server = Broker(Nats(), home=tmp_path)
+    server = Broker(ONE_LOG, home=tmp_path)
     folder.mkdir(mode=0o700)
     old = json.loads(
         configuration(Nats(), store=folder / "data", port=server.port, publics=publics)
@@ -174,7 +175,7 @@ async def test_streams_of_a_version_without_accounts_are_adopted(tmp_path: Path)
     )
     await server._spawn()
     admin = await server.admin()
-    await provision(admin)
+    await provision(admin, nats=ONE_LOG)
     for number in range(5):
         await admin.publish(KEY.in_user, str(number).encode())
     await admin.close()

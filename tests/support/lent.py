@@ -105,7 +105,7 @@ _lent: Final[dict[Path, Lent]] = {}
 
 def suits(home: Path, nats: Nats, retention: Retention) -> bool:
     """Whether the broker of `home` may be a lent one."""
-    if not is_offered or (nats, retention) != (Nats(), Retention()):
+    if not is_offered or (nats, retention) != (provisioned.ONE_LOG, Retention()):
         return False
     return home in _lent or not any((home / name).exists() for name in ("nats", "nkeys"))
 

@@ -43,10 +43,12 @@ class Stored:
             os.close(file)
 
 
+ONE_LOG: Final = Nats(partitions=1)
+"""What a test looks into has one name; those about partitions, and all `vigil up`, have several."""
 _kinds: Final[dict[str, Stored]] = {}
 
 
-async def stored(retention: Retention, partitions: int = 1) -> Stored:
+async def stored(retention: Retention, partitions: int = ONE_LOG.partitions) -> Stored:
     """Return what the topology asks for now: tests change the times of some."""
     asked = repr((topology.STREAMS, topology.BUCKETS, topology.CONSUMERS, retention, partitions))
     if asked not in _kinds:

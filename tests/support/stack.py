@@ -26,6 +26,7 @@ def settings_of(
     """Build settings: ``settings_of(home, autonomy={"cooldown_ms": 100})``."""
     raw: dict[str, Any] = {
         "gateway": {"port": 0, "disk_free_bytes_min": 0},
+        "nats": {"partitions": provisioned.ONE_LOG.partitions},
         "autonomy": {"enabled": True},
         # Off, but where they are the subject.
         "cortex": {
@@ -48,7 +49,7 @@ async def running_broker(
     home: Path, nats: Nats | None = None, retention: Retention | None = None
 ) -> AsyncIterator[Broker]:
     """A provisioned nats-server of its own, with one credential per service."""
-    nats, retention = nats or Nats(), retention or Retention()
+    nats, retention = nats or provisioned.ONE_LOG, retention or Retention()
     broker = Broker(nats, home=home, retention=retention)
     is_new = not (home / "nats").exists()
     if is_new:

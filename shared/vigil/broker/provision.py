@@ -16,7 +16,7 @@ import structlog
 from ..bus.bus import Bus, BusError
 from ..bus.replies import ERR_STREAM_NOT_FOUND
 from ..errors import VigilError, WrongLastSequence
-from ..layout import LAYOUT_STREAM, LogLayout, filter_in, layout_of, metadata_of
+from ..layout import LAYOUT_STREAM, LogLayout, filter_in, layout_among, layout_of, metadata_of
 from ..settings.sections import Nats, Retention
 from ..topology import (
     BUCKETS,
@@ -114,7 +114,9 @@ async def _ensure_layout(bus: Bus, nats: Nats) -> LogLayout:
     except BusError as error:
         if error.code != ERR_STREAM_NOT_FOUND:
             raise
-        layout = LogLayout(nats.partitions)
+        # Its bucket may be lost or younger than the log, which then mustn't be begun anew.
+        names = (await bus.api("STREAM.NAMES", {}))["streams"] or ()
+        layout = layout_among(names, nats.partitions)
         bucket = next(one for one in BUCKETS if f"KV_{one.name}" == LAYOUT_STREAM)
         config = _bucket_config(bucket, nats.replicas) | {"metadata": metadata_of(layout)}
         await bus.api(f"STREAM.CREATE.{LAYOUT_STREAM}", config)

@@ -131,8 +131,8 @@ class Nats(Section, frozen=True, kw_only=True):
     """Embedded broker; 0: the previous port, at first one the system chooses."""
     replicas: Annotated[int, msgspec.Meta(ge=1, le=5)] = 1
     """Of each stream and bucket; 3 or 5 need a cluster."""
-    partitions: Annotated[int, msgspec.Meta(ge=1, le=16)] = 1
-    """Streams that sessions are spread over, for a cluster; fixed at the first start."""
+    partitions: Annotated[int, msgspec.Meta(ge=1, le=16)] = 2
+    """Streams that sessions are spread over, more for a cluster; fixed at the first start."""
     sync: Literal["always", "default"] = "always"
     """`"default"` flushes every two minutes: a power cut loses acknowledged data."""
     max_file_bytes: Annotated[int, msgspec.Meta(ge=1024**3)] = 8 * 1024**3
