@@ -91,7 +91,7 @@ async def measure_tools(home: Path) -> None:
 
 
 async def measure_resting(home: Path) -> None:
-    """Idle cost of everything in one process, and of 1,000 sessions, all of one person."""
+    """Idle cost of everything, and of 1,000 sessions, all of one person."""
     async with system.running(home, VIGIL_GATEWAY__PERSON_BACKLOG_MAX="5000") as running:
         found = await resting.idle(running)
         report("idle_cpu_pct", found["cpu_pct"], "% of a core", aim="< 1")

@@ -16,10 +16,10 @@ class Grouping(NamedTuple):
 
 
 GROUPINGS: Final = {
-    "one": Grouping(),
-    "two": Grouping(apart=("cortex",)),
+    "one": Grouping(flags=("--processes=1",)),
+    "two": Grouping(),
     "three": Grouping(apart=("cortex", "delivery")),
-    "six": Grouping(flags=("--processes",)),
+    "six": Grouping(flags=("--processes=6",)),
 }
 """By the number of processes: of three, the cortex, delivery, and all others."""
 

@@ -94,7 +94,7 @@ async def running(
     apart: Sequence[str] = (),
     **settings: str,
 ) -> AsyncIterator[System]:
-    """Run `vigil up` in one process with the rehearsal model, as fast as it answers.
+    """Run `vigil up` with the rehearsal model, as fast as it answers.
 
     Args:
         files: how many it may have open, if it's to be bounded.

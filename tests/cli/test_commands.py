@@ -40,7 +40,7 @@ def token_of(cli: Cli, user: str, *args: str) -> str:
 
 def test_status_tells_of_services_that_do_not_answer(tmp_path: Path) -> None:
     """P-2: each service has a row, also the one that is gone; scripts see it by the exit code."""
-    with running_vigil(tmp_path / "home", "--processes") as running:
+    with running_vigil(tmp_path / "home", "--processes=6") as running:
         pid = running.run_state.services["cortex"]
         os.kill(pid, signal.SIGSTOP)
         try:
@@ -60,9 +60,11 @@ def test_status_lists_each_service(cli: Cli) -> None:
     assert {s["service"] for s in found["services"]} == SERVICES | {"broker"}
     for service in found["services"]:
         assert service["ready"] is True
-        is_ours = service["service"] != "broker"
-        assert service["pid"] == (cli.run_state.pid if is_ours else cli.run_state.broker_pid)
         assert service["version"]
+    pids = {service["service"]: service["pid"] for service in found["services"]}
+    state = cli.run_state
+    assert pids == {"broker": state.broker_pid} | state.services
+    assert {name for name in SERVICES if pids[name] != state.pid} == {"cortex"}
     plain = cli("status").stdout
     assert all(name in plain for name in SERVICES)
     assert "rehearsal" in plain

@@ -103,7 +103,7 @@ def test_the_wheel_carries_the_golden_files(wheel: Path) -> None:
     assert carried == golden.records()
 
 
-@pytest.mark.parametrize("args", [("up",), ("up", "--detach"), ("up", "--processes")])
+@pytest.mark.parametrize("args", [("up",), ("up", "--detach"), ("up", "--processes=6")])
 def test_up_from_the_wheel_refuses_at_once(
     elsewhere: Path, tmp_path: Path, args: tuple[str, ...]
 ) -> None:

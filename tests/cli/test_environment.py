@@ -82,7 +82,7 @@ def programs(cli: Cli) -> dict[int, str]:
 
 def test_programs_get_no_secret_and_services_their_own(tmp_path: Path) -> None:
     """S-5: broker, vector engine and MCP programs have no key; a service only what it reads."""
-    with running(tmp_path / "home", "--processes") as cli:
+    with running(tmp_path / "home", "--processes=6") as cli:
         services = cli.run_state.services
         assert {name: leaked(services[name]) for name in SERVICES} == {
             name: ALLOWED.get(name, set()) for name in SERVICES

@@ -20,7 +20,7 @@ def run_of(pid: int) -> RunFile:
         url="http://127.0.0.1:1",
         nats_url="nats://127.0.0.1:2",
         started_at=datetime(2026, 1, 1, tzinfo=UTC),
-        mode="tasks",
+        processes=2,
     )
 
 

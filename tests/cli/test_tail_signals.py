@@ -107,7 +107,7 @@ def test_a_terminal_shows_a_table(cli: Cli) -> None:
 
 def test_it_comes_back_to_a_gateway_that_was_restarted(tmp_path: Path) -> None:
     """C-4, X-5: says so once, and misses nothing."""
-    with running_vigil(tmp_path / "home", "--processes") as cli:
+    with running_vigil(tmp_path / "home", "--processes=6") as cli:
         cli("send", "one", "--thread", "r")
         process = cli.start("tail", "signals", "--after", "0", "--json", "--kind", "message.*")
         try:

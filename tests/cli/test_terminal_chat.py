@@ -94,7 +94,7 @@ def person(cli: Cli, *args: str) -> Iterator[Person]:
 @pytest.fixture(scope="module")
 def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
     home = tmp_path_factory.mktemp("terminal") / "home"
-    with running_vigil(home, "--processes", VIGIL_MODEL__REHEARSAL_WORD_MS="20") as running:
+    with running_vigil(home, "--processes=6", VIGIL_MODEL__REHEARSAL_WORD_MS="20") as running:
         yield running
 
 

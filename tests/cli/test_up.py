@@ -67,7 +67,7 @@ def test_up_json_is_one_object_and_a_second_up_is_refused(tmp_path: Path) -> Non
         assert found["token"].startswith("pat_")
         assert found["model"] == "rehearsal"
         assert found["services"].keys() == set(SERVICES)
-        for args in (("up",), ("up", "--detach"), ("up", "--processes")):
+        for args in (("up",), ("up", "--detach"), ("up", "--processes=6")):
             done = cli(*args, code=5)
             assert "already runs" in done.stderr
             assert done.stdout == ""
@@ -111,8 +111,8 @@ def broker_pid(cli: Cli) -> int:
 
 
 def test_a_killed_service_comes_back_where_it_was(tmp_path: Path) -> None:
-    """X-5: --processes: SIGKILL each service; it is restarted, the URL stays."""
-    with running_vigil(tmp_path / "home", "--processes") as cli:
+    """X-5: --processes 6: SIGKILL each service; it is restarted, the URL stays."""
+    with running_vigil(tmp_path / "home", "--processes=6") as cli:
         url = cli.run_state.url
         for name, pid in cli.run_state.services.items():
             os.kill(pid, signal.SIGKILL)
@@ -156,7 +156,7 @@ def said_by_person(cli: Cli, key: str) -> list[dict]:
 
 def test_when_the_supervisor_is_killed_nothing_is_left(tmp_path: Path) -> None:
     """P-2: children and the broker end with their parent, and a new start works."""
-    with running_vigil(tmp_path / "home", "--processes") as cli:
+    with running_vigil(tmp_path / "home", "--processes=6") as cli:
         run = cli.run_state
         pids = [*run.services.values(), broker_pid(cli)]
         os.kill(run.pid, signal.SIGKILL)
@@ -190,9 +190,9 @@ def test_every_mistake_in_the_configuration_is_told_at_once(tmp_path: Path) -> N
 
 
 def test_a_service_that_cannot_start_ends_the_start(tmp_path: Path) -> None:
-    """P-1: a model without a key is refused, with the reason, in both ways of running."""
-    for arguments in ((), ("--processes",)):
-        cli = Cli(tmp_path / f"home{len(arguments)}", VIGIL_MODEL="claude-opus-5-5")
+    """P-1: a model without a key is refused, with the reason, in each way of running."""
+    for arguments in ((), ("--processes=1",), ("--processes=6",)):
+        cli = Cli(tmp_path / "-".join(("home", *arguments)), VIGIL_MODEL="claude-opus-5-5")
         done = cli("up", "--detach", *arguments, code=1)
         assert "ANTHROPIC_API_KEY" in done.stderr
         assert runfile.running(cli.run_file) is None

@@ -10,16 +10,24 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
 from ..errors import VigilError
+from ..topology import SERVICES
 
-Mode = Literal["tasks", "processes"]
+APART: Final[Mapping[int, Collection[str]]] = {
+    1: (),
+    2: ("cortex",),
+    len(SERVICES): SERVICES,
+}
+"""The services that have a process of their own, by the number of processes there are."""
+PROCESSES: Final = 2
+"""Unless told otherwise: see ADR 43."""
 PROBE_S: Final = 0.5
 """How long a start waits for somebody who only looks at the lock."""
 
@@ -35,7 +43,8 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     nats_url: str
     started_at: datetime
-    mode: Mode
+    processes: int = 1
+    """In how many the services run; the broker has one more."""
     model: str = ""
     is_ready: bool = False
     services: dict[str, int] = {}

@@ -1,9 +1,8 @@
 """`vigil up`: the broker and the services, started in order, kept alive, ended in order.
 
-Two ways: every service as asyncio tasks of this process (one import bill, a quarter of the
-memory), or each as a child process (`--processes`) that a crash can't take the others down
-with. Both restart what ends, with a growing delay, and both ask the services themselves whether
-they are ready, over the bus.
+A service is asyncio tasks of this process, or a child process that a crash can't take the others
+down with (`vigil.local.runfile.APART`). Both are restarted when they end, with a growing delay, and
+both are asked themselves whether they are ready, over the bus.
 
 The gateway's port is chosen here and kept, so a restarted gateway comes back where it was. It
 is no cluster manager: replicas on several machines are what `vigil serve` and images are for.
@@ -35,7 +34,7 @@ from ..settings.config import Settings
 from ..topology import SERVICES
 from . import runfile
 from .home import connect_admin, ensure_token
-from .runfile import Lock, Mode, RunFile
+from .runfile import APART, Lock, RunFile
 from .runners import STOP_GRACE_S, ProcessRunner, Restarts, Runner, TaskRunner
 
 log = structlog.get_logger("vigil.up")
@@ -50,9 +49,9 @@ REPLICAS_ASKED: Final = 1000
 class Supervisor:
     """Everything that `vigil up` runs, from the lock to the last goodbye."""
 
-    def __init__(self, settings: Settings, mode: Mode, without: Collection[str] = ()) -> None:
+    def __init__(self, settings: Settings, processes: int, without: Collection[str] = ()) -> None:
         self.settings = _with_port(settings)
-        self._mode = mode
+        self._apart = APART[processes]
         self._names = [name for name in SERVICES if name not in without]
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._is_ready = False
@@ -62,7 +61,7 @@ class Supervisor:
             url=f"http://{_reachable(gateway.host)}:{gateway.port}",
             nats_url=self.settings.config.nats.url,
             started_at=datetime.now(UTC),
-            mode=mode,
+            processes=processes,
         )
 
     async def run(self, on_ready: Callable[[RunFile], None]) -> None:
@@ -110,20 +109,16 @@ class Supervisor:
             await admin.close()
 
     async def _services(self, url: str, on_ready: Callable[[RunFile], None]) -> None:
-        runner: Runner
-        if self._mode == "tasks":
-            runner = TaskRunner(self.settings, url)
-        else:
-            runner = ProcessRunner(self.settings, url)
+        tasks, children = TaskRunner(self.settings, url), ProcessRunner(self.settings, url)
         seed = credentials.load(self.settings.credentials, "operator")
         bus = await Bus.connect(url, role="operator", seed=seed)
         try:
             for name in self._names:
+                runner: Runner = children if name in self._apart else tasks
                 self._tasks[name] = asyncio.create_task(self._keep(name, runner), name=name)
             health = await self._wait_ready(bus)
             self._is_ready = True
-            if self._mode == "tasks":
-                runtime.freeze()
+            runtime.freeze()
             self._note_ready(health)
             on_ready(self._run)
             await asyncio.wait(self._tasks.values(), return_when="FIRST_COMPLETED")

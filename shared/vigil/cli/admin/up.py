@@ -20,7 +20,7 @@ import typer
 
 from vigil import distribution
 from vigil.local import runfile, system
-from vigil.local.runfile import AlreadyRunning, RunFile
+from vigil.local.runfile import APART, PROCESSES, AlreadyRunning, RunFile
 from vigil.sdk.client import read_token
 from vigil.settings import config
 from vigil.settings.config import Settings
@@ -48,10 +48,23 @@ def _services(names: list[str] | None) -> list[str]:
     return names or []
 
 
+def _number(processes: int) -> int:
+    """Return it; raise BadParameter for a number that services aren't spread over."""
+    if processes not in APART:
+        raise typer.BadParameter(f"one of {', '.join(map(str, APART))}")
+    return processes
+
+
 def up(
     processes: Annotated[
-        bool, typer.Option("--processes", help="Run each service in a process of its own.")
-    ] = False,
+        int,
+        typer.Option(
+            "--processes",
+            metavar="1|2|6",
+            callback=_number,
+            help="In how many the services run: with 2 the cortex has its own, with 6 each has.",
+        ),
+    ] = PROCESSES,
     detach: Annotated[
         bool, typer.Option("--detach", help="Return when ready; go on in the background.")
     ] = False,
@@ -73,7 +86,6 @@ def up(
     """
     distribution.check_services()
     settings = config.load()
-    mode: runfile.Mode = "processes" if processes else "tasks"
     if not is_child:
         _refuse_second(settings)
         from vigil.local.home import prepare_home
@@ -93,10 +105,10 @@ def up(
             _tell_moved(settings, run, port_before)
 
     if detach:
-        on_ready(_detached(settings, mode, without or []))
+        on_ready(_detached(settings, processes, without or []))
         return
 
-    _serve_all(settings, mode, without or [], on_ready)
+    _serve_all(settings, processes, without or [], on_ready)
 
 
 def first_person(*, is_asked: bool) -> Person:
@@ -128,14 +140,14 @@ def _refuse_second(settings: Settings) -> None:
         raise AlreadyRunning(runfile.refusal(run))
 
 
-def _serve_all(settings: Settings, mode: runfile.Mode, without: list[str], on_ready: Any) -> None:
+def _serve_all(settings: Settings, processes: int, without: list[str], on_ready: Any) -> None:
     import uvloop
 
     from vigil.local.up import Supervisor
     from vigil.observe import logs
 
     logs.configure()
-    supervisor = Supervisor(settings, mode, without)
+    supervisor = Supervisor(settings, processes, without)
     uvloop.run(_until_signalled(supervisor, on_ready))
 
 
@@ -164,15 +176,14 @@ async def _until_signalled(supervisor: Supervisor, on_ready: Any) -> None:
             raise
 
 
-def _detached(settings: Settings, mode: runfile.Mode, without: list[str]) -> RunFile:
+def _detached(settings: Settings, processes: int, without: list[str]) -> RunFile:
     """Start `vigil up` in a session of its own; return once it's ready."""
     log_file = settings.home / "logs" / "up.log"
     log_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if log_file.exists():
         log_file.replace(log_file.with_suffix(".log.1"))
     command = [sys.executable, "-m", "vigil.cli", "up", "--is-child"]
-    if mode == "processes":
-        command.append("--processes")
+    command.append(f"--processes={processes}")
     command += [f"--without={name}" for name in without]
     # Nothing of ours is inherited: a caller that captures our output must not wait for it.
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND

@@ -61,13 +61,13 @@ def _silent(answered: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _facts(run: RunFile | None) -> dict[str, Any]:
     if run is None:
         return {}
-    return {"pid": run.pid, "mode": run.mode, "started_at": run.started_at}
+    return {"pid": run.pid, "processes": run.processes, "started_at": run.started_at}
 
 
 def _show_status(url: str, run: RunFile | None, found: dict[str, Any]) -> None:
     output.data(f"Vigil {__version__} at {url}")
     if run is not None:
-        how = "one process" if run.mode == "tasks" else "a process for each service"
+        how = "one process" if run.processes == 1 else f"{run.processes} processes"
         output.data(f"{how}, pid {run.pid}, since {tables.instant(run.started_at)} UTC")
     output.data(f"model {output.printable(found.get('model') or 'unknown')}")
     if (warmth := found.get("warmth", "warm")) != "warm":
