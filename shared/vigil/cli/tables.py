@@ -85,6 +85,16 @@ def short(text: object, length_max: int = TEXT_LENGTH_MAX) -> str:
     return whole if len(whole) <= length_max else f"{whole[:length_max]}…"
 
 
+def history(*state: Column) -> tuple[Column, ...]:
+    """Return the columns of how a thing came to be as it is; `state` is what is shown of it.
+
+    >>> [one.title for one in history(Column("STATUS", "status"))]
+    ['REVISION', 'AT', 'STATUS', 'BY', 'WHY']
+    """
+    begin = Column("REVISION", "revision"), Column("AT", "at", is_instant=True)
+    return (*begin, *state, Column("BY", "by"), Column("WHY", "why"))
+
+
 def table(columns: Sequence[Column], items: Iterable[Mapping[str, Any]]) -> None:
     """Print a line for each item; what an item has none of is a dash."""
     titles = [f"{one.title} (UTC)" if one.is_instant else one.title for one in columns]

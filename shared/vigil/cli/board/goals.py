@@ -87,14 +87,7 @@ FIELDS: Final = (
     Column("moved", "moved_at", is_instant=True),
     Column("revision", "revision"),
 )
-HISTORY: Final = (
-    Column("REVISION", "revision"),
-    Column("AT", "at", is_instant=True),
-    Column("STATUS", "status"),
-    Column("BY", "by"),
-    Column("WHY", "why"),
-    Column("CAUSE", "cause"),
-)
+HISTORY: Final = (*tables.history(Column("STATUS", "status")), Column("CAUSE", "cause"))
 
 
 @app.command("list")

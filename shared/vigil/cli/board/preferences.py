@@ -67,13 +67,9 @@ LESSONS: Final = (
     Column("FROM", lambda one: exact(one.get("text", ""))),
     Column("SESSION", lambda one: one.get("session_key", "")),
 )
-HISTORY: Final = (
-    Column("REVISION", "revision"),
-    Column("AT", "at", is_instant=True),
+HISTORY: Final = tables.history(
     Column("VALUE", lambda one: tables.short(_value(one), VALUE_LENGTH_MAX)),
     Column("CONFIDENCE", "confidence"),
-    Column("BY", "by"),
-    Column("WHY", "why"),
 )
 
 

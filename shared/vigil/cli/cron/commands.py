@@ -120,13 +120,9 @@ FINDINGS: Final = (
     Column("WHAT", "what"),
     Column("TEXT", "text"),
 )
-HISTORY: Final = (
-    Column("REVISION", "revision"),
-    Column("AT", "at", is_instant=True),
+HISTORY: Final = tables.history(
     Column("WHEN", "when"),
     Column("ON", lambda one: "no" if one["is_removed"] or not one["is_enabled"] else "yes"),
-    Column("BY", "by"),
-    Column("WHY", "why"),
 )
 
 
