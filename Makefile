@@ -74,7 +74,7 @@ test: $(VENV)/.installed-node $(VENV)/.installed-mcp $(VENV)/.installed-system $
 	if wait $$checks; then echo "make check: all is well"; exit $$tests; else cat $(CHECKED); exit 1; fi
 
 quick: $(VENV)/.installed-dev ## The tests that start nothing, in half a minute.
-	$(BIN)/python -m pytest --quick $(ARGS)
+	$(BIN)/python -m pytest --quick --forks 2 $(ARGS)
 
 check: $(VENV)/.installed-dev ## Formatting, linting, types, and who may import whom.
 	$(CHECK)

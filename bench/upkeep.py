@@ -29,7 +29,9 @@ from vigil.subjects import Scope
 
 SIZE: Final = 300_000
 BACKLOG: Final = 100_000
-SETTLE_S: Final = 10.0
+SETTLE_S: Final = 150.0
+"""Until the broker has forgotten the ids of what was written, after two minutes: with 300,000 of
+them it takes 1.0 % of a core until then, and 0.4 % afterwards (2026-11-26)."""
 WATCH_S: Final = 30.0
 PASSES: Final = 3
 """Over a backlog."""
