@@ -29,14 +29,9 @@ from vigil.contracts import AGENT_FOLLOW_UP, ToolUseBlock, Usage
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "why.md"
 WIDTH: Final = 90
+MORNING: Final = datetime(2031, 3, 3, 9, tzinfo=UTC)
+"""One that the broker, which has a clock of its own, hasn't reached."""
 SECRET: Final = "whsec_" + "c2VjcmV0" * 4
-
-
-class Clock(StoppedClock):
-    """Stands at a morning that the broker, which has a clock of its own, hasn't reached."""
-
-    def __init__(self) -> None:
-        self._now = datetime(2031, 3, 3, 9, tzinfo=UTC)
 
 
 @contextlib.asynccontextmanager
@@ -45,7 +40,9 @@ async def morning(
 ) -> AsyncIterator[tuple[World, Person]]:
     """All services with the rehearsal model, and Ann, who follows her session."""
     has_agent = sections.pop("has_agent", False)
-    async with running_world(home, monkeypatch, Clock(), has_agent, **sections) as world:
+    async with running_world(
+        home, monkeypatch, StoppedClock(MORNING), has_agent, **sections
+    ) as world:
         yield world, await world.person()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from msgspec.structs import replace
@@ -29,13 +29,7 @@ BRIEFING: dict[str, Any] = {
     "prompt": "What is new in the tracker?",
     "cron": "0 9 * * 1-5",
 }
-
-
-class FixedClock(StoppedClock):
-    """A Friday."""
-
-    def __init__(self) -> None:
-        self._now = datetime(2026, 11, 20, 12, tzinfo=UTC)
+FRIDAY: Final = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
 class Desk:
@@ -60,7 +54,7 @@ class Desk:
 @pytest.fixture
 async def desk(bare: Stack) -> AsyncIterator[Desk]:
     settings = settings_of(bare.settings.home)
-    bus, admin, clock = await bare.bus("executor"), await bare.bus("admin"), FixedClock()
+    bus, admin, clock = await bare.bus("executor"), await bare.bus("admin"), StoppedClock(FRIDAY)
     person, zone = settings.config.person_of("ann"), {"timezone": "Europe/Berlin"}
     mine = own.changed(own.StoredSettings(), zone, clock.now(), "ann", person, ())
     await own.put(admin, "ann", mine, expect=0)

@@ -60,15 +60,15 @@ _OF_HANDS: Final = {
 class StoppedClock:
     """Wall time that stands still until a test moves it; durations are real.
 
-    It begins at the next 12:34:56, UTC: ahead of the broker's time by less than a day, and the same
-    hour whenever the test runs, so that what is due at an hour of the day is due in each run or in
-    none.
+    Unless told otherwise it begins at the next 12:34:56, UTC: ahead of the broker's time by less
+    than a day, and the same hour whenever the test runs, so that what is due at an hour of the day
+    is due in each run or in none.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, at: datetime | None = None) -> None:
         now = datetime.now(UTC)
         today = now.replace(hour=12, minute=34, second=56, microsecond=0)
-        self._now = today if today > now else today + timedelta(days=1)
+        self._now = at or (today if today > now else today + timedelta(days=1))
 
     def now(self) -> datetime:
         return self._now
