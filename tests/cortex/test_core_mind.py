@@ -236,7 +236,7 @@ def test_an_unknown_tool_is_called_by_nobody() -> None:
         ]
     )
     driver.outside("go", is_trusted=True)
-    assert actions(driver) == [("nonsense", "failed"), ("goal_create", "failed")]
+    assert actions(driver) == [("unknown", "failed"), ("goal_create", "failed")]
 
 
 def test_what_it_isnt_sure_of_is_asked_at_home() -> None:

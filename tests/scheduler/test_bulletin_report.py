@@ -61,7 +61,7 @@ def test_what_came_from_outside_is_counted_and_its_words_are_nowhere() -> None:
     outside = [
         memory(1, EVIL, is_tainted=True, source="watch:ci"),
         memory(2, EVIL, is_tainted=True, source="watch:ci"),
-        memory(3, EVIL, is_tainted=True, source=f"mail\n{EVIL}"),
+        memory(3, EVIL, is_tainted=True, source="pay-the-bill-that-came-by-mail"),
         memory(4, EVIL, is_tainted=True, source="cortex:autonomy"),
         memory(5, EVIL, is_tainted=True, source="cortex:autonomy", type="summary"),
     ]
@@ -78,7 +78,7 @@ def test_what_came_from_outside_is_counted_and_its_words_are_nowhere() -> None:
     assert "- pending_approval, 2: Look into CI; 1 more, which `task_list` has" in found.status
     assert "- 1 more: `goal_list` has them" in found.text
     assert "From outside since 2026-11-20 08:00 UTC, by number alone:" in found.status
-    counts = "- 4 memories: 2 watch:ci, 1 cortex:autonomy, 1 other sources."
+    counts = "- 4 memories: 2 watch:, 1 cortex:autonomy, 1 other sources."
     assert counts in found.status, "a cycle's report is a summary, and doesn't count"
     later = report(BulletinInput(recent=outside), NOW + timedelta(days=1))
     assert later.is_empty, "what came from outside is counted for a day"

@@ -12,7 +12,6 @@ knows whether a model would be told anything new.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -22,6 +21,7 @@ import msgspec
 
 from vigil.contracts import BoardTask
 from vigil.contracts.board import BoardGoal, CycleLedger
+from vigil.memory import sources
 from vigil.memory.questions import MemoryView
 from vigil.settings.cortex import BulletinSection
 from vigil.tasks.lifecycle import OPEN
@@ -54,7 +54,6 @@ SECTIONS: Final = (
 )
 """Heading, type of memory (empty: any), and the setting that says how many."""
 AS_CONFIGURED: Final = BulletinSection()
-_SOURCE: Final = re.compile(r"[A-Za-z0-9_.:-]{1,40}")
 
 
 class BulletinInput(NamedTuple):
@@ -161,9 +160,7 @@ def _outside(recent: Iterable[MemoryView], now: datetime) -> list[str]:
     ]
     if not lately:
         return []
-    found = Counter(
-        one.source if _SOURCE.fullmatch(one.source) else "other sources" for one in lately
-    )
+    found = Counter(sources.told(one.source) or "other sources" for one in lately)
     ordered = sorted(found.items(), key=lambda item: (-item[1], item[0]))
     named = [f"{count} {source}" for source, count in ordered[:NAMED_MAX]]
     left = sum(count for _, count in ordered[NAMED_MAX:])

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from vigil.bus.bus import Bus, Message
 from vigil.contracts import decode_signal
 from vigil.errors import InvalidInput
+from vigil.memory import sources
 from vigil.subjects import Scope, signals_of
 
 STREAM: Final = "SIGNALS"
@@ -35,7 +36,6 @@ KINDS: Final = (
 """What a cycle is told of."""
 OWN: Final = ("_autonomy", "_mind")
 """Begin the threads of what the cortex does by itself."""
-OWN_SOURCE: Final = "cortex"
 READ_MAX: Final = 5_000
 """Signals that one look reads; the rest is for the next one."""
 
@@ -87,6 +87,7 @@ def name_of(message: Message) -> str:
     if message.subject.rpartition(".")[2].startswith(OWN):
         return ""
     source = signal.data.get("source", "")
-    if source == OWN_SOURCE:
+    if source == sources.OWN:
         return ""
-    return f"{signal.kind} ({source})" if source else signal.kind
+    named = sources.told(source)
+    return f"{signal.kind} ({named})" if named else signal.kind

@@ -45,7 +45,9 @@ def ended(cycles: CycleLedger, run: OpenRun, entry: SlotEntry) -> CycleLedger:
     checked = {**cycles.checked, **dict.fromkeys(named, entry.at)}
     newest = sorted(checked.items(), key=lambda one: (one[1], one[0]))[-CHECKED_MAX:]
     kept = [one for one in cycles.rechecks if one.at > run.at]
-    rechecks = sorted([*kept, *report.rechecks], key=lambda one: one.at)[:RECHECKS_MAX]
+    # A report's mark is that of all in it, whatever its parts say.
+    new = [replace(one, is_tainted=one.is_tainted or report.is_tainted) for one in report.rechecks]
+    rechecks = sorted([*kept, *new], key=lambda one: one.at)[:RECHECKS_MAX]
     return CycleLedger(
         told_seq=cycles.told_seq,
         ended_at=entry.at,

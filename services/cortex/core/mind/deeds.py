@@ -52,6 +52,8 @@ from .decisions import (
 GATE: Final[dict[Risk, float]] = {"read": 0.3, "write": 0.5, "external": 0.7, "destructive": 0.9}
 """So sure a decision has to be (SPEC G-4). An unknown tool isn't called at all."""
 TITLE_LENGTH_MAX: Final = 300
+UNKNOWN: Final = "unknown"
+"""The type of an action whose tool isn't offered: its name is what a model wrote."""
 UNSURE: Final = "I'm only {confidence:.0%} sure of it"
 DOUBT: Final = (
     "I'm not sure enough ({confidence:.0%}) to do this by myself: {what}. Why I thought of it: "
@@ -150,7 +152,8 @@ def _call(draft: Draft, one: CallChoice, number: int) -> None:
     tool = draft.moment.tools.get(one.tool)
     if one.tool in declared() or (tool is None and not is_of_memory):
         problem = f"There is no tool named {one.tool[:64]!r} here."
-        log(draft, _id(draft, number), one.tool[:64], problem, "failed", one=one)
+        called = one.tool if one.tool in declared() else UNKNOWN
+        log(draft, _id(draft, number), called, problem, "failed", one=one)
         return
     risk: Risk = "read" if tool is None else tool.risk
     doubt = UNSURE.format(confidence=one.confidence) if one.confidence < GATE[risk] else ""

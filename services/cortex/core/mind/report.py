@@ -14,16 +14,20 @@ from typing import Any, Final
 from vigil.contracts import ExternalBlock, Row, TaskBlock
 from vigil.contracts.board import BoardAction, BoardGoal
 from vigil.goals import lifecycle
+from vigil.memory.operation import tools as memory_tools
 from vigil.preferences.shown import shown
 
 from .. import sway as sways
 from ..profile import OwnersBoard
+from ..tools.declaration import declared
 from ..work.tasks import shortened
 
 GOALS_MAX: Final = 50
 ENDED_MAX: Final = 5
 """Goals that ended, the newest."""
 ACTIONS_MAX: Final = 20
+RESPOND: Final = "respond"
+"""The type of an action that told the person something."""
 LINE_LENGTH_MAX: Final = 300
 """Characters of a text in a line."""
 INPUT_LENGTH_MAX: Final = 8_000
@@ -78,13 +82,19 @@ def _goal(goal: BoardGoal, now: datetime) -> str:
 
 
 def _action(action: BoardAction) -> str:
-    what = "from outside" if sways.of(action).is_outside else _line(action.description)
-    text = f"{action.created_at:%Y-%m-%d %H:%M} UTC, {action.type}, {action.outcome}: {what}"
+    type_, what = action.type, _line(action.description)
+    if sways.of(action).is_outside:  # nothing that a model wrote, nor a server's name for a tool
+        type_, what = type_ if _is_own(type_) else "a tool", "from outside"
+    text = f"{action.created_at:%Y-%m-%d %H:%M} UTC, {type_}, {action.outcome}: {what}"
     if action.feedback is not None:
         liked = "good" if action.feedback.is_good else "not good"
         said = f": {_line(action.feedback.text)}" if action.feedback.text else ""
         text += f" The person found it {liked}{said}"
     return text
+
+
+def _is_own(type_: str) -> bool:
+    return type_ == RESPOND or type_ in declared() or type_ in memory_tools()
 
 
 def _input(block: Any) -> dict[str, Any]:

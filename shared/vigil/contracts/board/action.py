@@ -28,7 +28,7 @@ class BoardAction(Record, frozen=True, kw_only=True, tag_field="kind", tag="acti
     owner: str
     agent: str
     type: str
-    """The tool that was called."""
+    """The tool that was called; ``unknown``: one that isn't offered."""
     description: str
     goal: str = ""
     """The goal that it was done for."""
