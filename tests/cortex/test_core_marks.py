@@ -164,7 +164,8 @@ def _tell_parent(payload: TellParentPayload) -> list[Shown]:
 
 def _run_ended(key: SessionKey, problem: str, payload: TellParentPayload) -> list[Shown]:
     effect = TellParent(id="e1", ordinal=1, payload=payload)
-    return _home(slots.report_of(key, effect, SLOT, problem and payload.content, Ledger()))
+    problem = problem and payload.content
+    return _home(slots.report_of(key, effect, SLOT, problem, Ledger(), is_for_one=True))
 
 
 def _spawned(payload: SpawnSessionPayload) -> list[Shown]:

@@ -7,14 +7,18 @@ from datetime import UTC, datetime
 import pytest
 from msgspec.structs import replace
 
-from services.executor.board.slots import homes_for, report_of
+from services.executor.board.slots import FAILURES_MAX, homes_for, report_of, tells_one
+from services.executor.probes.watcher import FAILURES_TOLD, told_of
+from tests.support.canaries import canaries_in, filled
 from vigil.contracts import SlotRun, TellParent, TellParentPayload
-from vigil.contracts.board import CycleLedger, Ledger
+from vigil.contracts.board import CycleLedger, LastSeen, Ledger, WatchedUrl
 from vigil.errors import InvalidInput
 from vigil.settings.config import Config
 from vigil.settings.memory import MindSection
-from vigil.settings.sections import Autonomy
+from vigil.settings.sections import Agent, Autonomy
 from vigil.subjects import SessionKey
+from vigil.timetable.probe import ProbeAnswer, ProbeQuestion
+from vigil.timetable.watched import what_of
 
 KEY = SessionKey("ann", "vigil", "_cron-1f")
 SLOT = SlotRun(row="1f" * 16, name="look", due_at=datetime(2026, 11, 23, tzinfo=UTC), timeout_s=120)
@@ -32,7 +36,7 @@ DONE = TellParent(
 def test_where_it_is_told(target: str, thread: str, channel: str) -> None:
     slot = replace(SLOT, target=target)
     assert homes_for(Config(), KEY, slot) == (SessionKey("ann", "vigil", thread),)
-    told = report_of(KEY, DONE, slot, "", Ledger())
+    told = report_of(KEY, DONE, slot, "", Ledger(), is_for_one=True)
     assert told is not None
     assert (told.text, told.channel) == ("It rains.", channel)
 
@@ -66,7 +70,53 @@ def test_what_failed_is_called_by_its_kind(thread: str, called: str) -> None:
     """J-5: what serves until the next time is told to nobody; only a person's row is paused."""
     key = SessionKey("ann", "vigil", thread)
     ledger = Ledger(failures=9, cycles=None if thread == "_cron-1f" else CycleLedger())
-    told = report_of(key, DONE, SLOT, "401", ledger)
+    told = report_of(key, DONE, SLOT, "401", ledger, is_for_one=True)
     paused = " It failed 10 times, one after the other, so it's paused now."
     text = "" if told is None else told.text
     assert text == (f"{called}: 401.{paused * (thread == '_cron-1f')}" if called else "")
+
+
+MEMBERS = ("ann:vigil:main", "ben:vigil:main")
+
+
+@pytest.mark.parametrize("target", ["", "sms", "mind"])
+@pytest.mark.parametrize("user", ["ann", "team"])
+def test_no_member_is_told_at_home_what_another_called_a_row(user: str, target: str) -> None:
+    """L-17: its result, its failures and a watcher's; a row of one's own is called by its name."""
+    config = Config(
+        agents={"desk": Agent(kind="team", members=("ann", "ben"))},
+        mind=MindSection(enabled=False),
+    )
+    key = SessionKey(user, "desk", "_cron-1f")
+    slot = filled(SlotRun, row="1f" * 16, target=target, choice=None)
+    homes = tuple(map(str, homes_for(config, key, slot)))
+    is_for_one = tells_one(config, key, slot)
+    assert (homes, is_for_one) == (
+        (MEMBERS, False) if user == "team" else (("ann:desk:main",), True)
+    )
+    watch = WatchedUrl(url="https://ci.example.org/")
+    seen = LastSeen(what=what_of(watch), failures=FAILURES_TOLD)
+    failing = replace(seen, failures=FAILURES_TOLD - 1)
+    asked = ProbeQuestion(session=str(key), slot=slot, watch=watch, seen=seen, after=1)
+    failed = ProbeAnswer(seen=seen, problem="404")
+    ledger = Ledger(failures=FAILURES_MAX - 1)
+    told = [
+        report_of(key, DONE, slot, "", Ledger(), is_for_one=is_for_one),
+        report_of(key, DONE, slot, "401", ledger, is_for_one=is_for_one),
+        told_of(asked, ProbeAnswer(seen=seen), is_for_one=is_for_one),
+        told_of(replace(asked, seen=failing), failed, is_for_one=is_for_one),
+    ]
+    for one in told:
+        assert one is not None
+        assert bool(canaries_in(f"{one.text} {one.title}")) is is_for_one
+        assert is_for_one or "1f1f1f1f" in one.text
+
+
+def test_a_conversation_of_the_team_and_its_mind_are_told_the_name() -> None:
+    """L-17: what members wrote for their team stays with it there."""
+    config = Config(
+        agents={"desk": Agent(kind="team", members=("ann", "ben"))}, autonomy=Autonomy(enabled=True)
+    )
+    key = SessionKey("team", "desk", "_cron-1f")
+    assert tells_one(config, key, replace(SLOT, target="team:desk:t1"))
+    assert tells_one(config, key, replace(SLOT, target="mind"))

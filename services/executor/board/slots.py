@@ -81,7 +81,8 @@ class SlotDesk:
             problem = _problem(effect, slot, run, now)
             if effect.payload.bulletin is not None and not problem:
                 problem = await self._bulletins.put(key, effect, effect.payload.bulletin)
-            told = report_of(key, effect, slot, problem, last.ledger)
+            is_for_one = tells_one(self._config, key, slot)
+            told = report_of(key, effect, slot, problem, last.ledger, is_for_one=is_for_one)
             homes = () if told is None else homes_for(self._config, key, slot)
             if told is not None:
                 await self._tell(homes, effect, told)
@@ -137,6 +138,21 @@ def homes_for(config: Config, key: SessionKey, slot: SlotRun) -> tuple[SessionKe
     return (found,)
 
 
+def tells_one(config: Config, key: SessionKey, slot: SlotRun) -> bool:
+    """Whether one conversation is told, or the mind, and not each member of a team at home: what
+    one of them wrote for the team, the name of a row even, orders nothing there."""
+    if key.user != TEAM:
+        return True
+    if slot.target == MIND:
+        return has_mind(config, key.agent)
+    return bool(slot.target) and not is_channel(slot.target)
+
+
+def called(slot: SlotRun, *, is_for_one: bool) -> str:
+    """Return what a row is called where that is told (`tells_one`)."""
+    return slot.name if is_for_one else slot.row[:8]
+
+
 def channel_of(slot: SlotRun) -> str:
     """Return the channel that a row is told through; empty: as other messages unasked."""
     return slot.target if is_channel(slot.target) else ""
@@ -158,22 +174,31 @@ def _problem(effect: TellParent, slot: SlotRun, run: OpenRun, now: datetime) -> 
 
 
 def report_of(
-    key: SessionKey, effect: TellParent, slot: SlotRun, problem: str, ledger: Ledger
+    key: SessionKey,
+    effect: TellParent,
+    slot: SlotRun,
+    problem: str,
+    ledger: Ledger,
+    *,
+    is_for_one: bool,
 ) -> ToldPayload | None:
     """Return what is told of a run that ended; None: nothing, it had nothing to say (SPEC J-5).
 
     A result is told whole, marked if outside content had a part; a failure without what a model
     made of outside content. Members of a team, whose own homes are told, are told that there is
-    something.
+    something, by the row's id.
+
+    Args:
+        is_for_one: as `tells_one` says.
     """
     payload = effect.payload
     if payload.is_over_budget:
         return None  # whose cap it is was told that once
-    called = SESSION_KINDS[key.kind].run
-    if not called or (not problem and not payload.content):
+    kind = SESSION_KINDS[key.kind].run
+    if not kind or (not problem and not payload.content):
         return None
-    name = called.format(name=slot.name, agent=key.agent)
-    is_for_one = key.user != TEAM or bool(slot.target and not channel_of(slot))
+    row = called(slot, is_for_one=is_for_one)
+    name = kind.format(name=row, agent=key.agent)
     if problem:
         text = _failure(name, slot, "" if payload.is_tainted or not is_for_one else problem, ledger)
     else:
@@ -183,7 +208,7 @@ def report_of(
         origin=str(key),
         text=text if is_for_one else f"{key.agent}: {text}",
         what=WHAT,
-        title=slot.name,
+        title=row,
         row=slot.row if problem else "",
         is_ordered=slot.is_ordered,
         is_tainted=payload.is_tainted and is_whole,

@@ -43,7 +43,7 @@ from vigil.timetable.probe import (
 from vigil.timetable.watched import NOBODY, trusts, what_of
 
 from .. import work
-from ..board.slots import WHAT, channel_of, homes_for
+from ..board.slots import WHAT, called, channel_of, homes_for, tells_one
 from ..places import SharedPlaces, part_of
 from ..tools.builtin import Builtin
 from ..tools.registry import Registry
@@ -197,10 +197,11 @@ class Watcher:
 
     async def _tell(self, question: ProbeQuestion, told: ProbeAnswer) -> None:
         """Tell the person that it doesn't work, or does again."""
-        payload = told_of(question, told)
+        key, slot = SessionKey.parse(question.session), question.slot
+        is_for_one = tells_one(self._config, key, slot)
+        payload = told_of(question, told, is_for_one=is_for_one)
         if payload is None:
             return
-        key, slot = SessionKey.parse(question.session), question.slot
         name = f"watch-{token_of(slot.row, str(question.after), payload.text[-20:])}"
         for home in homes_for(self._config, key, slot):
             event = work.told_of(home, name, payload, now=self._clock.now())
@@ -210,25 +211,30 @@ class Watcher:
                 )
 
 
-def told_of(question: ProbeQuestion, told: ProbeAnswer) -> ToldPayload | None:
-    """Return what the person is told of a look; None: nothing. What was said there isn't in it."""
+def told_of(question: ProbeQuestion, told: ProbeAnswer, *, is_for_one: bool) -> ToldPayload | None:
+    """Return what the person is told of a look; None: nothing. What was said there isn't in it.
+
+    Args:
+        is_for_one: as `tells_one` says.
+    """
     slot, seen = question.slot, question.seen
     if slot.is_by_hand:
         return None  # the run tells
     failures = 0 if seen is None or seen.what != what_of(question.watch) else seen.failures
+    row = called(slot, is_for_one=is_for_one)
     where = f"(`vigil cron history {slot.row[:8]}`)"
     if told.problem and failures + 1 == FAILURES_TOLD:
-        text = f"The watcher {slot.name!r} couldn't look {FAILURES_TOLD} times {where}."
+        text = f"The watcher {row!r} couldn't look {FAILURES_TOLD} times {where}."
         text += " It goes on trying."
     elif not told.problem and failures >= FAILURES_TOLD:
-        text = f"The watcher {slot.name!r} works again."
+        text = f"The watcher {row!r} works again."
     else:
         return None
     return ToldPayload(
         origin=question.session,
         text=text,
         what=WHAT,
-        title=slot.name,
+        title=row,
         is_ordered=slot.is_ordered,
         channel=channel_of(slot),
     )
