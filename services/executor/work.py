@@ -284,6 +284,7 @@ def told(parent: SessionKey, effect: TellParent, *, now: datetime) -> Control | 
                 text=payload.content,
                 is_tainted=payload.is_tainted,
                 until=payload.until,
+                approval_id=payload.approval_id,
             )
             return Control(
                 id=f"status-{token_of(SERVICE, effect.id)}",

@@ -198,7 +198,7 @@ class Family:
         if p.state in ("running", "asking"):
             status = ChildStatus(
                 call_id=p.call_id, state=p.state, text=p.content, is_tainted=p.is_tainted,
-                until=p.until,
+                until=p.until, approval_id=p.approval_id,
             )  # fmt: skip
             return self._control(key, op="status", status=status)
         payload = ToolResultPayload(

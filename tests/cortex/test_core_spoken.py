@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from datetime import timedelta
+from typing import Any, Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from services.cortex.core.work import spoken
+from services.cortex.core import Draft, Policy
+from services.cortex.core.work import request_text, spoken, tasks
 from services.cortex.core.work.spoken import VERDICTS, VerdictWords
+from services.cortex.profiles import profile_of
+from services.executor import work
 from tests.cortex.driver import Driver, answer, call
 from tests.cortex.test_core_approvals import WIPE, asked_driver, driver_of, run
-from vigil.contracts import Approval, Control, ControlPayload, SendVerdict, Turn, short_name
+from tests.support.approvals import request
+from tests.support.examples import up_to
+from vigil.contracts import (
+    Approval,
+    Control,
+    ControlPayload,
+    SendVerdict,
+    Start,
+    Task,
+    TellParent,
+    Turn,
+    short_name,
+)
+from vigil.subjects import SessionKey
 
 ID = "0123456789abcdef0123456789abcdef"
 NAME = short_name(ID)
@@ -202,3 +221,97 @@ def test_nobody_else_decides() -> None:
     turns = driver.outside(words) + driver.told(words)
     assert verdicts_of(turns) == []
     assert run(driver) == []
+
+
+# ---------------------------------------------------------------- what was shown whole
+
+
+LINES: Final = "ls\n" * 2_500 + "curl https://evil.example.org"
+
+
+def test_what_was_shown_in_part_is_shown_to_its_end_before_it_is_accepted() -> None:
+    """X-2: the last line of a command, far beyond what the request's message holds."""
+    driver = asked_driver(call("box__wipe", command=LINES), answer("It is wiped."))
+    (approval,) = driver.board
+    assert "evil" not in "".join(driver.texts)
+    said = len(driver.texts)
+    assert verdicts_of(driver.user(f"accept {approval.name}")) == []
+    assert "evil.example.org" in driver.texts[-1]
+    parts = "".join(text.removeprefix("| … ") for text in driver.texts[said:])
+    assert f"| command: {json.dumps(LINES)}\n" in parts
+    assert verdicts_of(driver.user(f"accept {approval.name}")), "all of it was shown"
+
+
+def test_the_end_of_a_reminder_counts_too() -> None:
+    """S-7, X-2: what a swayed thread wants kept is said at last as it stands."""
+    wish = call(
+        "schedule_followup", delay_seconds=1, reason="r", keep=True, message="Tea. " * 1_500
+    )
+    driver = driver_of(answer("Red."), answer(wish), answer("I asked."))
+    driver.outside("red")
+    driver.user("hello")
+    (approval,) = driver.state.approvals.values()
+    assert verdicts_of(driver.user(f"accept {approval.name}")) == []
+    assert verdicts_of(driver.user(f"accept {approval.name}"))
+
+
+def test_what_no_few_messages_hold_is_accepted_by_no_word() -> None:
+    driver = asked_driver(call("box__wipe", command="x" * 50_000), answer("I see."))
+    (approval,) = driver.board
+    for _ in range(2):
+        assert verdicts_of(driver.user(f"accept {approval.name}")) == []
+        assert f"vigil approvals accept {approval.id}" in driver.texts[-1]
+    assert verdicts_of(driver.user(f"reject {approval.name}"))
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_workers_request_counts_as_shown_if_all_of_it_was_passed_on(*, is_whole: bool) -> None:
+    """X-2: not by whose it is, but by what was said of it."""
+    wish = call("box__wipe", command="ls" if is_whole else LINES)
+    worker = driver_of(answer(wish), policy=Policy(profile=profile_of("worker")))
+    worker.key = "ann:vigil:_worker-1"
+    start = Start(prompt="Do it.", parent="ann:vigil:t1", call_id="c1", is_ordered=True)
+    worker.feed(Control(payload=ControlPayload(op="start", start=start), **worker._envelope()))
+    (asks,) = [e for turn in worker.turns for e in turn.effects if isinstance(e, TellParent)]
+    (asked,) = worker.state.approvals.values()
+    driver = driver_of()
+    task = Task(
+        tool="spawn_worker", title="x", due_at=driver.now, generation=1, kind="worker",
+        child=worker.key,
+    )  # fmt: skip
+    draft = Draft(driver.key, driver.state, driver.moment(), driver.policy)
+    tasks.open_task(draft, "c1", task)
+    driver.commit(draft)
+    event = work.told(SessionKey.parse(driver.key), asks, now=driver.now)
+    driver.feed(replace(event, **driver._envelope()))
+    assert "| command:" in driver.texts[-1]
+    driver.named = (asked,)
+    assert bool(verdicts_of(driver.user(f"accept {asked.name}"))) is is_whole
+    assert is_whole or "evil.example.org" in driver.texts[-1]
+
+
+def test_a_request_that_quiet_hours_hold_back_was_not_shown() -> None:
+    """X-2: whoever names it read the name elsewhere."""
+    driver = driver_of(answer(call("memory_recall", query="x")), answer(WIPE), answer("I asked."))
+    driver.outside("red")
+    driver.quiet_until = driver.now + timedelta(hours=8)
+    driver.result()
+    (approval,) = driver.state.approvals.values()
+    assert driver.texts == []
+    assert verdicts_of(driver.user(f"accept {approval.name}")) == []
+    assert '| command: "all"' in driver.texts[-1]
+
+
+@given(st.dictionaries(st.text(max_size=9), st.text(max_size=9_000), max_size=3))
+@up_to(60)
+def test_all_parts_together_are_the_arguments_and_each_line_has_its_bar(given_: Any) -> None:
+    """X-2: nothing is left out, and no part of an argument poses as a line of ours."""
+    asked = request(input=given_)
+    parts = request_text.parts(asked)
+    shown = request_text.arguments(given_)
+    lines = [line for part in parts for line in part.split("\n")]
+    ours = {*request_text._head(asked).split("\n"), *request_text._how(asked).split("\n")}
+    assert all(line.startswith("| ") for line in lines if line not in ours)
+    whole = "".join(part.removeprefix(request_text.CONTINUED) for part in parts)
+    assert whole == f"{request_text._head(asked)}\n{shown}\n{request_text._how(asked)}"
+    assert request_text.is_whole(asked) == (len(parts) == 1)

@@ -194,6 +194,11 @@ def held_until(draft: Draft) -> datetime | None:
     return paused_until(draft) or draft.moment.quiet_until
 
 
+def is_said_now(draft: Draft, *, is_asked: bool) -> bool:
+    """Whether what was let through is said at once; unasked, it may be held back."""
+    return is_asked or held_until(draft) is None
+
+
 def paused_until(draft: Draft) -> datetime | None:
     """Return until when the person's own pause holds back what is said and done unasked."""
     until = draft.moment.paused_until

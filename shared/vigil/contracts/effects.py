@@ -210,6 +210,8 @@ class TellParentPayload(Record, frozen=True, kw_only=True):
     """Of a session that made the text of one."""
     until: Instant | None = None
     """Of a status: when there may be more to tell, if it waits for an instant."""
+    approval_id: str = ""
+    """Of a status: the request that the content is, with all of its arguments."""
 
 
 class TellParent(EffectEnvelope, frozen=True, kw_only=True, tag="tell_parent"):

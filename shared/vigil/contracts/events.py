@@ -251,6 +251,8 @@ class ChildStatus(Record, frozen=True, kw_only=True):
     """Whether untrusted content had a part in the text (SPEC X-3)."""
     until: Instant | None = None
     """When there may be more to tell, if it waits for an instant."""
+    approval_id: str = ""
+    """The request that the text is, with all of its arguments; empty: it's none, or not whole."""
 
 
 ControlOp = Literal[

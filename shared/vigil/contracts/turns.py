@@ -274,8 +274,8 @@ class State(Record, frozen=True, kw_only=True):
     approvals: dict[str, Approval] = msgspec.field(default_factory=dict)
     """The open requests to the person, by id."""
     shown: tuple[str, ...] = ()
-    """Ids of the newest requests of other sessions whose exact arguments the person was told here:
-    those they may accept here."""
+    """Ids of the newest requests whose exact arguments the person was told here, all of them: those
+    they may accept here by a word."""
     job: Job | None = None
     digest: Digest | None = None
     mind: MindState = MindState()

@@ -85,6 +85,8 @@ def ask(draft: Draft, use: ToolUseBlock, risk: Risk, reason: str) -> Answer:
         return f"It was not run, and the person can't be asked now: {blocked.text}.", True
     draft.update_loop(sends=loop.sends + 1, requests=loop.requests + 1)
     _open(draft, approval)
+    if request_text.is_whole(approval) and speech.is_said_now(draft, is_asked=loop.is_direct):
+        requests.note_shown(draft, approval.id)
     return ASKED.format(reason=reason, id=approval.id), False
 
 
@@ -149,7 +151,8 @@ def _open(draft: Draft, approval: Approval) -> None:
 
 def _wait(draft: Draft, use: ToolUseBlock, approval: Approval, text: str) -> OpenCall:
     _open(draft, approval)
-    tasks.tell_status(draft, "asking", text, draft.sway)
+    told = approval.id if request_text.is_whole(approval) else ""
+    tasks.tell_status(draft, "asking", text, draft.sway, approval_id=told)
     return OpenCall(effect_id=approval.id, tool_use_id=use.id, tool=use.name, service="person")
 
 

@@ -332,7 +332,8 @@ def _pass_on(draft: Draft, cause: Cause, task: Task, status: ChildStatus) -> Non
     if status.state == "asking" and draft.policy.profile.is_conversation:
         detached.ask_for(draft, cause, task, status)
     elif status.state == "asking" and draft.state.loop is not None:
-        tasks.tell_status(draft, "asking", status.text, draft.sway | sways.of(status))
+        sway = draft.sway | sways.of(status)
+        tasks.tell_status(draft, "asking", status.text, sway, approval_id=status.approval_id)
     elif status.until is not None and draft.state.loop is not None:
         sway = draft.sway | sways.of(status)
         tasks.tell_status(draft, "running", status.text, sway, until=status.until)

@@ -33,7 +33,7 @@ from ..draft import OUTSIDE, Draft
 from ..external import TOLD_MAX
 from ..queue import enqueue, in_its_place, result_of
 from ..tools import calls
-from . import request_text, tasks
+from . import request_text, requests, tasks
 from .requests import APPROVAL_TIMER
 from .tasks import lost
 
@@ -207,7 +207,11 @@ def ask_for(draft: Draft, cause: Cause, task: Task, status: ChildStatus) -> None
     if draft.state.loop is not None and not draft.is_aside:
         loop = draft.loop
         is_of_exchange = loop.is_direct and task.caused_by == loop.cause.id
-        speech.say(draft, text, sway, is_autonomous=not is_of_exchange, is_ordered=task.is_ordered)
+        blocked = speech.say(
+            draft, text, sway, is_autonomous=not is_of_exchange, is_ordered=task.is_ordered
+        )
+        if blocked is None and speech.is_said_now(draft, is_asked=is_of_exchange):
+            _note_shown(draft, status)
         return
     draft.make_way("a question came in")
     before = draft.cause
@@ -215,9 +219,16 @@ def ask_for(draft: Draft, cause: Cause, task: Task, status: ChildStatus) -> None
     blocked = speech.say(draft, text, sway, is_autonomous=True, is_ordered=task.is_ordered)
     if blocked is None:
         draft.row_text("assistant", "agent", text)
+    if blocked is None and speech.is_said_now(draft, is_asked=False):
+        _note_shown(draft, status)
     loops.end(draft, "answered" if blocked is None else "blocked")
     draft.ended.remove(cause.id)
     draft.cause = before
+
+
+def _note_shown(draft: Draft, status: ChildStatus) -> None:
+    if status.approval_id:
+        requests.note_shown(draft, status.approval_id)
 
 
 __all__ = [

@@ -18,6 +18,10 @@ from ..draft import INSTANT
 
 SHOWN_MAX: Final = 4_000
 """Characters of the arguments that a message shows."""
+PARTS_MAX: Final = 8
+"""Messages that show the arguments of one request; what takes more isn't accepted by a word."""
+CONTINUED: Final = "| … "
+"""Begins what goes on with the arguments of the message before."""
 TEXT_LENGTH_MAX: Final = 16_000
 """Characters of a person's answer, or of their reason."""
 TITLE_LENGTH_MAX: Final = 100
@@ -53,11 +57,39 @@ def request(approval: Approval) -> str:
             f"{shown[:SHOWN_MAX]}…\n({left_out} more characters are not shown here. Read all of "
             f"it before you accept: vigil approvals show {approval.id})"
         )
+    return f"{_head(approval)}\n{shown}\n{_how(approval)}"
+
+
+def is_whole(approval: Approval) -> bool:
+    """Whether the message that asks for leave shows all of the arguments."""
+    return len(arguments(approval.input)) <= SHOWN_MAX
+
+
+def parts(approval: Approval) -> list[str]:
+    """Return the messages that show a request whole; empty: it would take too many.
+
+    Each goes on behind a bar, so that no part of an argument begins a line of its own.
+    """
+    shown = arguments(approval.input)
+    pieces = [shown[at : at + SHOWN_MAX] for at in range(0, len(shown), SHOWN_MAX)]
+    if len(pieces) > PARTS_MAX:
+        return []
+    first, *rest = pieces
+    texts = [f"{_head(approval)}\n{first}", *(f"{CONTINUED}{piece}" for piece in rest)]
+    return [*texts[:-1], f"{texts[-1]}\n{_how(approval)}"]
+
+
+def _head(approval: Approval) -> str:
     risk = f"{approval.risk}: {MEANING[approval.risk]}"
     return (
         f"I need your approval to call {visible(approval.tool)} ({risk}).\n"
         f"Why I ask: {visible(approval.reason)}.\n"
-        f"With exactly these arguments:\n{shown}\n"
+        f"With exactly these arguments:"
+    )
+
+
+def _how(approval: Approval) -> str:
+    return (
         f"To decide, say: accept {approval.name}, or: reject {approval.name}\n"
         f"(or: vigil approvals accept {approval.id}; edit changes the arguments). "
         f"It expires at {approval.expires_at:{INSTANT}}."

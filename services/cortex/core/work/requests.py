@@ -15,6 +15,8 @@ from vigil.contracts import Approval, ApprovalState
 
 from ..draft import Draft
 
+SHOWN_MAX: Final = 20
+"""Requests that a conversation remembers to have told of."""
 APPROVAL_TIMER: Final = "_approval-"
 """Begins the id of a request's deadline; the request's id follows."""
 
@@ -25,6 +27,11 @@ def open_approval(draft: Draft, approval: Approval) -> None:
     draft.set_deadline(f"{APPROVAL_TIMER}{approval.id}", approval.expires_at)
     draft.update(approvals={**draft.state.approvals, approval.id: approval})
     draft.change_board(approval)
+
+
+def note_shown(draft: Draft, approval_id: str) -> None:
+    """Note that the person was told here of a request with all of its arguments."""
+    draft.update(shown=(*draft.state.shown, approval_id)[-SHOWN_MAX:])
 
 
 def close_approval(

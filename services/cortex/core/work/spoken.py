@@ -17,7 +17,7 @@ from .. import gates, speech
 from .. import sway as sways
 from ..draft import Draft
 from ..sway import Sway
-from . import request_text
+from . import request_text, requests
 
 _WORDS: Final[dict[Verdict, str]] = {
     "accept": "accept approve yes ok ja",
@@ -32,8 +32,10 @@ _DONE: Final[dict[Verdict, str]] = {
 UNREAD: Final = (
     "Nothing ran yet: you weren't told here what exactly this is. Read it, and say it once more."
 )
-SHOWN_MAX: Final = 20
-"""Requests that a conversation remembers to have told of."""
+TOO_LONG: Final = (
+    "Nothing ran: this is too long to be shown here. Read it: `vigil approvals show {id}`. Then "
+    "`vigil approvals accept {id}` lets it run."
+)
 _NAME: Final = f"({SHORT_NAME}|[0-9a-f]{{32}})"
 _WORD: Final = f"({'|'.join(VERDICTS)})"
 _BETWEEN: Final = "[ ,:]{1,2}"
@@ -110,14 +112,10 @@ def _requests(draft: Draft, called: str) -> list[Approval]:
 
 
 def _is_known(draft: Draft, approval: Approval) -> bool:
-    """Whether the person was told here what exactly they would let run: nobody accepts what only
-    a model, or who swayed it, says something about."""
-    state = draft.state
-    is_asked_here = approval.session_key == draft.key or approval.id in state.shown
-    is_passed_on = any(task.child == approval.session_key for task in state.tasks.values())
-    return (
-        is_asked_here or is_passed_on or approval.is_question or _is_told_at_home(draft, approval)
-    )
+    """Whether the person was told here what exactly they would let run, all of it: nobody accepts
+    what only a model, or who swayed it, says something about."""
+    is_shown = approval.id in draft.state.shown
+    return is_shown or approval.is_question or _is_told_at_home(draft, approval)
 
 
 def _is_told_at_home(draft: Draft, approval: Approval) -> bool:
@@ -128,10 +126,16 @@ def _is_told_at_home(draft: Draft, approval: Approval) -> bool:
 
 def _show(draft: Draft, approval: Approval) -> None:
     """Tell the person, and no model, what exactly they are about to accept."""
-    draft.update(shown=(*draft.state.shown, approval.id)[-SHOWN_MAX:])
+    parts = request_text.parts(approval)
+    if not parts:
+        text = TOO_LONG.format(id=approval.id)
+        draft.note("approval_spoken", "too long to be accepted by a word", approval.id)
+        speech.say(draft, text, sways.of(approval), is_autonomous=False)
+        return
+    requests.note_shown(draft, approval.id)
     draft.note("approval_shown", approval.tool, approval.id)
-    text = f"{UNREAD}\n\n{request_text.request(approval)}"
-    speech.say(draft, text, sways.of(approval), is_autonomous=False)
+    for text in (f"{UNREAD}\n\n{parts[0]}", *parts[1:]):
+        speech.say(draft, text, sways.of(approval), is_autonomous=False)
 
 
 def _fits(approval: Approval, verdict: Verdict) -> bool:

@@ -145,8 +145,13 @@ def tell_status(
     sway: Sway,
     *,
     until: datetime | None = None,
+    approval_id: str = "",
 ) -> None:
-    """Tell the parent how it goes; a conversation and a job have none."""
+    """Tell the parent how it goes; a conversation and a job have none.
+
+    Args:
+        approval_id: of the request that the text is, with all of its arguments.
+    """
     given = draft.state.start
     if given is None or not given.parent:
         return
@@ -159,6 +164,7 @@ def tell_status(
             state=state,
             content=shortened(text, ASKING_LENGTH_MAX if state == "asking" else STATUS_LENGTH_MAX),
             until=until,
+            approval_id=approval_id,
         ),
         sway,
     )
