@@ -48,8 +48,10 @@ class AnthropicModel:
         self._lacks: frozenset[str] = frozenset()
         self._asked = AskedModel(name, api_key, key_setting, model_setting)
         self.server: Final = server_of(base_url or API_URL)
+        # By itself the SDK would take the conversation to wherever an answer says.
+        web = anthropic.DefaultAsyncHttpxClient(follow_redirects=False)
         self._client = anthropic.AsyncAnthropic(
-            api_key=api_key, base_url=base_url or API_URL, max_retries=0
+            api_key=api_key, base_url=base_url or API_URL, max_retries=0, http_client=web
         )
 
     @property

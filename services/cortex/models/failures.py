@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from vigil.observe.logs import mask
 
-from ..thought.model import ModelAnswer, ModelError
+from ..thought.model import REDIRECTED, ModelAnswer, ModelError
 from .answers import mend
 
 RETRY_AFTER_S_MAX: Final = 86_400.0
@@ -79,6 +79,9 @@ async def attempted(
 def failure(asked: AskedModel, refusal: ServerWords) -> ModelError:
     """Return what a refusal means. Pure."""
     status = refusal.status
+    if 300 <= status < 400:
+        reason = f"{_ELSEWHERE} ({status})"
+        return ModelError(reason, is_retryable=False, is_refused=True, kind=REDIRECTED)
     is_refused = status >= 400
     if not is_refused:
         status = _status_of(refusal)
@@ -125,6 +128,10 @@ def _detail(message: object, api_key: str) -> str:
     return f": {' '.join(text.split())[:200]}"
 
 
+_ELSEWHERE: Final = (
+    "the model's server sends requests on to another address, and nothing of yours is taken there; "
+    "check the address in the settings"
+)
 _REASONS: Final = {
     400: "the model's server rejected the request",
     401: "the model's server does not accept the API key; check {asked.key_setting}",

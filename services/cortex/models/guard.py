@@ -14,9 +14,9 @@ from typing import Final
 
 from vigil.circuits import SESSION, CircuitOpen, Circuits, Passed
 
-from ..thought.model import REFUSED_BY_CIRCUIT, REFUSED_BY_LOOP, ModelError
+from ..thought.model import REDIRECTED, REFUSED_BY_CIRCUIT, REFUSED_BY_LOOP, ModelError
 
-_OF_ALL: Final = ("401", "402", "403", "404")
+_OF_ALL: Final = ("401", "402", "403", "404", REDIRECTED)
 _OF_REQUEST: Final = ("400", "413", "422")
 
 

@@ -43,8 +43,10 @@ class OpenAIModel:
         self._is_own = base_url is not None
         self._lacks: frozenset[str] = frozenset()
         self.server: Final = server_of(base_url or API_URL)
+        # By itself the SDK would take the conversation to wherever an answer says.
+        web = openai.DefaultAsyncHttpxClient(follow_redirects=False)
         self._client = openai.AsyncOpenAI(
-            api_key=api_key, base_url=base_url or API_URL, max_retries=0
+            api_key=api_key, base_url=base_url or API_URL, max_retries=0, http_client=web
         )
         if self._is_own:  # what the SDK found in the environment isn't for others
             self._client.organization = self._client.project = None

@@ -133,6 +133,8 @@ REFUSED_BY_CIRCUIT: Final = "circuit"
 """The kind of a failure of ours: the model failed others, and was not asked."""
 REFUSED_BY_LOOP: Final = "error_loop"
 """Likewise: the session failed again and again, and no model was asked."""
+REDIRECTED: Final = "redirected"
+"""The server names another address, where nothing is sent."""
 _NOT_OF_MODEL: Final = ("400", "413", "422", "budget", REFUSED_BY_LOOP)
 """Kinds of errors: what the server says of requests that no other would take either, and ours."""
 

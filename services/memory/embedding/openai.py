@@ -72,7 +72,10 @@ class OpenAIEmbedder:
         if api_key:
             headers["authorization"] = f"Bearer {api_key}"
         self._client = httpx2.AsyncClient(
-            base_url=url.rstrip("/") + "/", headers=headers, timeout=answer_s_max
+            base_url=url.rstrip("/") + "/",
+            headers=headers,
+            timeout=answer_s_max,
+            follow_redirects=False,  # what is remembered goes where it was to go
         )
 
     def __repr__(self) -> str:

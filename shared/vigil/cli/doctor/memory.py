@@ -15,6 +15,8 @@ from vigil import distribution
 from vigil.observe.checks import Check, fail, nearest, ok, warn
 from vigil.settings.config import Settings
 
+from .direct import opener
+
 ANSWER_S: Final = 3.0
 WITHOUT: Final = "until then recall goes by words alone, and says that it is degraded"
 WORSE: Final = "its weights say which words are alike, and make vectors by default"
@@ -87,7 +89,7 @@ def qdrant(settings: Settings) -> Check | None:
     if key:
         request.add_header("api-key", key)
     try:
-        with urllib.request.urlopen(request, timeout=ANSWER_S):  # noqa: S310 - checked above
+        with opener().open(request, timeout=ANSWER_S):
             return ok(f"{url} answers{', key set' if key else ''}")
     except urllib.error.HTTPError as error:
         advice = "set QDRANT_API_KEY" if error.code in (401, 403) else WITHOUT

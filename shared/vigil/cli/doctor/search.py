@@ -11,16 +11,11 @@ from vigil.observe.checks import Check, fail, ok, warn
 from vigil.settings.config import Settings
 from vigil.settings.sections import SearchSection
 
+from .direct import opener
+
 ANSWER_BYTES_MAX: Final = 2 * 1024 * 1024
 QUERY: Final = "search?q=vigil&format=json"
 WITHOUT: Final = "until then readers find nothing; they open pages only"
-
-
-class _Direct(urllib.request.HTTPRedirectHandler):
-    """Follows nowhere, as the tool doesn't."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
 
 
 def search(settings: Settings) -> Check | None:
@@ -46,7 +41,7 @@ def search(settings: Settings) -> Check | None:
 
 def _ask(config: SearchSection) -> Any:
     """Raises: OSError, ValueError."""
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _Direct)
+    direct = opener(urllib.request.ProxyHandler({}))  # follows nowhere, as the tool doesn't
     url = f"{config.url.rstrip('/')}/{QUERY}"
-    with opener.open(url, timeout=config.timeout_s) as answer:
+    with direct.open(url, timeout=config.timeout_s) as answer:
         return json.loads(answer.read(ANSWER_BYTES_MAX))
