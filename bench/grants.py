@@ -29,7 +29,7 @@ async def measure(_home: Path) -> None:
                 owner="ann",
                 agent="vigil",
                 tool="shell",
-                constraints=(Argv(argv=(f"program-{number}", "--verbose"), more="operands"),),
+                constraints=(Argv(argv=("df", f"--block-size={number}"), more="operands"),),
                 made_at=NOW,
             ),
             revision=number,
@@ -40,7 +40,7 @@ async def measure(_home: Path) -> None:
         key=SessionKey("ann", "vigil", "t1"),
         tool="shell",
         risk="external",
-        input={"command": f"program-{GRANTS - 1} --verbose '/home/ann/a file' /tmp"},
+        input={"command": f"df --block-size={GRANTS - 1} '/home/ann/a file' /tmp"},
         is_outside=False,
         now=NOW,
     )

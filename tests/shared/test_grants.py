@@ -100,11 +100,36 @@ def test_what_runs_anything_is_not_granted(argv: tuple[str, ...]) -> None:
     assert refused.value.field == "argv"
 
 
-@pytest.mark.parametrize("program", ["find", "awk", "sed", "tar", "rsync", "vim", "make", "curl"])
-def test_what_may_run_others_is_granted_word_for_word(program: str) -> None:
-    check(grant("shell", Argv(argv=(program, "x"))))
+@pytest.mark.parametrize(
+    "argv",
+    [
+        *((name, "x") for name in ("find", "awk", "sed", "tar", "rsync", "vim", "make", "curl")),
+        ("linux64", "x"), ("x86_64", "x"), ("ssh-agent", "x"), ("choom", "x"), ("gosu", "x"),
+        ("tini", "x"), ("go", "run"), ("rake", "x"), ("just", "x"), ("systemd-inhibit", "x"),
+        ("ip", "netns", "exec", "x"), ("a-launcher-of-tomorrow", "x"), ("deno", "run"),
+        ("bun", "x"), ("node", "inspect"), ("python3", "-m", "http.server"), ("git", "log"),
+        ("date", "x"), ("uniq", "x"), ("tee", "x"), ("sort", "-o"), ("./df", "x"),
+        ("/tmp/df", "x"), ("DF", "x"), ("df2", "x"), ("bin/python3", "check.py"),
+    ],
+)  # fmt: skip
+def test_what_may_do_anything_with_more_is_granted_word_for_word(argv: tuple[str, ...]) -> None:
+    """L-8: no list of launchers is whole, so what isn't known to read and print has no more."""
+    check(grant("shell", Argv(argv=argv)))
+    for more in ("operands", "anything"):
+        rule = Argv(argv=argv, more=more)
+        with pytest.raises(InvalidInput, match="more: must be 'nothing'"):
+            check(grant("shell", rule))
+        assert command.obstacle(rule, " ".join((*argv, "y"))), "nor by a grant that was made before"
+        assert command.obstacle(rule, " ".join(argv)) is None
+
+
+def test_what_reads_and_prints_may_have_more() -> None:
+    for argv in (("df", "-h"), ("/usr/bin/cat",), ("sort",), ("sh", "./check.sh")):
+        rule = Argv(argv=argv, more="operands")
+        check(grant("shell", rule))
+        assert command.obstacle(rule, " ".join((*argv, "notes.md"))) is None
     with pytest.raises(InvalidInput, match="more: must be 'nothing'"):
-        check(grant("shell", Argv(argv=(program, "x"), more="operands")))
+        check(grant("shell", Argv(argv=("sort", "notes.md"), more="anything")))
 
 
 def test_an_interpreter_is_granted_with_the_file_that_it_runs() -> None:

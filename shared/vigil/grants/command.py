@@ -15,6 +15,7 @@ from typing import Final
 
 from ..contracts.board.grant import Argv
 from ..errors import InvalidInput
+from .harmless import leaves_open
 
 WORDS_MAX: Final = 64
 _WORD: Final = re.compile(r"""(?:[A-Za-z0-9_./:,+@%=-]|'[^']*'|"[^"$`\\!]*")+""")
@@ -54,7 +55,7 @@ WHOLE: Final = _words(
     sftp socat sqlite tar uv uvx vi view vim wget yarn zip
     """
 )
-"""Some of their arguments name programs, code, or where to send a file: only word for word."""
+"""Some of their options run programs: those aren't granted, not even word for word."""
 
 
 def parse(command: str) -> tuple[str, ...]:
@@ -122,9 +123,17 @@ def obstacle(rule: Argv, command: object) -> str | None:
     named = len(rule.argv)
     if words[:named] != rule.argv:
         return "it's another command"
-    rest = words[named:]
-    if rest and rule.more == "nothing":
+    return _too_much(rule, words[named:])
+
+
+def _too_much(rule: Argv, rest: tuple[str, ...]) -> str | None:
+    """Return why a command may not go on like that; None: it may, or it doesn't go on."""
+    if not rest:
+        return None
+    if rule.more == "nothing":
         return "the command has more arguments"
+    if not leaves_open(rule):  # a grant of an older version
+        return "the command has more arguments, and its program may do anything with them"
     if rule.more == "operands" and any(map(_may_be_option, rest)):
         return "the command has more options"
     return None
@@ -156,14 +165,16 @@ def _check_program(rule: Argv, name: str) -> None:
         raise InvalidInput("argv", f"{shown!r} runs whatever its arguments name")
     if name in INTERPRETERS and not _names_file(rule.argv, name):
         raise InvalidInput("argv", f"{shown!r} runs code: name the file, and no option before it")
-    if name in WHOLE and rule.more != "nothing":
-        raise InvalidInput(
-            "more", f"must be 'nothing': some arguments of {shown!r} run programs or send files"
-        )
     if name in WHOLE and any(map(_runs, rule.argv[1:])):
         raise InvalidInput("argv", f"has an option of {shown!r} that runs a program")
     if rule.more == "anything" and len(rule.argv) == 1:
         raise InvalidInput("argv", "must name a first argument, too, if anything may follow")
+    if rule.more != "nothing" and not leaves_open(rule):
+        raise InvalidInput(
+            "more",
+            f"must be 'nothing': arguments of {shown!r} might run programs, write or send files. "
+            "Only programs that read and print may have more, and files of an interpreter",
+        )
 
 
 _RUNNING: Final = (
