@@ -20,6 +20,10 @@ from vigil.settings import tokens
 from vigil.subjects import SessionKey
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+TWICE = (
+    ("sec-fetch-site", ("same-origin", "cross-site")),
+    ("sec-fetch-dest", ("document", "iframe")),
+)
 EVIL = {"origin": "https://evil.example", "sec-fetch-site": "cross-site"}
 
 
@@ -76,6 +80,11 @@ async def test_what_other_pages_send_is_refused(shared_gate: Gate) -> None:
     assert (await ann.client.get("/console", headers={"sec-fetch-site": "cross-site",
                                                       "sec-fetch-dest": "iframe"})
             ).status_code == 403  # fmt: skip
+    for name, values in TWICE:
+        twice = [(name, value) for value in values]
+        answer = await ann.client.post("/console/pause", data={"to": "on"}, headers=twice)
+        assert answer.status_code == 400, "a proxy may go by the other one"
+        assert name in answer.text.lower()
     good = await ann.client.post(
         "/console/pause", data={"whose": "mine", "to": "off"}, headers={"origin": f"http://{host}"}
     )

@@ -24,9 +24,12 @@ class InnerStream(Response):
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         is_open = False
+        visit = self._visit
 
         async def told(message: Any) -> None:
             nonlocal is_open
+            if end.is_set() and message.get("more_body"):
+                return  # what was on its way is for whoever is signed in
             if message["type"] == "http.response.start":
                 more = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
                 await send({**message, "headers": [*message["headers"], *more]})
@@ -35,7 +38,6 @@ class InnerStream(Response):
                 is_open = message.get("more_body", False)
                 await send({**message, "body": self._shown(message.get("body", b""))})
 
-        visit = self._visit
         async with visit.edge.browsers.end_of(visit.browser, visit.now) as end:
             reading = _Reading(receive, end)
             await visit.api.follow(self._path, self._last_id, reading, told)

@@ -42,7 +42,13 @@ PRINCIPAL: Final = "vigil.principal"
 """Where the principal is in the ASGI scope."""
 _TOKEN_NAMES: Final = frozenset({"token", "access_token", "authorization", "api_key"})
 _TOKEN_MARK: Final = PREFIX.encode()
-_ONCE: Final = {b"host": "Host", b"origin": "Origin", b"authorization": "Authorization"}
+_ONCE: Final = {
+    b"host": "Host",
+    b"origin": "Origin",
+    b"authorization": "Authorization",
+    b"sec-fetch-site": "Sec-Fetch-Site",
+    b"sec-fetch-dest": "Sec-Fetch-Dest",
+}
 """Headers of which two would mean one thing to a proxy and another one to us."""
 _SOCKET_PATH: Final = "/api/ws"
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})

@@ -70,7 +70,8 @@ class TokenEvents(Response):
                     frame = await self._frames.get()
             except TimeoutError:
                 await send_more(send, HEARTBEAT)
-            else:
+                continue
+            if self._is_let_in():  # the token may have ended while it waited
                 await send_more(send, f"event: token\ndata: {frame}\n\n".encode())
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 

@@ -239,12 +239,11 @@ class Socket:
             await self._room.wait()
 
     async def _write(self) -> None:
-        edge = self._edge
         while True:
-            if edge.tokens.find_id(self.principal.token_id, edge.clock.now()) is None:
-                raise _End(CLOSE_UNAUTHORIZED, "the token was revoked or expired")
+            self._check_token()
             self._arrived.clear()
             while self._outbox:
+                self._check_token()  # it may have ended while the frame before was sent
                 frame, cursor = self._outbox.popleft()
                 self._room.set()
                 await self._transmit(frame)
@@ -252,6 +251,11 @@ class Socket:
                     self._sent = cursor
                     crash.point("gateway.cursor.after_send")
             await self._arrived.wait()
+
+    def _check_token(self) -> None:
+        edge = self._edge
+        if edge.tokens.find_id(self.principal.token_id, edge.clock.now()) is None:
+            raise _End(CLOSE_UNAUTHORIZED, "the token was revoked or expired")
 
     async def _transmit(self, frame: str) -> None:
         try:
@@ -283,8 +287,7 @@ class Socket:
 
     async def _take(self, frame: ClientFrame) -> None:
         edge = self._edge
-        if edge.tokens.find_id(self.principal.token_id, edge.clock.now()) is None:
-            raise _End(CLOSE_UNAUTHORIZED, "the token was revoked or expired")
+        self._check_token()
         if isinstance(frame, ClientAck):
             if frame.cursor > self._sent:
                 raise InvalidInput("cursor", "is beyond what was sent")

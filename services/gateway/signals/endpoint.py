@@ -165,6 +165,8 @@ class SignalStream(Response):
             page, has_more = await self._edge.bus.page(
                 STREAM, self._reader.selection.subjects, seen_to + 1, limit=PAGE
             )
+            if not self._may_go_on():
+                return
             if page:
                 await send_more(send, b"".join(map(_chunk_of, page)))
                 seen_to = page[-1].seq
@@ -176,7 +178,8 @@ class SignalStream(Response):
 
     async def _read_along(self, send: Any) -> None:
         while self._may_go_on() and not self._reader.has_overflown:
-            if chunk := await self._reader.take():
+            chunk = await self._reader.take()
+            if chunk and self._may_go_on():  # the token may have ended while it waited
                 await send_more(send, chunk)
 
     def _may_go_on(self) -> bool:
