@@ -197,6 +197,8 @@ POINTS: Final = {
     "erase.message.after": ("one record is overwritten", "the same"),
     "erase.swept": ("none of their records is left", "the same"),
     "erase.asked": ("memory services hold nothing of theirs", "the same"),
+    "erase.filled": ("the blocks of one stream are filled up", "the same"),
+    "erase.again": ("one live record is stored once more, and there twice", "the same"),
     "erase.scrubbed": ("one stream is rewritten", "the same"),
     "erase.before_done": ("all streams are clean", "the same"),
     "erase.projections": ("stopped memory services, too", "the same"),

@@ -2,10 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Final
 
 from ..layout import named
 from .wire import headers_of
+
+_BROKERS: Final = "nats-"
+"""What headers begin with that the broker itself reads or writes."""
+_LASTING: Final = frozenset({"nats-schedule", "nats-schedule-target", "nats-ttl"})
+"""Those of them that say what a record is, and not how it was once written."""
+
+
+def lasting(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers to store a record with once more.
+
+    The broker keeps all that a record was written with, and takes it for an order when it comes
+    again: an expectation, an id that it knows, a part of a batch that nobody ends, a schedule that
+    is to be removed since it fired.
+
+    >>> lasting({"mode": "x", "Nats-TTL": "72h", "Nats-Batch-Id": "b", "Nats-Scheduler": "timer.x"})
+    {'mode': 'x', 'Nats-TTL': '72h'}
+    """
+    return {
+        name: value
+        for name, value in headers.items()
+        if not name.lower().startswith(_BROKERS) or name.lower() in _LASTING
+    }
 
 
 class Message:

@@ -8,10 +8,7 @@ it is given up (measured; docs/adr/0012). So there are three steps.
             team shares, again and again, until a while has passed in which nothing came. The
             services refuse the person meanwhile (`erasure`).
     ask     have the memory services that run remove what they made of it (`projections`).
-    scrub   in TIMERS, BOARD and the buckets that name people: fill the block that is written to,
-            store every live record once more behind that, and so leave the old blocks without
-            one. The broker removes such a block's file, and with it what was dead in there. Of
-            the states of an entity on the board only the newest is stored again.
+    scrub   TIMERS, BOARD and the buckets that name people (:mod:`.scrub`).
 
 Everything may be repeated: killed anywhere, the next call begins at the sweep, which is short when
 there is little left. Only the admin may do this.
@@ -21,17 +18,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from .. import crash
 from ..addressees import is_turn
 from ..backup import projections
-from ..bus.bus import MSG_ID, Bus, BusError, Message
+from ..bus.bus import Bus, Message
 from ..clock import Clock
 from ..contracts import (
     MemoryRecord,
@@ -42,53 +38,21 @@ from ..contracts import (
     encode,
 )
 from ..contracts.costs import COSTS
-from ..errors import InvalidInput, OutcomeUnknown, VigilError, WrongLastSequence
+from ..errors import InvalidInput, WrongLastSequence
 from ..layout import name_of
 from ..settings import own, tokens
 from ..settings.switches import PAUSED, Paused
-from ..subjects import BOARD_ALL, Scope, SessionKey, check_part, token_of
+from ..subjects import Scope, SessionKey, check_part, token_of
 from ..teams import TEAM
-from ..worker.backoff import Backoff
-from ..worker.patience import AWAY, Patience, after_s
 from . import mark as erasure
+from .deletion import erase_message, patience
 from .mark import Erasure
+from .scrub import SCRUBBED, Report, scrub
 from .shared_memory import Sifting
 
 QUIET_S: Final = 2.0
 """So long nothing may come: more than a service takes from a record to what it makes of it."""
 AT_ONCE: Final = 32
-PATIENCE_S: Final = 120.0
-"""How long the broker may refuse to delete; it does while a backup reads that stream."""
-AGAIN_S: Final = 0.2
-FILL_BYTES: Final = 900 * 1024
-FILL_COUNT: Final = 10
-"""Together more than a block of any stream: 8 MiB is the broker's largest (measured)."""
-FILL: Final = "erase-fill"
-SCRUBBED: Final = ("TIMERS", "BOARD", "KV_TOKENS", "KV_CONFIG", "KV_BUDGETS")
-"""Streams with records that name people and are replaced or purged. Other buckets hold hashes, or
-nothing of a person."""
-LIVE: Final = {
-    "TIMERS": ("timer.>", "due.>"),
-    "BOARD": (BOARD_ALL,),
-    "KV_TOKENS": ("$KV.TOKENS.>",),
-    "KV_CONFIG": ("$KV.CONFIG.>",),
-    "KV_BUDGETS": ("$KV.BUDGETS.>",),
-}
-"""What is in a stream that is scrubbed."""
-FILLS: Final = {
-    "TIMERS": f"timer.{FILL}",
-    "BOARD": f"board.{FILL}.{FILL}.{FILL}",
-    "KV_TOKENS": f"$KV.TOKENS.{FILL}",
-    "KV_CONFIG": f"$KV.CONFIG.{FILL}",
-    "KV_BUDGETS": f"$KV.BUDGETS.{FILL}",
-}
-"""Under what subject a stream's block is filled."""
-ERR_NO_MESSAGE: Final = 10043
-ERR_SEQUENCE_NOT_FOUND: Final = 10037
-_NOT_AGAIN: Final = (MSG_ID, "Nats-Expected-")
-"""Headers that would make the broker drop or refuse a record that is stored once more."""
-Report = Callable[[str, int], None]
-"""Is told the step, and how many records it is through with."""
 
 
 class Swept(msgspec.Struct, kw_only=True):
@@ -167,8 +131,7 @@ class Eraser:
         await self._forget_pause()
         await own.forget(self._bus, self._user)
         for stream in SCRUBBED:
-            await self.scrub(stream)
-            crash.point("erase.scrubbed")
+            await scrub(self._bus, stream, self._report)
         # What a service had in hand when the scrub began is found here.
         await self.sweep(quiet_s=0)
         crash.point("erase.before_done")
@@ -277,7 +240,7 @@ class Eraser:
         """Store what somebody decided once more, without their name."""
         op = str(record.__struct_config__.tag)
         subject = Scope(record.agent, record.owner).record(op)
-        await _patience().run(lambda: self._bus.publish(subject, encode(record), msg_id=record.id))
+        await patience().run(lambda: self._bus.publish(subject, encode(record), msg_id=record.id))
 
     async def _erase_all(self, stream: str, batch: list[Message]) -> None:
         await asyncio.gather(*(self._erase(stream, message) for message in batch))
@@ -330,70 +293,5 @@ class Eraser:
     async def _unschedule(self, subject: str) -> None:
         if not subject.startswith("timer."):
             return
-        ack = await _patience().run(lambda: self._bus.publish(subject, b""))
+        ack = await patience().run(lambda: self._bus.publish(subject, b""))
         await erase_message(self._bus, "TIMERS", ack.seq)
-
-    # ------------------------------------------------------------ scrub
-
-    async def scrub(self, stream: str) -> None:
-        """Rewrite a stream's live records, so that no block with dead ones is left."""
-        await self._empty(stream)
-        await self._fill(stream)
-        newest: dict[str, Message] = {}
-        for message in await self._bus.read(stream, LIVE[stream]):
-            if older := newest.get(message.subject):
-                await erase_message(self._bus, stream, older.seq, is_secret=False)
-            newest[message.subject] = message
-        for count, message in enumerate(newest.values(), 1):
-            if FILL not in message.subject:
-                await self._again(stream, message)
-                self._report(f"scrub {stream}", count)
-        await self._empty(stream)
-
-    async def _fill(self, stream: str) -> None:
-        """Roll the block that is written to: all that follows is in another."""
-        # To the watchers of a bucket it is a key that was deleted; the scheduler never fires it.
-        headers = {"KV-Operation": "DEL"}
-        for n in range(FILL_COUNT):
-            subject = f"{FILLS[stream]}.{n}"
-            publish = partial(self._bus.publish, subject, b"\0" * FILL_BYTES, headers)
-            await _patience().run(publish)
-
-    async def _empty(self, stream: str) -> None:
-        for message in await self._bus.read(stream, [f"{FILLS[stream]}.>"]):
-            await erase_message(self._bus, stream, message.seq, is_secret=False)
-
-    async def _again(self, stream: str, message: Message) -> None:
-        """Store a record once more, unless something newer came in its place."""
-        if not message.data and "KV-Operation" in message.headers:
-            await erase_message(self._bus, stream, message.seq, is_secret=False)
-            return
-        headers = {k: v for k, v in message.headers.items() if not k.startswith(_NOT_AGAIN)}
-        try:
-            await _patience().run(
-                lambda: self._bus.publish(
-                    message.subject, message.data, headers, expect=message.seq
-                )
-            )
-        except WrongLastSequence:
-            return
-        await erase_message(self._bus, stream, message.seq, is_secret=False)
-
-
-async def erase_message(bus: Bus, stream: str, seq: int, *, is_secret: bool = True) -> None:
-    """Delete a message and, if it is secret, overwrite its bytes. Harmless if it's gone."""
-    request: dict[str, Any] = {"seq": seq, "no_erase": not is_secret}
-
-    async def delete() -> None:
-        try:
-            await bus.api(f"STREAM.MSG.DELETE.{stream}", request)
-        except BusError as error:
-            is_gone = error.code in (ERR_NO_MESSAGE, ERR_SEQUENCE_NOT_FOUND)
-            if not is_gone and await bus.get(stream, seq) is not None:
-                raise  # a backup reads this stream
-
-    await _patience((BusError, OutcomeUnknown)).run(delete)
-
-
-def _patience(errors: tuple[type[VigilError], ...] = AWAY) -> Patience:
-    return Patience(None, Backoff(AGAIN_S, AGAIN_S), errors=errors, is_over=after_s(PATIENCE_S))
