@@ -18,7 +18,7 @@ from vigil.bus.kv import KeyValue
 from vigil.clock import new_id
 from vigil.contracts import Row, TextBlock, Usage
 from vigil.contracts.costs import Account, DayOfCosts
-from vigil.erasure.erase import filters_of
+from vigil.erasure.theirs import filters_of
 from vigil.errors import OutcomeUnknown, Unavailable
 from vigil.settings.models.caps import Caps
 from vigil.settings.models.prices import PriceBand

@@ -40,7 +40,7 @@ from vigil.contracts import (
     encode,
 )
 from vigil.crash import POINTS
-from vigil.erasure import blocks, erase, residue
+from vigil.erasure import blocks, erase, residue, theirs
 from vigil.erasure import mark as erasure
 from vigil.erasure.erase import Eraser
 from vigil.errors import InvalidInput
@@ -426,7 +426,7 @@ def test_a_name_behind_a_hole_is_found_and_the_hole_is_not_read(tmp_path: Path) 
 def test_a_wildcard_is_nobody(user: str) -> None:
     """S4, S17: the person `*` would be everybody."""
     with pytest.raises(InvalidInput):
-        erase.filters_of(user)
+        theirs.filters_of(user)
 
 
 # ---------------------------------------------------------------- while everything runs

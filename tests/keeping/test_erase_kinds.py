@@ -21,8 +21,8 @@ from vigil.bus.batches import BATCH_ID, TTL
 from vigil.bus.bus import Bus, Message
 from vigil.contracts.codec import VERSIONS
 from vigil.crash import POINTS
-from vigil.erasure.erase import filters_of
 from vigil.erasure.scrub import scrub
+from vigil.erasure.theirs import filters_of
 from vigil.layout import filter_in
 from vigil.settings import config
 from vigil.settings.sections import Nats
@@ -30,7 +30,7 @@ from vigil.settings.sections import Nats
 USER, TEXT = "CANARYuser", "CANARYtext"
 OTHER = "bob"
 KILLS = repeats(20, fast=4)
-NEWEST = 8
+NEWEST = 2
 """Of each stream, that stay when the rest goes as its age would have it go."""
 OFTEN = {"erase.message.after": 40, "erase.again": 20, "erase.filled": 5, "erase.scrubbed": 5}
 """Steps that come more than once, and how often at most."""

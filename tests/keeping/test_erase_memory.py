@@ -26,7 +26,8 @@ from vigil.clock import SystemClock
 from vigil.contracts import MemoriesMerged, Memory, MemorySaved, decode_memory, encode
 from vigil.erasure import mark as erasure
 from vigil.erasure import residue
-from vigil.erasure.erase import Eraser, filters_of
+from vigil.erasure.erase import Eraser
+from vigil.erasure.theirs import filters_of
 from vigil.errors import InvalidInput, NotFound
 from vigil.memory.client import MemoryClient
 from vigil.memory.operations.get import Get

@@ -31,13 +31,13 @@ import msgspec
 
 from ..subjects import check_part
 from ..teams import TEAM
+from .theirs import PART, subjects_of, subjects_of_anybody
 
 HEADER: Final = struct.Struct("<IQQH")
 CHECKSUM_BYTES: Final = 8
 EMPTY: Final = HEADER.size + CHECKSUM_BYTES
 HAS_HEADERS: Final = 1 << 31
 ERASED: Final = 1 << 63
-_PART: Final = r"[A-Za-z0-9_-]{1,64}"
 _64: Final = (1 << 64) - 1
 _32: Final = (1 << 32) - 1
 
@@ -72,36 +72,20 @@ class BlockRecord(msgspec.Struct, frozen=True):
         return head + filling + highway_hash_64(key, head[4:20] + filling)
 
 
-def subjects_of(user: str) -> re.Pattern[bytes]:
-    """Return what matches every subject of a person from its begin."""
-    return _subjects(re.escape(check_part("user", user)))
-
-
-def _subjects(name: str) -> re.Pattern[bytes]:
-    forms = (
-        rf"(?:timer\.|due\.)?(?:session(?:-\d+)?|system|signal)\.{_PART}\.{name}\.",
-        rf"dead\.{_PART}\.{_PART}\.{name}\.",
-        rf"board\.{_PART}\.{name}\.",
-        rf"(?:event|upload|file)\.{name}\.",
-        rf"memory\.{_PART}\.{name}\.",
-    )
-    return re.compile("|".join(forms).encode())
-
-
 def _in_shared(user: str) -> re.Pattern[bytes]:
     """Return what matches a record of a memory that a team shares if the person wrote it."""
     name = re.escape(check_part("user", user))
     by = rf'"by":"(?:user:{name}"|session:{name}:)'
-    return re.compile(rf"memory\.{_PART}\.{TEAM}\..*{by}".encode(), re.DOTALL)
+    return re.compile(rf"memory\.{PART}\.{TEAM}\..*{by}".encode(), re.DOTALL)
 
 
-_OF_ANYBODY: Final = _subjects(_PART)
+_OF_ANYBODY: Final = subjects_of_anybody()
 
 
 def is_of_another(record: BlockRecord, key: bytes, user: str) -> bool:
     """Whether a sound record lies under a subject of somebody else's."""
-    is_ours = subjects_of(user).match(record.subject)
-    return not is_ours and bool(_OF_ANYBODY.match(record.subject)) and record.is_sound(key)
+    is_ours = subjects_of(user).fullmatch(record.subject)
+    return not is_ours and bool(_OF_ANYBODY.fullmatch(record.subject)) and record.is_sound(key)
 
 
 def mend(store: Path, user: str) -> int:
@@ -116,7 +100,7 @@ def mend(store: Path, user: str) -> int:
         theirs = [
             r
             for r in records(path)
-            if pattern.match(r.subject) or shared.match(r.data, HEADER.size)
+            if pattern.fullmatch(r.subject) or shared.match(r.data, HEADER.size)
         ]
         found = [r for r in theirs if r.is_sound(key)]
         if found:

@@ -37,18 +37,18 @@ from ..contracts import (
     decode_turn,
     encode,
 )
-from ..contracts.costs import COSTS
 from ..errors import InvalidInput, WrongLastSequence
 from ..layout import name_of
 from ..settings import own, tokens
 from ..settings.switches import PAUSED, Paused
-from ..subjects import Scope, SessionKey, check_part, token_of
+from ..subjects import Scope, SessionKey
 from ..teams import TEAM
 from . import mark as erasure
 from .deletion import erase_message, patience
 from .mark import Erasure
 from .scrub import SCRUBBED, Report, scrub
 from .shared_memory import Sifting
+from .theirs import filters_of
 
 QUIET_S: Final = 2.0
 """So long nothing may come: more than a service takes from a record to what it makes of it."""
@@ -66,40 +66,6 @@ class Swept(msgspec.Struct, kw_only=True):
     def count(self, stream: str) -> None:
         name = name_of(stream)
         self.deleted[name] = self.deleted.get(name, 0) + 1
-
-
-def filters_of(user: str) -> dict[str, list[str]]:
-    """Return where a person's records are, by stream.
-
-    >>> filters_of("ann")["SESSIONS"]
-    ['session.*.ann.>']
-    """
-    check_part("user", user)  # a wildcard would mean everybody
-    if user == TEAM:
-        raise InvalidInput("user", "is nobody: memories that a team shares have this name")
-    return {
-        # Before what they started: a session that is gone starts nothing and tells nobody.
-        "SESSIONS": [f"session.*.{user}.>"],
-        "SYSTEM": [f"system.*.{user}.>"],
-        "BOARD": [f"board.*.{user}.>"],
-        "SLOTS": [Scope("*", user).slot()],
-        "TIMERS": [f"timer.*.*.{user}.>", f"due.*.*.{user}.>"],
-        "DEAD": [f"dead.*.*.{user}.>"],
-        "EVENTS": [f"event.{user}.>"],
-        "UPLOADS": [f"upload.{user}.>"],
-        "FILES": [f"file.{user}.>"],
-        # Before their signals: those of a record that is gone are never projected again.
-        "MEMORIES": [Scope("*", user).everything],
-        "SIGNALS": [f"signal.*.{user}.>"],
-        "KV_CURSORS": [f"$KV.CURSORS.{token_of(user)}.>"],
-        "KV_LEASES": [f"$KV.LEASES.*.{user}.>"],
-        # Of the accounts, only what the instance and its agents spent stays.
-        "KV_BUDGETS": [
-            f"$KV.BUDGETS.*.{COSTS}.{token_of(user)}",
-            f"$KV.BUDGETS.*.owner.{token_of(user)}",
-            *(f"$KV.BUDGETS.*.{link}.{token_of(user)}.*" for link in ("cause", "row", "goal")),
-        ],
-    }
 
 
 class Eraser:

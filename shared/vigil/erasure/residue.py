@@ -24,6 +24,7 @@ from ..backup import projections, workspaces
 from ..local.files import written
 from ..subjects import check_part
 from . import blocks
+from .theirs import PART, prefixes_of
 
 Kind = Literal["log", "index", "records", "memory", "workspace", "others", "settings", "files"]
 SUBJECTS: Final = "index.db"
@@ -36,8 +37,7 @@ WINDOW: Final = 4 * 1024 * 1024
 OVERLAP: Final = 1024
 REACH: Final = 256
 """In bytes, before a name and behind it: no form in which it is written goes further."""
-_PART: Final = r"[A-Za-z0-9_-]{1,64}"
-_ANY: Final = rf"(?:{_PART}|\*)"
+_ANY: Final = rf"(?:{PART}|\*)"
 """Of a subject, or of a filter: consumers have such, and the server's log of a refused one."""
 _EDGE: Final = r"(?<![A-Za-z0-9_-])"
 WHY: Final[dict[Kind, str]] = {
@@ -79,15 +79,13 @@ def names_of(user: str) -> re.Pattern[bytes]:
     False
     """
     name = re.escape(check_part("user", user))
+    begins = (*prefixes_of(user, _ANY), rf"live\.{_ANY}", rf"rpc\.memory\.{PART}\.{_ANY}")
     forms = (
-        rf"{_EDGE}(?:session|system|signal|live|board)\.{_ANY}\.(?P<a>{name})\.",
-        rf"{_EDGE}dead\.{_ANY}\.{_ANY}\.(?P<b>{name})\.",
-        rf"{_EDGE}(?:event|upload|file)\.(?P<c>{name})\.",
-        rf"{_EDGE}memory\.{_ANY}\.(?P<g>{name})\.",
-        rf"{_EDGE}user:(?P<h>{name})(?![A-Za-z0-9_-])",
-        rf"{_EDGE}(?P<d>{name}):{_PART}:{_PART}",
-        rf'"(?:user|owner|by|requeued_by)":\s?"(?P<e>{name})"',
-        rf"{_EDGE}(?:api|bus):(?P<f>{name})(?![A-Za-z0-9_-])",
+        rf"{_EDGE}(?:{'|'.join(begins)})\.(?P<a>{name})(?![A-Za-z0-9_-])",
+        rf"{_EDGE}user:(?P<b>{name})(?![A-Za-z0-9_-])",
+        rf"{_EDGE}(?P<c>{name}):{PART}:{PART}",
+        rf'"(?:user|owner|by|requeued_by)":\s?"(?P<d>{name})"',
+        rf"{_EDGE}(?:api|bus):(?P<e>{name})(?![A-Za-z0-9_-])",
     )
     return re.compile("|".join(forms).encode())
 
@@ -208,7 +206,7 @@ def schedules_of(home: Path, user: str) -> list[str]:
     """
     name, found = re.escape(check_part("user", user)), set()
     pattern = re.compile(
-        rf"timer\.(?:session|system)\.{_PART}\.{name}\.{_PART}\.[0-9a-f]{{32}}".encode()
+        rf"timer\.(?:session|system)\.{PART}\.{name}\.{PART}\.[0-9a-f]{{32}}".encode()
     )
     for path in (home / "nats").rglob(SCHEDULES):
         found |= set(pattern.findall(path.read_bytes()))
