@@ -24,6 +24,8 @@ import structlog
 
 from ..bus.bus import Bus, BusError
 from ..errors import ConfigError, Unavailable, VigilError
+from ..observe.checks import nearest
+from ..observe.cpu import cpu_of
 from ..observe.health import BROKER, HEALTH, Health
 from ..settings import credentials, environ
 from ..settings.sections import Nats, Retention
@@ -37,7 +39,12 @@ from .provision import provision
 
 log = structlog.get_logger("vigil.broker")
 
-START_TIMEOUT_S: Final = 15.0
+STILL_S: Final = 20.0
+"""So long a server that starts may neither say anything nor take any CPU."""
+ANSWER_S: Final = 5.0
+"""How long it's given for an answer, at most, while it starts."""
+CPU_MIN_S: Final = 0.1
+"""So much CPU, in seconds, is more than waiting takes."""
 PROBE_INTERVAL_S: Final = 5.0
 PROBES_FAILED_MAX: Final = 2
 ROOM_INTERVAL_S: Final = 0.5
@@ -151,8 +158,10 @@ class Broker:
         self.on_spawn()
 
     async def _wait_ready(self) -> None:
+        """Wait until JetStream answers, as long as the server gets on: what it stored is much, say,
+        and the machine slow. Raises: ConfigError."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + START_TIMEOUT_S
+        moved_at_s, seen, wait_s = loop.time(), (self._log.last(1), 0.0), 1.0
         while True:
             assert self._process is not None  # noqa: S101 - just spawned
             if self._process.returncode is not None:
@@ -160,15 +169,19 @@ class Broker:
                 words = "\n".join(self._log.last(5))
                 raise ConfigError(f"nats-server ended at start:\n{words}")
             try:
-                bus = await self.admin(wait_s=1.0)
+                bus = await self.admin(wait_s=wait_s)
                 try:
-                    await bus.api("INFO", {}, timeout=1.0)
+                    await bus.api("INFO", {}, timeout=wait_s)
                     return
                 finally:
                     await bus.close()
             except (Unavailable, BusError) as error:
-                if loop.time() > deadline:
+                said, cpu_s = self._log.last(1), cpu_of(self._process.pid)
+                if said != seen[0] or cpu_s >= seen[1] + CPU_MIN_S:
+                    moved_at_s, seen = loop.time(), (said, cpu_s)
+                elif loop.time() > moved_at_s + STILL_S:
                     raise ConfigError(f"nats-server is not ready: {error}") from error
+                wait_s = min(2 * wait_s, ANSWER_S)
                 await asyncio.sleep(0.05)
 
     async def admin(self, wait_s: float = 10.0) -> Bus:
@@ -277,7 +290,9 @@ class Broker:
 
     def _has_room(self) -> bool:
         """Whether a restart can help: on a disk that is still full it can't."""
-        return shutil.disk_usage(self._home).free > 4 * PAYLOAD_BYTES_MAX
+        # Its own: the streams may be on another disk than the rest of the home.
+        store = nearest(self._home / "nats" / "data")
+        return shutil.disk_usage(store).free > 4 * PAYLOAD_BYTES_MAX
 
     async def _respawn(self) -> None:
         failures = 0

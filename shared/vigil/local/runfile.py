@@ -47,6 +47,10 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     """In how many the services run; the broker has one more."""
     model: str = ""
     is_ready: bool = False
+    starting: dict[str, str] = {}
+    """What each service is at that isn't ready yet, while it starts."""
+    is_stuck: bool = False
+    """Whether nothing of that has moved for a minute."""
     services: dict[str, int] = {}
     broker_pid: int = 0
     """Of the embedded broker, whichever was started last; 0: there is none."""

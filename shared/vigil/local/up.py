@@ -28,6 +28,7 @@ from ..broker.process import Broker
 from ..broker.provision import provision, provision_outside
 from ..bus.bus import Bus
 from ..errors import ConfigError, Unavailable
+from ..observe.cpu import cpu_of
 from ..observe.health import HEALTH, Health
 from ..settings import credentials
 from ..settings.config import Settings
@@ -36,10 +37,13 @@ from . import runfile
 from .home import connect_admin, ensure_token
 from .runfile import APART, Lock, RunFile
 from .runners import STOP_GRACE_S, ProcessRunner, Restarts, Runner, TaskRunner
+from .starting import Start, Watched, in_words
 
 log = structlog.get_logger("vigil.up")
 
-START_TIMEOUT_S: Final = 60.0
+LOOK_S: Final = 0.05
+TELL_S: Final = 5.0
+"""How often it's told at most what a start is at."""
 STOP_GATEWAY_S: Final = 10.0
 EARLY_DEATHS_MAX: Final = 3
 """How often a service may end before everything was ready once, until the start is given up."""
@@ -54,6 +58,8 @@ class Supervisor:
         self._apart = APART[processes]
         self._names = [name for name in SERVICES if name not in without]
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._ended: dict[str, str] = {}
+        """Why a service ended that isn't started again yet."""
         self._is_ready = False
         gateway = self.settings.config.gateway
         self._run = RunFile(
@@ -118,6 +124,7 @@ class Supervisor:
                 self._tasks[name] = asyncio.create_task(self._keep(name, runner), name=name)
             health = await self._wait_ready(bus)
             self._is_ready = True
+            self._note(msgspec.structs.replace(self._run, starting={}, is_stuck=False))
             runtime.freeze()
             self._note_ready(health)
             on_ready(self._run)
@@ -141,6 +148,7 @@ class Supervisor:
                     raise
                 reason = str(error)
             deaths += 1
+            self._ended[name] = reason
             if not self._is_ready and deaths >= EARLY_DEATHS_MAX:
                 raise ConfigError(f"{name} does not start: {reason}")
             delay_s = restarts.after(loop.time() - begun)
@@ -150,23 +158,50 @@ class Supervisor:
             await asyncio.sleep(delay_s)
 
     async def _wait_ready(self, bus: Bus) -> dict[str, Health]:
-        """Wait until each of our own services says that it is ready."""
-        deadline = asyncio.get_running_loop().time() + START_TIMEOUT_S
-        count = REPLICAS_ASKED if self.settings.config.nats.url else len(self._names) + 1
+        """Wait until each of our own services says that it is ready, as long as anything moves.
+
+        What serves by then is never ended for what doesn't: it goes on, and it is told what isn't
+        there yet.
+
+        Raises:
+            Unavailable: nothing moves any more, and nothing serves.
+        """
+        loop = asyncio.get_running_loop()
+        start, told_at_s = Start(loop.time()), loop.time()
         while True:
             self._raise_if_given_up()
-            answers = await bus.ask_all(HEALTH, b"", count=count, timeout=0.3)
-            found = [msgspec.json.decode(answer, type=Health) for answer in answers]
-            ours = {h.service: h for h in found if self._run.services.get(h.service) == h.pid}
-            missing = [name for name in self._names if name not in ours or not ours[name].ready]
-            if not missing:
-                return ours
-            if asyncio.get_running_loop().time() > deadline:
-                problems = "; ".join(p for h in ours.values() for p in h.problems)
-                raise Unavailable(
-                    f"not ready after {START_TIMEOUT_S:.0f} s: {', '.join(missing)}. {problems}"
-                )
-            await asyncio.sleep(0.05)
+            services = await self._look(bus)
+            stages = {name: one.at for name, one in services.items() if not one.is_ready}
+            if not stages:
+                return {name: one.health for name, one in services.items() if one.health}
+            now_s = loop.time()
+            has_moved = start.look(services, now_s)
+            is_stuck = not has_moved and start.is_still(now_s)
+            if is_stuck and len(stages) == len(services):
+                raise Unavailable(f"nothing moves any more: {in_words(stages)}")
+            is_news = stages != self._run.starting and now_s >= told_at_s + TELL_S
+            if is_news or is_stuck != self._run.is_stuck:
+                told_at_s = now_s
+                self._note(msgspec.structs.replace(self._run, starting=stages, is_stuck=is_stuck))
+                log.info("starting", action="up.starting", stuck=is_stuck, **stages)
+            await asyncio.sleep(LOOK_S)
+
+    async def _look(self, bus: Bus) -> dict[str, Watched]:
+        """Return how each of our own services looks at the moment."""
+        count = REPLICAS_ASKED if self.settings.config.nats.url else len(self._names) + 1
+        answers = await bus.ask_all(HEALTH, b"", count=count, timeout=0.3)
+        found = [msgspec.json.decode(answer, type=Health) for answer in answers]
+        pids = self._run.services
+        ours = {h.service: h for h in found if pids.get(h.service) == h.pid}
+        return {
+            name: Watched(
+                pid=0 if name in self._ended else pids.get(name, 0),
+                ended=self._ended.get(name, ""),
+                health=ours.get(name),
+                cpu_s=cpu_of(pids[name]) if name in self._apart and pids.get(name) else 0.0,
+            )
+            for name in self._names
+        }
 
     def _raise_if_given_up(self) -> None:
         for task in self._tasks.values():
@@ -178,6 +213,7 @@ class Supervisor:
         self._note(msgspec.structs.replace(self._run, model=model, is_ready=True))
 
     def _note_pid(self, name: str, pid: int) -> None:
+        self._ended.pop(name, None)
         services = self._run.services | {name: pid}
         self._note(msgspec.structs.replace(self._run, services=services))
 

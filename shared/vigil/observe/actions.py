@@ -213,6 +213,7 @@ INFOS: Final = {
     "service.probes": "address of health and metrics",
     "service.ready": "a service is ready",
     "up.started": "a service was started",
+    "up.starting": "what each service is at that isn't ready yet",
     "up.stopping": "`vigil up` ends",
     "up.token": "a first token was created",
     "{worker}.give_back": "a message was returned",

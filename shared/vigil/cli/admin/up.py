@@ -21,6 +21,7 @@ import typer
 from vigil import distribution
 from vigil.local import runfile, system
 from vigil.local.runfile import APART, PROCESSES, AlreadyRunning, RunFile
+from vigil.local.starting import in_words
 from vigil.sdk.client import read_token
 from vigil.settings import config
 from vigil.settings.config import Settings
@@ -37,7 +38,8 @@ Service = Literal["gateway", "cortex", "memory", "scheduler", "executor", "deliv
 STOP_S: Final = 30.0
 """A clean stop takes at most this long."""
 KILL_S: Final = 5.0
-START_S: Final = 90.0
+TELL_S: Final = 10.0
+"""From then on it's told what a start is at, whenever that changes."""
 LAST_LINES: Final = 12
 
 
@@ -204,17 +206,29 @@ def _detached(settings: Settings, processes: int, without: list[str]) -> RunFile
 
 
 def _wait_ready(settings: Settings, child: subprocess.Popen[bytes], log_file: Path) -> RunFile:
-    deadline = time.monotonic() + START_S
+    """Wait for the child as long as it moves; it goes on, whatever becomes of the waiting."""
+    begun = time.monotonic()
+    told: dict[str, str] = {}
     while child.poll() is None:
         run = runfile.read(settings.run_file)
-        if run is not None and run.pid == child.pid and run.is_ready:
-            return run
-        if time.monotonic() > deadline:
-            child.terminate()
-            raise exits.Timeout(_with_last_words(f"not ready after {START_S:g} s", log_file))
+        if run is not None and run.pid == child.pid:
+            if run.is_ready:
+                return run
+            if run.is_stuck:
+                raise exits.Timeout(_stuck(run))
+            if run.starting != told and time.monotonic() > begun + TELL_S:
+                told = run.starting
+                output.message(f"Still starting: {in_words(told)}.")
         time.sleep(0.05)
     output.message(_with_last_words("vigil: it did not start", log_file))
     raise typer.Exit(child.returncode if child.returncode > 0 else exits.FAILURE)
+
+
+def _stuck(run: RunFile) -> str:
+    return (
+        f"not all is ready, and nothing moves: {in_words(run.starting)}. What is ready serves at "
+        f"{run.url}; `{command()} status` shows it, `{command()} down` ends it"
+    )
 
 
 def _with_last_words(text: str, log_file: Path) -> str:
