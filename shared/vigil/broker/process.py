@@ -32,6 +32,7 @@ from ..settings.sections import Nats, Retention
 from ..topology import ADMIN, PAYLOAD_BYTES_MAX
 from ..worker.backoff import Backoff
 from .conf import configuration
+from .cut import cut_blocks, newest_blocks
 from .log import BrokerLog
 from .ports import lasting_port
 from .programs import ACCOUNT
@@ -130,6 +131,8 @@ class Broker:
         folder = self._home / "nats"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         adopt_streams(folder / "data")
+        for found in cut_blocks(newest_blocks(folder / "data")):
+            log.error("the log was cut", action="broker.cut", error=found.in_words)
         text = configuration(
             self._nats,
             store=folder / "data",

@@ -131,3 +131,9 @@ def main() -> None:
     except VigilError as error:
         output.message(f"vigil: {output.printable(error)}")
         sys.exit(exits.code_of(error))
+    except OSError as error:
+        if error.errno not in exits.OF_DISK or error.filename is None:
+            raise
+        reason = f"{error.filename} can't be used: {error.strerror}"
+        output.message(f"vigil: {output.printable(reason)}")
+        sys.exit(exits.FAILURE)

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Final
 
 from vigil.errors import InvalidInput, OutcomeUnknown, Unavailable, VigilError, WrongLastSequence
@@ -37,6 +38,12 @@ _OF_STATUS: Final = {
     412: CONFLICT, 413: USAGE, 415: USAGE, 422: USAGE, 429: FAILURE, 502: NOT_READY, 503: NOT_READY,
     504: TIMEOUT,
 }  # fmt: skip
+
+
+OF_DISK: Final = frozenset(
+    {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.EIO}
+)
+"""What a disk refuses, and a person can mend: a sentence says it, and no traceback."""
 
 
 class Timeout(VigilError):

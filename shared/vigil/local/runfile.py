@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from ..errors import VigilError
+from ..errors import ConfigError, VigilError
 from ..topology import SERVICES
 
 APART: Final[Mapping[int, Collection[str]]] = {
@@ -104,9 +104,13 @@ class Lock:
         self._descriptor = -1
 
     def acquire(self) -> None:
-        """Take it. Raises: AlreadyRunning."""
+        """Take it. Raises: AlreadyRunning, ConfigError: the file can't be written."""
         deadline = time.monotonic() + PROBE_S
-        self._descriptor = _open(self._run_file)
+        try:
+            self._descriptor = _open(self._run_file)
+        except OSError as error:
+            home = self._run_file.parent.parent
+            raise ConfigError(f"{home} can't be written: {error.strerror or error}") from error
         while True:
             try:
                 fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -130,9 +134,11 @@ def _open(run_file: Path) -> int:
 
 
 def _is_held(run_file: Path) -> bool:
-    if not run_file.with_suffix(".lock").exists():
+    try:
+        # Only read: whoever looks changes nothing, also where nothing can be written.
+        descriptor = os.open(run_file.with_suffix(".lock"), os.O_RDONLY)
+    except FileNotFoundError:
         return False
-    descriptor = _open(run_file)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -57,6 +57,7 @@ WARNINGS: Final = {
     "attachments.unkept": "a file that a message names isn't kept yet; again in 5 s",
     "broker.bound": "EVENTS exceeds a new limit, applied later",
     "broker.cluster": "no leader in the cluster yet",
+    "broker.cut": "a block of the log was cut: by a kill, or what followed is lost",
     "broker.ended": "the broker's process ended",
     "broker.left_alone": "an older version stored data in `folder`: unused",
     "broker.port_taken": "the broker's port was taken; now `now`",

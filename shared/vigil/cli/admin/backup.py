@@ -145,4 +145,5 @@ def told(what: str, work: Callable[[], T]) -> T:
     try:
         return work()
     except OSError as error:
-        raise VigilError(f"{what}: {error.strerror or error}") from error
+        where = f" ({error.filename})" if error.filename else ""
+        raise VigilError(f"{what}: {error.strerror or error}{where}") from error

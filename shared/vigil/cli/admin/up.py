@@ -90,11 +90,14 @@ def up(
     settings = config.load()
     if not is_child:
         _refuse_second(settings)
+        from vigil.broker.cut import cut_blocks, newest_blocks
         from vigil.local.home import prepare_home
 
         first = partial(first_person, is_asked=sys.stdin.isatty() and not json)
         for remark in prepare_home(settings, first):
             output.message(remark)
+        for cut in cut_blocks(newest_blocks(settings.broker_store)):
+            output.message(f"{cut.in_words}: if that was no kill, `vigil restore` a backup.")
         output.message("Starting …")
         settings = config.load()
     from vigil.broker.ports import kept_port

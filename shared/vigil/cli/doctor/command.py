@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import typer
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 PYTHON_MIN: Final[tuple[int, ...]] = (3, 11)
 SERVER_MIN: Final = (2, 15, 0)
 DISK_WARN_BYTES: Final = 2 * 1024**3
+DISK_FULL_BYTES: Final = 4 * 1024**2
+"""With less, something fails at the next write, whatever the limit."""
 _NEEDED: Final = {
     "gateway": ("fastapi", "jinja2", "uvicorn"),
     "cortex": ("anthropic", "jinja2"),
@@ -179,11 +182,31 @@ def home(settings: Settings) -> Check:
             return ok(f"{path} (not there yet)")
         return fail(f"{path} can't be made", f"make {parent} writable, or set VIGIL_HOME")
     if not os.access(path, os.W_OK | os.X_OK):
-        return fail(f"{path} is not writable", "correct its owner, or set VIGIL_HOME")
+        return fail(f"{path} is not writable", _remedy(path))
     if others_can_read(path):
         open_to = "everybody" if path.stat().st_mode & stat.S_IRWXO else "its group"
         return warn(f"{path} is open to {open_to}", f"chmod 700 {path}")
     return ok(str(path))
+
+
+def _remedy(path: Path) -> str:
+    """Say what to do about a folder that can't be written to."""
+    if os.statvfs(path).f_flag & os.ST_RDONLY:
+        return "its file system is read-only: mount it for writing, or set VIGIL_HOME"
+    return "correct its owner, or set VIGIL_HOME"
+
+
+def log_whole(settings: Settings) -> Check | None:
+    """Whether the files of the embedded broker are whole."""
+    if settings.config.nats.url or not settings.broker_store.exists():
+        return None
+    from vigil.broker import cut
+
+    blocks = sorted(settings.broker_store.rglob("*.blk"))
+    for found in cut.cut_blocks(iter(blocks)):
+        return fail(found.in_words, "if more than a kill was the reason: `vigil restore` a backup")
+    size = sum(path.stat().st_size for path in blocks if path.exists())
+    return ok(f"{len(blocks)} blocks, {size / 1024**2:.0f} MiB")
 
 
 def credential_files(settings: Settings) -> Check:
@@ -198,12 +221,21 @@ def credential_files(settings: Settings) -> Check:
 
 
 def disk(settings: Settings) -> Check:
-    free = shutil.disk_usage(nearest(settings.home)).free
+    """Whether there is room: for the home, and for what of it is on another disk."""
+    paths = {
+        settings.home: "nothing is accepted",
+        settings.broker_store: "nothing is accepted",
+        settings.memory: "what is saved is kept, and not found until there is room",
+        settings.workspaces: "tools can't write",
+    }
+    free, path = min((shutil.disk_usage(nearest(one)).free, one) for one in paths)
     found = f"{free / 1024**3:.1f} GiB free"
-    if free < settings.config.gateway.disk_free_bytes_min:
-        return fail(found, "make room: below the limit nothing is accepted")
+    if nearest(path).stat().st_dev != nearest(settings.home).stat().st_dev:
+        found += f" for {path}"
+    if free < max(settings.config.gateway.disk_free_bytes_min, DISK_FULL_BYTES):
+        return fail(found, f"make room: {paths[path]}")
     if free < DISK_WARN_BYTES:
-        return warn(found, "make room soon: a full disk stops the broker")
+        return warn(found, f"make room soon: once it's full, {paths[path]}")
     return ok(found)
 
 
@@ -242,6 +274,7 @@ CHECKS: Final[dict[str, channels.Look]] = {
     "home": home,
     "secrets": credential_files,
     "disk": disk,
+    "log": log_whole,
     "model": models.model,
     "port": port,
     "token": token,
