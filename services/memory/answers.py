@@ -40,7 +40,7 @@ from vigil.memory.operations.recall import Recall, Recalled
 from vigil.memory.operations.save import Save, Saved
 from vigil.memory.operations.stats import GetStats, Stats
 from vigil.memory.operations.undo import Undo, Undone
-from vigil.memory.questions import IDS_MAX, UNDONE_SHOWN_MAX, Question, Reply
+from vigil.memory.questions import DEGRADED_NEWEST, IDS_MAX, UNDONE_SHOWN_MAX, Question, Reply
 from vigil.memory.summaries import is_unwritten
 from vigil.observe import metrics
 from vigil.runtime import Context
@@ -119,10 +119,17 @@ class Answering:
         recalled = await self.replica.recaller.recall(scope, question, self._clock.now())
         if question.counts and question.as_of is None:
             self._accesses.add(scope, (hit.memory.id for hit in recalled.hits))
-        return recalled
+        if not self.replica.is_behind:
+            return recalled
+        # Also of nobody it isn't known that there is nothing.
+        degraded = (*recalled.degraded, DEGRADED_NEWEST)
+        return msgspec.structs.replace(recalled, degraded=degraded, is_empty=False)
 
     async def _list(self, scope: Scope, question: ListMemories, via: Via) -> Listed:
-        return await self.replica.store.list(scope, question, self.now)
+        listed = await self.replica.store.list(scope, question, self.now)
+        if not self.replica.is_behind:
+            return listed
+        return msgspec.structs.replace(listed, degraded=(DEGRADED_NEWEST,))
 
     async def _graph(self, scope: Scope, question: GetGraph, via: Via) -> Graph:
         return await self.replica.store.graph(scope, question, self.now)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import httpx2
@@ -61,3 +62,27 @@ async def test_a_full_disk_is_told_and_heals_without_an_operator(
             again = await ann.post(f"/api/sessions/{session}/messages", json={"text": "after"})
             assert again.status_code == 202
         assert sum(map(len, taken)) > 0
+
+
+@pytest.mark.usefixtures("own_broker")
+async def test_a_full_disk_under_the_log_alone_is_refused_at_once(
+    tmp_path: Path, small_disk: Path
+) -> None:
+    """X-5: the home has room, and the streams are elsewhere: what is asked is where they are."""
+    home = tmp_path / "home"
+    (home / "nats").mkdir(parents=True)
+    (home / "nats" / "data").symlink_to(small_disk)
+    async with running_gateway(home, disk_free_bytes_min=4_000_000) as gate:
+        ann = await gate.person("ann")
+        answer = await ann.post("/api/sessions/ann:vigil:t1/messages", json={"text": "before"})
+        assert answer.status_code == 202
+        room = shutil.disk_usage(small_disk).free
+        (small_disk / "ballast").write_bytes(b"x" * (room - 3_000_000))
+
+        async def is_told() -> bool:  # what a disk has is looked at once a second
+            return not (await ann.get("/readyz")).json()["checks"]["disk"]
+
+        await until(is_told, "readyz tells of the disk")
+        answer = await ann.post("/api/sessions/ann:vigil:t1/messages", json={"text": "too much"})
+        assert (answer.status_code, "disk" in answer.json()["detail"]) == (503, True)
+        assert gate.stack.contexts["gateway"].bus.unknown_outcomes == 0  # nothing was waited for

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import httpx2
+
 from tests.support.gateway import until
 from tests.support.remembering import (
     MEMORIES,
@@ -13,6 +15,8 @@ from tests.support.remembering import (
     save,
     until_vectors,
 )
+from vigil.cli.doctor import command as doctor
+from vigil.settings.config import Settings
 
 
 def fill(disk: Path) -> Path:
@@ -26,6 +30,25 @@ def fill(disk: Path) -> Path:
             except OSError:
                 size //= 2
     return ballast
+
+
+async def is_told(ann: httpx2.AsyncClient, settings: Settings) -> None:
+    """Every way to ask says that something is missing, and what is there is no `nothing`."""
+    for query in ({"q": "harbour"}, {"q": "harbour", "mode": "text"}, {}):
+        assert "newest" in (await look(ann, **query))["degraded"]
+    unread = await ann.post(MEMORIES, json={"content": "The harbour is closed"})
+    assert unread.status_code == 201
+    shown = await ann.get(f"{MEMORIES}/{unread.json()['id']}")
+    assert (shown.status_code, shown.json()["detail"][:14]) == (503, "what was saved")
+
+    async def is_warned() -> bool:  # health is kept for a second
+        warnings = (await ann.get("/readyz")).json().get("warnings", ())
+        return any("isn't found yet" in one and "full" in one for one in warnings)
+
+    await until(is_warned, "readyz warns")
+    found = doctor.disk(settings)
+    assert found.state == "fail"
+    assert "not found until there is room" in str(found)
 
 
 async def test_a_full_disk_is_waited_for(tmp_path: Path, small_disk: Path) -> None:
@@ -57,11 +80,21 @@ async def test_a_full_disk_is_waited_for(tmp_path: Path, small_disk: Path) -> No
         await until(is_stuck, "the projector has met the end of the disk", within_s=30)
         assert taken
         assert await is_known()
+        await is_told(ann, gate.stack.settings)
         ballast.unlink()
 
         async def is_whole() -> bool:
             stats = (await ann.get(f"{MEMORIES}/stats")).json()
-            return stats["memories"] == taken + 1 and not context.facts.get("stuck")
+            return stats["memories"] == taken + 2 and not context.facts.get("stuck")
 
         await until(is_whole, "all of the log is in", within_s=30)
+        page = await look(ann, q="harbour")
+        assert page["degraded"] == []
+        assert "The harbour is closed" in contents(page)
+
+        async def is_healed() -> bool:
+            warnings = (await ann.get("/readyz")).json().get("warnings", ())
+            return not any("found yet" in one for one in warnings)
+
+        await until(is_healed, "readyz tells of nothing")
         assert not gate.stack._tasks["memory"].done()

@@ -14,7 +14,7 @@ from vigil.contracts import Cause, Loop, Row
 from vigil.errors import OutcomeUnknown, Unavailable, VigilError
 from vigil.memory.client import MemoryClient
 from vigil.memory.operations.recall import Recall, Recalled
-from vigil.memory.questions import Hit
+from vigil.memory.questions import NOT_ASKED, Hit
 from vigil.observe import metrics
 from vigil.observe.metrics import Metrics
 from vigil.settings.config import Config
@@ -91,7 +91,9 @@ class Recollector:
             self._empty.pop(scope, None)
         return Recollection(
             hits=reply.hits,
-            missing=", ".join(f"{part} could not be searched" for part in reply.degraded),
+            missing=", ".join(
+                f"{NOT_ASKED.get(part, part)} could not be searched" for part in reply.degraded
+            ),
         )
 
     def _counts_as_empty(self, scope: Scope, now: float) -> bool:

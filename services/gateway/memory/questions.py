@@ -14,7 +14,7 @@ import structlog
 
 from vigil.errors import InvalidInput, NotFound, OutcomeUnknown, Unavailable
 from vigil.memory import questions, wire
-from vigil.memory.client import Conflict
+from vigil.memory.client import Conflict, NotNow
 from vigil.memory.operation import Operation
 from vigil.memory.operations.maintain import Maintain
 from vigil.memory.questions import CONTENT_BYTES_MAX
@@ -126,6 +126,8 @@ class Remembering:
             raise InvalidInput(wire.NAMES.get(error.field, error.field), error.reason) from error
         except OutcomeUnknown as error:
             raise unavailable("the memory service did not answer; it may be done") from error
+        except NotNow as error:
+            raise unavailable(str(error)) from error
         except Unavailable as error:
             log.info("memory is away", action="gateway.memory", error=str(error))
             raise unavailable("the memory service can't be reached; try again") from error

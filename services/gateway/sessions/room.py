@@ -27,11 +27,11 @@ class Room:
         self._bus = context.bus
         self._clock = context.clock
         self._config = context.settings.config.gateway
-        self._home = context.settings.home
         # Only the embedded broker's disk is ours; with `up --processes` it has a URL, too.
         url = context.settings.config.nats.url
         is_local = not url or urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")
-        self._is_embedded = is_local and context.settings.broker_store.exists()
+        self._store = context.settings.broker_store
+        self._is_embedded = is_local and self._store.exists()
         self._backlog = Backlog(context.bus, self._config.backlog_max)
         told_max = max(1, int(self._config.backlog_max * TOLD_SHARE))
         self._told = Backlog(context.bus, told_max)
@@ -100,7 +100,7 @@ class Room:
         if not self._is_embedded:
             return
         self._disk_checked_s = self._clock.monotonic()
-        free = shutil.disk_usage(self._home).free
+        free = shutil.disk_usage(self._store).free
         self._has_disk = free >= self._config.disk_free_bytes_min
         if not self._has_disk:
             raise _no_disk()

@@ -67,6 +67,8 @@ class Projector:
         """Set once everything is in that was stored when it began."""
         self.problem = ""
         """Why nothing comes in: the broker is away, or the disk is full."""
+        self._is_unwritten = False
+        """Whether that is for the disk: then a broker that answers ends no problem."""
         self.on_applied: Callable[[], None] = lambda: None
         """Called after each batch, and when there is a problem."""
 
@@ -92,6 +94,9 @@ class Projector:
 
     async def _follow_once(self) -> None:
         follower = await self._bus.follow(STREAM, [MEMORIES_ALL], self.position + 1)
+        if self.problem and not self._is_unwritten:
+            self.problem = ""
+            self.on_applied()
         try:
             await self._follow(follower)
         finally:
@@ -164,10 +169,11 @@ class Projector:
         else:
             entries = self._entries(records)
         crash.point("memory.batch.before")
+        self._is_unwritten = True
         await self._store.apply(entries)
         crash.point("memory.batch.applied")
         await self._store.skip_to(batch[-1].seq)
-        self.problem = ""
+        self._is_unwritten, self.problem = False, ""
         if self._counts is not None:
             now = self._clock.now()
             for message in batch:

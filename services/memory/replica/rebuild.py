@@ -164,15 +164,18 @@ class Replica:
         if not self.projector.caught_up.is_set():
             raise Unavailable(f"{self.obstacle}; ask again soon")
         limits = self._parts.limits
-        await self.projector.at_least(self._parts.log.told, timeout_s=limits.fresh_wait_s)
+        if not self.projector.problem:  # or each would wait for what doesn't come
+            await self.projector.at_least(self._parts.log.told, timeout_s=limits.fresh_wait_s)
 
     async def freshest(self) -> None:
         """Wait also for what other replicas stored: before saying that something isn't there.
 
         Raises:
-            Unavailable: the broker does not answer.
+            Unavailable: the broker does not answer, or what it has can't be written here.
         """
         newest = await self._parts.log.newest()
+        if self.projector.problem and newest > self.store.position:
+            raise Unavailable(f"{self.obstacle}; ask again soon")
         await self.projector.at_least(newest, timeout_s=self._parts.limits.fresh_wait_s)
 
     # ------------------------------------------------------------ how far it is
@@ -190,6 +193,11 @@ class Replica:
         return self.vectorizer.filling
 
     @property
+    def is_behind(self) -> bool:
+        """Whether it lacks what is known to be stored, and that won't come in by itself at once."""
+        return bool(self.projector.problem) or self.store.position < self._parts.log.told
+
+    @property
     def obstacle(self) -> str:
         """What it can't do now, and why, with how far that is; empty: nothing."""
         progress = self.rebuilding
@@ -197,6 +205,8 @@ class Replica:
             how_far = f": {progress.done} of {progress.total} records" if progress else ""
             why = f", {self.projector.problem}" if self.projector.problem else ""
             return f"memory is being made of the log{how_far}{why}"
+        if self.projector.problem:
+            return f"what was saved last isn't found yet: {self.projector.problem}"
         if self.vectorizer.problem:
             return f"recall goes by full text alone: {self.vectorizer.problem}"
         if progress is not None and progress.what == "vectors":
@@ -209,7 +219,7 @@ class Replica:
         """How far it is (SPEC C-3)."""
         if not self.projector.caught_up.is_set():
             return "warming"
-        if self.vectorizer.problem:
+        if self.projector.problem or self.vectorizer.problem:
             return "degraded"
         is_making = self.rebuilding is not None or not self.vectorizer.is_settled.is_set()
         return "warming" if is_making else "warm"

@@ -25,6 +25,10 @@ class Conflict(VigilError):
     """It can't be done as things stand; the reason is for a person to read."""
 
 
+class NotNow(Unavailable):
+    """The service answers that it can't do it now; the reason is for a person to read."""
+
+
 class MemoryClient:
     """Asks on behalf of one service. It knows no scopes of its own: each question names one."""
 
@@ -78,4 +82,4 @@ def error_of(data: bytes) -> VigilError:
         return Conflict(refused.reason)
     if refused.status == 422:
         return InvalidInput(refused.field, refused.reason)
-    return Unavailable(refused.reason)
+    return NotNow(refused.reason)

@@ -28,6 +28,10 @@ UNDONE_SHOWN_MAX: Final = 10_000
 """Ids of either kind in the answer to an undo; the others are counted."""
 DEGRADED_VECTORS: Final = "vectors"
 """In `degraded`: the vector index did not answer, and text alone was searched."""
+DEGRADED_NEWEST: Final = "newest"
+"""In `degraded`: what was saved last isn't in the database yet, since its disk is full, say."""
+NOT_ASKED: Final = {DEGRADED_VECTORS: "vectors", DEGRADED_NEWEST: "what was saved last"}
+"""What could not be searched, in words, by what is in `degraded`."""
 
 
 def described(text: str) -> msgspec.Meta:

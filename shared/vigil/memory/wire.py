@@ -114,7 +114,8 @@ class MemoryPage(Shown, frozen=True, kw_only=True):
     next_after: str | None
     """Continues a list; null: that was all."""
     degraded: tuple[str, ...]
-    """What could not be asked: with `vectors`, text alone was searched."""
+    """What could not be asked: with `vectors`, text alone was searched; with `newest`, what was
+    saved last isn't in the database yet."""
     left_out: int = 0
     """Hits that did not fit into the answer."""
     is_empty: bool = False

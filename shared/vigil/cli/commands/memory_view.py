@@ -39,6 +39,8 @@ def show_found(found: Mapping[str, Any]) -> None:
     """Show what a search found, and what it could not ask."""
     if "vectors" in found["degraded"]:
         output.message("The vectors can't be asked now: this is what the text alone finds.")
+    if "newest" in found["degraded"]:
+        output.message("What was saved last can't be found yet: `vigil status` says why.")
     if found["memories"]:
         show_hits(found["memories"])
     elif found.get("is_empty"):

@@ -75,6 +75,8 @@ def _show_status(url: str, run: RunFile | None, found: dict[str, Any]) -> None:
     if owed := found.get("bulletins_owed", 0):
         output.data(f"first bulletins still to be written, before a first cycle: {owed}")
     _show_memory(found["services"])
+    for warning in dict.fromkeys(w for s in found["services"] for w in s.get("warnings", ())):
+        output.data(output.printable(f"warning: {warning}"))
     _show_hanging(found["services"])
     _show_tools(found["services"])
     if paused := found.get("paused"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 
 from ...subjects import Scope
-from ..answer_text import Told, lines
+from ..answer_text import Told, lines, without
 from ..operation import McpTool, Operation, Route, outside, tool
 from ..questions import Few, Filters, Limit, MemoryView, Name, Reply, Sort, described
 from ..view import Pick, picked
@@ -28,6 +28,8 @@ class Listed(Reply, frozen=True, kw_only=True):
     memories: tuple[MemoryView, ...]
     next_after: str | None = None
     """Continues the list; None: that was all."""
+    degraded: tuple[str, ...] = ()
+    """What could not be asked: `DEGRADED_NEWEST`."""
 
 
 def page(scope: Scope, found: Listed) -> MemoryPage:
@@ -37,12 +39,12 @@ def page(scope: Scope, found: Listed) -> MemoryPage:
         agent_id=scope.agent,
         memories=all_shown(found.memories),
         next_after=found.next_after,
-        degraded=(),
+        degraded=found.degraded,
     )
 
 
 def told(found: Listed) -> Told:
-    return lines(found.memories)
+    return lines(found.memories, 0, without(found.degraded))
 
 
 _fewer: Final = Pick(kind=Few, default=20)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from ...subjects import Scope
-from ..answer_text import DEGRADED, Told, lines
+from ..answer_text import Told, lines, without
 from ..operation import McpTool, Operation, Route, outside, tool
 from ..questions import (
     CONTENT_BYTES_MAX,
@@ -55,7 +55,7 @@ class Recalled(Reply, frozen=True, kw_only=True):
 
     hits: tuple[Hit, ...]
     degraded: tuple[str, ...] = ()
-    """What could not be asked: `DEGRADED_VECTORS`. The hits are those of the rest."""
+    """What could not be asked: `DEGRADED_VECTORS`, `DEGRADED_NEWEST`. The hits are of the rest."""
     left_out: int = 0
     """Hits that did not fit into the answer."""
     is_empty: bool = False
@@ -77,7 +77,7 @@ def page(scope: Scope, found: Recalled) -> MemoryPage:
 
 def told(found: Recalled) -> Told:
     memories = [hit.memory for hit in found.hits]
-    return lines(memories, found.left_out, DEGRADED if found.degraded else "")
+    return lines(memories, found.left_out, without(found.degraded))
 
 
 _few_words: Final = Pick(kind=FewWords)
