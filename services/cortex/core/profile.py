@@ -60,8 +60,9 @@ class Inquiry(msgspec.Struct, frozen=True, kw_only=True):
 class ModelQuestion(NamedTuple):
     """A question to the model, and what to do with its answer, or without one."""
 
-    answer: Coroutine[Any, Any, ModelAnswer]
-    """Raises ModelError."""
+    ask: Callable[[], Coroutine[Any, Any, ModelAnswer]]
+    """Asks, once it's called: what is never asked leaves nothing to be waited for. Raises
+    ModelError."""
     apply: Callable[[Draft, ModelAnswer], None]
     fail: Callable[[Draft, ModelError], None] | None = None
     """None: as a step of any loop fails."""

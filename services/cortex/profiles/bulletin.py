@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..core.cycles import bulletin
 from ..core.draft import Draft
 from ..core.profile import Desk, Inquiry, ModelQuestion, Profile, TemplateRow
@@ -25,7 +27,7 @@ async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:
         values={"words_max": bulletin.basis_of(draft).words_max},
         rows=(first,),
     )
-    return ModelQuestion(desk.ask(draft, asked), bulletin.conclude)
+    return ModelQuestion(partial(desk.ask, draft, asked), bulletin.conclude)
 
 
 PROFILE = Profile(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..core.cycles import cycle
 from ..core.cycles.report import SCHEMA
 from ..core.draft import Draft
@@ -32,7 +34,7 @@ async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:
         rows=(first, *tries),
         schema=SCHEMA,
     )
-    return ModelQuestion(desk.ask(draft, asked), cycle.conclude, cycle.fail)
+    return ModelQuestion(partial(desk.ask, draft, asked), cycle.conclude, cycle.fail)
 
 
 PROFILE = Profile(

@@ -5,6 +5,8 @@ It is no session of its own, but a loop of the conversation's (`core.context.pau
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..core.context import pauses
 from ..core.context.history import memorable
 from ..core.draft import Draft
@@ -23,7 +25,7 @@ async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:
         return None
     text = transcript(row for chunk in offer.chunks for row in memorable(chunk))
     return ModelQuestion(
-        desk.reflect(draft, text, purpose=PURPOSE, prompt=PROMPT),
+        partial(desk.reflect, draft, text, purpose=PURPOSE, prompt=PROMPT),
         lambda draft, answer: pauses.conclude(draft, answer, offer),
     )
 

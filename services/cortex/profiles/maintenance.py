@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from vigil.contracts.board import SUMMARIES_MAX
 
 from ..core.cycles import summary
@@ -19,7 +21,7 @@ async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:
         at=draft.loop.begun_at,
     )
     asked = Inquiry(purpose=summary.PURPOSE, profile=PROFILE, prompt=PROFILE.prompt, rows=(notes,))
-    return ModelQuestion(desk.ask(draft, asked), summary.conclude)
+    return ModelQuestion(partial(desk.ask, draft, asked), summary.conclude)
 
 
 PROFILE = Profile(

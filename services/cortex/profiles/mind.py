@@ -7,6 +7,7 @@ board, so content from outside sways the look that it is in, and no other.
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any, Final
 
 from vigil.contracts import Row
@@ -57,7 +58,7 @@ async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:
         rows=(first, *again),
         schema=SCHEMA,
     )
-    return ModelQuestion(desk.ask(draft, asked), look.conclude, look.fail)
+    return ModelQuestion(partial(desk.ask, draft, asked), look.conclude, look.fail)
 
 
 def _tools(desk: Desk, draft: Draft) -> list[dict[str, Any]]:

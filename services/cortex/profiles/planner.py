@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from vigil.contracts import Job, Row, TextBlock
@@ -53,7 +54,7 @@ async def question(desk: Desk, draft: Draft) -> ModelQuestion | None:
         rows=job_rows(job, tries, draft.moment.now),
         schema=schema_of(tools),
     )
-    return ModelQuestion(desk.ask(draft, asked), steps.conclude)
+    return ModelQuestion(partial(desk.ask, draft, asked), steps.conclude)
 
 
 def _values(job: Job, tools: Sequence[ToolSpec], steps_max: int) -> dict[str, Any]:

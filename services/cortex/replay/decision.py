@@ -126,7 +126,6 @@ async def _answered(draft: Draft, turn: Turn, made: Made, ended: Moment, desk: D
     question = await draft.profile.question(desk, draft)
     if question is None:
         return
-    question.answer.close()
     draft.moment = ended
     if made.answer is not None:
         usage = turn.usage[-1] if turn.usage else Usage(model="")

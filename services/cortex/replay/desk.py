@@ -36,7 +36,7 @@ class RecordedDesk:
         """Answer from the record, after the same room was made in the window."""
         seen = self._cut
         if seen is None:
-            return ModelQuestion(_unasked(), _conclude)
+            return ModelQuestion(_unasked, _conclude)
         window = Window(
             context_tokens=seen.context_tokens, fixed_tokens=seen.fixed_tokens, ratio=seen.ratio
         )
@@ -51,7 +51,7 @@ class RecordedDesk:
         def fail(draft: Draft, error: ModelError) -> None:
             core.fail_to_summarise(draft, error.reason)
 
-        return ModelQuestion(_unasked(), apply, fail)
+        return ModelQuestion(_unasked, apply, fail)
 
     def ask(self, draft: Draft, asked: Inquiry) -> Coroutine[Any, Any, ModelAnswer]:
         """Ask nobody."""

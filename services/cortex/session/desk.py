@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, Final
 
 from vigil import crash
@@ -82,7 +83,7 @@ class SessionDesk:
         plan = self._compactor.plan(draft, history, window)
         if plan is None:
             rows = history.rows(draft.rows, window)
-            asking = self._think(draft.loop, draft.state, rows, self._parent())
+            asking = partial(self._think, draft.loop, draft.state, rows, self._parent())
             return ModelQuestion(asking, self._conclude)
         if draft.is_dirty:
             return None  # what is owed then begins with a look at the history as it is then

@@ -316,10 +316,9 @@ class Session:
         """Call the model while folding what comes in meanwhile (SPEC S-13)."""
         crash.point("cortex.model.before_call")
         if await session_log.was_told_more(self._bus, self.key, draft.state):
-            question.answer.close()
             _, draft = await self._meanwhile(draft, await self._incoming.next())
             return draft if draft.is_dirty else None
-        call = asyncio.ensure_future(question.answer)
+        call = asyncio.ensure_future(question.ask())
         try:
             await asyncio.sleep(0)
             while not call.done() and (message := await self._incoming.during(call)) is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from vigil.clock import Clock
@@ -114,7 +115,7 @@ class Compactor:
         text = transcript(
             _rows_of(chunk for chunk, is_offered in chunks if not is_offered), cut.summary, offered
         )
-        asking = reflect(draft, text, purpose=PURPOSE, prompt=PROMPT)
+        asking = partial(reflect, draft, text, purpose=PURPOSE, prompt=PROMPT)
         return ModelQuestion(asking, apply, fail)
 
     def _wait(self) -> None:
