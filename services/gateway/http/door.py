@@ -8,11 +8,14 @@ visitor's own machine, also not by rebinding a name), then the token, then the r
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from typing import Any, Final
 from urllib.parse import parse_qs
 
 import structlog
+from starlette.requests import ClientDisconnect
+from uvicorn.protocols.utils import ClientDisconnected
 
 from vigil.observe import metrics
 from vigil.settings.tokens import PREFIX, Principal
@@ -38,6 +41,8 @@ HOOKS: Final = "/hooks/"
 """Below it a signature takes the place of the token; the endpoint checks it."""
 CHANNELS: Final = "/channels/"
 """Below it the channel's receiver knows what proves who asks."""
+GONE: Final = (ClientDisconnected, ClientDisconnect)
+"""What is raised when a client went: by the server for a socket, by the framework for a body."""
 PRINCIPAL: Final = "vigil.principal"
 """Where the principal is in the ASGI scope."""
 _TOKEN_NAMES: Final = frozenset({"token", "access_token", "authorization", "api_key"})
@@ -62,6 +67,11 @@ class Door:
         self._edge = edge
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        # Whoever went is told nothing any more, a refusal as little as an answer.
+        with contextlib.suppress(*GONE):
+            await self._serve(scope, receive, send)
+
+    async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
         is_websocket = scope["type"] == "websocket"
         try:
             if not is_websocket:
@@ -76,6 +86,8 @@ class Door:
             return
         try:
             await self._app(scope, receive, send)
+        except GONE:
+            raise
         except Exception:
             # The client was told already, by the application's own error handler.
             log.exception("request failed", action="gateway.failed", path=scope["path"])
