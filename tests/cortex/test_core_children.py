@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from msgspec.structs import replace
 
 from services.cortex import core
 from services.cortex.core import Draft
@@ -29,6 +30,7 @@ from vigil.contracts import (
     External,
     ExternalPayload,
     SendMessage,
+    SlotRun,
     SpawnSession,
     TaskBlock,
     TellParent,
@@ -203,6 +205,25 @@ def test_a_child_that_is_given_up_still_tells_its_parent() -> None:
     assert [end.payload.state for end in ends(family)] == ["failed"]
     assert [r.is_error for r in results(family.root)] == [True]
     assert texts(family) == ["Done."]
+
+
+@pytest.mark.parametrize("is_due", [True, False])
+def test_a_run_that_is_given_up_says_that_nothing_in_it_failed(is_due: bool) -> None:
+    """J-5: of a cycle that was begun again and again, since services were restarted."""
+    family = Family(scripted(channel=[answer(*uses("branch", "why?"))]))
+    family.say()
+    key, event = family.pending.pop(0)
+    assert isinstance(event, Control)
+    assert event.payload.start is not None
+    slot = SlotRun(row="1f" * 16, name="look", due_at=family.now, timeout_s=120)
+    start = replace(event.payload.start, slot=slot if is_due else None)
+    branch, moment = family.member(key), core.Moment(now=family.now)
+    event = replace(event, payload=replace(event.payload, start=start))
+    opened = core.fold(str(key), branch.state, 100, event, moment, branch.policy)
+    family.commit(branch, opened)
+    given_up = core.give_up(str(key), branch.state, moment, branch.policy)
+    (told,) = (one.payload for one in given_up.effects if isinstance(one, TellParent))
+    assert (told.state, told.is_interrupted) == ("failed", is_due)
 
 
 def test_a_start_that_is_given_up_is_told_too() -> None:

@@ -295,7 +295,7 @@ def give_up(
     if state.loop is not None:
         is_direct = state.loop.is_direct
         plainly.say_of_loop(draft)
-        loops.end(draft, "failed")
+        loops.end(draft, "failed", is_interrupted=True)
     else:
         queued = state.queue[0]
         name = f"seq-{queued.seq}" if event is None else event.id

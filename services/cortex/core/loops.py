@@ -64,10 +64,11 @@ def begin(
     draft.outcome = "begun"
 
 
-def end(draft: Draft, outcome: Outcome | None) -> None:
+def end(draft: Draft, outcome: Outcome | None, *, is_interrupted: bool = False) -> None:
     """Close the loop; the exchange of its cause is over.
 
-    `outcome` None: another event ends it, and gives the turn its outcome.
+    `outcome` None: another event ends it, and gives the turn its outcome. `is_interrupted`: nothing
+    in it failed; whoever was at it was ended, again and again.
     """
     loop, sway = draft.loop, draft.sway
     if loop.retry is not None:
@@ -77,7 +78,7 @@ def end(draft: Draft, outcome: Outcome | None) -> None:
     draft.ended += (*loop.joined, loop.cause.id)
     draft.update(loop=None)
     tasks.close_task(draft, loop.task_id)
-    _tell_end(draft, loop, outcome, sway)
+    _tell_end(draft, loop, outcome, sway, is_interrupted=is_interrupted)
     draft.is_tainted = draft.is_tainted or (sways.of_loop(loop).is_outside and bool(draft.rows))
     if loop.is_direct:
         _await_pause_after(draft, loop)
@@ -93,7 +94,9 @@ def _stop_waiting(draft: Draft, waiting: Waiting) -> None:
         tasks.abandon(draft, call, "nobody waits for it any more")
 
 
-def _tell_end(draft: Draft, loop: Loop, outcome: Outcome | None, sway: Sway) -> None:
+def _tell_end(
+    draft: Draft, loop: Loop, outcome: Outcome | None, sway: Sway, *, is_interrupted: bool
+) -> None:
     """Tell who started this session, if somebody did, that it is over and what came of it."""
     if draft.state.start is not None:
         state, content = tasks.ending(outcome, draft.notes, draft.last_words, loop.unsaid)
@@ -102,7 +105,15 @@ def _tell_end(draft: Draft, loop: Loop, outcome: Outcome | None, sway: Sway) -> 
             findings.keep(draft, draft.state.start.slot, content, sway)
         next_s = loop.next_s if state == "done" else 0
         is_over = not loop.calls and any(note.code == "budget_exhausted" for note in draft.notes)
-        tasks.tell_end(draft, state, content, sway, next_s=next_s, is_over_budget=is_over)
+        tasks.tell_end(
+            draft,
+            state,
+            content,
+            sway,
+            next_s=next_s,
+            is_over_budget=is_over,
+            is_interrupted=is_interrupted,
+        )
 
 
 def take_in(draft: Draft, sway: Sway) -> None:

@@ -194,6 +194,8 @@ def report_of(
     payload = effect.payload
     if payload.is_over_budget:
         return None  # whose cap it is was told that once
+    if payload.is_interrupted and ledger.cycles is not None:
+        return None  # services were restarted; the next one comes by itself, and the ledger has it
     kind = SESSION_KINDS[key.kind].run
     if not kind or (not problem and not payload.content):
         return None

@@ -204,6 +204,8 @@ class TellParentPayload(Record, frozen=True, kw_only=True):
     """Of a cycle: what came of it."""
     is_over_budget: bool = False
     """Of a run of the timetable: no model was asked, since a cap was reached."""
+    is_interrupted: bool = False
+    """Of a run of the timetable: it was begun again so often that it was given up."""
     next_s: int = 0
     """Of a run of the timetable: after how long it wants the next; 0: it said nothing."""
     bulletin: MadeText | None = None

@@ -195,6 +195,7 @@ def tell_end(
     start: Start | None = None,
     next_s: int = 0,
     is_over_budget: bool = False,
+    is_interrupted: bool = False,
 ) -> None:
     """Tell the parent how this session ended, and of an errand the person.
 
@@ -202,6 +203,7 @@ def tell_end(
         start: which it would have begun with; None: which it began with.
         next_s: of a run of the timetable: after how long it wants the next; 0: it said nothing.
         is_over_budget: whether no model was asked, since a cap was reached.
+        is_interrupted: whether it was given up for having been begun again too often.
     """
     start = start or draft.state.start
     if start is None:
@@ -221,6 +223,7 @@ def tell_end(
         report=draft.report,
         next_s=next_s,
         is_over_budget=is_over_budget and start.slot is not None and state == "failed",
+        is_interrupted=is_interrupted and start.slot is not None,
         bulletin=draft.bulletin,
     )
     tell_parent(draft, payload, sway)
