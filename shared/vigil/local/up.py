@@ -37,7 +37,7 @@ from . import runfile
 from .home import connect_admin, ensure_token
 from .runfile import APART, Lock, RunFile
 from .runners import STOP_GRACE_S, ProcessRunner, Restarts, Runner, TaskRunner
-from .starting import Start, Watched, in_words
+from .startup import StartedService, StartProgress, in_words
 
 log = structlog.get_logger("vigil.up")
 
@@ -167,7 +167,7 @@ class Supervisor:
             Unavailable: nothing moves any more, and nothing serves.
         """
         loop = asyncio.get_running_loop()
-        start, told_at_s = Start(loop.time()), loop.time()
+        start, told_at_s = StartProgress(loop.time()), loop.time()
         while True:
             self._raise_if_given_up()
             services = await self._look(bus)
@@ -186,7 +186,7 @@ class Supervisor:
                 log.info("starting", action="up.starting", stuck=is_stuck, **stages)
             await asyncio.sleep(LOOK_S)
 
-    async def _look(self, bus: Bus) -> dict[str, Watched]:
+    async def _look(self, bus: Bus) -> dict[str, StartedService]:
         """Return how each of our own services looks at the moment."""
         count = REPLICAS_ASKED if self.settings.config.nats.url else len(self._names) + 1
         answers = await bus.ask_all(HEALTH, b"", count=count, timeout=0.3)
@@ -194,7 +194,7 @@ class Supervisor:
         pids = self._run.services
         ours = {h.service: h for h in found if pids.get(h.service) == h.pid}
         return {
-            name: Watched(
+            name: StartedService(
                 pid=0 if name in self._ended else pids.get(name, 0),
                 ended=self._ended.get(name, ""),
                 health=ours.get(name),

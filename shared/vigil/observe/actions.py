@@ -11,6 +11,7 @@ from typing import Final
 
 ERRORS: Final = {
     "attachments.note": "unusable: a note of who will name a file; skipped",
+    "broker.cut": "a block of the log was cut: by a kill, or what followed is lost",
     "broker.respawn": "the embedded broker doesn't start; retried",
     "broker.says": "its errors, at most 20 a minute; all are in `nats/nats.log`",
     "cortex.history": "unreadable: a turn",
@@ -57,7 +58,6 @@ WARNINGS: Final = {
     "attachments.unkept": "a file that a message names isn't kept yet; again in 5 s",
     "broker.bound": "EVENTS exceeds a new limit, applied later",
     "broker.cluster": "no leader in the cluster yet",
-    "broker.cut": "a block of the log was cut: by a kill, or what followed is lost",
     "broker.ended": "the broker's process ended",
     "broker.left_alone": "an older version stored data in `folder`: unused",
     "broker.port_taken": "the broker's port was taken; now `now`",

@@ -21,7 +21,7 @@ import typer
 from vigil import distribution
 from vigil.local import runfile, system
 from vigil.local.runfile import APART, PROCESSES, AlreadyRunning, RunFile
-from vigil.local.starting import in_words
+from vigil.local.startup import in_words
 from vigil.sdk.client import read_token
 from vigil.settings import config
 from vigil.settings.config import Settings

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -15,9 +16,9 @@ from tests.support.stack import running_broker, settings_of
 from vigil import runtime
 from vigil.broker import process as broker_module
 from vigil.errors import Unavailable
-from vigil.local import runfile, starting
+from vigil.local import runfile, startup
 from vigil.local.runfile import RunFile
-from vigil.local.starting import CPU_MIN_S, LOOKS_MIN, STILL_S, Start, Watched
+from vigil.local.startup import CPU_MIN_S, LOOKS_MIN, STILL_S, StartedService, StartProgress
 from vigil.local.up import Supervisor
 from vigil.observe.health import Health
 from vigil.runtime import Context
@@ -30,9 +31,13 @@ def told(*, ready: bool = False, position: int = 0) -> Health:
     return Health(service="memory", instance="i", pid=1, version="0", ready=ready, facts=facts)
 
 
-def stuck_after(*looks: Mapping[str, Watched], pause_s: float = STILL_S / 2) -> bool:
+def memory(**fields: Any) -> dict[str, StartedService]:
+    return {"memory": StartedService(**({"pid": 1} | fields))}
+
+
+def stuck_after(*looks: Mapping[str, StartedService], pause_s: float = STILL_S / 2) -> bool:
     """Whether a start counts as stuck that looked like that, each look `pause_s` later."""
-    start = Start(0.0)
+    start = StartProgress(0.0)
     for number, services in enumerate(looks, 1):
         start.look(services, number * pause_s)
     return start.is_still(len(looks) * pause_s)
@@ -41,15 +46,14 @@ def stuck_after(*looks: Mapping[str, Watched], pause_s: float = STILL_S / 2) -> 
 def test_what_moves_is_waited_for() -> None:
     """P-1: however slow it is, and whichever of it moves."""
     often = range(2 * LOOKS_MIN)
-    assert stuck_after(*({"memory": Watched(pid=1)} for _ in often))
-    assert not stuck_after(*({"memory": Watched(pid=1, cpu_s=n * CPU_MIN_S * 1.01)} for n in often))
-    assert not stuck_after(*({"memory": Watched(pid=1, health=told(position=n))} for n in often))
-    assert not stuck_after(*({"memory": Watched(pid=n)} for n in often))
+    assert stuck_after(*(memory() for _ in often))
+    assert not stuck_after(*(memory(cpu_s=n * CPU_MIN_S * 1.01) for n in often))
+    assert not stuck_after(*(memory(health=told(position=n)) for n in often))
+    assert not stuck_after(*(memory(pid=n) for n in often))
     # At rest, who answers takes some CPU as well.
-    idle = ({"memory": Watched(pid=1, cpu_s=n * CPU_MIN_S * 2, health=told())} for n in often)
-    assert stuck_after(*idle)
+    assert stuck_after(*(memory(cpu_s=n * CPU_MIN_S * 2, health=told()) for n in often))
     # Where looking itself takes long, the machine is busy.
-    assert not stuck_after(*({"memory": Watched(pid=1)} for _ in range(LOOKS_MIN // 2)))
+    assert not stuck_after(*(memory() for _ in range(LOOKS_MIN // 2)))
 
 
 class Slow:
@@ -94,8 +98,8 @@ async def test_what_serves_goes_on_while_something_else_is_stuck(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """P-1: told, with what it is at; and ready as soon as that is."""
-    monkeypatch.setattr(starting, "STILL_S", 0.0)
-    monkeypatch.setattr(starting, "LOOKS_MIN", 2)
+    monkeypatch.setattr(startup, "STILL_S", 0.0)
+    monkeypatch.setattr(startup, "LOOKS_MIN", 2)
     slow = Slow(monkeypatch)
     async with starting_up(tmp_path, without("gateway", "delivery")) as (supervisor, task, ready):
 
@@ -126,8 +130,8 @@ async def test_a_start_where_nothing_serves_and_nothing_moves_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """P-1: with what it was at."""
-    monkeypatch.setattr(starting, "STILL_S", 0.0)
-    monkeypatch.setattr(starting, "LOOKS_MIN", 2)
+    monkeypatch.setattr(startup, "STILL_S", 0.0)
+    monkeypatch.setattr(startup, "LOOKS_MIN", 2)
     Slow(monkeypatch)
     async with starting_up(tmp_path, without("delivery")) as (_, task, ready):
         await asyncio.wait({task}, timeout=60)

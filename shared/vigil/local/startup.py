@@ -22,7 +22,7 @@ CPU_MIN_S: Final = 0.1
 """So much CPU, in seconds, is more than waiting takes."""
 
 
-class Watched(msgspec.Struct, frozen=True, kw_only=True):
+class StartedService(msgspec.Struct, frozen=True, kw_only=True):
     """A service that is being started, as it looks at the moment."""
 
     pid: int = 0
@@ -42,7 +42,7 @@ class Watched(msgspec.Struct, frozen=True, kw_only=True):
     def at(self) -> str:
         """What it is at, in words.
 
-        >>> Watched().at, Watched(pid=7).at, Watched(ended="exit code 1").at
+        >>> StartedService().at, StartedService(pid=7).at, StartedService(ended="exit code 1").at
         ('waits for its turn', 'is being loaded', 'ended (exit code 1) and is started again')
         """
         if self.health is None:
@@ -55,11 +55,11 @@ class Watched(msgspec.Struct, frozen=True, kw_only=True):
         return f"isn't ready: {'; '.join(told)}" if told else "answers, and prepares its work"
 
 
-class Start:
+class StartProgress:
     """Follows a start.
 
-    >>> start = Start(now_s=0.0)
-    >>> start.look({"cortex": Watched(pid=7)}, 0.0), start.is_still(59.0)
+    >>> start = StartProgress(now_s=0.0)
+    >>> start.look({"cortex": StartedService(pid=7)}, 0.0), start.is_still(59.0)
     (True, False)
     """
 
@@ -69,7 +69,7 @@ class Start:
         self._seen: dict[str, tuple[int, str, Health | None]] = {}
         self._cpu_s: dict[str, float] = {}
 
-    def look(self, services: Mapping[str, Watched], now_s: float) -> bool:
+    def look(self, services: Mapping[str, StartedService], now_s: float) -> bool:
         """Take in how all look now; return whether anything moved."""
         self._looks += 1
         seen = {name: (one.pid, one.ended, one.health) for name, one in services.items()}
