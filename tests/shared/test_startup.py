@@ -15,8 +15,9 @@ from tests.support import timers
 from tests.support.stack import running_broker, settings_of
 from vigil import runtime
 from vigil.broker import process as broker_module
-from vigil.errors import Unavailable
+from vigil.errors import OutcomeUnknown, Unavailable
 from vigil.local import runfile, startup
+from vigil.local import up as up_module
 from vigil.local.runfile import RunFile
 from vigil.local.startup import CPU_MIN_S, LOOKS_MIN, STILL_S, StartedService, StartProgress
 from vigil.local.up import Supervisor
@@ -138,6 +139,30 @@ async def test_a_start_where_nothing_serves_and_nothing_moves_is_given_up(
         with pytest.raises(Unavailable, match=r"delivery isn't ready: reads 7 letters"):
             task.result()
         assert ready == []
+
+
+async def test_a_broker_that_is_slow_to_answer_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P-1: what is made on it at the start is made once more, and is the same."""
+    make, calls = up_module.provision, 0
+
+    async def late_once(*given: Any) -> None:
+        nonlocal calls
+        calls += 1
+        await make(*given)
+        if calls == 1:
+            raise OutcomeUnknown("the broker did not answer in time")
+
+    monkeypatch.setattr(up_module, "provision", late_once)
+    async with starting_up(tmp_path, without("delivery")) as (_, task, ready):
+
+        async def is_ready() -> bool:
+            assert not task.done(), task.exception()
+            return bool(ready)
+
+        await timers.until(is_ready, timeout_s=60)
+    assert calls == 2
 
 
 async def test_a_broker_that_has_much_to_read_is_waited_for(

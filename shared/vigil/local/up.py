@@ -33,6 +33,7 @@ from ..observe.health import HEALTH, Health
 from ..settings import credentials
 from ..settings.config import Settings
 from ..topology import SERVICES
+from ..worker.patience import AWAY, Patience, after_s
 from . import runfile
 from .home import connect_admin, ensure_token
 from .runfile import APART, Lock, RunFile
@@ -41,6 +42,8 @@ from .startup import StartedService, StartProgress, in_words
 
 log = structlog.get_logger("vigil.up")
 
+PREPARE_S: Final = 120.0
+"""How long our own broker may leave questions without an answer right after its start."""
 LOOK_S: Final = 0.05
 TELL_S: Final = 5.0
 """How often it's told at most what a start is at."""
@@ -86,7 +89,7 @@ class Supervisor:
             self._note(self._run)
             async with contextlib.AsyncExitStack() as stack:
                 url = await self._broker(stack)
-                await self._prepare(url)
+                await self._prepared(url)
                 self._note(msgspec.structs.replace(self._run, nats_url=url))
                 await self._services(url, on_ready)
         finally:
@@ -103,6 +106,12 @@ class Supervisor:
         await broker.start()
         broker.watch()
         return broker.url
+
+    async def _prepared(self, url: str) -> None:
+        """Make what is missing on the broker; ours, that just started, may be slow to answer."""
+        patience_s = 0.0 if self.settings.config.nats.url else PREPARE_S
+        patience = Patience(None, errors=AWAY, is_over=after_s(patience_s))
+        await patience.run(lambda: self._prepare(url))
 
     async def _prepare(self, url: str) -> None:
         admin = await connect_admin(self.settings, url)
