@@ -30,8 +30,8 @@ def test_a_new_machine_is_fine_but_for_a_model(tmp_path: Path) -> None:
     assert found.pop("sandbox")["state"] in ("ok", "warn")  # by what this machine can
     assert {name: c["state"] for name, c in found.items()} == {
         "python": "ok", "services": "ok", "config": "ok", "broker": "ok", "home": "ok",
-        "secrets": "ok", "disk": "ok", "model": "warn", "port": "ok", "token": "warn",
-        "memory": "ok",
+        "secrets": "ok", "disk": "ok", "zones": "ok", "model": "warn", "port": "ok",
+        "token": "warn", "memory": "ok",
     }  # fmt: skip
     assert "2.15" in found["broker"]["found"]
     assert not cli.home.exists()

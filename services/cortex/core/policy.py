@@ -17,6 +17,8 @@ from vigil.grants.rule import Standing
 from vigil.settings.hours import NEVER, UNENDING
 from vigil.tasks.lifecycle import ReadTask
 from vigil.teams import Teams
+from vigil.zones.database import zone_named
+from vigil.zones.wall import instant_of
 
 from ..profiles import profile_of
 from .context.sight import Sight
@@ -136,7 +138,7 @@ def limited(policy: Policy, start: Start | None) -> Policy:
 class Hours(msgspec.Struct, frozen=True, kw_only=True):
     """A person's clock: their zone, their quiet hours, the hour of their digest, their pause."""
 
-    zone: ZoneInfo = ZoneInfo("UTC")
+    zone: ZoneInfo = zone_named("UTC")
     quiet: tuple[time, time] | None = None
     digest: time = time(8)
     pause: datetime | None = None
@@ -215,11 +217,11 @@ def quiet_until(now: datetime, hours: tuple[time, time] | None, zone: ZoneInfo) 
     """Return the end of the quiet hours that `now` lies in, or None.
 
     The start is part of them, the end isn't; they may wrap midnight; equal ends mean always
-    awake. Wall times that a clock change skips or repeats follow the zone's own rules.
+    awake. Where the clocks skip their end it is when they have gone on.
 
     >>> from datetime import UTC
     >>> at = datetime(2026, 1, 5, 23, 30, tzinfo=UTC)
-    >>> quiet_until(at, (time(22), time(7)), ZoneInfo("UTC")).isoformat()
+    >>> quiet_until(at, (time(22), time(7)), zone_named("UTC")).isoformat()
     '2026-01-06T07:00:00+00:00'
     """
     if hours is None or hours[0] == hours[1]:
@@ -235,7 +237,7 @@ def quiet_until(now: datetime, hours: tuple[time, time] | None, zone: ZoneInfo) 
         day = local.date() + timedelta(days=1) if wall >= start else local.date()
     if not is_quiet:
         return None
-    ends_at = datetime.combine(day, end, tzinfo=zone).astimezone(now.tzinfo)
+    ends_at = instant_of(datetime.combine(day, end), zone).astimezone(now.tzinfo)
     return ends_at if ends_at > now else None
 
 
@@ -245,10 +247,12 @@ def next_at(now: datetime, wall: time, zone: ZoneInfo) -> datetime:
 
     >>> from datetime import UTC
     >>> at = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
-    >>> next_at(at, time(8), ZoneInfo("UTC")).isoformat()
+    >>> next_at(at, time(8), zone_named("UTC")).isoformat()
     '2026-01-06T08:00:00+00:00'
     """
     today = now.astimezone(zone).date()
     days = (today + timedelta(days=ahead) for ahead in (0, 1, 2))
-    instants = (datetime.combine(day, wall, tzinfo=zone).astimezone(now.tzinfo) for day in days)
+    instants = (
+        instant_of(datetime.combine(day, wall), zone).astimezone(now.tzinfo) for day in days
+    )
     return next(at for at in instants if at > now)

@@ -20,6 +20,7 @@ from vigil.contracts.board import BoardBulletin
 from vigil.contracts.board.bulletin import whole
 from vigil.memory.questions import Hit
 from vigil.preferences.shown import shown
+from vigil.zones.database import zone_named
 
 from ..core.profile import TemplateRow
 from .identity import Identity
@@ -167,7 +168,7 @@ class Prompts:
 
 
 def _variables(situation: Situation) -> dict[str, Any]:
-    zone = ZoneInfo(situation.timezone)
+    zone = zone_named(situation.timezone)
     items = sorted(situation.follow_ups.items(), key=lambda item: (item[1].fire_at, item[0]))
     return {
         "now_utc": instant(situation.now, UTC),
@@ -226,7 +227,7 @@ def instant(at: datetime, zone: Any) -> str:
 def day(at: datetime, zone: Any) -> str:
     """Write the day of an instant in a zone.
 
-    >>> day(datetime(2026, 11, 20, 23, 34, 5, tzinfo=UTC), ZoneInfo("Asia/Tokyo"))
+    >>> day(datetime(2026, 11, 20, 23, 34, 5, tzinfo=UTC), zone_named("Asia/Tokyo"))
     '2026-11-21'
     """
     return _local(at, zone).date().isoformat()

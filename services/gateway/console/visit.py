@@ -13,6 +13,7 @@ from fastapi import Request
 from vigil.settings.tokens import Principal
 from vigil.subjects import SessionKey
 from vigil.teams import may_act
+from vigil.zones.database import zone_named
 
 from ..edge import Edge
 from ..http.problem import Problem
@@ -53,7 +54,7 @@ class Visit:
 
     @property
     def zone(self) -> ZoneInfo:
-        return ZoneInfo(self.person.timezone)
+        return zone_named(self.person.timezone)
 
     def named(self, name: str) -> str:
         """Return what the page's path names, as one segment of a path of the API."""

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from ..errors import ConfigError
-from ..settings.hours import zone_of
 from ..settings.sections import Person
+from ..zones.database import refusal_of
 
 _LOCALE: Final = re.compile(r"([a-z]{2,3})(?:_([A-Z]{2}))?(?:[.@].*)?", re.ASCII)
 _ZONES: Final = "zoneinfo/"
@@ -27,18 +26,9 @@ def zone(environ: Mapping[str, str], etc: Path = Path("/etc")) -> str:
     ('Europe/Berlin', 'UTC')
     """
     for name in (environ.get("TZ", "").removeprefix(":"), _written(etc), _linked(etc)):
-        if name and is_zone(name):
+        if name and not refusal_of(name):
             return name
     return "UTC"
-
-
-def is_zone(name: str) -> bool:
-    """Whether that is an IANA time zone."""
-    try:
-        zone_of(Person(timezone=name))
-    except ConfigError:
-        return False
-    return True
 
 
 def _written(etc: Path) -> str:

@@ -28,7 +28,7 @@ from .checks import check_agent, check_mcp, check_watch
 from .cortex import BulletinSection, Cortex
 from .grants import GrantSection
 from .grants import mistakes as grant_mistakes
-from .hours import PARSED
+from .hours import PARSED, check_zone
 from .memory import MemorySection, MindSection
 from .models import ModelRow
 from .models.caps import Caps
@@ -335,6 +335,7 @@ def _check(raw: dict[str, Any]) -> list[str]:
     try:
         config = read(raw)
         for person in (config.person, *config.people.values()):
+            check_zone(person.timezone)
             for parse in PARSED.values():
                 parse(person)
             check_part("home_thread", person.home_thread)

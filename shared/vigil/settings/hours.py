@@ -8,6 +8,8 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from ..errors import ConfigError
+from ..zones.database import refusal_of, zone_named
+from ..zones.wall import instant_of
 from .sections import Person
 
 PAUSED: Final = "on"
@@ -20,9 +22,15 @@ UNENDING: Final = datetime(9999, 1, 1, tzinfo=UTC)
 def zone_of(person: Person) -> ZoneInfo:
     """Return the person's time zone. Raises: ConfigError."""
     try:
-        return ZoneInfo(person.timezone)
-    except (KeyError, ValueError, OSError) as error:
-        raise ConfigError(f"timezone {person.timezone!r} is not an IANA time zone") from error
+        return zone_named(person.timezone)
+    except KeyError as error:
+        raise ConfigError(f"timezone {refusal_of(person.timezone)}") from error
+
+
+def check_zone(name: str) -> None:
+    """Raises: ConfigError: that is no name of a zone that may be set."""
+    if reason := refusal_of(name):
+        raise ConfigError(f"timezone {reason}")
 
 
 def wall_time(text: str) -> time:
@@ -81,7 +89,7 @@ def pause_of(person: Person) -> datetime | None:
         return UNENDING if person.pause else None
     try:
         at = datetime.fromisoformat(person.pause.strip())
-        return (at if at.tzinfo else at.replace(tzinfo=zone_of(person))).astimezone(UTC)
+        return at.astimezone(UTC) if at.tzinfo else instant_of(at, zone_of(person))
     except (ValueError, OverflowError) as error:
         raise ConfigError(
             f"pause {person.pause!r}: expected an instant as 2026-12-01T08:00, or 'on' ({error})"

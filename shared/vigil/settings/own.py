@@ -19,6 +19,7 @@ from ..bus.kv import KeyValue
 from ..contracts import SOCKET, Instant
 from ..errors import ConfigError, InvalidInput
 from ..subjects import token_of
+from ..zones.database import refusal_of
 from .hours import PARSED, pause_of
 from .sections import LANGUAGE, Person
 
@@ -160,6 +161,8 @@ def changed(
     Raises:
         InvalidInput: a value can't be used; it names the field.
     """
+    if reason := refusal_of(wanted.get("timezone") or "UTC"):
+        raise InvalidInput("timezone", reason)
     at = now if found.own is None else max(now, found.own.at + timedelta(microseconds=1))
     before = over(configured, found.own)
     kept = {

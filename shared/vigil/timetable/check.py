@@ -28,7 +28,7 @@ from ..settings.config import Config
 from ..skills.form import check_name as check_skill_name
 from ..subjects import SessionKey, check_part
 from ..tasks.check import check_text
-from .schedule import END, INTERVAL_S_MAX, INTERVAL_S_MIN, check_cron, hours_of, zone_of
+from .schedule import END, INTERVAL_S_MAX, INTERVAL_S_MIN, check_cron, check_zone, hours_of
 from .watched import check_watched
 
 NAME_LENGTH_MAX: Final = 100
@@ -54,7 +54,7 @@ def check(row: TimetableRow) -> TimetableRow:
     check_schedule(row.schedule)
     if isinstance(row.schedule, OnceSchedule) and row.schedule.at < row.scheduled_at:
         raise InvalidInput("at", f"{row.schedule.at.isoformat()} is over: it would never be due")
-    zone_of(row.zone)
+    check_zone(row.zone)
     hours_of(row.active_hours)
     _check_range("grace_s", row.grace_s or 0, 0, GRACE_S_MAX)
     _check_range("jitter_s", row.jitter_s, 0, JITTER_S_MAX)

@@ -30,6 +30,7 @@ from ..contracts.board import (
 )
 from ..errors import InvalidInput
 from ..settings.hours import span_of as hours_span_of
+from ..zones.database import refusal_of, zone_named
 
 RUNS_MAX: Final = 100
 """Missed instants that are known one by one; of those before there is a count."""
@@ -78,7 +79,7 @@ def check_cron(expression: str, zone: str) -> None:
     Traceback (most recent call last):
     vigil.errors.InvalidInput: expression: '0 9 30 2 *' is no cron expression: Bad day-of-month
     """
-    zone_of(zone)
+    check_zone(zone)
     if len(expression) > EXPRESSION_LENGTH_MAX:
         raise InvalidInput("expression", f"must have at most {EXPRESSION_LENGTH_MAX} characters")
     schedule = CronSchedule(expression=expression, zone=zone)
@@ -86,16 +87,22 @@ def check_cron(expression: str, zone: str) -> None:
         raise InvalidInput("expression", f"{expression!r} is never due")
 
 
+def check_zone(name: str) -> None:
+    """Raises: InvalidInput: that is no name of a zone that a row may have."""
+    if reason := refusal_of(name):
+        raise InvalidInput("zone", reason)
+
+
 def zone_of(name: str) -> ZoneInfo:
-    """Return a zone by its IANA name.
+    """Return the zone of a row that is there.
 
     Raises:
         InvalidInput: there is none of that name.
     """
     try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError) as error:
-        raise InvalidInput("zone", f"{name[:100]!r} is no IANA time zone") from error
+        return zone_named(name)
+    except KeyError as error:
+        raise InvalidInput("zone", refusal_of(name)) from error
 
 
 def upcoming(row: TimetableRow, after: datetime, ledger: Ledger = NEW) -> Iterator[datetime]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -32,6 +31,7 @@ from vigil.goals.lifecycle import ReadGoal
 from vigil.grants.rule import Standing
 from vigil.settings.hours import NEVER
 from vigil.tasks.lifecycle import ReadTask
+from vigil.zones.database import zone_named
 
 from ...thought.accounts import Notice
 from ...thought.model import ModelAnswer, ModelError
@@ -149,7 +149,7 @@ def moment_of(seen: SeenMoment, tools: Mapping[str, Tool]) -> Moment:
     hours = Hours()
     if (kept := seen.hours) is not None:
         hours = Hours(
-            zone=ZoneInfo(kept.zone), quiet=kept.quiet, digest=kept.digest, pause=kept.pause
+            zone=zone_named(kept.zone), quiet=kept.quiet, digest=kept.digest, pause=kept.pause
         )
     return moment_at(
         seen.now,

@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import Final
 from zoneinfo import ZoneInfo
 
+from vigil.zones.database import zone_named
+
 from ...thought.model import Situation
 from .reply import CALLS_MAX, LISTED_MAX, Reply
 
@@ -39,7 +41,7 @@ def pending(situation: Situation) -> str:
     ids = _ordered(situation)
     if not ids:
         return "Nothing is pending."
-    zone = ZoneInfo(situation.timezone)
+    zone = zone_named(situation.timezone)
     lines = [
         f"- {_label(situation, i)} ({i}): {_when(situation.follow_ups[i].fire_at, zone)}"
         for i in ids[:LISTED_MAX]

@@ -26,6 +26,7 @@ from vigil.sdk.client import read_token
 from vigil.settings import config
 from vigil.settings.config import Settings
 from vigil.settings.sections import LANGUAGE, Person
+from vigil.zones.database import refusal_of
 
 from .. import exits, options, output, tables
 from ..tables import Result
@@ -128,8 +129,8 @@ def first_person(*, is_asked: bool) -> Person:
 
 
 def _zone(text: str) -> str:
-    if not system.is_zone(text):
-        raise typer.BadParameter("no IANA time zone; for example: Europe/Berlin")
+    if reason := refusal_of(text):
+        raise typer.BadParameter(reason)
     return text
 
 

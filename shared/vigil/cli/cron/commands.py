@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, Final
-from zoneinfo import ZoneInfo
 
 import typer
 
@@ -15,6 +14,7 @@ from vigil.contracts.board import (
     SlotState,
 )
 from vigil.sdk.client import Client
+from vigil.zones.database import zone_named
 
 from .. import exits, options, output, prefixes, tables
 from ..exact import exact
@@ -79,7 +79,7 @@ def _next(one: Mapping[str, Any]) -> str:
     >>> _next({"zone": "Europe/Berlin", "next_at": ["2026-11-24T08:00:00Z"]})
     'Tue 2026-11-24 09:00:00 (Europe/Berlin)'
     """
-    zone = ZoneInfo(one["zone"])
+    zone = zone_named(one["zone"])
     found = [datetime.fromisoformat(at).astimezone(zone) for at in one["next_at"]]
     days = ", ".join(f"{at:%a %Y-%m-%d %H:%M:%S}" for at in found)
     return f"{days} ({one['zone']})" if days else ""

@@ -33,7 +33,7 @@ from vigil.settings.config import Settings
 from .. import exits, output
 from ..admin import operator
 from ..tables import Result
-from . import channels, memory, models, sandbox, search, teams
+from . import channels, memory, models, sandbox, search, teams, zones
 
 if TYPE_CHECKING:
     from vigil.bus.bus import Bus
@@ -275,6 +275,7 @@ CHECKS: Final[dict[str, channels.Look]] = {
     "secrets": credential_files,
     "disk": disk,
     "log": log_whole,
+    "zones": zones.zones,
     "model": models.model,
     "port": port,
     "token": token,
@@ -286,5 +287,5 @@ CHECKS: Final[dict[str, channels.Look]] = {
     "sandbox": sandbox.sandbox,
 }
 """What is looked at where there is a configuration, by the name that is shown, in that order."""
-GLANCES: Final = ("config", "home", "secrets", "disk")
+GLANCES: Final = ("config", "home", "secrets", "disk", "zones")
 """Those of them that start no program, ask nobody, and hold wherever a service runs."""

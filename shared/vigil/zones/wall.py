@@ -1,0 +1,42 @@
+"""Which instant it is when the clocks on the walls of a zone show a time. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+
+def instant_of(wall: datetime, zone: ZoneInfo) -> datetime:
+    """Return the instant (aware UTC) at which a zone's clocks show that time.
+
+    What they show twice in autumn is meant the first time; what they skip in spring is as soon as
+    they have gone on, as with a row of the timetable.
+
+    >>> from vigil.zones.database import zone_named
+    >>> berlin = zone_named("Europe/Berlin")
+    >>> str(instant_of(datetime(2026, 12, 1, 9), berlin))
+    '2026-12-01 08:00:00+00:00'
+    >>> str(instant_of(datetime(2026, 10, 25, 2, 30), berlin))
+    '2026-10-25 00:30:00+00:00'
+    >>> str(instant_of(datetime(2026, 3, 29, 2, 30), berlin))
+    '2026-03-29 01:00:00+00:00'
+
+    Args:
+        wall: naive.
+
+    Raises:
+        OverflowError: that is beyond the calendar.
+    """
+    late = wall.replace(tzinfo=zone, fold=0).astimezone(UTC)
+    if late.astimezone(zone).replace(tzinfo=None, fold=0) == wall.replace(fold=0):
+        return late
+    # Reckoned by the clock of after the change it's before it, by that of before it's after it.
+    first = wall.replace(tzinfo=zone, fold=1, microsecond=0).astimezone(UTC)
+    before = first.astimezone(zone).utcoffset()
+    seconds = range(int((late - first).total_seconds()) + 1)
+
+    def has_changed(after_s: int) -> bool:
+        return (first + timedelta(seconds=after_s)).astimezone(zone).utcoffset() != before
+
+    return first + timedelta(seconds=bisect_left(seconds, True, key=has_changed))
