@@ -54,6 +54,14 @@ async def test_a_row_is_made_changed_looked_over_and_exported(tmp_path: Path) ->
         await ann("edit", "briefing", "--latest", "1h")
         assert "or as its runs choose: 5 min to 1 h after they end" in (await ann())[0]
         await ann("remove", "mend")
+        year = clock.now().year + 1
+        nine = ("add", "nine", "Look", "--at", f"{year}-12-01T09:00")
+        told = "".join(await ann(*nine, "--zone", "America/New_York"))
+        assert f"{year}-12-01 09:00:00 (America/New_York); next: " in told
+        listed = json.loads((await ann("--json"))[0])["rows"]
+        (once,) = [one for one in listed if one["name"] == "nine"]
+        assert once["next_at"] == [f"{year}-12-01T14:00:00Z"]
+        await ann("remove", "nine")
         await ann("pause", "briefing")
         assert "All is well" in (await ann("doctor"))[1]
         assert "SUMMARY" not in (await ann("export"))[0]

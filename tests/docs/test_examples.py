@@ -8,7 +8,7 @@ import textwrap
 from pathlib import Path
 
 from vigil.settings import config
-from vigil.timetable.schedule import check_cron
+from vigil.timetable.instants.cron import check_cron
 
 DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"(?:^    .*\n|^\n(?=    ))+", re.MULTILINE)

@@ -42,6 +42,12 @@ async def gate(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gate]:
         ({"interval_s": None, "cron": "0 9 31 2 *"}, "expression"),
         ({"interval_s": None, "cron": "0 9 * * *", "zone": "Mars/Phobos"}, "zone"),
         ({"zone": "../etc/passwd"}, "zone"),
+        ({"zone": "europe/berlin"}, "did you mean Europe/Berlin?"),
+        ({"zone": "localtime"}, "zone"),
+        ({"interval_s": None, "cron": "*/90 * * * *"}, "--every 90m"),
+        ({"interval_s": None, "at": "tomorrow"}, "at"),
+        ({"interval_s": None, "at": "2020-01-01T09:00"}, "at"),
+        ({"interval_s": None, "at": "0001-01-01T00:00", "zone": "Asia/Tokyo"}, "at"),
         ({"active_hours": "9 to 5"}, "active_hours"),
         ({"active_hours": "09:00Z-17:00Z"}, "active_hours"),
         ({"active_hours": "09:00-17:00+02:00"}, "active_hours"),
@@ -98,6 +104,28 @@ async def test_what_is_odd_but_right_is_taken(gate: Gate) -> None:
     assert (same.status_code, same.json()["field"]) == (422, "name")
     renamed = await bea.patch(f"{PATH}/{leap['id']}", json={"name": "night"})
     assert (renamed.status_code, renamed.json()["field"]) == (422, "name")
+
+
+async def test_a_time_without_an_offset_is_on_the_clocks_of_the_zone_or_of_the_person(
+    gate: Gate,
+) -> None:
+    """Issue 32: it was UTC, even beside a zone."""
+    ivy = await gate.person("ivy")
+    await ivy.patch("/api/person", json={"timezone": "Asia/Tokyo"})
+    year = datetime.now(UTC).year + 1
+    nine = f"{year}-12-01T09:00"
+    wanted = {"name": "a", "prompt": "Look", "at": nine, "zone": "America/New_York"}
+    there = (await ivy.post(PATH, json=wanted)).json()
+    assert there["next_at"] == [f"{year}-12-01T14:00:00Z"]
+    assert there["when"] == f"once, at {year}-12-01 09:00:00 (America/New_York)"
+    here = (await ivy.post(PATH, json={"name": "b", "prompt": "Look", "at": nine})).json()
+    assert here["next_at"] == [f"{year}-12-01T00:00:00Z"]
+    exact = {"name": "c", "prompt": "Look", "at": f"{nine}+01:00"}
+    assert (await ivy.post(PATH, json=exact)).json()["next_at"] == [f"{year}-12-01T08:00:00Z"]
+    moved = await ivy.patch(f"{PATH}/{there['id']}", json={"zone": "Europe/Berlin"})
+    assert moved.json()["next_at"] == [f"{year}-12-01T08:00:00Z"]
+    later = await ivy.patch(f"{PATH}/{there['id']}", json={"at": f"{year}-12-01T10:30"})
+    assert later.json()["next_at"] == [f"{year}-12-01T09:30:00Z"]
 
 
 async def test_there_are_at_most_100(gate: Gate) -> None:

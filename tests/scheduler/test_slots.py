@@ -231,6 +231,20 @@ def test_a_daily_row_is_due_once_every_day_of_the_year(zone: str) -> None:
         assert days == [start.date() + timedelta(days=n) for n in range(365)]
 
 
+def test_a_time_on_clocks_is_reckoned_by_the_rules_of_today_and_is_due_once() -> None:
+    """Issue 32: a zone's law changed after it was set, or the database that knew of it came."""
+    by_old_rules = at(17, day=10)
+    once = OnceSchedule(at=by_old_rules, wall="2026-12-01T09:00:00", zone="America/Vancouver")
+    nine = datetime(2026, 12, 1, 16, tzinfo=UTC)
+    vancouver = row(once)
+    assert decide.next_at(vancouver, Ledger(), START) == nine
+    assert decisions([Revised(vancouver)], Ledger(), nine - timedelta(seconds=1)) == []
+    (begun,) = decisions([Revised(vancouver)], Ledger(), nine)
+    assert (begun.state, begun.due_at) == ("running", nine)
+    for through in (nine, nine - timedelta(hours=1)):
+        assert decide.next_at(vancouver, Ledger(through=through), nine) is None
+
+
 # ---------------------------------------------------------------- whatever happens
 
 

@@ -21,6 +21,7 @@ from vigil.contracts.board import (
     CronWork,
     CycleLedger,
     Ledger,
+    OnceSchedule,
     OpenRun,
 )
 
@@ -87,6 +88,14 @@ CHOSEN: Final = replace(
     work=replace(ROW.work, prompt="", skill="draw-charts"),
     schedule=ChosenSchedule(interval_s=3600, soonest_s=600, latest_s=86_400),
 )
+ONCE: Final = replace(
+    ROW,
+    schedule=OnceSchedule(
+        at=datetime(2026, 12, 1, 16, tzinfo=UTC),
+        wall="2026-12-01T09:00:00",
+        zone="America/Vancouver",
+    ),
+)
 FOLLOWING: Final = replace(ROW, schedule=AfterSchedule(row="2" * 32, on="any"))
 FOLLOWED: Final = replace(
     SLOT,
@@ -118,6 +127,10 @@ SAMPLES: Final[dict[str, tuple[Any, Any]]] = {
     "board.row.chosen": (
         contracts.decode_board,
         BoardEntry(entity=CHOSEN, turn_seq=0, at=AT, change=Change(by="ann")),
+    ),
+    "board.row.once": (
+        contracts.decode_board,
+        BoardEntry(entity=ONCE, turn_seq=0, at=AT, change=Change(by="ann")),
     ),
     "board.row.after": (
         contracts.decode_board,

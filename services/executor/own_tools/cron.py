@@ -32,10 +32,11 @@ from vigil.timetable.check import (
     check_name,
 )
 from vigil.timetable.edit import changed, schedule_of
+from vigil.timetable.instants.cron import EXPRESSION_LENGTH_MAX
 from vigil.timetable.ledger import begun, is_busy
 from vigil.timetable.log import Placed, SlotLog
 from vigil.timetable.offers import check_skill, check_watch
-from vigil.timetable.schedule import EXPRESSION_LENGTH_MAX, told_of, words_of
+from vigil.timetable.schedule import told_of, words_of
 from vigil.timetable.watched import COMMAND_LENGTH_MAX, wanted_watch
 from vigil.timetable.watched import words_of as words_of_watch
 
@@ -88,7 +89,15 @@ class Cron(Arguments, frozen=True, kw_only=True):
     interval_s: int | None = None
     soonest_s: int | None = None
     latest_s: int | None = None
-    at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    at: (
+        Annotated[
+            str,
+            msgspec.Meta(
+                max_length=40, description="2026-12-01T09:00 on the clocks of zone; or with offset"
+            ),
+        ]
+        | None
+    ) = None
     after: (
         Annotated[str, msgspec.Meta(max_length=200, description="Name or id of a job")] | None
     ) = None

@@ -50,7 +50,8 @@ class RowBody(RequestBody, frozen=True, kw_only=True, rename={"agent_id": "agent
     """With `interval_s`: its runs may choose when the next is, from so long after their end on."""
     latest_s: int | None = None
     """The same: and at most so long after."""
-    at: Instant | None = None
+    at: str = ""
+    """An instant, as `2026-12-01T08:00Z`, or a time on the clocks of `zone`: `2026-12-01T09:00`."""
     after: str = ""
     """The id of a row, of the same agent: due at each end of a run of that, with its result."""
     after_on: ChainOn | None = None
@@ -92,7 +93,7 @@ class RowChange(RequestBody, frozen=True, kw_only=True):
     interval_s: int | None = None
     soonest_s: int | None = None
     latest_s: int | None = None
-    at: Instant | None = None
+    at: str | None = None
     after: str | None = None
     after_on: ChainOn | None = None
     zone: str | None = None

@@ -27,6 +27,7 @@ from vigil.contracts.board import (
 )
 from vigil.timetable import chain, reasons, schedule
 from vigil.timetable.chain import RunEnd
+from vigil.timetable.instants.cron import END
 from vigil.timetable.ledger import LOST_AFTER, ended, is_busy, session_of
 from vigil.timetable.schedule import Due, is_active
 
@@ -274,7 +275,7 @@ def next_at(
     if isinstance(row.schedule, AfterSchedule):
         if row.misfire == "all" and is_busy(row, ledger):
             return None
-        following = next(iter(_due(row, ledger, ends, schedule.END).newest), None)
+        following = next(iter(_due(row, ledger, ends, END).newest), None)
     else:
         since = row.scheduled_at - timedelta(microseconds=1)
         after = since if ledger.through is None else max(since, ledger.through)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from vigil.errors import InvalidInput
+from vigil.zones.database import zone_named
+from vigil.zones.wall import instant_of
 
 _SPAN: Final = re.compile(r"(\d{1,6})\s*([smhdw])")
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -57,24 +60,34 @@ def seconds(option: str, text: str | None) -> int | None:
     return int(text)
 
 
-def until(option: str, text: str | None, now: datetime) -> datetime | None:
-    """Return the instant to come that `text` names: as `moment`, but `7d` is in a week.
+def until(option: str, text: str | None, now: datetime, zone: Callable[[], str]) -> datetime | None:
+    """Return the instant to come that `text` names: `7d` is in a week, and what says nothing of a
+    zone is on the person's clocks.
+
+    Args:
+        zone: asks for the name of the person's zone, where that matters.
 
     Raises:
         InvalidInput: naming the option.
 
-    >>> str(until("--expires", "2d", datetime(2026, 11, 20, tzinfo=UTC)))
+    >>> now = datetime(2026, 11, 20, tzinfo=UTC)
+    >>> str(until("--expires", "2d", now, lambda: "Asia/Tokyo"))
     '2026-11-22 00:00:00+00:00'
+    >>> str(until("--expires", "2026-12-01", now, lambda: "Asia/Tokyo"))
+    '2026-11-30 15:00:00+00:00'
     """
     if text is None:
         return None
     found = moment(option, text, now)
-    return now + (now - found) if _SPAN.fullmatch(text.strip()) else found
+    if _SPAN.fullmatch(text.strip()):
+        return now + (now - found)
+    given = datetime.fromisoformat(text.strip())
+    return found if given.tzinfo else instant_of(given, zone_named(zone()))
 
 
 def end(option: str, text: str, now: datetime) -> str:
     """Return the instant to come that `text` names, if it's from now: `2d`; else the text itself,
-    which the server reads in the person's time zone.
+    which the server reads, in the zone that is named or the person's.
 
     Raises:
         InvalidInput: naming the option.
@@ -82,7 +95,7 @@ def end(option: str, text: str, now: datetime) -> str:
     >>> end("--pause", "2d", datetime(2026, 11, 20, tzinfo=UTC))
     '2026-11-22T00:00:00+00:00'
     """
-    found = (
-        until(option, text, now.replace(microsecond=0)) if _SPAN.fullmatch(text.strip()) else None
-    )
-    return text if found is None else found.isoformat()
+    if not _SPAN.fullmatch(text.strip()):
+        return text
+    now = now.replace(microsecond=0)
+    return (now + (now - moment(option, text, now))).isoformat()

@@ -28,7 +28,9 @@ from ..settings.config import Config
 from ..skills.form import check_name as check_skill_name
 from ..subjects import SessionKey, check_part
 from ..tasks.check import check_text
-from .schedule import END, INTERVAL_S_MAX, INTERVAL_S_MIN, check_cron, check_zone, hours_of
+from .instants.cron import END, check_cron
+from .instants.once import check_zone
+from .schedule import INTERVAL_S_MAX, INTERVAL_S_MIN, hours_of
 from .watched import check_watched
 
 NAME_LENGTH_MAX: Final = 100
@@ -52,9 +54,9 @@ def check(row: TimetableRow) -> TimetableRow:
     if not name.strip() or not name.isprintable():
         raise InvalidInput("name", "must be one line that says something")
     check_schedule(row.schedule)
+    check_zone(row.zone)
     if isinstance(row.schedule, OnceSchedule) and row.schedule.at < row.scheduled_at:
         raise InvalidInput("at", f"{row.schedule.at.isoformat()} is over: it would never be due")
-    check_zone(row.zone)
     hours_of(row.active_hours)
     _check_range("grace_s", row.grace_s or 0, 0, GRACE_S_MAX)
     _check_range("jitter_s", row.jitter_s, 0, JITTER_S_MAX)

@@ -19,6 +19,7 @@ from ..contracts.board import (
     Schedule,
 )
 from ..errors import InvalidInput
+from .instants.once import once
 
 PLAIN: Final = (
     "name",
@@ -45,6 +46,7 @@ def schedule_of(wanted: Mapping[str, Any], zone: str) -> Schedule:
     Args:
         wanted: one of `cron`, `interval_s`, `at` and `after` (the id of a row); with `interval_s`
             also `soonest_s` and `latest_s`, with `after` also `after_on`.
+        zone: of a cron expression, and of an `at` that is a time on clocks.
 
     Raises:
         InvalidInput: that is none of them, or more than one.
@@ -60,8 +62,8 @@ def schedule_of(wanted: Mapping[str, Any], zone: str) -> Schedule:
         given.append(CronSchedule(expression=cron.strip(), zone=zone))
     if interval_s is not None:
         given.append(_every(interval_s, wanted.get("soonest_s"), wanted.get("latest_s")))
-    if at is not None:
-        given.append(OnceSchedule(at=at))
+    if at:
+        given.append(OnceSchedule(at=at) if isinstance(at, datetime) else once(at, zone))
     if after:
         given.append(AfterSchedule(row=after, on=wanted.get("after_on") or "success"))
     if len(given) != 1:
@@ -83,6 +85,19 @@ def _every(
         soonest_s=interval_s if soonest_s is None else soonest_s,
         latest_s=interval_s if latest_s is None else latest_s,
     )
+
+
+def _by_clocks_of(schedule: Schedule, zone: str) -> Schedule:
+    """Return a schedule on the clocks of that zone; one that goes by none as it is."""
+    if zone == getattr(schedule, "zone", zone):
+        return schedule
+    match schedule:
+        case CronSchedule():
+            return replace(schedule, zone=zone)
+        case OnceSchedule(wall=wall) if wall:
+            return once(wall, zone)
+        case _:
+            return schedule
 
 
 def _whole(schedule: Schedule, given: dict[str, Any]) -> dict[str, Any]:
@@ -118,8 +133,8 @@ def changed(row: TimetableRow, wanted: Mapping[str, Any], now: datetime) -> Time
     if of_schedule:
         whole = _whole(row.schedule, of_schedule)
         after = replace(after, schedule=schedule_of(whole, after.zone))
-    elif isinstance(after.schedule, CronSchedule):
-        after = replace(after, schedule=replace(after.schedule, zone=after.zone))
+    else:
+        after = replace(after, schedule=_by_clocks_of(after.schedule, after.zone))
     is_resumed = after.is_enabled and not row.is_enabled
     if after.schedule != row.schedule or is_resumed:
         after = replace(after, scheduled_at=now)

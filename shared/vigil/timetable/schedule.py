@@ -1,8 +1,6 @@
 """When a schedule is due, and in which hours a row may run (SPEC J-4). Pure.
 
-Cron expressions mean what Debian's cron makes of them. A fixed hour that a zone's clocks skip is
-due as soon as they have gone on, and one that they pass twice is due the first time, so a daily row
-is due once every day; what recurs within the hour goes on at its own pace.
+What cron expressions come to, and what becomes of them where clocks change, is in `instants`.
 """
 
 from __future__ import annotations
@@ -12,9 +10,6 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, time, timedelta
 from itertools import islice, takewhile
 from typing import Final, NamedTuple
-from zoneinfo import ZoneInfo
-
-from cronsim import CronSim, CronSimError
 
 from ..contracts import (
     TimetableRow,
@@ -30,30 +25,20 @@ from ..contracts.board import (
 )
 from ..errors import InvalidInput
 from ..settings.hours import span_of as hours_span_of
-from ..zones.database import refusal_of, zone_named
+from .instants import cron
+from .instants.cron import END, simulated
+from .instants.once import instant_of_once, zone_of
 
 RUNS_MAX: Final = 100
 """Missed instants that are known one by one; of those before there is a count."""
 COUNTED_MAX: Final = 10_000
 """Instants that are counted; more are said to be at least so many. 10 µs each (cronsim 2.8)."""
-NICKNAMES: Final = {
-    "@yearly": "0 0 1 1 *",
-    "@annually": "0 0 1 1 *",
-    "@monthly": "0 0 1 * *",
-    "@weekly": "0 0 * * 0",
-    "@daily": "0 0 * * *",
-    "@midnight": "0 0 * * *",
-    "@hourly": "0 * * * *",
-}
 INTERVAL_S_MIN: Final = 1
 INTERVAL_S_MAX: Final = 366 * 86_400
 GRACE_S_MIN: Final = 120
 GRACE_S_MAX: Final = 7200
 INSTANTS_SHOWN: Final = 5
 """How many of the next instants of a row are told, to people and models."""
-EXPRESSION_LENGTH_MAX: Final = 200
-END: Final = datetime(9990, 1, 1, tzinfo=UTC)
-"""The calendar ends a little later, and zones are ahead of UTC."""
 NEW: Final = Ledger()
 """Of a row of which nothing is decided yet."""
 
@@ -71,40 +56,6 @@ class Due(NamedTuple):
     """The last of those."""
 
 
-def check_cron(expression: str, zone: str) -> None:
-    """Raises: InvalidInput: there is no such zone, it is no expression, or it is never due.
-
-    >>> check_cron("0 9 * * 1-5", "Europe/Berlin")
-    >>> check_cron("0 9 30 2 *", "Europe/Berlin")
-    Traceback (most recent call last):
-    vigil.errors.InvalidInput: expression: '0 9 30 2 *' is no cron expression: Bad day-of-month
-    """
-    check_zone(zone)
-    if len(expression) > EXPRESSION_LENGTH_MAX:
-        raise InvalidInput("expression", f"must have at most {EXPRESSION_LENGTH_MAX} characters")
-    schedule = CronSchedule(expression=expression, zone=zone)
-    if next(_cron(schedule, datetime(2026, 1, 1, tzinfo=UTC)), None) is None:
-        raise InvalidInput("expression", f"{expression!r} is never due")
-
-
-def check_zone(name: str) -> None:
-    """Raises: InvalidInput: that is no name of a zone that a row may have."""
-    if reason := refusal_of(name):
-        raise InvalidInput("zone", reason)
-
-
-def zone_of(name: str) -> ZoneInfo:
-    """Return the zone of a row that is there.
-
-    Raises:
-        InvalidInput: there is none of that name.
-    """
-    try:
-        return zone_named(name)
-    except KeyError as error:
-        raise InvalidInput("zone", refusal_of(name)) from error
-
-
 def upcoming(row: TimetableRow, after: datetime, ledger: Ledger = NEW) -> Iterator[datetime]:
     """Yield the instants at which a row is due after that one, in UTC, without end if it has none.
 
@@ -119,13 +70,16 @@ def upcoming(row: TimetableRow, after: datetime, ledger: Ledger = NEW) -> Iterat
     """
     since = row.scheduled_at
     match row.schedule:
-        case OnceSchedule(at=at):
-            return iter((at.astimezone(UTC),) if after < at < END and at >= since else ())
+        case OnceSchedule() as schedule:
+            at, through = instant_of_once(schedule), ledger.through
+            # On clocks it may have been due before, by the rules that the zone had then.
+            is_over = schedule.wall != "" and through is not None and through >= since
+            return iter((at,) if after < at < END and at >= since and not is_over else ())
         case EverySchedule(interval_s=interval_s):
             first = 0 if row.made_at == since else 1
             return _every(since, timedelta(seconds=interval_s), first, after)
         case CronSchedule() as schedule:
-            return _cron(schedule, max(after, since - timedelta(microseconds=1)))
+            return simulated(schedule, max(after, since - timedelta(microseconds=1)))
         case ChosenSchedule() as schedule:
             if any(not run.is_by_hand for run in ledger.running):
                 return iter(())  # its end tells
@@ -150,34 +104,6 @@ def _every(since: datetime, interval: timedelta, first: int, after: datetime) ->
     while (at := since + number * interval) < END:
         yield at.astimezone(UTC)
         number += 1
-
-
-def _cron(schedule: CronSchedule, after: datetime) -> Iterator[datetime]:
-    for at in _simulated(schedule, after):
-        # From the second pass of an hour that comes twice it finds the first pass, too.
-        if at > after:
-            yield at
-
-
-def _simulated(
-    schedule: CronSchedule, start: datetime, *, backwards: bool = False
-) -> Iterator[datetime]:
-    zone = zone_of(schedule.zone)
-    if start >= END:
-        return
-    text = schedule.expression.strip()
-    try:
-        simulation = CronSim(
-            NICKNAMES.get(text.lower(), text), start.astimezone(zone), reverse=backwards
-        )
-    except CronSimError as error:
-        raise InvalidInput(
-            "expression", f"{schedule.expression[:100]!r} is no cron expression: {error}"
-        ) from error
-    for at in simulation:
-        if at.replace(tzinfo=UTC) >= END:
-            return
-        yield at.astimezone(UTC)
 
 
 def due_between(row: TimetableRow, after: datetime, until: datetime, ledger: Ledger = NEW) -> Due:
@@ -222,7 +148,7 @@ def _newest(row: TimetableRow, until: datetime, ledger: Ledger) -> list[datetime
         case CronSchedule() as schedule:
             # It yields what is before its start, and whole seconds.
             start = until.replace(microsecond=0) + timedelta(seconds=1)
-            latest = _simulated(schedule, start, backwards=True)
+            latest = simulated(schedule, start, backwards=True)
             backwards = islice((at for at in latest if at <= until), RUNS_MAX + 1)
             return list(backwards)[::-1]
         case OnceSchedule() | AfterSchedule():
@@ -305,13 +231,13 @@ def words_of(schedule: Schedule, followed: str = "") -> str:
     """
     match schedule:
         case CronSchedule(expression=expression, zone=zone):
-            text = NICKNAMES.get(expression.strip().lower(), expression)
-            words = CronSim(text, datetime(2026, 1, 1, tzinfo=UTC)).explain()
-            return f"{words} ({zone})"
+            return f"{cron.words_of(expression)} ({zone})"
         case EverySchedule(interval_s=interval_s):
             return f"every {span_of(interval_s)}"
-        case OnceSchedule(at=at):
+        case OnceSchedule(wall="", at=at):
             return f"once, at {at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+        case OnceSchedule(wall=shown, zone=zone):
+            return f"once, at {datetime.fromisoformat(shown):%Y-%m-%d %H:%M:%S} ({zone})"
         case ChosenSchedule(interval_s=interval_s, soonest_s=soonest_s, latest_s=latest_s):
             limits = f"{span_of(soonest_s)} to {span_of(latest_s)} after they end"
             return f"every {span_of(interval_s)}, or as its runs choose: {limits}"

@@ -10,7 +10,6 @@ import contextlib
 import json as text_json
 import sys
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any, Final, Literal
 
@@ -28,7 +27,6 @@ from ..board import goals
 from ..exact import exact
 from ..registry import CommandLine, ListedGroup
 from ..tables import Column, Result
-from ..times import until
 from . import grants
 
 LISTED_MAX: Final = 500
@@ -169,7 +167,7 @@ def _wanted(
         "session_key": session,
         "row": grants.row_of(client, row),
         "goal": goals.id_of(client, goal),
-        "expires_at": until("--expires", expires, datetime.now(UTC)),
+        "expires_at": grants.expiry(client, expires),
         "uses_max": uses,
         "holds_for_outside": outside,
         "approval_id": found["id"],

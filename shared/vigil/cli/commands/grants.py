@@ -167,13 +167,18 @@ def add(
         "session_key": session,
         "row": row_of(client, row),
         "goal": goals.id_of(client, goal),
-        "expires_at": until("--expires", expires, datetime.now(UTC)),
+        "expires_at": expiry(client, expires),
         "uses_max": uses,
         "holds_for_outside": outside,
         "why": why,
     }
     agreed(tool, found, wanted, yes=yes)
     return made(client, tool, found, wanted)
+
+
+def expiry(client: Client, text: str | None) -> datetime | None:
+    """Return when a grant is to end. Raises: InvalidInput."""
+    return until("--expires", text, datetime.now(UTC), lambda: str(client.person()["timezone"]))
 
 
 @app.command()

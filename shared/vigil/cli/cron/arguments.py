@@ -21,7 +21,8 @@ Every = Annotated[
     str | None, typer.Option("--every", metavar="SPAN", help="As 90, 5m or 1d; and at once.")
 ]
 At = Annotated[
-    str | None, typer.Option("--at", metavar="WHEN", help="Once: 2026-12-01T08:00Z, or 2d.")
+    str | None,
+    typer.Option("--at", metavar="WHEN", help="Once: 2026-12-01T09:00 in --zone, or 2d."),
 ]
 Soonest = Annotated[
     str | None,
@@ -97,11 +98,10 @@ def fields_of(
     timeout: int | None,
 ) -> dict[str, Any]:
     """Return what is given, as the API calls it. Raises: InvalidInput."""
-    due_at = times.until("--at", at, datetime.now(UTC))
     given = {
         "cron": cron,
         "interval_s": times.seconds("--every", every),
-        "at": due_at and due_at.isoformat(),
+        "at": None if at is None else times.end("--at", at, datetime.now(UTC)),
         "zone": zone,
         "misfire": misfire,
         "active_hours": hours,

@@ -32,6 +32,11 @@ class OnceSchedule(Record, frozen=True, kw_only=True, tag_field="kind", tag="at"
     """One instant."""
 
     at: Instant
+    wall: str = ""
+    """The time on clocks that was meant, as `2026-12-01T09:00:00`, if one was; then `at` is what
+    that came to when it was set, and it is reckoned anew wherever it counts."""
+    zone: str = ""
+    """IANA name of the zone of those clocks."""
 
 
 class ChosenSchedule(Record, frozen=True, kw_only=True, tag_field="kind", tag="chosen"):

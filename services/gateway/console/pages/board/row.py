@@ -56,8 +56,8 @@ def written(schedule: Schedule | None) -> dict[str, str]:
             shown["cron"] = expression
         case EverySchedule(interval_s=interval_s):
             shown["interval_s"] = str(interval_s)
-        case OnceSchedule(at=at):
-            shown["at"] = at.isoformat()
+        case OnceSchedule(at=at, wall=wall):
+            shown["at"] = wall or at.isoformat()
         case _:
             pass
     return shown

@@ -1,0 +1,1 @@
+"""The instants of single schedules: cron expressions, and times on somebody's clocks. Pure."""
