@@ -37,7 +37,7 @@ from vigil.timetable.findings import findings
 from vigil.timetable.ledger import ended as end_of
 from vigil.timetable.ledger import kept, ledger_of
 from vigil.timetable.log import Placed
-from vigil.timetable.schedule import COUNTED_MAX, RUNS_MAX, due_between, upcoming
+from vigil.timetable.schedule import COUNTED_MAX, RUNS_MAX, due_between, is_active, upcoming
 
 ROW = "1f" * 16
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -140,10 +140,24 @@ def test_outside_its_hours_nothing_is_run() -> None:
     assert ran == [0, 1, 2, 3, 4, 21, 22, 23]  # UTC
 
 
-def test_late_at_night_what_was_missed_by_day_isnt_run() -> None:
-    office = row(cron("*/30 * * * *"), active_hours="09:00-17:00", misfire="latest", grace_s=86_400)
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"misfire": "latest"}, [("missed", 3), ("skipped", 3)]),
+        ({"misfire": "latest", "grace_s": 86_400},
+         [("coalesced", 2), ("running", 1), ("skipped", 3)]),
+        ({"misfire": "skip"}, [("missed", 3), ("skipped", 3)]),
+        ({"misfire": "all"}, [("running", 1)]),
+    ],
+)  # fmt: skip
+def test_what_was_missed_in_its_hours_is_judged_by_when_it_was_due(
+    changes: dict[str, Any], expected: list[tuple[str, int]]
+) -> None:
+    """Issue 32: decided after them, it was told to lie outside, even if each was to run."""
+    office = row(cron("*/30 * * * *"), active_hours="09:00-17:00", **changes)
     made = decisions([Revised(office)], Ledger(through=at(15)), at(18, 10))
-    assert {one.state for one in made} == {"coalesced", "skipped"}
+    assert states(made) == expected
+    assert {one.due_at for one in made if one.reason == reasons.HOURS} <= {at(18)}
 
 
 def test_a_pause_is_the_reason_of_what_it_skipped() -> None:
@@ -364,6 +378,11 @@ def test_each_slot_ends_in_exactly_one_state(
     for instant in town.due():
         holders = [one for one in final if (one.first_at or one.due_at) <= instant <= one.due_at]
         assert len(holders) == 1, (instant, holders)
+    for one in final:
+        if one.reason == reasons.HOURS:
+            assert not any(
+                is_active(hours, "UTC", due) for due in (one.first_at, one.due_at) if due
+            )
     if all(one.count < COUNTED_MAX for one in final):
         assert sum(one.count for one in final) == len(town.due())
 

@@ -139,6 +139,7 @@ def _fates(
 ) -> list[Decided]:
     """Decide about the instants that are known one by one, oldest first. What isn't in the answer
     is decided later."""
+    # The hours are those of the instant: what was missed in them may be made up for after them.
     is_ready = takewhile(lambda at: at + schedule.jitter_of(row, at) <= now, due.newest)
     hourly = [(at, is_active(row.active_hours, row.zone, at)) for at in is_ready]
     outside = [Decided(at, "skipped", reasons.HOURS) for at, is_inside in hourly if not is_inside]
@@ -149,21 +150,19 @@ def _fates(
     elif not inside:
         fates = []
     elif row.misfire == "all":
-        return _one_by_one(row, hourly, is_busy=busy, now=now)
+        return _one_by_one(hourly, is_busy=busy)
     else:
         fates = _newest(row, inside, is_busy=busy, now=now)
     return sorted(outside + fates)
 
 
-def _one_by_one(
-    row: TimetableRow, hourly: list[tuple[datetime, bool]], *, is_busy: bool, now: datetime
-) -> list[Decided]:
+def _one_by_one(hourly: list[tuple[datetime, bool]], *, is_busy: bool) -> list[Decided]:
     """Run the oldest; what comes after it waits."""
     fates: list[Decided] = []
     for at, is_inside in hourly:
         if is_inside and is_busy:
             break
-        fates.append(_begun(row, at, now) if is_inside else Decided(at, "skipped", reasons.HOURS))
+        fates.append(Decided(at, "running") if is_inside else Decided(at, "skipped", reasons.HOURS))
         if is_inside:
             break
     return fates
@@ -179,7 +178,7 @@ def _newest(
         return [Decided(at, "missed", reasons.POLICY) for at in inside]
     if late > max(schedule.grace_of(row, newest), LATE_AFTER):
         return [Decided(at, "missed", reasons.TOO_LATE) for at in inside]
-    last = _begun(row, newest, now)
+    last = Decided(newest, "running")
     if is_busy:
         last = Decided(newest, "skipped", reasons.STILL_RUNNING)
     if row.misfire == "skip":
@@ -190,12 +189,6 @@ def _newest(
         fates = []
     fates += [Decided(at, "coalesced", reasons.FOLDED) for at in older]
     return [*fates, last]
-
-
-def _begun(row: TimetableRow, at: datetime, now: datetime) -> Decided:
-    """Have one run, unless the hours are over by now."""
-    is_inside = is_active(row.active_hours, row.zone, now)
-    return Decided(at, "running") if is_inside else Decided(at, "skipped", reasons.HOURS)
 
 
 # ---------------------------------------------------------------- entries

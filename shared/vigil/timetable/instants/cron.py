@@ -11,8 +11,8 @@ Where the clocks of a zone change, rows are of three kinds, by what cron(8) says
 That is what cronie's cron(8) promises of jobs "that run at a specific time" and those "with a
 granularity greater than one hour", while those "that run more frequently are scheduled normally",
 and beyond that no day's run is lost. Debian's leaves out of the promise whatever has a `*` in
-minutes or hours, as cronsim does: it loses `*/30 2 * * *` on a day in spring, and runs `0 */2 * * *`
-twice in autumn.
+minutes or hours, as cronsim does: it loses `*/30 2 * * *` on a day in spring, and runs
+`0 */2 * * *` twice in autumn.
 """
 
 from __future__ import annotations
