@@ -62,6 +62,10 @@ class PauseSwitch:
         until = pause_of(self._switches.person(user, self._config.person_of(user)))
         return self.is_on or (until is not None and now < until)
 
+    def zone_of(self, user: str) -> str:
+        """Return that person's time zone, as it is now."""
+        return self._switches.person(user, self._config.person_of(user)).timezone
+
     @property
     def cortex(self) -> Cortex:
         """What of `[cortex]` holds now."""

@@ -5,8 +5,9 @@ LOOPS L-5, L-11: by API and by telling the agent, through all services, with a c
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
@@ -22,13 +23,14 @@ from tests.cortex.driver import answer, call
 from tests.support.agent import ask, follow_up
 from tests.support.gateway import assert_problem
 from tests.support.scripted_model import say
-from tests.support.talk import Talk
+from tests.support.talk import PATIENCE_S, Talk
 from tests.support.world import Person, World, running_world
 from vigil.contracts import ToldEvent, ToldPayload, ToolResultBlock, encode
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PATH: Final = "/api/person"
+CRON: Final = "/api/cron"
 HOUR: Final = 3600.0
 
 
@@ -302,3 +304,76 @@ async def test_only_the_persons_own_words_set_anything(world: World) -> None:
     await crew.ended(answered.json()["seq"])
     world.agent.behave = behave
     assert NO_TEAM in told_in(crew)
+
+
+# ---------------------------------------------------------------- rows of whoever moves
+
+
+async def row_of(ann: Person, name: str, **wanted: Any) -> dict[str, Any]:
+    body = {"name": name, "prompt": "Look", "cron": "0 9 * * *"} | wanted
+    answer = await ann.http.post(CRON, json={k: v for k, v in body.items() if v is not None})
+    assert answer.status_code == 201, answer.text
+    row: dict[str, Any] = answer.json()
+    return row
+
+
+async def moved(ann: Person, id_: str, zone: str) -> dict[str, Any]:
+    """Wait until a row goes by a zone."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            row: dict[str, Any] = (await ann.http.get(f"{CRON}/{id_}")).json()
+            if row["zone"] == zone:
+                return row
+            await asyncio.sleep(0.02)
+
+
+def hour_of(row: dict[str, Any]) -> int:
+    return datetime.fromisoformat(row["next_at"][0]).astimezone(UTC).hour
+
+
+async def test_a_row_without_a_zone_moves_with_its_owner_and_that_is_told_once(
+    world: World,
+) -> None:
+    mia = await world.person("mia:vigil:main", has_socket=False)
+    assert (await put(mia, timezone="Europe/Berlin"))["told"] == ""
+    free = await row_of(mia, "free")
+    year = world.clock.now().year + 1
+    once = await row_of(mia, "once", cron=None, at=f"{year}-01-15T09:00")
+    bound = await row_of(mia, "bound", zone="Europe/Berlin")
+    await row_of(mia, "hourly", cron=None, interval_s=3600)
+    assert (free["zone"], free["has_owners_zone"]) == ("Europe/Berlin", True)
+    assert (bound["has_owners_zone"], hour_of(once)) == (False, 8)
+    assert (await put(mia, timezone="Asia/Tokyo"))["told"] == (
+        "Of the timetable these go by Asia/Tokyo from now on: 'free', 'once'. "
+        "These were made with Europe/Berlin and stay there: 'bound'."
+    )
+    assert (await put(mia, timezone="Asia/Tokyo"))["told"] == ""
+    shown = await moved(mia, free["id"], "Asia/Tokyo")
+    assert (hour_of(shown), shown["schedule"]["zone"]) == (0, "Asia/Tokyo")
+    assert shown["history"][-1]["why"] == "the time zone of its owner is Asia/Tokyo now"
+    assert hour_of(await moved(mia, once["id"], "Asia/Tokyo")) == 0
+    assert (await mia.http.get(f"{CRON}/{bound['id']}")).json()["revision"] == bound["revision"]
+
+    back = await mia.http.patch(f"{CRON}/{bound['id']}", json={"zone": ""})
+    assert (back.json()["zone"], back.json()["has_owners_zone"]) == ("Asia/Tokyo", True)
+    fixed = await mia.http.patch(f"{CRON}/{free['id']}", json={"zone": "Asia/Tokyo"})
+    assert not fixed.json()["has_owners_zone"]
+    assert "'bound', 'once'" in (await put(mia, timezone="America/Havana"))["told"]
+    assert hour_of(await moved(mia, bound["id"], "America/Havana")) in (13, 14)
+    assert (await mia.http.get(f"{CRON}/{free['id']}")).json()["zone"] == "Asia/Tokyo"
+    of_system = (await mia.http.get(CRON, params={"all": "true"})).json()["rows"]
+    for row in of_system:
+        if row["made_by"] == "system":
+            await moved(mia, row["id"], "America/Havana")
+
+
+async def test_who_moves_by_telling_the_agent_is_told_there(world: World) -> None:
+    noa = await world.person("noa:vigil:main", has_socket=False)
+    wanted = {"action": "create", "name": "nine", "prompt": "Look", "cron": "0 9 * * *"}
+    await noa.exchange(ask(("cron", wanted)))
+    (row,) = (await noa.http.get(CRON)).json()["rows"]
+    assert row["has_owners_zone"]
+    await noa.exchange(ask(("change_settings", {"timezone": "Asia/Tokyo"})))
+    told = "Of the timetable these go by Asia/Tokyo from now on: 'nine'."
+    assert told in told_of(noa)
+    assert hour_of(await moved(noa, row["id"], "Asia/Tokyo")) == 0

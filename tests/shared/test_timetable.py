@@ -15,7 +15,9 @@ from vigil.contracts import SlotEntry, TimetableRow
 from vigil.contracts.board import CronSchedule, CronWork, EverySchedule
 from vigil.timetable import reasons
 from vigil.timetable.calendar import EVENTS_MAX, LINE_BYTES_MAX, calendar_of
+from vigil.timetable.edit import moved, words_of_move
 from vigil.timetable.findings import findings
+from vigil.timetable.instants.once import once
 from vigil.timetable.ledger import ledger_of
 
 NOW = datetime(2026, 3, 27, 12, tzinfo=UTC)
@@ -141,3 +143,28 @@ def test_a_calendar_has_an_end() -> None:
     names = [line for line in lines if line.startswith("SUMMARY:")]
     assert names.count("SUMMARY:once") == 1
     assert "SUMMARY:paused" not in names
+
+
+def test_what_is_due_once_and_would_be_over_elsewhere_stays() -> None:
+    """Nine in Berlin is past nine in Tokyo: it would never be due."""
+    nine = replace(
+        HOURLY,
+        schedule=once("2026-03-27T15:00", "Europe/Berlin"),
+        zone="Europe/Berlin",
+        has_owners_zone=True,
+    )
+    east, west = moved(nine, "Asia/Tokyo", NOW), moved(nine, "America/New_York", NOW)
+    assert (east.schedule, east.zone, east.has_owners_zone) == (nine.schedule, nine.zone, False)
+    assert west.schedule == once("2026-03-27T15:00", "America/New_York")
+    assert (west.zone, west.scheduled_at, west.has_owners_zone) == ("America/New_York", NOW, True)
+
+
+def test_an_interval_goes_on_as_it_was_where_its_owner_moves() -> None:
+    every = replace(HOURLY, schedule=EverySchedule(interval_s=60), has_owners_zone=True)
+    there = moved(every, "Asia/Tokyo", NOW)
+    assert (there.zone, there.scheduled_at) == ("Asia/Tokyo", every.scheduled_at)
+    assert words_of_move([every], "UTC", "Asia/Tokyo") == ""
+    office = replace(every, active_hours="09:00-17:00")
+    assert "'briefing'" in words_of_move([office], "UTC", "Asia/Tokyo")
+    many = [replace(office, name=f"row {n:02}") for n in range(12)]
+    assert words_of_move(many, "UTC", "Asia/Tokyo").endswith("'row 09', and 2 more.")

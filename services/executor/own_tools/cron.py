@@ -20,8 +20,8 @@ from vigil.contracts.arguments import Arguments
 from vigil.contracts.board import ChosenSchedule, CronWork, watch_of
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.settings import own
-from vigil.subjects import Scope, SessionKey, token_of
-from vigil.teams import holding
+from vigil.subjects import Scope, token_of
+from vigil.teams import TEAM, holding
 from vigil.timetable.chain import followed_name
 from vigil.timetable.check import (
     GRACE_S_MAX,
@@ -211,7 +211,8 @@ async def _create(given: Cron, call: Call, means: Means) -> str:
         raise InvalidInput("name", "must be given")
     if given.row is not None:
         raise InvalidInput("row", "names a job that there is; a new one has a name")
-    zone, wanted = given.zone or await _zone(key, means), await _wanted(given, call, means)
+    own_zone, wanted = await _zone(key.user, means), await _wanted(given, call, means)
+    zone = given.zone or own_zone
     new = TimetableRow(
         id=token_of("row", str(key), call.id),
         owner=key.user,
@@ -220,13 +221,14 @@ async def _create(given: Cron, call: Call, means: Means) -> str:
         work=CronWork(prompt=given.prompt or ""),
         schedule=schedule_of(wanted, zone),
         zone=zone,
+        has_owners_zone=not given.zone and key.user != TEAM,
         made_by="agent",
         session_key=str(key),
         is_ordered=True,
         made_at=now,
         scheduled_at=now,
     )
-    row = check(replace(changed(new, wanted, now), scheduled_at=now))
+    row = check(replace(changed(new, wanted, now, own_zone), scheduled_at=now))
     check_known(row, None, means.config)
     await check_watch(means.bus, row, None)
     await check_skill(means.skills, row, None)
@@ -249,7 +251,8 @@ async def _edit(given: Cron, call: Call, means: Means) -> str:
         return await _run(found.entity, call, means, now)
     if any(one.change.cause == call.id for one in await board.history(found)):
         return "It was done, and may have been changed since."
-    row = _after(given, await _wanted(given, call, means), found.entity, now)
+    own_zone = await _zone(found.entity.owner, means)
+    row = _after(given, await _wanted(given, call, means), found.entity, now, own_zone)
     check_known(row, found.entity, means.config)
     await check_watch(means.bus, row, found.entity)
     await check_skill(means.skills, row, found.entity)
@@ -261,17 +264,19 @@ async def _edit(given: Cron, call: Call, means: Means) -> str:
     return await _said("Changed", made.entity, call, means)
 
 
-def _after(given: Cron, wanted: dict[str, Any], row: TimetableRow, now: datetime) -> TimetableRow:
+def _after(
+    given: Cron, wanted: dict[str, Any], row: TimetableRow, now: datetime, own_zone: str
+) -> TimetableRow:
     """Return what a row is to be. Raises: InvalidInput."""
     if given.action == "update":
         if all(value is None for value in wanted.values()):
             raise InvalidInput("arguments", "say what is to be changed")
-        return check(changed(row, wanted, now))
+        return check(changed(row, wanted, now, own_zone))
     if any(value is not None for value in wanted.values()):
         raise InvalidInput("action", f"{given.action} changes nothing else; use update for that")
     if given.action == "remove":
         return replace(row, is_removed=True)
-    return changed(row, {"is_enabled": given.action == "resume"}, now)
+    return changed(row, {"is_enabled": given.action == "resume"}, now, own_zone)
 
 
 async def _run(row: TimetableRow, call: Call, means: Means, now: datetime) -> str:
@@ -326,9 +331,9 @@ async def _wanted(given: Cron, call: Call, means: Means) -> dict[str, Any]:
     return wanted
 
 
-async def _zone(key: SessionKey, means: Means) -> str:
-    configured = means.config.person_of(key.user)
-    return own.over(configured, (await own.find(means.bus, key.user)).own).timezone
+async def _zone(user: str, means: Means) -> str:
+    configured = means.config.person_of(user)
+    return own.over(configured, (await own.find(means.bus, user)).own).timezone
 
 
 async def _said(what: str, row: TimetableRow, call: Call, means: Means) -> str:

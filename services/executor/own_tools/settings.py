@@ -10,11 +10,13 @@ from typing import Annotated, Final
 
 import msgspec
 
+from vigil.board.kept import ROWS, KeptBoard
 from vigil.contracts.arguments import Arguments
 from vigil.errors import InvalidInput, Unavailable, WrongLastSequence
 from vigil.settings import own
 from vigil.settings.own import Name
-from vigil.teams import TEAM
+from vigil.teams import TEAM, holding
+from vigil.timetable.edit import words_of_move
 
 from ..tools.declaration import Means, tool
 from ..tools.source import Call, ToolOutput
@@ -96,6 +98,9 @@ async def _change(call: Call, wanted: dict[str, str | None], means: Means) -> st
     await own.put(means.bus, user, changed, expect=found.revision)
     before, after = own.over(configured, found.own), own.over(configured, changed)
     lines = [_line(name, getattr(before, name), getattr(after, name)) for name in sorted(wanted)]
+    rows = await KeptBoard(means.bus, ROWS).all(holding(user, call.key.agent))
+    told = words_of_move((one.entity for one in rows), before.timezone, after.timezone)
+    lines += [told] if told else []
     return "\n".join([*lines, "This holds from now on, in all conversations."])
 
 

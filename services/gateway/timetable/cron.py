@@ -93,12 +93,7 @@ async def make_row(
     owner = caller.owner_of(wanted.agent_id)
     check_reach(caller, owner, wanted.agent_id, "agentId")
     now, id_ = edge.clock.now(), edge.context.new_id().replace("-", "")
-    zone = (
-        wanted.zone
-        or edge.switches.person(
-            caller.user, edge.context.settings.config.person_of(caller.user)
-        ).timezone
-    )
+    zone = wanted.zone or _zone(edge, caller.user)
     row = check(row_of(wanted, owner, id_, zone, now))
     check_known(row, None, edge.context.settings.config)
     await check_watch(edge.bus, row, None)
@@ -126,7 +121,8 @@ async def change_row(
     is_pause = wanted == RowChange(is_enabled=False, why=wanted.why)
     if not is_pause:
         _check_leave(caller, found.entity)
-    row = check(changed(found.entity, wanted, edge.clock.now()))
+    own_zone = _zone(edge, found.entity.owner)
+    row = check(changed(found.entity, wanted, edge.clock.now(), own_zone))
     check_known(row, found.entity, edge.context.settings.config)
     await check_watch(edge.bus, row, found.entity)
     await check_skill(edge.context.settings.skills, row, found.entity)
@@ -166,6 +162,11 @@ def _check_leave(caller: Principal, row: TimetableRow) -> None:
     """Raises: Problem, 403: only the owner says what is done, and when."""
     if not may_act(caller.user, row.owner, row.agent, caller.teams):
         raise Problem(403, "only its owner may do that; an admin may pause and remove it")
+
+
+def _zone(edge: Edge, user: str) -> str:
+    """Return a person's zone."""
+    return edge.switches.person(user, edge.context.settings.config.person_of(user)).timezone
 
 
 def _why(text: str) -> str:

@@ -26,6 +26,7 @@ from vigil.contracts.board import (
     kind_of,
 )
 from vigil.subjects import PartText, Scope
+from vigil.teams import TEAM
 from vigil.timetable import edit
 from vigil.timetable.log import SlotLog
 from vigil.timetable.schedule import INSTANTS_SHOWN, upcoming, words_of
@@ -57,7 +58,7 @@ class RowBody(RequestBody, frozen=True, kw_only=True, rename={"agent_id": "agent
     after_on: ChainOn | None = None
     """Which ends of its runs count; absent: `success`."""
     zone: str = ""
-    """IANA name; absent: the time zone of who makes it."""
+    """IANA name; absent: the time zone of who makes it, whatever that becomes."""
     misfire: Misfire = "latest"
     """What becomes of what was missed: none, the `latest`, or `all` is run."""
     grace_s: int | None = None
@@ -97,6 +98,7 @@ class RowChange(RequestBody, frozen=True, kw_only=True):
     after: str | None = None
     after_on: ChainOn | None = None
     zone: str | None = None
+    """Empty: its owner's, whatever that becomes."""
     misfire: Misfire | None = None
     grace_s: int | None = None
     active_hours: str | None = None
@@ -136,6 +138,8 @@ class RowView(Answer, frozen=True, kw_only=True):
     """The next five instants, without jitter: of a row whose runs choose them the next one, of one
     that follows another none."""
     zone: str
+    has_owners_zone: bool
+    """Whether nobody named it: it moves with its owner."""
     misfire: Misfire
     grace_s: int | None
     active_hours: str
@@ -211,6 +215,7 @@ def row_of(wanted: RowBody, owner: str, id_: str, zone: str, now: datetime) -> T
         grace_s=wanted.grace_s,
         active_hours=wanted.active_hours,
         zone=zone,
+        has_owners_zone=not wanted.zone and owner != TEAM,
         jitter_s=wanted.jitter_s,
         may_overlap=wanted.may_overlap,
         runs_once=wanted.runs_once,
@@ -220,12 +225,16 @@ def row_of(wanted: RowBody, owner: str, id_: str, zone: str, now: datetime) -> T
     )
 
 
-def changed(row: TimetableRow, wanted: RowChange, now: datetime) -> TimetableRow:
-    """Return the row as a person wants it. Raises: InvalidInput."""
+def changed(row: TimetableRow, wanted: RowChange, now: datetime, own_zone: str) -> TimetableRow:
+    """Return the row as a person wants it. Raises: InvalidInput.
+
+    Args:
+        own_zone: its owner's.
+    """
     # Of most fields null says nothing; of `watch` it does, and to leave it out is to say nothing.
     absent: dict[str, Any] = {"watch": None} if wanted.watch is UNSET else {}
     removed: dict[str, Any] = {"watch": UNSET} if wanted.watch is None else {}
-    return edit.changed(row, asdict(wanted) | absent | removed, now)
+    return edit.changed(row, asdict(wanted) | absent | removed, now, own_zone)
 
 
 # ---------------------------------------------------------------- shown

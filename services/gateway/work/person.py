@@ -9,10 +9,13 @@ from fastapi import Depends, Response
 from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict
 
+from vigil.board.kept import ROWS, KeptBoard
 from vigil.contracts import Instant
 from vigil.errors import WrongLastSequence
 from vigil.settings import own
 from vigil.settings.own import StoredSettings
+from vigil.subjects import Scope
+from vigil.timetable.edit import words_of_move
 
 from .. import preconditions
 from ..edge import Edge
@@ -60,6 +63,8 @@ class PersonView(Answer, frozen=True, kw_only=True, omit_defaults=False):
     changed_by: str
     revision: int
     """0: you never set anything."""
+    told: str = ""
+    """What becomes of your rows of the timetable with this change of your zone, if anything."""
 
 
 async def get_person(edge: Shared, caller: Caller) -> Response:
@@ -83,17 +88,20 @@ async def change_person(
     if own.is_so(found, named):
         return _shown(edge, caller.user, found)
     config = edge.context.settings.config
-    configured, now = config.person_of(caller.user), edge.clock.now()
+    configured, now, old = config.person_of(caller.user), edge.clock.now(), found.own
     changed = own.changed(found, named, now, caller.user, configured, config.channels)
     try:
         found = await own.put(edge.bus, caller.user, changed, expect=found.revision)
     except WrongLastSequence:
         raise preconditions.changed() from None
     log.info("person changed", action="gateway.person", by=caller.user, names=sorted(named))
-    return _shown(edge, caller.user, found)
+    before, after = (own.over(configured, one).timezone for one in (old, found.own))
+    rows = () if before == after else await KeptBoard(edge.bus, ROWS).all(Scope("*", caller.user))
+    told = words_of_move((one.entity for one in rows), before, after)
+    return _shown(edge, caller.user, found, told)
 
 
-def _shown(edge: Edge, user: str, found: StoredSettings) -> Response:
+def _shown(edge: Edge, user: str, found: StoredSettings, told: str = "") -> Response:
     configured = edge.context.settings.config.person_of(user)
     view = PersonView(
         **asdict(own.over(configured, found.own)),
@@ -102,5 +110,6 @@ def _shown(edge: Edge, user: str, found: StoredSettings) -> Response:
         changed_at=None if found.own is None else found.own.at,
         changed_by="" if found.own is None else found.own.by,
         revision=found.revision,
+        told=told,
     )
     return preconditions.tagged(Json(view), found.revision)

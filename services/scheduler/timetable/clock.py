@@ -24,14 +24,14 @@ from vigil import crash
 from vigil.board.entries import STREAM as BOARD
 from vigil.board.kept import ROWS, KeptBoard
 from vigil.bus.bus import Message
-from vigil.contracts import Change, SlotEntry, Start, Tick, encode
+from vigil.contracts import Change, SlotEntry
 from vigil.contracts.board import AfterSchedule, LastSeen, OpenRun, is_asked_first
 from vigil.errors import InvalidInput, VigilError, WrongLastSequence
 from vigil.observe import warmth
 from vigil.runtime import Context
 from vigil.settings.config import Config
-from vigil.subjects import ANYBODY, SessionKey, board_of
-from vigil.timetable.ledger import FAILURES_MAX, LOST_AFTER, kept
+from vigil.subjects import ANYBODY, board_of
+from vigil.timetable.ledger import LOST_AFTER, kept
 from vigil.timetable.log import STREAM, SlotLog, placed
 from vigil.timetable.probe import CONCURRENCY_MAX
 
@@ -41,8 +41,8 @@ from . import decide, events, kinds, quiet
 from .agenda import QUIET_S, RowAgenda
 from .known import KnownRow
 from .look_outcome import LookOutcome
+from .orders import RunOrders
 from .row_kind import LookMeans
-from .stamps import headers
 
 log = structlog.get_logger("vigil.scheduler")
 
@@ -51,7 +51,6 @@ AT_ONCE: Final = 32
 LOOK_S: Final = 1.0
 """How soon it's looked again at what couldn't be done, and at the clock."""
 ALL_PAUSED: Final = "what is done unasked was paused"
-WHY_PAUSED: Final = f"{FAILURES_MAX} runs failed, one after the other"
 
 
 class TimetableClock:
@@ -66,6 +65,7 @@ class TimetableClock:
         self._kept = timedelta(days=context.settings.config.retention.slots_days)
         self._board = KeptBoard(context.bus, ROWS)
         self._log = SlotLog(context.bus)
+        self._orders = RunOrders(context.bus)
         self._facts = context.facts
         self._unlooked: set[str] = set()
         """Rows of bulletins at which it was never looked: those people have none yet."""
@@ -86,7 +86,8 @@ class TimetableClock:
             async with self._group as group:
                 group.create_task(self._follow(BOARD, rows, 1, self._take_row))
                 group.create_task(self._follow(STREAM, ANYBODY.slot(), 0, self._take_entry))
-                group.create_task(self._look_once_warm())
+                for look in (self._look_once_warm(), self._look_where_owners_move()):
+                    group.create_task(look)
                 while True:
                     await self._wait()
                     if not self._behind:
@@ -116,6 +117,15 @@ class TimetableClock:
             await self._gate.opened.wait()
             for id_ in self._known:
                 self._agenda.put(id_, self._clock.now())
+            self._news.set()
+
+    async def _look_where_owners_move(self) -> None:
+        """Look at the rows of whoever moves to another zone."""
+        while True:
+            await self._pause.changed_again()
+            for id_, one in self._known.items():
+                if one.revisions and one.has_moved(self._pause.zone_of(one.row.owner)):
+                    self._agenda.put(id_, self._clock.now())
             self._news.set()
 
     # ------------------------------------------------------------ what is known
@@ -224,9 +234,9 @@ class TimetableClock:
             await self._append(known, entry, seen)
         await self._store_quiet(known, now)
         await self._begin_all(known, now)
-        if known.fails_always:
-            row = replace(known.row, is_enabled=False)
-            change = Change(by="scheduler", why=WHY_PAUSED)
+        row, why = known.wanted(self._pause.zone_of(known.row.owner), now)
+        if row != known.row:
+            change = Change(by="scheduler", why=why)
             await self._board.replace(known.revisions[-1].number, row, change, now)
 
     async def _append(
@@ -313,31 +323,17 @@ class TimetableClock:
             self._prepare(known, run)
             return
         if kind.start is None:
-            await self._tell_time(events.tick_of(known.row, run, now))
+            await self._orders.tell_time(events.tick_of(known.row, run, now))
         else:
-            await self._start(
-                known, run, kind.start(known.row, run, prepared, self._present()), now
-            )
+            given = kind.start(known.row, run, prepared, self._present())
+            await self._orders.start(run, events.start_of(known.row, run, now, given))
         known.begun.add(run.session)
         crash.point("scheduler.slot.begun")
 
-    async def _tell_time(self, tick: Tick) -> None:
-        """Tell a session that is there that it's time. It knows repeats."""
-        key = SessionKey.parse(tick.session_key)
-        await self._bus.publish(key.in_event("tick"), encode(tick), headers(), msg_id=tick.id)
-
-    async def _start(self, known: KnownRow, run: OpenRun, given: Start, now: datetime) -> None:
-        key = SessionKey.parse(run.session)
-        try:
-            await self._bus.publish(
-                key.in_event("control"),
-                encode(events.start_of(known.row, run, now, given)),
-                headers(),
-                expect=0,
-                expect_subject=key.in_all,
-            )
-        except WrongLastSequence:
-            log.info("started before", action="scheduler.slot", session=run.session)
+    async def _end(self, known: KnownRow, run: OpenRun, now: datetime) -> None:
+        if run.session not in known.told_to_end:
+            await self._orders.end(run, events.end_of(run, now))
+            known.told_to_end.add(run.session)
 
     def _prepare(self, known: KnownRow, run: OpenRun) -> None:
         """Have read what a run begins with, unless it is being read."""
@@ -366,21 +362,6 @@ class TimetableClock:
     def _present(self) -> Config:
         """Return the configuration as it holds now."""
         return replace(self._config, cortex=self._pause.cortex)
-
-    async def _end(self, known: KnownRow, run: OpenRun, now: datetime) -> None:
-        """Tell a session that it has had its time. The event of a repeat changes nothing."""
-        if run.session in known.told_to_end:
-            return
-        event, key = events.end_of(run, now), SessionKey.parse(run.session)
-        await self._bus.append(
-            key.in_event("control"),
-            encode(event),
-            headers(),
-            among=key.in_all,
-            msg_id=event.id,
-        )
-        known.told_to_end.add(run.session)
-        crash.point("scheduler.slot.ended")
 
 
 def _next_of(known: KnownRow, now: datetime) -> datetime | None:

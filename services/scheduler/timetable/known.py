@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Final
+
 from msgspec.structs import replace
 
 from vigil.board.kept import Revision
 from vigil.contracts import SlotEntry, TimetableRow
 from vigil.contracts.board import BulletinWork, CycleLedger, LastSeen, Ledger
 from vigil.subjects import Scope
+from vigil.timetable.edit import moved
 from vigil.timetable.ledger import FAILURES_MAX
 from vigil.timetable.log import Placed
 
 from .decide import Revised
 from .followed import FollowedEnds
+
+WHY_PAUSED: Final = f"{FAILURES_MAX} runs failed, one after the other"
 
 
 class KnownRow:
@@ -79,6 +85,22 @@ class KnownRow:
         is_since = ledger.through is not None and ledger.through >= row.scheduled_at
         may = row.is_enabled and not row.is_removed and not row.is_of_system  # those wait anyway
         return is_over and is_since and may
+
+    def has_moved(self, zone: str) -> bool:
+        """Whether it goes by its owner's zone, and that is another now."""
+        return self.row.has_owners_zone and self.row.zone != zone and not self.row.is_removed
+
+    def wanted(self, zone: str, now: datetime) -> tuple[TimetableRow, str]:
+        """Return the row as it is to be, and why.
+
+        Args:
+            zone: its owner's.
+        """
+        if self.fails_always:
+            return replace(self.row, is_enabled=False), WHY_PAUSED
+        if self.has_moved(zone):
+            return moved(self.row, zone, now), f"the time zone of its owner is {zone} now"
+        return self.row, ""
 
     @property
     def lacks_bulletin(self) -> bool:

@@ -99,7 +99,7 @@ class RowKeeper:
     async def _bring_up(self, whose: Scope) -> None:
         """Raises: VigilError."""
         now = self._clock.now()
-        zone = self._config.person_of(whose.owner).timezone
+        zone = self._pause.zone_of(whose.owner)
         config = replace(self._config, cortex=self._pause.cortex)
         for row_of in kinds.of_system():
             await self._bring_up_row(whose, row_of(config, whose, zone, now), now)

@@ -16,7 +16,7 @@ from vigil.contracts import TimetableRow
 from vigil.contracts.board import EverySchedule, Work, kind_of
 from vigil.subjects import Scope, token_of
 
-FIELDS: Final = ("schedule", "work", "is_enabled", "zone")
+FIELDS: Final = ("schedule", "work", "is_enabled", "zone", "has_owners_zone")
 """What of a row follows from the configuration."""
 
 
@@ -45,6 +45,7 @@ def made(
         work=work,
         schedule=schedule,
         zone=zone,
+        has_owners_zone=True,
         is_enabled=is_enabled,
         made_by="system",
         made_at=now,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -38,6 +38,8 @@ SCHEDULES: Final = ("cron", "interval_s", "at", "after")
 LIMITS: Final = ("soonest_s", "latest_s")
 OF_SCHEDULES: Final = ("after_on", *LIMITS)
 """What goes with one of them."""
+NAMED_MAX: Final = 10
+"""Rows that are named where it is told of several."""
 
 
 def schedule_of(wanted: Mapping[str, Any], zone: str) -> Schedule:
@@ -112,12 +114,15 @@ def _whole(schedule: Schedule, given: dict[str, Any]) -> dict[str, Any]:
             return given
 
 
-def changed(row: TimetableRow, wanted: Mapping[str, Any], now: datetime) -> TimetableRow:
+def changed(
+    row: TimetableRow, wanted: Mapping[str, Any], now: datetime, own_zone: str = ""
+) -> TimetableRow:
     """Return the row as it is wanted; a new schedule, and a resumed one, hold from now on.
 
     Args:
         wanted: by the names of the fields of row, work and schedule; None: as it is, and `UNSET`:
-            it watches nothing any more.
+            it watches nothing any more. An empty `zone`: its owner's.
+        own_zone: that.
 
     Raises:
         InvalidInput: there is no such schedule.
@@ -126,7 +131,9 @@ def changed(row: TimetableRow, wanted: Mapping[str, Any], now: datetime) -> Time
     of_work = {name: given[name] for name in row.work.__struct_fields__ if name in given}
     if of_work.get("watch") is UNSET:
         of_work["watch"] = None
-    of_row = {name: given[name] for name in PLAIN if name in given}
+    of_row: dict[str, Any] = {name: given[name] for name in PLAIN if name in given}
+    if "zone" in given:
+        of_row |= {"zone": given["zone"] or own_zone, "has_owners_zone": not given["zone"]}
     after = replace(row, work=replace(row.work, **of_work), **of_row)
     names = (*SCHEDULES, *OF_SCHEDULES)
     of_schedule = {name: given[name] for name in names if given.get(name, "") != ""}
@@ -139,3 +146,38 @@ def changed(row: TimetableRow, wanted: Mapping[str, Any], now: datetime) -> Time
     if after.schedule != row.schedule or is_resumed:
         after = replace(after, scheduled_at=now)
     return after
+
+
+def moved(row: TimetableRow, zone: str, now: datetime) -> TimetableRow:
+    """Return a row that goes by its owner's zone once that is another.
+
+    What is due once, and would be over there, stays where it was: or it would never be.
+    """
+    schedule = _by_clocks_of(row.schedule, zone)
+    if isinstance(schedule, OnceSchedule) and schedule != row.schedule and schedule.at <= now:
+        return replace(row, has_owners_zone=False)
+    since = row.scheduled_at if schedule == row.schedule else now
+    return replace(row, zone=zone, schedule=schedule, scheduled_at=since)
+
+
+def words_of_move(rows: Iterable[TimetableRow], before: str, zone: str) -> str:
+    """Say what becomes of somebody's rows as their zone becomes another; empty: nothing."""
+    there = [one for one in rows if _goes_by_clocks(one) and not one.is_of_system]
+    there = sorted((one for one in there if not one.is_removed), key=lambda one: one.name)
+    going = [one.name for one in there if one.has_owners_zone]
+    left = [one.name for one in there if not one.has_owners_zone and one.zone == before]
+    said = []
+    if before != zone and going:
+        said.append(f"Of the timetable these go by {zone} from now on: {_names(going)}.")
+    if before != zone and left:
+        said.append(f"These were made with {before} and stay there: {_names(left)}.")
+    return " ".join(said)
+
+
+def _goes_by_clocks(row: TimetableRow) -> bool:
+    return bool(row.active_hours) or bool(getattr(row.schedule, "zone", ""))
+
+
+def _names(names: list[str]) -> str:
+    more = [f"and {len(names) - NAMED_MAX} more"] if len(names) > NAMED_MAX else []
+    return ", ".join([*map(repr, names[:NAMED_MAX]), *more])

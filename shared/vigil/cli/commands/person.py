@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from .. import options, tables, times
+from .. import options, output, tables, times
 from ..tables import Column, Result
 
 
@@ -67,4 +67,10 @@ def me(
     wanted |= {name.replace("-", "_"): None for name in reset or ()}
     client = options.client()
     found = client.set_person(wanted) if wanted else client.person()
-    return Result(found, partial(tables.fields, COLUMNS, found))
+    return Result(found, partial(_show, found))
+
+
+def _show(found: Mapping[str, Any]) -> None:
+    tables.fields(COLUMNS, found)
+    if found.get("told"):
+        output.message(found["told"])

@@ -205,6 +205,8 @@ class TimetableRow(Record, frozen=True, kw_only=True, tag_field="kind", tag="row
     """``HH:MM-HH:MM`` in `zone`: outside them nothing is run. Empty: always."""
     zone: str = "UTC"
     """IANA name: of the active hours."""
+    has_owners_zone: bool = False
+    """Whether nobody named a zone for it: it goes by its owner's, whatever that becomes."""
     jitter_s: int = 0
     """Each instant is put off by up to so much, always the same for the same instant."""
     may_overlap: bool = False

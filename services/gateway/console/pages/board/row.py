@@ -36,8 +36,10 @@ async def act(visit: Visit) -> str:
         return "/timetable"
     row = await visit.api.get(RowDetail, path)
     given = {name: visit.wanted(name).strip() for name in FIELDS}
+    shown = {name: getattr(row, name) for name in FIELDS}
+    shown["zone"] = "" if row.has_owners_zone else row.zone
     change: dict[str, Any] = {
-        name: one for name, one in given.items() if one != getattr(row, name)
+        name: one for name, one in given.items() if one != shown[name]
     } | schedule_of(visit, written(row.schedule))
     if change:
         await visit.api.send("PATCH", path, change, revision=revision)

@@ -1,0 +1,58 @@
+"""What the timetable tells sessions: that a run begins, and that it has had its time."""
+
+from __future__ import annotations
+
+import structlog
+
+from vigil import crash
+from vigil.bus.bus import Bus
+from vigil.contracts import Control, Tick, encode
+from vigil.contracts.board import OpenRun
+from vigil.errors import WrongLastSequence
+from vigil.observe import trace
+from vigil.subjects import SessionKey
+
+log = structlog.get_logger("vigil.scheduler")
+
+
+def headers() -> dict[str, str]:
+    """Return the headers of a new trace: all that the timetable stores and asks is of one."""
+    return {trace.HEADER: trace.passed_on(trace.new())}
+
+
+class RunOrders:
+    """Stores the events by which runs begin and end."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+
+    async def tell_time(self, tick: Tick) -> None:
+        """Tell a session that is there that it's time. It knows repeats."""
+        key = SessionKey.parse(tick.session_key)
+        await self._bus.publish(key.in_event("tick"), encode(tick), headers(), msg_id=tick.id)
+
+    async def start(self, run: OpenRun, event: Control) -> None:
+        """Store the first event of a session, unless it has one."""
+        key = SessionKey.parse(run.session)
+        try:
+            await self._bus.publish(
+                key.in_event("control"),
+                encode(event),
+                headers(),
+                expect=0,
+                expect_subject=key.in_all,
+            )
+        except WrongLastSequence:
+            log.info("started before", action="scheduler.slot", session=run.session)
+
+    async def end(self, run: OpenRun, event: Control) -> None:
+        """Tell a session that it has had its time. The event of a repeat changes nothing."""
+        key = SessionKey.parse(run.session)
+        await self._bus.append(
+            key.in_event("control"),
+            encode(event),
+            headers(),
+            among=key.in_all,
+            msg_id=event.id,
+        )
+        crash.point("scheduler.slot.ended")
