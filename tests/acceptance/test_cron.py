@@ -21,6 +21,7 @@ from tests.support.scripted_model import say
 from tests.support.world import Person, StoppedClock, World, running_world
 from vigil.contracts import Control, ToolResultBlock, ToolUseBlock, Usage, decode_event
 from vigil.subjects import SessionKey
+from vigil.timetable import reasons
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -416,3 +417,22 @@ async def next_in(world: World, http: httpx2.AsyncClient, row: dict[str, Any]) -
     """Return in how many seconds a row is due next, which is all that is known."""
     (at,) = next_of((await http.get(f"{PATH}/{row['id']}")).json())
     return round((at - world.clock.now()).total_seconds())
+
+
+async def test_a_clock_that_is_set_back_has_rows_run_by_it(world: World) -> None:
+    """Issue 32: nothing ran until it had caught up, though `next_at` named instants before."""
+    wim = await world.person("wim:vigil:t1", has_socket=False)
+    row = await made(wim.http, "minutely", interval_s=60)
+    await until(wim.http, row, "running", "ran")
+    move(world, 3600)
+    await until(wim.http, row, "running", "ran", "coalesced", "running", "ran")
+    move(world, -1800)
+    ahead = ("running", "ran", "coalesced", "running", "ran", "skipped")
+    back = await until(wim.http, row, *ahead)
+    assert back[-1]["reason"] == reasons.SET_BACK
+    move(world, 60)
+    found = await until(wim.http, row, *ahead, "running", "ran")
+    assert (found[-1]["due_at"] < found[-4]["due_at"], found[-1]["session"] != "") == (True, True)
+    wrong = (await wim.http.get("/api/slots/findings")).json()["findings"]
+    assert [one["what"] for one in wrong if one["row"] == row["id"]].count("clock") == 1
+    move(world, 1800)

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import timedelta
 from pathlib import Path
 
 from tests.support.cli import Cli
 from tests.support.gateway import running_gateway
 from tests.support.world import StoppedClock
+from vigil.contracts import SlotEntry
+from vigil.subjects import Scope
+from vigil.timetable import reasons
+from vigil.timetable.log import SlotLog
 
 
 async def test_a_row_is_made_changed_looked_over_and_exported(tmp_path: Path) -> None:
@@ -42,6 +47,17 @@ async def test_a_row_is_made_changed_looked_over_and_exported(tmp_path: Path) ->
         assert "nobody decided about what was due at" in wrong[0]
         (found,) = json.loads((await ann("doctor", "--json", code=1))[0])["findings"]
         assert (found["what"], found["name"]) == ("undecided", "briefing")
+        now, whose = clock.now(), Scope("vigil", "ann")
+        log, text = SlotLog(gate.admin), "clock was set back to"
+        set_back = SlotEntry(
+            row=row["id"], due_at=now, state="skipped", reason=reasons.SET_BACK, at=now, count=0,
+            set_back_from=now + timedelta(hours=1),
+        )  # fmt: skip
+        assert "went on evenly" in (await asyncio.to_thread(cli, "doctor")).stdout
+        await log.append(whose, await log.last(whose, row["id"]), set_back)
+        assert text in (await ann("doctor", code=1))[0]
+        assert text in (await asyncio.to_thread(cli, "doctor")).stdout
+        assert reasons.SET_BACK[:40] in (await ann("history", "briefing"))[0]
         await ann("edit", "briefing", "--every", "5m")
         assert "every 5 min" in (await ann())[0]
         assert (

@@ -19,7 +19,9 @@ from services.scheduler.timetable.events import start_of
 from services.scheduler.timetable.kinds import cron as jobs
 from services.scheduler.timetable.known import KnownRow
 from tests.support import examples
+from vigil.board.kept import Revision
 from vigil.contracts import (
+    Change,
     SlotEntry,
     TimetableRow,
 )
@@ -257,6 +259,68 @@ def test_a_time_on_clocks_is_reckoned_by_the_rules_of_today_and_is_due_once() ->
     assert (begun.state, begun.due_at) == ("running", nine)
     for through in (nine, nine - timedelta(hours=1)):
         assert decide.next_at(vancouver, Ledger(through=through), nine) is None
+
+
+def ran_at(entries: list[SlotEntry]) -> list[str]:
+    return [f"{one.due_at:%H:%M}" for one in entries if one.state == "running"]
+
+
+def after_set_back(every: TimetableRow, entries: list[SlotEntry], now: datetime) -> Town:
+    """Have a clock that is ahead set back, as the scheduler does."""
+    town = Town(every)
+    town.entries, town.now = entries, now
+    assert decide.is_ahead(ledger_of(entries), now)
+    town.entries = [*entries, decide.set_back(every, ledger_of(entries), entries[::-1], now)]
+    town.entries += [end_of(ROW, one, now) for one in ledger_of(town.entries).running]
+    assert not decide.is_ahead(ledger_of(town.entries), now)
+    return town
+
+
+def test_after_the_clock_was_set_back_the_next_is_due_by_it_and_none_runs_twice() -> None:
+    """Issue 32: a clock an hour ahead ran 9:10 to 9:12, and what lay between was folded."""
+    every = row(cron("* * * * *"))
+    town = Town(every)
+    town.entries = [slot_of(at(8, 10))]
+    for minute in (10, 11, 12):
+        town.now = at(9, minute)
+        town.look()
+        if minute < 12:
+            town.end()
+    assert ran_at(town.entries) == ["09:10", "09:11", "09:12"]
+    town = after_set_back(every, town.entries, at(8, 13, second=30))
+    ledger = ledger_of(town.entries)
+    assert decide.next_at(every, ledger, town.now) == at(8, 14)
+    assert next(upcoming(every, town.now, ledger)) == at(8, 14)
+    for minute in range(14, 80):
+        town.now = at(8) + timedelta(minutes=minute)
+        town.look()
+        town.end()
+    ran = ran_at(town.entries)[3:]
+    assert ran[:2] == ["08:14", "08:15"]
+    assert not {"09:10", "09:11", "09:12"} & set(ran)
+    assert {"09:09", "09:13"} <= set(ran)
+    assert len(ran) == len(set(ran)) == 66 - 3
+    assert ledger_of(town.entries).ran_through is None, "that is over"
+    wrong = findings(every, ledger_of(town.entries), town.entries[::-1], town.now)
+    (found,) = [one for one in wrong if one.what == "clock"]
+    assert "08:13 UTC from after 2026-03-02 09:12 UTC" in found.text
+
+
+def test_a_clock_that_is_set_right_by_a_little_changes_nothing() -> None:
+    ledger = ledger_of([slot_of(at(9))])
+    assert not decide.is_ahead(ledger, at(8, 59, second=30))
+    assert decide.is_ahead(ledger, at(8, 58))
+    assert not decide.is_ahead(Ledger(), START)
+
+
+def test_a_row_that_was_made_by_a_clock_ahead_holds_from_now_on() -> None:
+    known = KnownRow()
+    hourly = row(EverySchedule(interval_s=60), made_at=at(9), scheduled_at=at(9))
+    known.revisions.append(Revision(entity=hourly, number=1, at=at(9), change=Change(by="ann")))
+    again, why = known.wanted("UTC", at(8, 13))
+    assert (again.scheduled_at, why) == (at(8, 13), "the clock was ahead when it was set")
+    assert next(upcoming(again, at(8, 13))) == at(8, 14)
+    assert known.wanted("UTC", at(9)) == (hourly, "")
 
 
 # ---------------------------------------------------------------- whatever happens

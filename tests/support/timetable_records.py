@@ -119,6 +119,25 @@ NEEDLESS: Final = SlotEntry(
     told_seq=41,
     ledger=Ledger(through=DUE_AT, cycles=CycleLedger(told_seq=41)),
 )
+SET_BACK: Final = SlotEntry(
+    row=ROW.id,
+    kind="cron",
+    due_at=DUE_AT,
+    state="skipped",
+    reason="the clock was set back: it goes on by the clock as it is now",
+    at=DUE_AT,
+    count=0,
+    set_back_from=datetime(2026, 11, 23, 9, tzinfo=UTC),
+    ran_from=datetime(2026, 11, 23, 8, 55, tzinfo=UTC),
+    ran_through=datetime(2026, 11, 23, 9, tzinfo=UTC),
+    ledger=Ledger(
+        through=DUE_AT,
+        runs=12,
+        ran_from=datetime(2026, 11, 23, 8, 55, tzinfo=UTC),
+        ran_through=datetime(2026, 11, 23, 9, tzinfo=UTC),
+    ),
+    before=41,
+)
 SAMPLES: Final[dict[str, tuple[Any, Any]]] = {
     "board.row": (
         contracts.decode_board,
@@ -138,6 +157,7 @@ SAMPLES: Final[dict[str, tuple[Any, Any]]] = {
     ),
     "slot": (contracts.decode_slot, SLOT),
     "slot.followed": (contracts.decode_slot, FOLLOWED),
+    "slot.set_back": (contracts.decode_slot, SET_BACK),
     "slot.needless": (contracts.decode_slot, NEEDLESS),
 }
 """Name of the golden file -> (what decodes it, what it says)."""

@@ -103,7 +103,7 @@ MESSAGES: Final[dict[str, Spoken]] = {
     "slot": Spoken(
         SlotEntry,
         "What became of a time at which a row was due",
-        ("slot", "slot.followed", "slot.needless"),
+        ("slot", "slot.followed", "slot.needless", "slot.set_back"),
     ),
     "shelf": Spoken(Shelf, "What one source of tools offers", ("shelf",)),
     "pins": Spoken(Pins, "What was approved of an MCP server", ("pins",)),

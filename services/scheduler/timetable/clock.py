@@ -30,6 +30,7 @@ from vigil.errors import InvalidInput, VigilError, WrongLastSequence
 from vigil.observe import warmth
 from vigil.runtime import Context
 from vigil.settings.config import Config
+from vigil.settings.hours import NEVER
 from vigil.subjects import ANYBODY, board_of
 from vigil.timetable.ledger import LOST_AFTER, kept
 from vigil.timetable.log import STREAM, SlotLog, placed
@@ -48,6 +49,8 @@ log = structlog.get_logger("vigil.scheduler")
 
 AT_ONCE: Final = 32
 """Rows that are looked at side by side."""
+AHEAD_MAX: Final = 1000
+"""Entries of a row that are looked through after the clock was set back."""
 LOOK_S: Final = 1.0
 """How soon it's looked again at what couldn't be done, and at the clock."""
 ALL_PAUSED: Final = "what is done unasked was paused"
@@ -75,6 +78,7 @@ class TimetableClock:
         self._agenda = RowAgenda()
         self._behind = {BOARD, STREAM}
         """Streams that aren't read to their end."""
+        self._looked_at = NEVER
         self._news = asyncio.Event()
         self._group = asyncio.TaskGroup()
         self._probes = asyncio.Semaphore(CONCURRENCY_MAX)
@@ -179,6 +183,10 @@ class TimetableClock:
         if self._pause.is_erasing_anybody:
             self._forget_erased()
         now = self._clock.now()
+        if self._looked_at - now > decide.SET_BACK_MIN:
+            for id_ in self._known:
+                self._agenda.put(id_, now)
+        self._looked_at = now
         while due := self._agenda.due(now, AT_ONCE):
             async with asyncio.TaskGroup() as group:
                 for id_ in due:
@@ -213,6 +221,8 @@ class TimetableClock:
         # The oldest that is known: what a newer revision is due at may be undecided.
         ledger = kept(known.revisions[0].entity, known.last.ledger, now - self._kept)
         known.last = known.last._replace(ledger=ledger)
+        if decide.is_ahead(known.ledger, now):
+            await self._set_back(known, now)
         runs = {run.session: run for run in known.last.ledger.running}
         is_alone = kinds.kind_of(known.row.work).start is not None  # each run a session of its own
         for entry in decide.lost(known.row, known.last.ledger, now):
@@ -238,6 +248,22 @@ class TimetableClock:
         if row != known.row:
             change = Change(by="scheduler", why=why)
             await self._board.replace(known.revisions[-1].number, row, change, now)
+
+    async def _set_back(self, known: KnownRow, now: datetime) -> None:
+        """Have a row go on by the clock as it is now."""
+        ahead: list[SlotEntry] = []
+        async for entry in self._log.newest(known.scope, known.row.id):
+            if (entry.due_at <= now and not entry.is_by_hand) or len(ahead) >= AHEAD_MAX:
+                break
+            ahead.append(entry)
+        entry = decide.set_back(known.row, known.ledger, ahead, now)
+        log.warning(
+            "clock set back",
+            action="scheduler.clock",
+            row=entry.row,
+            through=str(entry.set_back_from),
+        )
+        await self._append(known, entry)
 
     async def _append(
         self, known: KnownRow, entry: SlotEntry, seen: LastSeen | None = None

@@ -31,6 +31,8 @@ from vigil.timetable.instants.cron import END
 from vigil.timetable.ledger import LOST_AFTER, ended, is_busy, session_of
 from vigil.timetable.schedule import Due, is_active
 
+SET_BACK_MIN: Final = timedelta(seconds=60)
+"""A clock that goes back by less was set right: what was due meanwhile was decided."""
 LATE_AFTER: Final = timedelta(seconds=60)
 """A slot that isn't begun by then was missed: its row's policy decides."""
 
@@ -236,6 +238,35 @@ def _range(
         first_at=first if count > 1 else None,
         session=str(session_of(row, last)) if state == "running" else "",
         is_late=state == "running" and late > LATE_AFTER,
+    )
+
+
+def is_ahead(ledger: Ledger, now: datetime) -> bool:
+    """Whether more is decided than can be: the clock was set back since."""
+    return ledger.through is not None and ledger.through - now > SET_BACK_MIN
+
+
+def set_back(
+    row: TimetableRow, ledger: Ledger, newest: Sequence[SlotEntry], now: datetime
+) -> SlotEntry:
+    """Return the entry from which on a row goes by the clock as it is now.
+
+    Args:
+        newest: of its ledger, those about instants ahead.
+    """
+    ran = [one.due_at for one in newest if one.state == "running" and not one.is_by_hand]
+    ran = [at for at in ran if at > now]
+    return SlotEntry(
+        row=row.id,
+        kind=kind_of(row.work),
+        due_at=now,
+        state="skipped",
+        reason=reasons.SET_BACK,
+        at=now,
+        count=0,
+        set_back_from=ledger.through,
+        ran_from=min(ran, default=None),
+        ran_through=max(ran, default=None),
     )
 
 

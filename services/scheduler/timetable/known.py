@@ -15,7 +15,7 @@ from vigil.timetable.edit import moved
 from vigil.timetable.ledger import FAILURES_MAX
 from vigil.timetable.log import Placed
 
-from .decide import Revised
+from .decide import SET_BACK_MIN, Revised
 from .followed import FollowedEnds
 
 WHY_PAUSED: Final = f"{FAILURES_MAX} runs failed, one after the other"
@@ -98,6 +98,8 @@ class KnownRow:
         """
         if self.fails_always:
             return replace(self.row, is_enabled=False), WHY_PAUSED
+        if self.row.scheduled_at - now > SET_BACK_MIN and not self.row.is_of_system:
+            return replace(self.row, scheduled_at=now), "the clock was ahead when it was set"
         if self.has_moved(zone):
             return moved(self.row, zone, now), f"the time zone of its owner is {zone} now"
         return self.row, ""

@@ -108,6 +108,7 @@ WARNINGS: Final = {
     "memory.without_words": "WordLlama is missing: no similar words",
     "memory.write_again": "the broker didn't answer; retried",
     "scheduler.behind": "turns of before the start are not carried out yet; due timers fire anyway",
+    "scheduler.clock": "the clock was set back: a row goes on by the clock as it is now",
     "scheduler.control": "a control event was not stored; retried",
     "scheduler.lease_lost": "this scheduler is no longer active",
     "scheduler.promote": "a due timer was not stored; retried",

@@ -14,7 +14,9 @@ from .ledger import LOST_AFTER
 from .reasons import AWAY
 from .schedule import jitter_of, upcoming
 
-What = Literal["undecided", "no_end", "failing", "never_ran", "missed", "late", "cut_off", "untold"]
+What = Literal[
+    "undecided", "no_end", "failing", "never_ran", "missed", "late", "cut_off", "untold", "clock"
+]
 LOOKED_BACK: Final = timedelta(days=7)
 UNDECIDED_AFTER: Final = timedelta(minutes=2)
 """A scheduler decides within a second, and another takes over within some."""
@@ -48,7 +50,8 @@ def findings(
     """
     if row.is_removed or not row.is_enabled:
         return []
-    recent = [one for one in entries if one.at >= now - LOOKED_BACK and not one.is_by_hand]
+    newest = [one for one in entries if one.at >= now - LOOKED_BACK and not one.is_by_hand]
+    recent = [one for one in newest if one.set_back_from is None]
     return [
         *_undecided(row, ledger, now),
         *_without_end(row, ledger, now),
@@ -56,6 +59,7 @@ def findings(
         *_never_ran(row, ledger, recent),
         *_missed(recent),
         *_cut_off(row, others),
+        *_set_back(newest),
     ]
 
 
@@ -103,6 +107,14 @@ def _missed(recent: Sequence[SlotEntry]) -> Iterator[Finding]:
     late = sum(one.state == "late" for one in recent)
     if late:
         yield Finding("late", f"{late} of its runs of the last 7 days began late")
+
+
+def _set_back(newest: Iterable[SlotEntry]) -> Iterator[Finding]:
+    for one in newest:
+        if one.set_back_from is not None:
+            ahead, at = _at(one.set_back_from), _at(one.at)
+            yield Finding("clock", f"the machine's clock was set back to {at} from after {ahead}")
+            return
 
 
 def _cut_off(row: TimetableRow, others: Iterable[TimetableRow]) -> Iterator[Finding]:

@@ -25,7 +25,7 @@ from ..contracts.board import (
 from ..minds import mind_of
 from ..subjects import Scope, SessionKey, token_of
 from . import cycles
-from .schedule import upcoming
+from .schedule import has_run, upcoming
 
 RUNNING_MAX: Final = 10
 """Runs of one row at a time, if they may overlap: each is in every entry until it ends."""
@@ -51,8 +51,11 @@ ENDS: Final[tuple[SlotState, ...]] = ("ran", "late", "failed")
 
 def after(ledger: Ledger, entry: SlotEntry) -> Ledger:
     """Return the ledger with one more entry."""
+    if entry.set_back_from is not None:
+        return _set_back(ledger, entry)
     others = tuple(one for one in ledger.running if not is_of(one, entry))
-    counts = len(others) < len(ledger.running) and not entry.is_by_hand
+    is_end = len(others) < len(ledger.running)
+    counts = is_end and not entry.is_by_hand
     told_seq = 0 if ledger.cycles is None else ledger.cycles.told_seq
     ledger = _with_cycle(ledger, entry)
     if entry.state == "running":
@@ -64,10 +67,28 @@ def after(ledger: Ledger, entry: SlotEntry) -> Ledger:
     elif entry.state == "skipped" and counts:
         ledger = replace(ledger, runs=ledger.runs - 1)
     through = ledger.through
-    if not entry.is_by_hand and (through is None or entry.due_at > through):
+    # The end of a run from before the clock was set back is ahead, and decides nothing of that.
+    is_known = entry.is_by_hand or is_end or has_run(ledger, entry.due_at)
+    if not is_known and (through is None or entry.due_at > through):
         through = entry.due_at
+    if through is not None and ledger.ran_through is not None and through > ledger.ran_through:
+        ledger = replace(ledger, ran_from=None, ran_through=None)
     followed = max(ledger.followed, entry.followed)
     return replace(ledger, running=others, through=through, followed=followed)
+
+
+def _set_back(ledger: Ledger, entry: SlotEntry) -> Ledger:
+    """Return a ledger of which nothing is decided beyond the clock as it is now."""
+    starts = [one for one in (ledger.ran_from, entry.ran_from) if one is not None]
+    ends = [one for one in (ledger.ran_through, entry.ran_through) if one is not None]
+    ended_at = ledger.ended_at and min(ledger.ended_at, entry.at)
+    return replace(
+        ledger,
+        through=entry.due_at,
+        ended_at=ended_at,
+        ran_from=min(starts, default=None),
+        ran_through=max(ends, default=None),
+    )
 
 
 def is_busy(row: TimetableRow, ledger: Ledger) -> bool:

@@ -16,6 +16,7 @@ POLICY: Final = "it was missed, and the row skips what it missed"
 TOO_LATE: Final = "it was missed by more than the row's grace"
 TOO_MANY: Final = f"more than {RUNS_MAX} were missed, and only the newest are run"
 FOLDED: Final = "it was missed, and a newer one stands for it"
+SET_BACK: Final = "the clock was set back: it goes on by the clock as it is now"
 LOST: Final = "its session gave no end in time"
 AWAY: Final = frozenset((POLICY, TOO_LATE, TOO_MANY, FOLDED))
 """Of what no scheduler decided in time."""

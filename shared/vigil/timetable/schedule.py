@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, time, timedelta
-from itertools import islice, takewhile
+from functools import partial
+from itertools import filterfalse, islice, takewhile
 from typing import Final, NamedTuple
 
 from ..contracts import (
@@ -68,6 +69,18 @@ def upcoming(row: TimetableRow, after: datetime, ledger: Ledger = NEW) -> Iterat
     Raises:
         InvalidInput: its schedule is none.
     """
+    found = _upcoming(row, after, ledger)
+    return found if ledger.ran_through is None else filterfalse(partial(has_run, ledger), found)
+
+
+def has_run(ledger: Ledger, at: datetime) -> bool:
+    """Whether that instant was run by a clock that was ahead, and set back since."""
+    if ledger.ran_from is None or ledger.ran_through is None:
+        return False
+    return ledger.ran_from <= at <= ledger.ran_through
+
+
+def _upcoming(row: TimetableRow, after: datetime, ledger: Ledger) -> Iterator[datetime]:
     since = row.scheduled_at
     match row.schedule:
         case OnceSchedule() as schedule:

@@ -33,7 +33,7 @@ from vigil.settings.config import Settings
 from .. import exits, output
 from ..admin import operator
 from ..tables import Result
-from . import channels, memory, models, sandbox, search, teams, zones
+from . import channels, clock, memory, models, sandbox, search, teams, zones
 
 if TYPE_CHECKING:
     from vigil.bus.bus import Bus
@@ -276,6 +276,7 @@ CHECKS: Final[dict[str, channels.Look]] = {
     "disk": disk,
     "log": log_whole,
     "zones": zones.zones,
+    "clock": clock.clock,
     "model": models.model,
     "port": port,
     "token": token,

@@ -96,6 +96,10 @@ class Ledger(Record, frozen=True, kw_only=True):
     """When its newest run ended, those by hand not counted; None: none did."""
     next_s: int = 0
     """After how long that run wants the next; 0: it said nothing."""
+    ran_from: Instant | None = None
+    """After the clock was set back: the first instant ahead that was run by it before."""
+    ran_through: Instant | None = None
+    """The last of those; what lies between the two isn't run again."""
 
 
 class SlotEntry(Record, frozen=True, kw_only=True):
@@ -146,6 +150,13 @@ class SlotEntry(Record, frozen=True, kw_only=True):
     """The effect by which the result was told: the id of the event of whoever was."""
     told_to: str = ""
     """The session key of who was told; empty: nobody, or several members of a team."""
+    set_back_from: Instant | None = None
+    """The clock was set back, and this is no slot: up to then all had been decided by it. What was
+    run stays so, and the rest is decided by the clock as it is now."""
+    ran_from: Instant | None = None
+    """Of such an entry: the first instant ahead that was run."""
+    ran_through: Instant | None = None
+    """Of such an entry: the last."""
     ledger: Ledger = Ledger()
     """All entries of the row up to this one: who reads the newest needs no other."""
     before: int = 0
