@@ -271,7 +271,9 @@ def after_set_back(every: TimetableRow, entries: list[SlotEntry], now: datetime)
     town.entries, town.now = entries, now
     assert decide.is_ahead(ledger_of(entries), now)
     town.entries = [*entries, decide.set_back(every, ledger_of(entries), entries[::-1], now)]
-    town.entries += [end_of(ROW, one, now) for one in ledger_of(town.entries).running]
+    (open_,) = ledger_of(town.entries).running
+    assert decide.overdue(every, ledger_of(town.entries), now + timedelta(minutes=3)) == [open_]
+    town.entries.append(end_of(ROW, open_, now))
     assert not decide.is_ahead(ledger_of(town.entries), now)
     return town
 

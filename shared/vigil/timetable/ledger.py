@@ -82,8 +82,11 @@ def _set_back(ledger: Ledger, entry: SlotEntry) -> Ledger:
     starts = [one for one in (ledger.ran_from, entry.ran_from) if one is not None]
     ends = [one for one in (ledger.ran_through, entry.ran_through) if one is not None]
     ended_at = ledger.ended_at and min(ledger.ended_at, entry.at)
+    # Or a run that gives no end would hold the row up for as long as the clock was ahead.
+    running = tuple(replace(one, at=min(one.at, entry.at)) for one in ledger.running)
     return replace(
         ledger,
+        running=running,
         through=entry.due_at,
         ended_at=ended_at,
         ran_from=min(starts, default=None),
