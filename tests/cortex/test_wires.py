@@ -30,6 +30,7 @@ from vigil.contracts import (
 class Way(NamedTuple):
     """An adapter, and a server that speaks its wire."""
 
+    name: str
     model: Callable[..., LanguageModel]
     running: Callable[[], AbstractAsyncContextManager[MessagesApi]]
 
@@ -47,8 +48,8 @@ SCHEMA: Final = {
     "additionalProperties": False,
 }
 WAYS: Final = {
-    "anthropic": Way(AnthropicModel, messages_api),
-    "openai": Way(OpenAIModel, chat_api),
+    "anthropic": Way("anthropic", AnthropicModel, messages_api),
+    "openai": Way("openai", OpenAIModel, chat_api),
 }
 
 
@@ -307,24 +308,31 @@ async def test_a_server_that_is_not_there(
     assert "can't be reached" in error.reason
 
 
+async def test_silence_for_a_reason_that_is_not_known_fails(
+    api: MessagesApi, model: LanguageModel
+) -> None:
+    api.replies.append(says(" ", stop_reason="bored"))
+    assert not (await fail(model)).is_retryable
+
+
 @pytest.mark.parametrize(
-    ("reply", "is_retryable"),
+    "usage",
     [
-        (calls("schedule_followup", '{"delay_seconds": tomorrow}'), True),
-        (calls("schedule_followup", "[1, 2]"), False),
-        (calls("schedule_followup", '"x"'), False),
-        (says(" ", stop_reason="bored"), False),
-        (says("hi", usage={"input_tokens": -5, "output_tokens": 1}), False),
-        (says("hi", usage={"input_tokens": "many", "output_tokens": 1}), False),
+        {},
+        {"input_tokens": None, "output_tokens": None},
+        {"input_tokens": 7, "output_tokens": None},
+        {"input_tokens": -5, "output_tokens": 1},
+        {"input_tokens": "many", "output_tokens": 1},
     ],
 )
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
-async def test_answers_without_the_expected_shape(
-    api: MessagesApi, model: LanguageModel, reply: Reply, is_retryable: bool
+async def test_an_answer_counts_without_a_count_of_its_tokens(
+    api: MessagesApi, model: LanguageModel, usage: dict[str, Any]
 ) -> None:
-    """A model that answers garbage: always a ModelError, never another exception."""
-    api.replies.append(reply)
-    assert (await fail(model)).is_retryable is is_retryable
+    """Nothing is settled then: what was reserved for the call stays spent."""
+    api.replies.append(says("Hello.", usage=usage))
+    answer = await ask(model)
+    assert (text_of(answer), answer.usage.tokens) == ("Hello.", 0)
 
 
 async def test_what_the_log_can_not_hold_is_mended(api: MessagesApi, model: LanguageModel) -> None:

@@ -56,6 +56,7 @@ def _mistakes_in_messages(messages: list[dict[str, Any]], *, has_parts: bool) ->
     if not others or others[0]["role"] != "user":
         yield "messages: the first after the system message must be the user's"
     before = ""
+    ids: list[str] = []
     open_calls: list[str] = []
     for index, message in enumerate(others):
         where, role = f"messages.{index}", message["role"]
@@ -71,10 +72,12 @@ def _mistakes_in_messages(messages: list[dict[str, Any]], *, has_parts: bool) ->
         if role not in ("user", "assistant", "tool"):
             yield f"{where}: role {role}"
         yield from _mistakes_in_content(message, where, has_parts=has_parts)
-        open_calls += [call["id"] for call in message.get("tool_calls", [])]
-        before = role
+        used = [call["id"] for call in message.get("tool_calls", [])]
+        open_calls, ids, before = open_calls + used, ids + used, role
     if open_calls:
         yield f"messages: calls {open_calls} without results"
+    if "" in ids or len(set(ids)) < len(ids):
+        yield f"messages: ids of calls must be there and unique: {ids}"
 
 
 def _mistakes_in_parts(

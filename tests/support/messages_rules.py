@@ -99,6 +99,8 @@ def _mistakes_in_calls(used: list[dict[str, Any]], ids: set[str], where: str) ->
     for block in used:
         if block["id"] in ids:
             yield f"{where}: tool_use ids must be unique"
+        if not re.fullmatch(r"[A-Za-z0-9_-]+", block["id"]):
+            yield f"{where}: tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"
         if not re.fullmatch(r"[A-Za-z0-9_-]{1,128}", block["name"]):
             yield f"{where}: tool_use.name has an invalid form"
         if not isinstance(block["input"], dict):

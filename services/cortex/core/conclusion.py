@@ -37,6 +37,11 @@ UNASKED_MAX: Final = timedelta(minutes=15)
 PLAIN_WAIT_S: Final = 20.0
 """A loop that can end without its model waits no longer than this for one more try: a reminder is
 better plain than late."""
+MALFORMED_MAX: Final = 2
+"""So often in a row the model is told that its calls can't be read, before the exchange ends."""
+MALFORMED: Final = (
+    "I could not do that: what my model wrote to use a tool can't be read, although it was told so."
+)
 NO_ROOM: Final = "My answer did not fit. Please ask for a smaller piece of it."
 
 
@@ -102,7 +107,23 @@ def _run_tools(draft: Draft, uses: list[ToolUseBlock], text: str) -> None:
         results.append(ToolResultBlock(tool_use_id=use.id, content=content, is_error=is_error))
     draft.row("user", "tool", *results)
     calls.wait(draft, asked)
-    _go_on(draft, text)
+    if _is_lost(draft, uses):
+        if text:
+            draft.update_loop(unsaid=text)
+        _give_up(draft, MALFORMED)
+    else:
+        _go_on(draft, text)
+
+
+def _is_lost(draft: Draft, uses: list[ToolUseBlock]) -> bool:
+    """Count answers whose calls can't be read; whether the model was told so often enough."""
+    wrong = [use for use in uses if use.malformed]
+    if wrong:
+        text = f"{len(wrong)} of {len(uses)} tool calls can't be read: {wrong[0].malformed}"
+        draft.note("malformed_calls", text, draft.loop.cause.id)
+    count = draft.loop.malformed + 1 if len(wrong) == len(uses) else 0
+    draft.update_loop(malformed=count)
+    return count > MALFORMED_MAX
 
 
 def _go_on(draft: Draft, text: str) -> None:
@@ -112,9 +133,14 @@ def _go_on(draft: Draft, text: str) -> None:
     draft.outcome = "continued"
     if draft.loop.calls >= draft.policy.calls_max:
         draft.note("calls_max", f"{draft.loop.calls} model calls for one event are the limit")
-        unsaid = draft.loop.unsaid if draft.loop.sends == 0 else ""
-        fallback = OUT_OF_STEPS if draft.loop.is_direct else plainly.of_loop(draft)
-        _say_last(draft, unsaid or fallback)
+        _give_up(draft, OUT_OF_STEPS)
+
+
+def _give_up(draft: Draft, reason: str) -> None:
+    """End the loop with what came with the last call; without any, with what can be said."""
+    unsaid = draft.loop.unsaid if draft.loop.sends == 0 else ""
+    fallback = reason if draft.loop.is_direct else plainly.of_loop(draft)
+    _say_last(draft, unsaid or fallback)
 
 
 def _finish(draft: Draft, text: str, stop_reason: str) -> None:

@@ -145,11 +145,38 @@ def string(value: object) -> str:
     return mend(value)
 
 
+def usage_of(model: str, sent: object, said: object, read: object, written: object) -> Usage:
+    """Return what a call took; if one of the first two is no count of tokens, none of it is known.
+
+    Then all are 0, and what was reserved for the call stays spent: no answer is lost for a count.
+
+    >>> usage_of("m", 7, 2, None, 1)
+    Usage(model='m', input_tokens=7, output_tokens=2, cache_write_tokens=1)
+    >>> usage_of("m", 7, None, 3, 0).tokens, usage_of("m", -1, 5, 0, 0).tokens
+    (0, 0)
+    """
+    if not (_is_count(sent) and _is_count(said)):
+        return Usage(model=model, input_tokens=0, output_tokens=0)
+    return Usage(
+        model=model,
+        input_tokens=count(sent),
+        output_tokens=count(said),
+        cache_read_tokens=count(read),
+        cache_write_tokens=count(written),
+    )
+
+
 def count(value: object) -> int:
-    """Raises: ValueError: it is no count of tokens."""
-    if not isinstance(value, int) or not 0 <= value < 2**53:
-        raise ValueError("no usable count of tokens")
-    return value
+    """Return a count of tokens; what is none counts nothing.
+
+    >>> count(7), count(None), count(-1), count("many")
+    (7, 0, 0, 0)
+    """
+    return cast(int, value) if _is_count(value) else 0
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
 
 
 def arguments(value: object) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Anthropic's Messages API, and every server that speaks it, through the official SDK.
 
-What goes out is built in `messages`. What is kept of an answer, how a call fails, and how a server
-is asked that takes less, is the same for every wire: `answers`, `failures`, `parameters`.
+What goes out is built in `messages`, what comes in is put together in `inbound.message`. What is
+kept of an answer, how a call fails, and how a server is asked that takes less, is the same for
+every wire: `answers`, `failures`, `parameters`.
 """
 
 from __future__ import annotations
@@ -11,15 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from vigil.contracts import Block, OpaqueBlock, TextBlock, ToolUseBlock, Usage
 from vigil.settings.models import server_of
 
 from ..thought.model import ModelAnswer, ModelError, ModelRequest
 from . import answers
-from .answers import AnswerRoom, arguments, count, mend, plain, string
 from .failures import AskedModel, ServerWords, attempted, failure
+from .inbound.message import GatheredMessage
 from .messages import SCHEMA, body_of, refused
-from .parameters import READ_STATUSES, learned, unfenced
+from .parameters import READ_STATUSES, learned
 
 if TYPE_CHECKING:
     import anthropic
@@ -90,25 +90,26 @@ class AnthropicModel:
     async def _stream(
         self, body: dict[str, Any], request: ModelRequest, on_text: Callable[[str], None]
     ) -> ModelAnswer:
-        room = AnswerRoom()
-        is_finished = False
-        async with self._client.messages.stream(**body, timeout=request.timeout_s) as stream:
+        import anthropic
+
+        gathered = GatheredMessage()
+        # The events as they are: what the SDK makes of them is `inbound.message`'s to make.
+        asked = self._client.post(
+            "/v1/messages",
+            cast_to=object,
+            body=body | {"stream": True},
+            options={"timeout": request.timeout_s},
+            stream=True,
+            stream_cls=anthropic.AsyncStream[object],
+        )
+        async with await asked as stream:
             async for event in stream:
-                if event.type == "text":
-                    text = mend(event.text)
-                    if not room.takes_text(text):
-                        break
+                text = gathered.take(event)
+                if gathered.room.is_full:
+                    break
+                if text:
                     on_text(text)
-                elif event.type == "content_block_delta":
-                    _take(room, event.delta)
-                elif event.type == "content_block_start":
-                    _take(room, event.content_block)
-                elif event.type == "message_stop":
-                    is_finished = True
-            message = stream.current_message_snapshot
-        answers.check_finished(room, is_finished=is_finished)
-        answer = answer_of(message, self._name, is_cut=room.is_full)
-        return answer if request.schema is None else _unfenced(answer)
+        return gathered.answer(self._name, request)
 
     def _read(self, error: anthropic.APIStatusError) -> ModelError:
         said = ServerWords(
@@ -119,52 +120,3 @@ class AnthropicModel:
             headers=error.response.headers,
         )
         return failure(self._asked, said)
-
-
-def _take(room: AnswerRoom, part: Any) -> None:
-    """Count a block's beginning, or a delta other than text. Raises: ModelError."""
-    if part.type != "text_delta":
-        size = len(part.to_json(indent=None).encode("utf-8", "surrogatepass"))
-        room.take(size, is_argument=part.type == "input_json_delta")
-
-
-def answer_of(message: Any, model: str, *, is_cut: bool) -> ModelAnswer:
-    """Turn the SDK's message into ours.
-
-    Raises:
-        ModelError: it hasn't the shape of a message, or stopped for a reason that is not known
-            here without a word; asking again would not change that.
-    """
-    with answers.shaped():
-        blocks = [_received(block) for block in message.content]
-        answer = answers.received(blocks, _usage(message.usage, model), by=message.model)
-        stop_reason = message.stop_reason
-    return answers.ended(answer, stop_reason, is_cut=is_cut)
-
-
-def _unfenced(answer: ModelAnswer) -> ModelAnswer:
-    """Take off the fence of an answer that is to be JSON, and is one block of text."""
-    match answer.blocks:
-        case (TextBlock(text=text),):
-            return msgspec.structs.replace(answer, blocks=(TextBlock(text=unfenced(text)),))
-        case _:
-            return answer
-
-
-def _received(block: Any) -> Block:
-    if block.type == "text":
-        return TextBlock(text=string(block.text))
-    if block.type == "tool_use":
-        given = arguments(block.input)
-        return ToolUseBlock(id=string(block.id), name=string(block.name), input=given)
-    return OpaqueBlock(data=plain(block.model_dump(mode="json", exclude_none=True)))
-
-
-def _usage(usage: Any, model: str) -> Usage:
-    return Usage(
-        model=model,
-        input_tokens=count(usage.input_tokens),
-        output_tokens=count(usage.output_tokens),
-        cache_read_tokens=count(usage.cache_read_input_tokens or 0),
-        cache_write_tokens=count(usage.cache_creation_input_tokens or 0),
-    )

@@ -18,10 +18,11 @@ import msgspec
 
 from vigil.contracts import Block, TextBlock, ToolUseBlock, Usage
 
-from ..thought.model import ModelAnswer, ModelError, ModelRequest
+from ..thought.model import ModelAnswer, ModelRequest
 from . import answers
-from .answers import AnswerRoom, arguments, count, mend
+from .answers import AnswerRoom, count, mend
 from .breakpoints import marked_messages, marked_system
+from .inbound.calls import CallIds, called
 from .messages import CACHE, EARLIER, ended, messages_of
 from .parameters import in_words, unfenced
 from .versions import takes_cache_breakpoints, takes_reasoning_effort
@@ -287,20 +288,22 @@ class Gathered:
         id_ = _text(getattr(piece, "id", None))
         size = PIECE_BYTES + sum(map(answers.size_of, map(mend, (id_, name, more))))
         self.room.take(size, is_argument=True)
-        call = self._call_of(getattr(piece, "index", None), id_, name)
+        call = self._call_of(getattr(piece, "index", None), id_, name, more)
         call.id = call.id or id_
         call.name = call.name or name
         call.arguments.append(more)
 
-    def _call_of(self, index: object, id_: str, name: str) -> _Call:
+    def _call_of(self, index: object, id_: str, name: str, more: str) -> _Call:
         """Return the call that a piece belongs to: that of its index, or of none the last one.
 
         Some servers send each call at once, all of them with the index 0, or with none: such a
-        call begins with an id of its own or, where they have no ids, once the one before is whole.
+        call begins with an id of its own or, where they have none or all have the same, once the
+        one before is whole.
         """
         ours = [call for call in self._calls if index is None or call.index == index]
         if ours and not (id_ and ours[-1].id and id_ != ours[-1].id):
-            is_next = name and ours[-1].name and not id_ and ours[-1].is_whole()
+            is_new = not id_ or more.strip()  # not a repeated name in a last, empty piece
+            is_next = name and ours[-1].name and is_new and ours[-1].is_whole()
             if not is_next:
                 return ours[-1]
         self._calls.append(_Call(index))
@@ -333,32 +336,15 @@ class Gathered:
     def _used(self, request: ModelRequest) -> list[ToolUseBlock]:
         """Return the calls. Of an answer that was cut short, half a call is left out."""
         is_short = self.room.is_full or self._finish in ("length", "content_filter")
-        blocks = [block for row in request.rows for block in row.blocks]
-        used = {block.id for block in blocks if isinstance(block, ToolUseBlock)}
         names = {name_of(tool.name): tool.name for tool in request.tools}
+        ids = CallIds(request)
         found = []
-        for number, call in enumerate(self._calls):
-            try:
-                given = arguments(json.loads("".join(call.arguments).strip() or "{}"))
-            except (ValueError, TypeError) as error:
-                if is_short:
-                    continue
-                if isinstance(error, TypeError):
-                    raise
-                reason = "the model's call of a tool is no JSON"
-                raise ModelError(reason, is_retryable=True, kind="unusable") from error
-            id_ = mend(call.id)
-            if not id_ or id_ in used:
-                id_ = f"call_{_digest(request)}_{number}"
-            used.add(id_)
+        for call in self._calls:
             name = mend(call.name)
-            found.append(ToolUseBlock(id=id_, name=names.get(name, name), input=given))
+            used = called(ids, call.id, names.get(name, name), "".join(call.arguments))
+            if not (is_short and used.malformed):
+                found.append(used)
         return found
-
-
-def _digest(request: ModelRequest) -> str:
-    """Name a request, so that calls without an id get one that nothing else has."""
-    return hashlib.sha256(msgspec.json.encode(request.rows)).hexdigest()[:16]
 
 
 def _text(value: object) -> str:
@@ -369,23 +355,11 @@ def _text(value: object) -> str:
 
 
 def usage_of(usage: Any, model: str) -> Usage:
-    """Return what a call took; here the cached tokens are a part of those that were sent.
-
-    Without any count all are 0, and what was reserved for the call stays spent.
-
-    Raises:
-        ValueError: a count is none.
-    """
-    if usage is None:
-        return Usage(model=model, input_tokens=0, output_tokens=0)
+    """Return what a call took; here the cached tokens are a part of those that were sent."""
     details = getattr(usage, "prompt_tokens_details", None)
-    sent = count(usage.prompt_tokens)
-    cached = min(count(getattr(details, "cached_tokens", None) or 0), sent)
-    written = min(count(getattr(details, "cache_write_tokens", None) or 0), sent - cached)
-    return Usage(
-        model=model,
-        input_tokens=sent - cached - written,
-        output_tokens=count(usage.completion_tokens),
-        cache_read_tokens=cached,
-        cache_write_tokens=written,
-    )
+    sent, said = (getattr(usage, f"{each}_tokens", None) for each in ("prompt", "completion"))
+    cached = min(count(getattr(details, "cached_tokens", None)), count(sent))
+    written = min(count(getattr(details, "cache_write_tokens", None)), count(sent) - cached)
+    whole = answers.usage_of(model, sent, said, cached, written)
+    rest = max(whole.input_tokens - cached - written, 0)
+    return msgspec.structs.replace(whole, input_tokens=rest)

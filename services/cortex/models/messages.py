@@ -7,6 +7,7 @@ whatever the history looks like, what is built here is accepted. Pure.
 from __future__ import annotations
 
 import re
+from collections import defaultdict, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, assert_never
 
@@ -39,6 +40,7 @@ SCHEMA: Final = f"{OUTPUT}.format"
 EFFORT: Final = f"{OUTPUT}.effort"
 CACHE: Final = "cache_control"
 NO_FILES: Final[Mapping[str, str]] = {}
+NAME_MAX: Final = 128
 _NOT_A_NAME: Final = re.compile(r"[^A-Za-z0-9_-]", re.ASCII)
 
 
@@ -150,6 +152,7 @@ def messages_of(
         messages.insert(0, _user_text(EARLIER))
     if messages[-1]["role"] == "assistant" and _called(messages[-1]):
         messages.append({"role": "user", "content": []})
+    _set_apart(messages)
     for index, message in enumerate(messages):
         if message["role"] == "user":
             called = _called(messages[index - 1]) if index else []
@@ -158,6 +161,28 @@ def messages_of(
             is_last = index == len(messages) - 1
             message["content"] = _served(message["content"], is_open=is_last)
     return messages
+
+
+def _set_apart(messages: list[dict[str, Any]]) -> None:
+    """Give calls that have the id of one before them another, and their results with them.
+
+    None gets such an id any more (`inbound.calls`), but histories have some from before that. The
+    results stand in the message after the calls, in their order.
+    """
+    used: set[str] = set()
+    for index, message in enumerate(messages):
+        given: defaultdict[str, deque[str]] = defaultdict(deque)
+        for block in message["content"]:
+            if block["type"] == "tool_use":
+                id_, number = block["id"], 1
+                while block["id"] in used:
+                    number += 1
+                    block["id"] = f"{id_[: NAME_MAX - 8]}_{number}"
+                used.add(block["id"])
+                given[id_].append(block["id"])
+        for block in messages[index + 1]["content"] if given and index + 1 < len(messages) else ():
+            if block["type"] == "tool_result" and given[block["tool_use_id"]]:
+                block["tool_use_id"] = given[block["tool_use_id"]].popleft()
 
 
 def _served(content: list[dict[str, Any]], *, is_open: bool) -> list[dict[str, Any]]:
@@ -226,14 +251,14 @@ def _sent(block: Block, files: Mapping[str, str]) -> Iterator[dict[str, Any]]:
         case ToolUseBlock():
             yield {
                 "type": "tool_use",
-                "id": _name(block.id),
-                "name": _name(block.name),
+                "id": on_wire(block.id),
+                "name": on_wire(block.name),
                 "input": block.input,
             }
         case ToolResultBlock():
             yield {
                 "type": "tool_result",
-                "tool_use_id": _name(block.tool_use_id),
+                "tool_use_id": on_wire(block.tool_use_id),
                 "content": block.content or "(empty)",
                 "is_error": block.is_error,
             }
@@ -265,6 +290,6 @@ def _text(block: TextBlock | TimerBlock | ExternalBlock | TaskBlock) -> str:
             assert_never(block)
 
 
-def _name(text: str) -> str:
-    """Make a name that the API takes back: a model may have made up any."""
-    return _NOT_A_NAME.sub("_", text)[:128] or "_"
+def on_wire(text: str) -> str:
+    """Make a name or an id that the API takes back: a model may have made up any."""
+    return _NOT_A_NAME.sub("_", text)[:NAME_MAX] or "_"

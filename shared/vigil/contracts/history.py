@@ -34,6 +34,9 @@ class ToolUseBlock(Record, frozen=True, kw_only=True, tag_field="type", tag="too
     id: str
     name: str
     input: dict[str, Any]
+    malformed: str = ""
+    """What is wrong with the arguments as the model wrote them: such a call has none, and is
+    answered and not run."""
 
 
 class ToolResultBlock(Record, frozen=True, kw_only=True, tag_field="type", tag="tool_result"):

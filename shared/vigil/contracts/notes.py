@@ -33,8 +33,7 @@ NOTES: Final[dict[str, NoteWords]] = {
         "{about} was asked of a person: {text}.",
     ),
     "approval_decided": NoteWords(
-        "a person decided on a request",
-        "A person decided on {about}: {text}.",
+        "a person decided on a request", "A person decided on {about}: {text}."
     ),
     "approval_expired": NoteWords("nobody decided in time", "{about} expired: {text}."),
     "approval_shown": NoteWords(
@@ -113,8 +112,7 @@ NOTES: Final[dict[str, NoteWords]] = {
         "A session that it started waits for a person: {text}.",
     ),
     "child_done": NoteWords(
-        "a worker that no loop waited for has a result",
-        "What it had started is done: {text}.",
+        "a worker that no loop waited for has a result", "What it had started is done: {text}."
     ),
     "child_failed": NoteWords(
         "a worker that no loop waited for failed, was cancelled or took too many steps",
@@ -141,8 +139,7 @@ NOTES: Final[dict[str, NoteWords]] = {
         "What came in was cut for the model: {text}.",
     ),
     "cycle_worked": NoteWords(
-        "a cycle has nothing more to do, and is asked what came of it",
-        "It had worked ({text}).",
+        "a cycle has nothing more to do, and is asked what came of it", "It had worked ({text})."
     ),
     "dead_letter": NoteWords(
         "the event is unusable; it is in DEAD with the cause",
@@ -200,6 +197,10 @@ NOTES: Final[dict[str, NoteWords]] = {
     "look_decided": NoteWords("what a look decided, how surely, and why", "It decided on {text}."),
     "look_failed": NoteWords("a look of the mind failed", "The look failed: {text}.", "failed"),
     "look_refused": NoteWords("an answer held no decisions", "It couldn't be used: {text}."),
+    "malformed_calls": NoteWords(
+        "the model's tool calls could not be read: it was told so, and they were not run",
+        "The model wrote what is no tool call: {text}.",
+    ),
     "model_away": NoteWords(
         "the fallback answered, and not the session's own model", "Another model thought: {text}."
     ),
@@ -224,6 +225,10 @@ NOTES: Final[dict[str, NoteWords]] = {
         "retrying",
         signal=("error.retry", "No answer from a model yet"),
     ),
+    "model_overlong": NoteWords(
+        "the model's server refused a request as too long: room was made for another one",
+        "It was too long for the model: {text}.",
+    ),
     "model_unasked": NoteWords(
         "the model failed others, so it isn't asked for now; when it will be",
         "No model was asked yet: {text}.",
@@ -244,9 +249,7 @@ NOTES: Final[dict[str, NoteWords]] = {
         "It went on without a tool: {text}.",
     ),
     "no_such_approval": NoteWords(
-        "a decision on nothing that is open",
-        "The verdict changed nothing: {text}.",
-        "ignored",
+        "a decision on nothing that is open", "The verdict changed nothing: {text}.", "ignored"
     ),
     "no_such_timer": NoteWords(
         "a person cancelled what isn't open", "{about} could not be cancelled: {text}.", "ignored"
@@ -262,9 +265,7 @@ NOTES: Final[dict[str, NoteWords]] = {
         "ignored",
     ),
     "not_served": NoteWords(
-        "this kind of session doesn't take that event",
-        "Nothing was done: {text}.",
-        "ignored",
+        "this kind of session doesn't take that event", "Nothing was done: {text}.", "ignored"
     ),
     "nothing_inherited": NoteWords(
         "a branch's parent is gone: it begins without a history",
@@ -302,8 +303,7 @@ NOTES: Final[dict[str, NoteWords]] = {
         signal=("error.event", "An event was dropped"),
     ),
     "recall_degraded": NoteWords(
-        "memory could not be asked, or only in part, and why",
-        "Memory was incomplete: {text}.",
+        "memory could not be asked, or only in part, and why", "Memory was incomplete: {text}."
     ),
     "recalled": NoteWords(
         "how many memories the model was given, and the ids of the best",

@@ -118,6 +118,8 @@ class Loop(Record, frozen=True, kw_only=True):
     """Text that came with a tool call: said at the end if nothing else is."""
     retries: int = 0
     """Failed attempts at the present step."""
+    malformed: int = 0
+    """Answers in a row whose calls of tools could not be read, not one of them."""
     retry: Retry | None = None
     is_stopped: bool = False
     """Whether a budget stopped it since the model last answered: its person was told."""

@@ -166,6 +166,8 @@ def measure(turn: Turn, row_tokens: int) -> Measured | None:
     tokens = (
         used.input_tokens + used.cache_read_tokens + used.cache_write_tokens + used.output_tokens
     )
+    if not tokens:  # its server counts none
+        return None
     answer = max((i for i, row in enumerate(turn.rows) if row.role == "assistant"), default=None)
     later = () if answer is None else turn.rows[answer + 1 :]
     return Measured(tokens, row_tokens - tokens_of_rows(later))

@@ -111,6 +111,9 @@ def _saved(draft: Draft, call: ToolUseBlock) -> Save | None:
     if call.name != memory_save.name:
         draft.note("save_refused", f"there is no tool named {call.name[:80]!r} here")
         return None
+    if call.malformed:
+        draft.note("save_refused", f"the arguments can't be read: {call.malformed}")
+        return None
     try:
         given = msgspec.convert(call.input, memory_save.arguments)
     except msgspec.ValidationError as error:

@@ -29,6 +29,10 @@ ONLY_THE_PERSON: Final = (
     "Only the person may ask for that, in a message of theirs, and in a conversation that took in "
     "no content from outside. They can do it themselves: `vigil me`, `vigil cron`."
 )
+MALFORMED: Final = (
+    "This call was not run: its arguments can't be read, {problem}\n"
+    "Call again, with the arguments as one complete JSON object."
+)
 
 
 def route(draft: Draft, use: ToolUseBlock, doubt: str = "") -> Answer:
@@ -37,6 +41,8 @@ def route(draft: Draft, use: ToolUseBlock, doubt: str = "") -> Answer:
     Args:
         doubt: why a call of the executor's is asked for in any case, whatever was granted.
     """
+    if use.malformed:
+        return MALFORMED.format(problem=use.malformed), True
     name = use.name
     tool = draft.moment.tools.get(name)
     if not offers(draft.policy.profile, name, tool):
