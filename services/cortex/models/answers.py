@@ -150,8 +150,8 @@ def usage_of(model: str, sent: object, said: object, read: object, written: obje
 
     Then all are 0, and what was reserved for the call stays spent: no answer is lost for a count.
 
-    >>> usage_of("m", 7, 2, None, 1)
-    Usage(model='m', input_tokens=7, output_tokens=2, cache_write_tokens=1)
+    >>> usage_of("m", 7, 2, None, 1).tokens
+    10
     >>> usage_of("m", 7, None, 3, 0).tokens, usage_of("m", -1, 5, 0, 0).tokens
     (0, 0)
     """

@@ -9,7 +9,7 @@ it is read.
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 from vigil.contracts import Block, OpaqueBlock, TextBlock
 
@@ -19,9 +19,12 @@ from ..answers import AnswerRoom, mend, plain, string
 from ..parameters import unfenced
 from .calls import CallIds, called
 
-_COUNTS = (
-    "input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens",
-)  # fmt: skip
+_COUNTS: Final = (
+    "input_tokens",
+    "output_tokens",
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+)
 
 
 class _Part:
