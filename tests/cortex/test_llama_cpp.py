@@ -80,8 +80,8 @@ async def test_it_takes_the_schemas_of_ours(url: str, schema: dict[str, Any]) ->
 async def test_what_it_refuses_is_of_the_request(model: LanguageModel) -> None:
     """It says 500 of an image that its model can't see: tried again, it would say so for ever."""
     error = await fail(model, rows=(user("x" * WINDOW),), tools=())
-    assert (error.kind, error.is_retryable) == ("400", False)
-    assert "exceeds the available context size" in error.reason
+    assert (error.kind, error.is_retryable, error.limit_tokens) == ("too_long", False, WINDOW)
+    assert "reads at most 4,096 tokens at once" in error.reason
     file = examined("a.png", data := png(3, 5))
     seen = row("user", TextBlock(text="see?"), AttachmentBlock(file=file))
     files = {file.hash: base64.b64encode(data).decode()}

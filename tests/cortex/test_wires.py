@@ -242,7 +242,7 @@ async def test_what_may_pass_is_retryable(
         (fails(402, "billing_error"), "spend"),
         (fails(403, "permission_error"), "may not use the model 'model-test'"),
         (fails(404, "not_found_error", error_message=f"model: {KEY}"), "models.m.model"),
-        (fails(413, "request_too_large"), "too large"),
+        (fails(413, "request_too_large"), "too long"),
         (fails(429, error_code="enforced_spend_limit_reached"), "spend"),
         (fails(429, headers={"x-should-retry": "false"}), "rate"),
         (fails(418, "teapot"), "failed"),

@@ -25,6 +25,7 @@ import msgspec
 from tests.support.messages_assistant import scheduling_assistant
 from tests.support.messages_replies import Fault, Reply, calls, fails, says
 from tests.support.messages_rules import mistakes
+from tests.support.too_long import ANTHROPIC
 
 __all__ = [
     "Behave", "Fault", "MessagesApi", "Reply", "Request", "Wire", "calls", "chunks", "fails",
@@ -64,6 +65,12 @@ class MessagesApi:
         self.behave: Behave = behave or scheduling_assistant
         self.wire: Final = wire or MESSAGES
         self.replies: deque[Reply] = deque()
+        self.window = 0
+        """Tokens, of four bytes each, that a request may have; 0: as many as it likes."""
+        self.too_long = ANTHROPIC
+        """How a longer one is refused."""
+        self.refused = 0
+        """How many were."""
         self.requests: list[Request] = []
         self.open_connections = 0
         self._server: asyncio.Server | None = None
@@ -115,6 +122,7 @@ class MessagesApi:
         path = path.partition("?")[0]
         problem, body = self.wire.check(method, path, headers, raw)
         self.requests.append(Request(path=path, headers=headers, body=body))
+        problem = problem or self._overlong(len(raw) // 4, body)
         if problem is not None:
             await self._answer_error(writer, problem)
         elif path.endswith("/count_tokens"):
@@ -122,6 +130,13 @@ class MessagesApi:
         else:
             reply = self.replies.popleft() if self.replies else self.behave(self.wire.read(body))
             await self._play(reply, body, reader, writer)
+
+    def _overlong(self, sent: int, body: dict[str, Any]) -> Reply | None:
+        answer = body.get("max_tokens") or body.get("max_completion_tokens") or 0
+        if not self.window or self.too_long.fits(sent, answer, self.window):
+            return None
+        self.refused += 1
+        return self.too_long.told(sent, answer, self.window)
 
     async def _play(
         self,

@@ -186,6 +186,7 @@ def fail(
     budget_at: datetime | None = None,
     is_of_model: bool = False,
     is_unasked: bool = False,
+    is_crowded: bool = False,
 ) -> None:
     """Record that the model gave no answer: ask the fallback, try again at a deadline, or give up
     and say so.
@@ -196,7 +197,13 @@ def fail(
         is_unasked: whether it failed others and was not asked at all: no attempt of this loop's,
             until it has waited for `UNASKED_MAX`. What can be said without a model isn't held up
             by that.
+        is_crowded: whether the request was too long, and room is made in the history for another.
     """
+    if is_crowded:
+        draft.note("model_overlong", f"{reason}; room is made in the history, and it's asked again")
+        draft.outcome = "continued"
+        children.report(draft)
+        return
     if budget_at is not None and _may_wait(draft, budget_at):
         _wait(draft, reason, budget_at)
         return
@@ -227,6 +234,11 @@ def fail(
         return
     if budget_at is not None:
         draft.note("budget_exhausted", reason)
+    _end_unanswered(draft, reason)
+
+
+def _end_unanswered(draft: Draft, reason: str) -> None:
+    loop = draft.loop
     draft.note("model_failed", reason)
     if loop.is_direct:
         text = f"I could not answer: {reason}"

@@ -16,7 +16,7 @@ from vigil.settings.models import server_of
 
 from ..thought.model import ModelAnswer, ModelError, ModelRequest
 from . import answers
-from .failures import AskedModel, ServerWords, attempted, failure
+from .failures import AskedModel, ServerWords, attempted, error_of, failure
 from .inbound.message import GatheredMessage
 from .messages import SCHEMA, body_of, refused
 from .parameters import READ_STATUSES, learned
@@ -118,5 +118,6 @@ class AnthropicModel:
             code=str(error.error_code),
             message=error.api_message,
             headers=error.response.headers,
+            more=error_of(error.body),
         )
         return failure(self._asked, said)

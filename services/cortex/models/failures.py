@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from vigil.observe.logs import mask
 
-from ..thought.model import REDIRECTED, ModelAnswer, ModelError
+from ..thought.model import REDIRECTED, TOO_LONG, ModelAnswer, ModelError
 from .answers import mend
+from .inbound import overlong
 
 RETRY_AFTER_S_MAX: Final = 86_400.0
 _UNSUPPORTED: Final = re.compile(r"\b(image|audio|video|file)s?\b.* not supported", re.IGNORECASE)
@@ -42,6 +43,8 @@ class ServerWords(NamedTuple):
     code: str
     message: object
     headers: Any
+    more: Mapping[str, Any] = {}
+    """The error as data, if it is that."""
 
 
 async def attempted(
@@ -76,6 +79,14 @@ async def attempted(
         raise ModelError(reason, is_retryable=True, kind="unusable") from error
 
 
+def error_of(body: object) -> Mapping[str, Any]:
+    """Return the data of an error, in whichever of the usual envelopes it comes."""
+    if not isinstance(body, dict):
+        return {}
+    inner = body.get("error")
+    return inner if isinstance(inner, dict) else body
+
+
 def failure(asked: AskedModel, refusal: ServerWords) -> ModelError:
     """Return what a refusal means. Pure."""
     status = refusal.status
@@ -87,6 +98,11 @@ def failure(asked: AskedModel, refusal: ServerWords) -> ModelError:
         status = _status_of(refusal)
     if status == 500 and _UNSUPPORTED.search(str(refusal.message)):
         status = 422
+    if status in overlong.STATUSES:
+        codes = (refusal.type, refusal.code, str(refusal.more.get("type")))
+        limit = overlong.limit_of(str(refusal.message), codes, refusal.more)
+        if limit >= 0 or status == 413:
+            return too_long(max(limit, 0), is_refused=is_refused)
     is_retryable = status in (408, 409, 429) or status >= 500
     reason = _REASONS.get(status, "the model's server failed")
     if _is_spent(refusal):
@@ -103,6 +119,15 @@ def failure(asked: AskedModel, refusal: ServerWords) -> ModelError:
         retry_after_s=retry_after_s(refusal.headers) if is_retryable else None,
         is_refused=is_refused,
         kind=str(status),
+    )
+
+
+def too_long(limit: int, *, is_refused: bool = True) -> ModelError:
+    """Return what stands for a request that is too long. `limit`: 0: it isn't known."""
+    reads = f", which reads at most {limit:,} tokens at once" if limit else ""
+    reason = f"the conversation is too long for the model{reads}"
+    return ModelError(
+        reason, is_retryable=False, is_refused=is_refused, kind=TOO_LONG, limit_tokens=limit
     )
 
 
@@ -140,7 +165,6 @@ _REASONS: Final = {
     404: "the model's server does not know the model {model}; check {asked.model_setting}",
     408: "the model's server timed out",
     409: "the model's server had a conflict",
-    413: "the conversation is too large for the model's server",
     422: "the model's server rejected the request",
     429: "the model's provider limits the rate of requests",
     504: "the model's server timed out",

@@ -1,9 +1,9 @@
 """The circuits of a call: the model's, and that of the session that asks.
 
 Which failures are a model's own, and what a session is told while its circuit is open, stands here.
-What a server says of one request (400, 413, 422) is that session's matter, and shows that the
-server is there: nobody's failing session keeps others from a model that works. Keys and accounts
-(401 to 404) are everybody's, as are overload, silence and whatever isn't an answer.
+What a server says of one request (400, 422, that it is too long) is that session's matter, and
+shows that the server is there: nobody's failing session keeps others from a model that works. Keys
+and accounts (401 to 404) are everybody's, as are overload, silence and whatever isn't an answer.
 """
 
 from __future__ import annotations
@@ -14,10 +14,16 @@ from typing import Final
 
 from vigil.circuits import SESSION, CircuitOpen, Circuits, Passed
 
-from ..thought.model import REDIRECTED, REFUSED_BY_CIRCUIT, REFUSED_BY_LOOP, ModelError
+from ..thought.model import (
+    REDIRECTED,
+    REFUSED_BY_CIRCUIT,
+    REFUSED_BY_LOOP,
+    TOO_LONG,
+    ModelError,
+)
 
 _OF_ALL: Final = ("401", "402", "403", "404", REDIRECTED)
-_OF_REQUEST: Final = ("400", "413", "422")
+_OF_REQUEST: Final = ("400", "422", TOO_LONG)
 
 
 @contextlib.asynccontextmanager

@@ -16,7 +16,7 @@ from vigil.settings.models import server_of
 from ..thought.model import ModelAnswer, ModelError, ModelRequest
 from . import answers
 from .chat import SCHEMA, Gathered, body_of, refused
-from .failures import AskedModel, ServerWords, attempted, failure
+from .failures import AskedModel, ServerWords, attempted, error_of, failure
 from .parameters import READ_STATUSES, learned
 
 API_URL: Final = "https://api.openai.com/v1"
@@ -116,6 +116,7 @@ class OpenAIModel:
             code=str(error.code or ""),
             message=_message(error.body),
             headers={} if response is None else response.headers,
+            more=error_of(error.body),
         )
         return failure(self._asked, said)
 

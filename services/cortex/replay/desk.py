@@ -14,7 +14,7 @@ from ..core import CompactionPlan, Draft, Window
 from ..core.context.offers import Offer
 from ..core.profile import Inquiry, ModelQuestion, OwnersBoard
 from ..session.history import History
-from ..thought.model import ModelAnswer, ModelError, ToolSpec
+from ..thought.model import CROWDED, ModelAnswer, ModelError, ToolSpec
 
 
 async def _unasked() -> ModelAnswer:
@@ -98,4 +98,5 @@ def fail(draft: Draft, error: ModelError) -> None:
         budget_at=error.budget_at,
         is_of_model=error.is_of_model,
         is_unasked=error.is_unasked,
+        is_crowded=error.kind == CROWDED,
     )

@@ -26,7 +26,7 @@ from ..core.profile import Inquiry, ModelQuestion, OwnersBoard
 from ..profiles import profile_of
 from ..thought.accounts import Notice
 from ..thought.compactor import Compactor
-from ..thought.model import KnownAtStart, ModelAnswer, ModelError, ToolSpec
+from ..thought.model import CROWDED, TOO_LONG, KnownAtStart, ModelAnswer, ModelError, ToolSpec
 from ..thought.recollector import LoopMemory
 from ..thought.thinker import Thinker
 from ..thought.toolbox import Toolbox
@@ -146,6 +146,9 @@ class SessionDesk:
     def fail(self, draft: Draft, error: ModelError) -> None:
         """Take in that the model gave no answer to a step of a loop."""
         self._memory.tell(draft)
+        if error.kind == TOO_LONG:
+            error = self._compactor.refused(draft, self._loaded().history, error)
+            draft.inputs.failure = error
         core.fail(
             draft,
             error.reason,
@@ -154,6 +157,7 @@ class SessionDesk:
             budget_at=error.budget_at,
             is_of_model=error.is_of_model,
             is_unasked=error.is_unasked,
+            is_crowded=error.kind == CROWDED,
         )
 
     # ------------------------------------------------------------ other questions

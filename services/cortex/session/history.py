@@ -9,7 +9,7 @@ import msgspec
 
 from vigil.contracts import Row, TextBlock, Turn
 
-from ..core.context.compaction import CompactionPlan, Excerpt, decide, summary_tokens
+from ..core.context.compaction import CompactionPlan, Excerpt, decide, make_room, summary_tokens
 from ..core.context.history import (
     FILL_MAX,
     Chunk,
@@ -192,6 +192,10 @@ class History:
     def plan(self, more: list[Row], window: Window) -> CompactionPlan | None:
         """Decide what must go before the model is asked; `more` are rows not committed yet."""
         return decide(tuple(self._chunks), more, self.summary, window)
+
+    def make_room(self, more: list[Row], window: Window, *, may_ask: bool) -> CompactionPlan | None:
+        """Decide what goes since a request with these rows was refused as too long."""
+        return make_room(tuple(self._chunks), more, self.summary, window, may_ask=may_ask)
 
     def begins_with(self, cut: Excerpt) -> bool:
         """Whether the cut part is still the oldest of the history, and something follows it."""

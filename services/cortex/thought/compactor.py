@@ -11,6 +11,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from vigil.clock import Clock
 from vigil.contracts import FollowUp, Row
 from vigil.settings.sections import Person
@@ -20,14 +22,19 @@ from .. import core
 from ..core import CompactionPlan, Draft, Policy, Window
 from ..core.context.history import Chunk
 from ..core.context.offers import was_offered
+from ..core.context.window import tokens_of_rows
 from ..core.profile import ModelQuestion
 from ..session.history import History
-from .model import ModelAnswer, ModelError
+from .model import CROWDED, TOO_LONG, ModelAnswer, ModelError
 from .thinker import Thinker
 from .transcript import transcript
 
 COMPACT_AGAIN_S: Final = 60.0
 """After a summary that failed: the person isn't kept waiting for another one at each step."""
+REFUSED_SHARE: Final = 0.95
+"""Of a request that was refused: a longer one isn't tried again."""
+ALONE_SHARE: Final = 0.9
+"""Of the window: where the prompt takes so much, no message fits."""
 PURPOSE: Final = "compact"
 PROMPT: Final = "compact.md.j2"
 
@@ -53,6 +60,10 @@ class Compactor:
         """When a summary may be asked for again, after one that failed."""
         self._fixed: tuple[dict[str, FollowUp], int] | None = None
         """The estimate for what a request holds beside the history, and for which follow-ups."""
+        self._refused_at = 0
+        """Tokens, as they are estimated, of the shortest request that was refused as too long."""
+        self._is_crowded = False
+        """Whether room has to be made for a request that was refused, however full it seems."""
 
     def window(self, draft: Draft, history: History) -> Window:
         """Return the context window of the call that the draft wants."""
@@ -64,17 +75,40 @@ class Compactor:
                 self._key, draft.state, self._person(), self._policy
             )
             self._fixed = follow_ups, tokens
-        return history.window(self._fixed[1])
+        window = history.window(self._fixed[1])
+        known = self._thinker.window_tokens(self._key, draft.state, self._policy.profile)
+        limits = (window.context_tokens, known, self._refused_at)
+        return replace(window, context_tokens=min(limit for limit in limits if limit))
+
+    def refused(self, draft: Draft, history: History, error: ModelError) -> ModelError:
+        """Take in that a request was too long -> that error, or one that says what there is to do:
+        room can be made, or not even the open exchange fits."""
+        window = self.window(draft, history)
+        sent = history.rows(draft.rows, window)
+        self._refused_at = max(int(window.tokens(tokens_of_rows(sent)) * REFUSED_SHARE), 1)
+        narrow = self.window(draft, history)
+        plan = history.make_room(draft.rows, narrow, may_ask=self._may_ask())
+        self._is_crowded = plan is not None
+        if self._is_crowded or len(history.rows(draft.rows, narrow)) < len(sent):
+            kind, reason = CROWDED, error.reason
+        else:
+            kind, reason = TOO_LONG, _alone(narrow, error.limit_tokens)
+        return ModelError(
+            reason, is_retryable=False, kind=kind, notices=error.notices, is_refused=True
+        )
+
+    def _may_ask(self) -> bool:
+        return self._not_before is None or self._clock.now() >= self._not_before
 
     def plan(self, draft: Draft, history: History, window: Window) -> CompactionPlan | None:
         """Decide what must go before the model is asked."""
+        if self._is_crowded:
+            return history.make_room(draft.rows, window, may_ask=self._may_ask())
         plan = history.plan(draft.rows, window)
         if plan is None:
             return None
-        if plan.kind == "summarise" and self._not_before is not None:
-            if self._clock.now() < self._not_before:
-                return None
-            self._not_before = None
+        if plan.kind == "summarise" and not self._may_ask():
+            return None
         return plan
 
     def compact(
@@ -91,6 +125,7 @@ class Compactor:
             history: gives that of the session as it is when it is called.
             reflect: asks the model (`Desk.reflect`).
         """
+        self._is_crowded = False
         cut = history().cut(plan)
         seen = core.seen_cut(plan, window)
         if plan.kind == "drop":
@@ -120,6 +155,18 @@ class Compactor:
 
     def _wait(self) -> None:
         self._not_before = self._clock.now() + timedelta(seconds=COMPACT_AGAIN_S)
+
+
+def _alone(window: Window, limit_tokens: int) -> str:
+    """Say that not even the open exchange fits, and what to do."""
+    reads = f", which reads at most {limit_tokens:,} tokens at once" if limit_tokens else ""
+    if window.tokens(0) < ALONE_SHARE * window.context_tokens:
+        return f"this is too long for the model{reads}. Please send it in smaller parts."
+    needed = f"{round(window.tokens(0), -2):,.0f}"
+    return (
+        f"what I have to tell the model beside the conversation takes about {needed} tokens, and "
+        f"is too long for the model{reads}. Please choose one with a longer window."
+    )
 
 
 def _rows_of(chunks: Iterable[Chunk]) -> tuple[Row, ...]:

@@ -135,7 +135,11 @@ REFUSED_BY_LOOP: Final = "error_loop"
 """Likewise: the session failed again and again, and no model was asked."""
 REDIRECTED: Final = "redirected"
 """The server names another address, where nothing is sent."""
-_NOT_OF_MODEL: Final = ("400", "413", "422", "budget", REFUSED_BY_LOOP)
+TOO_LONG: Final = "too_long"
+"""A request that doesn't fit into the model's window, says its server."""
+CROWDED: Final = "crowded"
+"""Likewise, and room can be made in the history for another one."""
+_NOT_OF_MODEL: Final = ("400", "422", TOO_LONG, CROWDED, "budget", REFUSED_BY_LOOP)
 """Kinds of errors: what the server says of requests that no other would take either, and ours."""
 
 
@@ -147,7 +151,7 @@ class ModelError(VigilError):
     whether the server turned the call away before it took any tokens; `budget_at` when the
     budget may have room, if the call never got there for want of it; `notices` what the person
     is to be told of the budget. `kind` is one word about it for traces: an HTTP status, or what
-    else went wrong.
+    else went wrong; `limit_tokens` how long a request may be that was too long, if that was said.
     """
 
     def __init__(
@@ -160,6 +164,7 @@ class ModelError(VigilError):
         budget_at: datetime | None = None,
         notices: tuple[Notice, ...] = (),
         kind: str = "",
+        limit_tokens: int = 0,
     ) -> None:
         super().__init__(reason)
         self.reason = reason
@@ -168,6 +173,7 @@ class ModelError(VigilError):
         self.is_refused = is_refused
         self.budget_at = budget_at
         self.notices = notices
+        self.limit_tokens = limit_tokens
         outcome = "budget" if budget_at is not None else "failed"
         self.kind = kind or ("retryable" if is_retryable else outcome)
 

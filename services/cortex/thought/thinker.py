@@ -153,6 +153,11 @@ class Thinker:
         call = PaidCall.of(key, state, chosen.name, request.tier)
         return await self._answer(request, call, chosen, lambda _: None, parent)
 
+    def window_tokens(self, key: SessionKey, state: State, profile: Profile) -> int:
+        """Return how many tokens the model reads at once that a session thinks with."""
+        wanted = "" if state.start is None else state.start.model
+        return self._catalogue.window_of(self._catalogue.model_for(key, profile, wanted).name)
+
     def fixed_tokens(self, key: SessionKey, state: State, person: Person, policy: Policy) -> int:
         """Return the estimate for what a request holds beside the history."""
         request = self._request(key, state, (), person, policy, KnownAtStart())
@@ -187,6 +192,7 @@ class Thinker:
         on_text: Callable[[str], None],
         parent: str,
     ) -> ModelAnswer:
+        request = self._catalogue.fitted(request, chosen.name)
         if chosen.is_fallback:
             request = opaque.left_out(request)
         span = self._tracer.begin(parent)
@@ -200,6 +206,7 @@ class Thinker:
             outcome = "answered"
             return opaque.of_fallback(answer) if chosen.is_fallback else answer
         except ModelError as error:
+            self._catalogue.learn(chosen.name, error.limit_tokens)
             outcome = "retryable" if error.is_retryable else "failed"
             error_type = error.kind
             raise
@@ -219,7 +226,7 @@ class Thinker:
         usage = None if answer is None else answer.usage
         model = chosen.model.name if usage is None else usage.model
         self._counts.observe(metrics.MODEL_SECONDS, span.lasted_s, model, outcome)
-        for direction, tokens in _tokens(usage):
+        for direction, tokens in zip(KINDS, kinds_of(usage) if usage else (), strict=False):
             if tokens:
                 self._counts.count(metrics.MODEL_TOKENS, model, direction, by=tokens)
         if not self._tracer.is_on:
@@ -388,7 +395,3 @@ def _under_way(state: State) -> tuple[str, ...]:
     """Name what the session has under way and doesn't wait for."""
     tasks = state.tasks.values()
     return tuple(f"{t.tool}: {t.title}" for t in tasks if not (t.is_awaited or t.told_seq))
-
-
-def _tokens(usage: Usage | None) -> tuple[tuple[str, int], ...]:
-    return () if usage is None else tuple(zip(KINDS, kinds_of(usage), strict=True))

@@ -219,15 +219,15 @@ NOTES: Final[dict[str, NoteWords]] = {
         "Another model took over: {text}.",
         signal=("model.fallback", "Another model took over"),
     ),
+    "model_overlong": NoteWords(
+        "the model's server refused a request as too long: room was made for another one",
+        "It was too long for the model: {text}.",
+    ),
     "model_retry": NoteWords(
         "the model gave no answer for now; when it is asked again",
         "The model gave no answer yet: {text}.",
         "retrying",
         signal=("error.retry", "No answer from a model yet"),
-    ),
-    "model_overlong": NoteWords(
-        "the model's server refused a request as too long: room was made for another one",
-        "It was too long for the model: {text}.",
     ),
     "model_unasked": NoteWords(
         "the model failed others, so it isn't asked for now; when it will be",

@@ -40,6 +40,8 @@ SUMMARISE_AT: Final = ((0.85, 0.5), (0.80, 0.3))
 DROP_AT: Final = 0.95
 DROP_SHARE: Final = 0.5
 """At least so much is dropped, and on until the fill is below the lowest threshold."""
+READ_MAX: Final = 0.7
+"""Of the window: so much may be given to a model to be summed up."""
 SUMMARY_BYTES_MAX: Final = 8 * 1024
 SUMMARY_SHARE_MAX: Final = 0.1
 """Of the window, in which a summary of 8 kB may be much."""
@@ -122,6 +124,27 @@ def decide(
                 else None
             )
     return None
+
+
+def make_room(
+    chunks: Sequence[Chunk], more: Sequence[Row], summary: str, window: Window, *, may_ask: bool
+) -> CompactionPlan | None:
+    """Decide what goes since a server refused the request as too long: the oldest half is summed
+    up, or dropped if it's too long for that, too. None: nothing may go.
+
+    Args:
+        may_ask: whether the model may be asked for a summary.
+    """
+    load = _Load(chunks, more, summary)
+    fill = window.fill(load.total)
+    count = _oldest(load, DROP_SHARE)
+    if may_ask and count is not None:
+        tokens = load.tokens_of(count)
+        is_readable = window.fill(tokens + summary_tokens(summary)) <= READ_MAX
+        if is_readable and tokens > summary_tokens_max(window):
+            return CompactionPlan(kind="summarise", count=count, fill=fill)
+    count = _drop(load, window)
+    return None if count is None else CompactionPlan(kind="drop", count=count, fill=fill)
 
 
 class _Load:

@@ -87,7 +87,11 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
         >>> Window(context_tokens=1000, fixed_tokens=100, ratio=0.75).fill(900)
         0.75
         """
-        return (self.fixed_tokens + row_tokens) * self.ratio / self.context_tokens
+        return self.tokens(row_tokens) / self.context_tokens
+
+    def tokens(self, row_tokens: int) -> float:
+        """Return how long a request is, by the estimate for its rows."""
+        return (self.fixed_tokens + row_tokens) * self.ratio
 
     def room(self, share: float) -> int:
         """Return the estimate for the rows that fill the window up to `share`; a quarter of the
