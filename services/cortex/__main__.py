@@ -120,7 +120,7 @@ async def serve(context: Context) -> None:
         circuits=circuits,
         clock=context.clock,
         facts=context.facts,
-        stuck_s=stuck_after(config.model.timeout_s),
+        stuck_s=stuck_after(max(config.model.answer_s, config.model.timeout_s)),
     )
     beside = [
         asyncio.create_task(rounds.run(), name="cortex-rounds"),

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from services.cortex.core import Policy
+from services.cortex.models.guard import SilentCalls, guarded
 from services.cortex.thought.model import REFUSED_BY_CIRCUIT, ModelError
 from tests.cortex.driver import Driver, answer
 from tests.support.messages_api import MessagesApi, Reply, fails, messages_api, says
@@ -336,3 +337,36 @@ async def test_of_all_replicas_one_opens_it_and_one_makes_the_trial(bare: Any) -
     await reset(bus, "model:m", by="root", now=clock.now())
     for each in (one, two):
         await each.succeeded(await each.enter("model:m"))
+
+
+async def test_a_conversation_that_waits_in_vain_stops_nobody_else(bare: Any) -> None:
+    """C-5: its model is slow over what it asks; a model that is silent for several isn't asked."""
+    clock, silent = StoppedClock(), SilentCalls()
+    circuits = Circuits(await bare.bus("cortex"), clock, "cortex")
+
+    async def call(session: str, kind: str = "") -> None:
+        async with guarded(circuits, silent, "m", session):
+            if kind:
+                raise ModelError("none", is_retryable=kind != "endless", kind=kind)
+
+    async def wait_in_vain(session: str, kind: str = "timeout") -> None:
+        with pytest.raises(ModelError, match="none"):
+            await call(session, kind)
+
+    for _ in range(6):
+        await wait_in_vain("ann")
+        await wait_in_vain("ann", "endless")
+    await call("ben")
+    for session in ("ann", "ben", "ann", "ann"):
+        await wait_in_vain(session)
+    await call("cat")
+    for session in ("ann", "ben", "cat"):
+        await wait_in_vain(session)
+    with pytest.raises(ModelError) as refused:
+        await call("dan")
+    assert refused.value.kind == REFUSED_BY_CIRCUIT
+    clock.move(31)
+    await wait_in_vain("ann")  # the trial, which counts whoever makes it
+    with pytest.raises(ModelError) as refused:
+        await call("dan")
+    assert refused.value.kind == REFUSED_BY_CIRCUIT

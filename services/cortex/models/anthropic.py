@@ -18,6 +18,7 @@ from ..thought.model import ModelAnswer, ModelError, ModelRequest
 from . import answers
 from .failures import AskedModel, ServerWords, attempted, error_of, failure
 from .inbound.message import GatheredMessage
+from .inbound.silence import CallTimeout
 from .messages import SCHEMA, body_of, refused
 from .parameters import READ_STATUSES, learned
 
@@ -62,20 +63,23 @@ class AnthropicModel:
         """Answer once. Raises: ModelError: for everything but being cancelled."""
         import anthropic
 
-        call = self._answer(request, on_text)
-        return await attempted(anthropic, call, request.timeout_s, self._read)
+        waiting = CallTimeout(request)
+        call = self._answer(request, waiting, on_text)
+        return await attempted(anthropic, call, waiting, self._read)
 
     async def close(self) -> None:
         await self._client.close()
 
-    async def _answer(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelAnswer:
+    async def _answer(
+        self, request: ModelRequest, waiting: CallTimeout, on_text: Callable[[str], None]
+    ) -> ModelAnswer:
         import anthropic
 
         while True:
             lacks = self._lacks
             body = body_of(self._name, request, lacks=lacks)
             try:
-                answer = await self._stream(body, request, on_text)
+                answer = await self._stream(body, request, waiting, on_text)
             except anthropic.APIStatusError as error:
                 has_read = error.status_code in READ_STATUSES and self._is_own
                 less = refused(str(error.api_message), body) if has_read else frozenset[str]()
@@ -88,7 +92,11 @@ class AnthropicModel:
                 return msgspec.structs.replace(answer, lacks=lacks)
 
     async def _stream(
-        self, body: dict[str, Any], request: ModelRequest, on_text: Callable[[str], None]
+        self,
+        body: dict[str, Any],
+        request: ModelRequest,
+        waiting: CallTimeout,
+        on_text: Callable[[str], None],
     ) -> ModelAnswer:
         import anthropic
 
@@ -98,12 +106,13 @@ class AnthropicModel:
             "/v1/messages",
             cast_to=object,
             body=body | {"stream": True},
-            options={"timeout": request.timeout_s},
+            options={"timeout": anthropic.Timeout(waiting.total_s, connect=waiting.silence_s)},
             stream=True,
             stream_cls=anthropic.AsyncStream[object],
         )
         async with await asked as stream:
             async for event in stream:
+                waiting.heard()
                 text = gathered.take(event)
                 if gathered.room.is_full:
                     break

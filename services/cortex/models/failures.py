@@ -6,18 +6,26 @@ with a deadline, which survives a crash and is seen. No sentence holds a secret.
 
 from __future__ import annotations
 
-import asyncio
 import math
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, NamedTuple
+
+import structlog
 
 from vigil.observe.logs import mask
 
 from ..thought.model import REDIRECTED, TOO_LONG, ModelAnswer, ModelError
 from .answers import mend
 from .inbound import overlong
+from .inbound.silence import CallTimeout
 
+log = structlog.get_logger("vigil.cortex")
+
+BROKE_OFF: Final = "the connection to the model's server broke off in the middle of an answer"
+UNREADABLE: Final = "the model's server sent an answer that can't be read"
+_TRANSPORTS: Final = ("httpx", "httpcore", "h11", "h2")
+"""Libraries below an SDK, whose errors are those of a connection."""
 RETRY_AFTER_S_MAX: Final = 86_400.0
 _UNSUPPORTED: Final = re.compile(r"\b(image|audio|video|file)s?\b.* not supported", re.IGNORECASE)
 """What a server says 500 of, and would say again: llama.cpp b11549 of what its model can't see."""
@@ -48,9 +56,9 @@ class ServerWords(NamedTuple):
 
 
 async def attempted(
-    sdk: Any, call: Awaitable[ModelAnswer], timeout_s: float, read: Callable[[Any], ModelError]
+    sdk: Any, call: Awaitable[ModelAnswer], waiting: CallTimeout, read: Callable[[Any], ModelError]
 ) -> ModelAnswer:
-    """Wait for a call, and for it alone; `timeout_s` holds for all of it, however it drips.
+    """Wait for a call, and for it alone, as long as `waiting` has it.
 
     Args:
         sdk: the library that makes it, whose errors are named as those of Anthropic's and OpenAI's.
@@ -60,22 +68,23 @@ async def attempted(
         ModelError: for everything but being cancelled.
     """
     try:
-        async with asyncio.timeout(timeout_s):
+        async with waiting.held():
             return await call
     except ModelError:
         raise
     except sdk.APIStatusError as error:
         raise read(error) from error
     except (TimeoutError, sdk.APITimeoutError) as error:
-        reason = f"the model did not answer within {timeout_s:g} s"
-        raise ModelError(reason, is_retryable=True, kind="timeout") from error
+        raise waiting.error() from error
     except sdk.APIConnectionError as error:
         reason = "the model's server can't be reached"
         raise ModelError(reason, is_retryable=True, kind="unreachable") from error
     except Exception as error:
         # A cut connection, broken JSON, events out of order: an SDK lets each out as the
-        # exception of whichever library noticed.
-        reason = f"the model's server sent no usable answer ({type(error).__name__})"
+        # exception of whichever library noticed, whose name tells a person nothing.
+        log.warning("unusable", action="cortex.unusable", error=mask(repr(error))[:300])
+        is_cut = type(error).__module__.startswith(_TRANSPORTS)
+        reason = BROKE_OFF if is_cut else UNREADABLE
         raise ModelError(reason, is_retryable=True, kind="unusable") from error
 
 

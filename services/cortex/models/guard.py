@@ -3,7 +3,8 @@
 Which failures are a model's own, and what a session is told while its circuit is open, stands here.
 What a server says of one request (400, 422, that it is too long) is that session's matter, and
 shows that the server is there: nobody's failing session keeps others from a model that works. Keys
-and accounts (401 to 404) are everybody's, as are overload, silence and whatever isn't an answer.
+and accounts (401 to 404) are everybody's, as are overload and whatever isn't an answer. Silence is,
+once several sessions met with it (`SilentCalls`).
 """
 
 from __future__ import annotations
@@ -15,19 +16,45 @@ from typing import Final
 from vigil.circuits import SESSION, CircuitOpen, Circuits, Passed
 
 from ..thought.model import (
+    ENDLESS,
     REDIRECTED,
     REFUSED_BY_CIRCUIT,
     REFUSED_BY_LOOP,
+    TIMEOUT,
     TOO_LONG,
     ModelError,
 )
 
 _OF_ALL: Final = ("401", "402", "403", "404", REDIRECTED)
-_OF_REQUEST: Final = ("400", "422", TOO_LONG)
+_OF_REQUEST: Final = ("400", "422", TOO_LONG, ENDLESS)
+
+
+class SilentCalls:
+    """Which sessions waited in vain for a model that answered nobody since.
+
+    A model that falls silent on one conversation, as over a prompt that takes it too long, may
+    answer all others: so that conversation counts once, however often it asks again.
+    """
+
+    def __init__(self) -> None:
+        self._waited: dict[str, set[str]] = {}
+
+    def counts(self, model: str, session: str) -> bool:
+        """Take in that a session waited in vain; whether that counts against the model."""
+        waited = self._waited.setdefault(model, set())
+        is_first = session not in waited
+        waited.add(session)
+        return is_first
+
+    def heard(self, model: str) -> None:
+        """Take in that the model answered."""
+        self._waited.pop(model, None)
 
 
 @contextlib.asynccontextmanager
-async def guarded(circuits: Circuits, model: str) -> AsyncGenerator[None]:
+async def guarded(
+    circuits: Circuits, silent: SilentCalls, model: str, session: str
+) -> AsyncGenerator[None]:
     """Make one call of a model in the block, unless its circuit is open.
 
     Raises:
@@ -47,11 +74,16 @@ async def guarded(circuits: Circuits, model: str) -> AsyncGenerator[None]:
     try:
         yield
     except ModelError as error:
-        await _failed(circuits, passed, error)
+        is_trial = circuits.state(passed.component) != "closed"
+        if error.kind == TIMEOUT and not (silent.counts(model, session) or is_trial):
+            await circuits.unsaid(passed)
+        else:
+            await _failed(circuits, passed, error)
         raise
     except BaseException:
         await circuits.unsaid(passed)
         raise
+    silent.heard(model)
     await circuits.succeeded(passed)
 
 

@@ -17,6 +17,7 @@ from ..thought.model import ModelAnswer, ModelError, ModelRequest
 from . import answers
 from .chat import SCHEMA, Gathered, body_of, refused
 from .failures import AskedModel, ServerWords, attempted, error_of, failure
+from .inbound.silence import CallTimeout
 from .parameters import READ_STATUSES, learned
 
 API_URL: Final = "https://api.openai.com/v1"
@@ -60,20 +61,23 @@ class OpenAIModel:
         """Answer once. Raises: ModelError: for everything but being cancelled."""
         import openai
 
-        call = self._answer(request, on_text)
-        return await attempted(openai, call, request.timeout_s, self._read)
+        waiting = CallTimeout(request)
+        call = self._answer(request, waiting, on_text)
+        return await attempted(openai, call, waiting, self._read)
 
     async def close(self) -> None:
         await self._client.close()
 
-    async def _answer(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelAnswer:
+    async def _answer(
+        self, request: ModelRequest, waiting: CallTimeout, on_text: Callable[[str], None]
+    ) -> ModelAnswer:
         import openai
 
         while True:
             lacks = self._lacks
             body = body_of(self._name, request, is_own=self._is_own, lacks=lacks)
             try:
-                gathered = await self._stream(body, request.timeout_s, on_text)
+                gathered = await self._stream(body, waiting, on_text)
             except openai.APIStatusError as error:
                 has_read = error.status_code in READ_STATUSES
                 less = refused(str(error.message), body) if has_read else frozenset[str]()
@@ -91,15 +95,22 @@ class OpenAIModel:
                 return msgspec.structs.replace(answer, lacks=lacks)
 
     async def _stream(
-        self, body: dict[str, Any], timeout_s: float, on_text: Callable[[str], None]
+        self, body: dict[str, Any], waiting: CallTimeout, on_text: Callable[[str], None]
     ) -> Gathered:
+        import openai
+
         gathered = Gathered()
         # As it is: the SDK would walk through all of the history first, for 10 ms in 40 rows.
         asked = self._completions.create(
-            model=self._name, messages=(), stream=True, extra_body=body, timeout=timeout_s
+            model=self._name,
+            messages=(),
+            stream=True,
+            extra_body=body,
+            timeout=openai.Timeout(waiting.total_s, connect=waiting.silence_s),
         )
         async with await asked as stream:
             async for chunk in stream:
+                waiting.heard()
                 text = gathered.take(chunk)
                 if gathered.room.is_full:
                     break

@@ -124,6 +124,7 @@ def _request(timeout_s: float, **fields: Any) -> ModelRequest:
         system=("You are asked whether you are there.",),
         max_tokens=1,
         timeout_s=timeout_s,
+        total_s=timeout_s,
         situation=situation,
         **({"rows": (said,), "tools": ()} | fields),
     )

@@ -92,6 +92,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     tools: tuple[ToolSpec, ...]
     max_tokens: int
     timeout_s: float
+    """Of silence: until the first sign of an answer, and between two."""
     situation: Situation
     present: str = ""
     """The situation in words: comes after the rows, as the last part of what the model is shown."""
@@ -106,6 +107,8 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The bytes of attachments in Base64, by their hash: all that the rows show."""
     schema: dict[str, Any] | None = None
     """The JSON Schema of the answer's text, if it has to be JSON."""
+    total_s: float = 900.0
+    """For all of it, however steadily it comes."""
 
 
 class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,6 +138,10 @@ REFUSED_BY_LOOP: Final = "error_loop"
 """Likewise: the session failed again and again, and no model was asked."""
 REDIRECTED: Final = "redirected"
 """The server names another address, where nothing is sent."""
+TIMEOUT: Final = "timeout"
+"""Nothing was heard of the model for too long."""
+ENDLESS: Final = "endless"
+"""It answered all the time, for longer than an answer may take."""
 TOO_LONG: Final = "too_long"
 """A request that doesn't fit into the model's window, says its server."""
 CROWDED: Final = "crowded"

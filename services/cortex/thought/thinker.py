@@ -33,7 +33,7 @@ from vigil.teams import TEAM
 from ..core import Policy, speech
 from ..core.profile import Inquiry, Profile, TemplateRow
 from ..models import opaque
-from ..models.guard import guarded, unlooped
+from ..models.guard import SilentCalls, guarded, unlooped
 from ..policy import routed
 from .accounts import KINDS, BudgetExceeded, PaidCall, kinds_of
 from .attachments import ShownFiles
@@ -86,7 +86,7 @@ class Thinker:
         self._tracer = tracer
         self._counts = counts
         self._toolbox = toolbox
-        self._circuits = circuits
+        self._circuits, self._silent = circuits, SilentCalls()
 
     async def think(
         self,
@@ -141,6 +141,7 @@ class Thinker:
             tools=asked.tools,
             max_tokens=self._max_tokens(asked.profile),
             timeout_s=self._config.timeout_s,
+            total_s=self._config.answer_s,
             situation=situation,
             present=self._prompts.clock(situation),
             tier=asked.profile.tier,
@@ -181,7 +182,7 @@ class Thinker:
         on_text: Callable[[str], None],
         parent: str,
     ) -> ModelAnswer:
-        async with guarded(self._circuits, chosen.name):
+        async with guarded(self._circuits, self._silent, chosen.name, request.session_key):
             return await self._asked(request, call, chosen, on_text, parent)
 
     async def _asked(
@@ -319,6 +320,7 @@ class Thinker:
             tools=self._toolbox.specs(policy.profile),
             max_tokens=self._max_tokens(policy.profile),
             timeout_s=self._config.timeout_s,
+            total_s=self._config.answer_s,
             situation=situation,
             present=self._present(situation, policy.profile),
             tier=policy.profile.tier,

@@ -70,6 +70,7 @@ WARNINGS: Final = {
     "cortex.lease": "leases of sessions were lost",
     "circuit.opened": "a model, server or channel failed again and again; not asked for a while",
     "cortex.lacks": "a model's server doesn't take parameters: left out from now on",
+    "cortex.unusable": "a model's server sent what is no answer: why it can't be read",
     "cortex.window": "a model's server said that its window is smaller than configured: kept",
     "cortex.model": "unknown stop reason of the model",
     "cortex.pattern": "an error loop or a flood began",

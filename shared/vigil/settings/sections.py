@@ -98,7 +98,9 @@ class Model(Section, frozen=True, kw_only=True):
     max_tokens: Positive = 4096
     """Per answer."""
     timeout_s: PositiveS = 120.0
-    """Per call, streaming included."""
+    """Of silence: until the first sign of an answer, and between two."""
+    answer_s: PositiveS = 900.0
+    """Per call in all, however steadily it streams."""
     calls_max: Positive = 10
     """Model calls per event (SPEC S-12)."""
     tool_timeout_s: PositiveS = 30.0
