@@ -6,15 +6,20 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+from services.cortex.models.trial import CALL_TOKENS_MAX
 from tests.support.chat_api import Style, chat_api
 from tests.support.cli import Cli
-from tests.support.messages_api import Reply, fails, messages_api, says
+from tests.support.messages_api import Reply, calls, fails, messages_api, says
 from vigil.cli.doctor.models import check_of
 from vigil.settings.models.trial import TriedModel
 
 PRICES = (
     "[{since = 2026-01-01, input = 3, output = 15}, {since = 2999-01-01, input = 9, output = 9}]"
 )
+
+
+def _calling(body: dict[str, Any]) -> Reply:
+    return calls("say", {"word": "ok"}) if body.get("tools") else says("ok")
 
 
 def _without_tools(body: dict[str, Any]) -> Reply:
@@ -28,8 +33,8 @@ async def test_each_configured_model_is_asked(tmp_path: Path) -> None:
     """C-9: what it costs and can't do; exit code 1 while one gives no answer."""
     cli = Cli(tmp_path, ANTHROPIC_API_KEY="sk-ant-secret")
     async with (
-        messages_api() as good,
-        messages_api(_without_tools) as small,
+        messages_api(_calling) as good,
+        messages_api(lambda _: says("I call `say` with ok.")) as small,
         chat_api(_without_tools) as chat,
     ):
         chat.style = Style(refuses=("response_format",), has_usage=False)
@@ -68,10 +73,12 @@ async def test_each_configured_model_is_asked(tmp_path: Path) -> None:
             "a cap in USD: it has no price",
         ]  # fmt: skip
         assert found["chat"]["server"] in chat.url
-        assert {one.body["max_tokens"] for one in (*good.requests, *small.requests)} == {1}
+        assert sorted(one.body["max_tokens"] for one in good.requests) == [1, 1, CALL_TOKENS_MAX]
         check = await _check(cli, 0)
-        assert check["state"] == "ok"
+        assert check["state"] == "warn"
         assert "ms, without tools)" in check["found"]
+        assert "small calls no tools: asked for a reminder" in check["found"]
+        assert "chat calls" not in check["found"], "nothing uses it"
 
         good.behave = lambda _: fails(401, "authentication_error")
         with (tmp_path / "vigil.toml").open("a") as file:
@@ -80,7 +87,7 @@ async def test_each_configured_model_is_asked(tmp_path: Path) -> None:
         assert "3 in, 15 out" in shown.stdout
         assert "big: the model's server does not accept the API key" in shown.stderr
         assert "lost: models.lost.api_key_file: " in shown.stderr
-        assert "small: " not in shown.stderr
+        assert "small: calls no tools" in shown.stderr
         assert "sk-ant-secret" not in f"{found}{shown.stdout}{shown.stderr}"
 
 

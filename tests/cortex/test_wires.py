@@ -156,6 +156,31 @@ async def test_a_schema_that_a_server_ignores_is_given_in_words(
     assert len(told) == 1, "once for all"
 
 
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (400, "registry.ollama.ai/library/gemma:2b does not support tools"),
+        (500, "tools param requires --jinja flag"),
+        (400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser'),
+    ],
+)
+async def test_who_takes_no_tools_answers_without_and_knows_it(
+    api: MessagesApi, model: LanguageModel, status: int, words: str
+) -> None:
+    """It is to say that it sets no reminder, instead of claiming one, or of failing each time."""
+    api.behave = lambda body: (
+        fails(status, error_message=words) if "tools" in body else says("I can't do that.")
+    )
+    answer = await ask(model, user("remind me to stretch"))
+    assert (text_of(answer), answer.lacks) == ("I can't do that.", {"tools"})
+    sent = api.wire.read(api.last)
+    assert "You have no tools" in sent["system"][-1]["text"]
+    await ask(model)
+    assert len(api.requests) == 3, "it is refused once"
+    await ask(model, tools=())
+    assert "You have no tools" not in str(api.last)
+
+
 # ---------------------------------------------------------------- what is too much
 
 
@@ -219,6 +244,8 @@ async def test_one_huge_delta_is_cut_too(api: MessagesApi, model: LanguageModel)
             None,
         ),
         (says("never mind", fault="error_event", error_type="api_error"), "failed", None),
+        (fails(500, error_message="error parsing tool call: raw='{}]'"), "tool call", None),
+        (fails(400, error_code="tool_use_failed"), "tool call", None),
         (says("never mind", fault="error_event", error_type="new_error"), "failed", None),
     ],
 )

@@ -24,7 +24,7 @@ from .answers import AnswerRoom, count, mend
 from .breakpoints import marked_messages, marked_system
 from .inbound.calls import CallIds, called
 from .messages import CACHE, EARLIER, ended, messages_of
-from .parameters import in_words, unfenced
+from .parameters import TOOLS, WITHOUT_TOOLS, has_no_tools, in_words, unfenced
 from .versions import takes_cache_breakpoints, takes_reasoning_effort
 
 TOOL_NAME_MAX: Final = 64
@@ -132,6 +132,8 @@ def refused(said: str, body: dict[str, Any]) -> frozenset[str]:
         found.add("max_tokens")
     if "prompt_cache_" in said:
         found |= {CACHE_OPTIONS, CACHE_KEY}
+    if has_no_tools(said):
+        found.add(TOOLS)
     return frozenset(found & body.keys())
 
 
@@ -141,6 +143,8 @@ def _system(
     parts = [part for part in request.system if part.strip()]
     if request.schema is not None and SCHEMA in lacks:
         parts.append(in_words(request.schema))
+    if request.tools and TOOLS in lacks:
+        parts.append(WITHOUT_TOOLS)
     if is_marked and parts:
         blocks = marked_system([{"type": "text", "text": part} for part in parts])
         yield {"role": "system", "content": [_part(block) for block in blocks]}

@@ -15,7 +15,7 @@ import structlog
 
 from vigil.observe.logs import mask
 
-from ..thought.model import REDIRECTED, TOO_LONG, ModelAnswer, ModelError
+from ..thought.model import REDIRECTED, SPOILED, TOO_LONG, ModelAnswer, ModelError
 from .answers import mend
 from .inbound import overlong
 from .inbound.silence import CallTimeout
@@ -29,6 +29,14 @@ _TRANSPORTS: Final = ("httpx", "httpcore", "h11", "h2")
 RETRY_AFTER_S_MAX: Final = 86_400.0
 _UNSUPPORTED: Final = re.compile(r"\b(image|audio|video|file)s?\b.* not supported", re.IGNORECASE)
 """What a server says 500 of, and would say again: llama.cpp b11549 of what its model can't see."""
+
+_SPOILED: Final = re.compile(
+    r"error parsing tool call|failed to parse (?:tool call|input at pos)|tool_use_failed"
+    r"|failed to call a function",
+    re.IGNORECASE,
+)
+"""What servers say, with 400 or 500, of a call that their own model wrote badly: Ollama, llama.cpp
+and Groq (2026-11). Asked once more, it may write a better one."""
 
 
 class AskedModel(NamedTuple):
@@ -112,6 +120,9 @@ def failure(asked: AskedModel, refusal: ServerWords) -> ModelError:
         limit = overlong.limit_of(str(refusal.message), codes, refusal.more)
         if limit >= 0 or status == 413:
             return too_long(max(limit, 0), is_refused=is_refused)
+    if _SPOILED.search(f"{refusal.message} {refusal.code}"):
+        reason = "the model wrote a tool call that its server can't read"
+        return ModelError(reason, is_retryable=True, is_refused=False, kind=SPOILED)
     is_retryable = status in (408, 409, 429) or status >= 500
     reason = _REASONS.get(status, "the model's server failed")
     if _is_spent(refusal):

@@ -20,13 +20,16 @@ from ..thought.model import (
     REDIRECTED,
     REFUSED_BY_CIRCUIT,
     REFUSED_BY_LOOP,
+    SPOILED,
     TIMEOUT,
     TOO_LONG,
     ModelError,
 )
 
 _OF_ALL: Final = ("401", "402", "403", "404", REDIRECTED)
-_OF_REQUEST: Final = ("400", "422", TOO_LONG, ENDLESS)
+_OF_ANSWER: Final = (ENDLESS, SPOILED)
+"""What shows that the server is there: it's the model's answer that is wrong."""
+_OF_REQUEST: Final = ("400", "422", TOO_LONG)
 
 
 class SilentCalls:
@@ -136,7 +139,7 @@ async def _failed(circuits: Circuits, passed: Passed, error: ModelError) -> None
         left_s = await circuits.failed(passed, _reason(error), error.retry_after_s or 0.0)
         if error.is_retryable and left_s:
             error.retry_after_s = max(error.retry_after_s or 0.0, left_s)
-    elif error.kind in _OF_REQUEST:
+    elif error.kind in (*_OF_REQUEST, *_OF_ANSWER):
         await circuits.succeeded(passed)
     else:
         await circuits.unsaid(passed)
@@ -150,7 +153,8 @@ def is_of_server(error: ModelError) -> bool:
     >>> is_of_server(ModelError("rejected", is_retryable=False, kind="400"))
     False
     """
-    return error.is_of_model and (error.is_retryable or error.kind in _OF_ALL)
+    is_of_model = error.is_of_model and error.kind not in _OF_ANSWER
+    return is_of_model and (error.is_retryable or error.kind in _OF_ALL)
 
 
 def _reason(error: ModelError) -> str:

@@ -28,7 +28,7 @@ from vigil.contracts import (
 from ..core.context.sight import medium_of, named
 from ..thought.model import ModelRequest
 from .breakpoints import marked_messages, marked_system
-from .parameters import in_words
+from .parameters import TOOLS, WITHOUT_TOOLS, has_no_tools, in_words
 from .versions import binds_thinking, takes_effort
 
 EARLIER: Final = "(Earlier messages are not shown.)"
@@ -62,7 +62,7 @@ def body_of(model: str, request: ModelRequest, *, lacks: Collection[str] = ()) -
     }
     if system:
         body["system"] = system
-    if request.tools:
+    if request.tools and TOOLS not in lacks:
         body["tools"] = [
             {"name": t.name, "description": t.description, "input_schema": t.input_schema}
             for t in request.tools
@@ -87,6 +87,8 @@ def system_of(request: ModelRequest, lacks: Collection[str]) -> list[dict[str, A
     parts = [*request.system]
     if request.schema is not None and SCHEMA in lacks:
         parts.append(in_words(request.schema))
+    if request.tools and TOOLS in lacks:
+        parts.append(WITHOUT_TOOLS)
     return [{"type": "text", "text": part} for part in parts if part.strip()]
 
 
@@ -102,6 +104,8 @@ def refused(said: str, body: dict[str, Any]) -> frozenset[str]:
     if OUTPUT in said:
         there = {f"{OUTPUT}.{name}" for name in body.get(OUTPUT, ())}
         found |= {name for name in there if name in said} or there
+    if TOOLS in body and has_no_tools(said):
+        found.add(TOOLS)
     return frozenset(found)
 
 

@@ -18,12 +18,36 @@ READ_STATUSES: Final = (400, 422, 500)
 IN_WORDS: Final = (
     "Answer with JSON alone, without any other text, that is valid for this JSON Schema:\n"
 )
+TOOLS: Final = "tools"
+_NO_TOOLS: Final = re.compile(
+    r"does(?: not|n't) support (?:tools|tool use|function calling)|tools param requires"
+    r"|tool choice requires|tools (?:are|is) not supported|function calling is not supported",
+    re.IGNORECASE,
+)
+"""What servers say whose model, or whose configuration, has no tools: Ollama, llama.cpp without
+--jinja, vLLM without --enable-auto-tool-choice."""
+WITHOUT_TOOLS: Final = (
+    "You have no tools: the server that runs you takes none. So you can't set reminders or follow "
+    "up, remember, look anything up or do anything but answer. If you are asked for such a thing, "
+    "say that you can't do it here; never claim that you did it or will."
+)
 _FENCED: Final = re.compile(r"\s*```(?:json)?\s*\n(.*)\n\s*```\s*", re.DOTALL)
 
 
 def in_words(schema: dict[str, Any]) -> str:
     """Return what asks for an answer by a schema where no parameter does."""
     return IN_WORDS + json.dumps(schema, ensure_ascii=False)
+
+
+def has_no_tools(said: str) -> bool:
+    """Whether a server refused a request since it takes no tools.
+
+    >>> has_no_tools("registry.ollama.ai/library/gemma:2b does not support tools")
+    True
+    >>> has_no_tools("tools.0.name: too long")
+    False
+    """
+    return _NO_TOOLS.search(said) is not None
 
 
 def unfenced(text: str) -> str:

@@ -1,7 +1,7 @@
 """Each configured model asked for one token: whether it answers, how fast, and what it refuses.
 
 The command line runs this in a process of its own, since only a cortex has the SDKs and the keys.
-It makes up to four calls of a token, which no budget counts.
+It makes up to three calls of a token, and one for a call of a tool, which no budget counts.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any, Final
 
 import msgspec
 
-from vigil.contracts import Attachment, AttachmentBlock, Row, TextBlock
+from vigil.contracts import Attachment, AttachmentBlock, Row, TextBlock, ToolUseBlock
 from vigil.errors import ConfigError
 from vigil.observe import logs
 from vigil.settings import config
 from vigil.settings.config import Settings
 from vigil.settings.models import takes_of
 from vigil.settings.models.access import access_of, all_names
-from vigil.settings.models.trial import TriedModel
+from vigil.settings.models.trial import TOOLS, TriedModel
 
 from ..thought.model import LanguageModel, ModelError, ModelRequest, Situation, ToolSpec
 from . import chat, messages, opened
@@ -43,8 +43,11 @@ _GREY: Final = (
 _IMAGE: Final = Attachment(
     hash="0" * 64, name="grey.png", type="image/png", size=79, width=32, height=32
 )
+_SAY: Final = ToolSpec(name="say", description="Say a word.", input_schema=_SCHEMA)
+_CALL: Final = "Please call the tool `say` with the word ok. Don't write anything else."
+CALL_TOKENS_MAX: Final = 1024
+"""For a call: many models think first."""
 _ASKED: Final[dict[str, dict[str, Any]]] = {
-    "tools": {"tools": (ToolSpec(name="say", description="Say it.", input_schema=_SCHEMA),)},
     "answers by a schema": {"schema": _SCHEMA},
 }
 """What a model may refuse, and what asks for it."""
@@ -98,10 +101,27 @@ async def _asked(
     answer = await model.answer(_request(timeout_s), _ignore)
     latency_ms = (time.perf_counter() - begun) * 1000
     asked = _ASKED | ({"images": _with_image(timeout_s)} if takes_images else {})
-    lacks = [what for what, fields in asked.items() if await _lacks(model, timeout_s, fields)]
+    lacks = [] if model.is_free or await _calls(model, timeout_s) else [TOOLS]
+    lacks += [what for what, fields in asked.items() if await _lacks(model, timeout_s, fields)]
     if not (model.is_free or answer.usage.tokens):
         lacks.append(UNCOUNTED)
     return msgspec.structs.replace(found, latency_ms=round(latency_ms, 1), lacks=tuple(lacks))
+
+
+async def _calls(model: LanguageModel, timeout_s: float) -> bool:
+    """Whether it calls a tool when it's asked to: many take tools, and answer in prose.
+
+    Who fails for another reason, or had no end, showed nothing.
+    """
+    rows = (_said(_CALL),)
+    asked = _request(timeout_s, rows=rows, tools=(_SAY,), max_tokens=CALL_TOKENS_MAX)
+    try:
+        answer = await model.answer(asked, _ignore)
+    except ModelError as error:
+        return error.is_retryable
+    called = [block for block in answer.blocks if isinstance(block, ToolUseBlock)]
+    is_right = any(call.name == _SAY.name and not call.malformed for call in called)
+    return is_right or answer.stop_reason == "max_tokens"
 
 
 async def _lacks(model: LanguageModel, timeout_s: float, fields: dict[str, Any]) -> bool:
@@ -114,20 +134,28 @@ async def _lacks(model: LanguageModel, timeout_s: float, fields: dict[str, Any])
 
 
 def _request(timeout_s: float, **fields: Any) -> ModelRequest:
-    now = datetime.now(UTC)
-    said = Row(role="user", source="person", blocks=(TextBlock(text="Say ok."),), at=now)
     situation = Situation(
-        now=now, timezone="UTC", user="", agent="", follow_ups={}, autonomy_enabled=False
+        now=datetime.now(UTC),
+        timezone="UTC",
+        user="",
+        agent="",
+        follow_ups={},
+        autonomy_enabled=False,
     )
+    plain: dict[str, Any] = {"rows": (_said("Say ok."),), "tools": (), "max_tokens": 1}
     return ModelRequest(
         session_key="",
         system=("You are asked whether you are there.",),
-        max_tokens=1,
         timeout_s=timeout_s,
         total_s=timeout_s,
         situation=situation,
-        **({"rows": (said,), "tools": ()} | fields),
+        **(plain | fields),
     )
+
+
+def _said(text: str) -> Row:
+    blocks = (TextBlock(text=text),)
+    return Row(role="user", source="person", blocks=blocks, at=datetime.now(UTC))
 
 
 def _with_image(timeout_s: float) -> dict[str, Any]:

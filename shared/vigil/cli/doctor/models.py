@@ -23,12 +23,13 @@ from vigil.settings import config, environ
 from vigil.settings.config import Settings
 from vigil.settings.models import REHEARSAL, context_tokens_of
 from vigil.settings.models.prices import band_of
-from vigil.settings.models.trial import TriedModel
+from vigil.settings.models.trial import IN_PROSE, TOOLS, TriedModel
 
 from .. import exits, output, tables
 from ..tables import Column, Result
 
 TRY_S: Final = 120.0
+_WITH_TOOLS: Final = "choose a model that calls tools, or start its server with a parser for them"
 COLUMNS: Final = (
     Column("NAME", "name"),
     Column("USED BY", lambda one: ", ".join(one["used_by"])),
@@ -67,6 +68,8 @@ def _show(found: Sequence[dict[str, Any]]) -> None:
     for one in found:
         if one["error"]:
             output.message(f"{one['name']}: {output.printable(one['error'])}")
+        if TOOLS in one["lacks"]:
+            output.message(f"{one['name']}: {IN_PROSE}")
 
 
 def _price(price: dict[str, float] | None) -> str:
@@ -113,6 +116,9 @@ def check_of(found: Sequence[TriedModel]) -> Check:
         return fail("; ".join(wrong), "correct the setting or the key; `vigil models` asks again")
     if all(one.provider == REHEARSAL for one in found):
         return warn("rehearsal, a stand-in", "set ANTHROPIC_API_KEY for a real model")
+    if in_prose := [one.name for one in found if TOOLS in one.lacks and one.used_by]:
+        lines = "; ".join(map(_line, found))
+        return warn(f"{lines}; {', '.join(in_prose)} {IN_PROSE}", _WITH_TOOLS)
     return ok("; ".join(map(_line, found)))
 
 

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
+
+TOOLS: Final = "tools"
+"""What a model lacks that refuses tools, or calls none when it's asked to."""
+IN_PROSE: Final = (
+    "calls no tools: asked for a reminder, or to remember or look up something, it answers in "
+    "prose and nothing is done"
+)
 
 
 class TriedModel(msgspec.Struct, frozen=True, kw_only=True):
