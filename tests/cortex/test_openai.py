@@ -139,6 +139,26 @@ async def test_what_openai_refuses_of_its_cache_is_left_out(
     await model.close()
 
 
+async def test_the_id_of_a_call_fits_whoever_gave_it(
+    api: ChatApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenAI's own server takes 40 characters; others give longer ones, or keep more in them."""
+    monkeypatch.setattr(openai, "API_URL", api.url)
+    ids = ["call_" + "x" * 60 + end for end in "ab"]
+    blocks = [ToolUseBlock(id=id_, name="search", input={}) for id_ in ids]
+    told = [ToolResultBlock(tool_use_id=id_, content=id_[-1]) for id_ in ids]
+    rows = [user("go"), row("assistant", *blocks), row("user", *told, source="tool")]
+    for url in (None, api.url):
+        model = OpenAIModel("gpt-test", api_key=KEY, base_url=url)
+        await ask(model, *rows)
+        sent = [call["id"] for call in api.last["messages"][2]["tool_calls"]]
+        results = {m["tool_call_id"]: m["content"] for m in api.last["messages"][3:5]}
+        assert [results[id_] for id_ in sent] == ["a", "b"]
+        assert (sent == ids) is (url is not None)
+        assert url or max(map(len, sent)) <= 40
+        await model.close()
+
+
 # ---------------------------------------------------------------- answers
 
 

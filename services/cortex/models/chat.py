@@ -23,11 +23,14 @@ from . import answers
 from .answers import AnswerRoom, count, mend
 from .breakpoints import marked_messages, marked_system
 from .inbound.calls import CallIds, called
-from .messages import CACHE, EARLIER, ended, messages_of
+from .messages import CACHE, EARLIER, NAME_MAX, ended, messages_of
 from .parameters import TOOLS, WITHOUT_TOOLS, has_no_tools, in_words, unfenced
 from .versions import takes_cache_breakpoints, takes_reasoning_effort
 
 TOOL_NAME_MAX: Final = 64
+ID_MAX: Final = 40
+"""Characters of the id of a call that OpenAI's server takes: another model may have given a longer
+one. A server of one's own gets its ids back as they are: some hold more than a name."""
 PIECE_BYTES: Final = 60
 """What a piece of a tool call takes beside its words."""
 FAILED: Final = "Error: "
@@ -67,7 +70,7 @@ def body_of(
         "model": model,
         "messages": [
             *_system(request, lacks, is_marked=is_marked),
-            *chat_of(request, is_marked=is_marked),
+            *chat_of(request, is_marked=is_marked, id_max=NAME_MAX if is_own else ID_MAX),
         ],
         limit: request.max_tokens,
         "stream": True,
@@ -113,10 +116,14 @@ def name_of(tool: str) -> str:
     >>> name_of("send_message"), len(name_of("server__" + "x" * 80))
     ('send_message', 64)
     """
-    if len(tool) <= TOOL_NAME_MAX:
-        return tool
-    mark = hashlib.sha256(tool.encode()).hexdigest()[:8]
-    return f"{tool[: TOOL_NAME_MAX - 9]}_{mark}"
+    return _within(tool, TOOL_NAME_MAX)
+
+
+def _within(name: str, length_max: int) -> str:
+    if len(name) <= length_max:
+        return name
+    mark = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{name[: length_max - 9]}_{mark}"
 
 
 def refused(said: str, body: dict[str, Any]) -> frozenset[str]:
@@ -152,18 +159,27 @@ def _system(
         yield {"role": "system", "content": "\n\n".join(parts)}
 
 
-def chat_of(request: ModelRequest, *, is_marked: bool = False) -> list[dict[str, Any]]:
+def chat_of(
+    request: ModelRequest, *, is_marked: bool = False, id_max: int = NAME_MAX
+) -> list[dict[str, Any]]:
     """Turn history, and the situation after it, into messages.
 
     Args:
         is_marked: whether the server is told what of it to cache (`breakpoints`). Then all texts
             but the model's are parts, so that one is the same whether it's marked or not.
+        id_max: characters that the id of a call may have.
     """
     rows = messages_of(request.rows, request.files, has_thinking=False)
     if is_marked:
         rows = marked_messages(rows)
     history = ended(rows, request.present)
-    return [sent for message in history for sent in _sent(message, is_marked=is_marked)]
+    sent = [one for message in history for one in _sent(message, is_marked=is_marked)]
+    for one in sent:
+        for call in one.get("tool_calls", ()):
+            call["id"] = _within(call["id"], id_max)
+        if "tool_call_id" in one:
+            one["tool_call_id"] = _within(one["tool_call_id"], id_max)
+    return sent
 
 
 def _sent(message: dict[str, Any], *, is_marked: bool) -> Iterator[dict[str, Any]]:
