@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,8 @@ from tests.cortex.asked import ask, fail, row, text_of, user
 from tests.cortex.test_wires import SCHEMA, WAYS
 from tests.support.llama_cpp import GREETING, JSON, WINDOW, llama_cpp, needs_llama_cpp
 from tests.support.pictures import png
+from tests.support.stack import running_stack
+from tests.support.talk import Talk
 from vigil.attachments.examine import examined
 from vigil.contracts import AttachmentBlock, TextBlock, ToolResultBlock, ToolUseBlock
 
@@ -88,3 +91,21 @@ async def test_what_it_refuses_is_of_the_request(model: LanguageModel) -> None:
     error = await fail(model, rows=(seen,), tools=(), files=files)
     assert (error.kind, error.is_retryable, error.is_refused) == ("422", False, True)
     assert "image input is not supported" in error.reason
+
+
+@pytest.mark.parametrize("provider", WAYS)
+async def test_a_window_that_holds_not_even_the_tools_is_told_in_words(
+    tmp_path: Path, url: str, provider: str
+) -> None:
+    """I-4: it understands all tools, but its 4096 tokens are less than those and a prompt take."""
+    row = {"provider": provider, "model": "tiny", "base_url": url + BASES[provider]}
+    async with running_stack(
+        tmp_path, ("cortex", "delivery"), model={"main": "m"}, models={"m": row}
+    ) as stack:
+        talk = await Talk.open(stack, "ann:vigil:t")
+        await talk.ended(await talk.say("hello"))
+        await talk.until(lambda: bool(talk.texts))
+        await talk.close()
+    (told,) = talk.texts
+    assert "what I have to tell the model beside the conversation takes about" in told
+    assert "which reads at most 4,096 tokens at once" in told

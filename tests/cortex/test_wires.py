@@ -334,6 +334,18 @@ async def test_a_healthy_stream_is_not_ended_by_its_length(
     assert pieces
 
 
+async def test_a_connection_that_is_dropped_is_followed_by_another(
+    api: MessagesApi, model: LanguageModel
+) -> None:
+    """A server may close one that was kept open just when it is used again: nothing was read of
+    what came over it. Once; who does it again isn't there."""
+    api.replies.extend([says("", fault="drop"), says("Here.")])
+    assert text_of(await ask(model)) == "Here."
+    api.replies.extend([says("", fault="drop"), says("", fault="drop")])
+    assert (await fail(model)).kind == "unreachable"
+    assert len(api.requests) == 4
+
+
 async def test_a_server_that_is_not_there(
     way: Way, unused_tcp_port_factory: Callable[[], int]
 ) -> None:

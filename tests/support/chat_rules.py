@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from tests.support.messages_rules import mistakes_in_schema
+
 _PARAMETERS: Final = frozenset(
     {
         "model", "messages", "max_tokens", "max_completion_tokens", "stream", "stream_options",
@@ -49,6 +51,7 @@ def _mistakes_in_tool(tool: dict[str, Any]) -> Iterator[str]:
         yield "tools: a tool needs the type function and a name"
     if function.get("parameters", {}).get("type") != "object":
         yield "tools: parameters must be of type object"
+    yield from mistakes_in_schema(function.get("parameters", {}))
 
 
 def _mistakes_in_messages(messages: list[dict[str, Any]], *, has_parts: bool) -> Iterator[str]:

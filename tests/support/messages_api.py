@@ -145,7 +145,9 @@ class MessagesApi:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
-        if reply.fault == "hang":
+        if reply.fault == "drop":
+            writer.close()
+        elif reply.fault == "hang":
             await reader.read()  # until the client gives up
         elif reply.fault in ("not_a_stream", "empty"):
             page = b"<html>Welcome to the hotel</html>" if reply.fault == "not_a_stream" else b""

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 Fault = Literal[
+    "drop",  # closes the connection instead of answering
     "hang",  # accepts the request and never answers
     "stall",  # begins the answer and never goes on
     "cut",  # the connection breaks in the middle

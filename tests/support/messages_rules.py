@@ -49,6 +49,7 @@ def mistakes(body: dict[str, Any], *, needs_max_tokens: bool) -> Iterator[str]:
     for tool in body.get("tools", []):
         if not {"name", "input_schema"} <= tool.keys() or tool["input_schema"]["type"] != "object":
             yield "tools: a tool needs a name and an input_schema of type object"
+        yield from mistakes_in_schema(tool.get("input_schema", {}))
     if len(breakpoints(body)) > BREAKPOINTS_MAX:
         yield f"A maximum of {BREAKPOINTS_MAX} blocks with cache_control may be provided."
     messages = body.get("messages")
@@ -58,6 +59,13 @@ def mistakes(body: dict[str, Any], *, needs_max_tokens: bool) -> Iterator[str]:
     if messages[0]["role"] != "user":
         yield "messages.0: the first message must have the role user"
     yield from _mistakes_in_messages(messages)
+
+
+def mistakes_in_schema(schema: dict[str, Any]) -> Iterator[str]:
+    """A reference that leads nowhere: llama.cpp refuses all tools for it."""
+    for name in re.findall(r"'\$ref': '#/\$defs/(\w+)'", str(schema)):
+        if name not in schema.get("$defs", {}):
+            yield f"tools: cannot resolve $ref #/$defs/{name}"
 
 
 def breakpoints(body: dict[str, Any]) -> list[dict[str, Any]]:

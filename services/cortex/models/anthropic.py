@@ -16,7 +16,7 @@ from vigil.settings.models import server_of
 
 from ..thought.model import ModelAnswer, ModelError, ModelRequest
 from . import answers
-from .failures import AskedModel, ServerWords, attempted, error_of, failure
+from .failures import AskedModel, ServerWords, attempted, error_of, failure, was_dropped
 from .inbound.message import GatheredMessage
 from .inbound.silence import CallTimeout
 from .messages import SCHEMA, body_of, refused
@@ -75,11 +75,16 @@ class AnthropicModel:
     ) -> ModelAnswer:
         import anthropic
 
+        has_tried = False
         while True:
             lacks = self._lacks
             body = body_of(self._name, request, lacks=lacks)
             try:
                 answer = await self._stream(body, request, waiting, on_text)
+            except anthropic.APIConnectionError as error:
+                if has_tried or not was_dropped(error):
+                    raise
+                has_tried = True
             except anthropic.APIStatusError as error:
                 has_read = error.status_code in READ_STATUSES and self._is_own
                 less = refused(str(error.api_message), body) if has_read else frozenset[str]()

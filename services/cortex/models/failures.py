@@ -96,6 +96,20 @@ async def attempted(
         raise ModelError(reason, is_retryable=True, kind="unusable") from error
 
 
+def was_dropped(error: BaseException) -> bool:
+    """Whether a server closed a connection that was kept open, instead of answering what came over
+    it: it read nothing of that, so the same may be sent again at once.
+
+    llama.cpp b11549 does so after some streams; how an SDK waits between tries doesn't matter here.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        if type(cause).__name__ == "RemoteProtocolError":
+            return "without sending a response" in str(cause)
+        cause = cause.__cause__
+    return False
+
+
 def error_of(body: object) -> Mapping[str, Any]:
     """Return the data of an error, in whichever of the usual envelopes it comes."""
     if not isinstance(body, dict):

@@ -16,7 +16,7 @@ from vigil.settings.models import server_of
 from ..thought.model import ModelAnswer, ModelError, ModelRequest
 from . import answers
 from .chat import SCHEMA, Gathered, body_of, refused
-from .failures import AskedModel, ServerWords, attempted, error_of, failure
+from .failures import AskedModel, ServerWords, attempted, error_of, failure, was_dropped
 from .inbound.silence import CallTimeout
 from .parameters import READ_STATUSES, learned
 
@@ -73,11 +73,16 @@ class OpenAIModel:
     ) -> ModelAnswer:
         import openai
 
+        has_tried = False
         while True:
             lacks = self._lacks
             body = body_of(self._name, request, is_own=self._is_own, lacks=lacks)
             try:
                 gathered = await self._stream(body, waiting, on_text)
+            except openai.APIConnectionError as error:
+                if has_tried or not was_dropped(error):
+                    raise
+                has_tried = True
             except openai.APIStatusError as error:
                 has_read = error.status_code in READ_STATUSES
                 less = refused(str(error.message), body) if has_read else frozenset[str]()

@@ -20,7 +20,7 @@ def description_of(kind: type[Arguments]) -> str:
 
 
 def schema_of(kind: type[Arguments]) -> dict[str, Any]:
-    """Return the JSON Schema of a tool's arguments.
+    """Return the JSON Schema of a tool's arguments, with all that it refers to.
 
     >>> class Look(Arguments):
     ...     path: str
@@ -28,7 +28,7 @@ def schema_of(kind: type[Arguments]) -> dict[str, Any]:
     ['path']
     """
     _, components = msgspec.json.schema_components([kind])
-    schema: dict[str, Any] = dict(components[kind.__name__])
+    schema: dict[str, Any] = dict(components.pop(kind.__name__))
     schema.pop("title", None)
     schema.pop("description", None)
-    return schema
+    return schema | ({"$defs": components} if components else {})
