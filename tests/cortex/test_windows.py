@@ -12,7 +12,7 @@ from services.cortex.models.inbound.overlong import limit_of
 from services.cortex.thought.model import TOO_LONG, LanguageModel
 from tests.cortex.asked import ask, fail
 from tests.cortex.test_wires import Way, api, model, way
-from tests.support.messages_api import MessagesApi, Reply, says
+from tests.support.messages_api import MessagesApi, Reply, fails, says
 from tests.support.messages_replies import said
 from tests.support.stack import running_stack
 from tests.support.talk import Talk
@@ -96,3 +96,30 @@ async def test_a_window_smaller_than_configured_is_learned(
         assert after == "re: shorter"
         for talk in (ann, ben):
             await talk.close()
+
+
+async def test_room_is_made_without_a_summary_and_without_a_number(
+    tmp_path: Path, way: Way, api: MessagesApi
+) -> None:
+    """I-4: the server says not how much is too much, and its model sums nothing up: the oldest half
+    goes, and each message is answered."""
+    api.window, api.too_long = WINDOW, FORMS["ollama"]
+
+    def answered(body: dict[str, Any]) -> Reply:
+        reply = behave(body)
+        return fails(500) if SUMMARY in str(reply.blocks) else reply
+
+    api.behave = answered
+    models = {"m": {"provider": way.name, "model": "model-test", "base_url": api.url}}
+    async with running_stack(
+        tmp_path, ("cortex", "delivery"), model={"main": "m"}, models=models
+    ) as stack:
+        talk = await Talk.open(stack, "ann:vigil:t")
+        for number in range(24):
+            await talk.ended(await talk.say(f"{number:2}: {LONG}"))
+        await talk.until(lambda: len(talk.texts) == 24)
+        assert talk.texts == [f"re: {number:2}: so it is" for number in range(24)]
+        notes = [note.code for turn in talk.turns for note in turn.notes]
+        assert {"model_overlong", "compaction_failed", "compacted_unread"} <= set(notes)
+        assert api.refused <= 2, "what was refused once isn't sent again"
+        await talk.close()
