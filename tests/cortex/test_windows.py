@@ -123,3 +123,25 @@ async def test_room_is_made_without_a_summary_and_without_a_number(
         assert {"model_overlong", "compaction_failed", "compacted_unread"} <= set(notes)
         assert api.refused <= 2, "what was refused once isn't sent again"
         await talk.close()
+
+
+async def test_a_look_back_that_is_too_long_is_asked_once(
+    tmp_path: Path, way: Way, api: MessagesApi
+) -> None:
+    """M-4: what the pause offers to memory isn't the history: no room made there would help."""
+    api.behave = behave
+    paused = {"recall_tokens": 0, "pause_s": 1.0}
+    models = {"m": {"provider": way.name, "model": "model-test", "base_url": api.url}}
+    async with running_stack(
+        tmp_path, ("cortex", "scheduler"), model={"main": "m"}, models=models, memory=paused
+    ) as stack:
+        talk = await Talk.open(stack, "ann:vigil:t")
+        for number in range(3):
+            await talk.ended(await talk.say(f"{number:2}: {LONG}"))
+        api.window = 100
+        await talk.until(
+            lambda: "model_failed" in [note.code for turn in talk.turns for note in turn.notes]
+        )
+        assert api.refused == 1
+        assert talk.turns[-1].state.loop is None
+        await talk.close()

@@ -84,7 +84,7 @@ class SessionDesk:
         if plan is None:
             rows = history.rows(draft.rows, window)
             asking = partial(self._think, draft.loop, draft.state, rows, self._parent())
-            return ModelQuestion(asking, self._conclude)
+            return ModelQuestion(asking, self._conclude, self._fail_to_converse)
         if draft.is_dirty:
             return None  # what is owed then begins with a look at the history as it is then
         return self._compactor.compact(
@@ -143,12 +143,16 @@ class SessionDesk:
         core.answered(draft, is_fallback=answer.is_fallback)
         conclude(draft, answer)
 
-    def fail(self, draft: Draft, error: ModelError) -> None:
-        """Take in that the model gave no answer to a step of a loop."""
-        self._memory.tell(draft)
+    def _fail_to_converse(self, draft: Draft, error: ModelError) -> None:
+        """Likewise; of the history, and of nothing else that is asked about, room can be made."""
         if error.kind == TOO_LONG:
             error = self._compactor.refused(draft, self._loaded().history, error)
             draft.inputs.failure = error
+        self.fail(draft, error)
+
+    def fail(self, draft: Draft, error: ModelError) -> None:
+        """Take in that the model gave no answer to a step of a loop."""
+        self._memory.tell(draft)
         core.fail(
             draft,
             error.reason,
