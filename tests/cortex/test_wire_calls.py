@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from services.cortex.core.conclusion import MALFORMED
-from services.cortex.thought.model import LanguageModel, ModelAnswer
-from tests.cortex.asked import ask, row, text_of, user
+from services.cortex.thought.model import SPOILED, LanguageModel, ModelAnswer
+from tests.cortex.asked import ask, fail, row, text_of, user
 from tests.cortex.test_wires import Way, api, model, way
 from tests.support.circuits import circuits_of
-from tests.support.messages_api import MessagesApi, Reply, calls, says
+from tests.support.messages_api import MessagesApi, Reply, calls, fails, says
 from tests.support.stack import running_stack
 from tests.support.talk import Talk
 from vigil.contracts import Row, ToolResultBlock, ToolUseBlock
@@ -101,6 +101,30 @@ async def test_what_is_no_whole_call_is_none(
     assert problem in call.malformed
     assert raw[:20] in call.malformed
     assert len(api.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        fails(500, error_message="error parsing tool call: raw='{a}]', err=invalid character"),
+        fails(400, error_code="tool_use_failed", error_message="Failed to call a function, {a}]"),
+        says("so", fault="error_event", error_message="Failed to parse tool call: {a}]"),
+    ],
+)
+async def test_a_call_that_its_own_server_can_not_read_is_one_like_others(
+    api: MessagesApi, model: LanguageModel, reply: Reply
+) -> None:
+    """Ollama, Groq and llama.cpp answer 500 or 400 for what their own model wrote."""
+    api.replies.append(reply)
+    answer = await ask(model, user("go"))
+    (call,) = used(answer)
+    assert (answer.stop_reason, answer.usage.tokens, call.input) == ("tool_use", 0, {})
+    assert "{a}]" in call.malformed
+    told = ToolResultBlock(tool_use_id=call.id, content="Call again.", is_error=True)
+    rows = [user("go"), row("assistant", call), row("user", told, source="tool")]
+    assert text_of(await ask(model, *rows))
+    api.replies.append(reply)
+    assert (await fail(model, tools=())).kind == SPOILED
 
 
 async def test_a_call_that_can_not_be_read_is_told_to_the_model_and_harms_nobody(

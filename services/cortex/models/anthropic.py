@@ -14,9 +14,10 @@ import msgspec
 
 from vigil.settings.models import server_of
 
-from ..thought.model import ModelAnswer, ModelError, ModelRequest
+from ..thought.model import SPOILED, ModelAnswer, ModelError, ModelRequest
 from . import answers
 from .failures import AskedModel, ServerWords, attempted, error_of, failure, was_dropped
+from .inbound.calls import unread
 from .inbound.message import GatheredMessage
 from .inbound.silence import CallTimeout
 from .messages import SCHEMA, body_of, refused
@@ -65,7 +66,12 @@ class AnthropicModel:
 
         waiting = CallTimeout(request)
         call = self._answer(request, waiting, on_text)
-        return await attempted(anthropic, call, waiting, self._read)
+        try:
+            return await attempted(anthropic, call, waiting, self._read)
+        except ModelError as error:
+            if error.kind != SPOILED or not request.tools:
+                raise
+            return unread(request, self._name, error.reason)
 
     async def close(self) -> None:
         await self._client.close()

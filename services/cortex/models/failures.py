@@ -136,6 +136,7 @@ def failure(asked: AskedModel, refusal: ServerWords) -> ModelError:
             return too_long(max(limit, 0), is_refused=is_refused)
     if _SPOILED.search(f"{refusal.message} {refusal.code}"):
         reason = "the model wrote a tool call that its server can't read"
+        reason += _detail(refusal.message, asked.api_key)
         return ModelError(reason, is_retryable=True, is_refused=False, kind=SPOILED)
     is_retryable = status in (408, 409, 429) or status >= 500
     reason = _REASONS.get(status, "the model's server failed")

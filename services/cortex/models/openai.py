@@ -13,10 +13,11 @@ import msgspec
 
 from vigil.settings.models import server_of
 
-from ..thought.model import ModelAnswer, ModelError, ModelRequest
+from ..thought.model import SPOILED, ModelAnswer, ModelError, ModelRequest
 from . import answers
 from .chat import SCHEMA, Gathered, body_of, refused
 from .failures import AskedModel, ServerWords, attempted, error_of, failure, was_dropped
+from .inbound.calls import unread
 from .inbound.silence import CallTimeout
 from .parameters import READ_STATUSES, learned
 
@@ -63,7 +64,12 @@ class OpenAIModel:
 
         waiting = CallTimeout(request)
         call = self._answer(request, waiting, on_text)
-        return await attempted(openai, call, waiting, self._read)
+        try:
+            return await attempted(openai, call, waiting, self._read)
+        except ModelError as error:
+            if error.kind != SPOILED or not request.tools:
+                raise
+            return unread(request, self._name, error.reason)
 
     async def close(self) -> None:
         await self._client.close()

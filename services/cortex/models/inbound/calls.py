@@ -13,12 +13,14 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from vigil.contracts import ToolUseBlock
+from vigil.contracts import ToolUseBlock, Usage
 
-from ...thought.model import ModelRequest
+from ...thought.model import ModelAnswer, ModelRequest
 from ..answers import arguments, mend
 from ..messages import on_wire
 
+UNREAD: Final = "unreadable_call"
+"""Stands for the name of a tool that nobody could read."""
 WRITTEN_MAX: Final = 300
 """Characters of malformed arguments that the model is shown again."""
 
@@ -85,6 +87,20 @@ def called(ids: CallIds, given_id: str, name: str, text: str) -> ToolUseBlock:
     written = read(text)
     return ToolUseBlock(
         id=ids.own(given_id), name=mend(name), input=written.input, malformed=written.malformed
+    )
+
+
+def unread(request: ModelRequest, model: str, said: str) -> ModelAnswer:
+    """Return the answer that a server kept to itself since it couldn't read a call in it.
+
+    So the model is told what was wrong, as of a call that came here. What it took isn't known.
+    """
+    problem = f"the server says of them: {_quoted(mend(said))}"
+    id_ = CallIds(request).own("")
+    return ModelAnswer(
+        blocks=(ToolUseBlock(id=id_, name=UNREAD, input={}, malformed=problem),),
+        stop_reason="tool_use",
+        usage=Usage(model=model, input_tokens=0, output_tokens=0),
     )
 
 
