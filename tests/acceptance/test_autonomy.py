@@ -16,13 +16,13 @@ from msgspec.structs import replace
 from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest
 from services.scheduler.timetable.cycle import NOTHING_NEW
 from services.scheduler.timetable.kinds.autonomy import FIRST_AFTER
-from services.scheduler.timetable.news import OWN_SOURCE
 from tests.support.agent import Agent, ask
 from tests.support.cli import Cli
 from tests.support.due import row_of, slots
 from tests.support.scripted_model import say
 from tests.support.world import Person, StoppedClock, World, running_world
 from vigil.contracts import ToolUseBlock, Usage, decode_signal
+from vigil.memory.sources import OWN
 from vigil.subjects import signals_of
 from vigil.timetable.cycles import KIND
 
@@ -95,7 +95,7 @@ async def saved(world: World, user: str) -> int:
     cycles, which save, too, don't count."""
     where = signals_of(user, agent="vigil", kind="memory.saved")
     signals = await world.admin.read("SIGNALS", [where])
-    told = [one.seq for one in signals if decode_signal(one.data).data["source"] != OWN_SOURCE]
+    told = [one.seq for one in signals if decode_signal(one.data).data["source"] != OWN]
     return max(told, default=0)
 
 
