@@ -45,7 +45,7 @@ from tests.cortex.shown import (
     result,
     told_to,
 )
-from tests.support.canaries import AT, MARKS, canaries_in, filled, marked_records
+from tests.support.filled import AT, MARKS, canaries_in, filled, marked_records
 from vigil.contracts import (
     Approval,
     AttachmentBlock,

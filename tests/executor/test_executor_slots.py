@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from services.executor.board.slots import FAILURES_MAX, homes_for, report_of, tells_one
 from services.executor.probes.watcher import FAILURES_TOLD, told_of
-from tests.support.canaries import canaries_in, filled
+from tests.support.filled import canaries_in, filled
 from vigil.contracts import SlotRun, TellParent, TellParentPayload
 from vigil.contracts.board import CycleLedger, LastSeen, Ledger, WatchedUrl
 from vigil.errors import InvalidInput
