@@ -74,7 +74,7 @@ def test_what_failed_is_called_by_its_kind(thread: str, called: str) -> None:
     paused = " It failed 10 times, one after the other, so it's paused now."
     text = "" if told is None else told.text
     given_up = replace(DONE, payload=replace(DONE.payload, is_interrupted=True))
-    of_restarts = report_of(key, given_up, SLOT, "It failed.", ledger)
+    of_restarts = report_of(key, given_up, SLOT, "It failed.", ledger, is_for_one=True)
     assert (of_restarts is not None) == (thread == "_cron-1f")  # a person's own row is told
     assert text == (f"{called}: 401.{paused * (thread == '_cron-1f')}" if called else "")
 
