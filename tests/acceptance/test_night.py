@@ -250,7 +250,7 @@ async def test_a_night_is_worked_through_and_told_in_the_morning(
         assert FAILURE in bulletin["text"]
         assert ALICE not in bulletin["text"]
         assert ISSUES not in bulletin["text"]
-        assert "3 chat:mail, 2 cortex:autonomy" in bulletin["text"]
+        assert "3 chat:, 2 cortex:autonomy" in bulletin["text"], "sources by their kinds"
         assert ALICE in bulletin["from_outside"]
 
         # Nine o'clock.
