@@ -58,7 +58,7 @@ async def test_it_is_written_once_for_what_changed_and_every_conversation_knows(
     there = await writer.read()
     assert there["made_by"] == "model"
     assert there["text"].endswith("\nRules\nAnn has a horse, Oats."), "no heading of the prompt"
-    assert "- 1 memories: 1 chat:mail." in there["text"]
+    assert "- 1 memories: 1 chat:." in there["text"]
     assert EVIL not in there["text"]
     assert EVIL in there["from_outside"]
     assert there["from_outside"].startswith("| ")

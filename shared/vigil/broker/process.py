@@ -184,7 +184,7 @@ class Broker:
                     moved_at_s, seen = loop.time(), (said, cpu_s)
                 elif loop.time() > moved_at_s + STILL_S:
                     raise ConfigError(f"nats-server is not ready: {error}") from error
-                wait_s = min(2 * wait_s, ANSWER_S)
+                wait_s = ANSWER_S  # it is slow: one answer may take long
                 await asyncio.sleep(0.05)
 
     async def admin(self, wait_s: float = 10.0) -> Bus:
