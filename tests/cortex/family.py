@@ -181,8 +181,8 @@ class Family:
                 key = member.key.of_kind(p.kind, effect.id)
                 start = Start(
                     prompt=p.prompt, parent=str(member.key), call_id=effect.id,
-                    parent_turn=turn_seq, root_id=p.root_id, depth=p.depth, allowance=p.allowance,
-                    is_ordered=p.is_ordered, is_tainted=p.is_tainted,
+                    parent_turn=turn_seq, root_id=p.root_id, root=p.root, depth=p.depth,
+                    allowance=p.allowance, is_ordered=p.is_ordered, is_tainted=p.is_tainted,
                 )  # fmt: skip
                 self.pending.append((key, self._control(key, op="start", start=start)))
             case CancelCall(payload=p) if p.child:

@@ -22,7 +22,7 @@ from .draft import INSTANT, RETRY_TIMER, Draft
 from .tools import calls
 from .tools.declaration import Answer
 from .tools.routing import route
-from .work import children, tasks
+from .work import children, requests, tasks
 
 TRUNCATING: Final = ("max_tokens", "model_context_window_exceeded")
 REFUSAL: Final = "I can't help with that."
@@ -260,7 +260,7 @@ def _may_wait(draft: Draft, until: datetime) -> bool:
             return False
     is_asked_for = draft.loop.is_direct or draft.state.start is not None
     is_young = draft.moment.now - draft.loop.begun_at < WAIT_MAX
-    return is_asked_for and is_young and not (draft.is_aside or children.holds_up(draft))
+    return is_asked_for and is_young and not (draft.is_aside or requests.holds_up(draft))
 
 
 def _wait(draft: Draft, reason: str, until: datetime) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..contracts import SignalSource, Start, TellParent, Turn, decode_turn
+from ..contracts import SignalSource, Start, TellParent, TellPerson, Turn, decode_turn
 from ..contracts.session_kinds import SESSION_KINDS
 from ..errors import InvalidInput
 from ..minds import KIND as MIND
@@ -55,6 +55,11 @@ def told(signals: Signals, turn: Turn) -> None:
         state = payload.state if half == "status" else None
         _add(signals, f"{kind}.{half}", turn, start, f"{name} {words}", state=state)
     is_told = any(payload.state in ("done", "failed") for payload in reports)
+    if start.call is not None and not is_told and turn.state.loop is None:
+        half = "completed" if turn.outcome in ("answered", "silent") else "failed"
+        if any(isinstance(effect, TellPerson) for effect in turn.effects):
+            _add(signals, f"{kind}.{half}", turn, start, f"{name} told the person its result")
+            return
     if turn.outcome == "cancelled" and not is_told:
         _add(signals, f"{kind}.failed", turn, start, f"{name} was cancelled", state="cancelled")
 

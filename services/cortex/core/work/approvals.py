@@ -72,7 +72,7 @@ def ask(draft: Draft, use: ToolUseBlock, risk: Risk, reason: str) -> Answer:
     refusal = _refusal(draft, approval)
     if refusal is not None:
         return f"It was not run, and the person was not asked: {refusal}.", True
-    if errands.is_alone(draft):
+    if requests.is_alone(draft):
         _open(draft, approval)
         return errands.tell_request(draft, approval), True
     if not draft.policy.profile.is_conversation:
@@ -91,11 +91,14 @@ def ask(draft: Draft, use: ToolUseBlock, risk: Risk, reason: str) -> Answer:
 
 
 def question(draft: Draft, use: ToolUseBlock) -> Answer:
-    """Put a question of a session that is no conversation to the person, and wait."""
+    """Put a question of a session that is no conversation to the person; wait, if it is watched."""
     approval = _request(draft, use, "read", "it asks for an answer")
     refusal = calls.refusal(draft, use.input) or _refusal(draft, approval)
     if refusal is not None:
         return f"The person was not asked: {refusal}.", True
+    if requests.is_alone(draft):
+        _open(draft, approval)
+        return errands.tell_question(draft, approval), False
     return _wait(draft, use, approval, request_text.question(approval))
 
 
@@ -131,7 +134,7 @@ def _request(draft: Draft, use: ToolUseBlock, risk: Risk, reason: str) -> Approv
 
 def _refusal(draft: Draft, approval: Approval) -> str | None:
     """Return why the person can't be asked this, too."""
-    if children.holds_up(draft):
+    if requests.holds_up(draft):
         return "a conversation waits for you; end with what you know and what you would call"
     others = draft.state.approvals.values()
     if any(other.digest == approval.digest for other in others):
@@ -186,7 +189,11 @@ def decide(draft: Draft, cause: Cause, event: Control) -> None:
         _carry_out(draft, cause, event, approval, decision)
     elif decision.verdict in ("accept", "edit") and approval.tool in starters():
         given = approval.input if decision.input is None else decision.input
-        children.spawn_accepted(draft, approval, given)
+        if _went_on(draft, approval):
+            kind, prompt = children.wanted(approval.tool, given)
+            errands.start(draft, approval, given, kind=kind, prompt=prompt)
+        else:
+            children.spawn_accepted(draft, approval, given)
         _close(draft, approval, decision, edited=decision.input)
     elif decision.verdict in ("accept", "edit") and _went_on(draft, approval):
         given = approval.input if decision.input is None else decision.input
@@ -196,6 +203,9 @@ def decide(draft: Draft, cause: Cause, event: Control) -> None:
         _run(draft, approval, decision)
     else:
         text = request_text.bounded(decision.text)
+        is_taken_up = decision.verdict == "answer" and approval.is_question
+        if is_taken_up and _went_on(draft, approval):
+            errands.go_on(draft, approval, text)
         _close(draft, approval, decision, text=text)
         _tell(draft, cause, event, approval)
 

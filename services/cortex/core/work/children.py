@@ -100,6 +100,12 @@ def spawn_accepted(draft: Draft, approval: Approval, given: dict[str, Any]) -> N
         calls.exchange(draft, waiting, started, draft.moment.now)
 
 
+def wanted(tool: str, given: dict[str, Any]) -> tuple[str, str]:
+    """Return the kind of session that such a call starts, and with which task."""
+    kind, starter = _kind_of(tool)
+    return kind.name, _prompt(starter, given)
+
+
 def _kind_of(tool: str) -> tuple[Profile, Starter]:
     kind = starters()[tool]
     if kind.starter is None:
@@ -188,20 +194,6 @@ def under_way(draft: Draft) -> list[str]:
     """Return the ids of the children that have not told their end."""
     tasks = draft.state.tasks.items()
     return [id_ for id_, task in tasks if task.kind != "call" and not task.told_seq]
-
-
-def holds_up(draft: Draft) -> bool:
-    """Whether a conversation waits for this session: for a branch, or a worker of one. Nobody
-    can be asked there: the person could say nothing else for as long as they don't decide."""
-    start = draft.state.start
-    waited_for = (draft.key, "" if start is None else start.parent)
-    return any(key and _is_waited_for(SessionKey.parse(key).kind) for key in waited_for)
-
-
-def _is_waited_for(kind: str) -> bool:
-    """Whether a conversation waits for sessions of that kind."""
-    starter = profile_of(kind).starter
-    return starter is not None and starter.is_awaited
 
 
 def _depth(draft: Draft) -> int:
@@ -313,7 +305,7 @@ def hear(draft: Draft, cause: Cause, event: Control) -> None:
     if status is None or task is None or task.kind == "call" or task.told_seq:
         draft.note("late_status", "nothing is under way that this could be of", event.id)
     else:
-        if not _is_waited_for(task.kind):  # it has the time that it was given, and no more
+        if not requests.is_waited_for(task.kind):  # it has the time that it was given, and no more
             _put_off(draft, task.kind, status)
         _pass_on(draft, cause, task, status)
 
@@ -380,6 +372,6 @@ def drop(draft: Draft, payload: TimerPayload) -> bool:
 
 
 __all__ = [
-    "awaited_by", "begin", "cancel", "drop", "hear", "holds_up", "look", "refuse", "report",
-    "spawn", "under_way",
+    "awaited_by", "begin", "cancel", "drop", "hear", "look", "refuse", "report",
+    "spawn", "under_way", "wanted",
 ]  # fmt: skip

@@ -3,11 +3,13 @@ L-9).
 
 Nobody waits in a session that belongs to no conversation: its model is told that the person was
 asked, at home, and what they accept is run by an errand. That is given why it was asked for, the
-call, and its result, and what it makes of it is told at home.
+call, and its result, and what it makes of it is told at home. A question that they answer is taken
+up by a session of the kind that asked it, with what it was at and the answer.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from vigil.contracts import (
@@ -37,20 +39,34 @@ ASKED_AT_HOME: Final = (
     "It was not run: it needs the person's leave, since {reason}. They were asked just now "
     "(request {name}). Go on without it: if they accept it, it is run apart, and they are told."
 )
-
-
-def is_alone(draft: Draft) -> bool:
-    """Whether nobody watches this session: no conversation started it."""
-    start = draft.state.start
-    return not draft.policy.profile.is_conversation and (start is None or not start.parent)
+QUESTION_AT_HOME: Final = (
+    "Nobody watches this session, so nobody answers in it. The person was asked just now, where "
+    "they are (request {name}). Go on without the answer as far as you can, and end with what you "
+    "have and what is open. If they answer, a session like this one takes it up from there."
+)
+ANSWERED: Final = (
+    "{prompt}\n\nThis was worked on before, without a person there, and one thing was asked:\n"
+    "{question}\nThe person answered:\n{text}\nGo on from there. What needs no answer may be done "
+    "already: look first, and do nothing twice."
+)
 
 
 def tell_request(draft: Draft, approval: Approval) -> str:
     """Ask where the person is; return what the model is told, which doesn't wait."""
-    text = request_text.at_home(approval, is_quotable=_is_quotable(draft, approval))
+    _ask_at_home(draft, approval, request_text.at_home)
+    return ASKED_AT_HOME.format(reason=approval.reason, name=approval.name)
+
+
+def tell_question(draft: Draft, approval: Approval) -> str:
+    """Put a question where the person is; return what the model is told, which doesn't wait."""
+    _ask_at_home(draft, approval, request_text.question_at_home)
+    return QUESTION_AT_HOME.format(name=approval.name)
+
+
+def _ask_at_home(draft: Draft, approval: Approval, write: Callable[..., str]) -> None:
+    text = write(approval, is_quotable=_is_quotable(draft, approval))
     is_ordered = approval.is_ordered and not approval.is_tainted
     draft.tell_home(REQUEST, text, title=approval.tool, is_ordered=is_ordered)
-    return ASKED_AT_HOME.format(reason=approval.reason, name=approval.name)
 
 
 def tell_expired(draft: Draft, approval: Approval) -> None:
@@ -63,18 +79,38 @@ def _is_quotable(draft: Draft, approval: Approval) -> bool:
     return draft.is_for_one and not approval.is_tainted
 
 
-def start(draft: Draft, approval: Approval, given: dict[str, Any]) -> str:
+def go_on(draft: Draft, approval: Approval, text: str) -> None:
+    """Have what a session was at taken up again, now that the person answered what it asked."""
+    begun = draft.state.start
+    prompt = ANSWERED.format(
+        prompt="" if begun is None else begun.prompt,
+        question=visible(str(approval.input.get("question", ""))),
+        text=text,
+    )
+    start(draft, approval, approval.input, kind=draft.policy.profile.name, prompt=prompt.strip())
+
+
+def start(
+    draft: Draft,
+    approval: Approval,
+    given: dict[str, Any],
+    *,
+    kind: str = KIND,
+    prompt: str = "",
+) -> str:
     """Have an accepted call run apart; return the effect's id, of which the thread is made.
 
     Args:
         given: the arguments that the person saw or wrote.
+        kind: of the session that runs it, or that the call starts.
+        prompt: its task; empty: why the call was asked for.
     """
     begun = draft.state.start
     return tasks.spawn_session(
         draft,
         SpawnSessionPayload(
-            kind=KIND,
-            prompt=_why(draft, approval),
+            kind=kind,
+            prompt=prompt or _why(draft, approval),
             caused_by=approval.caused_by,
             root_id=(begun.root_id if begun is not None else "") or approval.caused_by,
             depth=1 if begun is None else begun.depth + 1,
@@ -142,4 +178,4 @@ def _run(draft: Draft, given: Start, call: AcceptedCall) -> None:
     draft.outcome = "continued"
 
 
-__all__ = ["KIND", "begin", "is_alone", "start", "tell_expired", "tell_request"]
+__all__ = ["KIND", "begin", "go_on", "start", "tell_expired", "tell_question", "tell_request"]

@@ -12,6 +12,7 @@ import json
 from typing import Any, Final
 
 from vigil.contracts import AcceptedCall, Approval, Control, Event, Risk
+from vigil.contracts.board.approval import QUESTION
 from vigil.glyphs import visible
 
 from ..draft import INSTANT
@@ -24,6 +25,8 @@ CONTINUED: Final = "| … "
 """Begins what goes on with the arguments of the message before."""
 TEXT_LENGTH_MAX: Final = 16_000
 """Characters of a person's answer, or of their reason."""
+QUESTION_LENGTH_MAX: Final = 300
+"""Characters of a question that a person is told of at home, where it may be one of several."""
 TITLE_LENGTH_MAX: Final = 100
 """Characters of the line that names a call."""
 MEANING: Final[dict[Risk, str]] = {
@@ -114,8 +117,28 @@ def at_home(approval: Approval, *, is_quotable: bool) -> str:
     )
 
 
+def question_at_home(approval: Approval, *, is_quotable: bool) -> str:
+    """Return what a person is told of a question that no conversation asks.
+
+    Args:
+        is_quotable: whether nothing of it is from outside; else its characters are counted.
+    """
+    asked = " ".join(str(approval.input.get("question", "")).split())
+    of = f"of {len(asked)} characters"
+    if is_quotable:
+        is_cut = len(asked) > QUESTION_LENGTH_MAX
+        of = f": {visible(asked[:QUESTION_LENGTH_MAX])}{'…' if is_cut else ''}"
+    return (
+        f"I have a question{'' if is_quotable else ' '}{of}\n"
+        f"I went on without an answer. To answer, say: answer {approval.name} TEXT "
+        f"(all of it: vigil approvals show {approval.id})"
+    )
+
+
 def expired(approval: Approval, *, is_quotable: bool) -> str:
     """Return the line for a request that nobody decided, and nobody waited for."""
+    if approval.is_question:
+        return f"Nobody answered in time what {approval.name} asked."
     called = title(approval.tool, approval.input) if is_quotable else visible(approval.tool)
     return f"Nobody decided in time on {called}, so it was not run."
 
@@ -126,10 +149,11 @@ def errand(call: AcceptedCall, content: str, session_key: str, *, is_quotable: b
     Args:
         is_quotable: whether nothing of it is from outside.
     """
+    verb = "answered" if call.tool == QUESTION else "accepted"
     if is_quotable:
-        return f"{title(call.tool, call.input)}, which you accepted: {content}"
+        return f"{title(call.tool, call.input)}, which you {verb}: {content}"
     return (
-        f"{visible(call.tool)}, which you accepted, is over. What came of it may be from outside: "
+        f"{visible(call.tool)}, which you {verb}, is over. What came of it may be from outside: "
         f"vigil tail session {session_key}"
     )
 

@@ -3,6 +3,10 @@
 Open requests are in `State.approvals`, each with a deadline of its own: the timer
 ``_approval-{id}``. A request leaves the state with its end, whatever that is; so no verdict can
 count twice. Every change of it is put onto the board, which people read.
+
+What descends from a conversation may ask the person and wait: they see its question there. All
+else (a job, a task's worker, a run, a cycle, the mind, and whatever those start, at any depth) is
+told at once that they were asked, and goes on (ADR 26).
 """
 
 from __future__ import annotations
@@ -12,7 +16,9 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from vigil.contracts import Approval, ApprovalState
+from vigil.subjects import SessionKey
 
+from ...profiles import profile_of
 from ..draft import Draft
 
 SHOWN_MAX: Final = 20
@@ -48,3 +54,32 @@ def close_approval(
     closed = replace(approval, state=state, decided_at=draft.moment.now, **changes)
     draft.change_board(closed)
     return closed
+
+
+# ---------------------------------------------------------------- who is there to be asked
+
+
+def is_alone(draft: Draft) -> bool:
+    """Whether nobody watches this session: no conversation started it, or what it is below of."""
+    if draft.policy.profile.is_conversation:
+        return False
+    start, key = draft.state.start, SessionKey.parse(draft.key)
+    if start is None or not start.parent:
+        return True
+    first = start.root or SessionKey.parse(start.parent).thread
+    return not profile_of(SessionKey(key.user, key.agent, first).kind).is_conversation
+
+
+def holds_up(draft: Draft) -> bool:
+    """Whether a conversation waits for this session: for a branch, or a worker of one. Nobody
+    can be asked there: the person could say nothing else for as long as they don't decide."""
+    start = draft.state.start
+    waited_for = (draft.key, "" if start is None else start.parent)
+    is_of_branch = any(key and is_waited_for(SessionKey.parse(key).kind) for key in waited_for)
+    return is_of_branch and not is_alone(draft)
+
+
+def is_waited_for(kind: str) -> bool:
+    """Whether a conversation waits for sessions of that kind."""
+    starter = profile_of(kind).starter
+    return starter is not None and starter.is_awaited
