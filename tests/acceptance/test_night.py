@@ -42,6 +42,9 @@ TASK: Final = "Investigate the CI failure: test_memory_search"
 ALICE: Final = "Alice wrote that her contract ends on Friday"
 MAILS: Final = (ALICE, "Bob moves the API meeting to Tuesday", "A review of PR 420 is asked for",
                 "Newsletter: 20 % off", "Newsletter: tips of the week")  # fmt: skip
+COMMAND: Final = "echo spacebot > checked"
+COUNT: Final = "echo 2 > issues"
+QUESTION: Final = "Is the runner of main yours?"
 MARKS: Final = {
     "cycle": "You keep up with the world",
     "report": "A cycle of yours is over",
@@ -83,8 +86,8 @@ class Mind:
             "report": lambda: says(json.dumps(self._report())),
             "bulletin": lambda: says("\n".join(notes), chunk=400),
             "reader": lambda: says(words) if done else call(body, [_get(self._look)]),
-            "worker": lambda: says(FAILURE if "Check CI" in asked else "It passes again."),
-            "job": lambda: _brief(body, messages),
+            "worker": lambda: self._check(body, messages, asked),
+            "job": lambda: self._brief(body, messages),
             "talk": lambda: _talk(body, messages, asked),
         }
         return answers[kind]()
@@ -108,6 +111,28 @@ class Mind:
         wanted = steps.get(self.cycles, [[("task_list", {})]])
         return call(body, wanted[done]) if done < len(wanted) else says("That was it.")
 
+    @staticmethod
+    def _check(body: dict[str, Any], messages: list[dict[str, Any]], asked: str) -> Reply:
+        """Try what needs leave, and ask what nobody is there to answer; then go on without."""
+        if "Check CI" not in asked:
+            return says("It passes again.")
+        if has_words(messages[-1]):
+            wanted = {"command": COMMAND}
+            return call(body, [("shell", wanted), ("ask_user", {"question": QUESTION})])
+        return says(FAILURE)
+
+    def _brief(self, body: dict[str, Any], messages: list[dict[str, Any]]) -> Reply:
+        """Read what was found, and the page; try to run a command on it, and tell what is known."""
+        shown = [json.dumps(one["content"]) for one in messages]
+        if not any("cortex:autonomy" in one for one in shown):
+            notes = ("list_memory", {"source": "cortex:autonomy", "limit": 50})
+            return call(body, [notes, _get(self._look)])
+        results = "\n".join(text for one in messages for text in texts_of(one))
+        if not any(COUNT in one for one in shown):
+            return call(body, [("shell", {"command": COUNT})])
+        found = [one for one in (ISSUES, FAILURE, ALICE) if one in results]
+        return says(f"Good morning. {'. '.join(found)}.")
+
     def _report(self) -> dict[str, Any]:
         again = (self._clock.now() + timedelta(minutes=25)).isoformat()
         is_last = self.cycles >= CYCLES
@@ -125,15 +150,6 @@ def _get(look: str) -> tuple[str, Any]:
 
 def _save(content: str, kind: str) -> tuple[str, Any]:
     return "memory_save", {"content": content, "type": kind}
-
-
-def _brief(body: dict[str, Any], messages: list[dict[str, Any]]) -> Reply:
-    """Read what was found, and tell it."""
-    if not any("cortex:autonomy" in json.dumps(one["content"]) for one in messages):
-        return call(body, [("list_memory", {"source": "cortex:autonomy", "limit": 50})])
-    results = "\n".join(texts_of(messages[-1]))
-    found = [one for one in (ISSUES, FAILURE, ALICE) if one in results]
-    return says(f"Good morning. {'. '.join(found)}.")
 
 
 def _talk(body: dict[str, Any], messages: list[dict[str, Any]], asked: str) -> Reply:
@@ -257,6 +273,23 @@ async def test_a_night_is_worked_through_and_told_in_the_morning(
         await world.until(lambda: any("Good morning." in one.text for one in ann.talk.said))
         (briefing,) = (one.text for one in ann.talk.said if "Good morning." in one.text)
         assert all(one in briefing for one in (ISSUES, FAILURE, ALICE))
+
+        # What needed her was asked, held nothing up, and is done once she says so.
+        requests = (await ann.http.get("/api/approvals")).json()["approvals"]
+        wanted = {("shell", COMMAND), ("ask_user", QUESTION), ("shell", COUNT)}
+        assert {(one["tool"], *one["input"].values()) for one in requests} == wanted
+        for one in requests:
+            is_question = one["tool"] == "ask_user"
+            verdict = (
+                {"verdict": "answer", "text": "Yes."} if is_question else {"verdict": "accept"}
+            )
+            sent = await ann.http.patch(f"/api/approvals/{one['id']}", json=verdict)
+            assert sent.status_code == 202, sent.text
+        workspace = world.stack.settings.workspaces / "vigil" / "ann"
+        await world.until(
+            lambda: {"checked", "issues"} <= {one.name for one in workspace.iterdir()}
+        )
+        await world.until(lambda: any("you answered" in one.text for one in ann.talk.said))
 
         # The next conversation knows, and the person lets it begin.
         desk = await world.person("ann:vigil:desk", has_socket=False)

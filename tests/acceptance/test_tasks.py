@@ -12,9 +12,11 @@ import httpx2
 import pytest
 import pytest_asyncio
 
-from services.cortex.thought.model import ModelError, ModelRequest
-from tests.support.agent import ask
+from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest
+from tests.support.agent import Agent, ask
+from tests.support.scripted_model import say
 from tests.support.world import Person, StoppedClock, World, running_world
+from vigil.contracts import ToolUseBlock, Usage
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -212,3 +214,38 @@ async def test_what_a_worker_read_outside_is_marked_and_not_quoted_at_home(world
     fresh = await world.person("gil:vigil:t2", has_socket=False)
     await fresh.exchange(ask(("task_list", {"status": "done"})))
     assert fresh.talk.turns[-1].state.taint
+
+
+async def test_one_that_asks_does_not_hold_the_next_and_is_taken_up_with_the_answer(
+    world: World,
+) -> None:
+    """F-12, L-9: nobody watches a worker; its question is put at home, and the board goes on."""
+    hal = await world.person("hal:vigil:main", has_socket=False)
+    behave = world.agent.behave
+
+    def work(request: ModelRequest) -> Any:
+        if not request.session_key.startswith("hal:vigil:_worker"):
+            return behave(request)
+        told = Agent.text_of(request)
+        if "Book" not in told or request.rows[-1].source != "task":
+            return say("All but the day is settled.")
+        if "Friday" in told:
+            return say("Booked for Friday.")
+        use = ToolUseBlock(id="call_1", name="ask_user", input={"question": "Which day?"})
+        usage = Usage(model="agent", input_tokens=1, output_tokens=1)
+        return ModelAnswer(blocks=(use,), stop_reason="tool_use", usage=usage)
+
+    world.agent.behave = work
+    asks, next_ = await made(hal.http, "Book a table"), await made(hal.http, "Sweep")
+    first = await until(hal.http, asks, status="done")
+    assert first["result"]["text"] == "All but the day is settled."
+    await until(hal.http, next_, status="done")
+    ((request,),) = [(await hal.http.get("/api/approvals")).json()["approvals"]]
+    assert (request["tool"], request["state"]) == ("ask_user", "open")
+    await world.advance(30)  # what is asked at one time is one message
+    said = [one.text for one in hal.talk.said]
+    assert any("I have a question: Which day?" in text for text in said), said
+    await hal.exchange(f"answer {request['name']} Friday")
+    await world.at_rest()
+    world.agent.behave = behave
+    assert hal.talk.said[-1].text.endswith("which you answered: Booked for Friday.")
