@@ -78,7 +78,10 @@ async def test_a_provider_that_is_away_is_left_alone_and_nothing_is_lost(
         await world.stack.stop("cortex")
         await world.stack.start("cortex")
         cat = await world.person("cat:vigil:t1")
-        await cat.say("hello?")
+        chat = {"message": "hello?", "userId": "cat", "threadId": "t1"}
+        told = await cat.http.post("/api/chat", json=chat)
+        assert told.status_code == 200, told.text  # what is said of it is the answer, at once
+        assert "I can't answer yet: the model big is not asked for 30 s" in told.json()["response"]
         await _until(world, cat, ["model_unasked"])
         assert "the model big is not asked for 30 s" in cat.talk.turns[-1].notes[0].text
         assert len(api.requests) == 3
@@ -94,7 +97,7 @@ async def test_a_provider_that_is_away_is_left_alone_and_nothing_is_lost(
         await world.advance(60)
         await world.advance(60)
         await world.until(
-            lambda: all(person.talk.texts == ["Here I am."] for person in (ann, ben, cat))
+            lambda: all("Here I am." in person.talk.texts for person in (ann, ben, cat))
         )
         (found,) = await _health(ann.http)
         assert (found["name"], found["state"]) == (NAME, "closed")
@@ -113,6 +116,8 @@ async def test_a_provider_that_is_away_is_left_alone_and_nothing_is_lost(
         await ben.exchange("again")
         assert len(api.requests) > before + 3
 
+        assert ben.talk.texts.count("Here I am.") == 2
+        assert len([text for text in ben.talk.texts if "can't answer yet" in text]) == 1
         told = [one for one in await settled(world.admin) if one.kind.startswith("circuit.")]
         assert [one.kind for one in told] == ["circuit.opened", "circuit.closed"] * 2
         assert all(one.data["component"] == NAME and one.session_key is None for one in told)
@@ -274,8 +279,9 @@ def test_waiting_for_a_circuit_uses_no_attempt_until_it_takes_too_long() -> None
     ever."""
     driver = Driver(lambda _: _refused(), Policy(retries_max=2))
     driver.user()
+    notice = "I can't answer yet: away. I will as soon as it is asked again."
     for _ in range(20):
-        assert driver.texts == []
+        assert driver.texts == [notice], "once, at the first refusal"
         _retry(driver)
     assert {note.code for turn in driver.turns for note in turn.notes} == {"model_unasked"}
     looks = 20
@@ -283,7 +289,7 @@ def test_waiting_for_a_circuit_uses_no_attempt_until_it_takes_too_long() -> None
         _retry(driver)
         looks += 1
     assert looks < 35
-    assert driver.texts == ["I could not answer: away"]
+    assert driver.texts == [notice, "I could not answer: away"]
     assert [turn.outcome for turn in driver.turns][-1] == "failed"
 
 

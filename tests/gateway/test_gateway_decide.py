@@ -22,7 +22,19 @@ from services.gateway.http.decide import (
     open_timers,
 )
 from services.gateway.http.limits import Limiter
-from vigil.contracts import Cause, FollowUp, Note, Said, SendMessage, SendPayload, State, Turn
+from vigil.contracts import (
+    Cause,
+    FollowUp,
+    Loop,
+    Note,
+    Queued,
+    Retry,
+    Said,
+    SendMessage,
+    SendPayload,
+    State,
+    Turn,
+)
 from vigil.errors import InvalidInput
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
@@ -136,7 +148,7 @@ def _said(effect_id: str, cause: str) -> Said:
 
 def test_an_exchange_is_over_when_all_its_sends_are_settled() -> None:
     """SPEC I-5: over several turns; sends of others don't matter; a void one settles."""
-    exchange = Exchange("mine")
+    exchange = Exchange("mine", 7)
     exchange.take_said(_said("old", "other"))
     exchange.take_turn(_turn(("one", "mine"), ("foreign", "other")))
     assert not exchange.is_over
@@ -152,11 +164,11 @@ def test_an_exchange_is_over_when_all_its_sends_are_settled() -> None:
 
 def test_an_exchange_may_be_silent_and_a_claim_may_come_first() -> None:
     """SPEC I-5: nothing to say is an answer; records come in any order."""
-    silent = Exchange("mine")
+    silent = Exchange("mine", 7)
     silent.take_turn(_turn(ended=("mine",)))
     assert silent.is_over
     assert silent.said == ()
-    early = Exchange("mine")
+    early = Exchange("mine", 7)
     early.take_said(_said("one", "mine"))
     early.take_turn(_turn(("one", "mine"), ended=("x", "mine")))
     assert early.is_over
@@ -164,7 +176,7 @@ def test_an_exchange_may_be_silent_and_a_claim_may_come_first() -> None:
 
 def test_messages_that_are_answered_together_share_the_answer() -> None:
     """SPEC S-13, I-5: the last of them caused it, and nobody who waits gets an empty one."""
-    first = Exchange("first")
+    first = Exchange("first", 7)
     last = Cause(id="last", seq=9, type="user_message")
     joined = Note(code="joined", text="answered together with last", subject="first")
     turn = _turn(("one", "last"), ("two", "other"), ended=("first", "last"))
@@ -174,6 +186,26 @@ def test_messages_that_are_answered_together_share_the_answer() -> None:
     first.take_said(_said("one", "last"))
     assert first.is_over
     assert [said.id for said in first.said] == ["one"]
+
+
+@pytest.mark.parametrize("is_behind", [False, True])
+def test_what_is_put_off_is_answered_by_the_notice_of_that(*, is_behind: bool) -> None:
+    """SPEC I-5: also one that waits behind the message which the budget or a circuit stopped."""
+    exchange = Exchange("mine", 7)
+    cause = Cause(id="other" if is_behind else "mine", seq=5, type="user_message")
+    retry = Retry(attempt=0, generation=1, due_at=NOW, reason="the limit is reached")
+    loop = Loop(cause=cause, fence=5, begun_at=NOW, is_direct=True, retry=retry, is_stopped=True)
+    queue = (Queued(seq=7, type="user_message"),) if is_behind else ()
+    turn = _turn(("notice", "mine"))
+    failing = msgspec.structs.replace(loop, is_stopped=False)
+    exchange.take_turn(msgspec.structs.replace(turn, state=State(loop=failing, queue=queue)))
+    exchange.take_said(_said("notice", "mine"))
+    assert not exchange.is_over, "a call that failed is made again"
+    exchange.take_turn(msgspec.structs.replace(turn, state=State(loop=loop, queue=queue)))
+    assert exchange.is_over
+    other = Exchange("another", 9)
+    other.take_turn(msgspec.structs.replace(turn, state=State(loop=loop, queue=queue)))
+    assert not other.is_over
 
 
 # ---------------------------------------------------------------- timers

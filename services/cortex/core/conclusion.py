@@ -227,6 +227,8 @@ def fail(
         again = f"again in {delay_s:g} s"
         if is_unasked:
             draft.note("model_unasked", f"{reason}; {again}")
+            if loop.is_direct:
+                _put_off(draft, reason, "as soon as it is asked again")
         else:
             draft.note("model_retry", f"attempt {attempt} failed ({reason}); {again}")
         draft.outcome = "waiting"
@@ -268,15 +270,22 @@ def _wait(draft: Draft, reason: str, until: datetime) -> None:
     loop = draft.loop
     if not loop.is_stopped:
         draft.note("budget_exhausted", reason)
-        if loop.is_direct:
-            text = f"I can't answer yet: {reason}. I will as soon as there is room."
-            speech.say(draft, text, draft.sway, is_autonomous=False, fence=loop.fence)
+    _put_off(draft, reason, "as soon as there is room")
     draft.note("budget_waits", f"it goes on at {until:{INSTANT}}, or when a limit is changed")
     wait = Retry(attempt=loop.retries, generation=draft.ordinal, due_at=until, reason=reason)
-    draft.update_loop(is_stopped=True, retry=wait)
+    draft.update_loop(retry=wait)
     draft.set_deadline(RETRY_TIMER, until, draft.moment.hours_at)
     draft.outcome = "waiting"
     tasks.tell_status(draft, "running", f"waits: {reason}", draft.sway, until=until)
+
+
+def _put_off(draft: Draft, reason: str, until: str) -> None:
+    """Tell who wrote, once, that no model is asked for now: whoever waits for an answer has one."""
+    loop = draft.loop
+    if loop.is_direct and not loop.is_stopped:
+        text = f"I can't answer yet: {reason}. I will {until}."
+        speech.say(draft, text, draft.sway, is_autonomous=False, fence=loop.fence)
+    draft.update_loop(is_stopped=True)
 
 
 def _falls_back(draft: Draft, attempt: int, *, is_retryable: bool) -> bool:

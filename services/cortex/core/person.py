@@ -114,6 +114,11 @@ def _await_answer(draft: Draft, cause: Cause, event: UserMessage) -> None:
         draft.ended.append(cause.id)
     elif state.loop is not None:
         enqueue(draft, cause, is_person_first=is_gathering)
+        if state.loop.is_stopped and state.loop.retry is not None:
+            text = (
+                f"I can't answer yet: {state.loop.retry.reason}. I'll take it up after the other."
+            )
+            speech.say(draft, text, draft.sway, is_autonomous=False)
     elif is_gathering:
         _gather(draft, cause)
     elif state.queue:

@@ -205,15 +205,22 @@ def external_event_id(user: str, source: str, origin: str, origin_id: str) -> st
 
 
 class Exchange:
-    """Waits for the end of what one event caused, record by record.
+    """Waits for the end of what one event caused, record by record, or until it is put off.
 
     The turn that names the event as ended closes the list of what will be said; a send is
     settled when it's said or has a receipt (void, failed). A message that is answered together
-    with others shares their answer, which the last of them caused (SPEC S-13, `coalesce`).
+    with others shares their answer, which the last of them caused (SPEC S-13, `coalesce`). While
+    no model is asked, for the budget or a circuit, what is said of that is all there is for now.
     """
 
-    def __init__(self, event_id: str) -> None:
+    def __init__(self, event_id: str, seq: int) -> None:
+        """
+        Args:
+            seq: where the event is stored.
+        """
         self._event_id = event_id
+        self._seq = seq
+        self._is_put_off = False
         self._causes = {event_id}
         self._is_ended = False
         self._expected: set[str] = set()
@@ -229,6 +236,15 @@ class Exchange:
                 self._expected.add(effect.id)
         if self._event_id in turn.ended:
             self._is_ended = True
+        self._is_put_off = self._is_put_off or self._waits_in(turn.state)
+
+    def _waits_in(self, state: State) -> bool:
+        """Whether the event waits for a model that isn't asked for now, or behind one that does."""
+        loop = state.loop
+        if loop is None or loop.retry is None or not loop.is_stopped:
+            return False
+        is_behind = any(queued.seq == self._seq for queued in state.queue)
+        return is_behind or loop.cause.id in self._causes
 
     def take_said(self, said: Said) -> None:
         self._settled.add(said.id)
@@ -239,7 +255,7 @@ class Exchange:
 
     @property
     def is_over(self) -> bool:
-        return self._is_ended and self._expected <= self._settled
+        return (self._is_ended or self._is_put_off) and self._expected <= self._settled
 
     @property
     def said(self) -> tuple[Said, ...]:

@@ -120,7 +120,7 @@ async def _wait_gone(receive: Callable[[], Awaitable[Any]]) -> None:
 async def _exchange(bus: Bus, session: SessionKey, accepted: Accepted) -> tuple[Said, ...]:
     filters = [session.out_all, session.turns, session.receipts]
     follower = await bus.follow(session.stream, filters, accepted.seq + 1)
-    exchange = Exchange(accepted.event_id)
+    exchange = Exchange(accepted.event_id, accepted.seq)
     try:
         async for message in follower:
             _take(exchange, session, message)

@@ -122,7 +122,8 @@ class Loop(Record, frozen=True, kw_only=True):
     """Answers in a row whose calls of tools could not be read, not one of them."""
     retry: Retry | None = None
     is_stopped: bool = False
-    """Whether a budget stopped it since the model last answered: its person was told."""
+    """Whether a budget, or a circuit, stopped it since the model last answered: its person was
+    told."""
     timer_id: str | None = None
     """The timer that began it, if one did, and what it stood for."""
     follow_up: FollowUp | None = None
