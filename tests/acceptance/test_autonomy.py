@@ -164,7 +164,8 @@ async def test_cycles_find_look_again_and_cost_nothing_when_nothing_is_new(world
 async def test_a_report_that_is_none_is_asked_for_once_more_and_then_done_without(
     world: World,
 ) -> None:
-    """The cycle's work is done, whatever becomes of its report."""
+    """The cycle's work is done, whatever becomes of its report; what was refused is
+    not remembered."""
     bob, row, night = await begun(world, "bob")
     night.reports = ["I looked around.", {"found": ["All is calm"]}]
     move(world, FIRST_AFTER.total_seconds())
@@ -181,12 +182,23 @@ async def test_a_report_that_is_none_is_asked_for_once_more_and_then_done_withou
     assert entries[-1]["state"] == "ran"
     assert "found: All is calm" in night.tasks[1]
 
-    night.reports = [ModelError("401", is_retryable=False)]
+    night.reports = [ModelError("401", is_retryable=False), {"checked": ["kites"]}]
     await remember(world, bob, "My boat is blue.")
     move(world, INTERVAL_S)
     entries = await slots(bob.http, row, 6)
     assert entries[-1]["state"] == "ran"
-    assert "found: That was all." in night.tasks[2]  # what it said last stands for a report
+    assert "That was all." not in night.tasks[2]  # it was asked what that came to, and can't say
+
+    await remember(world, bob, "My kite is green.")
+    move(world, INTERVAL_S)
+    await slots(bob.http, row, 8)
+    assert "found: That was all." in night.tasks[3]  # no model said what came of it
+    async with asyncio.timeout(PATIENCE_S):
+        kept: list[str] = []
+        while "Checked: kites" not in kept:
+            answer = await bob.http.get("/api/memories", params={"source": "cortex:autonomy"})
+            kept = [one["content"] for one in answer.json()["memories"]]
+    assert sorted(kept) == ["Checked: kites", "Found: All is calm"]
 
 
 async def test_cycles_that_fail_pause_and_what_was_new_is_told_later(world: World) -> None:

@@ -1,9 +1,10 @@
 """Cycles: an agent keeps up with the world while nobody watches (SPEC C-7). Pure.
 
 A cycle works as any session does. Where it would end, its loop goes on for one more question: what
-was checked, found and put off, and what is to be looked at again, as JSON. That report ends it,
-whatever becomes of the question: without an answer that is one, it's what the cycle said last. It
-is kept in memory, and the ledger has it for the next cycle. A cycle says nothing to anybody.
+was checked, found and put off, and what is to be looked at again, as JSON. That report ends it. It
+is kept in memory, and the ledger has it for the next cycle. Without one nothing is remembered: of a
+model that couldn't be asked for it the ledger alone has what the cycle said last; of one whose
+answers were refused, nothing, as it said that. A cycle says nothing to anybody.
 """
 
 from __future__ import annotations
@@ -40,11 +41,12 @@ def conclude(draft: Draft, answer: ModelAnswer) -> None:
     now, sway = draft.moment.now, draft.sway
     report = formed_answer.take(draft, answer, "report", lambda text: reports.read(text, now, sway))
     if not isinstance(report, Unusable):
+        findings.save(draft, reports.words_of(report), sway, type_="summary")
         _end(draft, report)
         return
     draft.note("report_refused", report.reason)
     if report.is_last:
-        _end(draft, _unreported(draft))
+        _end(draft, CycleReport())
 
 
 def fail(draft: Draft, error: ModelError) -> None:
@@ -70,6 +72,5 @@ def _unreported(draft: Draft) -> CycleReport:
 
 
 def _end(draft: Draft, report: CycleReport) -> None:
-    findings.save(draft, reports.words_of(report), draft.sway, type_="summary")
     draft.report = report
     loops.end(draft, "silent")
