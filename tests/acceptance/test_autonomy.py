@@ -14,11 +14,11 @@ import pytest_asyncio
 from msgspec.structs import replace
 
 from services.cortex.thought.model import ModelAnswer, ModelError, ModelRequest
-from services.scheduler.timetable.cycle import NOTHING_NEW
+from services.scheduler.timetable.cycle import NOTHING_NEW, NOTHING_YET
 from services.scheduler.timetable.kinds.autonomy import FIRST_AFTER
 from tests.support.agent import Agent, ask
 from tests.support.cli import Cli
-from tests.support.due import row_of, slots
+from tests.support.due import give_role, newest, row_of, slots, until_newer
 from tests.support.scripted_model import say
 from tests.support.world import Person, StoppedClock, World, running_world
 from vigil.contracts import ToolUseBlock, Usage, decode_signal
@@ -37,6 +37,7 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
     with pytest.MonkeyPatch.context() as patch:
         home: Path = tmp_path_factory.mktemp("home")
         cortex = {"autonomy_enabled": True}
+        give_role(home)
         async with running_world(home, patch, has_hands=True, cortex=cortex) as running:
             yield running
 
@@ -44,9 +45,9 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
 class Night:
     """What the model does in the cycles of one person: each answer in its turn."""
 
-    def __init__(self, world: World, user: str) -> None:
+    def __init__(self, world: World, user: str, agent: str = "vigil") -> None:
         self._behave = world.agent.behave
-        self._user = user
+        self._whose = f"{user}:{agent}"
         self.tasks: list[str] = []
         """What each cycle was told."""
         self.calls: list[list[tuple[str, dict[str, Any]]]] = []
@@ -57,7 +58,7 @@ class Night:
         world.agent.behave = self._answer
 
     async def _answer(self, request: ModelRequest) -> ModelAnswer:
-        if not request.session_key.startswith(f"{self._user}:vigil:_autonomy-"):
+        if not request.session_key.startswith(f"{self._whose}:_autonomy-"):
             return await self._behave(request)  # type: ignore[misc, no-any-return]
         self.asked.append(request)
         if request.purpose == "report":
@@ -109,9 +110,11 @@ async def remember(world: World, person: Person, content: str) -> None:
             await asyncio.sleep(0.02)
 
 
-async def begun(world: World, user: str) -> tuple[Person, dict[str, Any], Night]:
-    night = Night(world, user)
-    person = await world.person(f"{user}:vigil:main", has_socket=False)
+async def begun(
+    world: World, user: str, agent: str = "vigil"
+) -> tuple[Person, dict[str, Any], Night]:
+    night = Night(world, user, agent)
+    person = await world.person(f"{user}:{agent}:main", has_socket=False)
     await person.exchange("Hello")
     return person, await row_of(person.http, KIND), night
 
@@ -159,6 +162,29 @@ async def test_cycles_find_look_again_and_cost_nothing_when_nothing_is_new(world
     contents = [one["content"] for one in found["memories"]]
     assert fact["content"] in contents
     assert any(text.startswith("Checked: CI\nFound: CI is red") for text in contents)
+
+
+async def test_no_model_is_asked_before_there_is_something_to_think_about(world: World) -> None:
+    """C-7: an agent as it comes, whose person only said hello, has no first cycle until it knows
+    something."""
+    pat, row, night = await begun(world, "pat", "plain")
+    move(world, FIRST_AFTER.total_seconds())
+    move(world, 3 * INTERVAL_S)
+    entries = await slots(pat.http, row, 1)
+    assert {one["reason"] for one in entries if one["state"] == "skipped"} <= {NOTHING_YET}
+    move(world, INTERVAL_S)
+    entries = await slots(pat.http, row, len(entries) + 1)
+    assert NOTHING_YET in {one["reason"] for one in entries}
+    assert night.asked == []
+    before = await newest(world, "pat", "memory.saved", "plain")
+    await pat.exchange(ask(("memory_save", {"content": "I moved to Graz.", "type": "fact"})))
+    await until_newer(world, "pat", "memory.saved", before, "plain")
+    while "ran" not in {one["state"] for one in entries}:
+        if entries[-1]["state"] != "running":
+            move(world, INTERVAL_S)
+        entries = await slots(pat.http, row, len(entries) + 1)
+    assert night.tasks[0].startswith("This is your first cycle.")
+    assert "- 1 memory.saved (chat)" in night.tasks[0]
 
 
 async def test_a_report_that_is_none_is_asked_for_once_more_and_then_done_without(

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from services.scheduler.timetable.kinds.autonomy import FIRST_AFTER, row_of
 from tests.chaos.killable import NO_SANDBOX, assert_each_was_killed, killable, steps_of
+from tests.support.due import give_role
 from tests.support.memories import records
 from tests.support.stack import Stack
 from vigil.board.kept import ROWS, KeptBoard
@@ -86,6 +87,7 @@ async def test_each_cycle_is_reported_and_kept_once_whoever_dies(tmp_path: Path)
     """No finding is lost, and none is there twice, at whatever turn of a cycle a service dies."""
     async with killable(tmp_path, steps_of(PLAN, PASSAGES), SETTINGS) as (stack, processes):
         admin = await stack.bus("admin")
+        give_role(stack.settings.home)
         row = await due_soon(stack, admin)
         plans = asyncio.create_task(processes.plans_over(4 * PATIENCE_S))
         count = 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any, Final
 
 import httpx2
@@ -11,6 +12,13 @@ from tests.support.world import World
 from vigil.subjects import signals_of
 
 PATIENCE_S: Final = 40.0
+
+
+def give_role(home: Path, agent: str = "vigil") -> None:
+    """Write what an agent is to look after: without that its first cycle waits for news."""
+    file = home / "agents" / agent / "ROLE.md"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("You look after the CI of main.")
 
 
 async def row_of(http: httpx2.AsyncClient, kind: str) -> dict[str, Any]:
@@ -34,14 +42,16 @@ async def slots(http: httpx2.AsyncClient, row: dict[str, Any], count: int) -> li
     return found[::-1]
 
 
-async def newest(world: World, user: str, kind: str) -> int:
+async def newest(world: World, user: str, kind: str, agent: str = "vigil") -> int:
     """Return the place of the newest signal of a kind that tells of them; 0: there is none."""
-    found = await world.admin.get_last("SIGNALS", signals_of(user, agent="vigil", kind=kind))
+    found = await world.admin.get_last("SIGNALS", signals_of(user, agent=agent, kind=kind))
     return 0 if found is None else found.seq
 
 
-async def until_newer(world: World, user: str, kind: str, before: int) -> None:
+async def until_newer(
+    world: World, user: str, kind: str, before: int, agent: str = "vigil"
+) -> None:
     """Wait until there is a newer signal of that kind: what isn't told is news to nobody."""
     async with asyncio.timeout(PATIENCE_S):
-        while await newest(world, user, kind) == before:
+        while await newest(world, user, kind, agent) == before:
             await asyncio.sleep(0.02)

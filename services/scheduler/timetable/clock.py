@@ -64,7 +64,7 @@ class TimetableClock:
         self._clock = context.clock
         self._pause = pause
         self._gate = gate
-        self._config = context.settings.config
+        self._settings = context.settings
         self._kept = timedelta(days=context.settings.config.retention.slots_days)
         self._board = KeptBoard(context.bus, ROWS)
         self._log = SlotLog(context.bus)
@@ -382,12 +382,12 @@ class TimetableClock:
         self._news.set()
 
     def _means(self, known: KnownRow) -> LookMeans:
-        id_ = known.row.id
-        return LookMeans(self._bus, self._present(), lambda: self._known.get(id_) is known)
+        id_, agents = known.row.id, self._settings.agents
+        return LookMeans(self._bus, self._present(), agents, lambda: self._known.get(id_) is known)
 
     def _present(self) -> Config:
         """Return the configuration as it holds now."""
-        return replace(self._config, cortex=self._pause.cortex)
+        return replace(self._settings.config, cortex=self._pause.cortex)
 
 
 def _next_of(known: KnownRow, now: datetime) -> datetime | None:

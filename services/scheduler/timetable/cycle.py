@@ -1,7 +1,8 @@
 """Whether a cycle of an agent begins, and what it is told (SPEC C-7, LOOPS L-3). Pure.
 
 It begins if there is anything new that isn't of its own making, or if something is to be looked at
-again. Else its slot is skipped with that reason, and no model is asked. What it is told may be
+again; the first one also if it has anything to look after. Else its slot is skipped with that
+reason, and no model is asked. What it is told may be
 trusted: counts, and words of cycles that took in nothing from outside.
 """
 
@@ -21,6 +22,10 @@ from .news import News
 from .system_rows import interval_of
 
 NOTHING_NEW: Final = "nothing is new, and nothing is to be looked at again"
+NOTHING_YET: Final = (
+    "there is nothing to think about yet: its role is as it came, it has no looks, and nothing is "
+    "known"
+)
 FAILING: Final = "its cycles failed, one after the other; one is tried at {at:%H:%M} UTC"
 SHOWN_MAX: Final = 10
 """Names of what was checked that a cycle is told, the longest ago first."""
@@ -29,20 +34,27 @@ LATELY: Final = timedelta(hours=6)
 
 
 def decided(
-    row: TimetableRow, entry: SlotEntry, ledger: Ledger, news: News, now: datetime
+    row: TimetableRow,
+    entry: SlotEntry,
+    ledger: Ledger,
+    news: News,
+    now: datetime,
+    *,
+    has_aims: bool = True,
 ) -> SlotEntry:
     """Decide about a slot that would be run.
 
     Args:
         entry: says ``running``.
+        has_aims: whether a person gave the agent anything to look after.
     """
     cycles = ledger.cycles or CycleLedger()
     until = paused_until(cycles, ledger.failures, interval_of(row))
     if until is not None and now < until:
         return skipped(entry, FAILING.format(at=until))
     is_first = cycles.ended_at is None
-    if not (is_first or news.counts or due_rechecks(cycles, now)):
-        return skipped(entry, NOTHING_NEW)
+    if not (news.counts or due_rechecks(cycles, now) or (is_first and has_aims)):
+        return skipped(entry, NOTHING_YET if is_first else NOTHING_NEW)
     return replace(entry, change=told(cycles, news, now), told_seq=news.through)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -28,6 +29,8 @@ class LookMeans(NamedTuple):
     bus: Bus
     config: Config
     """As it holds now."""
+    agents: Path
+    """Where the files of agents are: in a folder for each."""
     stands: Callable[[], bool]
     """Whether the row is still known: of who is erased nothing is written any more."""
 

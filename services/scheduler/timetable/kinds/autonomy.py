@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from datetime import datetime, timedelta
-from typing import Final
+from pathlib import Path
+from typing import Final, NamedTuple
 
 from vigil.contracts import SlotEntry, Start, TimetableRow
 from vigil.contracts.board import AutonomyWork, EverySchedule, OpenRun
@@ -23,6 +24,8 @@ from ..row_kind import LookMeans, RowKind
 
 FIRST_AFTER: Final = timedelta(seconds=90)
 """A person who just began is not to pay for a cycle before the first answers are there."""
+TEMPLATE: Final = Path(__file__).resolve().parents[4] / "prompts" / "en" / "identity" / "ROLE.md"
+"""What the role of a new agent says."""
 BY_HAND: Final = "This cycle was asked for by hand."
 
 
@@ -46,17 +49,36 @@ def is_on(config: Config, agent: str) -> bool:
     return config.autonomy.enabled and config.cortex.autonomy_enabled and may
 
 
-async def _look(means: LookMeans, known: KnownRow, _begun: SlotEntry, _now: datetime) -> News:
+class CycleLook(NamedTuple):
+    """What a look came to."""
+
+    news: News
+    has_aims: bool
+
+
+async def _look(means: LookMeans, known: KnownRow, _begun: SlotEntry, _now: datetime) -> CycleLook:
     found = await news.read(means.bus, known.scope, known.read_seq)
     if not found.counts:
         known.looked_seq = found.through
-    return found
+    agent = known.scope.agent
+    looks = means.config.agent_of(agent).looks
+    return CycleLook(found, bool(looks) or has_role(means.agents / agent / TEMPLATE.name))
+
+
+def has_role(file: Path) -> bool:
+    """Whether a person wrote what an agent is to look after; so it's taken, too, where the agents'
+    files are out of reach."""
+    try:
+        return file.read_bytes() != TEMPLATE.read_bytes()
+    except OSError:
+        return True
 
 
 def _decide(known: KnownRow, begun: SlotEntry, seen: object, now: datetime) -> LookOutcome | None:
-    if not isinstance(seen, News):
+    if not isinstance(seen, CycleLook):
         return None
-    return LookOutcome(cycle.decided(known.row, begun, known.ledger, seen, now))
+    entry = cycle.decided(known.row, begun, known.ledger, seen.news, now, has_aims=seen.has_aims)
+    return LookOutcome(entry)
 
 
 async def _prepare(means: LookMeans, known: KnownRow, run: OpenRun) -> bool:
@@ -90,5 +112,5 @@ KIND: Final = RowKind(
     decide=_decide,
     must_prepare=lambda _row, _run: True,
     prepare=_prepare,
-    quiet=(cycle.NOTHING_NEW,),
+    quiet=(cycle.NOTHING_NEW, cycle.NOTHING_YET),
 )
