@@ -286,16 +286,15 @@ async def test_a_night_is_worked_through_and_told_in_the_morning(
             sent = await ann.http.patch(f"/api/approvals/{one['id']}", json=verdict)
             assert sent.status_code == 202, sent.text
         workspace = world.stack.settings.workspaces / "vigil" / "ann"
-        await world.until(
-            lambda: {"checked", "issues"} <= {one.name for one in workspace.iterdir()}
-        )
-        await world.until(lambda: any("you answered" in one.text for one in ann.talk.said))
+        made = [workspace / name for name in ("checked", "issues")]
+        await world.until(lambda: all(file.exists() for file in made))
+        for ended, count in (("you answered", 1), ("you accepted", 2)):
+            await world.until(lambda e=ended, n=count: _said(ann, e) == n)  # type: ignore[misc]
 
         # The next conversation knows, and the person lets it begin.
         desk = await world.person("ann:vigil:desk", has_socket=False)
         await desk.exchange("What is going on?")
-        kind, shown = mind.shown[-1]
-        assert kind == "talk"
+        shown = next(text for kind, text in reversed(mind.shown) if kind == "talk")
         assert f"pending_approval, 1: {TASK}" in shown
         await desk.exchange("Then approve it.")
         path = f"/api/tasks/{task['id']}"
@@ -320,6 +319,10 @@ async def test_a_night_is_worked_through_and_told_in_the_morning(
 
         # And then nothing happens any more: nothing is asked, and each slot says why.
         await quiet(world, ann, row, api)
+
+
+def _said(person: Person, words: str) -> int:
+    return sum(words in one.text for one in person.talk.said)
 
 
 async def quiet(world: World, person: Person, row: dict[str, Any], api: MessagesApi) -> None:
